@@ -1,11 +1,13 @@
-"""Do recorded sessions still go upstream with the same bytes? A digest of each is compared with `bench/bytes.json`.
+"""Do recorded sessions still go upstream with the same bytes? A digest of each is compared with
+`bench/bytes.json`.
 
     make bench-bytes
     python -m bench.bytes --record    # writes the baseline anew
 
-Reads 200 sessions of HOTSET_BENCH_DATA (default: ../shared/data), each as its client would have sent it: every call with the
-whole history, in the dialect that fits the model, through the real planner and a store on disk, in a window so small that steps
-leave. The clock is that of the record. The planner is made anew now and then, so that the page table comes from disk.
+Reads 200 sessions of HOTSET_BENCH_DATA (default: ../shared/data), each as its client would have
+sent it: every call with the whole history, in the dialect that fits the model, through the real
+planner and a store on disk, in a window so small that steps leave. The clock is that of the record.
+The planner is made anew now and then, so that the page table comes from disk.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ from hotset.runtime.planning import Planner, Unplanned
 from hotset.store.sqlite import SqliteStore
 
 HERE = Path(__file__).parent
-DATA = Path(os.environ.get("HOTSET_BENCH_DATA", HERE.parent.parent / "shared" / "data")) / "trajectories"
+DATA = (
+    Path(os.environ.get("HOTSET_BENCH_DATA", HERE.parent.parent / "shared" / "data"))
+    / "trajectories"
+)
 BASELINE = HERE / "bytes.json"
 
 SETS = {
@@ -80,15 +85,22 @@ class Outcome:
 
 def main(arguments: Sequence[str]) -> int:
     """Gives 1 where bytes changed."""
-    parser = argparse.ArgumentParser(prog="python -m bench.bytes", description="compare the bytes that go upstream")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.bytes", description="compare the bytes that go upstream"
+    )
     parser.add_argument("--record", action="store_true", help="write the baseline anew")
     chosen = parser.parse_args(arguments)
     missing = [str(_file(name)) for name in SETS if not _file(name).exists()]
     if missing:
-        sys.exit(f"there is no {missing[0]}; say where the recorded sessions are: HOTSET_BENCH_DATA=/path/to/data")
+        sys.exit(
+            f"there is no {missing[0]}; say where the recorded sessions are: "
+            f"HOTSET_BENCH_DATA=/path/to/data"
+        )
     tokens.warm()
     with get_context("fork").Pool(2) as pool:
-        outcomes = pool.map(_session, [(name, at) for name in SETS for at in range(SETS[name][0])], chunksize=1)
+        outcomes = pool.map(
+            _session, [(name, at) for name in SETS for at in range(SETS[name][0])], chunksize=1
+        )
     if chosen.record:
         lines = (f"{json.dumps(each.name)}: {json.dumps(each.row)}" for each in outcomes)
         BASELINE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
@@ -122,7 +134,10 @@ def _session(which: tuple[str, int]) -> Outcome:
     recorded = next(islice(read([_file(name)]), at, None))
     dialect = DIALECTS[_dialect(recorded.model)]
     digest, seen = hashlib.sha256(), Counter[str]()
-    with tempfile.TemporaryDirectory() as folder, closing(SqliteStore.open(Path(folder) / "store")) as store:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(SqliteStore.open(Path(folder) / "store")) as store,
+    ):
         config = replace(load(project=folder, data=folder, environ={}), budget=SETS[name][1])
         planner = Planner(config, lambda: 0.0)
         for number, (body, now) in enumerate(islice(_requests(recorded), _MOST_CALLS)):
@@ -131,18 +146,24 @@ def _session(which: tuple[str, int]) -> Outcome:
             request, turn, sent = dialect.parse(body), TurnId(f"turn {number}"), body
             store.keep(Asked(request, now, "bench", key=recorded.id, id=turn))
             try:
-                prepared = planner.prepare(request, dialect, store, now, _upstream(request.dialect), off=False)
+                prepared = planner.prepare(
+                    request, dialect, store, now, _upstream(request.dialect), off=False
+                )
             except Unplanned:
                 pass
             else:
                 sent = prepared.body
                 planner.went_out(prepared)
-                store.keep(Planned(turn, prepared.sent, prepared.plan.fresh, prepared.plan.stubs)).result()
+                store.keep(
+                    Planned(turn, prepared.sent, prepared.plan.fresh, prepared.plan.stubs)
+                ).result()
                 seen["evictions"] += len(prepared.plan.stubs)
             digest.update(len(sent).to_bytes(8, "big") + sent)
             seen["calls"] += 1
             seen["bytes"] += len(sent)
-    return Outcome(f"{name}/{at:03}", digest.hexdigest()[:16], seen["calls"], seen["bytes"], seen["evictions"])
+    return Outcome(
+        f"{name}/{at:03}", digest.hexdigest()[:16], seen["calls"], seen["bytes"], seen["evictions"]
+    )
 
 
 # The record as its client's requests
@@ -161,7 +182,9 @@ def _upstream(dialect: DialectName) -> str:
 def _requests(recorded: Recorded) -> Iterator[tuple[bytes, float]]:
     """The body and the time of every call. After a compaction a client's history begins anew."""
     dialect, now = _dialect(recorded.model), 1_700_000_000.0
-    write = {DialectName.ANTHROPIC: _anthropic, DialectName.OPENAI_CHAT: _chat}.get(dialect, _responses)
+    write = {DialectName.ANTHROPIC: _anthropic, DialectName.OPENAI_CHAT: _chat}.get(
+        dialect, _responses
+    )
     field = "input" if dialect is DialectName.OPENAI_RESPONSES else "messages"
     head = json.dumps(_head(recorded, dialect))[:-1] + f', "{field}": ['
     system: list[str] = []
@@ -186,9 +209,14 @@ def _head(recorded: Recorded, dialect: DialectName) -> _Message:
         tools = [{"name": name, "input_schema": _SCHEMA} for name in names]
         return {"model": recorded.model, "max_tokens": 4000, "tools": tools}
     if dialect is DialectName.OPENAI_CHAT:
-        functions = [{"type": "function", "function": {"name": name, "parameters": _SCHEMA}} for name in names]
+        functions = [
+            {"type": "function", "function": {"name": name, "parameters": _SCHEMA}}
+            for name in names
+        ]
         return {"model": recorded.model, "tools": functions}
-    tools = [{"type": "function", "name": name, "parameters": _SCHEMA, "strict": False} for name in names]
+    tools = [
+        {"type": "function", "name": name, "parameters": _SCHEMA, "strict": False} for name in names
+    ]
     return {"model": recorded.model, "store": False, "tools": tools}
 
 
@@ -202,7 +230,10 @@ def _anthropic(message: RecordedMessage) -> Iterator[_Message]:
         blocks.append({"type": "thinking", "thinking": message.thinking, "signature": "c2lnbmVk"})
     if message.text.strip():
         blocks.append({"type": "text", "text": message.text})
-    blocks += [{"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call.arguments)} for call in message.calls]
+    blocks += [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call.arguments)}
+        for call in message.calls
+    ]
     if blocks:
         yield {"role": "assistant" if message.role is Role.ASSISTANT else "user", "content": blocks}
 
@@ -221,7 +252,8 @@ def _chat(message: RecordedMessage) -> Iterator[_Message]:
     elif message.calls:
         functions = [{"name": call.name, "arguments": call.arguments} for call in message.calls]
         calls = [
-            {"id": call.id, "type": "function", "function": each} for call, each in zip(message.calls, functions, strict=True)
+            {"id": call.id, "type": "function", "function": each}
+            for call, each in zip(message.calls, functions, strict=True)
         ]
         yield {"role": "assistant", "content": message.text or None, "tool_calls": calls}
     else:
@@ -238,7 +270,12 @@ def _responses(message: RecordedMessage) -> Iterator[_Message]:
     if message.text:
         yield {"role": message.role.value, "content": message.text}
     for call in message.calls:
-        yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+        yield {
+            "type": "function_call",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": call.arguments,
+        }
 
 
 def _file(name: str) -> Path:

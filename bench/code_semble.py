@@ -1,6 +1,8 @@
-"""semble's side of `bench/code.py`: runs in an environment of its own, takes a line of JSON, answers with a line of JSON.
+"""semble's side of `bench/code.py`: runs in an environment of its own, takes a line of JSON,
+answers with a line of JSON.
 
-Its own model has to be downloaded. Without that its search runs over a table of ours, given in the form that it reads.
+Its own model has to be downloaded. Without that its search runs over a table of ours, given in the
+form that it reads.
 """
 
 from __future__ import annotations
@@ -27,7 +29,12 @@ def main() -> None:
     for line in sys.stdin:
         what = json.loads(line)
         if what["do"] == "convert":
-            said: Any = convert(Path(what["vocabulary"]), Path(what["rows"]), Path(what["weights"]), Path(what["to"]))
+            said: Any = convert(
+                Path(what["vocabulary"]),
+                Path(what["rows"]),
+                Path(what["weights"]),
+                Path(what["to"]),
+            )
         elif what["do"] == "build":
             content = _EVERYTHING if what["everything"] else (ContentType.CODE,)
             began, processor = time.perf_counter(), _processor_seconds()
@@ -37,11 +44,16 @@ def main() -> None:
                 "processor": _processor_seconds() - processor,
                 "files": index.stats.indexed_files,
                 "chunks": index.stats.total_chunks,
-                "bytes": sum((Path(what["root"]) / path).stat().st_size for path in {chunk.file_path for chunk in index.chunks}),
+                "bytes": sum(
+                    (Path(what["root"]) / path).stat().st_size
+                    for path in {chunk.file_path for chunk in index.chunks}
+                ),
             }
         else:
             hits = index.search(what["words"], top_k=what["most"], alpha=what["alpha"])
-            said = [[str(hit.chunk.file_path), hit.chunk.start_line, hit.chunk.end_line] for hit in hits]
+            said = [
+                [str(hit.chunk.file_path), hit.chunk.start_line, hit.chunk.end_line] for hit in hits
+            ]
         print(json.dumps(said), flush=True)
 
 

@@ -1,4 +1,5 @@
-"""Cost against faults as a picture: one panel a set, every policy a point; what lies lower and further left is better."""
+"""Cost against faults as a picture: one panel a set, every policy a point; what lies lower and
+further left is better."""
 
 from __future__ import annotations
 
@@ -38,10 +39,17 @@ def draw(panels: Sequence[Panel]) -> str:
     """An SVG."""
     rows = -(-len(panels) // _COLUMNS)
     body = "\n".join(
-        f'<g transform="translate({number % _COLUMNS * _WIDE},{number // _COLUMNS * _HIGH})">\n{"".join(_panel(panel))}</g>'
+        (
+            f"<g "
+            f'transform="translate({number % _COLUMNS * _WIDE},{number // _COLUMNS * _HIGH})">'
+            f"\n{''.join(_panel(panel))}</g>"
+        )
         for number, panel in enumerate(panels)
     )
-    size = f'width="{_WIDE * _COLUMNS}" height="{_HIGH * rows}" viewBox="0 0 {_WIDE * _COLUMNS} {_HIGH * rows}"'
+    size = (
+        f'width="{_WIDE * _COLUMNS}" height="{_HIGH * rows}" viewBox="0 0 {_WIDE * _COLUMNS} '
+        f'{_HIGH * rows}"'
+    )
     style = f'font-family="system-ui, sans-serif" font-size="11" fill="{_INK}"'
     paper = '<rect width="100%" height="100%" fill="#fff"/>'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>\n{paper}\n{body}\n</svg>\n'
@@ -62,7 +70,9 @@ class _Scale:
 def _panel(panel: Panel) -> Iterator[str]:
     highest = max(point.faults for point in panel.points)
     scale = _Scale(_STEP_Y * (highest // _STEP_Y + 1))
-    yield f'<text x="{_LEFT}" y="20" font-size="13" font-weight="600">{escape(panel.title)}</text>\n'
+    yield (
+        f'<text x="{_LEFT}" y="20" font-size="13" font-weight="600">{escape(panel.title)}</text>\n'
+    )
     yield from _grid(scale)
     yield _box(scale, panel)
     yield _line(scale, [point for point in panel.points if point.ours])
@@ -82,15 +92,25 @@ def _grid(scale: _Scale) -> Iterator[str]:
         yield f'<path d="M{left} {y}H{right}" stroke="{_GRID}"/>'
         yield f'<text x="{left - 6}" y="{y + 4}" text-anchor="end">{faults}</text>\n'
     middle = (left + right) / 2
-    yield f'<text x="{middle}" y="{low + 30}" text-anchor="middle">cost with faults paid, % of full history</text>\n'
-    yield f'<text transform="translate(14 {(low + high) / 2}) rotate(-90)" text-anchor="middle">faults in 100 actions</text>\n'
+    yield (
+        f'<text x="{middle}" y="{low + 30}" text-anchor="middle">cost '
+        f"with faults paid, % of full "
+        f"history</text>\n"
+    )
+    yield (
+        f'<text transform="translate(14 {(low + high) / 2}) rotate(-90)" '
+        f'text-anchor="middle">faults in 100 actions</text>\n'
+    )
 
 
 def _box(scale: _Scale, panel: Panel) -> str:
     """What meets the mark."""
     x, y = scale.x(panel.cost), scale.y(panel.faults)
     wide, high = round(x - scale.x(0), 1), round(max(2.0, scale.y(0) - y), 1)
-    return f'<rect x="{scale.x(0)}" y="{scale.y(0) - high}" width="{wide}" height="{high}" fill="{_MARK}" opacity="0.12"/>\n'
+    return (
+        f'<rect x="{scale.x(0)}" y="{scale.y(0) - high}" width="{wide}" height="{high}" '
+        f'fill="{_MARK}" opacity="0.12"/>\n'
+    )
 
 
 def _line(scale: _Scale, points: Sequence[Point]) -> str:
@@ -100,11 +120,17 @@ def _line(scale: _Scale, points: Sequence[Point]) -> str:
         if not best or point.faults < best[-1].faults:
             best.append(point)
     path = " ".join(f"{scale.x(point.cost)},{scale.y(point.faults)}" for point in best)
-    return f'<polyline points="{path}" fill="none" stroke="{_OURS}" stroke-width="1.5" opacity="0.6"/>\n'
+    return (
+        f'<polyline points="{path}" fill="none" stroke="{_OURS}" stroke-width="1.5" '
+        f'opacity="0.6"/>\n'
+    )
 
 
 def _dot(scale: _Scale, point: Point) -> str:
-    title = f"<title>{escape(point.name)}: cost {point.cost:.1f} %, {point.faults:.1f} faults in 100</title>"
+    title = (
+        f"<title>{escape(point.name)}: cost {point.cost:.1f} %, {point.faults:.1f} faults in "
+        f"100</title>"
+    )
     place = f'cx="{scale.x(point.cost)}" cy="{scale.y(point.faults)}" r="{5 if point.named else 3}"'
     return f'<circle {place} fill="{_colour(point)}">{title}</circle>\n'
 
@@ -121,7 +147,10 @@ def _names(scale: _Scale, points: Sequence[Point]) -> Iterator[str]:
         while any(abs(left - other) < wide and abs(y - height) < _LINE for other, height in taken):
             y -= _LINE
         taken.append((left, y))
-        style = f'text-anchor="{"end" if turned else "start"}" font-weight="{700 if point.ours else 400}" fill="{_colour(point)}"'
+        style = (
+            f'text-anchor="{"end" if turned else "start"}" '
+            f'font-weight="{700 if point.ours else 400}" fill="{_colour(point)}"'
+        )
         yield f'<text x="{round(x, 1)}" y="{round(y, 1)}" {style}>{escape(told)}</text>\n'
 
 

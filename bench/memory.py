@@ -1,28 +1,40 @@
-"""What is remembered: is the evidence found, at what price in tokens, and how fast; no model is called at any time.
+"""What is remembered: is the evidence found, at what price in tokens, and how fast; no model is
+called at any time.
 
     make bench-memory
-    HOTSET_BENCH_PARTS=recall,decisions make bench-memory     some of: recall, decisions, disclosure, tasks, size, consolidation
-    HOTSET_BENCH_LARGE=1 make bench-memory                    also `size` (100,000 memories) and `consolidation` (10,000 episodes)
+    HOTSET_BENCH_PARTS=recall,decisions make bench-memory     some of: recall, decisions,
+    disclosure, tasks, size, consolidation HOTSET_BENCH_LARGE=1 make bench-memory
+    also `size` (100,000 memories) and `consolidation` (10,000 episodes)
 
-Reads `$HOTSET_BENCH_DATA/memory` and `/trajectories` (`../shared/data` unless it is said). Every conversation goes the way it
-goes in the product: into the store, made memories by rules, followed by the index, asked by `recall`.
+Reads `$HOTSET_BENCH_DATA/memory` and `/trajectories` (`../shared/data` unless it is said). Every
+conversation goes the way it goes in the product: into the store, made memories by rules, followed
+by the index, asked by `recall`.
 
-recall          LongMemEval, all 940 sessions in one pool, by kind of question; evidence is a turn in which the answer stands.
-                `hotset` has weights that were chosen on four fifths of the questions and tested on the others, with no session
-                in both; `hotset_defaults` has those that ship. Recency counts nothing here: each question was asked near its own
-                sessions and far from the others', which is a matter of the pool. `no_dates` also leaves time words alone.
-                bm25 and dense go over whole turns; bm25_b1 has the length norm that is best for it on this very set.
-decisions       sde-bench: a bug report, the chat in which it was decided how the code has to behave, and 140 other chats.
-                Amended: a later chat changed the decision, and is the one to be found; `current` is how often it comes first.
-disclosure      A question over its own sessions: all memories and turns loaded, against every step of what an agent is told, as
-                the product tells it: the index, its call, the first answer in less room and in the usual; `and_more_1`: with the
-                next call and its answer on top. `unfolded` goes by the timeline, and no further where that answers. Evidence is
-                a turn that is shown whole or as an excerpt; `answer`: of the answer's words that stand in the evidence, those
-                that are told. Everything was chosen on one half of the conversations: see `the other half`. `among others`:
-                with the sessions of other questions in the store.
-tasks           Recorded coding sessions in their order, each asked by its first prompt when only earlier ones are in the store.
-                Gold: memories of files and commands that the session then meets. Kinds weighed by task against one set of weights
-                for all tasks, where memories of more than one kind were found; `other_order`: how often the first ten differ.
+recall          LongMemEval, all 940 sessions in one pool, by kind of question; evidence is a turn
+in which the answer stands.
+                `hotset` has weights that were chosen on four fifths of the questions and tested on
+                the others, with no session in both; `hotset_defaults` has those that ship. Recency
+                counts nothing here: each question was asked near its own sessions and far from the
+                others', which is a matter of the pool. `no_dates` also leaves time words alone.
+                bm25 and dense go over whole turns; bm25_b1 has the length norm that is best for it
+                on this very set.
+decisions       sde-bench: a bug report, the chat in which it was decided how the code has to
+behave, and 140 other chats.
+                Amended: a later chat changed the decision, and is the one to be found; `current` is
+                how often it comes first.
+disclosure      A question over its own sessions: all memories and turns loaded, against every step
+of what an agent is told, as
+                the product tells it: the index, its call, the first answer in less room and in the
+                usual; `and_more_1`: with the next call and its answer on top. `unfolded` goes by
+                the timeline, and no further where that answers. Evidence is a turn that is shown
+                whole or as an excerpt; `answer`: of the answer's words that stand in the evidence,
+                those that are told. Everything was chosen on one half of the conversations: see
+                `the other half`. `among others`: with the sessions of other questions in the store.
+tasks           Recorded coding sessions in their order, each asked by its first prompt when only
+earlier ones are in the store.
+                Gold: memories of files and commands that the session then meets. Kinds weighed by
+                task against one set of weights for all tasks, where memories of more than one kind
+                were found; `other_order`: how often the first ten differ.
 """
 
 from __future__ import annotations
@@ -111,7 +123,18 @@ _RESULTS = Path(__file__).parent / "results" / "memory.json"
 _PATIENT = 30.0  # seconds: where it is about what is found
 _FOUND = 60  # candidates of a question that other weights may put in another order
 _POOLED = replace(DEFAULT, recent=0.0)
-_TURNED = ("meaning", "window", "closely", "pointed", "session", "speaker", "told", "number", "when", "latest")
+_TURNED = (
+    "meaning",
+    "window",
+    "closely",
+    "pointed",
+    "session",
+    "speaker",
+    "told",
+    "number",
+    "when",
+    "latest",
+)
 _NAMES = ("recall5", "recall10", "recall20", "ndcg10")
 _DISCLOSED = 60  # questions among other sessions
 _OTHERS = 30  # sessions of other questions
@@ -165,30 +188,49 @@ def recall_part() -> Sets:
             answers, took = _answers(kept, index, questions, _POOLED)
             groups = grouped(chats, questions)
             cases = [
-                ranked([texts[PageId(item.id)] for item in items], [item.signals for item in items], question.gold, group)
+                ranked(
+                    [texts[PageId(item.id)] for item in items],
+                    [item.signals for item in items],
+                    question.gold,
+                    group,
+                )
                 for question, items, group in zip(questions, answers, groups, strict=True)
             ]
             found["hotset"] = cross_fitted(cases, _POOLED.as_dict(), _TURNED)
-            found["hotset_defaults"] = [[texts[PageId(item.id)] for item in items] for items in answers]
-            figures["hotset_defaults"] = {**_tokens([[item.text for item in items] for items in answers]), **took}
+            found["hotset_defaults"] = [
+                [texts[PageId(item.id)] for item in items] for items in answers
+            ]
+            figures["hotset_defaults"] = {
+                **_tokens([[item.text for item in items] for items in answers]),
+                **took,
+            }
             figures["hotset"] = figures["hotset_defaults"]
             no_dates = replace(_POOLED, when=0.0, latest=0.0)
             found["no_dates"] = [
-                [texts[PageId(item.id)] for item in items] for items in _answers(kept, index, questions, no_dates)[0]
+                [texts[PageId(item.id)] for item in items]
+                for items in _answers(kept, index, questions, no_dates)[0]
             ]
         model = _minilm()
         if model is not None:
             with indexed(kept.store, Path(folder) / "index", AskingModel(Table(), model)) as index:
                 answers, took = _answers(kept, index, questions, _POOLED)
-                found["hotset_minilm"] = [[texts[PageId(item.id)] for item in items] for items in answers]
-                figures["hotset_minilm"] = {**_tokens([[item.text for item in items] for items in answers]), **took}
+                found["hotset_minilm"] = [
+                    [texts[PageId(item.id)] for item in items] for items in answers
+                ]
+                figures["hotset_minilm"] = {
+                    **_tokens([[item.text for item in items] for items in answers]),
+                    **took,
+                }
     found |= _others(collapsed(texts.values()), questions)
     for name in ("bm25", "bm25_b1", "dense", "rrf60"):
         figures[name] = _tokens(found[name])
     print(f"memories made of the sessions: {dict(kept.made)}")
     print(_compared(found, questions))
     kinds = ["all", *sorted({question.kind for question in questions})]
-    return {f"longmemeval, {kind}": _table(found, questions, kind, figures if kind == "all" else {}) for kind in kinds}
+    return {
+        f"longmemeval, {kind}": _table(found, questions, kind, figures if kind == "all" else {})
+        for kind in kinds
+    }
 
 
 def _answers(
@@ -197,10 +239,22 @@ def _answers(
     answers: list[list[RecalledItem]] = []
     took: list[tuple[float, float]] = []
     for question in questions:
-        asking = RecallQuery(question.text, question.now, memories=False, most=_FOUND, deadline=_PATIENT)
-        took.append(timed(lambda asking=asking: answers.append(list(recall(asking, index, kept.store, weights).items))))  # type: ignore[misc]
+        asking = RecallQuery(
+            question.text, question.now, memories=False, most=_FOUND, deadline=_PATIENT
+        )
+        took.append(
+            timed(
+                lambda asking=asking: answers.append(
+                    list(recall(asking, index, kept.store, weights).items)
+                )
+            )
+        )  # type: ignore[misc]
     wall = [each[0] for each in took]
-    return answers, {"p50_ms": quantile(wall, 0.5), "p95_ms": quantile(wall, 0.95), "cpu_ms": fmean(each[1] for each in took)}
+    return answers, {
+        "p50_ms": quantile(wall, 0.5),
+        "p95_ms": quantile(wall, 0.95),
+        "cpu_ms": fmean(each[1] for each in took),
+    }
 
 
 def _others(texts: Sequence[str], questions: Sequence[Question]) -> dict[str, list[list[str]]]:
@@ -209,21 +263,36 @@ def _others(texts: Sequence[str], questions: Sequence[Question]) -> dict[str, li
     vectors = table.embed(texts)
     orders: dict[str, list[list[int]]] = defaultdict(list)
     for question in questions:
-        by_words, by_meaning = best(words.scores(question.text), 100), best(vectors @ table.embed([question.text])[0], 100)
+        by_words, by_meaning = (
+            best(words.scores(question.text), 100),
+            best(vectors @ table.embed([question.text])[0], 100),
+        )
         orders["bm25"].append(by_words)
         orders["bm25_b1"].append(best(leveled.scores(question.text), 100))
         orders["dense"].append(by_meaning)
         orders["rrf60"].append(by_rank(by_words, by_meaning))
-    return {name: [[texts[at] for at in order[:20]] for order in each] for name, each in orders.items()}
+    return {
+        name: [[texts[at] for at in order[:20]] for order in each] for name, each in orders.items()
+    }
 
 
 def _table(
-    found: Mapping[str, Sequence[Sequence[str]]], questions: Sequence[Question], kind: str, more: Mapping[str, Figures]
+    found: Mapping[str, Sequence[Sequence[str]]],
+    questions: Sequence[Question],
+    kind: str,
+    more: Mapping[str, Figures],
 ) -> dict[str, Figures]:
     table = {}
     for name, orders in found.items():
-        rows = [judged(collapsed(order), q.gold) for order, q in zip(orders, questions, strict=True) if kind in {"all", q.kind}]
-        table[name] = {metric: 100 * fmean(column) for metric, column in zip(_NAMES, zip(*rows, strict=True), strict=True)}
+        rows = [
+            judged(collapsed(order), q.gold)
+            for order, q in zip(orders, questions, strict=True)
+            if kind in {"all", q.kind}
+        ]
+        table[name] = {
+            metric: 100 * fmean(column)
+            for metric, column in zip(_NAMES, zip(*rows, strict=True), strict=True)
+        }
         table[name] |= {"questions": float(len(rows)), **more.get(name, {})}
     return table
 
@@ -237,9 +306,14 @@ def _compared(found: Mapping[str, Sequence[Sequence[str]]], questions: Sequence[
     lines = []
     for other in ("bm25", "bm25_b1", "dense", "rrf60"):
         pairs = zip(found["hotset"], found[other], questions, strict=True)
-        differences = [judged(collapsed(one), q.gold)[1] - judged(collapsed(two), q.gold)[1] for one, two, q in pairs]
+        differences = [
+            judged(collapsed(one), q.gold)[1] - judged(collapsed(two), q.gold)[1]
+            for one, two, q in pairs
+        ]
         mean, low, high = interval(differences)
-        lines.append(f"recall@10 above {other}: {100 * mean:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]")
+        lines.append(
+            f"recall@10 above {other}: {100 * mean:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+        )
     return "\n".join(lines)
 
 
@@ -255,7 +329,10 @@ def _minilm() -> MiniLm | None:
 
 def decisions_part() -> Sets:
     plain, amended, decoys = _decisions()
-    return {"sde-bench, decisions": _found_chats(plain, decoys), "sde-bench, amended": _found_chats(amended, decoys)}
+    return {
+        "sde-bench, decisions": _found_chats(plain, decoys),
+        "sde-bench, amended": _found_chats(amended, decoys),
+    }
 
 
 _Decision = tuple[str, list[Chat]]
@@ -270,11 +347,22 @@ def _decisions() -> tuple[list[_Decision], list[_Decision], list[Chat]]:
         task = json.loads(path.read_text())
         if not task.get("conversations"):
             continue
-        told = task["conversations"] if isinstance(task["conversations"][0], list) else [task["conversations"]]
-        chats = [_chat(f"{path.stem}-{at}", DAY * (number + 30 * at), turns) for at, turns in enumerate(told)]
+        told = (
+            task["conversations"]
+            if isinstance(task["conversations"][0], list)
+            else [task["conversations"]]
+        )
+        chats = [
+            _chat(f"{path.stem}-{at}", DAY * (number + 30 * at), turns)
+            for at, turns in enumerate(told)
+        ]
         (amended if len(chats) > 1 else plain).append((task["bug_report"], chats))
     rows = json.loads((folder / "_decoys.json").read_text())
-    return plain, amended, [_chat(f"decoy-{at}", DAY * at / 2, row["turns"]) for at, row in enumerate(rows)]
+    return (
+        plain,
+        amended,
+        [_chat(f"decoy-{at}", DAY * at / 2, row["turns"]) for at, row in enumerate(rows)],
+    )
 
 
 def _chat(id: str, time: float, turns: Sequence[Mapping[str, str]]) -> Chat:
@@ -291,25 +379,43 @@ def _found_chats(tasks: Sequence[_Decision], decoys: Sequence[Chat]) -> dict[str
         names = {session: chat for chat, session in kept.sessions.items()}
         with indexed(kept.store, Path(folder) / "index") as index:
             for report, _ in tasks:
-                items = recall(RecallQuery(report, 1.7e9 + 120 * DAY, most=_FOUND, deadline=_PATIENT), index, kept.store).items
+                items = recall(
+                    RecallQuery(report, 1.7e9 + 120 * DAY, most=_FOUND, deadline=_PATIENT),
+                    index,
+                    kept.store,
+                ).items
                 orders["hotset"].append(collapsed(names[_session(kept, item)] for item in items))
     texts = ["\n".join(text for _, text in chat.said) for chat in chats]
     words, table = Bm25(1.2, 0.75).learn(texts), Table()
     vectors = table.embed(texts)
     for report, _ in tasks:
-        by_words, by_meaning = best(words.scores(report), 100), best(vectors @ table.embed([report])[0], 100)
-        for name, order in (("bm25", by_words), ("dense", by_meaning), ("rrf60", by_rank(by_words, by_meaning))):
+        by_words, by_meaning = (
+            best(words.scores(report), 100),
+            best(vectors @ table.embed([report])[0], 100),
+        )
+        for name, order in (
+            ("bm25", by_words),
+            ("dense", by_meaning),
+            ("rrf60", by_rank(by_words, by_meaning)),
+        ):
             orders[name].append([chats[at].id for at in order])
     return {name: _chat_figures(tasks, each) for name, each in orders.items()}
 
 
 def _session(kept: Kept, item: RecalledItem) -> Any:
-    return item.memory.source.session if item.memory is not None else kept.store.page(PageId(item.id)).session
+    return (
+        item.memory.source.session
+        if item.memory is not None
+        else kept.store.page(PageId(item.id)).session
+    )
 
 
 def _chat_figures(tasks: Sequence[_Decision], orders: Sequence[Sequence[str]]) -> Figures:
     figures = {
-        f"recall{most}": 100 * fmean(chats[-1].id in order[:most] for (_, chats), order in zip(tasks, orders, strict=True))
+        f"recall{most}": 100
+        * fmean(
+            chats[-1].id in order[:most] for (_, chats), order in zip(tasks, orders, strict=True)
+        )
         for most in (1, 3, 5)
     }
     if len(tasks[0][1]) > 1:
@@ -317,7 +423,9 @@ def _chat_figures(tasks: Sequence[_Decision], orders: Sequence[Sequence[str]]) -
             next((id for id in order if id in {chat.id for chat in chats}), "")
             for (_, chats), order in zip(tasks, orders, strict=True)
         ]
-        figures["current"] = 100 * fmean(id == chats[-1].id for (_, chats), id in zip(tasks, first, strict=True))
+        figures["current"] = 100 * fmean(
+            id == chats[-1].id for (_, chats), id in zip(tasks, first, strict=True)
+        )
     return figures | {"questions": float(len(tasks))}
 
 
@@ -331,17 +439,24 @@ def disclosure_part() -> Sets:
         is_other = sha256(group.encode()).digest()[-1] % 2
         for name, each in _told_of(question, [chat for chat in chats if chat.id in question.chats]):
             told.add("disclosure, a question over its own sessions", name, each)
-            told.add(f"disclosure, {'the other half' if is_other else 'the half that was looked at'}", name, each)
+            told.add(
+                f"disclosure, {'the other half' if is_other else 'the half that was looked at'}",
+                name,
+                each,
+            )
     rng = random.Random(7)
     for question in rng.sample(questions, _DISCLOSED):
         others = rng.sample([chat for chat in chats if chat.id not in question.chats], _OTHERS)
-        for name, each in _told_of(question, [*(chat for chat in chats if chat.id in question.chats), *others]):
+        for name, each in _told_of(
+            question, [*(chat for chat in chats if chat.id in question.chats), *others]
+        ):
             told.add(f"disclosure, among {_OTHERS} other sessions", name, each)
     return told.figures()
 
 
 _Telling = tuple[float, float, float | None]
-"""Tokens, the share of the evidence, and that of the answer's words, where it has any of the evidence's."""
+"""Tokens, the share of the evidence, and that of the answer's words, where it has any of the
+evidence's."""
 
 
 class _Disclosed:
@@ -352,7 +467,10 @@ class _Disclosed:
         self._told[title][name].append(each)
 
     def figures(self) -> Sets:
-        return {title: {name: self._row(rows["all"], each) for name, each in rows.items()} for title, rows in self._told.items()}
+        return {
+            title: {name: self._row(rows["all"], each) for name, each in rows.items()}
+            for title, rows in self._told.items()
+        }
 
     def _row(self, everything: Sequence[_Telling], told: Sequence[_Telling]) -> Figures:
         pairs = list(zip(told, everything, strict=True))
@@ -361,7 +479,8 @@ class _Disclosed:
             "all_of_it": 100 * fmean(evidence == 1 for _, evidence, _ in told),
             "answer": 100 * fmean(answer for _, _, answer in told if answer is not None),
             "tokens": fmean(tokens for tokens, _, _ in told),
-            "saved": 100 * (1 - fmean(each[0] for each in told) / fmean(each[0] for each in everything)),
+            "saved": 100
+            * (1 - fmean(each[0] for each in told) / fmean(each[0] for each in everything)),
             "saved_each": 100 * fmean(1 - each[0] / whole[0] for each, whole in pairs),
             "questions": float(len(told)),
         }
@@ -376,32 +495,60 @@ def _told_of(question: Question, chats: Sequence[Chat]) -> Iterator[tuple[str, _
             yield from _told(kept, index, question, Path(folder) / "telling")
 
 
-def _told(kept: Kept, index: Index, question: Question, folder: Path) -> Iterator[tuple[str, _Telling]]:
-    """Everything; all memories and no turns; the index with the first answer in more and more room, and what follows on it."""
+def _told(
+    kept: Kept, index: Index, question: Question, folder: Path
+) -> Iterator[tuple[str, _Telling]]:
+    """Everything; all memories and no turns; the index with the first answer in more and more room,
+    and what follows on it."""
     texts = kept.texts()
     memories = list(kept.store.memories())
     gold = {id: text for id, text in texts.items() if text in question.gold}
     every = sum(count(text) for text in texts.values())
     yield "all", (float(every + sum(memory.tokens for memory in memories)), 1.0, 1.0)
-    known = {page for memory in memories for page in memory.source.pages if memory.kind is not MemoryKind.EPISODE}
+    known = {
+        page
+        for memory in memories
+        for page in memory.source.pages
+        if memory.kind is not MemoryKind.EPISODE
+    }
     text = "\n".join(memory.text for memory in memories)
-    yield "all_memories", (float(sum(memory.tokens for memory in memories)), _share(gold, known), _answered(question, text))
+    yield (
+        "all_memories",
+        (
+            float(sum(memory.tokens for memory in memories)),
+            _share(gold, known),
+            _answered(question, text),
+        ),
+    )
     config = load(project=str(folder), data=str(folder), environ={})
-    source = memory_source.MemorySource(config, lambda: kept.store, lambda: index, lambda: question.now, logged=False)
+    source = memory_source.MemorySource(
+        config, lambda: kept.store, lambda: index, lambda: question.now, logged=False
+    )
     memory_source.SECONDS = _PATIENT
     start = source.index(question.text, max_tokens=INDEX_TOKENS)
     for room in _ROOMS:
         tokens, shown, text = float(start.tokens), set[str](), ""
         for more in range(_MORE + 1 if room == MAX_TOKENS else 1):
             answer = source.recall(question.text, max_tokens=room, more=more)
-            tokens += count(json.dumps({"name": "recall_memory", "arguments": {"query": question.text, "more": more}}))
+            tokens += count(
+                json.dumps(
+                    {"name": "recall_memory", "arguments": {"query": question.text, "more": more}}
+                )
+            )
             tokens += answer.tokens or _NOTHING_MORE
             shown |= _in_full(answer.shown)
             text = f"{text}\n{answer.text}"
             name = f"and_more_{more}" if more else f"hotset_{room}"
             yield name, (tokens, _share(gold, shown), _answered(question, text))
     whole = source.unfold(question.text)
-    yield "unfolded", (float(count(whole.text)), _share(gold, _in_full(whole.memories.shown)), _answered(question, whole.text))
+    yield (
+        "unfolded",
+        (
+            float(count(whole.text)),
+            _share(gold, _in_full(whole.memories.shown)),
+            _answered(question, whole.text),
+        ),
+    )
 
 
 def _in_full(shown: Mapping[str, Layer]) -> set[str]:
@@ -411,7 +558,11 @@ def _in_full(shown: Mapping[str, Layer]) -> set[str]:
 
 def _answered(question: Question, told: str) -> float | None:
     evidence = "\n".join(question.gold)
-    words = [term for term in terms(question.answer) if next(hits(evidence, lowered(evidence), term), None) is not None]
+    words = [
+        term
+        for term in terms(question.answer)
+        if next(hits(evidence, lowered(evidence), term), None) is not None
+    ]
     low = lowered(told)
     return fmean(next(hits(told, low, term), None) is not None for term in words) if words else None
 
@@ -440,10 +591,14 @@ def tasks_part() -> Sets:
     for kind, methods in sorted(totals.items()):
         mean, low, high = interval(differences[kind])
         print(
-            f"tasks, {kind}: NDCG@10 by task {100 * mean:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}] of {len(differences[kind])}"
+            f"tasks, {kind}: NDCG@10 by task {100 * mean:+.2f} [{100 * low:+.2f}, "
+            f"{100 * high:+.2f}] of {len(differences[kind])}"
         )
         sets[f"tasks, {kind}"] = {
-            method: {metric: 100 * fmean(column) for metric, column in zip(_NAMES, zip(*rows, strict=True), strict=True)}
+            method: {
+                metric: 100 * fmean(column)
+                for metric, column in zip(_NAMES, zip(*rows, strict=True), strict=True)
+            }
             | {
                 "questions": float(len(rows)),
                 "other_order": float(others[kind]),
@@ -457,21 +612,37 @@ def tasks_part() -> Sets:
 
 
 def _weighed_by_task(name: str) -> Iterator[tuple[Task, list[float], list[float], bool]]:
-    """For each session's first prompt, with nothing in the store but what came before it: by task, and by one set for all."""
+    """For each session's first prompt, with nothing in the store but what came before it: by task,
+    and by one set for all."""
     kept = Kept(RamStore())
-    with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder, indexed(kept.store, Path(folder) / "index") as index:
+    with (
+        tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder,
+        indexed(kept.store, Path(folder) / "index") as index,
+    ):
         for at, session in enumerate(recorded(name)):
             begin = 1.7e9 + at * DAY
-            prompt = next((said["t"] for said in session["msgs"] if said["r"] == "user" and said.get("t")), "")
+            prompt = next(
+                (said["t"] for said in session["msgs"] if said["r"] == "user" and said.get("t")), ""
+            )
             used = _used(session)
-            gold = frozenset(str(memory.id) for memory in kept.store.memories() if any(each in used for each in _names(memory)))
+            gold = frozenset(
+                str(memory.id)
+                for memory in kept.store.memories()
+                if any(each in used for each in _names(memory))
+            )
             task = detect_task(prompt).task
             items = recall(
-                RecallQuery(prompt, begin, task=task, talk=False, most=200, deadline=_PATIENT), index, kept.store
+                RecallQuery(prompt, begin, task=task, talk=False, most=200, deadline=_PATIENT),
+                index,
+                kept.store,
             ).items
-            if gold and len({item.kind for item in items}) > 1:  # of one kind there is nothing to weigh
+            if (
+                gold and len({item.kind for item in items}) > 1
+            ):  # of one kind there is nothing to weigh
                 orders = _by_kind(items, task), _by_kind(items, None)
-                by_task, for_all = (judged([str(item.id) for item in order], gold) for order in orders)
+                by_task, for_all = (
+                    judged([str(item.id) for item in order], gold) for order in orders
+                )
                 yield task, by_task, for_all, orders[0][:10] != orders[1][:10]
             known = {each.id for each in kept.store.sessions()}
             replayed(kept.store, session, begin)
@@ -482,21 +653,32 @@ def _weighed_by_task(name: str) -> Iterator[tuple[Task, list[float], list[float]
 
 
 def _used(session: Mapping[str, Any]) -> str:
-    """Everything that was called in a session, with what came of it: not the prompt, which is what is asked."""
+    """Everything that was called in a session, with what came of it: not the prompt, which is what
+    is asked."""
     parts = []
     for said in session["msgs"]:
-        parts += [call["a"] if isinstance(call["a"], str) else json.dumps(call["a"]) for call in said.get("calls") or ()]
+        parts += [
+            call["a"] if isinstance(call["a"], str) else json.dumps(call["a"])
+            for call in said.get("calls") or ()
+        ]
         if said["r"] == "tool":
             parts.append(said.get("t") or "")
     return "\n".join(parts)
 
 
 def _names(memory: Memory) -> frozenset[str]:
-    """What it is about: files that an episode changed, commands that a pitfall warns of, paths that any other names."""
+    """What it is about: files that an episode changed, commands that a pitfall warns of, paths that
+    any other names."""
     detail = memory.detail
     if isinstance(detail, Pitfall):
-        return frozenset(command for command in _COMMAND.findall(detail.what) if len(command) >= _LEAST_NAME)
-    told = detail.artifacts if isinstance(detail, Episode) else [word for word in memory.text.split() if "/" in word]
+        return frozenset(
+            command for command in _COMMAND.findall(detail.what) if len(command) >= _LEAST_NAME
+        )
+    told = (
+        detail.artifacts
+        if isinstance(detail, Episode)
+        else [word for word in memory.text.split() if "/" in word]
+    )
     named = (Path(each.strip("`'\".,:;()")).name for each in told)
     return frozenset(name for name in named if len(name) >= _LEAST_NAME)
 
@@ -504,7 +686,11 @@ def _names(memory: Memory) -> frozenset[str]:
 def _by_kind(items: Sequence[RecalledItem], task: Task | None) -> list[RecalledItem]:
     def score(item: RecalledItem) -> float:
         kind = MemoryKind(item.kind)
-        wanted = wanted_kind(kind, task) if task is not None else fmean(wanted_kind(kind, each) for each in Task)
+        wanted = (
+            wanted_kind(kind, task)
+            if task is not None
+            else fmean(wanted_kind(kind, each) for each in Task)
+        )
         return item.score + DEFAULT.kind * (wanted - item.signals["kind"])
 
     return sorted(items, key=lambda item: (-score(item), item.id))
@@ -515,7 +701,10 @@ def _by_kind(items: Sequence[RecalledItem], task: Task | None) -> list[RecalledI
 
 def size_part() -> Sets:
     chats, questions = longmemeval()
-    with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder, SqliteStore.open(Path(folder) / "store") as store:
+    with (
+        tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder,
+        SqliteStore.open(Path(folder) / "store") as store,
+    ):
         begin = time.process_time()
         for batch in _batches(_facts(chats), 1000):
             store.keep(Remembered(tuple(batch))).result(60)
@@ -525,7 +714,9 @@ def size_part() -> Sets:
             built = time.process_time() - begin
             asked = random.Random(7).sample(questions, _ASKED)
             took = [
-                timed(lambda q=q: recall(RecallQuery(q.text, q.now, deadline=_PATIENT), index, store))  # type: ignore[misc]
+                timed(
+                    lambda q=q: recall(RecallQuery(q.text, q.now, deadline=_PATIENT), index, store)
+                )  # type: ignore[misc]
                 for q in asked
             ][10:]
     wall, cpu = [each[0] for each in took], [each[1] for each in took]
@@ -548,11 +739,22 @@ def _facts(chats: Sequence[Chat]) -> Iterator[Memory]:
     made = 0
     for chat in chats:
         for role, text in chat.said:
-            for at, sentence in enumerate(part.strip() for part in text.replace("\n", ". ").split(". ")):
+            for at, sentence in enumerate(
+                part.strip() for part in text.replace("\n", ". ").split(". ")
+            ):
                 if len(sentence) > 30 and made < _MEMORIES:
                     made += 1
                     id = memory_id(MemoryKind.FACT, f"{chat.id} {role} {made} {at}")
-                    yield Memory(id, MemoryKind.FACT, sentence[:60], sentence, chat.time, Provenance("rules"), Fact(), version=1)
+                    yield Memory(
+                        id,
+                        MemoryKind.FACT,
+                        sentence[:60],
+                        sentence,
+                        chat.time,
+                        Provenance("rules"),
+                        Fact(),
+                        version=1,
+                    )
 
 
 def _batches(memories: Iterator[Memory], size: int) -> Iterator[list[Memory]]:
@@ -571,8 +773,12 @@ def consolidation_part() -> Sets:
     sets: Sets = {}
     for many in (_EPISODES // 10, _EPISODES):
         command = [sys.executable, "-m", "bench.memory", str(many)]
-        told = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[1])
-        sets[f"consolidation of {many:,} episodes"] = {"hotset": json.loads(told.stdout.splitlines()[-1])}
+        told = subprocess.run(
+            command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[1]
+        )
+        sets[f"consolidation of {many:,} episodes"] = {
+            "hotset": json.loads(told.stdout.splitlines()[-1])
+        }
     return sets
 
 
@@ -581,7 +787,10 @@ def _consolidated(many: int) -> Figures:
 
     embedder: Embedder = Table()
     chats, _ = longmemeval()
-    with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder, SqliteStore.open(Path(folder) / "store") as store:
+    with (
+        tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder,
+        SqliteStore.open(Path(folder) / "store") as store,
+    ):
         for batch in _batches(_episodes(chats, many), 500):
             store.keep(Remembered(tuple(batch))).result(60)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -602,14 +811,29 @@ def _consolidated(many: int) -> Figures:
 
 
 def _episodes(chats: Sequence[Chat], many: int) -> Iterator[Memory]:
-    """Prompts of real conversations as goals, each in several sessions, with a few actions on a few files."""
-    prompts = [text[:300] for chat in chats for role, text in chat.said if role is Role.USER and len(text) > 40]
+    """Prompts of real conversations as goals, each in several sessions, with a few actions on a few
+    files."""
+    prompts = [
+        text[:300]
+        for chat in chats
+        for role, text in chat.said
+        if role is Role.USER and len(text) > 40
+    ]
     rng = random.Random(7)
     for at in range(many):
         goal = prompts[at % (many // 4 or 1) % len(prompts)]
-        about = at % (many // 4 or 1)  # the same goal is about the same files, and about another one each time
-        files = (f"src/part{about}/main.py", f"src/part{about}/test_main.py", f"src/part{about}/other{rng.randrange(20)}.py")
-        actions = tuple(Action(float(step), tool, files[step % 3]) for step, tool in enumerate(("Read", "Edit", "Bash pytest")))
+        about = at % (
+            many // 4 or 1
+        )  # the same goal is about the same files, and about another one each time
+        files = (
+            f"src/part{about}/main.py",
+            f"src/part{about}/test_main.py",
+            f"src/part{about}/other{rng.randrange(20)}.py",
+        )
+        actions = tuple(
+            Action(float(step), tool, files[step % 3])
+            for step, tool in enumerate(("Read", "Edit", "Bash pytest"))
+        )
         created = 1.7e9 + at * 600.0
         yield Memory(
             memory_id(MemoryKind.EPISODE, f"bench {at}", created),

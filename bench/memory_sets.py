@@ -1,4 +1,5 @@
-"""Public conversations with questions whose evidence is known, and what else could be done to find it."""
+"""Public conversations with questions whose evidence is known, and what else could be done to find
+it."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ _WORD = re.compile(r"\w+")
 _OWN_WORDS = 60  # characters from which on the same words are no coincidence
 _SIMILAR = 8
 _ALIKE = 0.2  # of all words shared
-_TEXT = 1500  # characters of a call or a result that are kept: facts and troubles are told by its ends
+_TEXT = (
+    1500  # characters of a call or a result that are kept: facts and troubles are told by its ends
+)
 _TALK_KINDS = frozenset({Kind.PROMPT, Kind.RESPONSE})
 
 Floats = NDArray[np.float64]
@@ -72,20 +75,35 @@ class Question:
 
 
 def longmemeval() -> tuple[list[Chat], list[Question]]:
-    """All sessions of all questions in one pool; questions whose evidence is nowhere are left out."""
+    """All sessions of all questions in one pool; questions whose evidence is nowhere are left
+    out."""
     with gzip.open(DATA / "memory" / "longmemeval_oracle.json.gz", "rt", encoding="utf-8") as file:
         rows: list[dict[str, Any]] = json.load(file)
     chats: dict[str, Chat] = {}
     questions = []
     for row in rows:
         gold = set()
-        for id, when, turns in zip(row["haystack_session_ids"], row["haystack_dates"], row["haystack_sessions"], strict=True):
+        for id, when, turns in zip(
+            row["haystack_session_ids"],
+            row["haystack_dates"],
+            row["haystack_sessions"],
+            strict=True,
+        ):
             said = tuple((Role(turn["role"]), turn["content"] or " ") for turn in turns)
             chats.setdefault(id, Chat(id, _moment(when), said))
             gold |= {turn["content"] for turn in turns if turn.get("has_answer")}
         if gold:
             now, chat_ids = _moment(row["question_date"]), tuple(row["haystack_session_ids"])
-            questions.append(Question(row["question"], now, row["question_type"], frozenset(gold), chat_ids, str(row["answer"])))
+            questions.append(
+                Question(
+                    row["question"],
+                    now,
+                    row["question_type"],
+                    frozenset(gold),
+                    chat_ids,
+                    str(row["answer"]),
+                )
+            )
     return list(chats.values()), questions
 
 
@@ -108,7 +126,11 @@ def grouped(chats: Sequence[Chat], questions: Sequence[Question]) -> list[str]:
 
 
 def _moment(date: str) -> float:
-    return datetime.strptime(f"{date[:10]} {date[-5:]}", "%Y/%m/%d %H:%M").replace(tzinfo=UTC).timestamp()
+    return (
+        datetime.strptime(f"{date[:10]} {date[-5:]}", "%Y/%m/%d %H:%M")
+        .replace(tzinfo=UTC)
+        .timestamp()
+    )
 
 
 @dataclass(slots=True)
@@ -144,12 +166,19 @@ class Kept:
 
     def texts(self) -> dict[PageId, str]:
         """What was said, by page."""
-        return {page.id: self.store.content(page.digest).decode() for page in self.store.pages(Where(kinds=_TALK_KINDS))}
+        return {
+            page.id: self.store.content(page.digest).decode()
+            for page in self.store.pages(Where(kinds=_TALK_KINDS))
+        }
 
     def _similar(self, memory: Memory) -> list[Memory]:
         words = _telling(memory)
         near = sorted(
-            ((len(words & known) / max(1, len(words | known)), id) for id, (known, _) in self.facts.items()), reverse=True
+            (
+                (len(words & known) / max(1, len(words | known)), id)
+                for id, (known, _) in self.facts.items()
+            ),
+            reverse=True,
         )
         return [self.facts[id][1] for share, id in near[:_SIMILAR] if share >= _ALIKE]
 
@@ -176,7 +205,8 @@ def bring(store: Store, index: LocalIndex) -> None:
 
 @dataclass(slots=True)
 class Bm25:
-    """Over whole texts. Its words are those of hotset's own index: stemmed, identifiers taken apart."""
+    """Over whole texts. Its words are those of hotset's own index: stemmed, identifiers taken
+    apart."""
 
     k1: float
     b: float
@@ -243,7 +273,12 @@ def judged(found: Sequence[str], gold: frozenset[str]) -> list[float]:
     hits = [text in gold for text in found[:20]]
     ideal = sum(1 / math.log2(place + 2) for place in range(min(10, len(gold))))
     gain = sum(1 / math.log2(place + 2) for place, hit in enumerate(hits[:10]) if hit)
-    return [sum(hits[:5]) / len(gold), sum(hits[:10]) / len(gold), sum(hits) / len(gold), gain / ideal]
+    return [
+        sum(hits[:5]) / len(gold),
+        sum(hits[:10]) / len(gold),
+        sum(hits) / len(gold),
+        gain / ideal,
+    ]
 
 
 def interval(differences: Sequence[float], seed: int = 7) -> tuple[float, float, float]:
@@ -271,20 +306,31 @@ class Ranked:
         return [self.texts[at] for at in np.argsort(-(self.signals @ weights), kind="stable")]
 
 
-def ranked(texts: Sequence[str], signals: Sequence[Mapping[str, float]], gold: frozenset[str], group: str) -> Ranked:
-    """In an order that nothing depends on: of equals the first counts, and it must not be the one that hotset put first."""
+def ranked(
+    texts: Sequence[str], signals: Sequence[Mapping[str, float]], gold: frozenset[str], group: str
+) -> Ranked:
+    """In an order that nothing depends on: of equals the first counts, and it must not be the one
+    that hotset put first."""
     at = list(range(len(texts)))
     random.Random(group).shuffle(at)
-    rows = np.array([[signals[i].get(name, 0.0) for name in SIGNALS] for i in at]).reshape(len(at), len(SIGNALS))
+    rows = np.array([[signals[i].get(name, 0.0) for name in SIGNALS] for i in at]).reshape(
+        len(at), len(SIGNALS)
+    )
     return Ranked(tuple(texts[i] for i in at), rows, gold, group)
 
 
-def cross_fitted(cases: Sequence[Ranked], start: Mapping[str, float], turned: Sequence[str]) -> list[list[str]]:
-    """For each question the order by weights that were chosen on the other groups' questions alone."""
+def cross_fitted(
+    cases: Sequence[Ranked], start: Mapping[str, float], turned: Sequence[str]
+) -> list[list[str]]:
+    """For each question the order by weights that were chosen on the other groups' questions
+    alone."""
     names = sorted({case.group for case in cases})
     random.Random(1).shuffle(names)
     fold = {name: at % FOLDS for at, name in enumerate(names)}
-    chosen = {at: _chosen([case for case in cases if fold[case.group] != at], start, turned) for at in range(FOLDS)}
+    chosen = {
+        at: _chosen([case for case in cases if fold[case.group] != at], start, turned)
+        for at in range(FOLDS)
+    }
     return [case.order(chosen[fold[case.group]]) for case in cases]
 
 
@@ -315,22 +361,33 @@ def recorded(name: str) -> list[dict[str, Any]]:
 
 
 def replayed(store: Store, session: Mapping[str, Any], start: float) -> None:
-    """A recorded session into the store, with its calls and their results; very long ones cut at both ends."""
+    """A recorded session into the store, with its calls and their results; very long ones cut at
+    both ends."""
     talk = Talk(store, key=session["id"], time=start)
     turn = None
     for said in session["msgs"]:
         text = said.get("t") or ""
         if said["r"] in {"user", "tool"}:
             kind, tool, call = (
-                (Kind.PROMPT, "", "") if said["r"] == "user" else (Kind.TOOL_RESULT, said.get("n", ""), said.get("id", ""))
+                (Kind.PROMPT, "", "")
+                if said["r"] == "user"
+                else (Kind.TOOL_RESULT, said.get("n", ""), said.get("id", ""))
             )
             if text or kind is Kind.TOOL_RESULT:
                 role = Role.USER if kind is Kind.PROMPT else Role.TOOL
-                turn = talk.asks(message(role, Part(kind, _ends(text).encode(), "text/plain", tool, call))).turn
+                turn = talk.asks(
+                    message(role, Part(kind, _ends(text).encode(), "text/plain", tool, call))
+                ).turn
         elif said["r"] == "assistant" and turn is not None:
             parts = [Part(Kind.RESPONSE, text.encode())] if text else []
             parts += [
-                Part(Kind.TOOL_CALL, _ends(_plain(call["a"])).encode(), "application/json", call["n"], call["id"])
+                Part(
+                    Kind.TOOL_CALL,
+                    _ends(_plain(call["a"])).encode(),
+                    "application/json",
+                    call["n"],
+                    call["id"],
+                )
                 for call in said.get("calls") or ()
             ]
             if parts:

@@ -1,14 +1,17 @@
-"""What the proxy adds: the same requests to the same upstream, directly and through `hotset up`, interleaved in one run.
+"""What the proxy adds: the same requests to the same upstream, directly and through `hotset up`,
+interleaved in one run.
 
     make bench-overhead
 
-The upstream answers with a canned reply, documents at once and streams after 50 ms, so every microsecond that we add shows.
-Small bodies are new sessions; large ones are a conversation of 300 KB that is resent with one more message each time, as agents
-do, of words alone and of calls with their results. The first look at each is told by itself. Then streams, one after the other
-and 200 at once, and how soon the upstream is rid of a call whose client has left.
+The upstream answers with a canned reply, documents at once and streams after 50 ms, so every
+microsecond that we add shows. Small bodies are new sessions; large ones are a conversation of 300
+KB that is resent with one more message each time, as agents do, of words alone and of calls with
+their results. The first look at each is told by itself. Then streams, one after the other and 200
+at once, and how soon the upstream is rid of a call whose client has left.
 
-Time to the first byte and time to the last are told apart: a reply begins when its request is on disk, which had the time that
-the provider took, and ends when it is on disk itself, so its end costs a commit. A document waits for that as a whole.
+Time to the first byte and time to the last are told apart: a reply begins when its request is on
+disk, which had the time that the provider took, and ends when it is on disk itself, so its end
+costs a commit. A document waits for that as a whole.
 """
 
 from __future__ import annotations
@@ -50,13 +53,17 @@ def main() -> None:
             "300 KB with tools": compare(direct, through, pid, list(working(LARGE)), SESSION),
         }
         sets |= asyncio.run(streams(direct, through))
-        sets["a client leaves"] = {"direct": leaving(direct, gone), "hotset": leaving(through, gone)}
+        sets["a client leaves"] = {
+            "direct": leaving(direct, gone),
+            "hotset": leaving(through, gone),
+        }
         sets["memory"] = {"hotset": {"rss_mb": resident(pid)}}
     tell("overhead", sets)
 
 
 def compare(direct: tuple, through: tuple, pid: int, bodies: list[bytes], session: int = 0) -> dict:
-    """Each body goes both ways, in turns; the connections stay open. `session` is how many bodies are of one conversation."""
+    """Each body goes both ways, in turns; the connections stay open. `session` is how many bodies
+    are of one conversation."""
     times: dict[str, list[float]] = {"direct": [], "hotset": []}
     begun: dict[str, list[float]] = {"direct": [], "hotset": []}
     first: dict[str, list[float]] = {"direct": [], "hotset": []}
@@ -90,7 +97,8 @@ def compare(direct: tuple, through: tuple, pid: int, bodies: list[bytes], sessio
 
 
 def cpu(pid: int) -> float:
-    """Seconds that a process has computed, all its threads and what they do in the background together."""
+    """Seconds that a process has computed, all its threads and what they do in the background
+    together."""
     stat = Path(f"/proc/{pid}/stat")
     if not stat.exists():
         return 0.0
@@ -104,7 +112,11 @@ class Line:
     def __init__(self, host: str, port: int, path: str) -> None:
         self._socket = socket.create_connection((host, port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._head = f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\nContent-Length: ".encode()
+        self._head = (
+            f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\n"
+            f"Content-Type: application/json\r\n"
+            f"Content-Length: "
+        ).encode()
 
     def __enter__(self) -> Self:
         return self
@@ -128,19 +140,31 @@ class Line:
 
 def small(n: int) -> bytes:
     text = f"question {n} " + "with some words to fill a kilobyte " * 24
-    return json.dumps({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}]}).encode()
+    return json.dumps(
+        {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}]}
+    ).encode()
 
 
 def conversation(count: int) -> Iterator[bytes]:
-    """Sessions of 25 calls: a hundred messages of 3 KB, then one more question and answer with every call."""
+    """Sessions of 25 calls: a hundred messages of 3 KB, then one more question and answer with
+    every call."""
     words = [hashlib.sha256(str(n).encode()).hexdigest() for n in range(2000)]
     messages: list[dict[str, str]] = []
     for n in range(count):
         if n % SESSION == 0:
-            texts = (" ".join(words[(n + m * 31 + k) % 2000] for k in range(46)) for m in range(101))
-            messages = [{"role": ("user", "assistant")[m % 2], "content": text} for m, text in enumerate(texts)]
+            texts = (
+                " ".join(words[(n + m * 31 + k) % 2000] for k in range(46)) for m in range(101)
+            )
+            messages = [
+                {"role": ("user", "assistant")[m % 2], "content": text}
+                for m, text in enumerate(texts)
+            ]
         yield json.dumps({"model": "m", "max_tokens": 9, "messages": messages}).encode()
-        messages = [*messages, {"role": "assistant", "content": TEXT}, {"role": "user", "content": f"and then, number {n}?"}]
+        messages = [
+            *messages,
+            {"role": "assistant", "content": TEXT},
+            {"role": "user", "content": f"and then, number {n}?"},
+        ]
 
 
 def working(count: int) -> Iterator[bytes]:
@@ -150,20 +174,35 @@ def working(count: int) -> Iterator[bytes]:
     for n in range(count):
         if n % SESSION == 0:
             messages = [{"role": "user", "content": f"the task of call {n}"}]
-            messages += [message for step in range(100) for message in _step(words, f"{n}_{step}", n * 7 + step * 31)]
-        yield json.dumps({"model": "m", "max_tokens": 9, "tools": TOOLS, "messages": messages}).encode()
+            messages += [
+                message
+                for step in range(100)
+                for message in _step(words, f"{n}_{step}", n * 7 + step * 31)
+            ]
+        yield json.dumps(
+            {"model": "m", "max_tokens": 9, "tools": TOOLS, "messages": messages}
+        ).encode()
         messages = [*messages, *_step(words, f"{n}_more", n * 7)]
 
 
 def _step(words: list[str], name: str, at: int) -> list[dict]:
     lines = (" ".join(words[(at + line + word) % 2000] for word in range(2)) for line in range(23))
-    used = {"type": "tool_use", "id": f"toolu_{name}", "name": "read_file", "input": {"path": f"src/{name}.py"}}
+    used = {
+        "type": "tool_use",
+        "id": f"toolu_{name}",
+        "name": "read_file",
+        "input": {"path": f"src/{name}.py"},
+    }
     result = {"type": "tool_result", "tool_use_id": f"toolu_{name}", "content": "\n".join(lines)}
     return [{"role": "assistant", "content": [used]}, {"role": "user", "content": [result]}]
 
 
 TOOLS = [
-    {"name": name, "description": f"To {name}.", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
+    {
+        "name": name,
+        "description": f"To {name}.",
+        "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}},
+    }
     for name in ("read_file", "write_file", "run")
 ]
 
@@ -212,10 +251,17 @@ async def at_once(direct: tuple, through: tuple) -> dict:
 
 async def stream(host: str, port: int, path: str, n: int) -> tuple[float, float, bytes]:
     """Seconds to the first event, and to the last byte."""
-    body = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": f"stream {n}"}]}).encode()
+    body = json.dumps(
+        {"model": "m", "stream": True, "messages": [{"role": "user", "content": f"stream {n}"}]}
+    ).encode()
     reader, writer = await asyncio.open_connection(host, port)
     begun = time.perf_counter()
-    writer.write(f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+    writer.write(
+        (
+            f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {len(body)}\r\n\r\n"
+        ).encode()
+        + body
+    )
     assert b"200" in await reader.readline()
     while (await reader.readline()) != b"\r\n":
         pass
@@ -230,13 +276,22 @@ async def stream(host: str, port: int, path: str, n: int) -> tuple[float, float,
 
 
 def leaving(where: tuple, gone: Connection) -> dict:
-    """From the moment a client closes its connection to the moment the upstream sees its own close, before the first byte."""
+    """From the moment a client closes its connection to the moment the upstream sees its own close,
+    before the first byte."""
     host, port, path = where
-    body = b'{"model": "m", "messages": [{"role": "user", "content": "never answered"}], "hold": true}'
+    body = (
+        b'{"model": "m", "messages": [{"role": "user", "content": "never answered"}], "hold": true}'
+    )
     taken = []
     for _ in range(LEAVING):
         with socket.create_connection((host, port)) as line:
-            line.sendall(f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+            line.sendall(
+                (
+                    f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: "
+                    f"{len(body)}\r\n\r\n"
+                ).encode()
+                + body
+            )
             assert gone.recv() == "held"
             begun = time.monotonic()
         taken.append((gone.recv() - begun) * 1e3)
@@ -262,9 +317,14 @@ def _event(name: str, **fields: object) -> bytes:
 
 
 PIECES = [
-    _event("message_start", message={"id": "msg_1", "role": "assistant", "content": [], "usage": {}}),
+    _event(
+        "message_start", message={"id": "msg_1", "role": "assistant", "content": [], "usage": {}}
+    ),
     _event("content_block_start", index=0, content_block={"type": "text", "text": ""}),
-    *(_event("content_block_delta", index=0, delta={"type": "text_delta", "text": f"word {n} "}) for n in range(EVENTS)),
+    *(
+        _event("content_block_delta", index=0, delta={"type": "text_delta", "text": f"word {n} "})
+        for n in range(EVENTS)
+    ),
     _event("content_block_stop", index=0),
     _event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 9}),
     _event("message_stop"),
@@ -273,7 +333,8 @@ SSE = b"".join(PIECES)
 
 
 class Canned(asyncio.Protocol):
-    """An upstream that answers at once; asked to hold on, it never does, and tells when its client is gone."""
+    """An upstream that answers at once; asked to hold on, it never does, and tells when its client
+    is gone."""
 
     def __init__(self, gone: Connection) -> None:
         self._gone = gone
@@ -292,7 +353,11 @@ class Canned(asyncio.Protocol):
         head, end, rest = self._got.partition(b"\r\n\r\n")
         if not end:
             return
-        length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+        length = next(
+            int(line.split(b":")[1])
+            for line in head.lower().split(b"\r\n")
+            if line.startswith(b"content-length")
+        )
         if len(rest) < length:
             return
         self._got = b""
@@ -303,12 +368,16 @@ class Canned(asyncio.Protocol):
             self._task = asyncio.ensure_future(self._stream())
         else:
             self._transport.write(
-                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(REPLY), REPLY)
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+                % (len(REPLY), REPLY)
             )
 
     async def _stream(self) -> None:
         await asyncio.sleep(THINKS)
-        self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        self._transport.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: "
+            b"chunked\r\n\r\n"
+        )
         for piece in PIECES:
             self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
             await asyncio.sleep(EVERY)
@@ -327,7 +396,9 @@ def _upstream(listener: socket.socket, gone: Connection) -> None:
 def canned_upstream() -> Iterator[tuple[int, Connection]]:
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(target=_upstream, args=(listener, there), daemon=True)
+    process = multiprocessing.get_context("fork").Process(
+        target=_upstream, args=(listener, there), daemon=True
+    )
     process.start()
     try:
         yield listener.getsockname()[1], here
@@ -342,7 +413,17 @@ def served(upstream: int) -> Iterator[tuple[dict, int]]:
     """`hotset up` as a user starts it."""
     folder = Path(tempfile.mkdtemp(prefix="hotset-bench-"))
     ready = folder / "ready.json"
-    command = [sys.executable, "-m", "hotset", "up", "--quiet", "--port", "0", "--data", str(folder / "data")]
+    command = [
+        sys.executable,
+        "-m",
+        "hotset",
+        "up",
+        "--quiet",
+        "--port",
+        "0",
+        "--data",
+        str(folder / "data"),
+    ]
     command += ["--anthropic-url", f"http://127.0.0.1:{upstream}", "--ready-file", str(ready)]
     process = subprocess.Popen(command)
     try:
@@ -362,7 +443,14 @@ def resident(pid: int) -> float:
     status = Path(f"/proc/{pid}/status")
     if not status.exists():
         return float(subprocess.check_output(["ps", "-o", "rss=", "-p", str(pid)])) / 1024
-    return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) / 1024
+    return (
+        next(
+            int(line.split()[1])
+            for line in status.read_text().splitlines()
+            if line.startswith("VmHWM")
+        )
+        / 1024
+    )
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
-"""One session three ways: straight to the provider, through headroom's proxy and through hotset's, call by call in turns.
+"""One session three ways: straight to the provider, through headroom's proxy and through hotset's,
+call by call in turns.
 
     make bench-peers
 
-The provider is scripted and keeps a prompt cache by Anthropic's rules, so what each way costs is counted, not guessed. Then the
-same session once more with each proxy stopped and started again after half of it. headroom (PyPI) gets a virtual environment of
-its own in the user's cache folder at the first run; it is no dependency of hotset. It runs with its defaults, without its rate
-limit, and told that it is offline, which spares it the seconds that it would wait for the internet.
+The provider is scripted and keeps a prompt cache by Anthropic's rules, so what each way costs is
+counted, not guessed. Then the same session once more with each proxy stopped and started again
+after half of it. headroom (PyPI) gets a virtual environment of its own in the user's cache folder
+at the first run; it is no dependency of hotset. It runs with its defaults, without its rate limit,
+and told that it is offline, which spares it the seconds that it would wait for the internet.
 
-Per way: cost and summed prompt in percent of direct (a token written to the cache counts 1.25, one read from it 0.1); tokens of
-the last prompt; planted facts that stand in it, and those that stand in it or come back through the proxy's own retrieval; added
-time a call; memory after the session; seconds from start to first answer; growth of the last prompt and of the cost by the
-restart; calls whose prompt did not extend the one before.
+Per way: cost and summed prompt in percent of direct (a token written to the cache counts 1.25, one
+read from it 0.1); tokens of the last prompt; planted facts that stand in it, and those that stand
+in it or come back through the proxy's own retrieval; added time a call; memory after the session;
+seconds from start to first answer; growth of the last prompt and of the cost by the restart; calls
+whose prompt did not extend the one before.
 """
 
 from __future__ import annotations
@@ -53,14 +56,21 @@ _VOCABULARIES = "lib/python3*/site-packages/litellm/litellm_core_utils/tokenizer
 
 def main() -> None:
     recorded = session()
-    print(f"{len(recorded.steps)} calls, {recorded.size // 4:,} tokens of tool output, {len(recorded.facts)} facts")
+    print(
+        f"{len(recorded.steps)} calls, {recorded.size // 4:,} tokens of tool output, "
+        f"{len(recorded.facts)} facts"
+    )
     ways: list[Way] = [Direct(), Hotset()]
     if (binary := headroom_binary()) is not None:
         ways.insert(1, Headroom(binary))
     with contextlib.ExitStack() as stack:
-        plain = run(recorded, [stack.enter_context(lane(way, recorded)) for way in ways], restart_at=None)
+        plain = run(
+            recorded, [stack.enter_context(lane(way, recorded)) for way in ways], restart_at=None
+        )
     with contextlib.ExitStack() as stack:
-        again = [stack.enter_context(lane(way, recorded)) for way in ways if not isinstance(way, Direct)]
+        again = [
+            stack.enter_context(lane(way, recorded)) for way in ways if not isinstance(way, Direct)
+        ]
         restarted = run(recorded, again, restart_at=len(recorded.steps) // 2)
     tell("peers", {"session30": figures(recorded, plain, restarted)})
 
@@ -76,7 +86,8 @@ class Way(Protocol):
     def start(self, upstream: ScriptedUpstream, folder: Path, port: int) -> Served: ...
 
     def recovered(self, facts: Sequence[Fact], lane: Lane) -> set[Fact]:
-        """Of these facts, which no longer stand in the prompt, those that the way itself brings back."""
+        """Of these facts, which no longer stand in the prompt, those that the way itself brings
+        back."""
         ...
 
 
@@ -111,10 +122,18 @@ class Headroom:
             "HEADROOM_WORKSPACE_DIR": str(folder / "workspace"),
             "HEADROOM_OFFLINE": "1",
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-            # Without its vocabularies it compresses nothing. It would download them; one of its dependencies brings them along.
+            # Without its vocabularies it compresses nothing. It would download them; one of its
+            # dependencies brings them along.
             "TIKTOKEN_CACHE_DIR": str(next(self._binary.parents[1].glob(_VOCABULARIES))),
         }
-        command = [str(self._binary), "proxy", "--port", str(port), "--anthropic-api-url", upstream.anthropic_url]
+        command = [
+            str(self._binary),
+            "proxy",
+            "--port",
+            str(port),
+            "--anthropic-api-url",
+            upstream.anthropic_url,
+        ]
         command += ["--no-rate-limit", "--no-subscription-tracking"]
         with (folder / "headroom.log").open("ab") as log:
             process = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
@@ -133,8 +152,25 @@ class Hotset:
     def start(self, upstream: ScriptedUpstream, folder: Path, port: int) -> Served:
         ready = folder / "ready.json"
         ready.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "hotset", "up", "--quiet", "--port", str(port), "--data", str(folder / "data")]
-        command += ["--project", str(folder), "--anthropic-url", upstream.anthropic_url, "--ready-file", str(ready)]
+        command = [
+            sys.executable,
+            "-m",
+            "hotset",
+            "up",
+            "--quiet",
+            "--port",
+            str(port),
+            "--data",
+            str(folder / "data"),
+        ]
+        command += [
+            "--project",
+            str(folder),
+            "--anthropic-url",
+            upstream.anthropic_url,
+            "--ready-file",
+            str(ready),
+        ]
         process = subprocess.Popen(command)
         while not ready.exists():
             assert process.poll() is None, "hotset up ended"
@@ -142,16 +178,21 @@ class Hotset:
         return Served(json.loads(ready.read_text())["anthropic_base_url"], process)
 
     def recovered(self, facts: Sequence[Fact], lane: Lane) -> set[Fact]:
-        """The model asks with the tools that the proxy gave it; what the proxy answers is seen where the model sees it."""
+        """The model asks with the tools that the proxy gave it; what the proxy answers is seen
+        where the model sees it."""
         return {fact for fact in facts if fact.value in lane.probe(fact)}
 
 
 def headroom_binary() -> Path | None:
-    """headroom in an environment of its own, made at the first run; None, with a word why, where that cannot be done."""
+    """headroom in an environment of its own, made at the first run; None, with a word why, where
+    that cannot be done."""
     folder = platformdirs.user_cache_path("hotset-bench") / f"headroom-{HEADROOM}"
     binary = folder / "bin" / "headroom"
     if not binary.exists():
-        print(f"installing headroom-ai[proxy] {HEADROOM} into {folder}; this takes a few minutes, once")
+        print(
+            f"installing headroom-ai[proxy] {HEADROOM} into {folder}; this takes a few "
+            f"minutes, once"
+        )
         venv.create(folder, with_pip=True, clear=True)
         command = [
             str(folder / "bin" / "pip"),
@@ -200,13 +241,15 @@ class Lane:
         self.messages.append({"role": "assistant", "content": reply["content"]})
         calls = [block for block in reply["content"] if block["type"] == "tool_use"]
         answers = [
-            {"type": "tool_result", "tool_use_id": call["id"], "content": text} for call, text in zip(calls, results, strict=True)
+            {"type": "tool_result", "tool_use_id": call["id"], "content": text}
+            for call, text in zip(calls, results, strict=True)
         ]
         if answers:
             self.messages.append({"role": "user", "content": answers})
 
     def probe(self, fact: Fact) -> str:
-        """All that the model sees once it asked for a fact; the session itself goes on as if nothing had been asked."""
+        """All that the model sees once it asked for a fact; the session itself goes on as if
+        nothing had been asked."""
         seen = len(self.upstream.requests)
         self.post(_body([*self.messages, _said(f"{_PROBE}{fact.step}: {fact.question}")]))
         return "\n".join(_text(each) for each in self.upstream.requests[seen:])
@@ -218,21 +261,31 @@ class Lane:
 
     def wait(self) -> None:
         """Until the way answers a call."""
-        hello = {"model": MODEL, "max_tokens": 16, "messages": [{"role": "user", "content": "hello"}]}
+        hello = {
+            "model": MODEL,
+            "max_tokens": 16,
+            "messages": [{"role": "user", "content": "hello"}],
+        }
         end = time.monotonic() + START_SECONDS
         while True:
             try:
                 self.post(hello)
             except (OSError, http.client.HTTPException):
                 process = self.served.process
-                assert process is None or process.poll() is None, f"{self.way.name} ended; see {self.folder}"
+                assert process is None or process.poll() is None, (
+                    f"{self.way.name} ended; see {self.folder}"
+                )
                 assert time.monotonic() < end, f"{self.way.name} does not answer; see {self.folder}"
                 time.sleep(0.02)
             else:
                 return
 
     def post(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        headers = {"content-type": "application/json", "x-api-key": "no-key-needed", "anthropic-version": "2023-06-01"}
+        headers = {
+            "content-type": "application/json",
+            "x-api-key": "no-key-needed",
+            "anthropic-version": "2023-06-01",
+        }
         reply = self._ask("POST", "/v1/messages", json.dumps(body).encode(), headers)
         return dict(json.loads(reply))
 
@@ -259,7 +312,9 @@ class Lane:
     def _ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
         root = urlsplit(self.served.url)
         if self.line is None:
-            self.line = http.client.HTTPConnection(root.hostname or "", root.port, timeout=START_SECONDS)
+            self.line = http.client.HTTPConnection(
+                root.hostname or "", root.port, timeout=START_SECONDS
+            )
         try:
             self.line.request(method, root.path + path, body, headers)
             response = self.line.getresponse()
@@ -270,7 +325,9 @@ class Lane:
             raise
         if response.status == 404 and method == "GET":
             raise LookupError(path)
-        assert response.status == 200, f"{self.way.name} answered {response.status}: {content[:300]!r}"
+        assert response.status == 200, (
+            f"{self.way.name} answered {response.status}: {content[:300]!r}"
+        )
         return content
 
 
@@ -282,7 +339,9 @@ def lane(way: Way, recorded: Session) -> Iterator[Lane]:
     with ScriptedUpstream(Model(recorded), strict=True, now=lambda: 0.0) as upstream:
         port = _free_port()
         begun = time.perf_counter()
-        made = Lane(way, upstream, folder, port, way.start(upstream, folder, port), [_said(QUESTION)])
+        made = Lane(
+            way, upstream, folder, port, way.start(upstream, folder, port), [_said(QUESTION)]
+        )
         try:
             made.wait()
             made.start_seconds = time.perf_counter() - begun
@@ -293,7 +352,8 @@ def lane(way: Way, recorded: Session) -> Iterator[Lane]:
 
 
 class Model:
-    """The assistant's side: the next call of the session, and when it is asked to look something up, a call that does."""
+    """The assistant's side: the next call of the session, and when it is asked to look something
+    up, a call that does."""
 
     def __init__(self, recorded: Session) -> None:
         self._recorded = recorded
@@ -303,7 +363,9 @@ class Model:
         if not body.get("tools"):
             return Say(text="hello")
         blocks = [block for message in body["messages"] for block in _blocks(message)]
-        asked = next((text for block in blocks if (text := block.get("text", "")).startswith(_PROBE)), None)
+        asked = next(
+            (text for block in blocks if (text := block.get("text", "")).startswith(_PROBE)), None
+        )
         if asked is not None:
             return self._look_up(asked, {tool["name"] for tool in body["tools"]}, blocks)
         done = [block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"]
@@ -323,26 +385,41 @@ class Model:
         tried = {block.get("name") for block in blocks if block.get("type") == "tool_use"}
         for name, arguments in ways.items():
             if name in tools and name not in tried:
-                return Say(calls=(Call(name, arguments, id=f"probe_{name}_{zlib.crc32(asked.encode()):x}"),))
+                return Say(
+                    calls=(
+                        Call(name, arguments, id=f"probe_{name}_{zlib.crc32(asked.encode()):x}"),
+                    )
+                )
         return Say(text="I looked.")
 
 
 def run(recorded: Session, lanes: Sequence[Lane], *, restart_at: int | None) -> dict[str, Run]:
-    """Every lane takes each step before any takes the next, so that a noisy machine is equally noisy for all of them."""
+    """Every lane takes each step before any takes the next, so that a noisy machine is equally
+    noisy for all of them."""
     bases = {lane.way.name: lane.upstream.bill for lane in lanes}
     for number in range(len(recorded.steps) + 1):
         if number == restart_at:
             for each in lanes:
                 before = each.upstream.bill
                 each.restart()
-                bases[each.way.name] = _plus(bases[each.way.name], _minus(each.upstream.bill, before))
+                bases[each.way.name] = _plus(
+                    bases[each.way.name], _minus(each.upstream.bill, before)
+                )
         results = [recorded.steps[number].result] if number < len(recorded.steps) else []
         turn = number % len(lanes)
         for each in (*lanes[turn:], *lanes[:turn]):
             each.step(results)
         if sys.stderr.isatty():
-            print(f"\rcall {number + 1} of {len(recorded.steps) + 1} ", end="", file=sys.stderr, flush=True)
-    return {each.way.name: _measured(recorded, each, _minus(each.upstream.bill, bases[each.way.name])) for each in lanes}
+            print(
+                f"\rcall {number + 1} of {len(recorded.steps) + 1} ",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+    return {
+        each.way.name: _measured(recorded, each, _minus(each.upstream.bill, bases[each.way.name]))
+        for each in lanes
+    }
 
 
 # What came of it
@@ -370,7 +447,10 @@ class Run:
     def breaks(self) -> int:
         """Calls that read less from the cache than the call before them had left there."""
         left = [charge.cache_read + charge.cache_write for charge in self.charges]
-        return sum(charge.cache_read < before for charge, before in zip(self.charges[1:], left, strict=False))
+        return sum(
+            charge.cache_read < before
+            for charge, before in zip(self.charges[1:], left, strict=False)
+        )
 
 
 def _measured(recorded: Session, lane: Lane, bill: Usage) -> Run:
@@ -389,14 +469,20 @@ def _measured(recorded: Session, lane: Lane, bill: Usage) -> Run:
     )
 
 
-def figures(recorded: Session, plain: Mapping[str, Run], restarted: Mapping[str, Run]) -> dict[str, dict[str, float]]:
+def figures(
+    recorded: Session, plain: Mapping[str, Run], restarted: Mapping[str, Run]
+) -> dict[str, dict[str, float]]:
     direct = plain["direct"]
     told = {}
     for name, one in plain.items():
-        added = [1e3 * (here - there) for here, there in zip(one.seconds, direct.seconds, strict=True)]
+        added = [
+            1e3 * (here - there) for here, there in zip(one.seconds, direct.seconds, strict=True)
+        ]
         told[name] = {
             "cost_pct": 100 * one.cost / direct.cost,
-            "tokens_pct": 100 * sum(map(_prompt_of, one.charges)) / sum(map(_prompt_of, direct.charges)),
+            "tokens_pct": 100
+            * sum(map(_prompt_of, one.charges))
+            / sum(map(_prompt_of, direct.charges)),
             "last_tokens": one.last,
             "facts": len(recorded.facts),
             "facts_visible": one.visible,
@@ -447,12 +533,19 @@ def _plus(one: Usage, other: Usage) -> Usage:
 
 
 def _body(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Marked as coding agents do it: the end of the system prompt, and the newest block, which moves with every call."""
+    """Marked as coding agents do it: the end of the system prompt, and the newest block, which
+    moves with every call."""
     *before, newest = messages
     blocks = newest["content"]
     marked = {**newest, "content": [*blocks[:-1], {**blocks[-1], **_MARK}]}
     system = [{"type": "text", "text": SYSTEM, **_MARK}]
-    return {"model": MODEL, "max_tokens": 4096, "system": system, "tools": TOOLS, "messages": [*before, marked]}
+    return {
+        "model": MODEL,
+        "max_tokens": 4096,
+        "system": system,
+        "tools": TOOLS,
+        "messages": [*before, marked],
+    }
 
 
 def _said(text: str) -> dict[str, Any]:

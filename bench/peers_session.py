@@ -1,8 +1,10 @@
-"""A coding session to compare proxies with: 30 calls, about 180,000 tokens of tool output of every kind, 34 planted facts.
+"""A coding session to compare proxies with: 30 calls, about 180,000 tokens of tool output of every
+kind, 34 planted facts.
 
-Everything is made from one seed, so every method sees the same bytes. Each fact is a value that stands in one result, between a
-third and two thirds of it, where keeping the head and the tail loses it. Some stand out from their surroundings
-(an error, a failing test, a deviating row); most stand in a line like any other.
+Everything is made from one seed, so every method sees the same bytes. Each fact is a value that
+stands in one result, between a third and two thirds of it, where keeping the head and the tail
+loses it. Some stand out from their surroundings (an error, a failing test, a deviating row); most
+stand in a line like any other.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ Working directory: /srv/orders
 Is directory a git repo: Yes
 Platform: linux
 </env>
-"""
+"""  # noqa: E501
 QUESTION = "Orders are charged twice since the last release. Find out why, and prepare a fix."
 _SEED = "orders are charged twice"
 
@@ -61,7 +63,11 @@ TOOLS: tuple[dict[str, Any], ...] = tuple(
     {
         "name": name,
         "description": description,
-        "input_schema": {"type": "object", "properties": {field: {"type": "string"}}, "required": [field]},
+        "input_schema": {
+            "type": "object",
+            "properties": {field: {"type": "string"}},
+            "required": [field],
+        },
     }
     for name, field, description in (
         ("Bash", "command", "Run a command in the repository and give back what it prints."),
@@ -80,15 +86,23 @@ def session() -> Session:
     for number, (kind, count, tool, argument, make) in enumerate(_CALLS):
         planted = [_value(rng, kind) for _ in range(count)]
         result, questions = make(rng, planted, len(steps))
-        field = next(iter(next(each for each in TOOLS if each["name"] == tool)["input_schema"]["properties"]))
-        steps.append(Step(f"Step {number + 1}: I look at the {kind} next.", tool, {field: argument}, result))
-        facts += [Fact(kind, number, f"{asked} ({argument})", value) for asked, value in zip(questions, planted, strict=True)]
+        field = next(
+            iter(next(each for each in TOOLS if each["name"] == tool)["input_schema"]["properties"])
+        )
+        steps.append(
+            Step(f"Step {number + 1}: I look at the {kind} next.", tool, {field: argument}, result)
+        )
+        facts += [
+            Fact(kind, number, f"{asked} ({argument})", value)
+            for asked, value in zip(questions, planted, strict=True)
+        ]
     _reread(steps)
     return Session(tuple(steps), tuple(facts))
 
 
 def _reread(steps: list[Step]) -> None:
-    """Agents read again what they know: once a file that is as it was, once one in which a line has changed."""
+    """Agents read again what they know: once a file that is as it was, once one in which a line has
+    changed."""
     reads = [number for number, step in enumerate(steps) if step.tool == "Read"]
     first, second, *_, again, changed = reads
     steps[again] = Step(steps[again].text, "Read", steps[first].arguments, steps[first].result)
@@ -101,11 +115,13 @@ Made = tuple[str, list[str]]
 """A result, and for each planted value the question that it answers."""
 
 Make = Callable[[Random, list[str], int], Made]
-"""Makes a result of one kind. The number of its call decides whether its first value stands out or not."""
+"""Makes a result of one kind. The number of its call decides whether its first value stands out or
+not."""
 
 
 def _value(rng: Random, kind: str) -> str:
-    """Ids and settings as they look in the field; distinct enough to be found by eye and by search."""
+    """Ids and settings as they look in the field; distinct enough to be found by eye and by
+    search."""
     shapes: dict[str, Callable[[], str]] = {
         "JSON": lambda: f"ord_{rng.randbytes(6).hex()}",
         "log": lambda: f"lease-{rng.randrange(10**5, 10**6)}",
@@ -152,7 +168,18 @@ _NOUNS = (
     "region",
     "quota",
 )
-_PLACES = ("checkout", "billing", "gateway", "worker", "scheduler", "storage", "webhooks", "reporting", "inventory", "sessions")
+_PLACES = (
+    "checkout",
+    "billing",
+    "gateway",
+    "worker",
+    "scheduler",
+    "storage",
+    "webhooks",
+    "reporting",
+    "inventory",
+    "sessions",
+)
 
 
 def _two(rng: Random) -> str:
@@ -168,7 +195,8 @@ def _planted(lines: Sequence[str], extra: Sequence[str]) -> list[str]:
 
 
 def _json(rng: Random, planted: list[str], call: int) -> Made:
-    """Rows of an API: at even calls the first value is a row that failed, the others are ids of rows like any other."""
+    """Rows of an API: at even calls the first value is a row that failed, the others are ids of
+    rows like any other."""
     rows = [_row(rng, f"ord_{rng.randbytes(6).hex()}") for _ in range(95)]
     questions = []
     for number, value in enumerate(planted):
@@ -189,7 +217,9 @@ def _row(rng: Random, id: str) -> dict[str, Any]:
         "status": rng.choice(["paid", "paid", "paid", "shipped", "open"]),
         "amount": rng.randrange(500, 90_000),
         "currency": rng.choice(["EUR", "EUR", "USD"]),
-        "created": f"2026-11-{rng.randrange(1, 29):02}T{rng.randrange(24):02}:{rng.randrange(60):02}:00Z",
+        "created": (
+            f"2026-11-{rng.randrange(1, 29):02}T{rng.randrange(24):02}:{rng.randrange(60):02}:00Z"
+        ),
         "attempts": 1,
     }
 
@@ -217,13 +247,19 @@ def _log(rng: Random, planted: list[str], call: int) -> Made:
     extra, questions = [], []
     for number, value in enumerate(planted):
         level, text, question = said[(number + call // 4) % len(said)]
-        extra.append(f"2026-11-10T03:{20 + number}:07.118Z {level:<8}orders.{rng.choice(_PLACES)}: {text.format(value=value)}")
+        extra.append(
+            f"2026-11-10T03:{20 + number}:07.118Z {level:<8}orders.{rng.choice(_PLACES)}: "
+            f"{text.format(value=value)}"
+        )
         questions.append(question)
     return "\n".join(_planted(lines, extra)), questions
 
 
 def _log_line(rng: Random, number: int) -> str:
-    clock = f"2026-11-10T{2 + number // 150:02}:{number // 3 % 60:02}:{rng.randrange(60):02}.{rng.randrange(1000):03}Z"
+    clock = (
+        f"2026-11-10T{2 + number // 150:02}:{number // 3 % 60:02}:{rng.randrange(60):02}."
+        f"{rng.randrange(1000):03}Z"
+    )
     place, trace, spent = rng.choice(_PLACES), rng.randbytes(6).hex(), rng.randrange(2, 900)
     text = rng.choice(
         [
@@ -237,15 +273,25 @@ def _log_line(rng: Random, number: int) -> str:
 
 
 def _code(rng: Random, planted: list[str], _call: int) -> Made:
-    """A module: the first value is a constant at the module's level, the second a default inside a function."""
-    blocks = ['"""Part of the orders service."""\n\nfrom __future__ import annotations\n\nimport logging\nimport time']
+    """A module: the first value is a constant at the module's level, the second a default inside a
+    function."""
+    blocks = [
+        (
+            '"""Part of the orders service."""\n\nfrom __future__ import annotations\n\nimport '
+            "logging\nimport time"
+        )
+    ]
     blocks += [_function(rng, number) for number in range(64)]
     extra, questions = [], []
     if planted:
-        extra.append(f"# Milliseconds; the bank gives up before this.\nCAPTURE_DEADLINE = {planted[0]}")
+        extra.append(
+            f"# Milliseconds; the bank gives up before this.\nCAPTURE_DEADLINE = {planted[0]}"
+        )
         questions.append("What is CAPTURE_DEADLINE set to, in milliseconds?")
     if len(planted) > 1:
-        body = "    entry = store.find(key, within=within)\n    return entry.lease if entry else None"
+        body = (
+            "    entry = store.find(key, within=within)\n    return entry.lease if entry else None"
+        )
         extra.append(f"def reclaim_lease(store, key, *, within={planted[1]}):\n{body}")
         questions.append("What is the default of `within` in reclaim_lease?")
     lines = "\n\n\n".join(_planted(blocks, extra)).split("\n")
@@ -291,16 +337,29 @@ def _search(rng: Random, planted: list[str], _call: int) -> Made:
         file = f"src/orders/{rng.choice(_PLACES)}/{_two(rng)}.py"
         hits = sorted(rng.sample(range(5, 900), rng.randrange(3, 18)))
         lines += [
-            f"{file}:{line}:{' ' * 4 * rng.randrange(1, 4)}{_two(rng)}(store, timeout={rng.randrange(5, 90)})" for line in hits
+            (
+                f"{file}:{line}:{' ' * 4 * rng.randrange(1, 4)}{_two(rng)}(store, "
+                f"timeout={rng.randrange(5, 90)})"
+            )
+            for line in hits
         ]
-    extra = [f"src/orders/gateway/bank_{number}.py:{211 + number}:    timeout = {value}" for number, value in enumerate(planted)]
-    questions = [f"What is the timeout in gateway/bank_{number}.py called?" for number in range(len(planted))]
+    extra = [
+        f"src/orders/gateway/bank_{number}.py:{211 + number}:    timeout = {value}"
+        for number, value in enumerate(planted)
+    ]
+    questions = [
+        f"What is the timeout in gateway/bank_{number}.py called?" for number in range(len(planted))
+    ]
     return "\n".join(_planted(lines, extra)), questions
 
 
 def _tests(rng: Random, planted: list[str], call: int) -> Made:
-    """pytest -v: passes, a failure with its number, and how long tests took; at even calls the failure's log holds the other."""
-    names = [f"tests/{rng.choice(_PLACES)}/test_{_two(rng)}.py::test_{_two(rng)}_{number}" for number in range(190)]
+    """pytest -v: passes, a failure with its number, and how long tests took; at even calls the
+    failure's log holds the other."""
+    names = [
+        f"tests/{rng.choice(_PLACES)}/test_{_two(rng)}.py::test_{_two(rng)}_{number}"
+        for number in range(190)
+    ]
     spent = [f"{9 - number * 0.04:.2f}" for number in range(len(names))]
     asked = "After how many seconds did the lease run out in the failing test?"
     warned = planted[1]
@@ -308,7 +367,9 @@ def _tests(rng: Random, planted: list[str], call: int) -> Made:
         spent[20], warned = planted[1], "30.000"
         asked = f"How long did {names[20]} take?"
     failed = "tests/billing/test_capture.py::test_a_late_answer_is_not_a_second_charge"
-    passes = [f"{name} PASSED [{number * 100 // len(names):>3}%]" for number, name in enumerate(names)]
+    passes = [
+        f"{name} PASSED [{number * 100 // len(names):>3}%]" for number, name in enumerate(names)
+    ]
     passes.insert(len(passes) // 2, f"{failed} FAILED [ 50%]")
     report = f"""
 {"=" * 35} FAILURES {"=" * 35}
@@ -324,9 +385,15 @@ E       assert {planted[0]} == 1990
 tests/billing/test_capture.py:88: AssertionError
 {"-" * 28} Captured log call {"-" * 29}
 WARNING  orders.billing:capture.py:{rng.randrange(100, 300)} lease ran out after {warned} s, taken again
-{"=" * 30} slowest durations {"=" * 30}"""
+{"=" * 30} slowest durations {"=" * 30}"""  # noqa: E501
     slow = [f"{seconds}s call     {name}" for seconds, name in zip(spent, names, strict=True)]
-    whole = [*passes, report, *slow, f"FAILED {failed}", f"1 failed, {len(names)} passed in 341.08s"]
+    whole = [
+        *passes,
+        report,
+        *slow,
+        f"FAILED {failed}",
+        f"1 failed, {len(names)} passed in 341.08s",
+    ]
     return "\n".join(whole), ["What did the bank charge in the failing capture test?", asked]
 
 
@@ -334,10 +401,17 @@ def _diff(rng: Random, planted: list[str], _call: int) -> Made:
     """A release's diff over many files: the values stand in added lines of hunks in the middle."""
     hunks = [_hunk(rng, f"src/orders/{rng.choice(_PLACES)}/{_two(rng)}.py") for _ in range(60)]
     extra = [
-        _hunk(rng, f"src/orders/gateway/pool_{number}.py", f"+    pool = Pool(url, {value})  # was unbounded")
+        _hunk(
+            rng,
+            f"src/orders/gateway/pool_{number}.py",
+            f"+    pool = Pool(url, {value})  # was unbounded",
+        )
         for number, value in enumerate(planted)
     ]
-    questions = [f"To what was the pool of gateway/pool_{number}.py bounded?" for number in range(len(planted))]
+    questions = [
+        f"To what was the pool of gateway/pool_{number}.py bounded?"
+        for number in range(len(planted))
+    ]
     return "\n".join(_planted(hunks, extra)), questions
 
 
@@ -352,7 +426,16 @@ def _hunk(rng: Random, file: str, added: str = "") -> str:
         f"--- a/{file}",
         f"+++ b/{file}",
     ]
-    return "\n".join([*head, f"@@ -{at},6 +{at},6 @@ def {_two(rng)}(store, key):", *context[:2], before, after, *context[2:]])
+    return "\n".join(
+        [
+            *head,
+            f"@@ -{at},6 +{at},6 @@ def {_two(rng)}(store, key):",
+            *context[:2],
+            before,
+            after,
+            *context[2:],
+        ]
+    )
 
 
 def _prose(rng: Random, planted: list[str], call: int) -> Made:
@@ -360,7 +443,10 @@ def _prose(rng: Random, planted: list[str], call: int) -> Made:
     sentences = [_sentence(rng) for _ in range(220)]
     said = (
         (
-            "The rotation for a stuck settlement is reached under extension {value}, day and night.",
+            (
+                "The rotation for a stuck settlement is reached under extension {value}, day and "
+                "night."
+            ),
             "Under which extension is the rotation for a stuck settlement reached?",
         ),
         (
@@ -376,19 +462,37 @@ def _prose(rng: Random, planted: list[str], call: int) -> Made:
 
 
 def _sentence(rng: Random) -> str:
-    noun, other, verb, place = rng.choice(_NOUNS), rng.choice(_NOUNS), rng.choice(_VERBS), rng.choice(_PLACES)
+    noun, other, verb, place = (
+        rng.choice(_NOUNS),
+        rng.choice(_NOUNS),
+        rng.choice(_VERBS),
+        rng.choice(_PLACES),
+    )
     return rng.choice(
         [
-            f"When the {place} team has to {verb} a {noun}, it asks the owner of the {other} and writes down what was agreed.",
-            f"Nobody should {verb} a {noun} by hand, because {place} keeps its own count of every {other}.",
-            f"Since the spring the {noun} moves through {place} in batches, which made it slower to {verb} a single {other}.",
-            f"The {other} is older than the {noun}; what {place} does with it was never written down until this page.",
+            (
+                f"When the {place} team has to {verb} a {noun}, it asks the owner of the {other} "
+                f"and writes down what was agreed."
+            ),
+            (
+                f"Nobody should {verb} a {noun} by hand, because {place} keeps its own count of "
+                f"every {other}."
+            ),
+            (
+                f"Since the spring the {noun} moves through {place} in batches, which made it "
+                f"slower to {verb} a single {other}."
+            ),
+            (
+                f"The {other} is older than the {noun}; what {place} does with it was never "
+                f"written down until this page."
+            ),
         ]
     )
 
 
 def _table(rng: Random, planted: list[str], call: int) -> Made:
-    """A CSV report: at even calls the first value is the row that deviates, the others are rows like any other."""
+    """A CSV report: at even calls the first value is the row that deviates, the others are rows
+    like any other."""
     rows = [_cells(rng, f"SKU-{rng.randbytes(4).hex().upper()}") for _ in range(330)]
     extra, questions = [], []
     for number, value in enumerate(planted):
@@ -398,17 +502,24 @@ def _table(rng: Random, planted: list[str], call: int) -> Made:
         else:
             extra.append(f"{value},warehouse-{77 + number},2026-11-09,12,31.50,12,ok")
             questions.append(f"Which article lies in warehouse-{77 + number}?")
-    return "\n".join(["article,place,counted,units,price,free,state", *_planted(rows, extra)]), questions
+    return "\n".join(
+        ["article,place,counted,units,price,free,state", *_planted(rows, extra)]
+    ), questions
 
 
 def _cells(rng: Random, article: str) -> str:
     units = rng.randrange(0, 400)
     place, day = f"warehouse-{rng.randrange(1, 60)}", f"2026-11-{rng.randrange(1, 29):02}"
-    return f"{article},{place},{day},{units},{rng.randrange(1, 900)}.{rng.randrange(10, 99)},{units},ok"
+    return (
+        f"{article},{place},{day},{units},{rng.randrange(1, 900)}."
+        f"{rng.randrange(10, 99)},{units},"
+        f"ok"
+    )
 
 
 def _calls() -> Iterator[tuple[str, int, str, str, Make]]:
-    """What is asked, in an order in which somebody would, and how many facts each result holds: 34 in all."""
+    """What is asked, in an order in which somebody would, and how many facts each result holds: 34
+    in all."""
     yield "search", 1, "Grep", "timeout", _search
     yield "code", 1, "Read", "src/orders/billing/capture.py", _code
     yield "log", 3, "Bash", "journalctl -u orders --since 02:00", _log

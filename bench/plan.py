@@ -1,4 +1,5 @@
-"""How long a plan takes: 1,000 pages, 200,000 tokens, one new result with each call, over a real store. `make bench-plan`."""
+"""How long a plan takes: 1,000 pages, 200,000 tokens, one new result with each call, over a real
+store. `make bench-plan`."""
 
 from __future__ import annotations
 
@@ -26,18 +27,27 @@ _PAGES = 1000
 _CALLS = 60
 _PRICE = Price(5.0, 25.0)
 _SCALES = Scales()
-_TOOLS = [{"name": "read_file", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}]
+_TOOLS = [
+    {
+        "name": "read_file",
+        "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}},
+    }
+]
 
 
 def main() -> None:
     tokens.warm()
-    with tempfile.TemporaryDirectory() as folder, closing(SqliteStore.open(Path(folder) / "store")) as store:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(SqliteStore.open(Path(folder) / "store")) as store,
+    ):
         config = replace(load(project=folder, data=folder, environ={}), knobs=Knobs(early=False))
         tell("plan", {"1000pages": {"hotset": _figures(Planner(config), store)}})
 
 
 def _figures(planner: Planner, store: SqliteStore) -> dict[str, float]:
-    """Everything between a parsed request and the bytes that go out: weighing, planning, rendering, checking."""
+    """Everything between a parsed request and the bytes that go out: weighing, planning, rendering,
+    checking."""
     dialect = DIALECTS[DialectName.ANTHROPIC]
     messages = [{"role": "user", "content": "Find the fault."}]
     for n in range(_PAGES // 2):
@@ -71,7 +81,8 @@ def _figures(planner: Planner, store: SqliteStore) -> dict[str, float]:
 
 
 def _plan_alone(prepared: Prepared) -> float:
-    """The same plan once more, as the next request finds it: everything but its newest result was planned before."""
+    """The same plan once more, as the next request finds it: everything but its newest result was
+    planned before."""
     lines = _SCALES.lines(prepared.links, "claude-opus-5", {})
     newest = {line.chain for line in lines[-2:]}
     before = {spot: row for spot, row in prepared.plan.shown.items() if spot.chain not in newest}
@@ -84,7 +95,9 @@ def _plan_alone(prepared: Prepared) -> float:
 
 def _step(n: int, lines: int) -> list[dict[str, object]]:
     id = f"toolu_{n:05}"
-    text = "\n".join(f"src/part_{n}/module_{k}.py:{k * 7}: value_{k} = compute(value_{n})" for k in range(lines))
+    text = "\n".join(
+        f"src/part_{n}/module_{k}.py:{k * 7}: value_{k} = compute(value_{n})" for k in range(lines)
+    )
     call = {"type": "tool_use", "id": id, "name": "read_file", "input": {"path": f"src/part_{n}"}}
     return [
         {"role": "assistant", "content": [call]},

@@ -1,11 +1,14 @@
-"""What would be offered with the prompts of recorded sessions, and how much of it would have been used.
+"""What would be offered with the prompts of recorded sessions, and how much of it would have been
+used.
 
     make bench-prefetch
 
-Reads three sets of HOTSET_BENCH_DATA (default: ../shared/data). Goes through each set's sessions in their order of time; at each
-prompt the index holds what was said before, in this session and in earlier ones. Weights are fitted to two sets and tested on
-the third, three times. Prints precision, tokens and cost, how well the confidence is calibrated, and the weights fitted to
-all sets, which are those that ship; draws `bench/results/calibration.svg`. `docs/prefetch.md` says what the figures mean.
+Reads three sets of HOTSET_BENCH_DATA (default: ../shared/data). Goes through each set's sessions in
+their order of time; at each prompt the index holds what was said before, in this session and in
+earlier ones. Weights are fitted to two sets and tested on the third, three times. Prints precision,
+tokens and cost, how well the confidence is calibrated, and the weights fitted to all sets, which
+are those that ship; draws `bench/results/calibration.svg`. `docs/prefetch.md` says what the figures
+mean.
 """
 
 from __future__ import annotations
@@ -33,7 +36,10 @@ from hotset.tokens import count
 from hotset.window.prefetch import ABOVE, SIGNS, WEIGHTS, Weights, likelihood
 
 HERE = Path(__file__).parent
-DATA = Path(os.environ.get("HOTSET_BENCH_DATA", HERE.parent.parent / "shared" / "data")) / "trajectories"
+DATA = (
+    Path(os.environ.get("HOTSET_BENCH_DATA", HERE.parent.parent / "shared" / "data"))
+    / "trajectories"
+)
 WINDOWS = {"codex-agentv": 128_000, "cc-packmind": 64_000, "pi-mono": 100_000}
 BORDERS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.85, 0.9, 1.01)
 HINT_TOKENS, HEADING_TOKENS = 45, 35
@@ -45,36 +51,64 @@ _STEPS = 50
 def main() -> None:
     missing = [str(_file(name)) for name in WINDOWS if not _file(name).exists()]
     if missing:
-        sys.exit(f"there is no {missing[0]}; say where the recorded sessions are: HOTSET_BENCH_DATA=/path/to/data")
+        sys.exit(
+            f"there is no {missing[0]}; say where the recorded sessions are: "
+            f"HOTSET_BENCH_DATA=/path/to/data"
+        )
     began = time.perf_counter()
     sets: dict[str, Set] = {}
     with get_context("spawn").Pool(2) as pool:
         for name, found in pool.imap_unordered(_studied, WINDOWS):
             sets[name] = found
-            print(f"{name}: {len(found.cases)} prompts, after {time.perf_counter() - began:.0f} s", file=sys.stderr)
+            print(
+                f"{name}: {len(found.cases)} prompts, after {time.perf_counter() - began:.0f} s",
+                file=sys.stderr,
+            )
     report({name: sets[name] for name in WINDOWS})
 
 
 def report(sets: Mapping[str, Set]) -> None:
-    held_out = {name: fitted([case for other, found in sets.items() if other != name for case in found.cases]) for name in sets}
-    tell("prefetch", {name: dict(figures_by_method(found, held_out[name])) for name, found in sets.items()})
+    held_out = {
+        name: fitted(
+            [case for other, found in sets.items() if other != name for case in found.cases]
+        )
+        for name in sets
+    }
+    tell(
+        "prefetch",
+        {name: dict(figures_by_method(found, held_out[name])) for name, found in sets.items()},
+    )
     panels: dict[str, dict[str, Sequence[tuple[float, bool]]]] = {"excerpts": {}, "hints": {}}
     for name, found in sets.items():
-        panels["excerpts"][name] = list(judged(found, held_out[name].excerpt, is_excerpt, excerpt_used, Prefetch().excerpts))
-        panels["hints"][name] = list(judged(found, held_out[name].hint, is_hint, hint_used, Prefetch().hints))
+        panels["excerpts"][name] = list(
+            judged(found, held_out[name].excerpt, is_excerpt, excerpt_used, Prefetch().excerpts)
+        )
+        panels["hints"][name] = list(
+            judged(found, held_out[name].hint, is_hint, hint_used, Prefetch().hints)
+        )
     print("\ncalibration, each set by weights that were fitted to the others: said -> came (finds)")
     for title, lines in panels.items():
         for name, pairs in {**lines, "all": list(chain(*lines.values()))}.items():
-            told = "  ".join(f"{each.said:.2f} -> {each.came:.2f} ({each.many})" for each in bins(pairs, BORDERS))
+            told = "  ".join(
+                f"{each.said:.2f} -> {each.came:.2f} ({each.many})" for each in bins(pairs, BORDERS)
+            )
             print(f"{title:<10}{name:<16}{told}")
     drawn = HERE / "results" / "calibration.svg"
     drawn.write_text(
-        draw({title: {name: bins(pairs, BORDERS) for name, pairs in lines.items()} for title, lines in panels.items()})
+        draw(
+            {
+                title: {name: bins(pairs, BORDERS) for name, pairs in lines.items()}
+                for title, lines in panels.items()
+            }
+        )
     )
     print(f"\ncalibration: {drawn}\n")
     ours = fitted([case for found in sets.values() for case in found.cases])
     print(f"weights fitted to all sets, for {', '.join(SIGNS)}")
-    for title, here, shipped in (("excerpt", ours.excerpt, WEIGHTS.excerpt), ("hint", ours.hint, WEIGHTS.hint)):
+    for title, here, shipped in (
+        ("excerpt", ours.excerpt, WEIGHTS.excerpt),
+        ("hint", ours.hint, WEIGHTS.hint),
+    ):
         print(f"{title:<10}{_told(here)}   shipped: {_told(shipped)}")
 
 
@@ -116,10 +150,15 @@ def _fit(cases: Sequence[Case], which: Which, came: Which) -> tuple[float, ...]:
     return tuple(round(float(weight), 2) for weight in weights)
 
 
-def judged(found: Set, weights: Sequence[float], which: Which, came: Which, most: int) -> Iterator[tuple[float, bool]]:
-    """The best finds of each prompt, one a file, whatever their likelihood: what was said of them, and what came of them."""
+def judged(
+    found: Set, weights: Sequence[float], which: Which, came: Which, most: int
+) -> Iterator[tuple[float, bool]]:
+    """The best finds of each prompt, one a file, whatever their likelihood: what was said of them,
+    and what came of them."""
     for case in found.cases:
-        for sure, find in _best(case, [likelihood(find.signs, weights) for find in case.finds], which)[:most]:
+        for sure, find in _best(
+            case, [likelihood(find.signs, weights) for find in case.finds], which
+        )[:most]:
             yield sure, came(find)
 
 
@@ -161,9 +200,15 @@ def _figures(found: Set, weights: Weights, method: Method) -> dict[str, float]:
     offered = 0
     added = 0.0
     for case in found.cases:
-        mine = _above(case, weights.excerpt, is_excerpt, method.excerpt, raw=method.raw)[: Prefetch().excerpts]
+        mine = _above(case, weights.excerpt, is_excerpt, method.excerpt, raw=method.raw)[
+            : Prefetch().excerpts
+        ]
         paths = {find.path for find in mine}
-        others = [find for find in _above(case, weights.hint, is_hint, method.hint, raw=method.raw) if find.path not in paths]
+        others = [
+            find
+            for find in _above(case, weights.hint, is_hint, method.hint, raw=method.raw)
+            if find.path not in paths
+        ]
         excerpts += mine
         hints += others[: Prefetch().hints]
         offered += bool(mine or others)
@@ -182,13 +227,22 @@ def _figures(found: Set, weights: Weights, method: Method) -> dict[str, float]:
         "hints": len(hints),
         "hints_ok_pct": _share(sum(map(hint_used, hints)), len(hints)),
         "saved_calls": sum(find.saves > 0 for find in excerpts),
-        "tokens_added": sum(find.tokens + HEADING_TOKENS for find in excerpts) + HINT_TOKENS * len(hints),
-        "cost_pct": round(100 * (1 + (added - sum(find.saves for find in excerpts)) / found.cost), 3),
+        "tokens_added": sum(find.tokens + HEADING_TOKENS for find in excerpts)
+        + HINT_TOKENS * len(hints),
+        "cost_pct": round(
+            100 * (1 + (added - sum(find.saves for find in excerpts)) / found.cost), 3
+        ),
     }
 
 
-def _above(case: Case, weights: Sequence[float], which: Which, least: float, *, raw: bool) -> list[Find]:
-    best = _best(case, [find.cosine if raw else likelihood(find.signs, weights) for find in case.finds], which)
+def _above(
+    case: Case, weights: Sequence[float], which: Which, least: float, *, raw: bool
+) -> list[Find]:
+    best = _best(
+        case,
+        [find.cosine if raw else likelihood(find.signs, weights) for find in case.finds],
+        which,
+    )
     return [find for sure, find in best if sure >= least]
 
 
@@ -201,7 +255,9 @@ def _told(weights: Sequence[float]) -> str:
 
 
 def _studied(name: str) -> tuple[str, Set]:
-    return name, study(name, _file(name), Ruling(Prices(listed_prices()), "anthropic", WINDOWS[name]))
+    return name, study(
+        name, _file(name), Ruling(Prices(listed_prices()), "anthropic", WINDOWS[name])
+    )
 
 
 def _file(name: str) -> Path:

@@ -1,4 +1,5 @@
-"""Recorded sessions as occasions to prefetch: what the index would have found at each prompt, and what became of it."""
+"""Recorded sessions as occasions to prefetch: what the index would have found at each prompt, and
+what became of it."""
 
 from __future__ import annotations
 
@@ -28,10 +29,19 @@ from hotset.replay.showing import Planned, text_of
 from hotset.tokens import count
 from hotset.window.arguments import spoken
 from hotset.window.names import names
-from hotset.window.page_text import page_stretches as stretches_of
-from hotset.window.page_text import page_title as title
-from hotset.window.page_text import path_in
-from hotset.window.prefetch import WITHIN, Prompt, Signs, agreed, asked_in, fit, is_file, queries, stands, weigh
+from hotset.window.page_text import page_stretches as stretches_of, page_title as title, path_in
+from hotset.window.prefetch import (
+    WITHIN,
+    Prompt,
+    Signs,
+    agreed,
+    asked_in,
+    fit,
+    is_file,
+    queries,
+    stands,
+    weigh,
+)
 from hotset.window.price import units
 
 _PATIENT = Prefetch(seconds=10.0)  # of a search: nothing waits for it here
@@ -68,7 +78,8 @@ class Find:
     still: float | None
     """The share of its lines that the file still has, where one of them reads all of it."""
     carried: float
-    """What it costs to send it once and to carry it to the end of its conversation, for a token of it; 1 is an uncached token."""
+    """What it costs to send it once and to carry it to the end of its conversation, for a token of
+    it; 1 is an uncached token."""
     saves: float
     """What the calls would have cost that are not needed when it is there."""
     saves_tokens: int
@@ -97,8 +108,11 @@ class Set:
 
 
 def study(name: str, file: Path, ruling: Ruling) -> Set:
-    """At each prompt the index holds what earlier sessions and the earlier part of this one said, and nothing later."""
-    sessions = sorted(read([file]), key=lambda session: next((m.time for m in session.messages if m.time), 0.0))
+    """At each prompt the index holds what earlier sessions and the earlier part of this one said,
+    and nothing later."""
+    sessions = sorted(
+        read([file]), key=lambda session: next((m.time for m in session.messages if m.time), 0.0)
+    )
     studied, figures = Set(), Figures()
     folder = Path(tempfile.mkdtemp(prefix="hotset-prefetch-"))
     try:
@@ -108,7 +122,13 @@ def study(name: str, file: Path, ruling: Ruling) -> Set:
                 for conversation in conversations(session):
                     rules = ruling.rules(conversation.model)
                     studied.cases.extend(_cases(name, conversation, memory, rules))
-                    measure(Studied.of(conversation), policy_of(conversation, rules), rules, figures, lambda: 0.0)
+                    measure(
+                        Studied.of(conversation),
+                        policy_of(conversation, rules),
+                        rules,
+                        figures,
+                        lambda: 0.0,
+                    )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     studied.cost, studied.tokens = figures.cost + figures.fault_cost, figures.prompt
@@ -117,7 +137,8 @@ def study(name: str, file: Path, ruling: Ruling) -> Set:
 
 @dataclass(slots=True)
 class _Memory:
-    """What was said so far in this session goes into the index, as the proxy's own source puts it there."""
+    """What was said so far in this session goes into the index, as the proxy's own source puts it
+    there."""
 
     session: str
     index: Index
@@ -212,18 +233,28 @@ def _cases(name: str, conversation: Conversation, memory: _Memory, rules: Rules)
             continue
         memory.fold()
         asked = Prompt(prompt, line.time or memory.time)
-        found = [memory.index.search(_before(query, asked.time)) for query in queries(asked, _PATIENT)]
+        found = [
+            memory.index.search(_before(query, asked.time)) for query in queries(asked, _PATIENT)
+        ]
         yield _case(name, _Occasion(conversation, index, policy, said, rules), asked, found)
         memory.take(line)
     memory.fold()
 
 
-def case_of_prompt(conversation: Conversation, index: int, prompt: str, project: Index, rules: Rules) -> Case:
-    """The message with that number, whose prompt is this, with what the index of a project has for it."""
+def case_of_prompt(
+    conversation: Conversation, index: int, prompt: str, project: Index, rules: Rules
+) -> Case:
+    """The message with that number, whose prompt is this, with what the index of a project has for
+    it."""
     said = [Said.of(text_of(line)) for line in conversation.lines]
     asked = Prompt(prompt, conversation.lines[index].time)
     found = [project.search(query) for query in queries(asked, _PATIENT)]
-    return _case(conversation.set, _Occasion(conversation, index, policy_of(conversation, rules), said, rules), asked, found)
+    return _case(
+        conversation.set,
+        _Occasion(conversation, index, policy_of(conversation, rules), said, rules),
+        asked,
+        found,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +288,12 @@ def policy_of(conversation: Conversation, rules: Rules) -> Planned:
 
 
 def _acts(conversation: Conversation, policy: Planned, after: int) -> Iterator[_Act]:
-    answers = {piece.call: at for at, line in enumerate(conversation.lines) for piece in line.pieces if line.role is Role.TOOL}
+    answers = {
+        piece.call: at
+        for at, line in enumerate(conversation.lines)
+        for piece in line.pieces
+        if line.role is Role.TOOL
+    }
     left = WITHIN
     for at in range(after + 1, len(conversation.lines)):
         line = conversation.lines[at]
@@ -270,7 +306,9 @@ def _acts(conversation: Conversation, policy: Planned, after: int) -> Iterator[_
             words = spoken(piece.content)
             answer = answers.get(piece.call)
             shown = command_lines(piece.content)
-            reads = answer is not None and (conversation.lines[answer].pieces[0].kind is Kind.FILE or shown is not None)
+            reads = answer is not None and (
+                conversation.lines[answer].pieces[0].kind is Kind.FILE or shown is not None
+            )
             yield _Act(
                 message=at,
                 path=path_in(piece.content),
@@ -287,7 +325,13 @@ def _acts(conversation: Conversation, policy: Planned, after: int) -> Iterator[_
             return
 
 
-def _find(found: tuple[Hit, Signs], acts: Sequence[_Act], said: Sequence[Said], carried: float, rules: Rules) -> Find:
+def _find(
+    found: tuple[Hit, Signs],
+    acts: Sequence[_Act],
+    said: Sequence[Said],
+    carried: float,
+    rules: Rules,
+) -> Find:
     (hit, told), entry = found, found[0].entry
     holds = Said.of(entry.text)
     touching = [act for act in acts if _is_same(entry.path, act)]
@@ -311,27 +355,41 @@ def _find(found: tuple[Hit, Signs], acts: Sequence[_Act], said: Sequence[Said], 
     )
 
 
-def _saved(entry: Entry, holds: Said, acts: Sequence[_Act], said: Sequence[Said], rules: Rules) -> tuple[float, int]:
-    """A call that reads the file is not needed where all that is copied from its result stands in the excerpt; a fault is not,
-    where the excerpt has what an action misses."""
+def _saved(
+    entry: Entry, holds: Said, acts: Sequence[_Act], said: Sequence[Said], rules: Rules
+) -> tuple[float, int]:
+    """A call that reads the file is not needed where all that is copied from its result stands in
+    the excerpt; a fault is not, where the excerpt has what an action misses."""
     price, total, tokens = rules.price, 0.0, 0
     for number, act in enumerate(acts):
         if act.result is not None and _is_same(entry.path, act):
-            new = {n for later in acts[number + 1 :] for n in later.needs if said[act.result].holds(n)} - act.seen
+            new = {
+                n for later in acts[number + 1 :] for n in later.needs if said[act.result].holds(n)
+            } - act.seen
             if new and all(holds.holds(need) for need in new):
                 size = _weight(said[act.result])
                 total += price.read * act.prompt + (price.write + price.read * act.later) * size
                 total += units(price, Usage(output=_ASKING))
                 tokens += act.prompt + size * (1 + act.later)
-        missed = {need for need in act.needs - act.seen if any(each.holds(need) for each in said[: act.message])}
+        missed = {
+            need
+            for need in act.needs - act.seen
+            if any(each.holds(need) for each in said[: act.message])
+        }
         if missed and all(holds.holds(need) for need in missed):
-            total += price.read * act.prompt + price.write * _SLICE + units(price, Usage(output=_ASKING))
+            total += (
+                price.read * act.prompt + price.write * _SLICE + units(price, Usage(output=_ASKING))
+            )
             tokens += act.prompt + _SLICE
     return total, tokens
 
 
 def _still(holds: Said, touching: Sequence[_Act], said: Sequence[Said]) -> float | None:
-    whole = [act.result for act in touching if act.result is not None and not {"offset", "limit"} & act.args.keys()]
+    whole = [
+        act.result
+        for act in touching
+        if act.result is not None and not {"offset", "limit"} & act.args.keys()
+    ]
     if not whole or not holds.lines:
         return None
     return len(holds.lines & said[whole[0]].lines) / len(holds.lines)
@@ -368,7 +426,8 @@ def _on_lines(entry: Entry, holds: Said, act: _Act) -> bool:
 
 
 def command_lines(content: bytes) -> dict[str, object] | None:
-    """Which lines a bare shell command shows of a file, as a call that reads one would say it; None for any other."""
+    """Which lines a bare shell command shows of a file, as a call that reads one would say it; None
+    for any other."""
     command = content.decode("utf-8", "replace")
     if command.startswith("{") or "<<" in command or not (found := _SHOWS.search(command)):
         return None

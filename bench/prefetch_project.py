@@ -1,12 +1,15 @@
-"""What would be offered from an indexed project with the first prompts of recorded sessions, and how much would have been used.
+"""What would be offered from an indexed project with the first prompts of recorded sessions, and
+how much would have been used.
 
-    HOTSET_BENCH_PROJECTS=django=/path/to/django/.git,astropy=/path/to/astropy/.git make bench-prefetch_project
+    HOTSET_BENCH_PROJECTS=django=/path/to/django/.git,astropy=/path/to/astropy/.git make
+    bench-prefetch_project
 
-Reads mini-gemini3-150 of HOTSET_BENCH_DATA (default: ../shared/data): agents that work on issues of these projects. Which commit
-a session had before it is not recorded; taken is the first begin of a quarter whose files say most of what the session's own
-commands showed, and sessions for which that is too little are left out. The project is indexed as it was then, the issue is
-the prompt, and the next ten commands tell what was used. Weights are the shipped ones, fitted to other sessions, and once more
-some that were fitted to the other projects of this run.
+Reads mini-gemini3-150 of HOTSET_BENCH_DATA (default: ../shared/data): agents that work on issues of
+these projects. Which commit a session had before it is not recorded; taken is the first begin of a
+quarter whose files say most of what the session's own commands showed, and sessions for which that
+is too little are left out. The project is indexed as it was then, the issue is the prompt, and the
+next ten commands tell what was used. Weights are the shipped ones, fitted to other sessions, and
+once more some that were fitted to the other projects of this run.
 """
 
 from __future__ import annotations
@@ -28,7 +31,17 @@ from pathlib import Path
 from typing import Self
 
 from bench.calibration import bins
-from bench.prefetch import BORDERS, DATA, excerpt_used, figures_by_method, fitted, hint_used, is_excerpt, is_hint, judged
+from bench.prefetch import (
+    BORDERS,
+    DATA,
+    excerpt_used,
+    figures_by_method,
+    fitted,
+    hint_used,
+    is_excerpt,
+    is_hint,
+    judged,
+)
 from bench.prefetch_cases import Set, case_of_prompt, command_lines, policy_of
 from bench.results import tell
 from hotset.config import listed_prices
@@ -53,7 +66,10 @@ _TELLING = 16  # characters of a line; shorter ones stand everywhere
 _MOSTLY = 0.9  # of the lines that a session's commands showed must be in the project
 _LEAST_LINES = 20
 _ISSUE = re.compile(r"<pr_description>(.*?)</pr_description>", re.DOTALL)
-_READ = re.compile(r"(?:^|&&|;|\|)\s*(?:cat|nl(?: -ba)?|head(?: -n ?\d+)?|sed -n '[^']*')\s+([\w./-]+\.\w+)\s*(?=$|&&|;|\|)")
+_READ = re.compile(
+    r"(?:^|&&|;|\|)\s*(?:cat|nl(?: -ba)?|head(?: -n ?\d+)?|sed -n "
+    r"'[^']*')\s+([\w./-]+\.\w+)\s*(?=$|&&|;|\|)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +82,16 @@ class Dated:
 
 
 def main() -> None:
-    projects = dict(each.split("=", 1) for each in os.environ.get("HOTSET_BENCH_PROJECTS", "").split(",") if "=" in each)
+    projects = dict(
+        each.split("=", 1)
+        for each in os.environ.get("HOTSET_BENCH_PROJECTS", "").split(",")
+        if "=" in each
+    )
     file = DATA / f"{SET}.jsonl.gz"
     if not projects or not file.exists():
-        sys.exit(f"name git folders in HOTSET_BENCH_PROJECTS (django=/path/.git,...), and have {file}")
+        sys.exit(
+            f"name git folders in HOTSET_BENCH_PROJECTS (django=/path/.git,...), and have {file}"
+        )
     most = int(os.environ.get("HOTSET_BENCH_SESSIONS", "0")) or None
     sessions = [each for session in read([file]) for each in conversations(session)]
     sets: dict[str, Set] = {}
@@ -77,16 +99,30 @@ def main() -> None:
         mine = [each for each in sessions if each.id.startswith(f"{name}__")][:most]
         began = time.perf_counter()
         sets[name] = studied(Path(repository), mine)
-        print(f"{name}: {len(sets[name].cases)} of {len(mine)} prompts, {time.perf_counter() - began:.0f} s", file=sys.stderr)
+        print(
+            (
+                f"{name}: {len(sets[name].cases)} of {len(mine)} prompts, "
+                f"{time.perf_counter() - began:.0f} s"
+            ),
+            file=sys.stderr,
+        )
     report(sets)
 
 
 def report(sets: Mapping[str, Set]) -> None:
-    tell("prefetch_project", {name: dict(figures_by_method(found, WEIGHTS)) for name, found in sets.items()})
+    tell(
+        "prefetch_project",
+        {name: dict(figures_by_method(found, WEIGHTS)) for name, found in sets.items()},
+    )
     weights = {"shipped weights": dict.fromkeys(sets, WEIGHTS)}
     if len(sets) > 1:
-        others = {name: [case for other, found in sets.items() if other != name for case in found.cases] for name in sets}
-        weights["weights of the other projects"] = {name: fitted(cases) for name, cases in others.items()}
+        others = {
+            name: [case for other, found in sets.items() if other != name for case in found.cases]
+            for name in sets
+        }
+        weights["weights of the other projects"] = {
+            name: fitted(cases) for name, cases in others.items()
+        }
     for title, by_set in weights.items():
         print(f"\ncalibration, {title}: said -> came (finds)")
         for what, which, came, many in (
@@ -94,10 +130,14 @@ def report(sets: Mapping[str, Set]) -> None:
             ("hints", is_hint, hint_used, Prefetch().hints),
         ):
             pairs = {
-                name: list(judged(found, getattr(by_set[name], what[:-1]), which, came, many)) for name, found in sets.items()
+                name: list(judged(found, getattr(by_set[name], what[:-1]), which, came, many))
+                for name, found in sets.items()
             }
             for name, mine in {**pairs, "all": list(chain(*pairs.values()))}.items():
-                told = "  ".join(f"{each.said:.2f} -> {each.came:.2f} ({each.many})" for each in bins(mine, BORDERS))
+                told = "  ".join(
+                    f"{each.said:.2f} -> {each.came:.2f} ({each.many})"
+                    for each in bins(mine, BORDERS)
+                )
                 print(f"{what:<10}{name:<16}{told}")
 
 
@@ -122,9 +162,19 @@ def studied(repository: Path, sessions: Sequence[Conversation]) -> Set:
                     continue
                 conversation = each.conversation
                 rules = ruling.rules(conversation.model)
-                prompt = next(at for at, line in enumerate(conversation.lines) if line.role is Role.USER)
-                found.cases.append(case_of_prompt(conversation, prompt, _issue(conversation), index, rules))
-                measure(Studied.of(conversation), policy_of(conversation, rules), rules, figures, lambda: 0.0)
+                prompt = next(
+                    at for at, line in enumerate(conversation.lines) if line.role is Role.USER
+                )
+                found.cases.append(
+                    case_of_prompt(conversation, prompt, _issue(conversation), index, rules)
+                )
+                measure(
+                    Studied.of(conversation),
+                    policy_of(conversation, rules),
+                    rules,
+                    figures,
+                    lambda: 0.0,
+                )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     found.cost, found.tokens = figures.cost + figures.fault_cost, figures.prompt
@@ -140,7 +190,10 @@ def _issue(conversation: Conversation) -> str:
 
 
 def _dated(repository: Path, sessions: Sequence[Conversation]) -> Iterator[Dated]:
-    commits = {day: _git(repository, "rev-list", "-1", f"--before={day}", "HEAD").strip() for day in _QUARTERS}
+    commits = {
+        day: _git(repository, "rev-list", "-1", f"--before={day}", "HEAD").strip()
+        for day in _QUARTERS
+    }
     with _Files(repository) as files:
         for conversation in sessions:
             shown = dict(_shown(conversation))
@@ -148,7 +201,13 @@ def _dated(repository: Path, sessions: Sequence[Conversation]) -> Iterator[Dated
             if every < _LEAST_LINES:
                 continue
             best, day = max(
-                (sum(len(lines & files.lines(commits[day], path)) for path, lines in shown.items()), -number)
+                (
+                    sum(
+                        len(lines & files.lines(commits[day], path))
+                        for path, lines in shown.items()
+                    ),
+                    -number,
+                )
                 for number, day in enumerate(_QUARTERS)
                 if commits[day]
             )
@@ -159,18 +218,27 @@ def _dated(repository: Path, sessions: Sequence[Conversation]) -> Iterator[Dated
 def _shown(conversation: Conversation) -> Iterator[tuple[str, frozenset[str]]]:
     """What files said when a command first read them: later ones may be edited."""
     seen: set[str] = set()
-    asked = {piece.call: piece.content.decode("utf-8", "replace") for line in conversation.lines for piece in line.pieces
+    asked = {piece.call: piece.content.decode("utf-8", "replace") for line in conversation.lines for piece in line.pieces  # noqa: E501
              if piece.kind.family is Kind.TOOL_CALL}  # fmt: skip
     for line in conversation.lines:
         for piece in line.pieces if line.role is Role.TOOL else ():
             command = asked.get(piece.call, "")
-            paths = {path.removeprefix("/testbed/").removeprefix("./") for path in _READ.findall(command)}
+            paths = {
+                path.removeprefix("/testbed/").removeprefix("./") for path in _READ.findall(command)
+            }
             if len(paths) == 1 and "<<" not in command and not paths & seen:
                 seen |= paths
                 lines = {
-                    bare for each in piece.content.decode("utf-8", "replace").split("\n") if len(bare := each.strip()) >= _TELLING
+                    bare
+                    for each in piece.content.decode("utf-8", "replace").split("\n")
+                    if len(bare := each.strip()) >= _TELLING
                 }
-                yield paths.pop(), frozenset(re.sub(r"^\d+\s+", "", each) for each in lines if not each.startswith("<"))
+                yield (
+                    paths.pop(),
+                    frozenset(
+                        re.sub(r"^\d+\s+", "", each) for each in lines if not each.startswith("<")
+                    ),
+                )
             elif command_lines(command.encode()) is None:
                 seen |= {word for word in command.split() if "/" in word}
 
@@ -196,17 +264,24 @@ class _Files:
             self._process.stdin.write(f"{commit}:{path}\n".encode())
             self._process.stdin.flush()
             head = self._process.stdout.readline().split()
-            content = self._process.stdout.read(int(head[2]) + 1) if len(head) == 3 and head[1] == b"blob" else b""
+            content = (
+                self._process.stdout.read(int(head[2]) + 1)
+                if len(head) == 3 and head[1] == b"blob"
+                else b""
+            )
             said = (line.strip() for line in content.decode("utf-8", "replace").split("\n"))
             self._known[commit, path] = frozenset(line for line in said if len(line) >= _TELLING)
         return self._known[commit, path]
 
 
 def _check_out(repository: Path, commit: str, to: Path) -> bool:
-    """False where the repository lacks some of that commit's files, as a snapshot without its largest ones does."""
+    """False where the repository lacks some of that commit's files, as a snapshot without its
+    largest ones does."""
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir()
-    archive = subprocess.run(["git", f"--git-dir={repository}", "archive", commit], capture_output=True, check=False)
+    archive = subprocess.run(
+        ["git", f"--git-dir={repository}", "archive", commit], capture_output=True, check=False
+    )
     if archive.returncode:
         return False
     with tarfile.open(fileobj=BytesIO(archive.stdout)) as tar:
@@ -215,7 +290,9 @@ def _check_out(repository: Path, commit: str, to: Path) -> bool:
 
 
 def _git(repository: Path, *arguments: str) -> str:
-    return subprocess.run(["git", f"--git-dir={repository}", *arguments], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ["git", f"--git-dir={repository}", *arguments], capture_output=True, text=True, check=True
+    ).stdout
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Our default policy and our leanest one beside what others do, on recorded sessions, under Anthropic's cache rules.
+"""Our default policy and our leanest one beside what others do, on recorded sessions, under
+Anthropic's cache rules.
 
     make bench-replay
 
-Reads the five sets of HOTSET_BENCH_DATA (default: ../shared/data). Prints a table for each, says which marks are met, and draws
-`bench/results/frontier.svg`: what each policy costs against how often the model has to fetch something back.
-`docs/replay.md` defines the figures. Behind them, what leaving the recorded pauses out of account changes, and how many tokens
-the first 16 and the first 40 calls of sessions take that are so long.
+Reads the five sets of HOTSET_BENCH_DATA (default: ../shared/data). Prints a table for each, says
+which marks are met, and draws `bench/results/frontier.svg`: what each policy costs against how
+often the model has to fetch something back. `docs/replay.md` defines the figures. Behind them, what
+leaving the recorded pauses out of account changes, and how many tokens the first 16 and the first
+40 calls of sessions take that are so long.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ from hotset.replay.run import Ruling, gather, replay
 from hotset.replay.showing import Block, Policy
 
 HERE = Path(__file__).parent
-DATA = Path(os.environ.get("HOTSET_BENCH_DATA", HERE.parent.parent / "shared" / "data")) / "trajectories"
+DATA = (
+    Path(os.environ.get("HOTSET_BENCH_DATA", HERE.parent.parent / "shared" / "data"))
+    / "trajectories"
+)
 OURS = "hotset"
 LONG_RUNS = (16, 40)
 HALF = 50
@@ -92,13 +97,22 @@ SWEEP = {
 def main() -> None:
     missing = [str(_file(name)) for name in MARKS if not _file(name).exists()]
     if missing:
-        sys.exit(f"there is no {missing[0]}; say where the recorded sessions are: HOTSET_BENCH_DATA=/path/to/data")
+        sys.exit(
+            f"there is no {missing[0]}; say where the recorded sessions are: "
+            f"HOTSET_BENCH_DATA=/path/to/data"
+        )
     began = time.perf_counter()
     found: dict[str, Found] = {}
     with get_context("fork").Pool(2) as pool:
         for name, each in pool.imap_unordered(_replayed, MARKS):
             found[name] = each
-            print(f"{name}: {each.report.sessions} sessions, after {time.perf_counter() - began:.0f} s", file=sys.stderr)
+            print(
+                (
+                    f"{name}: {each.report.sessions} sessions, after "
+                    f"{time.perf_counter() - began:.0f} s"
+                ),
+                file=sys.stderr,
+            )
     tell("replay", {name: dict(_methods(found[name])) for name in MARKS})
     drawn = HERE / "results" / "frontier.svg"
     drawn.write_text(draw([_panel(name, found[name].report) for name in MARKS]))
@@ -111,7 +125,8 @@ def main() -> None:
 class Found:
     report: Report
     long_runs: Mapping[str, Mapping[int, float]]
-    """Of each policy of ours: calls to the tokens that it showed in so many first ones, in percent of full history."""
+    """Of each policy of ours: calls to the tokens that it showed in so many first ones, in percent
+    of full history."""
     without_pauses: Row
     """The default policy where no cache ever grows cold."""
 
@@ -121,7 +136,13 @@ def _replayed(name: str) -> tuple[str, Found]:
     (gathered,) = gather(read([_file(name)]), ruling)
     sums = {OURS: Prompts(ours(Knobs())), LEAN: Prompts(ours(PROFILES[LEAN])), FULL: Prompts(full)}
     turned = {title: ours(knobs) for title, knobs in SWEEP.items()} if name != _LEFT_ALONE else {}
-    makers: dict[str, Maker] = {OURS: sums[OURS].make, LEAN: sums[LEAN].make, **BASELINES, FULL: sums[FULL].make, **turned}
+    makers: dict[str, Maker] = {
+        OURS: sums[OURS].make,
+        LEAN: sums[LEAN].make,
+        **BASELINES,
+        FULL: sums[FULL].make,
+        **turned,
+    }
     report = replay(gathered, makers, ruling, time.perf_counter)
     warm = replay(gathered, {OURS: ours(Knobs())}, replace(ruling, ttl=0), time.perf_counter)
     long_runs = {policy: dict(_long_runs(sums[policy], sums[FULL])) for policy in (OURS, LEAN)}
@@ -167,9 +188,19 @@ class Watched:
 
 def _long_runs(shown: Prompts, whole: Prompts) -> Iterator[tuple[int, float]]:
     for calls in LONG_RUNS:
-        pairs = [(some[:calls], all_[:calls]) for some, all_ in zip(shown.sizes, whole.sizes, strict=True) if len(all_) >= calls]
+        pairs = [
+            (some[:calls], all_[:calls])
+            for some, all_ in zip(shown.sizes, whole.sizes, strict=True)
+            if len(all_) >= calls
+        ]
         if pairs:
-            yield calls, round(100 * sum(sum(some) for some, _ in pairs) / sum(sum(all_) for _, all_ in pairs), 2)
+            yield (
+                calls,
+                round(
+                    100 * sum(sum(some) for some, _ in pairs) / sum(sum(all_) for _, all_ in pairs),
+                    2,
+                ),
+            )
 
 
 def _methods(found: Found) -> Iterator[tuple[str, dict[str, float]]]:
@@ -204,18 +235,31 @@ def _panel(name: str, report: Report) -> Panel:
 def _judged(name: str, found: Found) -> Iterator[str]:
     mark, row = MARKS[name], found.report.policies[OURS]
     marks = [
-        ("cost with faults", row.cost_with_faults_pct, mark.cost, row.cost_with_faults_pct <= mark.cost),
+        (
+            "cost with faults",
+            row.cost_with_faults_pct,
+            mark.cost,
+            row.cost_with_faults_pct <= mark.cost,
+        ),
         ("faults in 100", row.faults_per_100, mark.faults, row.faults_per_100 <= mark.faults),
         ("dearest session p95", row.dearest_session_p95, 100, row.dearest_session_p95 <= 100),
         ("prefix kept", row.prefix_kept_pct, 98, row.prefix_kept_pct >= 98),
         ("over the window", row.over_window_pct, 0, row.over_window_pct <= 0),
     ]
     if name != _LEFT_ALONE:
-        marks += [(f"lean, first {calls}", share, HALF, share <= HALF) for calls, share in found.long_runs[LEAN].items()]
+        marks += [
+            (f"lean, first {calls}", share, HALF, share <= HALF)
+            for calls, share in found.long_runs[LEAN].items()
+        ]
     for title, reached, wanted, met in marks:
-        yield f"{'pass' if met else 'FAIL'}  {name:<18} {title:<22} {reached:7.2f}   mark {wanted:g}"
+        yield (
+            f"{'pass' if met else 'FAIL'}  {name:<18} {title:<22} {reached:7.2f}   mark {wanted:g}"
+        )
     warm = found.without_pauses
-    yield f"      {name:<18} {'without pauses':<22} {warm.cost_with_faults_pct:7.2f}   faults {warm.faults_per_100:.2f}"
+    yield (
+        f"      {name:<18} {'without pauses':<22} {warm.cost_with_faults_pct:7.2f}   faults "
+        f"{warm.faults_per_100:.2f}"
+    )
     for calls, share in found.long_runs[OURS].items():
         yield f"      {name:<18} {f'tokens, first {calls}':<22} {share:7.2f}"
 

@@ -1,4 +1,5 @@
-"""How every benchmark tells what it found: a table for people, `bench/results/NAME.json` for programs."""
+"""How every benchmark tells what it found: a table for people, `bench/results/NAME.json` for
+programs."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ def tell(name: str, sets: Sets) -> None:
         print(f"\n{title}")
         print(" " * 16 + "".join(f"{metric:>{width}}" for metric in metrics))
         for method, values in methods.items():
-            cells = (f"{values[metric]:{width}.3f}" if metric in values else " " * width for metric in metrics)
+            cells = (
+                f"{values[metric]:{width}.3f}" if metric in values else " " * width
+                for metric in metrics
+            )
             print(f"{method:<16}" + "".join(cells))
     folder = Path(__file__).parent / "results"
     folder.mkdir(exist_ok=True)

@@ -1,18 +1,21 @@
-"""Hybrid search over real text, against each of its parts alone and a hybrid database, all in one run.
+"""Hybrid search over real text, against each of its parts alone and a hybrid database, all in one
+run.
 
     make bench-search
     HOTSET_BENCH_LARGE=1 make bench-search      a million entries, too: half an hour, 3 GB of disk
 
-Entries are stretches of about 145 tokens of installed packages' sources; a question is four words of one of them. Methods take
-turns, 50 questions each: a noisy machine is equally noisy for all, and none is measured with another's data in the processor's
-cache. The first 20 questions, which bring files into memory, are not measured. CPU time is what the machine's noise changes
-least. lancedb (PyPI) gets a virtual environment of its own in the user's cache folder at the first run and answers from a process
-of its own, which also takes its time there; it is no dependency of hotset.
+Entries are stretches of about 145 tokens of installed packages' sources; a question is four words
+of one of them. Methods take turns, 50 questions each: a noisy machine is equally noisy for all, and
+none is measured with another's data in the processor's cache. The first 20 questions, which bring
+files into memory, are not measured. CPU time is what the machine's noise changes least. lancedb
+(PyPI) gets a virtual environment of its own in the user's cache folder at the first run and answers
+from a process of its own, which also takes its time there; it is no dependency of hotset.
 
-Per method: entries a CPU second when building (with the embedding, where there are vectors); a durable addition of one entry;
-questions plain, with a filter (one session of twenty, and the later half) and, for hotset, in the hot and the warm tier and with
-filters that all, half, a twentieth and a thousandth of the entries pass, each question with one of its own; how many of the ten
-nearest vectors are found; disk; memory that is not a file's, of a process that has only asked questions.
+Per method: entries a CPU second when building (with the embedding, where there are vectors); a
+durable addition of one entry; questions plain, with a filter (one session of twenty, and the later
+half) and, for hotset, in the hot and the warm tier and with filters that all, half, a twentieth and
+a thousandth of the entries pass, each question with one of its own; how many of the ten nearest
+vectors are found; disk; memory that is not a file's, of a process that has only asked questions.
 """
 
 from __future__ import annotations
@@ -89,7 +92,12 @@ def _measured(size: int, embedder: Table) -> dict[str, dict[str, float]]:
     vectors = np.concatenate([embedder.embed(_texts(some)) for some in _portions(entries)])
     first, questions = _questions(entries, embedder)
     folder = Path(tempfile.mkdtemp(prefix="hotset-bench-"))
-    methods: list[Method] = [Hotset(folder / "hotset", embedder), Tantivy(folder / "tantivy"), Fts5(folder), Brute()]
+    methods: list[Method] = [
+        Hotset(folder / "hotset", embedder),
+        Tantivy(folder / "tantivy"),
+        Fts5(folder),
+        Brute(),
+    ]
     if size <= 100_000 and (python := lancedb_python()) is not None:
         methods.append(LanceDb(folder, python))
     try:
@@ -121,7 +129,8 @@ class Method(Protocol):
     def build(self, entries: Sequence[Entry], vectors: Any) -> None: ...
 
     def ask(self, question: Question, filtered: bool) -> float | None:
-        """CPU seconds where they are another process's; None where they are ours. Raises NotImplementedError."""
+        """CPU seconds where they are another process's; None where they are ours. Raises
+        NotImplementedError."""
         ...
 
     def add(self, entry: Entry, vector: Any) -> None: ...
@@ -151,7 +160,9 @@ class Hotset:
         self._only = Filter(sessions=frozenset({"s7"}), since=len(entries) / 2)
 
     def ask(self, question: Question, filtered: bool) -> None:
-        hits = self._index.search(Query(question.words, self._only if filtered else Filter(), _FOUND, deadline=10.0))
+        hits = self._index.search(
+            Query(question.words, self._only if filtered else Filter(), _FOUND, deadline=10.0)
+        )
         assert not hits.lacking
 
     def add(self, entry: Entry, _vector: Any) -> None:
@@ -163,17 +174,27 @@ class Hotset:
     def more(self, questions: Sequence[Question], vectors: Any) -> dict[str, float]:
         self._index.fold()
         figures: dict[str, float] = {}
-        seen = [hit.entry.id for each in questions[:20] for hit in self._index.search(Query(each.words, deadline=10.0)).hits]
+        seen = [
+            hit.entry.id
+            for each in questions[:20]
+            for hit in self._index.search(Query(each.words, deadline=10.0)).hits
+        ]
         for _ in range(3):
             self._index.touch(seen)
         for tier, deadline in (("hot", 0.0015), ("warm", 0.015)):
             taken = [self._in_time(each, deadline) for each in questions]
-            figures |= {f"{tier}_p{share}_ms": _ms(quantile(taken, share / 100)) for share in (50, 95)}
+            figures |= {
+                f"{tier}_p{share}_ms": _ms(quantile(taken, share / 100)) for share in (50, 95)
+            }
         figures |= self._filtered(questions, len(vectors))
         figures["recall10"] = self._recall(questions[:_RECALL_QUESTIONS], vectors)
         asked = json.dumps([each.words for each in questions[:50]])
         told = subprocess.run(
-            [sys.executable, "-c", _MEMORY, self._folder], input=asked, capture_output=True, text=True, check=True
+            [sys.executable, "-c", _MEMORY, self._folder],
+            input=asked,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         figures["anonymous_mb"] = round(int(told.stdout) / 1024, 1)
         return figures
@@ -184,7 +205,8 @@ class Hotset:
         return _timed(lambda: self._index.search(query))[0]
 
     def _filtered(self, questions: Sequence[Question], many: int) -> dict[str, float]:
-        """Another filter for each question, as far as there are that many: what is kept of the last ones counts for little."""
+        """Another filter for each question, as far as there are that many: what is kept of the last
+        ones counts for little."""
         taken: dict[str, list[float]] = {}
         for number, each in enumerate(questions):
             filters = {
@@ -196,7 +218,11 @@ class Hotset:
             for name, only in filters.items():
                 query = Query(each.words, only, _FOUND, deadline=10.0)
                 taken.setdefault(name, []).append(_timed(partial(self._index.search, query))[0])
-        return {f"{name}_p{share}_ms": _ms(quantile(taken[name], share / 100)) for name in taken for share in (50, 95)}
+        return {
+            f"{name}_p{share}_ms": _ms(quantile(taken[name], share / 100))
+            for name in taken
+            for share in (50, 95)
+        }
 
     def _recall(self, questions: Sequence[Question], vectors: Any) -> float:
         """By meaning alone; numbers of entries follow the vectors."""
@@ -208,7 +234,10 @@ class Hotset:
         right = 0
         for each in questions:
             exact = {int(at) + first for at in _exact(vectors, each.vector)}
-            right += len(exact & {near.doc for near in meaning.find(view, Query(each.words), _FOUND, _full())})
+            right += len(
+                exact
+                & {near.doc for near in meaning.find(view, Query(each.words), _FOUND, _full())}
+            )
         return round(right / (_FOUND * len(questions)), 4)
 
     def close(self) -> None:
@@ -243,9 +272,13 @@ class Tantivy:
     def ask(self, question: Question, filtered: bool) -> None:
         term = tantivy.Query.term_query
         words = dict.fromkeys(word.lower() for word in re.findall(r"[A-Za-z]+", question.words))
-        query = tantivy.Query.boolean_query([(tantivy.Occur.Should, term(self._schema, "body", word, "freq")) for word in words])
+        query = tantivy.Query.boolean_query(
+            [(tantivy.Occur.Should, term(self._schema, "body", word, "freq")) for word in words]
+        )
         if filtered:
-            later = tantivy.Query.range_query(self._schema, "time", tantivy.FieldType.Float, self._half, None)
+            later = tantivy.Query.range_query(
+                self._schema, "time", tantivy.FieldType.Float, self._half, None
+            )
             must = [query, term(self._schema, "session", "s7", "basic"), later]
             query = tantivy.Query.boolean_query([(tantivy.Occur.Must, each) for each in must])
         searcher = self._index.searcher()
@@ -299,7 +332,9 @@ class Fts5:
         self._database.execute(sql, (words, self._half) if filtered else (words,)).fetchall()
 
     def add(self, entry: Entry, _vector: Any) -> None:
-        self._database.execute("INSERT INTO t VALUES (?, ?, ?)", (entry.text, entry.session, entry.time))
+        self._database.execute(
+            "INSERT INTO t VALUES (?, ?, ?)", (entry.text, entry.session, entry.time)
+        )
 
     def disk(self) -> int:
         return self._file.stat().st_size
@@ -318,7 +353,9 @@ class Brute:
 
     def build(self, entries: Sequence[Entry], vectors: Any) -> None:
         self._vectors = vectors
-        self._fits = np.array([entry.session == "s7" and entry.time >= len(entries) / 2 for entry in entries])
+        self._fits = np.array(
+            [entry.session == "s7" and entry.time >= len(entries) / 2 for entry in entries]
+        )
 
     def ask(self, question: Question, filtered: bool) -> None:
         if filtered:
@@ -340,15 +377,22 @@ class Brute:
 
 
 class LanceDb:
-    """Its own hybrid search, with an index of each kind, in a process that talks over its standard input and output."""
+    """Its own hybrid search, with an index of each kind, in a process that talks over its standard
+    input and output."""
 
     name = "lancedb"
 
     def __init__(self, folder: Path, python: Path) -> None:
         self._folder = folder / "lancedb"
         self._folder.mkdir()
-        command = [str(python), str(Path(__file__).with_name("search_lancedb.py")), str(self._folder)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        command = [
+            str(python),
+            str(Path(__file__).with_name("search_lancedb.py")),
+            str(self._folder),
+        ]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def build(self, entries: Sequence[Entry], vectors: Any) -> None:
         np.save(self._folder / "vectors.npy", vectors)
@@ -359,10 +403,22 @@ class LanceDb:
             (self._folder / name).unlink()
 
     def ask(self, question: Question, filtered: bool) -> float:
-        return self._say({"do": "ask", "words": question.words, "vector": question.vector.tolist(), "filtered": filtered})
+        return self._say(
+            {
+                "do": "ask",
+                "words": question.words,
+                "vector": question.vector.tolist(),
+                "filtered": filtered,
+            }
+        )
 
     def add(self, entry: Entry, vector: Any) -> None:
-        row = {"text": entry.text, "session": entry.session, "time": entry.time, "vector": vector.tolist()}
+        row = {
+            "text": entry.text,
+            "session": entry.session,
+            "time": entry.time,
+            "vector": vector.tolist(),
+        }
         self._say({"do": "add", "row": row})
 
     def disk(self) -> int:
@@ -385,13 +441,23 @@ class LanceDb:
 
 
 def lancedb_python() -> Path | None:
-    """lancedb in an environment of its own, made at the first run; None, with a word why, where that cannot be done."""
+    """lancedb in an environment of its own, made at the first run; None, with a word why, where
+    that cannot be done."""
     folder = platformdirs.user_cache_path("hotset-bench") / f"lancedb-{LANCEDB}"
     python = folder / "bin" / "python"
     if not python.exists():
         print(f"installing lancedb {LANCEDB} into {folder}; this takes a few minutes, once")
         venv.create(folder, with_pip=True, clear=True)
-        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"lancedb=={LANCEDB}", "pandas"]
+        command = [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            f"lancedb=={LANCEDB}",
+            "pandas",
+        ]
         if subprocess.run(command, check=False).returncode != 0:
             shutil.rmtree(folder)
             print("lancedb could not be installed: its figures are missing below")
@@ -405,10 +471,15 @@ def lancedb_python() -> Path | None:
 def _built(method: Method, entries: Sequence[Entry], vectors: Any) -> dict[str, float]:
     _, cpu = _timed(lambda: method.build(entries, vectors))
     cpu = getattr(method, "build_seconds", cpu)
-    return {"build_per_cpu_s": round(len(entries) / max(cpu, 1e-9)), "disk_mb": round(method.disk() / 1e6, 1)}
+    return {
+        "build_per_cpu_s": round(len(entries) / max(cpu, 1e-9)),
+        "disk_mb": round(method.disk() / 1e6, 1),
+    }
 
 
-def _ask_all(methods: Sequence[Method], questions: Sequence[Question], results: dict[str, dict[str, float]]) -> None:
+def _ask_all(
+    methods: Sequence[Method], questions: Sequence[Question], results: dict[str, dict[str, float]]
+) -> None:
     for filtered, prefix in ((False, ""), (True, "filtered_")):
         walls: dict[str, list[float]] = {method.name: [] for method in methods}
         cpus: dict[str, list[float]] = {method.name: [] for method in methods}
@@ -420,7 +491,9 @@ def _ask_all(methods: Sequence[Method], questions: Sequence[Question], results: 
                 cpus[method.name].append(cpu if told[0] is None else told[0])
         for method in methods:
             for share in (50, 95):
-                results[method.name][f"{prefix}p{share}_ms"] = _ms(quantile(walls[method.name], share / 100))
+                results[method.name][f"{prefix}p{share}_ms"] = _ms(
+                    quantile(walls[method.name], share / 100)
+                )
             results[method.name][f"{prefix}cpu_ms"] = _ms(quantile(cpus[method.name], 0.5))
 
 
@@ -431,7 +504,12 @@ def _ask(method: Method, question: Question, filtered: bool, told: list[float | 
 def _additions(method: Method, embedder: Table) -> dict[str, float]:
     taken = []
     for number in range(_ADDITIONS):
-        entry = _entry(f"new/{number}.py", 1, f"a new entry, the {number}th of its kind, about adding entries one by one", 0)
+        entry = _entry(
+            f"new/{number}.py",
+            1,
+            f"a new entry, the {number}th of its kind, about adding entries one by one",
+            0,
+        )
         [vector] = embedder.embed([entry.text])
         try:
             taken.append(_timed(partial(method.add, entry, vector))[0])
@@ -512,7 +590,17 @@ def _more_text() -> Path:
     for name in _MORE_TEXT:
         if not (folder / name).exists():
             print(f"fetching {name} for its text")
-            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder / name), name]
+            command = [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--no-deps",
+                "--target",
+                str(folder / name),
+                name,
+            ]
             subprocess.run(command, check=False)
     return folder
 

@@ -1,4 +1,5 @@
-"""lancedb's side of `bench/search.py`: runs in an environment of its own, takes a line of JSON, answers with CPU seconds."""
+"""lancedb's side of `bench/search.py`: runs in an environment of its own, takes a line of JSON,
+answers with CPU seconds."""
 
 from __future__ import annotations
 
@@ -30,7 +31,11 @@ def main() -> None:
             table.create_index("text", config=FTS())
             table.create_index("vector", config=IvfPq(distance_type="cosine"))
         elif what["do"] == "ask":
-            query = table.search(query_type="hybrid").vector(np.array(what["vector"], np.float32)).text(what["words"])
+            query = (
+                table.search(query_type="hybrid")
+                .vector(np.array(what["vector"], np.float32))
+                .text(what["words"])
+            )
             if what["filtered"]:
                 query = query.where(f"session = 's7' AND time >= {half}", prefilter=True)
             query.rerank(reranker).limit(10).to_list()

@@ -2,8 +2,9 @@
 
     make bench-soak
 
-Its index is open and folds beside the calls, as it does for everybody. Resident memory is read after 100, 5,000, 10,000 and
-20,000 requests, each time when everything is kept and the index has had the time to follow.
+Its index is open and folds beside the calls, as it does for everybody. Resident memory is read
+after 100, 5,000, 10,000 and 20,000 requests, each time when everything is kept and the index has
+had the time to follow.
 """
 
 from __future__ import annotations
@@ -37,7 +38,13 @@ def main() -> None:
             sets[f"after {at}"] = {"rss_mb": resident(pid)}
             print(f"after {at}", sets[f"after {at}"], flush=True)
     grown = {"times": sets[f"after {AT[-1]}"]["rss_mb"] / sets[f"after {AT[1]}"]["rss_mb"]}
-    tell("soak", {"memory": {"hotset": {name: found["rss_mb"] for name, found in sets.items()}}, "growth": {"hotset": grown}})
+    tell(
+        "soak",
+        {
+            "memory": {"hotset": {name: found["rss_mb"] for name, found in sets.items()}},
+            "growth": {"hotset": grown},
+        },
+    )
 
 
 def settle(address: dict, pid: int) -> None:

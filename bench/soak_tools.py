@@ -1,10 +1,12 @@
-"""Servers of tools, loaded and unloaded 2,000 times: what is left of them, and what a warm call costs.
+"""Servers of tools, loaded and unloaded 2,000 times: what is left of them, and what a warm call
+costs.
 
     make bench-soak_tools
 
-Forty sources, of which five may run: every call loads one and unloads another, and one call in ten ends its server in the middle.
-The memory, files, threads and processes of hotset are counted when everything has been used for a while, and at the end. A warm
-call is compared with the same question to the same server by a bare pipe, in turns.
+Forty sources, of which five may run: every call loads one and unloads another, and one call in ten
+ends its server in the middle. The memory, files, threads and processes of hotset are counted when
+everything has been used for a while, and at the end. A warm call is compared with the same question
+to the same server by a bare pipe, in turns.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ for line in sys.stdin:
         continue
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": result}) + "\\n")
     sys.stdout.flush()
-"""
+"""  # noqa: E501
 COMMAND = (sys.executable, "-I", "-S", "-c", SERVER)
 
 
@@ -52,7 +54,12 @@ def main() -> None:
 def warm_calls() -> dict[str, dict[str, float]]:
     pool = ServerPoolThread(Tooling(), project=Path.cwd())
     pipe = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    question = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "say", "arguments": {"text": "x"}}}
+    question = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "say", "arguments": {"text": "x"}},
+    }
     ways = {
         "pipe": lambda: by_pipe(pipe, question),
         "hotset": lambda: pool.call(source(0), "say", {"text": "x"}),
@@ -66,8 +73,13 @@ def warm_calls() -> dict[str, dict[str, float]]:
                 times[name].append((time.perf_counter() - start) * 1e3)
     pool.close()
     pipe.communicate()
-    figures = {name: {"p50_ms": quantile(taken, 0.5), "p95_ms": quantile(taken, 0.95)} for name, taken in times.items()}
-    figures["added"] = {name: figures["hotset"][name] - figures["pipe"][name] for name in figures["pipe"]}
+    figures = {
+        name: {"p50_ms": quantile(taken, 0.5), "p95_ms": quantile(taken, 0.95)}
+        for name, taken in times.items()
+    }
+    figures["added"] = {
+        name: figures["hotset"][name] - figures["pipe"][name] for name in figures["pipe"]
+    }
     return figures
 
 
@@ -105,14 +117,18 @@ def counted(pool: ServerPoolThread) -> dict[str, float]:
     """When what was let go has gone."""
     gc.collect()
     deadline = time.monotonic() + 10
-    while len(descendants(os.getpid())) > 2 * len(pool.running()) + 1 and time.monotonic() < deadline:
+    while (
+        len(descendants(os.getpid())) > 2 * len(pool.running()) + 1 and time.monotonic() < deadline
+    ):
         time.sleep(0.05)
     return {
         "servers": len(pool.running()),
         "processes": len(descendants(os.getpid())),
         "files": len(list(Path("/proc/self/fd").iterdir())),
         "threads": threading.active_count(),
-        "rss_mb": int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6,
+        "rss_mb": int(Path("/proc/self/statm").read_text().split()[1])
+        * os.sysconf("SC_PAGE_SIZE")
+        / 1e6,
     }
 
 

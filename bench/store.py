@@ -1,6 +1,7 @@
 """How long it takes until a turn is safe on disk, against the least that this disk can do.
 
-Every method takes its turn in the same loop, so that a noisy machine is equally noisy for all of them.
+Every method takes its turn in the same loop, so that a noisy machine is equally noisy for all of
+them.
 """
 
 from __future__ import annotations
@@ -42,9 +43,13 @@ Metrics = dict[str, dict[str, float]]
 def main() -> None:
     with _scratch() as folder:
         sets = {
-            "small turn": _turns(folder / "small", [], lambda number: said(Role.USER, _text(number, 200))),
+            "small turn": _turns(
+                folder / "small", [], lambda number: said(Role.USER, _text(number, 200))
+            ),
             "50 KB tool result": _turns(folder / "result", [], _tool_result),
-            "300 KB resend, one new message": _turns(folder / "resend", _history(), lambda n: said(Role.USER, _text(n, 200))),
+            "300 KB resend, one new message": _turns(
+                folder / "resend", _history(), lambda n: said(Role.USER, _text(n, 200))
+            ),
             f"{_TOGETHER} waiting": _waiting(folder / "waiting"),
             "reopen 200 MB": _reopening(folder / "large"),
         }
@@ -52,9 +57,14 @@ def main() -> None:
 
 
 def _turns(folder: Path, history: list[Message], new: Callable[[int], Message]) -> Metrics:
-    """One request a round; the conversation starts again now and then, so that only `history` makes it long."""
+    """One request a round; the conversation starts again now and then, so that only `history` makes
+    it long."""
     times: Times = {"hotset": [], "bare insert": [], "fdatasync": []}
-    with SqliteStore.open(folder / "store") as store, _bare(folder) as insert, _file(folder) as append:
+    with (
+        SqliteStore.open(folder / "store") as store,
+        _bare(folder) as insert,
+        _file(folder) as append,
+    ):
         for number in range(_ROUNDS):
             key = f"session {number // 20}"
             talk = [*history]
@@ -76,7 +86,13 @@ def _waiting(folder: Path) -> Metrics:
         assert session is not None
         for batch in range(_BATCHES):
             notes = [
-                Noted(session.session, "bench", Kind.FINDING, _text(batch * _TOGETHER + number, 1000).encode(), float(batch))
+                Noted(
+                    session.session,
+                    "bench",
+                    Kind.FINDING,
+                    _text(batch * _TOGETHER + number, 1000).encode(),
+                    float(batch),
+                )
                 for number in range(_TOGETHER)
             ]
 
@@ -100,7 +116,9 @@ def _reopening(folder: Path) -> Metrics:
     """A store that was left in the middle of its work: its WAL is still full."""
     crashed = folder / "crashed"
     here, there = multiprocessing.Pipe()
-    writer = multiprocessing.get_context("fork").Process(target=_write_and_die, args=(crashed, there))
+    writer = multiprocessing.get_context("fork").Process(
+        target=_write_and_die, args=(crashed, there)
+    )
     writer.start()
     page = here.recv()
     writer.join()
@@ -126,7 +144,9 @@ def _write_and_die(folder: Path, told: Connection) -> None:
     assert turn is not None
     waiting = []
     for number in range(_LARGE_STORE // _NOTE):
-        waiting.append(store.keep(Noted(turn.session, "bench", Kind.FILE, rng.randbytes(_NOTE), float(number))))
+        waiting.append(
+            store.keep(Noted(turn.session, "bench", Kind.FILE, rng.randbytes(_NOTE), float(number)))
+        )
         if len(waiting) == _TOGETHER:
             page = [future.result() for future in waiting][-1].pages[0]
             waiting.clear()
@@ -140,7 +160,10 @@ def _history() -> list[Message]:
 
 
 def _tool_result(number: int) -> Message:
-    return message(Role.TOOL, Part(Kind.TOOL_RESULT, _text(number, 50_000).encode(), tool="read", call=f"call-{number}"))
+    return message(
+        Role.TOOL,
+        Part(Kind.TOOL_RESULT, _text(number, 50_000).encode(), tool="read", call=f"call-{number}"),
+    )
 
 
 def _text(seed: int, size: int) -> str:
@@ -158,7 +181,11 @@ def _bare(folder: Path) -> Iterator[Callable[[bytes], object]]:
     """The floor: one row, one commit, just as durable."""
     folder.mkdir(exist_ok=True)
     database = apsw.Connection(str(folder / "bare.db"))
-    for pragma in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "CREATE TABLE t (a INTEGER PRIMARY KEY, b)"):
+    for pragma in (
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA synchronous = FULL",
+        "CREATE TABLE t (a INTEGER PRIMARY KEY, b)",
+    ):
         database.execute(pragma).fetchall()
     yield lambda content: database.execute("INSERT INTO t (b) VALUES (?)", (content,))
     database.close()

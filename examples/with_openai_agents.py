@@ -1,4 +1,5 @@
-"""openai-agents: wrap the client, for every agent of the program. A single model can be wrapped too."""
+"""openai-agents: wrap the client, for every agent of the program. A single model can be wrapped
+too."""
 
 import sys
 from pathlib import Path
@@ -19,4 +20,6 @@ def read_file(path: str) -> str:
 
 
 agent = agents.Agent("reader", instructions="Be brief.", model="gpt-5.5", tools=[read_file])
-print(agents.Runner.run_sync(agent, " ".join(sys.argv[1:]) or "What does README.md say?").final_output)
+print(
+    agents.Runner.run_sync(agent, " ".join(sys.argv[1:]) or "What does README.md say?").final_output
+)

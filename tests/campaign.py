@@ -1,4 +1,5 @@
-"""How much of a thing is tried: a sample each time, all of it with `HOTSET_CAMPAIGN=1`. Of every kind there is some in both."""
+"""How much of a thing is tried: a sample each time, all of it with `HOTSET_CAMPAIGN=1`. Of every
+kind there is some in both."""
 
 from __future__ import annotations
 

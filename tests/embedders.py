@@ -1,4 +1,5 @@
-"""Embedders that tests bring with them: one that knows a word which the documents do not have, and one behind a URL."""
+"""Embedders that tests bring with them: one that knows a word which the documents do not have, and
+one behind a URL."""
 
 from __future__ import annotations
 
@@ -32,18 +33,27 @@ Asked = tuple[str, dict[str, str], dict[str, Any]]
 
 
 @contextmanager
-def endpoint(answer: Callable[[str, list[str]], tuple[int, object]]) -> Iterator[tuple[str, list[Asked]]]:
-    """A server on a free port: its URL, and what it was asked. A list of rows is put where the protocol has them."""
+def endpoint(
+    answer: Callable[[str, list[str]], tuple[int, object]],
+) -> Iterator[tuple[str, list[Asked]]]:
+    """A server on a free port: its URL, and what it was asked. A list of rows is put where the
+    protocol has them."""
     seen: list[Asked] = []
 
     class Door(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            seen.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+            seen.append(
+                (self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+            )
             status, reply = answer(self.path, body["input"])
             if isinstance(reply, list) and reply:
                 reply = {"object": "list", "data": reply, "model": body["model"]}
-            data = reply if isinstance(reply, bytes) else json.dumps(reply if isinstance(reply, (dict, list)) else {}).encode()
+            data = (
+                reply
+                if isinstance(reply, bytes)
+                else json.dumps(reply if isinstance(reply, (dict, list)) else {}).encode()
+            )
             try:
                 self.send_response(status)
                 self.send_header("content-length", str(len(data)))

@@ -49,7 +49,10 @@ def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(config)
         "http://file/v1",
         "https://api.openai.com/v1",
     ]
-    assert [each.origins["openai_url"] for each in found][:2] == ["--openai-url", "HOTSET_OPENAI_URL"]
+    assert [each.origins["openai_url"] for each in found][:2] == [
+        "--openai-url",
+        "HOTSET_OPENAI_URL",
+    ]
     assert found[2].origins["openai_url"].endswith("config.toml")
     assert found[3].origins["openai_url"] == "default"
 
@@ -70,7 +73,14 @@ def test_a_base_url_may_be_given_with_or_without_its_version(config, name, given
 
 @pytest.mark.parametrize(
     "url",
-    ["ftp://host/v1", "api.openai.com/v1", "http://", "http://host/v1?x=1", "http://user:pass@host/v1", "http://host:99999/v1"],
+    [
+        "ftp://host/v1",
+        "api.openai.com/v1",
+        "http://",
+        "http://host/v1?x=1",
+        "http://user:pass@host/v1",
+        "http://host:99999/v1",
+    ],
 )
 def test_a_url_that_cannot_be_used_is_refused_with_its_name_and_origin(config, url):
     with pytest.raises(BadConfig, match=r"openai_url \(HOTSET_OPENAI_URL\)"):
@@ -101,7 +111,11 @@ def test_further_upstreams_have_names(config):
 
 
 def test_the_machines_http_proxy_is_used_as_any_client_would_but_never_for_loopback(config):
-    env = {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "api.anthropic.com", "HOTSET_OPENAI_URL": "https://gw.example/v1"}
+    env = {
+        "HTTPS_PROXY": "http://proxy:3128",
+        "NO_PROXY": "api.anthropic.com",
+        "HOTSET_OPENAI_URL": "https://gw.example/v1",
+    }
 
     found = config('[upstreams.local]\nurl = "https://127.0.0.1:1/v1"', env)
 
@@ -137,7 +151,12 @@ def test_the_data_folder_can_be_named(config, tmp_path):
 
 def test_the_window_s_switches_come_from_flags_environment_or_file(config):
     file = '[window]\noff = true\ninject = false\nbudget = 50000\nprofile = "lean"'
-    env = {"HOTSET_OFF": "no", "HOTSET_INJECT": "1", "HOTSET_BUDGET": "60000", "HOTSET_PROFILE": "academic"}
+    env = {
+        "HOTSET_OFF": "no",
+        "HOTSET_INJECT": "1",
+        "HOTSET_BUDGET": "60000",
+        "HOTSET_PROFILE": "academic",
+    }
 
     found = [
         config(file, env, off=True, inject=False, budget=70_000, profile="architect"),
@@ -153,8 +172,15 @@ def test_the_window_s_switches_come_from_flags_environment_or_file(config):
         {"off": False, "inject": True, "budget": 0, "profile": ""},
     ]
     named = ("off", "inject", "budget", "profile")
-    assert [found[0].origins[name] for name in named] == ["--off", "--no-tools", "--budget", "--profile"]
-    assert [found[1].origins[name] for name in named] == [f"HOTSET_{name.upper()}" for name in named]
+    assert [found[0].origins[name] for name in named] == [
+        "--off",
+        "--no-tools",
+        "--budget",
+        "--profile",
+    ]
+    assert [found[1].origins[name] for name in named] == [
+        f"HOTSET_{name.upper()}" for name in named
+    ]
     assert found[2].origins["off"].endswith("config.toml")
     assert found[3].origins["off"] == "default"
 
@@ -181,7 +207,14 @@ def test_every_knob_can_be_set_by_name(config):
         Bash = {over = 800, room = 800}
         """).knobs_for("anyone")
 
-    assert (found.high, found.low, found.keep, found.most, found.echo, found.early) == (0.7, 0.5, 3, 12, False, False)
+    assert (found.high, found.low, found.keep, found.most, found.echo, found.early) == (
+        0.7,
+        0.5,
+        3,
+        12,
+        False,
+        False,
+    )
     assert (found.policy, found.spared) == ("size", {Kind.PLAN, Kind.PAPER})
     assert (found.regret, found.patience, found.entry) == (2.0, 40, 80)
     assert found.limit == Limit(4000, 1000)
@@ -199,7 +232,9 @@ def test_no_knob_is_out_of_the_file_s_reach(config):
         "spared": ('["plan"]', {Kind.PLAN}),
     }
     for name, value in Knobs().by_name().items():
-        other = not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else 0.21
+        other = (
+            not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else 0.21
+        )
         text, read = samples.get(name, (str(other).lower(), other))
         for table in ("window", "knobs") if name != "window" else ():
             found = config(f"[{table}]\n{name} = {text}").knobs_for("")
@@ -209,11 +244,19 @@ def test_no_knob_is_out_of_the_file_s_reach(config):
 
 
 def test_a_knob_of_a_group_can_be_set_by_dotted_name_or_in_a_table_and_keeps_the_others(config):
-    dotted = config("[knobs]\nforms.topics = 2\nmemory.reminders = 1\nkeep = 7").knobs_for("librarian")
-    tables = config("[knobs]\nkeep = 7\n[knobs.forms]\ntopics = 2\n[knobs.memory]\nreminders = 1").knobs_for("librarian")
+    dotted = config("[knobs]\nforms.topics = 2\nmemory.reminders = 1\nkeep = 7").knobs_for(
+        "librarian"
+    )
+    tables = config(
+        "[knobs]\nkeep = 7\n[knobs.forms]\ntopics = 2\n[knobs.memory]\nreminders = 1"
+    ).knobs_for("librarian")
 
     assert dotted == tables
-    assert dotted.changed(PROFILES["librarian"]) == {"keep": 7, "forms.topics": 2, "memory.reminders": 1}
+    assert dotted.changed(PROFILES["librarian"]) == {
+        "keep": 7,
+        "forms.topics": 2,
+        "memory.reminders": 1,
+    }
     assert (dotted.forms.entities, dotted.high) == (FormKnobs().entities, 0.75)
 
 
@@ -229,13 +272,23 @@ def test_what_was_stored_of_a_session_s_knobs_is_checked_when_it_is_read_again()
 
 
 def test_every_number_among_the_knobs_has_a_range_and_a_unit():
-    groups = [Knobs, *(type(value) for value in structs.asdict(Knobs()).values() if isinstance(value, Struct))]
+    groups = [
+        Knobs,
+        *(type(value) for value in structs.asdict(Knobs()).values() if isinstance(value, Struct)),
+    ]
     for group in groups:
         for knob in structs.fields(group):
-            bare, metas = getattr(knob.type, "__origin__", knob.type), getattr(knob.type, "__metadata__", ())
+            bare, metas = (
+                getattr(knob.type, "__origin__", knob.type),
+                getattr(knob.type, "__metadata__", ()),
+            )
             if bare in (int, float):
-                assert [meta for meta in metas if meta.extra and meta.extra["unit"]], f"{group.__name__}.{knob.name}"
-                assert [meta for meta in metas if meta.ge is not None and meta.le is not None], f"{group.__name__}.{knob.name}"
+                assert [meta for meta in metas if meta.extra and meta.extra["unit"]], (
+                    f"{group.__name__}.{knob.name}"
+                )
+                assert [meta for meta in metas if meta.ge is not None and meta.le is not None], (
+                    f"{group.__name__}.{knob.name}"
+                )
 
 
 @pytest.mark.parametrize(
@@ -243,43 +296,88 @@ def test_every_number_among_the_knobs_has_a_range_and_a_unit():
     [
         ("window = 5", r"window in .*config.toml must be a table"),
         ("[window]\noff = 'yes'", r"off \(.*config.toml\) must be true or false, not 'yes'"),
-        ("[window]\nbudget = 10", r"budget \(.*config.toml\) must be a number of tokens from 1000 up"),
+        (
+            "[window]\nbudget = 10",
+            r"budget \(.*config.toml\) must be a number of tokens from 1000 up",
+        ),
         ("[window]\nbudget = true", "budget .* must be a number of tokens"),
-        ("[window]\nprofile = 'fast'", r"profile \(.*config.toml\) must be one of default, lean, librarian"),
+        (
+            "[window]\nprofile = 'fast'",
+            r"profile \(.*config.toml\) must be one of default, lean, librarian",
+        ),
         ("[window]\nprofile = ['lean']", "profile .* must be one of"),
-        ("[window]\nwindow = 100000", r"cannot say 'window'; it can say off, inject, budget, profile, high"),
+        (
+            "[window]\nwindow = 100000",
+            r"cannot say 'window'; it can say off, inject, budget, profile, high",
+        ),
         ("[window]\nhigh = 1.5", "high of .* must be a share of the window, from 0 to 1, not 1.5"),
-        ("[window]\nhigh = 'much'", "high of .* must be a share of the window, from 0 to 1, not 'much'"),
+        (
+            "[window]\nhigh = 'much'",
+            "high of .* must be a share of the window, from 0 to 1, not 'much'",
+        ),
         ("[window]\nlow = 0.97", r"low \(0.97\).* must not be above high \(0.95\)"),
         ("[window]\nkeep = 0", "keep of .* must be a whole number from 1 to 10000, not 0"),
         ("[window]\nkeep = 2.5", "keep of .* must be a whole number"),
         ("[window]\necho = 1", "echo of .* must be true or false"),
-        ("[window]\npolicy = 'random'", "policy of .* must be one of recency, use, size, topic, task"),
+        (
+            "[window]\npolicy = 'random'",
+            "policy of .* must be one of recency, use, size, topic, task",
+        ),
         ("[window]\nspared = 'plan'", "spared of .* must be a list of kinds, of system, prompt"),
         ("[window]\nspared = ['novel']", "spared of .* must be a list of kinds, of system, prompt"),
         ("[window]\nlimit = 3000", "limit of .* must look like {over = 3000, room = 2000}"),
         ("[window]\nlimit = {over = 100, room = 200}", "limit.room of .* must be from 1 to 100"),
         (
             "[window]\nlimits = {file = {over = 9000}}",
-            r"limits.file of \[window\] in .* must also say its room, .*: \{over = 9000, room = 6000\}, in characters",
+            (
+                r"limits.file of \[window\] in .* must also say its room, .*: \{over = 9000, room "
+                r"= 6000\}, in characters"
+            ),
         ),
-        ("[window.limits]\nnovel = {over = 1, room = 1}", "a name in limits of .* must be one of system, prompt"),
+        (
+            "[window.limits]\nnovel = {over = 1, room = 1}",
+            "a name in limits of .* must be one of system, prompt",
+        ),
         ("[window]\ntools = 5", r"must be a table: \[window.tools\]"),
-        ("[window]\nprefetch = 'always'", "prefetch.mode of .* must be one of off, hints, on, not 'always'"),
-        ("[window]\nprefetch = true", "prefetch of .* must be one of off, hints, on, or a table of mode, excerpt, hint"),
-        ("[window]\nprefetch = {depth = 3}", "prefetch of .* cannot say 'depth'; it can say mode, excerpt, hint"),
-        ("[window]\nprefetch = {hint = 85}", "prefetch.hint of .* must be a probability, from 0 to 1, not 85"),
+        (
+            "[window]\nprefetch = 'always'",
+            "prefetch.mode of .* must be one of off, hints, on, not 'always'",
+        ),
+        (
+            "[window]\nprefetch = true",
+            "prefetch of .* must be one of off, hints, on, or a table of mode, excerpt, hint",
+        ),
+        (
+            "[window]\nprefetch = {depth = 3}",
+            "prefetch of .* cannot say 'depth'; it can say mode, excerpt, hint",
+        ),
+        (
+            "[window]\nprefetch = {hint = 85}",
+            "prefetch.hint of .* must be a probability, from 0 to 1, not 85",
+        ),
         ("[window]\nprefetch = {lines = 1.5}", "prefetch.lines of .* must be a whole number"),
-        ("[window]\nkeeep = 5", r"\[window\] in .* cannot say 'keeep'; it can say off, inject, .* Did you mean keep\?"),
-        ("[knobs]\nkeep = 0", r"keep of \[knobs\] in .* must be a whole number from 1 to 10000, not 0"),
+        (
+            "[window]\nkeeep = 5",
+            r"\[window\] in .* cannot say 'keeep'; it can say off, inject, .* Did you mean keep\?",
+        ),
+        (
+            "[knobs]\nkeep = 0",
+            r"keep of \[knobs\] in .* must be a whole number from 1 to 10000, not 0",
+        ),
         ("[knobs]\nlow = 0.97", r"\[knobs\] in .*: low \(0.97\).* must not be above high \(0.95\)"),
         ("[knobs.form]\ntopics = 1", r"\[knobs\] in .* cannot say 'form'; .* Did you mean forms\?"),
-        ("[knobs]\nforms.topic = 1", r"forms of \[knobs\] in .* cannot say 'topic'; .* Did you mean topics\?"),
+        (
+            "[knobs]\nforms.topic = 1",
+            r"forms of \[knobs\] in .* cannot say 'topic'; .* Did you mean topics\?",
+        ),
         ("[knobs]\nforms = 1", r"forms of \[knobs\] in .* must be a table of again, change_share"),
         ("[window]\nregret = inf", "regret of .* must be a number from 0 to 10000, not inf"),
         ("[window]\nregret = nan", "regret of .* must be a number from 0 to 10000, not nan"),
         ("[alerts]\nwindow_pct = inf", "window_pct of .* must be a number from 0 up, not inf"),
-        ("[search]\nenabled = 'yes'", r"enabled of \[search\] in .* must be true or false, not 'yes'"),
+        (
+            "[search]\nenabled = 'yes'",
+            r"enabled of \[search\] in .* must be true or false, not 'yes'",
+        ),
         ("[alerts]\nlatency = 5", "cannot say 'latency'; it can say retrieval_pct"),
         ("[alerts]\noverhead_ms_p95 = 'slow'", "overhead_ms_p95 of .* must be a number from 0 up"),
     ],
@@ -298,10 +396,27 @@ def test_a_switch_in_the_environment_that_is_neither_yes_nor_no_is_refused(confi
 def test_an_agent_gets_the_knobs_of_its_kind_unless_a_profile_is_set(config):
     by_kind, lean = config(), config(profile="lean")
 
-    librarian, academic, architect = (by_kind.knobs_for(agent) for agent in ("librarian", "academic", "architect"))
-    assert (librarian.high, librarian.policy, librarian.keep, librarian.spared) == (0.75, "recency", 5, {Kind.PROMPT})
-    assert (academic.high, academic.policy, academic.keep, academic.spared) == (0.80, "topic", 3, {Kind.PAPER})
-    assert (architect.high, architect.policy, architect.keep, architect.spared) == (0.85, "task", 5, {Kind.PLAN})
+    librarian, academic, architect = (
+        by_kind.knobs_for(agent) for agent in ("librarian", "academic", "architect")
+    )
+    assert (librarian.high, librarian.policy, librarian.keep, librarian.spared) == (
+        0.75,
+        "recency",
+        5,
+        {Kind.PROMPT},
+    )
+    assert (academic.high, academic.policy, academic.keep, academic.spared) == (
+        0.80,
+        "topic",
+        3,
+        {Kind.PAPER},
+    )
+    assert (architect.high, architect.policy, architect.keep, architect.spared) == (
+        0.85,
+        "task",
+        5,
+        {Kind.PLAN},
+    )
     left = [1 - each.low / each.high for each in (librarian, academic, architect)]
     assert left == pytest.approx([0.25, 0.30, 0.25])
     assert by_kind.knobs_for("archivalist") == librarian
@@ -313,7 +428,11 @@ def test_an_agent_gets_the_knobs_of_its_kind_unless_a_profile_is_set(config):
 def test_what_the_file_says_stands_over_every_profile(config):
     found = config("[window]\nkeep = 9")
 
-    assert [found.knobs_for(agent).keep for agent in ("librarian", "academic", "claude-cli")] == [9, 9, 9]
+    assert [found.knobs_for(agent).keep for agent in ("librarian", "academic", "claude-cli")] == [
+        9,
+        9,
+        9,
+    ]
     assert found.knobs_for("librarian").high == 0.75
 
 
@@ -354,10 +473,14 @@ def test_what_makes_vectors_can_be_chosen_in_the_file_and_in_the_environment(con
     assert config(f'[search]\nminilm = "{weights}"').embedding == Embedding(str(weights))
     assert config(f'[search]\nminilm = "{weights}"').embedding.of_documents == Embedding("off")
     found = config("", {**endpoint, "HOTSET_EMBEDDING_KEY": "sk-not-a-real-one"})
-    assert found.embedding == Embedding("off", "http://localhost:8080/v1", "small", 768, "sk-not-a-real-one")
+    assert found.embedding == Embedding(
+        "off", "http://localhost:8080/v1", "small", 768, "sk-not-a-real-one"
+    )
     assert "sk-not-a-real-one" not in repr(found)
     file = '[search]\nembedding_url = "https://host/api"\nembedding_model = "m"\nembedding_size = 3'
-    assert config(file, {"HOTSET_EMBEDDING_MODEL": "n"}).embedding == Embedding("off", "https://host/api", "n", 3)
+    assert config(file, {"HOTSET_EMBEDDING_MODEL": "n"}).embedding == Embedding(
+        "off", "https://host/api", "n", 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -367,15 +490,33 @@ def test_what_makes_vectors_can_be_chosen_in_the_file_and_in_the_environment(con
         ('minilm = "on"', "must be auto, off, or the full path of MiniLM's model.safetensors"),
         ('minilm = "/nowhere/model.safetensors"', "must be auto, off, or the full path"),
         ('embedding_url = "https://host"', "embedding_url .* says nothing without embedding_model"),
-        ('embedding_url = "https://host"\nembedding_model = "m"', "embedding_url .* says nothing without embedding_size"),
+        (
+            'embedding_url = "https://host"\nembedding_model = "m"',
+            "embedding_url .* says nothing without embedding_size",
+        ),
         ('embedding_model = "m"', "embedding_model .* says nothing without embedding_url"),
-        ('embedding_url = "host"\nembedding_model = "m"\nembedding_size = 3', "embedding_url .* must look like https://host"),
-        ('embedding_url = 3\nembedding_model = "m"\nembedding_size = 3', "embedding_url .* must be text"),
-        ('embedding_url = "https://h"\nembedding_model = "m"\nembedding_size = -3', "embedding_size .* how many numbers"),
-        ('embedding_url = "https://h"\nembedding_model = "m"\nembedding_size = "big"', "embedding_size .* how many numbers"),
+        (
+            'embedding_url = "host"\nembedding_model = "m"\nembedding_size = 3',
+            "embedding_url .* must look like https://host",
+        ),
+        (
+            'embedding_url = 3\nembedding_model = "m"\nembedding_size = 3',
+            "embedding_url .* must be text",
+        ),
+        (
+            'embedding_url = "https://h"\nembedding_model = "m"\nembedding_size = -3',
+            "embedding_size .* how many numbers",
+        ),
+        (
+            'embedding_url = "https://h"\nembedding_model = "m"\nembedding_size = "big"',
+            "embedding_size .* how many numbers",
+        ),
         ('embedding_key = "sk"', "cannot say 'embedding_key'.*a key: HOTSET_EMBEDDING_KEY"),
         (
-            'minilm = "MODEL"\nembedding_url = "https://h"\nembedding_model = "m"\nembedding_size = 3',
+            (
+                'minilm = "MODEL"\nembedding_url = "https://h"\nembedding_model = "m"\n'
+                "embedding_size = 3"
+            ),
             "minilm .* cannot ask for what embedding_url embeds",
         ),
     ],
@@ -387,8 +528,13 @@ def test_a_choice_of_vectors_that_cannot_be_is_told(config, tmp_path, file, told
 
 
 def test_tools_are_chosen_in_a_table_of_their_own(config):
-    told = config('[tools]\nlimit = 3\nghosts = 0\ncall_seconds = 5\nskills = ["~/more"]\ndeny = ["github__*"]').tooling
-    assert told == Tooling(limit=3, ghosts=0, call_seconds=5.0, skills=("~/more",), deny=("github__*",))
+    told = config(
+        '[tools]\nlimit = 3\nghosts = 0\ncall_seconds = 5\nskills = ["~/more"]\ndeny = '
+        '["github__*"]'
+    ).tooling
+    assert told == Tooling(
+        limit=3, ghosts=0, call_seconds=5.0, skills=("~/more",), deny=("github__*",)
+    )
 
 
 @pytest.mark.parametrize("mode", list(Deferring))
@@ -398,7 +544,16 @@ def test_tools_are_deferred_where_somebody_says_so(config, mode):
 
 
 @pytest.mark.parametrize(
-    "wrong", ["limit = 0", "ghosts = -1", 'skills = "one"', "deny = [1]", "nothing = 1", "enabled = 3", "deferred = true"]
+    "wrong",
+    [
+        "limit = 0",
+        "ghosts = -1",
+        'skills = "one"',
+        "deny = [1]",
+        "nothing = 1",
+        "enabled = 3",
+        "deferred = true",
+    ],
 )
 def test_a_setting_of_tools_that_cannot_be_is_named(config, wrong):
     with pytest.raises(BadConfig, match=wrong.split(" ", maxsplit=1)[0]):
@@ -410,7 +565,9 @@ def test_memory_is_chosen_in_a_table_of_its_own(config):
     assert told == Remembering(offer=False, quiet_seconds=5.0, consolidate_hours=0.0)
 
 
-@pytest.mark.parametrize("wrong", ["offer = 3", "index_tokens = -1", 'quiet_seconds = "soon"', "nothing = 1"])
+@pytest.mark.parametrize(
+    "wrong", ["offer = 3", "index_tokens = -1", 'quiet_seconds = "soon"', "nothing = 1"]
+)
 def test_a_setting_of_memory_that_cannot_be_is_named(config, wrong):
     with pytest.raises(BadConfig, match=wrong.split(" ", maxsplit=1)[0]):
         config(f"[memory]\n{wrong}")

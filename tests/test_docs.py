@@ -14,9 +14,9 @@ from hotset.nouns.knobs import Knobs, Limit
 from hotset.surfaces.cli.tree import hotset
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "AGENTS.md", "CHANGELOG.md")] + sorted(
-    (ROOT / "docs").rglob("*.md")
-)
+PAGES = [
+    ROOT / name for name in ("README.md", "ARCHITECTURE.md", "AGENTS.md", "CHANGELOG.md")
+] + sorted((ROOT / "docs").rglob("*.md"))
 
 
 def _commands(text: str) -> list[list[str]]:
@@ -43,7 +43,10 @@ def test_what_a_page_points_to_is_there(page):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
     targets = set(re.findall(r"^([a-z-]+%?):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for name in re.findall(r"`make ([a-z-]+)`", text):
-        benched = name.startswith("bench-") and (ROOT / "bench" / f"{name.removeprefix('bench-')}.py").exists()
+        benched = (
+            name.startswith("bench-")
+            and (ROOT / "bench" / f"{name.removeprefix('bench-')}.py").exists()
+        )
         assert name in targets or benched, f"{page.name} speaks of make {name}"
     for path in re.findall(r"`((?:src|tests|docs|bench)/[\w./-]+)`", text):
         assert (ROOT / path).exists(), f"{page.name} speaks of {path}"

@@ -35,7 +35,9 @@ def test_no_test_carries_a_row_that_is_unknown_or_only_planned():
 def test_every_promise_stands_once_and_a_partial_one_says_what_works():
     assert len(STATES) == len(PROMISES)
     assert {promise.id[0] for promise in PROMISES} == set(TOPICS)
-    assert [promise.id for promise in PROMISES if (promise.state is State.PARTLY) != bool(promise.yet)] == []
+    assert [
+        promise.id for promise in PROMISES if (promise.state is State.PARTLY) != bool(promise.yet)
+    ] == []
 
 
 def is_outside(path: Path) -> bool:
@@ -45,13 +47,22 @@ def is_outside(path: Path) -> bool:
 
 @cache
 def carried() -> dict[str, str]:
-    """Row ids and a place that carries each, read from the source: no collection, so it is the same in every worker."""
-    return {id: f"{path.relative_to(TESTS)}:{line}" for path in sorted(TESTS.rglob("*.py")) for id, line in rows_in(path)}
+    """Row ids and a place that carries each, read from the source: no collection, so it is the same
+    in every worker."""
+    return {
+        id: f"{path.relative_to(TESTS)}:{line}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for id, line in rows_in(path)
+    }
 
 
 def rows_in(path: Path) -> Iterator[tuple[str, int]]:
     text = path.read_text("utf-8")
     for node in ast.walk(ast.parse(text)) if "mark.row(" in text else ():
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func) == "pytest.mark.row":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and ast.unparse(node.func) == "pytest.mark.row"
+        ):
             for argument in node.args:
                 yield ast.literal_eval(argument), node.lineno

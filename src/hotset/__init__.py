@@ -1,10 +1,20 @@
-"""hotset: virtual memory for LLM agents. Each name is imported when it is first used: importing hotset costs nothing."""
+"""hotset: virtual memory for LLM agents. Each name is imported when it is first used: importing
+hotset costs nothing."""
 
 TYPE_CHECKING = False  # what `typing` says, without importing it
 
 if TYPE_CHECKING:
     from hotset.errors import HotsetError
-    from hotset.surfaces.library import AsyncMemory, AsyncWindow, Memory, Said, ToolCall, Window, open, wrap  # noqa: A004
+    from hotset.surfaces.library import (
+        AsyncMemory,
+        AsyncWindow,
+        Memory,
+        Said,
+        ToolCall,
+        Window,
+        open,  # noqa: A004
+        wrap,
+    )
 else:
 
     def __getattr__(name: str) -> object:
@@ -12,12 +22,26 @@ else:
 
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module("hotset.errors" if name == "HotsetError" else "hotset.surfaces.library"), name)
+        return getattr(
+            import_module("hotset.errors" if name == "HotsetError" else "hotset.surfaces.library"),
+            name,
+        )
 
 
 __version__ = "0.1.0"
 
-__all__ = ["AsyncMemory", "AsyncWindow", "HotsetError", "Memory", "Said", "ToolCall", "Window", "__version__", "open", "wrap"]
+__all__ = [
+    "AsyncMemory",
+    "AsyncWindow",
+    "HotsetError",
+    "Memory",
+    "Said",
+    "ToolCall",
+    "Window",
+    "__version__",
+    "open",
+    "wrap",
+]
 
 
 def __dir__() -> list[str]:

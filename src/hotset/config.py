@@ -1,6 +1,8 @@
-"""What an operator chose: flag over environment over file over default. The only reader of the environment and of TOML.
+"""What an operator chose: flag over environment over file over default. The only reader of the
+environment and of TOML.
 
-A project's own folder is never a source of settings: a cloned repository must not be able to say where keys are sent.
+A project's own folder is never a source of settings: a cloned repository must not be able to say
+where keys are sent.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ from hotset.nouns.tool import Texts, Tooling
 DEFAULT_PORT = 4747
 
 SERVERS = "servers.json"
-"""Where MCP servers stand, in the form in which every client writes them: beside the user's file, and in a project's tools."""
+"""Where MCP servers stand, in the form in which every client writes them: beside the user's file,
+and in a project's tools."""
 
 TOOLS = "tools"
 """Where a project's tools are, in its data folder."""
@@ -43,7 +46,9 @@ MEMORY = "memory"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _LEAST_BUDGET = 1000  # tokens; an agent's system text and tools alone take more
-_SWITCH = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
+_SWITCH = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
+    ("0", "false", "no", "off"), False
+)
 """The words for yes and no in the environment, where all is text."""
 
 _PROJECT_MARKS = (".git", ".hg", ".jj", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
@@ -55,7 +60,8 @@ def _in(table: str, key: str = "", **more: str) -> Meta:
 
 
 class Settings(Struct, frozen=True):
-    """Every setting that has a variable: `HOTSET_` and its name in capitals. `Config` says what they mean."""
+    """Every setting that has a variable: `HOTSET_` and its name in capitals. `Config` says what
+    they mean."""
 
     project: str = ""
     home: str = ""
@@ -73,7 +79,9 @@ class Settings(Struct, frozen=True):
     minilm: Annotated[str, _in("search")] = AUTO
     embedding_url: Annotated[str, _in("search")] = ""
     embedding_model: Annotated[str, _in("search")] = ""
-    embedding_size: Annotated[int, Meta(ge=0), _in("search", allowed="how many numbers a vector of the model has")] = 0
+    embedding_size: Annotated[
+        int, Meta(ge=0), _in("search", allowed="how many numbers a vector of the model has")
+    ] = 0
     summary_model: Annotated[str, _in("summary", "model")] = ""
     summary_upstream: Annotated[str, _in("summary", "upstream")] = ""
     summary_every: Annotated[int, Meta(ge=0), _in("summary", "every")] = 10
@@ -154,7 +162,8 @@ class Config:
     tooling: Tooling = field(default_factory=Tooling)
     memory: Remembering = field(default_factory=Remembering)
     servers: tuple[Path, ...] = ()
-    """The files that say which MCP servers there are: the user's own, and the project's, whose entries stand over those."""
+    """The files that say which MCP servers there are: the user's own, and the project's, whose
+    entries stand over those."""
     user: Path = field(default_factory=Path.home)
     """The person's own folder, in which programs keep skills."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
@@ -162,18 +171,27 @@ class Config:
 
     @property
     def prices(self) -> Prices:
-        """What models cost: the list that comes with hotset, and what the user's file says over it."""
+        """What models cost: the list that comes with hotset, and what the user's file says over
+        it."""
         return Prices(listed_prices(), self.own_prices)
 
     @property
     def window(self) -> dict[str, bool | int | str]:
         """The switches of the window, by name."""
-        return {"off": self.off, "inject": self.inject, "budget": self.budget, "profile": self.profile}
+        return {
+            "off": self.off,
+            "inject": self.inject,
+            "budget": self.budget,
+            "profile": self.profile,
+        }
 
     @property
     def thresholds(self) -> Mapping[str, Threshold]:
         """When a person is told, by name."""
-        return {name: replace(each, limit=self.own_alerts.get(name, each.limit)) for name, each in THRESHOLDS.items()}
+        return {
+            name: replace(each, limit=self.own_alerts.get(name, each.limit))
+            for name, each in THRESHOLDS.items()
+        }
 
     def knobs_for(self, agent: str) -> Knobs:
         """What holds for an agent, by its name: kinds of agents are profiles too."""
@@ -211,7 +229,10 @@ def load(
         "profile": profile,
     }
     chosen, origins = _settings(flags, env, file, path)
-    tables = {name: _table(file, name, path) for name in ("window", "knobs", "summary", "search", "tools", "memory", "alerts")}
+    tables = {
+        name: _table(file, name, path)
+        for name in ("window", "knobs", "summary", "search", "tools", "memory", "alerts")
+    }
     own_knobs = _values(Knobs, tables["window"], f"[window] in {path}", beside=_WINDOW)
     own_knobs |= _values(Knobs, tables["knobs"], f"[knobs] in {path}")
     named_profile = _profile(chosen.profile, origins["profile"])
@@ -220,20 +241,27 @@ def load(
     for name in ("summary", "search"):
         _check_names(name, tables[name], path)
     patience = chosen.patience  # what the file names is as it says
-    waits = {"list_seconds": patience * Tooling().list_seconds, "call_seconds": patience * Tooling().call_seconds}
+    waits = {
+        "list_seconds": patience * Tooling().list_seconds,
+        "call_seconds": patience * Tooling().call_seconds,
+    }
     tooling = Tooling(**waits | _values(Tooling, tables["tools"], f"[tools] in {path}"))
     offer = {"offer_seconds": patience * Remembering().offer_seconds}
     memory = Remembering(**offer | _values(Remembering, tables["memory"], f"[memory] in {path}"))
     root = project_root(Path(chosen.project or Path.cwd()))
     home = Path(chosen.home or _platform_home()).expanduser()
     folder = Path(chosen.data or home / "projects" / _folder_name(root)).expanduser().absolute()
-    urls = {"openai": chosen.openai_url, "anthropic": chosen.anthropic_url} | _named(file, path, origins)
+    urls = {"openai": chosen.openai_url, "anthropic": chosen.anthropic_url} | _named(
+        file, path, origins
+    )
     return Config(
         project=root,
         folder=folder,
         port=None if origins["port"] == "default" else chosen.port,
         upstreams={
-            name: Upstream(name, url := _url(name, value, origins[f"{name}_url"]), _proxy_for(url, env))
+            name: Upstream(
+                name, url := _url(name, value, origins[f"{name}_url"]), _proxy_for(url, env)
+            )
             for name, value in urls.items()
         },
         origins=origins,
@@ -258,16 +286,21 @@ def load(
 
 @cache
 def listed_prices() -> tuple[tuple[str, Price], ...]:
-    """The prices that come with hotset, in the order in which they are tried. Read only when asked for: it takes ten ms."""
+    """The prices that come with hotset, in the order in which they are tried. Read only when asked
+    for: it takes ten ms."""
     from importlib.resources import files  # noqa: PLC0415 - read only when prices are
 
     file = tomllib.loads(files("hotset").joinpath("data", "prices.toml").read_text("utf-8"))
     families = {"": {}, **file["families"]}
-    return tuple((pattern, Price(**families[table.pop("family", "")] | table)) for pattern, table in file["prices"].items())
+    return tuple(
+        (pattern, Price(**families[table.pop("family", "")] | table))
+        for pattern, table in file["prices"].items()
+    )
 
 
 def parse_knobs(words: Iterable[str], origin: str) -> dict[str, Any]:
-    """The knobs that words like `keep=8` and `prefetch.mode=on` set, by name. Raises `BadConfig`."""
+    """The knobs that words like `keep=8` and `prefetch.mode=on` set, by name. Raises
+    `BadConfig`."""
     said: dict[str, Any] = {}
     known = [name for name in Knobs().by_name() if name not in _NO_SETTINGS]
     for word in words:
@@ -331,7 +364,9 @@ def _named(file: Mapping[str, Any], path: Path, origins: dict[str, str]) -> dict
     tables = file.get("upstreams", {})
     for name, table in tables.items() if isinstance(tables, dict) else ():
         if not _NAME.fullmatch(name):
-            raise BadConfig(f"upstream {name!r} in {path}: a name is lower-case letters, digits and dashes")
+            raise BadConfig(
+                f"upstream {name!r} in {path}: a name is lower-case letters, digits and dashes"
+            )
         if not isinstance(table, dict) or not isinstance(table.get("url"), str):
             raise BadConfig(f'upstream {name!r} in {path} needs a url = "https://..."')
         named[name] = table["url"]
@@ -351,13 +386,23 @@ def _settings(
         said = env.get(f"HOTSET_{name.upper()}")
         sources = (
             (flags.get(name), facts.get("flag") or f"--{name.replace('_', '-')}"),
-            (_SWITCH.get(said.strip().lower(), said) if said and bare is bool else said, f"HOTSET_{name.upper()}"),
+            (
+                _SWITCH.get(said.strip().lower(), said) if said and bare is bool else said,
+                f"HOTSET_{name.upper()}",
+            ),
             ((_table(file, table, path) if table else file).get(key), str(path)),
         )
-        value, origin = next(((value, origin) for value, origin in sources if value not in (None, "")), (None, "default"))
+        value, origin = next(
+            ((value, origin) for value, origin in sources if value not in (None, "")),
+            (None, "default"),
+        )
         origins[name] = origin
         if value is not None:
-            at = f"{key} of [{table}] in {path}" if key != name and origin == str(path) else f"{name} ({origin})"
+            at = (
+                f"{key} of [{table}] in {path}"
+                if key != name and origin == str(path)
+                else f"{name} ({origin})"
+            )
             chosen[name] = _value(setting.type, value, at, strict=bare is bool)
     return Settings(**chosen), origins
 
@@ -372,17 +417,26 @@ def _check_names(table: str, given: Mapping[str, Any], path: Path) -> None:
 
 
 def _values(
-    group: type[Struct], table: Mapping[str, Any], origin: str, prefix: str = "", beside: Iterable[str] = ()
+    group: type[Struct],
+    table: Mapping[str, Any],
+    origin: str,
+    prefix: str = "",
+    beside: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """What a table says of a group of settings, each value checked, by dotted name. Raises `BadConfig`."""
-    known = {each.name: each.type for each in structs.fields(group) if each.name not in _NO_SETTINGS}
+    """What a table says of a group of settings, each value checked, by dotted name. Raises
+    `BadConfig`."""
+    known = {
+        each.name: each.type for each in structs.fields(group) if each.name not in _NO_SETTINGS
+    }
     said: dict[str, Any] = {}
     for name, given in table.items():
         at = f"{prefix}{name} of {origin}"
         if name in beside:
             continue
         if name not in known:
-            _refuse_name(name, [*beside, *known], f"{prefix[:-1]} of {origin}" if prefix else origin)
+            _refuse_name(
+                name, [*beside, *known], f"{prefix[:-1]} of {origin}" if prefix else origin
+            )
         if not _is_group(known[name]):
             said[f"{prefix}{name}"] = _value(known[name], given, at)
             continue
@@ -400,7 +454,8 @@ def _is_group(kind: Any) -> bool:
 
 
 def _value(kind: Any, given: object, at: str, *, strict: bool = True) -> Any:
-    """What was given, as the type says that it has to be. `at` names the setting and where it was set. Raises `BadConfig`."""
+    """What was given, as the type says that it has to be. `at` names the setting and where it was
+    set. Raises `BadConfig`."""
     if kind is Limit:
         return _limit(given, at)
     if get_origin(kind) is Mapping:
@@ -409,7 +464,9 @@ def _value(kind: Any, given: object, at: str, *, strict: bool = True) -> Any:
         if not isinstance(given, dict):
             raise BadConfig(f"{at} must be a table: [window.{name}]")
         return {
-            _value(names, each, f"a name in {at}"): _value(values, value, f"{name}.{each} of {origin}")
+            _value(names, each, f"a name in {at}"): _value(
+                values, value, f"{name}.{each} of {origin}"
+            )
             for each, value in given.items()
         }
     try:
@@ -430,8 +487,12 @@ def _allowed(kind: Any) -> str:
         return "true or false"
     if bare in (int, float):
         unit = str(facts.get("unit", ""))
-        number = f"{unit}," if unit.startswith("a ") else "a whole number" if bare is int else "a number"
-        return f"{number} from {facts['ge']} {'to {}'.format(facts['le']) if 'le' in facts else 'up'}"
+        number = (
+            f"{unit}," if unit.startswith("a ") else "a whole number" if bare is int else "a number"
+        )
+        return (
+            f"{number} from {facts['ge']} {'to {}'.format(facts['le']) if 'le' in facts else 'up'}"
+        )
     if kind == Texts:
         return 'a list of texts, such as ["github__*"]'
     if get_origin(bare) is frozenset:
@@ -441,12 +502,15 @@ def _allowed(kind: Any) -> str:
 
 
 def _facts(kind: Any) -> tuple[Any, dict[str, Any]]:
-    """The type without its annotations, and what they say: its range, and where a setting stands."""
+    """The type without its annotations, and what they say: its range, and where a setting
+    stands."""
     if get_origin(kind) is not Annotated:
         return kind, {}
     said: dict[str, Any] = {}
     for meta in kind.__metadata__:
-        said |= {end: most for end in ("ge", "le") if (most := getattr(meta, end)) is not None} | (meta.extra or {})
+        said |= {end: most for end in ("ge", "le") if (most := getattr(meta, end)) is not None} | (
+            meta.extra or {}
+        )
     return kind.__origin__, said
 
 
@@ -462,7 +526,9 @@ def _refuse_name(name: str, known: Iterable[str], where: str, more: str = "") ->
 def _limit(given: object, at: str) -> Limit:
     """`{over = 3000, room = 2000}`; `{over = 0}` never shortens."""
     if not isinstance(given, dict) or "over" not in given or not set(given) <= {"over", "room"}:
-        raise BadConfig(f"{at} must look like {{over = 3000, room = 2000}}, in characters, not {given!r}")
+        raise BadConfig(
+            f"{at} must look like {{over = 3000, room = 2000}}, in characters, not {given!r}"
+        )
     name, _, origin = at.partition(" of ")
     kinds = get_type_hints(Limit, include_extras=True)
     over = _value(kinds["over"], given["over"], f"{name}.over of {origin}")
@@ -470,10 +536,14 @@ def _limit(given: object, at: str) -> Limit:
         return NEVER
     if "room" not in given:
         example = f"{{over = {over}, room = {max(1, over * 2 // 3)}}}"
-        raise BadConfig(f"{at} must also say its room, how long what is shown may be: {example}, in characters")
+        raise BadConfig(
+            f"{at} must also say its room, how long what is shown may be: {example}, in characters"
+        )
     room = _value(kinds["room"], given["room"], f"{name}.room of {origin}")
     if not 1 <= room <= over:
-        raise BadConfig(f"{name}.room of {origin} must be from 1 to {over}, which is its over, not {room}")
+        raise BadConfig(
+            f"{name}.room of {origin} must be from 1 to {over}, which is its over, not {room}"
+        )
     return Limit(over, room)
 
 
@@ -481,7 +551,8 @@ def _check_shares(knobs: Knobs, where: str) -> None:
     """Raises `BadConfig` where knobs contradict each other."""
     if knobs.low > knobs.high:
         raise BadConfig(
-            f"{where}: low ({knobs.low:g}), what stays when pages leave, must not be above high ({knobs.high:g}), "
+            f"{where}: low ({knobs.low:g}), what stays when pages leave, must not be above "
+            f"high ({knobs.high:g}), "
             "at which they leave"
         )
 
@@ -492,40 +563,60 @@ def _alerts(table: Mapping[str, Any], origin: str) -> dict[str, float]:
         _refuse_name(name, THRESHOLDS, origin)
     limit = Annotated[float, Meta(ge=0)]
     return {
-        name: THRESHOLDS[name].never if value is False else _value(limit, value, f"{name} of {origin}")
+        name: THRESHOLDS[name].never
+        if value is False
+        else _value(limit, value, f"{name} of {origin}")
         for name, value in table.items()
     }
 
 
 def _embedding(chosen: Settings, key: str, origins: Mapping[str, str]) -> Embedding:
-    """The endpoint needs all three of its settings; MiniLM's vectors mean nothing beside an endpoint's."""
+    """The endpoint needs all three of its settings; MiniLM's vectors mean nothing beside an
+    endpoint's."""
     minilm, url = chosen.minilm, chosen.embedding_url
     if minilm not in (AUTO, OFF):
         minilm = str(_weights(minilm, origins["minilm"]))
         if url:
-            raise BadConfig(f"minilm ({origins['minilm']}) cannot ask for what embedding_url embeds; set one of them")
+            raise BadConfig(
+                f"minilm ({origins['minilm']}) cannot ask for what embedding_url embeds; set "
+                f"one of them"
+            )
     for other in ("embedding_model", "embedding_size"):
         if bool(url) != bool(getattr(chosen, other)):
             lacking, given = (other, "embedding_url") if url else ("embedding_url", other)
-            raise BadConfig(f"{given} ({origins[given]}) says nothing without {lacking}; set both, or none")
+            raise BadConfig(
+                f"{given} ({origins[given]}) says nothing without {lacking}; set both, or none"
+            )
     if not url:
         return Embedding(minilm)
-    return Embedding(OFF, _url("embedding", url, origins["embedding_url"]), chosen.embedding_model, chosen.embedding_size, key)
+    return Embedding(
+        OFF,
+        _url("embedding", url, origins["embedding_url"]),
+        chosen.embedding_model,
+        chosen.embedding_size,
+        key,
+    )
 
 
 def _weights(named: str, origin: str) -> Path:
     file = Path(named).expanduser()
     if not file.is_absolute() or not file.is_file():
-        raise BadConfig(f"minilm ({origin}) must be {AUTO}, {OFF}, or the full path of MiniLM's model.safetensors, not {named!r}")
+        raise BadConfig(
+            f"minilm ({origin}) must be {AUTO}, {OFF}, or the full path of MiniLM's "
+            f"model.safetensors, not {named!r}"
+        )
     return file
 
 
-def _summarising(chosen: Settings, key: str, upstreams: Mapping[str, str], origins: Mapping[str, str]) -> Summarising:
+def _summarising(
+    chosen: Settings, key: str, upstreams: Mapping[str, str], origins: Mapping[str, str]
+) -> Summarising:
     model = chosen.summary_model
     upstream = chosen.summary_upstream or ("anthropic" if model.startswith("claude") else "openai")
     if upstream not in upstreams:
         raise BadConfig(
-            f"summary_upstream ({origins['summary_upstream']}) must be one of {', '.join(upstreams)}, not {upstream!r}"
+            f"summary_upstream ({origins['summary_upstream']}) must be one of "
+            f"{', '.join(upstreams)}, not {upstream!r}"
         )
     return Summarising(model, upstream, chosen.summary_every, chosen.summary_seconds, key)
 
@@ -533,27 +624,42 @@ def _summarising(chosen: Settings, key: str, upstreams: Mapping[str, str], origi
 def _own_prices(file: Mapping[str, Any], path: Path) -> tuple[tuple[str, Mapping[str, float]], ...]:
     """Prices of the user's own: `[prices."PATTERN"]` with any of the fields of a `Price`."""
     tables = file.get("prices", {})
-    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+    if not isinstance(tables, dict) or not all(
+        isinstance(table, dict) for table in tables.values()
+    ):
         raise BadConfig(f'prices in {path} must be tables like [prices."gpt-5*"]')
-    kinds = {name: kind for name, kind in get_type_hints(Price, include_extras=True).items() if name != "listed"}
+    kinds = {
+        name: kind
+        for name, kind in get_type_hints(Price, include_extras=True).items()
+        if name != "listed"
+    }
     for pattern, table in tables.items():
         for name in sorted(table.keys() - kinds.keys()):
             _refuse_name(name, kinds, f"prices.{pattern!r} in {path}")
     return tuple(
         (
             pattern.lower(),
-            {name: _value(kinds[name], value, f"{name} of prices.{pattern!r} in {path}") for name, value in table.items()},
+            {
+                name: _value(kinds[name], value, f"{name} of prices.{pattern!r} in {path}")
+                for name, value in table.items()
+            },
         )
         for pattern, table in tables.items()
     )
 
 
 def budget_of(value: object, origin: str) -> int:
-    """What a prompt may have, in tokens; 0 for what the model's window allows. Raises `BadConfig`."""
+    """What a prompt may have, in tokens; 0 for what the model's window allows. Raises
+    `BadConfig`."""
     tokens = int(value) if isinstance(value, str) and value.isdigit() else value
-    if isinstance(tokens, bool) or not isinstance(tokens, int) or (tokens and tokens < _LEAST_BUDGET):
+    if (
+        isinstance(tokens, bool)
+        or not isinstance(tokens, int)
+        or (tokens and tokens < _LEAST_BUDGET)
+    ):
         raise BadConfig(
-            f"budget ({origin}) must be a number of tokens from {_LEAST_BUDGET} up, or 0 for what the model's window allows, "
+            f"budget ({origin}) must be a number of tokens from {_LEAST_BUDGET} up, or 0 for "
+            f"what the model's window allows, "
             f"not {value!r}"
         )
     return tokens
@@ -572,8 +678,16 @@ def _url(name: str, value: str, origin: str) -> str:
         port_is_bad = parts.port == 0
     except ValueError:
         port_is_bad = True
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or port_is_bad:
-        raise BadConfig(f"{name}_url ({origin}) must look like https://host or https://host/v1, not {value!r}")
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or parts.query
+        or parts.fragment
+        or port_is_bad
+    ):
+        raise BadConfig(
+            f"{name}_url ({origin}) must look like https://host or https://host/v1, not {value!r}"
+        )
     if parts.username or parts.password:
         raise BadConfig(f"{name}_url ({origin}) must not carry a user name or password")
     bare = value.rstrip("/")
@@ -583,12 +697,17 @@ def _url(name: str, value: str, origin: str) -> str:
 
 
 def _proxy_for(url: str, env: Mapping[str, str]) -> str | None:
-    """The proxy that any other client on this machine would use for that URL; loopback never goes through one."""
+    """The proxy that any other client on this machine would use for that URL; loopback never goes
+    through one."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if is_loopback(host):
         return None
-    proxies = {name[: -len("_proxy")].lower(): value for name, value in env.items() if name.lower().endswith("_proxy") and value}
+    proxies = {
+        name[: -len("_proxy")].lower(): value
+        for name, value in env.items()
+        if name.lower().endswith("_proxy") and value
+    }
     if not proxies:
         return None
     from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # noqa: PLC0415 - 30 ms, where there is one

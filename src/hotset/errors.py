@@ -52,7 +52,8 @@ class NotFound(BadInput):
 
 
 class ToolRefused(BadInput):
-    """A tool that may not be called as things stand: it changed, nobody allowed it, or its arguments are wrong."""
+    """A tool that may not be called as things stand: it changed, nobody allowed it, or its
+    arguments are wrong."""
 
 
 class Conflict(BadInput):
@@ -88,7 +89,8 @@ class PageDamaged(StoreFailed):
 
 
 class ToolFailed(HotsetError):
-    """A tool could not be started, or did not answer. The message tells a model what it can do instead."""
+    """A tool could not be started, or did not answer. The message tells a model what it can do
+    instead."""
 
 
 class UpstreamFailed(HotsetError):

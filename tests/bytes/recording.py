@@ -1,4 +1,5 @@
-"""The bodies that went upstream when they were recorded, and how those of today differ from them."""
+"""The bodies that went upstream when they were recorded, and how those of today differ from
+them."""
 
 from __future__ import annotations
 
@@ -14,13 +15,17 @@ else:
     from backports import zstd
 
 FILE = Path(__file__).with_name("recorded.json.zst")
-_OPTIONS = {zstd.CompressionParameter.compression_level: 19, zstd.CompressionParameter.window_log: 25}
+_OPTIONS = {
+    zstd.CompressionParameter.compression_level: 19,
+    zstd.CompressionParameter.window_log: 25,
+}
 _ABOVE, _SHOWN, _WIDTH = 2, 4, 160
 """Lines of a difference: equal ones above it, those of each side, and how wide they are."""
 
 
 def normalise(body: bytes) -> bytes:
-    """A body as it is compared. The one place for what may differ from the recording, such as texts that were reworded."""
+    """A body as it is compared. The one place for what may differ from the recording, such as texts
+    that were reworded."""
     return body
 
 
@@ -30,21 +35,31 @@ def load() -> dict[str, list[bytes]]:
         return {}
     read = {zstd.DecompressionParameter.window_log_max: 25}
     recorded = json.loads(zstd.decompress(FILE.read_bytes(), options=read))
-    return {name: [body.encode("utf-8", "surrogateescape") for body in bodies] for name, bodies in recorded.items()}
+    return {
+        name: [body.encode("utf-8", "surrogateescape") for body in bodies]
+        for name, bodies in recorded.items()
+    }
 
 
 def save(recorded: Mapping[str, Sequence[bytes]]) -> None:
-    told = {name: [body.decode("utf-8", "surrogateescape") for body in recorded[name]] for name in sorted(recorded)}
+    told = {
+        name: [body.decode("utf-8", "surrogateescape") for body in recorded[name]]
+        for name in sorted(recorded)
+    }
     FILE.write_bytes(zstd.compress(json.dumps(told, indent=0).encode(), options=_OPTIONS))
 
 
 def difference(recorded: Sequence[bytes], sent: Sequence[bytes]) -> str:
-    """The first body that differs, its number and the lines where it begins to; empty where there is none."""
+    """The first body that differs, its number and the lines where it begins to; empty where there
+    is none."""
     for number, (then, now) in enumerate(zip_longest(recorded, sent), 1):
         if then is None or now is None:
             return f"{len(recorded)} calls were recorded, {len(sent)} were sent"
         if normalise(then) != normalise(now):
-            return f"call {number} of {len(recorded)}:\n{_first_lines(normalise(then), normalise(now))}"
+            return (
+                f"call {number} of {len(recorded)}:\n"
+                f"{_first_lines(normalise(then), normalise(now))}"
+            )
     return ""
 
 
@@ -63,7 +78,10 @@ def _first_lines(then: bytes, now: bytes) -> str:
 
 def _same(one: str, other: str) -> int:
     """How many characters both begin with."""
-    return next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other)))
+    return next(
+        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
+        min(len(one), len(other)),
+    )
 
 
 def _lines(body: bytes) -> list[str]:

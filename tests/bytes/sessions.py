@@ -1,4 +1,5 @@
-"""The sessions whose bytes are recorded: each a client, its tools' results, and what the model replies."""
+"""The sessions whose bytes are recorded: each a client, its tools' results, and what the model
+replies."""
 
 from __future__ import annotations
 
@@ -62,7 +63,10 @@ def births(stage: Stage, dialect: str, *, stream: bool, **settings: Any) -> None
         (run("echo done"), "done"),
     ]
     stage.replies += [
-        *(Say(f"Step {number}.", calls=(call,), thinking="What next?") for number, (call, _) in enumerate(work)),
+        *(
+            Say(f"Step {number}.", calls=(call,), thinking="What next?")
+            for number, (call, _) in enumerate(work)
+        ),
         Say("Both.", calls=(read("src/first.py"), run("git log --stat"))),
         Say("The rounding is wrong."),
     ]
@@ -78,10 +82,26 @@ def repeats(stage: Stage, dialect: str, *, stream: bool) -> None:
     stage.start()
     first, other = texts.code("basket", 70), texts.code("order", 90)
     changed = texts.edited(first, 11, 12, 40)
-    results = [first, first, other, changed, changed, first, texts.edited(other, *range(0, 90, 3)), first + "\n\nX = 1\n"]
+    results = [
+        first,
+        first,
+        other,
+        changed,
+        changed,
+        first,
+        texts.edited(other, *range(0, 90, 3)),
+        first + "\n\nX = 1\n",
+    ]
     paths = ["basket", "basket", "order", "basket", "basket", "basket", "order", "basket"]
-    stage.replies += [*(Say("I read.", calls=(read(f"src/{path}.py"),)) for path in paths), Say("Twice.", calls=_twice())]
-    stage.replies += [Say("Compared."), Say("Once more.", calls=(read("src/basket.py"),)), Say("The same.")]
+    stage.replies += [
+        *(Say("I read.", calls=(read(f"src/{path}.py"),)) for path in paths),
+        Say("Twice.", calls=_twice()),
+    ]
+    stage.replies += [
+        Say("Compared."),
+        Say("Once more.", calls=(read("src/basket.py"),)),
+        Say("The same."),
+    ]
     talk = stage.talk(dialect, stream=stream)
     talk.say("Compare the two modules while I edit them.")
     for text in results:
@@ -95,15 +115,31 @@ def _twice() -> tuple[Call, ...]:
     return run("pytest -q"), run("pytest -q")
 
 
-def pressure(stage: Stage, dialect: str, *, stream: bool, config: str = "", headers: dict[str, str] | None = None) -> None:
-    """So many steps that older ones leave, in batches: by pressure, and after a pause, when the cache is cold."""
+def pressure(
+    stage: Stage,
+    dialect: str,
+    *,
+    stream: bool,
+    config: str = "",
+    headers: dict[str, str] | None = None,
+) -> None:
+    """So many steps that older ones leave, in batches: by pressure, and after a pause, when the
+    cache is cold."""
     stage.start(config, budget=_SMALL)
     steps = [_step(number) for number in range(22)]
     stage.replies += [
-        Say(f"{said} I found that part {number} fails because RATE is wrong there.", calls=(call,), thinking=f"Part {number}.")
+        Say(
+            f"{said} I found that part {number} fails because RATE is wrong there.",
+            calls=(call,),
+            thinking=f"Part {number}.",
+        )
         for number, (said, call, _) in enumerate(steps)
     ]
-    stage.replies += [Say("Two.", calls=(run("pytest"), run("git diff"))), Say("All read."), Say("Thanks to you.")]
+    stage.replies += [
+        Say("Two.", calls=(run("pytest"), run("git diff"))),
+        Say("All read."),
+        Say("Thanks to you."),
+    ]
     talk = stage.talk(dialect, stream=stream, headers=headers, **_system(dialect))
     talk.say("Read all parts of the project and tell me which one rounds.")
     for number, (_, _, text) in enumerate(steps):
@@ -118,23 +154,44 @@ def _step(number: int) -> tuple[str, Call, str]:
     """What the model says, does and gets: it reads, tests and writes."""
     module = texts.code(f"part{number}", 12 + number)
     if number % 5 == 3:
-        return "Let me test it.", run(f"pytest tests/test_{number}.py"), f"E   assert {number} == 9.57\n1 failed, {number} passed"
+        return (
+            "Let me test it.",
+            run(f"pytest tests/test_{number}.py"),
+            f"E   assert {number} == 9.57\n1 failed, {number} passed",
+        )
     if number % 5 == 4:
-        return "I fix it.", ask("write_file", path=f"src/part_{number}.py", content=module), "written"
+        return (
+            "I fix it.",
+            ask("write_file", path=f"src/part_{number}.py", content=module),
+            "written",
+        )
     return "I read it.", read(f"src/part_{number}.py"), module
 
 
 def recalls(stage: Stage, dialect: str, *, stream: bool) -> None:
-    """The model asks for what was shortened or left, in every way that our tools know; the client sees none of it."""
+    """The model asks for what was shortened or left, in every way that our tools know; the client
+    sees none of it."""
     stage.start(budget=_TIGHT, knobs=_SHORT)
     stage.replies += [
         Say("First.", calls=(read("src/zero.py", "one"),)),
         Say("Then.", calls=(run("curl -s localhost/invoices", "two"),)),
         Say("And.", calls=(run("journalctl -u billing", "three"), run("psql", "four"))),
         Say("I look.", calls=(retrieve(dialect, "one", symbol="zero_77"),)),
-        Say(calls=(retrieve(dialect, "one", lines="200-230"), retrieve(dialect, "two", path="$.data[3:5]"))),
-        Say(calls=(retrieve(dialect, "three", regex="CardRefused"), retrieve(dialect, "four", rows="5-9"))),
-        Say(calls=(retrieve(dialect, "three", question="which card was refused?", max_tokens=400),)),
+        Say(
+            calls=(
+                retrieve(dialect, "one", lines="200-230"),
+                retrieve(dialect, "two", path="$.data[3:5]"),
+            )
+        ),
+        Say(
+            calls=(
+                retrieve(dialect, "three", regex="CardRefused"),
+                retrieve(dialect, "four", rows="5-9"),
+            )
+        ),
+        Say(
+            calls=(retrieve(dialect, "three", question="which card was refused?", max_tokens=400),)
+        ),
         Say("It was refused."),
     ]
     talk = stage.talk(dialect, stream=stream)
@@ -151,7 +208,12 @@ def recalls(stage: Stage, dialect: str, *, stream: bool) -> None:
     stage.replies += [
         Say("I search.", calls=(ask("search_history", query="CardRefused insufficient funds"),)),
         Say(calls=(ask("get_turn_range", first=1, last=2, max_tokens=900),)),
-        Say(calls=(ask("retrieve_context", iteration=2), ask("retrieve_context", tool="shell", max_tokens=300))),
+        Say(
+            calls=(
+                ask("retrieve_context", iteration=2),
+                ask("retrieve_context", tool="shell", max_tokens=300),
+            )
+        ),
         Say("Here it is."),
     ]
     stage.pause(60)
@@ -159,7 +221,10 @@ def recalls(stage: Stage, dialect: str, *, stream: bool) -> None:
     stage.replies += [
         Say(calls=(ask("retrieve_context", id="c000000000000"), ask("search_history"))),
         Say(calls=(ask("retrieve_context", topic="overdue invoices of the harbour"),)),
-        Say("Both.", calls=(read("src/last.py"), ask("search_history", query="part3_7 price", type="file"))),
+        Say(
+            "Both.",
+            calls=(read("src/last.py"), ask("search_history", query="part3_7 price", type="file")),
+        ),
         Say("Done."),
     ]
     stage.pause(60)
@@ -175,15 +240,24 @@ def recalls(stage: Stage, dialect: str, *, stream: bool) -> None:
 def _bring_back(request: Received) -> Say:
     """The model asks for what the first reference in its window stands for."""
     [reference, *_] = re.findall(r"\br[0-9a-f]{11}\b", request.decoded.decode())
-    return Say(calls=(ask("retrieve_context", id=reference), ask("retrieve_context", id=reference, lines="40-60")))
+    return Say(
+        calls=(
+            ask("retrieve_context", id=reference),
+            ask("retrieve_context", id=reference, lines="40-60"),
+        )
+    )
 
 
 def forks(stage: Stage, dialect: str, *, stream: bool) -> None:
-    """The client edits its past, goes back, and goes on in two lines; results are cleared, a prompt is said again."""
+    """The client edits its past, goes back, and goes on in two lines; results are cleared, a prompt
+    is said again."""
     stage.start(budget=_TIGHT)
 
     def work(talk: StagedTalk, name: str, steps: int) -> None:
-        stage.replies += [Say(f"{name} {number}.", calls=(read(f"{name}_{number}.py"),)) for number in range(steps)]
+        stage.replies += [
+            Say(f"{name} {number}.", calls=(read(f"{name}_{number}.py"),))
+            for number in range(steps)
+        ]
         stage.replies.append(Say(f"{name} is read."))
         talk.say(f"Read {name}.")
         for number in range(steps):
@@ -207,7 +281,8 @@ def forks(stage: Stage, dialect: str, *, stream: bool) -> None:
 
 
 def restarts(stage: Stage, dialect: str, *, stream: bool) -> None:
-    """The proxy ends in mid-session; the next one has the page table from disk, and other settings."""
+    """The proxy ends in mid-session; the next one has the page table from disk, and other
+    settings."""
     stage.start(budget=_TIGHT // 2, knobs=_SHORT)
     stage.replies += [
         Say("First.", calls=(read("0.py", "one"),)),
@@ -244,14 +319,23 @@ def break_down() -> str:
 _ISSUE, _ROWS = "github__create_issue", "store__list_rows"
 
 
-def toolbox(stage: Stage, dialect: str, *, stream: bool, deferred: Deferring = Deferring.AUTO) -> None:
-    """Tools are found, used and shown as ghosts; a result is too long, one tool fails, the proxy is started anew."""
+def toolbox(
+    stage: Stage, dialect: str, *, stream: bool, deferred: Deferring = Deferring.AUTO
+) -> None:
+    """Tools are found, used and shown as ghosts; a result is too long, one tool fails, the proxy is
+    started anew."""
     shelf = Shelf(github=[create_issue], store=[list_rows, break_down])
-    settings: dict[str, Any] = {"toolbox": shelf, "tooling": Tooling(deferred=deferred), "knobs": _SHORT}
+    settings: dict[str, Any] = {
+        "toolbox": shelf,
+        "tooling": Tooling(deferred=deferred),
+        "knobs": _SHORT,
+    }
     own = deferred is Deferring.ON
     find = partial(ask, "tool_search" if own and dialect == _RESPONSES else "find_tools")
     use = (
-        (lambda name, **given: Call(name, given)) if own else (lambda name, **given: ask("use_tool", name=name, arguments=given))
+        (lambda name, **given: Call(name, given))
+        if own
+        else (lambda name, **given: ask("use_tool", name=name, arguments=given))
     )
     stage.start(**settings)
     stage.replies += [
@@ -261,7 +345,12 @@ def toolbox(stage: Stage, dialect: str, *, stream: bool, deferred: Deferring = D
         Say("And the rows.", calls=(find(query="rows of a table"),)),
         Say(calls=(use(_ROWS, table="people"), read("b.py"))),
         Say("It fails.", calls=(ask("use_tool", name="store__break_down", arguments={}),)),
-        Say(calls=(find(query="send a parcel to the moon"), ask("use_tool", name="moon__send", arguments={}))),
+        Say(
+            calls=(
+                find(query="send a parcel to the moon"),
+                ask("use_tool", name="moon__send", arguments={}),
+            )
+        ),
         Say("Done."),
     ]
     talk = stage.talk(dialect, stream=stream)
@@ -281,13 +370,24 @@ def servers(stage: Stage, dialect: str, *, stream: bool) -> None:
     """The toolbox as the product makes it, over a server that is a process of its own."""
     folder = stage.folder / "tools"
     folder.mkdir(mode=0o700, parents=True)
-    entry = {"command": sys.executable, "args": ["-I", "-S", str(Path(notes_server.__file__)), str(folder)]}
+    entry = {
+        "command": sys.executable,
+        "args": ["-I", "-S", str(Path(notes_server.__file__)), str(folder)],
+    }
     (folder / "servers.json").write_text(json.dumps({"mcpServers": {"notes": entry}}))
     stage.start(tooling=Tooling(), knobs=_SHORT)
     stage.pause(1)
     stage.replies += [
         Say(calls=(ask("find_tools", query="keep a note under a title"),)),
-        Say(calls=(ask("use_tool", name="notes__add_note", arguments={"title": "one", "text": "the first"}),)),
+        Say(
+            calls=(
+                ask(
+                    "use_tool",
+                    name="notes__add_note",
+                    arguments={"title": "one", "text": "the first"},
+                ),
+            )
+        ),
         Say(calls=(ask("use_tool", name="notes__long_list", arguments={"limit": 2000}),)),
         Say(calls=(ask("use_tool", name="notes__read_note", arguments={"titel": "one"}),)),
         Say("Kept."),
@@ -300,10 +400,14 @@ def servers(stage: Stage, dialect: str, *, stream: bool) -> None:
 
 
 def memories(stage: Stage, dialect: str, *, stream: bool) -> None:
-    """What one session learned is told with the prompts of the next ones, and read whole by the model."""
+    """What one session learned is told with the prompts of the next ones, and read whole by the
+    model."""
     memory = Remembering(quiet_seconds=0.3, offer_seconds=60.0)
     stage.start(memory=memory)
-    failed = "E   ModuleNotFoundError: No module named 'dateutil'\ntests/test_dates.py:3: ModuleNotFoundError\n[exit code: 1]"
+    failed = (
+        "E   ModuleNotFoundError: No module named 'dateutil'\ntests/test_dates.py:3: "
+        "ModuleNotFoundError\n[exit code: 1]"
+    )
     results = (
         failed,
         "[exit code: 0]",
@@ -318,8 +422,14 @@ def memories(stage: Stage, dialect: str, *, stream: bool) -> None:
         Say("Fixed: dateutil was not installed; all four tests of the date parser pass now."),
     )
     prompts = (
-        "The date parser's tests fail: please fix tests/test_dates.py. Remember that we pin dependencies in constraints.txt.",
-        "The tests of the date parser fail again with an import error in tests/test_dates.py. Find out why and fix it.",
+        (
+            "The date parser's tests fail: please fix tests/test_dates.py. Remember that we pin "
+            "dependencies in constraints.txt."
+        ),
+        (
+            "The tests of the date parser fail again with an import error in tests/test_dates.py. "
+            "Find out why and fix it."
+        ),
     )
     for prompt in prompts:
         stage.replies += work
@@ -345,15 +455,24 @@ def prefetches(stage: Stage, dialect: str, *, stream: bool) -> None:
     """What a prompt names and left the window is offered with it."""
     offers = Prefetch(mode=Prefetching.ON, excerpt=0.5, hint=0.4, seconds=60.0)
     stage.start(knobs=Knobs(prefetch=offers, keep=2), budget=_TIGHT)
-    stage.replies += [Say("I read.", calls=(read(f"src/shop/part_{number}.py"),)) for number in range(9)]
+    stage.replies += [
+        Say("I read.", calls=(read(f"src/shop/part_{number}.py"),)) for number in range(9)
+    ]
     stage.replies += [Say("Read.")]
     talk = stage.talk(dialect, stream=stream)
     talk.say("Read the shop.")
     for number in range(9):
         talk.results(texts.code(f"shop{number}", 30))
-    for prompt in ("Fix the price of shop2_7 in src/shop/part_2.py.", "Now src/shop/part_5.py, shop5_12 please.", "Thanks."):
+    for prompt in (
+        "Fix the price of shop2_7 in src/shop/part_2.py.",
+        "Now src/shop/part_5.py, shop5_12 please.",
+        "Thanks.",
+    ):
         stage.pause(60)
-        stage.replies += [Say("I edit.", calls=(run("sed -i s/1/2/ src/shop/part_2.py"),)), Say("Done.")]
+        stage.replies += [
+            Say("I edit.", calls=(run("sed -i s/1/2/ src/shop/part_2.py"),)),
+            Say("Done."),
+        ]
         talk.say(prompt)
         talk.results("")
 
@@ -384,12 +503,22 @@ def images(stage: Stage, dialect: str, *, stream: bool) -> None:
     stage.start(budget=_SMALL, knobs=_SHORT)
     talk = stage.talk(dialect, stream=stream)
     stage.replies.append(Say("A cat.", calls=(Call("shell", {"command": "screenshot"}, "shot"),)))
-    talk.send({"role": "user", "content": [{"type": "text", "text": "What is this?"}, _image("cat")]})
+    talk.send(
+        {"role": "user", "content": [{"type": "text", "text": "What is this?"}, _image("cat")]}
+    )
     for number in range(12):
         stage.replies.append(Say(f"Shot {number}.", calls=(run("screenshot"),)))
         [call] = talk.calls
-        content = [{"type": "text", "text": texts.log(30)}, _image(f"shot {number}", 1200 + number, 800)]
-        talk.send({"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.call, "content": content}]})
+        content = [
+            {"type": "text", "text": texts.log(30)},
+            _image(f"shot {number}", 1200 + number, 800),
+        ]
+        talk.send(
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": call.call, "content": content}],
+            }
+        )
     stage.replies += [
         Say(calls=(retrieve(dialect, "shot"),)),
         Say("I saw it."),
@@ -406,7 +535,8 @@ def _image(seed: str, width: int = 640, height: int = 480) -> dict[str, Any]:
 
 
 def switches(stage: Stage, dialect: str, *, stream: bool) -> None:
-    """Switched off by header and by setting, without our tools, with our tools from the client, and on again."""
+    """Switched off by header and by setting, without our tools, with our tools from the client, and
+    on again."""
     stage.start()
     talk = stage.talk(dialect, stream=stream)
     brought: dict[str, Any] = {}
@@ -465,7 +595,9 @@ SESSIONS: dict[str, Callable[[Stage], None]] = {
     "restarts-responses-stream": partial(restarts, dialect=_RESPONSES, stream=True),
     "restarts-anthropic-stream": partial(restarts, dialect=_ANTHROPIC, stream=True),
     "toolbox-chat-stream": partial(toolbox, dialect=_CHAT, stream=True),
-    "deferred-anthropic-stream": partial(toolbox, dialect=_ANTHROPIC, stream=True, deferred=Deferring.ON),
+    "deferred-anthropic-stream": partial(
+        toolbox, dialect=_ANTHROPIC, stream=True, deferred=Deferring.ON
+    ),
     "deferred-responses": partial(toolbox, dialect=_RESPONSES, stream=False, deferred=Deferring.ON),
     "servers-responses-stream": partial(servers, dialect=_RESPONSES, stream=True),
     "memories-chat": partial(memories, dialect=_CHAT, stream=False),
@@ -475,7 +607,11 @@ SESSIONS: dict[str, Callable[[Stage], None]] = {
     "images-anthropic": partial(images, dialect=_ANTHROPIC, stream=False),
     "switches-anthropic-stream": partial(switches, dialect=_ANTHROPIC, stream=True),
     "switches-chat": partial(switches, dialect=_CHAT, stream=False),
-    "summaries-responses-stream": partial(pressure, dialect=_RESPONSES, stream=True, config="[summary]\nevery = 3\n"),
+    "summaries-responses-stream": partial(
+        pressure, dialect=_RESPONSES, stream=True, config="[summary]\nevery = 3\n"
+    ),
     "lean-chat": partial(pressure, dialect=_CHAT, stream=False, headers={"x-hotset-agent": "lean"}),
-    "academic-anthropic": partial(pressure, dialect=_ANTHROPIC, stream=False, headers={"x-hotset-agent": "academic"}),
+    "academic-anthropic": partial(
+        pressure, dialect=_ANTHROPIC, stream=False, headers={"x-hotset-agent": "academic"}
+    ),
 }

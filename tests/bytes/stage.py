@@ -1,4 +1,5 @@
-"""The real proxy before a scripted provider, with a clock that moves only between calls: every run sends the same bytes."""
+"""The real proxy before a scripted provider, with a clock that moves only between calls: every run
+sends the same bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from tests.proxy.talking import Talk, tools
 TOOLS = ("read_file", "shell", "write_file", "fetch_url")
 _PATIENT = 600.0
 _CALL_SECONDS = 0.1
-"""From one call to the next, by the sessions' clock: less than any quiet time after which a session is remembered."""
+"""From one call to the next, by the sessions' clock: less than any quiet time after which a session
+is remembered."""
 
 _CONFIG = '[search]\nminilm = "off"\n'
 """Whether or not the weights of a better embedder are installed here."""
@@ -48,7 +50,8 @@ class Stage:
         self._stack.close()
 
     def start(self, config: str = "", **settings: Any) -> None:
-        """Starts the proxy, or another one in its place over the same folder. Settings are those of `LocalProxy`."""
+        """Starts the proxy, or another one in its place over the same folder. Settings are those of
+        `LocalProxy`."""
         if self._proxy is not None:
             self._proxy.__exit__(None, None, None)
             self._proxy = None
@@ -72,11 +75,15 @@ class Stage:
         assert self._proxy is not None, "the stage was not started"
         return self._proxy
 
-    def talk(self, dialect: str, *, stream: bool, headers: dict[str, str] | None = None, **extra: Any) -> StagedTalk:
+    def talk(
+        self, dialect: str, *, stream: bool, headers: dict[str, str] | None = None, **extra: Any
+    ) -> StagedTalk:
         """A client with a few tools; Anthropic's caches by itself."""
         marks = {"cache_control": {"type": "ephemeral"}} if dialect == "anthropic" else {}
         fields = {"tools": tools(dialect, *TOOLS), **marks, **extra}
-        return StagedTalk(self.proxy.address, dialect, stream, fields, dict(headers or {}), stage=self)
+        return StagedTalk(
+            self.proxy.address, dialect, stream, fields, dict(headers or {}), stage=self
+        )
 
     def pause(self, seconds: float) -> None:
         """Time passes, and all work in the background is done."""
@@ -110,5 +117,7 @@ class StagedTalk(Talk):
         reply = super().send(*messages)
         assert self.answer is not None
         assert self.answer.status == 200, self.answer.body[:500]
-        assert self.answer.header("x-hotset-degraded") is None, self.answer.header("x-hotset-degraded")
+        assert self.answer.header("x-hotset-degraded") is None, self.answer.header(
+            "x-hotset-degraded"
+        )
         return reply

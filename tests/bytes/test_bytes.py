@@ -1,4 +1,5 @@
-"""The bytes that go upstream are those that were recorded. `HOTSET_RECORD_BYTES=1` records them anew, without `-n`."""
+"""The bytes that go upstream are those that were recorded. `HOTSET_RECORD_BYTES=1` records them
+anew, without `-n`."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def test_a_recorded_session_sends_the_same_bytes(name, tmp_path):
         sent = stage.bodies
     recorded = load()
     if RECORDING:
-        assert "PYTEST_XDIST_WORKER" not in os.environ, "record without -n: all sessions are in one file"
+        assert "PYTEST_XDIST_WORKER" not in os.environ, (
+            "record without -n: all sessions are in one file"
+        )
         save({**{each: recorded[each] for each in SESSIONS if each in recorded}, name: sent})
         return
     if found := difference(recorded[name], sent):
@@ -34,7 +37,9 @@ def test_every_session_is_recorded():
 
 
 def test_a_difference_names_the_call_and_shows_where_it_begins():
-    then = json.dumps({"model": "m", "messages": [{"content": "a\nb\n" + "x" * 500 + "c"}]}).encode()
+    then = json.dumps(
+        {"model": "m", "messages": [{"content": "a\nb\n" + "x" * 500 + "c"}]}
+    ).encode()
     found = difference([b"{}", then], [b"{}", then.replace(b"xc", b"xd")])
 
     assert found.startswith("call 2 of 2:\n")

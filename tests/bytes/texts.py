@@ -1,4 +1,5 @@
-"""What the tools of the recorded sessions return: one text of each content type, the same in every run."""
+"""What the tools of the recorded sessions return: one text of each content type, the same in every
+run."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ import json
 from random import Random
 
 _WORDS = (
-    "ledger invoice parcel harbour signal beacon orchard lantern quarry meadow compass anchor bridge copper"
+    "ledger invoice parcel harbour signal beacon orchard lantern quarry meadow compass anchor "
+    "bridge copper"
     " timber velvet granite thistle ember willow"
 )
 
@@ -62,14 +64,19 @@ def log(lines: int = 700) -> str:
 def pytest_output(count: int = 220) -> str:
     """The output of a test run with two failures."""
     chance = Random("tests")
-    told = [f"tests/test_{_pick(chance, 1)}.py::test_{number}_{_pick(chance, 1)} PASSED" for number in range(count)]
+    told = [
+        f"tests/test_{_pick(chance, 1)}.py::test_{number}_{_pick(chance, 1)} PASSED"
+        for number in range(count)
+    ]
     for at in (count // 3, count // 2):
         told[at] = told[at].replace("PASSED", "FAILED")
     failure = (
         "________ test_rounding ________\n    def test_rounding():\n>       assert total(3) == 9.57"
         "\nE       assert 9.56 == 9.57\n\ntests/test_ledger.py:41: AssertionError"
     )
-    return "\n".join([*told, "=== FAILURES ===", failure, f"=== 2 failed, {count - 2} passed in 8.41s ==="])
+    return "\n".join(
+        [*told, "=== FAILURES ===", failure, f"=== 2 failed, {count - 2} passed in 8.41s ==="]
+    )
 
 
 def diff(files: int = 6) -> str:
@@ -81,9 +88,16 @@ def table(count: int = 260) -> str:
     """Columns, as a database client prints them."""
     chance = Random("table")
     body = [
-        f" {number:>5} | {_pick(chance, 1):<10} | {chance.randrange(10_000):>7} | {_pick(chance, 2)}" for number in range(count)
+        (
+            f" {number:>5} | {_pick(chance, 1):<10} | {chance.randrange(10_000):>7} | "
+            f"{_pick(chance, 2)}"
+        )
+        for number in range(count)
     ]
-    head = ["    id | name       |  amount | note", "-------+------------+---------+---------------"]
+    head = [
+        "    id | name       |  amount | note",
+        "-------+------------+---------+---------------",
+    ]
     return "\n".join([*head, *body, f"({count} rows)"])
 
 
@@ -91,7 +105,8 @@ def prose(paragraphs: int = 45) -> str:
     """Plain text in paragraphs under headings."""
     chance = Random("prose")
     return "\n\n".join(
-        f"## {_pick(chance, 2).title()}\n\n" + " ".join(f"{_pick(chance, 9).capitalize()}." for _ in range(5))
+        f"## {_pick(chance, 2).title()}\n\n"
+        + " ".join(f"{_pick(chance, 9).capitalize()}." for _ in range(5))
         for _ in range(paragraphs)
     )
 
@@ -100,14 +115,25 @@ def page(items: int = 120) -> str:
     """An HTML page."""
     chance = Random("page")
     listed = "".join(
-        f'<li class="item"><a href="/goods/{number}">{_pick(chance, 2)}</a> {_pick(chance, 6)}</li>\n' for number in range(items)
+        (
+            f'<li class="item"><a href="/goods/{number}">{_pick(chance, 2)}</a> '
+            f"{_pick(chance, 6)}</li>\n"
+        )
+        for number in range(items)
     )
-    style = "<style>" + "".join(f".c{number}{{margin:{number}px}}" for number in range(80)) + "</style>"
-    return f"<!doctype html><html><head><title>Goods</title>{style}</head><body><h1>Goods</h1><ul>\n{listed}</ul></body></html>"
+    style = (
+        "<style>" + "".join(f".c{number}{{margin:{number}px}}" for number in range(80)) + "</style>"
+    )
+    return (
+        f"<!doctype "
+        f"html><html><head><title>Goods</title>{style}</head><body><h1>Goods</h1><ul>\n"
+        f"{listed}</ul></body></html>"
+    )
 
 
 def picture(seed: str, width: int = 640, height: int = 480) -> str:
-    """The bytes of a PNG image as base64; it has the right head and nothing that a decoder could show."""
+    """The bytes of a PNG image as base64; it has the right head and nothing that a decoder could
+    show."""
     head = b"\x89PNG\r\n\x1a\n" + (13).to_bytes(4, "big") + b"IHDR"
     size = width.to_bytes(4, "big") + height.to_bytes(4, "big")
     return base64.b64encode(head + size + Random(seed).randbytes(900)).decode()
@@ -124,11 +150,15 @@ def _function(name: str, number: int) -> str:
 def _file_diff(path: str, number: int) -> str:
     chance = Random(path)
     hunks = "\n".join(
-        f"@@ -{at},4 +{at},4 @@ def {_pick(chance, 1)}():\n {_pick(chance, 3)}\n-    {_pick(chance, 4)}\n"
+        f"@@ -{at},4 +{at},4 @@ def {_pick(chance, 1)}():\n {_pick(chance, 3)}\n-    "
+        f"{_pick(chance, 4)}\n"
         f"+    {_pick(chance, 4)}\n {_pick(chance, 3)}"
         for at in range(10, 400, 40)
     )
-    return f"diff --git a/{path} b/{path}\nindex {number:07x}..{number + 9:07x} 100644\n--- a/{path}\n+++ b/{path}\n{hunks}"
+    return (
+        f"diff --git a/{path} b/{path}\nindex {number:07x}..{number + 9:07x} 100644\n--- "
+        f"a/{path}\n+++ b/{path}\n{hunks}"
+    )
 
 
 def _pick(chance: Random, count: int) -> str:

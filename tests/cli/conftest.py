@@ -46,7 +46,8 @@ class Ran:
 
 @dataclass(frozen=True)
 class Desk:
-    """A person's place: a home, a project, a data folder, and an environment that holds nothing else."""
+    """A person's place: a home, a project, a data folder, and an environment that holds nothing
+    else."""
 
     home: Path
     project: Path
@@ -61,29 +62,47 @@ class Desk:
         return {**self.env, **(more or {})}
 
     def run(self, *arguments: str, env: Mapping[str, str] | None = None, given: bytes = b"") -> Ran:
-        """Runs a command to its end: those that start others in a process of their own, the rest in this one, for speed."""
+        """Runs a command to its end: those that start others in a process of their own, the rest in
+        this one, for speed."""
         run = in_a_process if arguments[0] in ("up", "wrap", "demo") else in_this_process
         return run(self, arguments, self.environ(env), given)
 
-    def start(self, *arguments: str, env: Mapping[str, str] | None = None, **how: Any) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(self.command(*arguments), env=self.environ(env), cwd=self.project, **how)
+    def start(
+        self, *arguments: str, env: Mapping[str, str] | None = None, **how: Any
+    ) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            self.command(*arguments), env=self.environ(env), cwd=self.project, **how
+        )
         self.started.append(process)
         return process
 
     def clear(self) -> None:
-        """Ends what a test that failed left running, so that it is not the next test that fails for it."""
+        """Ends what a test that failed left running, so that it is not the next test that fails for
+        it."""
         for process in self.started:
             with process:
                 if process.poll() is None:
                     process.kill()
 
     @contextmanager
-    def serving(self, *flags: str, env: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
+    def serving(
+        self, *flags: str, env: Mapping[str, str] | None = None
+    ) -> Iterator[dict[str, Any]]:
         """`hotset up` in a process of its own, until the block ends."""
         ready = self.home / "ready.json"
         ready.unlink(missing_ok=True)
         with (self.home / "up.log").open("wb") as log:
-            proxy = self.start("up", "--port", "0", "--ready-file", str(ready), *flags, env=env, stdout=log, stderr=log)
+            proxy = self.start(
+                "up",
+                "--port",
+                "0",
+                "--ready-file",
+                str(ready),
+                *flags,
+                env=env,
+                stdout=log,
+                stderr=log,
+            )
         try:
             wait_until(lambda: ready.exists() or proxy.poll() is not None)
             assert ready.exists(), (self.home / "up.log").read_text()
@@ -95,12 +114,20 @@ class Desk:
 
 def in_a_process(desk: Desk, arguments: tuple[str, ...], env: dict[str, str], given: bytes) -> Ran:
     done = subprocess.run(
-        desk.command(*arguments), env=env, cwd=desk.project, input=given, capture_output=True, timeout=120, check=False
+        desk.command(*arguments),
+        env=env,
+        cwd=desk.project,
+        input=given,
+        capture_output=True,
+        timeout=120,
+        check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr.decode())
 
 
-def in_this_process(desk: Desk, arguments: tuple[str, ...], env: dict[str, str], given: bytes) -> Ran:
+def in_this_process(
+    desk: Desk, arguments: tuple[str, ...], env: dict[str, str], given: bytes
+) -> Ran:
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     stdin, environ = sys.stdin, dict(os.environ)
     sys.stdin = io.TextIOWrapper(io.BytesIO(given))
@@ -125,7 +152,8 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 def desk_in(place: Path) -> Desk:
-    """An empty one. Those that no test changes may be shared by the tests of a module, for speed."""
+    """An empty one. Those that no test changes may be shared by the tests of a module, for
+    speed."""
     home, project = place / "home", place / "project"
     for folder in (home, project):
         folder.mkdir(mode=0o700)
@@ -155,7 +183,10 @@ def to_upstream(upstream: ScriptedUpstream) -> dict[str, str]:
 
 def sending_to(upstream: ScriptedUpstream) -> dict[str, str]:
     """The environment in which hotset sends to the scripted upstream."""
-    return {"HOTSET_OPENAI_URL": upstream.openai_url, "HOTSET_ANTHROPIC_URL": upstream.anthropic_url}
+    return {
+        "HOTSET_OPENAI_URL": upstream.openai_url,
+        "HOTSET_ANTHROPIC_URL": upstream.anthropic_url,
+    }
 
 
 @dataclass(frozen=True)
@@ -177,14 +208,22 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def filled(desk: Desk) -> Desk:
-    """A desk whose store holds a session of four turns, the last of which went back and branched."""
+    """A desk whose store holds a session of four turns, the last of which went back and
+    branched."""
     fill(desk.data)
     return desk
 
 
-def fill(folder: Path, prompt: str = "Fix the failing test", when: float = NOW, agent: str = "claude-cli") -> None:
+def fill(
+    folder: Path, prompt: str = "Fix the failing test", when: float = NOW, agent: str = "claude-cli"
+) -> None:
     asks: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
-    calls = {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": "src/app.py"}}
+    calls = {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": "Read",
+        "input": {"file_path": "src/app.py"},
+    }
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": LARGE}
     line = [
         *asks,
@@ -194,15 +233,30 @@ def fill(folder: Path, prompt: str = "Fix the failing test", when: float = NOW, 
         {"role": "user", "content": "Thanks \x1b[31mred\x1b[0m"},
         {"role": "assistant", "content": "You are welcome."},
     ]
-    other = [*line[:4], {"role": "user", "content": "Explain it instead"}, {"role": "assistant", "content": "Gladly."}]
+    other = [
+        *line[:4],
+        {"role": "user", "content": "Explain it instead"},
+        {"role": "assistant", "content": "Gladly."},
+    ]
     with closing(SqliteStore.open(folder)) as store:
         for number, (messages, upto) in enumerate(((line, 1), (line, 3), (line, 5), (other, 5))):
             turn(store, messages[:upto], messages[upto], when + 60 * number, agent)
 
 
-def turn(store: SqliteStore, messages: list[dict[str, Any]], answer: dict[str, Any], when: float, agent: str) -> None:
+def turn(
+    store: SqliteStore,
+    messages: list[dict[str, Any]],
+    answer: dict[str, Any],
+    when: float,
+    agent: str,
+) -> None:
     dialect = DIALECTS[DialectName.ANTHROPIC]
-    body = {"model": "claude-test", "max_tokens": 100, "system": "You mend tests.", "messages": messages}
+    body = {
+        "model": "claude-test",
+        "max_tokens": 100,
+        "system": "You mend tests.",
+        "messages": messages,
+    }
     kept = store.keep(Asked(dialect.parse(json.dumps(body).encode()), when, agent)).result(120)
     assert kept.turn is not None
     content = answer["content"]

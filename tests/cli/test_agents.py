@@ -22,15 +22,24 @@ def test_claude_code_gets_the_root_without_a_version():
 
 
 def test_claude_code_keeps_its_caution_where_calls_end_at_another_gateway():
-    assert "ENABLE_TOOL_SEARCH" not in set_up(("claude",), ROOT, {}, {"gateway.example.com"}).changed
-    assert "ENABLE_TOOL_SEARCH" not in set_up(("claude",), ROOT, {"ENABLE_TOOL_SEARCH": "false"}, PROVIDERS).changed
+    assert (
+        "ENABLE_TOOL_SEARCH" not in set_up(("claude",), ROOT, {}, {"gateway.example.com"}).changed
+    )
+    assert (
+        "ENABLE_TOOL_SEARCH"
+        not in set_up(("claude",), ROOT, {"ENABLE_TOOL_SEARCH": "false"}, PROVIDERS).changed
+    )
 
 
 def test_codex_gets_a_provider_on_its_command_line_and_nothing_on_disk():
     setup = set_up(("/usr/bin/codex", "exec", "hi"), ROOT, {"OPENAI_API_KEY": "k"}, PROVIDERS)
 
     command, *rest = setup.command
-    settings = dict(word.split("=", 1) for flag, word in zip(rest[::2], rest[1::2], strict=False) if flag == "-c")
+    settings = dict(
+        word.split("=", 1)
+        for flag, word in zip(rest[::2], rest[1::2], strict=False)
+        if flag == "-c"
+    )
     assert (command, setup.command[-2:]) == ("/usr/bin/codex", ("exec", "hi"))
     assert settings["model_providers.hotset.base_url"] == '"http://127.0.0.1:4747/v1"'
     assert settings["model_providers.hotset.wire_api"] == '"responses"'
@@ -42,7 +51,9 @@ def test_codex_s_command_line_does_not_show_the_token_to_the_whole_machine():
     setup = set_up(("codex",), ROOT, {}, PROVIDERS)
 
     assert not any("secret-token" in word for word in setup.command)
-    assert 'model_providers.hotset.env_http_headers={"x-hotset-token"="HOTSET_TOKEN"}' in setup.command
+    assert (
+        'model_providers.hotset.env_http_headers={"x-hotset-token"="HOTSET_TOKEN"}' in setup.command
+    )
     assert setup.changed == {"HOTSET_TOKEN": "secret-token"}
     for word in setup.arguments[1::2]:
         tomllib.loads(word)  # Codex reads each as TOML
@@ -64,7 +75,12 @@ def test_codex_s_threads_stay_with_the_provider_that_wrap_gives_it_and_the_perso
 
 
 def test_opencode_gets_both_providers_over_what_is_there():
-    there = json.dumps({"theme": "dark", "provider": {"openai": {"options": {"timeout": 5, "baseURL": "https://x"}}}})
+    there = json.dumps(
+        {
+            "theme": "dark",
+            "provider": {"openai": {"options": {"timeout": 5, "baseURL": "https://x"}}},
+        }
+    )
 
     setup = set_up(("opencode",), ROOT, {"OPENCODE_CONFIG_CONTENT": there}, PROVIDERS)
 
@@ -103,7 +119,11 @@ def test_pi_gets_an_extension_that_reads_the_environment_where_it_talks_to_a_mod
     assert (command, flag, rest) == ("pi", "-e", ["-p", "hi"])
     extension = Path(file).read_text()
     assert all(f"process.env.{name}" in extension for name in setup.changed)
-    assert set_up(("pi", "install", "npm:x"), ROOT, {}, PROVIDERS).command == ("pi", "install", "npm:x")
+    assert set_up(("pi", "install", "npm:x"), ROOT, {}, PROVIDERS).command == (
+        "pi",
+        "install",
+        "npm:x",
+    )
 
 
 def test_any_other_agent_gets_the_usual_variables():
@@ -120,7 +140,10 @@ def test_any_other_agent_gets_the_usual_variables():
     [
         ({}, None),
         ({"HTTPS_PROXY": "http://p:1"}, "127.0.0.1,localhost"),
-        ({"https_proxy": "http://p:1", "no_proxy": "corp.example"}, "corp.example,127.0.0.1,localhost"),
+        (
+            {"https_proxy": "http://p:1", "no_proxy": "corp.example"},
+            "corp.example,127.0.0.1,localhost",
+        ),
         ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "localhost, 127.0.0.1"}, None),
         ({"ALL_PROXY": "http://p:1", "NO_PROXY": "*"}, None),
     ],

@@ -1,4 +1,5 @@
-"""Questions that were made to do harm, or by a machine that ran wild: each gets an answer, in bounded time."""
+"""Questions that were made to do harm, or by a machine that ran wild: each gets an answer, in
+bounded time."""
 
 from __future__ import annotations
 
@@ -11,7 +12,15 @@ import pytest
 
 from tests.cli.conftest import Desk, Ran, desk_in, fill, in_a_process
 
-BOMBS = ("(a+)+$", "(a|a)*b", "^(([a-z])+.)+[A-Z]([a-z])+$", "a{1000}{1000}{1000}", "(" * 5000, "[" * 5000, "(?:.*){99}!")
+BOMBS = (
+    "(a+)+$",
+    "(a|a)*b",
+    "^(([a-z])+.)+[A-Z]([a-z])+$",
+    "a{1000}{1000}{1000}",
+    "(" * 5000,
+    "[" * 5000,
+    "(?:.*){99}!",
+)
 SYNTAX = (
     '"',
     '"unclosed',
@@ -27,7 +36,13 @@ SYNTAX = (
     "\\",
     "/",
 )
-SQL = ("'; DROP TABLE entry; --", "' OR '1'='1", '"; DELETE FROM entry; --', "x') UNION SELECT text FROM entry --", "%' ESCAPE '")
+SQL = (
+    "'; DROP TABLE entry; --",
+    "' OR '1'='1",
+    '"; DELETE FROM entry; --',
+    "x') UNION SELECT text FROM entry --",
+    "%' ESCAPE '",
+)
 EMPTY = ("", " ", "\t\n", "...", "\u200b", "\ufeff")
 LONG = ("retry " * 170_000, "x" * 1_000_000, '"' * 1_000_000, "日本" * 170_000)
 STRANGE = ("a\0b", "\0", "\x1b[31mred", "\ud800", "retry \udfff", "\u202eyrter", "a\u0301" * 500)
@@ -43,14 +58,20 @@ PATHS = (
     "\ud800",
     "/" * 9999,
 )
-SECONDS = 60  # for all that one process is asked, on a machine that is busy; none of it takes a tenth of a second
+# for all that one process is asked, on a machine that is busy; none of it takes a tenth of a second
+SECONDS = 60
 
-CODE = "class Uploader:\n    def retry(self):\n        '''Tries again when the wire breaks.'''\n        pass\n"
+CODE = (
+    "class Uploader:\n    def retry(self):\n        '''Tries again "
+    "when the wire breaks.'''\n     "
+    "   pass\n"
+)
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    """A desk with a conversation that is kept and a project that is indexed; whatever is asked, the next one is answered."""
+    """A desk with a conversation that is kept and a project that is indexed; whatever is asked, the
+    next one is answered."""
     desk = desk_in(tmp_path_factory.mktemp("shop"))
     fill(desk.data)
     (desk.project / "uploads.py").write_text(CODE)
@@ -70,7 +91,9 @@ def test_every_question_on_the_command_line_is_answered_and_nothing_is_lost(shop
     begun = time.process_time()
 
     answers = [(question, shop.run("search", "--", question)) for question in QUESTIONS]
-    answers += [(path, shop.run("search", "retry", f"--path={path}", "--type", "code")) for path in PATHS]
+    answers += [
+        (path, shop.run("search", "retry", f"--path={path}", "--type", "code")) for path in PATHS
+    ]
 
     assert [asked[:40] for asked, ran in answers if not is_answered(ran)] == []
     assert max(len(ran.raw) + len(ran.err) for _, ran in answers) < 100_000
@@ -105,9 +128,17 @@ def test_a_megabyte_of_arguments_is_answered_by_a_process_of_its_own(shop: Desk)
 def test_every_question_of_an_agent_is_answered_within_its_budget_and_nothing_is_lost(shop: Desk):
     page = shop.run("search", "large file", "--type", "page", "--json").json()[0]["page"]
     calls: list[tuple[str, dict[str, Any]]] = [
-        *((tool, {"query": each}) for each in QUESTIONS for tool in ("search_code", "search_history")),
+        *(
+            (tool, {"query": each})
+            for each in QUESTIONS
+            for tool in ("search_code", "search_history")
+        ),
         *(("search_code", {"query": "retry", "path": each}) for each in PATHS),
-        *((tool, {"path": each}) for each in (*PATHS, *STRANGE, *SQL) for tool in ("get_file", "outline")),
+        *(
+            (tool, {"path": each})
+            for each in (*PATHS, *STRANGE, *SQL)
+            for tool in ("get_file", "outline")
+        ),
         *(("get_file", {"path": "uploads.py", "symbol": each}) for each in QUESTIONS),
         *(("retrieve_context", {"id": page, "regex": each}) for each in QUESTIONS),
         *(("retrieve_context", {"id": page, "question": each}) for each in QUESTIONS),
@@ -115,7 +146,14 @@ def test_every_question_of_an_agent_is_answered_within_its_budget_and_nothing_is
         ("search_code", {"query": "retry"}),
     ]
     lines = [
-        json.dumps({"jsonrpc": "2.0", "id": at, "method": "tools/call", "params": {"name": name, "arguments": given}}).encode()
+        json.dumps(
+            {
+                "jsonrpc": "2.0",
+                "id": at,
+                "method": "tools/call",
+                "params": {"name": name, "arguments": given},
+            }
+        ).encode()
         for at, (name, given) in enumerate(calls)
     ]
     done = subprocess.run(
@@ -129,13 +167,18 @@ def test_every_question_of_an_agent_is_answered_within_its_budget_and_nothing_is
     )
 
     answers = {each["id"]: each for each in map(json.loads, done.stdout.splitlines())}
-    assert [(name, str(given)[:80]) for at, (name, given) in enumerate(calls) if not is_told(answers[at])] == []
+    assert [
+        (name, str(given)[:80])
+        for at, (name, given) in enumerate(calls)
+        if not is_told(answers[at])
+    ] == []
     assert "uploads.py" in answers[len(calls) - 1]["result"]["content"][0]["text"]
     assert b"Traceback" not in done.stderr
     assert shop.run("verify").code == 0
 
 
 def is_told(answer: dict[str, Any]) -> bool:
-    """A result, or an error of the tool that says something; never an error of the protocol, and never a flood."""
+    """A result, or an error of the tool that says something; never an error of the protocol, and
+    never a flood."""
     text = answer.get("result", {}).get("content", [{"text": ""}])[0]["text"]
     return 0 < len(text) < 50_000

@@ -21,17 +21,27 @@ from tests.cli.conftest import LARGE, Desk, fill
 def damage(desk: Desk) -> None:
     """Changes a byte of content on disk, behind the store's back."""
     connection = apsw.Connection(str(desk.data / DATABASE))
-    connection.execute("UPDATE blob SET body = zeroblob(length(body)) WHERE size = ?", (len(LARGE),))
+    connection.execute(
+        "UPDATE blob SET body = zeroblob(length(body)) WHERE size = ?", (len(LARGE),)
+    )
     connection.close()
 
 
 def decide(desk: Desk) -> list[Chain]:
-    """Gives the latest turn's messages a form, hides a part of it and bills it; gives the messages."""
+    """Gives the latest turn's messages a form, hides a part of it and bills it; gives the
+    messages."""
     with SqliteStore.open(desk.data) as store:
         session = next(store.sessions()).id
         turn = list(store.turns(session))[-1]
         line = [node.chain for node in store.nodes(session)]
-        kept(store, Planned(turn.id, Sent(line[-1], 1.0), tuple(shows(chain, f"form of {chain} " * 40) for chain in line)))
+        kept(
+            store,
+            Planned(
+                turn.id,
+                Sent(line[-1], 1.0),
+                tuple(shows(chain, f"form of {chain} " * 40) for chain in line),
+            ),
+        )
         kept(store, Hid(turn.id, Hidden(line[-1], (b'{"hidden":1}',))))
         kept(store, Billed(turn.id, Bill("model", "upstream")))
         kept(store, Summary(session, (1, 2), 0, 1, "so far", "rules", 1.0))
@@ -65,7 +75,10 @@ def test_repair_saves_the_rest_and_makes_again_what_can_be_made_again(filled: De
     ran = filled.run("repair", "--yes", "--json")
 
     report = ran.json()
-    assert (report["rederived"], report["missing"]) == (1, [])  # a content was lost, and read again from its message
+    assert (report["rederived"], report["missing"]) == (
+        1,
+        [],
+    )  # a content was lost, and read again from its message
     assert (ran.code, report["whole"]) == (0, True)
     assert filled.run("verify").code == 0
     assert filled.run("recall", "toolu_1").raw == LARGE.encode()
@@ -83,7 +96,11 @@ def test_a_damaged_form_is_told_and_a_repair_lets_it_go(filled: Desk):
 
     assert (told.code, [each["what"] for each in told.json()["damages"]]) == (1, ["shown"])
     assert "shown as it was before, or full" in told.json()["damages"][0]["why"]
-    assert (ran.code, ran.json()["lost"]["shown"], ran.json()["saved"]["shown"]) == (1, 1, len(line) - 1)
+    assert (ran.code, ran.json()["lost"]["shown"], ran.json()["saved"]["shown"]) == (
+        1,
+        1,
+        len(line) - 1,
+    )
     assert filled.run("verify").code == 0
     with SqliteStore.open(filled.data) as store:
         assert {spot.chain for spot in store.table(line).shown} == set(line[1:])
@@ -115,7 +132,10 @@ def test_what_is_exported_can_be_imported_elsewhere(filled: Desk, tmp_path):
 
     assert first["new"] == first["rows"] == second["rows"]
     assert second["new"] == 0
-    assert filled.run("show", "last", "--json", "--data", other).json() == filled.run("show", "last", "--json").json()
+    assert (
+        filled.run("show", "last", "--json", "--data", other).json()
+        == filled.run("show", "last", "--json").json()
+    )
     assert filled.run("recall", "toolu_1", "--data", other).raw == LARGE.encode()
 
 
@@ -176,7 +196,9 @@ def test_a_file_that_is_no_export_changes_nothing(filled: Desk, tmp_path):
     assert filled.run("sessions", "--data", str(tmp_path / "other"), "--json").json() == []
 
 
-def test_an_export_into_a_pipe_or_device_writes_to_it_and_does_not_replace_it(filled: Desk, tmp_path):
+def test_an_export_into_a_pipe_or_device_writes_to_it_and_does_not_replace_it(
+    filled: Desk, tmp_path
+):
     pipe, got = tmp_path / "pipe", []
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)

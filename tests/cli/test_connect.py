@@ -1,4 +1,5 @@
-"""`hotset connect` and `disconnect`: one entry in another program's file, and every other byte as it was."""
+"""`hotset connect` and `disconnect`: one entry in another program's file, and every other byte as
+it was."""
 
 from __future__ import annotations
 
@@ -8,8 +9,7 @@ import stat
 import tomllib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.sources.tools.found.clients import decode_jsonc, read_client
 from hotset.surfaces.cli.client_files import put_json, put_toml, take_json, take_toml
@@ -21,7 +21,11 @@ FILES = {
     "codex": '# mine\nmodel = "o9"\n\n[mcp_servers.git]\ncommand = "git-server"\n',
     "cursor": '{"mcpServers": {}}',
     "opencode": '{\n\t"theme": "dark"\n}\n',
-    "vscode": '{\n  // of the team\n  "servers": {\n    "git": {"command": "git-server"}, // last\n  },\n}\n',
+    "vscode": (
+        '{\n  // of the team\n  "servers": {\n    "git": {"command": '
+        '"git-server"}, // last\n  '
+        "},\n}\n"
+    ),
 }
 
 
@@ -41,7 +45,12 @@ def test_it_stands_there_and_is_gone_again_to_the_byte(desk: Desk, client: str, 
     connected = desk.run("connect", client)
     text = path.read_text()
     assert connected.code == 0, connected.err
-    assert "hotset" in (tomllib.loads(text) if path.suffix == ".toml" else decode_jsonc(text))[CLIENTS[client].container]
+    assert (
+        "hotset"
+        in (tomllib.loads(text) if path.suffix == ".toml" else decode_jsonc(text))[
+            CLIENTS[client].container
+        ]
+    )
     assert desk.run("connect", client).code == 0
     assert path.read_text() == text
     if before == "there":
@@ -95,7 +104,9 @@ def test_a_file_that_cannot_be_read_is_left_alone(desk: Desk):
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -111,12 +122,22 @@ def test_any_json_comes_back_without_the_entry_as_it_was(around, servers, indent
     text = json.dumps(document, indent=indent, ensure_ascii=False)
     put = put_json(text, "mcpServers", "hotset", {"command": "hotset", "args": ["mcp"]})
 
-    assert json.loads(put) == {**document, "mcpServers": {**servers, "hotset": {"command": "hotset", "args": ["mcp"]}}}
+    assert json.loads(put) == {
+        **document,
+        "mcpServers": {**servers, "hotset": {"command": "hotset", "args": ["mcp"]}},
+    }
     assert json.loads(take_json(put, "mcpServers", "hotset")) == document
     assert put_json(put, "mcpServers", "hotset", {"command": "hotset", "args": ["mcp"]}) == put
 
 
-@given(st.lists(st.sampled_from(["a = 1\n", "# words\n", "[b]\nc = 2\n", "[mcp_servers.git]\nx = 1\n", "\n"]), unique=True))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["a = 1\n", "# words\n", "[b]\nc = 2\n", "[mcp_servers.git]\nx = 1\n", "\n"]
+        ),
+        unique=True,
+    )
+)
 def test_any_toml_comes_back_without_the_table(pieces):
     text = "".join(sorted(pieces, key=lambda piece: piece.startswith("[")))
     put = put_toml(text, ("mcp_servers", "hotset"), {"command": "hotset", "args": ["mcp"]})
@@ -126,7 +147,9 @@ def test_any_toml_comes_back_without_the_table(pieces):
 
 
 @pytest.mark.parametrize("client", ["cursor", "vscode"])
-def test_a_program_that_starts_servers_elsewhere_is_told_to_name_its_project(desk: Desk, client: str):
+def test_a_program_that_starts_servers_elsewhere_is_told_to_name_its_project(
+    desk: Desk, client: str
+):
     desk.run("connect", client)
 
     entry = decode_jsonc(path_of(desk, client).read_text())[CLIENTS[client].container]["hotset"]
@@ -157,7 +180,9 @@ def test_codex_may_have_its_home_elsewhere(desk: Desk):
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755])
 def test_a_file_keeps_its_mode(desk: Desk, mode: int):
     file = desk.project / ".mcp.json"
-    file.write_text('{"mcpServers": {"wiki": {"url": "https://x", "headers": {"Authorization": "secret"}}}}')
+    file.write_text(
+        '{"mcpServers": {"wiki": {"url": "https://x", "headers": {"Authorization": "secret"}}}}'
+    )
     file.chmod(mode)
     before = os.umask(0)  # the widest that a person can have
     try:

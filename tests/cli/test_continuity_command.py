@@ -54,4 +54,7 @@ def test_memories_that_it_refers_to_and_that_no_longer_hold_are_told(desk: Desk)
 
     assert f"[{id}] is forgotten" in told.err
     assert "[sem-001] is not there" in told.err
-    assert {each["id"]: each["standing"] for each in as_json["memories"]} == {id: "forgotten", "sem-001": None}
+    assert {each["id"]: each["standing"] for each in as_json["memories"]} == {
+        id: "forgotten",
+        "sem-001": None,
+    }

@@ -1,4 +1,5 @@
-"""Data folders as crashes, disks and people leave them: each is told or is whole, is not made worse, and can be repaired."""
+"""Data folders as crashes, disks and people leave them: each is told or is whole, is not made
+worse, and can be repaired."""
 
 from __future__ import annotations
 
@@ -64,10 +65,15 @@ def _write(name: str, at: int, content: bytes) -> Callable[[Path, Bases], object
     return act
 
 
-def _cut(name: str, share: float = 0, *, size: int | None = None, less: int = 0) -> Callable[[Path, Bases], object]:
+def _cut(
+    name: str, share: float = 0, *, size: int | None = None, less: int = 0
+) -> Callable[[Path, Bases], object]:
     def act(folder: Path, _: Bases) -> None:
         whole = (folder / name).stat().st_size
-        os.truncate(folder / name, size if size is not None else whole - less if less else int(whole * share))
+        os.truncate(
+            folder / name,
+            size if size is not None else whole - less if less else int(whole * share),
+        )
 
     return act
 
@@ -149,7 +155,9 @@ _CASES = {
     "another program's database is in its place": Case(_instead(_of_another_program), saves=False),
     "a folder is in its place": Case(_instead(Path.mkdir), saves=False),
     "a pipe is in its place": Case(_instead(os.mkfifo), saves=False),
-    "a dangling link is in its place": Case(_instead(lambda path: path.symlink_to("/nowhere")), saves=False),
+    "a dangling link is in its place": Case(
+        _instead(lambda path: path.symlink_to("/nowhere")), saves=False
+    ),
     "every fifth page is zeroed": Case(_zero_pages(5), deep=True),
     "its second half is noise": Case(_write(_DB, 40 * _PAGE, _NOISE), deep=True),
     "a content was deleted": Case(_sql("DELETE FROM blob WHERE seq = 3"), deep=True),
@@ -158,7 +166,9 @@ _CASES = {
     "the WAL of another store lies beside it": Case(_copied(_WAL, "other")),
     "a WAL of noise lies beside it": Case(_replaced(_WAL, _NOISE), whole=True),
     "it crashed": Case(lambda *_: None, crashed=True, whole=True, proxied=True),
-    "the index of the WAL is noise": Case(_replaced("store.db-shm", _NOISE[:32768]), crashed=True, whole=True),
+    "the index of the WAL is noise": Case(
+        _replaced("store.db-shm", _NOISE[:32768]), crashed=True, whole=True
+    ),
     "the WAL is missing": Case(_remove(_WAL), crashed=True, proxied=True),
     "the WAL is empty": Case(_cut(_WAL), crashed=True),
     "the WAL is cut in half": Case(_cut(_WAL, 0.5), crashed=True, proxied=True),
@@ -203,7 +213,14 @@ def _go_on(folder: Path, how: str) -> None:
 
 def _more(store: SqliteStore, how: str) -> None:
     for number in range(6):
-        asks = [{"role": "user", "content": f"question {number}, {how} {_NOISE[number * 500 : number * 500 + 4000].hex()}"}]
+        asks = [
+            {
+                "role": "user",
+                "content": (
+                    f"question {number}, {how} {_NOISE[number * 500 : number * 500 + 4000].hex()}"
+                ),
+            }
+        ]
         turn(store, asks, {"content": f"answer {number}, {how}"}, 1.8e9 + 60 * number, "claude-cli")
 
 
@@ -225,13 +242,17 @@ def damaged(request: pytest.FixtureRequest, tmp_path: Path, bases: Bases) -> tup
 
 def _state(folder: Path) -> dict[str, bytes]:
     """What a repair could save something from."""
-    found = {name: (folder / name).read_bytes() for name in (_DB, _WAL) if (folder / name).is_file()}
+    found = {
+        name: (folder / name).read_bytes() for name in (_DB, _WAL) if (folder / name).is_file()
+    }
     return {name: content for name, content in found.items() if content}
 
 
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("damaged", _CASES, indirect=True)
-def test_it_is_told_and_not_made_worse_and_after_a_repair_all_that_stays_lost_is_told(damaged: tuple[Case, Desk]):
+def test_it_is_told_and_not_made_worse_and_after_a_repair_all_that_stays_lost_is_told(
+    damaged: tuple[Case, Desk],
+):
     case, desk = damaged
     before = _state(desk.data)
 
@@ -261,11 +282,15 @@ def test_it_is_told_and_not_made_worse_and_after_a_repair_all_that_stays_lost_is
     damages = after.json()["damages"]
     assert all("not there" in each["why"] for each in damages), damages
     assert repair.code == 1 or not damages, "the repair said that nothing is lost"
-    assert damages or not [each for each in desk.run("doctor", "--json").json()["findings"] if each["level"] == "fail"]
+    assert damages or not [
+        each for each in desk.run("doctor", "--json").json()["findings"] if each["level"] == "fail"
+    ]
 
 
 @pytest.mark.row("V1")
-@pytest.mark.parametrize("damaged", [name for name, case in _CASES.items() if case.proxied or CAMPAIGN], indirect=True)
+@pytest.mark.parametrize(
+    "damaged", [name for name, case in _CASES.items() if case.proxied or CAMPAIGN], indirect=True
+)
 @pytest.mark.rest_slow
 def test_a_proxy_passes_calls_through_and_writes_nothing_into_it(damaged: tuple[Case, Desk]):
     case, desk = damaged

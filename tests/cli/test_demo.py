@@ -28,8 +28,13 @@ def test_the_demonstration_shows_that_nothing_is_lost_and_goes_on_serving(desk: 
     assert "byte for byte what the tool gave back" in told
     assert "NOT" not in told
     sessions = desk.run("sessions", "--json", "--data", str(desk.data / "demo")).json()
-    assert [(line["session"]["dialect"], line["branches"]) for line in sessions] == [("openai-responses", 1), ("anthropic", 2)]
-    assert [path.name for path in (desk.data / "demo").iterdir() if path.stat().st_mode & 0o077] == []
+    assert [(line["session"]["dialect"], line["branches"]) for line in sessions] == [
+        ("openai-responses", 1),
+        ("anthropic", 2),
+    ]
+    assert [
+        path.name for path in (desk.data / "demo").iterdir() if path.stat().st_mode & 0o077
+    ] == []
     assert desk.run("status", "--json").json()["proxy"]["pid"] == shown.pid
     assert desk.run("sessions", "--json").json() == []
     shown.send_signal(signal.SIGINT)

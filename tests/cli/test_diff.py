@@ -1,4 +1,5 @@
-"""`hotset diff`: instead of X we sent Y. A real proxy plans, a scripted provider receives, the command tells."""
+"""`hotset diff`: instead of X we sent Y. A real proxy plans, a scripted provider receives, the
+command tells."""
 
 from __future__ import annotations
 
@@ -19,7 +20,13 @@ from tests.cli.conftest import Desk, in_a_process
 from tests.proxy.wire import post
 from tests.waiting import ask
 
-TOOLS = [{"name": "Read", "description": "Reads a file.", "input_schema": {"type": "object", "properties": {}}}]
+TOOLS = [
+    {
+        "name": "Read",
+        "description": "Reads a file.",
+        "input_schema": {"type": "object", "properties": {}},
+    }
+]
 LONG = "\n".join(f"{number:04d} the needle is not in this line" for number in range(400))
 KNOBS = Knobs(limit=Limit(1000, 400), limits={}, early=False)
 
@@ -33,13 +40,22 @@ class Agent:
         self.messages: list[dict[str, Any]] = [{"role": "user", "content": "Read all of it"}]
 
     def turn(self, headers: dict[str, str] | None = None) -> None:
-        body = {"model": "claude-sonnet-4-5", "max_tokens": 1000, "tools": TOOLS, "messages": self.messages}
+        body = {
+            "model": "claude-sonnet-4-5",
+            "max_tokens": 1000,
+            "tools": TOOLS,
+            "messages": self.messages,
+        }
         answer = post(self.proxy.address, "anthropic", json.dumps(body).encode(), headers)
         assert answer.status == 200, answer.body
         content = answer.json()["content"]
         self.messages.append({"role": "assistant", "content": content})
         results = [
-            {"type": "tool_result", "tool_use_id": block["id"], "content": f"{len(self.messages)}\n{self.text}"}
+            {
+                "type": "tool_result",
+                "tool_use_id": block["id"],
+                "content": f"{len(self.messages)}\n{self.text}",
+            }
             for block in content
             if block["type"] == "tool_use"
         ]
@@ -63,11 +79,17 @@ def play(desk: Desk):
     """Plays turns of an agent through a proxy; gives what the provider received."""
 
     def run(
-        turns: int, script: Any = reads, headers: dict[str, str] | None = None, text: str = LONG, **settings: Any
+        turns: int,
+        script: Any = reads,
+        headers: dict[str, str] | None = None,
+        text: str = LONG,
+        **settings: Any,
     ) -> list[dict[str, Any]]:
         with (
             ScriptedUpstream(script) as upstream,
-            LocalProxy(desk.data, anthropic_url=upstream.anthropic_url, **{"knobs": KNOBS, **settings}) as proxy,
+            LocalProxy(
+                desk.data, anthropic_url=upstream.anthropic_url, **{"knobs": KNOBS, **settings}
+            ) as proxy,
         ):
             agent = Agent(proxy, text)
             for _ in range(turns):
@@ -84,7 +106,9 @@ def results(body: dict[str, Any]) -> list[str]:
         for block in message["content"] if isinstance(message["content"], list) else ():
             if block["type"] == "tool_result":
                 inner = block["content"]
-                found.append(inner if isinstance(inner, str) else "".join(part["text"] for part in inner))
+                found.append(
+                    inner if isinstance(inner, str) else "".join(part["text"] for part in inner)
+                )
     return found
 
 
@@ -95,7 +119,10 @@ def test_each_page_that_was_not_sent_whole_is_told_with_what_stood_there(desk: D
 
     assert told["changed"]
     assert [change["sent"] for change in told["changes"]] == results(received[2])
-    assert [change["instead_of"][0]["content"] for change in told["changes"]] == [f"2\n{LONG}", f"4\n{LONG}"]
+    assert [change["instead_of"][0]["content"] for change in told["changes"]] == [
+        f"2\n{LONG}",
+        f"4\n{LONG}",
+    ]
     assert {change["form"] for change in told["changes"]} == {"excerpt"}
     assert [change["fresh"] for change in told["changes"]] == [False, True]
     assert all(change["tokens"] < change["whole"] for change in told["changes"])
@@ -113,7 +140,9 @@ def test_a_person_reads_instead_of_x_we_sent_y(desk: Desk, play):
     assert "instead of" in ran.out
     assert "an excerpt, when it was first shown" in ran.out
     assert "    - 2" in ran.out
-    assert "0399 the needle" not in "".join(line for line in ran.out.splitlines() if line.startswith("    -"))
+    assert "0399 the needle" not in "".join(
+        line for line in ran.out.splitlines() if line.startswith("    -")
+    )
     assert "    - 0399 the needle is not in this line" in full.out
     assert "beside the client's tools, 3 of ours" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 120
@@ -121,12 +150,20 @@ def test_a_person_reads_instead_of_x_we_sent_y(desk: Desk, play):
 
 
 def test_a_run_that_left_is_one_change_with_the_reference_that_stayed(desk: Desk, play):
-    received = play(8, knobs=Knobs(limit=Limit(0, 0), limits={}, keep=2, most=4, low=0.0, early=False, echo=False))
+    received = play(
+        8,
+        knobs=Knobs(limit=Limit(0, 0), limits={}, keep=2, most=4, low=0.0, early=False, echo=False),
+    )
 
     told = desk.run("diff", "last", "last", "--json").json()
 
     (gone,) = [change for change in told["changes"] if change["form"] == "gone"]
-    stands = [block for message in received[-1]["messages"] for block in _texts(message) if "CTX-REF" in block]
+    stands = [
+        block
+        for message in received[-1]["messages"]
+        for block in _texts(message)
+        if "CTX-REF" in block
+    ]
     assert gone["sent"] in stands
     assert gone["reference"]["id"] in gone["sent"]
     assert len(gone["instead_of"]) == len(gone["reference"]["pages"]) > 2
@@ -137,7 +174,11 @@ def test_a_run_that_left_is_one_change_with_the_reference_that_stayed(desk: Desk
 
 def _texts(message: dict[str, Any]) -> list[str]:
     content = message["content"]
-    return [content] if isinstance(content, str) else [block["text"] for block in content if block["type"] == "text"]
+    return (
+        [content]
+        if isinstance(content, str)
+        else [block["text"] for block in content if block["type"] == "text"]
+    )
 
 
 def test_what_the_client_never_saw_is_told(desk: Desk, play):
@@ -166,7 +207,9 @@ def test_what_the_client_never_saw_is_told(desk: Desk, play):
 @pytest.mark.row("C9")
 @pytest.mark.parametrize("how", ["a header", "a setting"])
 def test_switched_off_the_full_messages_go_through_and_the_turn_says_so(desk: Desk, play, how: str):
-    headers, settings = ({"x-hotset-window": "off"}, {}) if how == "a header" else (None, {"off": True})
+    headers, settings = (
+        ({"x-hotset-window": "off"}, {}) if how == "a header" else (None, {"off": True})
+    )
 
     received = play(3, headers=headers, **settings)
 
@@ -194,7 +237,10 @@ def test_a_session_that_was_on_can_be_switched_off_and_on_again(desk: Desk):
 
     assert results(received[2]) == [f"2\n{LONG}", f"4\n{LONG}"]
     assert results(received[3])[0] == results(received[1])[0] != f"2\n{LONG}"
-    changed = [bool(desk.run("diff", "last", str(turn), "--json").json()["changes"]) for turn in (1, 2, 3, 4)]
+    changed = [
+        bool(desk.run("diff", "last", str(turn), "--json").json()["changes"])
+        for turn in (1, 2, 3, 4)
+    ]
     assert changed == [False, True, False, True]
 
 
@@ -225,7 +271,11 @@ def test_a_turn_that_is_not_there_is_a_finding(filled: Desk):
 
 @pytest.mark.row("V5")
 def test_a_checkpoint_is_told_once_for_each_mark_of_a_session(desk: Desk, play):
-    play(12, knobs=Knobs(limit=Limit(0, 0), limits={}, keep=2, most=5, low=0.0, early=False, echo=False), budget=40_000)
+    play(
+        12,
+        knobs=Knobs(limit=Limit(0, 0), limits={}, keep=2, most=5, low=0.0, early=False, echo=False),
+        budget=40_000,
+    )
 
     with closing(SqliteStore.open(desk.data)) as store:
         (session,) = store.sessions()
@@ -235,12 +285,17 @@ def test_a_checkpoint_is_told_once_for_each_mark_of_a_session(desk: Desk, play):
     assert [event.detail["window"] for event in marks] == [40_000, 40_000]
     first, second = (event.turn for event in marks)
     assert 1 < first < second < 12
-    assert all(float(event.detail["tokens"]) * 100 >= float(event.detail["mark"]) * 40_000 for event in marks)
+    assert all(
+        float(event.detail["tokens"]) * 100 >= float(event.detail["mark"]) * 40_000
+        for event in marks
+    )
 
 
 @pytest.mark.row("V5")
 @pytest.mark.parametrize(("agent", "form"), [("Lean", "excerpt"), ("engineer", None), ("", None)])
-def test_the_header_that_names_an_agent_gives_it_the_knobs_of_its_kind(desk: Desk, play, agent: str, form: str | None):
+def test_the_header_that_names_an_agent_gives_it_the_knobs_of_its_kind(
+    desk: Desk, play, agent: str, form: str | None
+):
     play(2, headers={"x-hotset-agent": agent}, knobs=None, text=LONG[:1500])
 
     told = desk.run("diff", "last", "2", "--json").json()
@@ -252,7 +307,9 @@ def test_the_header_that_names_an_agent_gives_it_the_knobs_of_its_kind(desk: Des
 def test_a_proxy_tells_its_figures_while_it_serves(desk: Desk):
     with (
         ScriptedUpstream(reads) as upstream,
-        LocalProxy(desk.data, anthropic_url=upstream.anthropic_url, knobs=KNOBS, budget=90_000) as proxy,
+        LocalProxy(
+            desk.data, anthropic_url=upstream.anthropic_url, knobs=KNOBS, budget=90_000
+        ) as proxy,
     ):
         agent = Agent(proxy)
         for _ in range(3):
@@ -265,14 +322,21 @@ def test_a_proxy_tells_its_figures_while_it_serves(desk: Desk):
     figures = told["metrics"]
     assert figures["turns"] == 3
     assert 0 < figures["prompt_per_turn"] < figures["whole_per_turn"]
-    assert (figures["dedup_pct"], figures["prefix_kept_pct"], figures["summary_failures"]) == (0.0, 100.0, 0)
+    assert (figures["dedup_pct"], figures["prefix_kept_pct"], figures["summary_failures"]) == (
+        0.0,
+        100.0,
+        0,
+    )
     assert figures["saved_dollars"] > 0
     assert told["alerts"] == []
     assert "since start" in shown
     assert "window   on, each agent by its own kind, at most 90,000 tokens" in shown
 
 
-TELL = "import os, urllib.request as u; print(u.urlopen(os.environ['ANTHROPIC_BASE_URL'] + '/hotset/status').read().decode())"
+TELL = (
+    "import os, urllib.request as u; print(u.urlopen(os.environ['ANTHROPIC_BASE_URL'] + "
+    "'/hotset/status').read().decode())"
+)
 SWITCHES = ("--off", "--budget", "9000", "--profile", "lean", "--no-tools")
 SWITCHED = {"off": True, "inject": False, "budget": 9000, "profile": "lean"}
 
@@ -304,7 +368,8 @@ def test_a_switch_that_cannot_be_used_is_told_before_anything_starts(desk: Desk)
 
 
 def test_all_figures_of_a_turn_are_in_the_same_tokens(desk: Desk, play):
-    """A third more of the provider's for one of ours: what the only page saves is what the turn saves, but for our tools."""
+    """A third more of the provider's for one of ours: what the only page saves is what the turn
+    saves, but for our tools."""
     play(2)
 
     told = desk.run("diff", "last", "2", "--json").json()
@@ -313,4 +378,7 @@ def test_all_figures_of_a_turn_are_in_the_same_tokens(desk: Desk, play):
     saved = told["estimated"]["whole"] - told["estimated"]["sent"]
     assert abs(change["whole"] - change["tokens"] - saved) < 0.15 * change["whole"]
     assert change["whole"] < told["estimated"]["whole"]
-    assert "all figures but the measured one are estimated, in the provider's tokens" in desk.run("diff", "last", "2").out
+    assert (
+        "all figures but the measured one are estimated, in the provider's tokens"
+        in desk.run("diff", "last", "2").out
+    )

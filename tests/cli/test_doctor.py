@@ -17,7 +17,9 @@ from tests.cli.test_serving import ASK, python
 
 
 def findings(ran: Ran, about: str) -> list[tuple[str, str]]:
-    return [(each["level"], each["says"]) for each in ran.json()["findings"] if each["about"] == about]
+    return [
+        (each["level"], each["says"]) for each in ran.json()["findings"] if each["about"] == about
+    ]
 
 
 def worst(ran: Ran, about: str) -> str:
@@ -31,9 +33,18 @@ def test_all_is_well_once_an_agent_s_calls_are_kept(desk: Desk, to_upstream):
         ran = desk.run("doctor", "--json", env=to_upstream)
 
     assert (ran.code, ran.json()["level"]) == (0, "ok")
-    assert {"proxy", "version", "traffic", "folder", "token", "disk", "sqlite", "format", "store", "bypassed"} <= {
-        each["about"] for each in ran.json()["findings"]
-    }
+    assert {
+        "proxy",
+        "version",
+        "traffic",
+        "folder",
+        "token",
+        "disk",
+        "sqlite",
+        "format",
+        "store",
+        "bypassed",
+    } <= {each["about"] for each in ran.json()["findings"]}
 
 
 def test_every_finding_is_a_line_and_every_trouble_says_what_to_do(filled: Desk):
@@ -42,8 +53,12 @@ def test_every_finding_is_a_line_and_every_trouble_says_what_to_do(filled: Desk)
     lines = ran.out.splitlines()
     assert ran.code == 1
     assert all(line.startswith(("ok", "warn", "fail", " ")) for line in lines)
-    assert sum(line.startswith(("warn", "fail")) for line in lines) == sum("→" in line for line in lines)
-    assert not any(line.startswith("ok") for line in filled.run("doctor", "--quiet").out.splitlines())
+    assert sum(line.startswith(("warn", "fail")) for line in lines) == sum(
+        "→" in line for line in lines
+    )
+    assert not any(
+        line.startswith("ok") for line in filled.run("doctor", "--quiet").out.splitlines()
+    )
 
 
 def test_every_trouble_in_json_says_what_to_do(desk: Desk):
@@ -60,7 +75,14 @@ def test_no_proxy_is_a_warning(filled: Desk):
 
 
 def test_a_note_of_a_proxy_that_is_gone_is_seen_through(filled: Desk):
-    note = {"port": 9, "token": "t" * 32, "pid": 1, "nonce": "n", "version": "0.0.0", "started": 0.0}
+    note = {
+        "port": 9,
+        "token": "t" * 32,
+        "pid": 1,
+        "nonce": "n",
+        "version": "0.0.0",
+        "started": 0.0,
+    }
     (filled.data / "proxy.json").write_text(json.dumps(note))
 
     assert "left a note and is gone" in findings(filled.run("doctor", "--json"), "proxy")[0][1]
@@ -136,22 +158,41 @@ def test_the_machine_s_http_proxy_must_not_catch_loopback(desk: Desk):
     ran = desk.run("doctor", "--json", env={"HTTPS_PROXY": "http://proxy.example.com:3128"})
 
     assert worst(ran, "http proxy") == "warn"
-    assert findings(desk.run("doctor", "--json", env={"HTTPS_PROXY": "http://p:1", "NO_PROXY": "*"}), "http proxy") == []
+    assert (
+        findings(
+            desk.run("doctor", "--json", env={"HTTPS_PROXY": "http://p:1", "NO_PROXY": "*"}),
+            "http proxy",
+        )
+        == []
+    )
 
 
 def test_clients_settings_are_read_and_never_quoted(desk: Desk):
-    claude, codex, opencode = desk.home / ".claude", desk.home / ".codex", desk.home / ".config" / "opencode"
+    claude, codex, opencode = (
+        desk.home / ".claude",
+        desk.home / ".codex",
+        desk.home / ".config" / "opencode",
+    )
     for folder in (claude, codex, opencode):
         folder.mkdir(parents=True)
-    (claude / "settings.json").write_text('{"env": {"ANTHROPIC_BASE_URL": "https://a.example.com", "X": "sk-secret"}}')
-    (codex / "config.toml").write_text('model_provider = "x"\n[model_providers.x]\nbase_url = "http://127.0.0.1:9/v1"\n')
+    (claude / "settings.json").write_text(
+        '{"env": {"ANTHROPIC_BASE_URL": "https://a.example.com", "X": "sk-secret"}}'
+    )
+    (codex / "config.toml").write_text(
+        'model_provider = "x"\n[model_providers.x]\nbase_url = "http://127.0.0.1:9/v1"\n'
+    )
     (opencode / "opencode.jsonc").write_text(
-        '{\n  // a comment\n  "provider": {"openai": {"options": {"baseURL": "https://o.example.com", "apiKey": "sk-secret"}}},}'
+        '{\n  // a comment\n  "provider": {"openai": {"options": {"baseURL": '
+        '"https://o.example.com", "apiKey": "sk-secret"}}},}'
     )
 
     ran = desk.run("doctor", "--json")
 
-    assert (worst(ran, "claude code"), worst(ran, "codex"), worst(ran, "opencode")) == ("warn", "fail", "ok")
+    assert (worst(ran, "claude code"), worst(ran, "codex"), worst(ran, "opencode")) == (
+        "warn",
+        "fail",
+        "ok",
+    )
     assert "sk-secret" not in ran.out
 
 

@@ -1,6 +1,8 @@
-"""Secrets of every kind, planted in a project and said in its sessions: none comes out of any door, and nothing else is lost.
+"""Secrets of every kind, planted in a project and said in its sessions: none comes out of any door,
+and nothing else is lost.
 
-The store keeps what was said, byte for byte; that is its promise, and it is the one place that is not searched here.
+The store keeps what was said, byte for byte; that is its promise, and it is the one place that is
+not searched here.
 """
 
 from __future__ import annotations
@@ -32,24 +34,40 @@ CANARY = "marmalade"
 """Stands beside every secret: where it is found, a secret that was not sealed would be, too."""
 
 TOGETHER = 8  # secrets of one file
-QUESTIONS = (CANARY, "deploy of service on staging failed", "client token password secret api key", "BEGIN PRIVATE KEY")
+QUESTIONS = (
+    CANARY,
+    "deploy of service on staging failed",
+    "client token password secret api key",
+    "BEGIN PRIVATE KEY",
+)
 THE_STORE = "store.db"
 ENOUGH = 20  # prompts with which something of a file was sent
 
 
 class Traces:
-    """Where something of a secret that is long enough to be of use stands in bytes, whatever their case."""
+    """Where something of a secret that is long enough to be of use stands in bytes, whatever their
+    case."""
 
     def __init__(self, secrets: Iterable[Planted], apart_from: Iterable[Planted] = ()) -> None:
-        """Beginnings that secrets of a kind share are no traces where others are allowed to stand."""
-        self._kinds = {window: each.kind for each in secrets for piece in pieces(each) for window in windows(piece)}
+        """Beginnings that secrets of a kind share are no traces where others are allowed to
+        stand."""
+        self._kinds = {
+            window: each.kind
+            for each in secrets
+            for piece in pieces(each)
+            for window in windows(piece)
+        }
         for each in apart_from:
             for piece in pieces(each):
                 for window in windows(piece):
                     self._kinds.pop(window, None)
 
     def kinds_in(self, content: bytes) -> set[str]:
-        found = (self._kinds.get(window) for run in _PRINTED.findall(content.lower()) for window in windows(run))
+        found = (
+            self._kinds.get(window)
+            for run in _PRINTED.findall(content.lower())
+            for window in windows(run)
+        )
         return {kind for kind in found if kind is not None}
 
 
@@ -75,7 +93,18 @@ def windows(run: bytes) -> Iterator[bytes]:
 def files(secrets: Sequence[Planted]) -> dict[str, str]:
     """The project: a few secrets a file, in one way of writing after the other."""
     groups = [secrets[at : at + TOGETHER] for at in range(0, len(secrets), TOGETHER)]
-    writers = (as_code, as_json, as_yaml, as_notebook, as_log, as_history, as_notes, as_git_config, as_settings, as_script)
+    writers = (
+        as_code,
+        as_json,
+        as_yaml,
+        as_notebook,
+        as_log,
+        as_history,
+        as_notes,
+        as_git_config,
+        as_settings,
+        as_script,
+    )
     made = {}
     for number, group in enumerate(groups):
         name, text = writers[number % len(writers)](number, [each.text for each in group])
@@ -84,11 +113,16 @@ def files(secrets: Sequence[Planted]) -> dict[str, str]:
 
 
 def as_code(number: int, texts: Sequence[str]) -> tuple[str, str]:
-    return f"src/client_{number}.py", f'"""Sells {CANARY}."""\n\n\ndef connect_{number}():\n    pass\n\n\n' + "\n\n".join(texts)
+    return (
+        f"src/client_{number}.py",
+        f'"""Sells {CANARY}."""\n\n\ndef connect_{number}():\n    pass\n\n\n' + "\n\n".join(texts),
+    )
 
 
 def as_json(number: int, texts: Sequence[str]) -> tuple[str, str]:
-    return f"data/state_{number}.json", json.dumps({"about": CANARY, "notes": list(texts)}, indent=2)
+    return f"data/state_{number}.json", json.dumps(
+        {"about": CANARY, "notes": list(texts)}, indent=2
+    )
 
 
 def as_yaml(number: int, texts: Sequence[str]) -> tuple[str, str]:
@@ -97,7 +131,10 @@ def as_yaml(number: int, texts: Sequence[str]) -> tuple[str, str]:
 
 
 def as_notebook(number: int, texts: Sequence[str]) -> tuple[str, str]:
-    cells = [{"cell_type": "code", "source": text.splitlines(keepends=True), "outputs": []} for text in (CANARY, *texts)]
+    cells = [
+        {"cell_type": "code", "source": text.splitlines(keepends=True), "outputs": []}
+        for text in (CANARY, *texts)
+    ]
     return f"work/trial_{number}.ipynb", json.dumps({"cells": cells, "nbformat": 4}, indent=1)
 
 
@@ -110,7 +147,9 @@ def as_history(number: int, texts: Sequence[str]) -> tuple[str, str]:
 
 
 def as_notes(number: int, texts: Sequence[str]) -> tuple[str, str]:
-    return f"docs/page_{number}.md", f"# About {CANARY}\n\n" + "\n\n".join(f"```\n{text}\n```" for text in texts)
+    return f"docs/page_{number}.md", f"# About {CANARY}\n\n" + "\n\n".join(
+        f"```\n{text}\n```" for text in texts
+    )
 
 
 def as_git_config(number: int, texts: Sequence[str]) -> tuple[str, str]:
@@ -131,10 +170,21 @@ def indented(text: str, by: str) -> str:
     return "\n".join(by + line for line in text.splitlines())
 
 
-BY_NAME = (".env", ".env.production", "id_rsa", ".netrc", ".npmrc", "credentials.json", "deploy/server.pem", ".bash_history")
+BY_NAME = (
+    ".env",
+    ".env.production",
+    "id_rsa",
+    ".netrc",
+    ".npmrc",
+    "credentials.json",
+    "deploy/server.pem",
+    ".bash_history",
+)
 
 
-def furnish(project: Path, outside: Path, in_files: Sequence[Planted], by_name: Sequence[Planted]) -> list[str]:
+def furnish(
+    project: Path, outside: Path, in_files: Sequence[Planted], by_name: Sequence[Planted]
+) -> list[str]:
     """Writes the project; gives the paths of what may be read."""
     written = files(in_files)
     everything = "\n".join(each.text for each in by_name)
@@ -152,26 +202,36 @@ def furnish(project: Path, outside: Path, in_files: Sequence[Planted], by_name: 
 
 
 def converse(proxy: LocalProxy, upstream_says: list[Say], secrets: Sequence[Planted]) -> None:
-    """A secret in a prompt, in a reply, in the arguments of a call and in its result; sessions of three such turns."""
+    """A secret in a prompt, in a reply, in the arguments of a call and in its result; sessions of
+    three such turns."""
     fours = [secrets[at : at + 4] for at in range(0, len(secrets) - 3, 4)]
     for at in range(0, len(fours), 3):
         speaking = Talk(proxy.address, DIALECTS[at // 3 % len(DIALECTS)], stream=at % 2 == 0)
         for number, (prompt, reply, argument, result) in enumerate(fours[at : at + 3]):
-            call = Call("read_file", {"path": f"src/{CANARY}.py", "text": argument.text}, f"c{at}n{number}")
+            call = Call(
+                "read_file", {"path": f"src/{CANARY}.py", "text": argument.text}, f"c{at}n{number}"
+            )
             upstream_says += [Say(f"{CANARY}\n{reply.text}", (call,)), Say("Done.")]
-            speaking.say(f"{behind_its_first_line(prompt.text)}\n{CANARY} in src/client_0.py, connect_0")
+            speaking.say(
+                f"{behind_its_first_line(prompt.text)}\n{CANARY} in src/client_0.py, connect_0"
+            )
             speaking.results(f"{CANARY}\n{result.text}")
             assert speaking.answer is not None
             assert speaking.answer.status == 200
 
 
-def ask_about(proxy: LocalProxy, upstream: ScriptedUpstream, replies: list[Say], paths: Sequence[str]) -> None:
-    """Prompts that name a file, until what stands in it was sent along with some: the index is opened in the background."""
+def ask_about(
+    proxy: LocalProxy, upstream: ScriptedUpstream, replies: list[Say], paths: Sequence[str]
+) -> None:
+    """Prompts that name a file, until what stands in it was sent along with some: the index is
+    opened in the background."""
     offered = 0
     for number in range(1000):
         replies.append(Say("So be it."))
         path = paths[number % len(paths)]
-        Talk(proxy.address, DIALECTS[number % len(DIALECTS)]).say(f"Deploy {number} of {CANARY} failed again: what of {path}?")
+        Talk(proxy.address, DIALECTS[number % len(DIALECTS)]).say(
+            f"Deploy {number} of {CANARY} failed again: what of {path}?"
+        )
         offered += b"[AUTO-RETRIEVED: " in upstream.requests[-1].decoded
         if offered >= ENOUGH:
             return
@@ -220,7 +280,10 @@ def test_of_hundreds_of_secrets_none_comes_out_of_any_door(desk: Desk, tmp_path:
         doors["index"] = ran.raw + ran.err.encode()
         prefetching = Knobs(prefetch=Prefetch(Prefetching.ON, excerpt=0.0, hint=0.0, seconds=5.0))
         with LocalProxy(
-            desk.data, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url, knobs=prefetching
+            desk.data,
+            openai_url=upstream.openai_url,
+            anthropic_url=upstream.anthropic_url,
+            knobs=prefetching,
         ) as proxy:
             converse(proxy, replies, said)
             until_now = len(upstream.requests)
@@ -230,11 +293,20 @@ def test_of_hundreds_of_secrets_none_comes_out_of_any_door(desk: Desk, tmp_path:
         doors |= through_the_command_line(desk)
         doors |= through_the_tools(desk, paths)
     doors["log"] = log.getvalue().encode()
-    kept = {str(path.relative_to(desk.data)): path for path in desk.data.rglob("*") if path.is_file()}
-    doors |= {name: path.read_bytes() for name, path in kept.items() if not name.startswith(THE_STORE)}
+    kept = {
+        str(path.relative_to(desk.data)): path for path in desk.data.rglob("*") if path.is_file()
+    }
+    doors |= {
+        name: path.read_bytes() for name, path in kept.items() if not name.startswith(THE_STORE)
+    }
 
-    of_any, of_files = Traces([*in_files, *by_name, *said]), Traces([*in_files, *by_name], apart_from=said)
-    assert {name: found for name, content in doors.items() if (found := of_any.kinds_in(content))} == {}
+    of_any, of_files = (
+        Traces([*in_files, *by_name, *said]),
+        Traces([*in_files, *by_name], apart_from=said),
+    )
+    assert {
+        name: found for name, content in doors.items() if (found := of_any.kinds_in(content))
+    } == {}
     assert of_files.kinds_in(b"\n".join(requests)) == set()
     speaking = {name for name, content in doors.items() if CANARY.encode() in content}
     assert {"search", "export", "search_code", "get_file", "outline"} <= speaking
@@ -245,7 +317,9 @@ def test_of_hundreds_of_secrets_none_comes_out_of_any_door(desk: Desk, tmp_path:
 def through_the_command_line(desk: Desk) -> dict[str, bytes]:
     commands = {
         "index status": [("index", "--status"), ("index", "--json")],
-        "search": [("search", each, "-n", "200", *how) for each in QUESTIONS for how in ((), ("--json",))],
+        "search": [
+            ("search", each, "-n", "200", *how) for each in QUESTIONS for how in ((), ("--json",))
+        ],
         "export": [("export",)],
         "status": [("status",), ("status", "--json")],
         "doctor": [("doctor",), ("doctor", "--json")],
@@ -282,13 +356,19 @@ def test_a_search_of_what_was_said_shows_no_secret_of_it_to_a_model_or_a_program
     replies: list[Say] = []
     with (
         ScriptedUpstream(lambda _: replies.pop(0)) as upstream,
-        LocalProxy(desk.data, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url) as proxy,
+        LocalProxy(
+            desk.data, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url
+        ) as proxy,
     ):
         converse(proxy, replies, said)
-    _, _, answers = talk(desk, [("search_history", {"query": each, "max_tokens": 20_000}) for each in QUESTIONS])
+    _, _, answers = talk(
+        desk, [("search_history", {"query": each, "max_tokens": 20_000}) for each in QUESTIONS]
+    )
     with hotset.open(desk.project, data=desk.data) as memory:
         found = [memory.search(each, max_tokens=20_000).text for each in QUESTIONS]
 
     assert CANARY in answers[0][0]
     assert CANARY in found[0]
-    assert Traces(said).kinds_in("\n".join([*(text for text, _ in answers), *found]).encode()) == set()
+    assert (
+        Traces(said).kinds_in("\n".join([*(text for text, _ in answers), *found]).encode()) == set()
+    )

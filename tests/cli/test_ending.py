@@ -26,6 +26,8 @@ main()
 
 
 def test_an_interrupt_that_python_cannot_raise_where_it_came_ends_the_command_all_the_same():
-    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", LOST], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 130
     assert done.stderr.strip() == "hotset: stopped"

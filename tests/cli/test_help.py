@@ -14,14 +14,27 @@ from hotset.surfaces.cli.tree import GROUPS
 from tests.cli.conftest import Desk
 
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
-HEAVY = ("rich", "msgspec", "apsw", "aiohttp", "uvicorn", "starlette", "asyncio", "platformdirs", "hotset.config", "hotset.store")
+HEAVY = (
+    "rich",
+    "msgspec",
+    "apsw",
+    "aiohttp",
+    "uvicorn",
+    "starlette",
+    "asyncio",
+    "platformdirs",
+    "hotset.config",
+    "hotset.store",
+)
 
 
 def test_help_loads_none_of_the_heavy_modules_and_no_command():
     ask = "import sys; sys.argv = ['hotset', '--help']; from hotset.surfaces.cli import main\n"
     tell = "try: main()\nexcept SystemExit: print('LOADED', *sorted(sys.modules))"
 
-    done = subprocess.run([sys.executable, "-c", ask + tell], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", ask + tell], capture_output=True, text=True, check=True
+    )
 
     told, loaded = done.stdout.split("LOADED")
     assert "Virtual memory for LLM agents" in told
@@ -36,7 +49,10 @@ def test_help_loads_none_of_the_heavy_modules_and_no_command():
 def test_help_groups_every_command(desk: Desk):
     told = desk.run("--help").out
 
-    assert [line.rstrip(":") for line in told.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)] == ["Options", *GROUPS]
+    assert [line.rstrip(":") for line in told.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)] == [
+        "Options",
+        *GROUPS,
+    ]
     assert all(f"  {name} " in told for name in COMMANDS)
 
 
@@ -45,7 +61,9 @@ def test_each_command_has_examples_that_click_can_parse(name):
     command = load(name)
 
     assert command.epilog is not None
-    shown = [line.strip() for line in command.epilog.splitlines() if line.strip().startswith("hotset")]
+    shown = [
+        line.strip() for line in command.epilog.splitlines() if line.strip().startswith("hotset")
+    ]
     assert shown
     for line in shown:
         words = re.split(r"\s+[|>]\s*", line)[0].replace('"fix the tests"', "fix").split()

@@ -1,4 +1,5 @@
-"""Lineages that cannot be: an import refuses them with the line that is wrong, and no command goes round in one for ever."""
+"""Lineages that cannot be: an import refuses them with the line that is wrong, and no command goes
+round in one for ever."""
 
 from __future__ import annotations
 
@@ -91,21 +92,42 @@ _WRONG = {
     "two pages follow each other": (_follows("page", 2, 5), "which is not there, or comes later"),
     "all pages go in a circle": (_follows("page", 1, 9), "which is not there, or comes later"),
     "a page stands before the one that it follows": (_swapped("page", 4), "comes later"),
-    "a page follows one that is nowhere": (_set("page", 4, parent="p0123456789abcde"), "is not there"),
-    "a page belongs to no session": (_set("page", 4, session="s0123456789a"), "session s0123456789a, which is not there"),
+    "a page follows one that is nowhere": (
+        _set("page", 4, parent="p0123456789abcde"),
+        "is not there",
+    ),
+    "a page belongs to no session": (
+        _set("page", 4, session="s0123456789a"),
+        "session s0123456789a, which is not there",
+    ),
     "a page has no content": (_set("page", 4, digest="ab" * 32), "content abab"),
     "a message follows itself": (_follows("node", 2, 2), "does not have the chain"),
     "two messages follow each other": (_follows("node", 1, 4), "does not have the chain"),
     "a message stands before the one that it follows": (_swapped("node", 2), "comes later"),
-    "the first message is missing": (_without("node", 0, "node", 0), "is not there, or comes later"),
+    "the first message is missing": (
+        _without("node", 0, "node", 0),
+        "is not there, or comes later",
+    ),
     "the last message is missing": (_without("node", -1, "turn", -1), "it ends with message"),
-    "a turn belongs to no session": (_set("turn", 1, session="s0123456789a"), "session s0123456789a, which is not there"),
-    "a turn ends with a message that is nowhere": (_set("turn", 1, tail="cd" * 32), "it ends with message cdcd"),
+    "a turn belongs to no session": (
+        _set("turn", 1, session="s0123456789a"),
+        "session s0123456789a, which is not there",
+    ),
+    "a turn ends with a message that is nowhere": (
+        _set("turn", 1, tail="cd" * 32),
+        "it ends with message cdcd",
+    ),
     "a turn has a number beyond all bounds": (_set("turn", 1, number=2**63 - 1), "its number is"),
     "a message has a branch beyond all bounds": (_set("node", 1, branch=2**70), "its branch is"),
     "a plan has a step beyond all bounds": (_set("sent", 0, step=2**63 - 1), "its step is"),
-    "a bill is of no session": (_set("bill", 0, session="s0123456789a"), "session s0123456789a, which is not there"),
-    "a summary is of no session": (_set("summary", 0, session="s0123456789a"), "session s0123456789a, which is not there"),
+    "a bill is of no session": (
+        _set("bill", 0, session="s0123456789a"),
+        "session s0123456789a, which is not there",
+    ),
+    "a summary is of no session": (
+        _set("summary", 0, session="s0123456789a"),
+        "session s0123456789a, which is not there",
+    ),
     "the session is missing": (_without("session", 0, "node", 0), "which is not there"),
 }
 
@@ -113,7 +135,9 @@ _WRONG = {
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("name", _WRONG)
 @pytest.mark.parametrize("blank", [0, 2], ids=["", "with empty lines"])
-def test_an_import_names_the_line_that_is_wrong_and_changes_nothing(desk: Desk, exported: Lines, name: str, blank: int):
+def test_an_import_names_the_line_that_is_wrong_and_changes_nothing(
+    desk: Desk, exported: Lines, name: str, blank: int
+):
     forge, why = _WRONG[name]
     lines = list(exported)
     wrong = forge(lines)
@@ -129,18 +153,23 @@ def test_an_import_names_the_line_that_is_wrong_and_changes_nothing(desk: Desk, 
 
 
 def test_a_cycle_that_only_both_files_together_make_is_refused(desk: Desk, exported: Lines):
-    """A note may follow a page of a session that was not exported; that page must not follow the note when it comes later."""
+    """A note may follow a page of a session that was not exported; that page must not follow the
+    note when it comes later."""
     lines = list(exported)
     first, second = _nth(lines, "page", 1), _nth(lines, "page", 2)
     lines[first] = {**lines[first], "chain": "", "parent": "p0123456789abcde"}
     lines[second] = {**lines[second], "id": "p0123456789abcde"}
-    ran = desk.run("import", "-", given=b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    ran = desk.run(
+        "import", "-", given=b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    )
 
     assert (ran.code, "comes behind a page that follows it" in ran.err) == (2, True)
     assert f"line {second + 1}: " in ran.err
 
 
-def test_an_export_of_a_repaired_store_is_taken_in_with_its_gaps(desk: Desk, exported: Lines, tmp_path: Path):
+def test_an_export_of_a_repaired_store_is_taken_in_with_its_gaps(
+    desk: Desk, exported: Lines, tmp_path: Path
+):
     lines = list(exported)
     _without("node", 0, "node", 0)(lines)
     written = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
@@ -158,8 +187,20 @@ def _put(connection: apsw.Connection, table: Any, where: str, given: Any, row: A
 
 def _messages_in_a_circle(store: SqliteStore, connection: apsw.Connection) -> None:
     nodes = [node for node in store.nodes(next(store.sessions()).id) if not node.aside]
-    _put(connection, NODE, "chain = ?", pack_hex(nodes[0].chain), replace(nodes[0], parent=nodes[-1].chain))
-    _put(connection, NODE, "chain = ?", pack_hex(nodes[3].chain), replace(nodes[3], parent=nodes[3].chain))
+    _put(
+        connection,
+        NODE,
+        "chain = ?",
+        pack_hex(nodes[0].chain),
+        replace(nodes[0], parent=nodes[-1].chain),
+    )
+    _put(
+        connection,
+        NODE,
+        "chain = ?",
+        pack_hex(nodes[3].chain),
+        replace(nodes[3], parent=nodes[3].chain),
+    )
 
 
 def _a_message_behind_itself(store: SqliteStore, connection: apsw.Connection) -> None:
@@ -180,13 +221,24 @@ def _turns_without_an_end(store: SqliteStore, connection: apsw.Connection) -> No
 
 def _memories_in_a_circle(store: SqliteStore, connection: apsw.Connection) -> None:
     ids = [memory.id for memory in store.memories()]
-    links = [MemoryLink(of, to, relation, 1.0) for relation in Relation for of, to in zip(ids, [*ids[1:], ids[0]], strict=True)]
+    links = [
+        MemoryLink(of, to, relation, 1.0)
+        for relation in Relation
+        for of, to in zip(ids, [*ids[1:], ids[0]], strict=True)
+    ]
     kept(store, Remembered((), tuple(links)))
 
 
 _PLANTED = {
-    "messages, pages and memories in circles": (_messages_in_a_circle, _pages_in_a_circle, _memories_in_a_circle),
-    "messages behind themselves, and turns whose messages are nowhere": (_a_message_behind_itself, _turns_without_an_end),
+    "messages, pages and memories in circles": (
+        _messages_in_a_circle,
+        _pages_in_a_circle,
+        _memories_in_a_circle,
+    ),
+    "messages behind themselves, and turns whose messages are nowhere": (
+        _a_message_behind_itself,
+        _turns_without_an_end,
+    ),
 }
 
 _LOOKS = (
@@ -225,7 +277,14 @@ _LOOKS = (
 def test_every_command_ends_with_a_result_or_a_sentence(desk: Desk, name: str, tmp_path: Path):
     fill(desk.data)
     with closing(SqliteStore.open(desk.data)) as store:
-        kept(store, Remembered(tuple(fact(str(number), text=f"The clock {number} was wrong.") for number in range(4))))
+        kept(
+            store,
+            Remembered(
+                tuple(
+                    fact(str(number), text=f"The clock {number} was wrong.") for number in range(4)
+                )
+            ),
+        )
         with closing(apsw.Connection(str(desk.data / "store.db"))) as connection:
             for plant in _PLANTED[name]:
                 plant(store, connection)

@@ -1,4 +1,5 @@
-"""`hotset index`, and the question that `up` and `wrap` ask: on real projects, in real processes, on a real terminal."""
+"""`hotset index`, and the question that `up` and `wrap` ask: on real projects, in real processes,
+on a real terminal."""
 
 from __future__ import annotations
 
@@ -24,8 +25,14 @@ from tests.waiting import wait_until
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"[:36]
 FILES = {
-    "src/uploads.py": '"""Sends files away."""\n\n\ndef retry_upload(name):\n    """Tries again when the wire breaks."""\n',
-    "src/clock.go": "package clock\n\n// Tick counts marmalades.\nfunc Tick(n int) int {\n\treturn n + 1\n}\n",
+    "src/uploads.py": (
+        '"""Sends files away."""\n\n\ndef retry_upload(name):\n    '
+        '"""Tries again when the wire '
+        'breaks."""\n'
+    ),
+    "src/clock.go": (
+        "package clock\n\n// Tick counts marmalades.\nfunc Tick(n int) int {\n\treturn n + 1\n}\n"
+    ),
     "README.md": "# Shop\n\nSells marmalade to bears.\n",
     "settings.py": f'GITHUB_TOKEN = "{TOKEN}"\nREGION = "north"\n',
     ".env": f"TOKEN={TOKEN}\n",
@@ -91,7 +98,9 @@ class Terminal:
         return bool(piece)
 
 
-def on_a_terminal(desk: Desk, *arguments: str, typed: bytes = b"", env: Mapping[str, str] | None = None) -> tuple[int, str]:
+def on_a_terminal(
+    desk: Desk, *arguments: str, typed: bytes = b"", env: Mapping[str, str] | None = None
+) -> tuple[int, str]:
     terminal = Terminal(desk, *arguments, env=env)
     if typed:
         terminal.sees(b"Index it?")
@@ -127,7 +136,11 @@ def test_what_is_left_out_is_named_in_every_run_and_in_the_status(shop: Desk):
     status = shop.run("index", "--status")
     told = shop.run("index", "--status", "--json").json()["code"]
 
-    for line in ("1 file of secrets: .env", "1 binary: logo.png", "1 ignored by the project: build"):
+    for line in (
+        "1 file of secrets: .env",
+        "1 binary: logo.png",
+        "1 ignored by the project: build",
+    ):
         assert line in first.out
         assert line in status.out
     assert walked["examples"]["a file of secrets"] == [".env"]
@@ -240,7 +253,10 @@ def test_the_status_tells_what_is_indexed_and_how_fresh_it_is(shop: Desk):
     assert (fresh["code"]["files"], fresh["answer"], fresh["indexer"]) == (5, "granted", None)
     assert fresh["index"]["embedder"].startswith("table")
     assert shop.run("index", "--status", "--json").json()["fresh"] is False
-    assert "something changed since; to bring it up to date: hotset index" in shop.run("index", "--status").out
+    assert (
+        "something changed since; to bring it up to date: hotset index"
+        in shop.run("index", "--status").out
+    )
 
 
 @pytest.mark.row("V17")
@@ -260,9 +276,11 @@ def test_what_is_revoked_is_gone_from_the_disk(shop: Desk):
     assert ran.code == 0
     assert "removed" in ran.err
     assert b"marmalade" not in everything_below(shop.data)
-    assert {path.name for path in shop.data.iterdir() if path.name.partition(".")[0] not in ("store", "ballast")} <= {
-        "code.indexing"
-    }
+    assert {
+        path.name
+        for path in shop.data.iterdir()
+        if path.name.partition(".")[0] not in ("store", "ballast")
+    } <= {"code.indexing"}
     assert shop.run("index", "--status", "--json").json()["answer"] == "unanswered"
     assert shop.run("index").code == 2
     assert "nothing to search yet" in shop.run("search", "marmalade").err
@@ -270,7 +288,9 @@ def test_what_is_revoked_is_gone_from_the_disk(shop: Desk):
 
 
 @pytest.mark.slow
-def test_what_is_revoked_is_gone_from_the_disk_though_another_process_has_the_index_open(shop: Desk):
+def test_what_is_revoked_is_gone_from_the_disk_though_another_process_has_the_index_open(
+    shop: Desk,
+):
     shop.run("index", "--yes")
     with closing(open_index(shop.data)) as held:
         assert held.fold()  # it has the role now, and the files of the index open
@@ -278,7 +298,10 @@ def test_what_is_revoked_is_gone_from_the_disk_though_another_process_has_the_in
 
         ran = in_a_process(shop, ("index", "--revoke", "--json"), shop.environ(), b"")
 
-        assert (ran.code, ran.json()) == (0, {"project": str(shop.project), "revoked": True, "held_by": None})
+        assert (ran.code, ran.json()) == (
+            0,
+            {"project": str(shop.project), "revoked": True, "held_by": None},
+        )
         left = everything_below(shop.data)
         assert b"marmalade" not in left
         assert b"uploads" not in left
@@ -361,12 +384,19 @@ def test_a_file_that_is_changed_while_it_is_watched_is_found(shop: Desk):
 def test_beside_a_watcher_nothing_is_left_to_do(shop: Desk):
     with watching(shop):
         first = shop.run("index")
-        write(shop.project, {"src/later.py": "def later(): ...\n", "new/folder/a.py": "def a(): ...\n"})
+        write(
+            shop.project,
+            {"src/later.py": "def later(): ...\n", "new/folder/a.py": "def a(): ...\n"},
+        )
         (shop.project / "README.md").unlink()
         second = shop.run("index", "--json")
         watch_too = shop.run("index", "--watch")
 
-    assert (first.code, "5 files" in first.out, "another hotset keeps it up to date" in first.err) == (0, True, True)
+    assert (
+        first.code,
+        "5 files" in first.out,
+        "another hotset keeps it up to date" in first.err,
+    ) == (0, True, True)
     assert (second.code, second.json()["files"]) == (0, 6)
     assert (watch_too.code, "indexes this project already" in watch_too.err) == (2, True)
 
@@ -448,10 +478,17 @@ def test_up_reads_nothing_without_an_answer(shop: Desk, to_upstream):
 @pytest.mark.slow
 def test_no_module_of_the_project_is_imported_by_what_wrap_starts(shop: Desk, to_upstream):
     for name in ("click", "msgspec", "uvicorn", "numpy", "hotset"):
-        write(shop.project, {f"{name}.py": "open('/'.join(__file__.split('/')[:-1]) + '/imported', 'w')"})
+        write(
+            shop.project,
+            {f"{name}.py": "open('/'.join(__file__.split('/')[:-1]) + '/imported', 'w')"},
+        )
     python, *command = shop.command("wrap", "--yes", sys.executable, "-P", "-c", "input()")
     with subprocess.Popen(
-        [python, "-P", *command], env=shop.environ(to_upstream), cwd=shop.project, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        [python, "-P", *command],
+        env=shop.environ(to_upstream),
+        cwd=shop.project,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as wrap:
         wait_until((shop.data / "code.db").exists)
         _, said = wrap.communicate(b"\n")

@@ -18,23 +18,40 @@ def three(desk: Desk) -> Desk:
 
 
 def test_sessions_come_newest_first_and_can_be_narrowed_down(three: Desk):
-    assert [line["session"]["title"] for line in three.run("sessions", "--json").json()] == ["Task 2", "Task 1", "Task 0"]
-    assert [line["session"]["title"] for line in three.run("sessions", "--json", "--limit", "1").json()] == ["Task 2"]
-    assert [line["session"]["agent"] for line in three.run("sessions", "--json", "--agent", "codex").json()] == ["codex"]
+    assert [line["session"]["title"] for line in three.run("sessions", "--json").json()] == [
+        "Task 2",
+        "Task 1",
+        "Task 0",
+    ]
+    assert [
+        line["session"]["title"] for line in three.run("sessions", "--json", "--limit", "1").json()
+    ] == ["Task 2"]
+    assert [
+        line["session"]["agent"]
+        for line in three.run("sessions", "--json", "--agent", "codex").json()
+    ] == ["codex"]
     assert three.run("sessions", "--json", "--since", "2090-01-01").json() == []
 
 
 def test_a_session_line_tells_how_far_it_came(filled: Desk):
     (line,) = filled.run("sessions", "--json").json()
 
-    assert (line["turns"], line["branches"], line["model"], line["last"]) == (4, 2, "claude-test", NOW + 182)
+    assert (line["turns"], line["branches"], line["model"], line["last"]) == (
+        4,
+        2,
+        "claude-test",
+        NOW + 182,
+    )
 
 
 def test_the_table_of_sessions_is_data_and_the_hint_is_not(filled: Desk):
     ran = filled.run("sessions")
 
     assert "Fix the failing test" in ran.out
-    assert filled.run("sessions", "--json").json()[0]["session"]["id"] in filled.run("sessions", env={"COLUMNS": "80"}).out
+    assert (
+        filled.run("sessions", "--json").json()[0]["session"]["id"]
+        in filled.run("sessions", env={"COLUMNS": "80"}).out
+    )
     assert "Look at one with" not in ran.out
     assert "Look at one with: hotset show s" in ran.err
     assert filled.run("sessions", "--quiet").err == ""
@@ -55,7 +72,12 @@ def test_show_tells_a_session_turn_by_turn_with_its_branches(filled: Desk):
     assert ran.code == 0
     assert "4 turns" in told[0]
     assert "2 branches" in told[0]
-    assert [line.split("  ")[0] for line in told if line.startswith("turn")] == ["turn 1", "turn 2", "turn 3", "turn 4"]
+    assert [line.split("  ")[0] for line in told if line.startswith("turn")] == [
+        "turn 1",
+        "turn 2",
+        "turn 3",
+        "turn 4",
+    ]
     assert "── branch 1, leaves after turn 2" in told
     assert any("tool_call" in line and "Read" in line for line in told)
     assert any("file" in line and "00000 a line of a large file" in line for line in told)
@@ -79,7 +101,10 @@ def test_show_narrows_by_turn_and_kind(filled: Desk):
     results = filled.run("show", "last", "--kind", "tool_result", "--json").json()
 
     assert [turn["number"] for turn in some["turns"]] == [2, 3]
-    assert {page["kind"] for turn in results["turns"] for page in turn["pages"]} <= {"tool_result", "file"}
+    assert {page["kind"] for turn in results["turns"] for page in turn["pages"]} <= {
+        "tool_result",
+        "file",
+    }
     assert [len(turn["pages"]) for turn in results["turns"]] == [1]
     assert filled.run("show", "last", "--turns", "x").code == 2
 
@@ -147,7 +172,9 @@ def test_the_data_folder_can_be_named(filled: Desk, tmp_path):
     elsewhere = {"HOTSET_DATA": str(tmp_path / "nothing")}
 
     assert filled.run("sessions", "--json", env=elsewhere).json() == []
-    assert len(filled.run("sessions", "--json", "--data", str(filled.data), env=elsewhere).json()) == 1
+    assert (
+        len(filled.run("sessions", "--json", "--data", str(filled.data), env=elsewhere).json()) == 1
+    )
 
 
 def test_rows_tells_promises_and_their_state(desk: Desk):

@@ -1,4 +1,5 @@
-"""`hotset mcp`, spoken to by the official client over stdin and stdout, and by clients that are none."""
+"""`hotset mcp`, spoken to by the official client over stdin and stdout, and by clients that are
+none."""
 
 from __future__ import annotations
 
@@ -11,8 +12,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from mcp import ClientSession
 from mcp.client._probe import negotiate_auto
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -25,8 +25,14 @@ from hotset.surfaces.mcp.protocol import Said, Server, Tool
 from tests.cli.conftest import LARGE, Desk, desk_in, fill
 
 FILES = {
-    "src/uploads.py": "class Uploader:\n    def retry(self):\n        '''Tries again when the wire breaks.'''\n        pass\n",
-    "src/long.py": "".join(f"def function_{number}(bears):\n    return bears + {number}\n\n\n" for number in range(400)),
+    "src/uploads.py": (
+        "class Uploader:\n    def retry(self):\n        '''Tries again "
+        "when the wire breaks.'''\n "
+        "       pass\n"
+    ),
+    "src/long.py": "".join(
+        f"def function_{number}(bears):\n    return bears + {number}\n\n\n" for number in range(400)
+    ),
     "README.md": "# Title\n\ntext of the readme\n",
     "src/odd.py": "# quokka a\u202eb\n# \U000e0041c\nx = 1\n",
     ".hotsetignore": "priv/\n",
@@ -52,17 +58,26 @@ def write(desk: Desk) -> None:
         (desk.project / path).write_text(text)
 
 
-def talk(desk: Desk, calls: Calls, *, modern: bool = True) -> tuple[ClientSession, list[Any], list[tuple[str, bool]]]:
-    """The session, the list of tools, and what each call was answered, as the official client understood it."""
+def talk(
+    desk: Desk, calls: Calls, *, modern: bool = True
+) -> tuple[ClientSession, list[Any], list[tuple[str, bool]]]:
+    """The session, the list of tools, and what each call was answered, as the official client
+    understood it."""
 
     async def spoken() -> tuple[ClientSession, list[Any], list[tuple[str, bool]]]:
         command, *arguments = desk.command("mcp")
-        server = StdioServerParameters(command=command, args=arguments, cwd=desk.project, env=desk.environ())
+        server = StdioServerParameters(
+            command=command, args=arguments, cwd=desk.project, env=desk.environ()
+        )
         async with stdio_client(server) as streams, ClientSession(*streams) as session:
             await (negotiate_auto(session) if modern else session.initialize())
             listed = (await session.list_tools()).tools
             answers = [await session.call_tool(name, arguments) for name, arguments in calls]
-            return session, listed, [(answer.content[0].text, bool(answer.is_error)) for answer in answers]  # type: ignore[union-attr]
+            return (
+                session,
+                listed,
+                [(answer.content[0].text, bool(answer.is_error)) for answer in answers],
+            )  # type: ignore[union-attr]
 
     return asyncio.run(spoken())
 
@@ -73,10 +88,19 @@ def test_clients_of_either_era_find_the_tools_and_that_they_only_read(filled: De
     session, listed, answers = talk(filled, [("search_history", {"query": "clock"})], modern=modern)
 
     assert session.protocol_version == ("2026-07-28" if modern else "2025-11-25")
-    names = ["search_code", "get_file", "outline", "retrieve_context", "search_history", "get_turn_range"]
+    names = [
+        "search_code",
+        "get_file",
+        "outline",
+        "retrieve_context",
+        "search_history",
+        "get_turn_range",
+    ]
     memory = ["memory_index", "memory_timeline", "recall_memory", "remember", "forget"]
     assert [tool.name for tool in listed] == ["find_tools", "use_tool", *names, *memory]
-    writing = [tool.name for tool in listed if not (tool.annotations and tool.annotations.read_only_hint)]
+    writing = [
+        tool.name for tool in listed if not (tool.annotations and tool.annotations.read_only_hint)
+    ]
     assert writing == ["use_tool", "remember", "forget"]
     assert all("max_tokens" in tool.input_schema["properties"] for tool in listed[2:-2])
     assert "It was the clock." in answers[0][0]
@@ -110,7 +134,13 @@ def test_code_is_searched_outlined_and_read_by_lines_or_symbol(shop: Desk):
 
 
 def test_the_last_section_of_a_document_comes_by_its_name(shop: Desk):
-    _, _, answers = talk(shop, [("get_file", {"path": "README.md", "symbol": "Title"}), ("outline", {"path": "README.md"})])
+    _, _, answers = talk(
+        shop,
+        [
+            ("get_file", {"path": "README.md", "symbol": "Title"}),
+            ("outline", {"path": "README.md"}),
+        ],
+    )
 
     assert answers[0][0].endswith("3\ttext of the readme")
     assert "1-3 # Title" in answers[1][0]
@@ -118,11 +148,17 @@ def test_the_last_section_of_a_document_comes_by_its_name(shop: Desk):
 
 @pytest.mark.row("V17")
 def test_an_agent_is_refused_what_the_index_leaves_out_and_told_the_rule(shop: Desk):
-    calls: Calls = [("get_file", {"path": "priv/own.py"}), ("outline", {"path": "priv"}), ("outline", {"path": "priv/own.py"})]
+    calls: Calls = [
+        ("get_file", {"path": "priv/own.py"}),
+        ("outline", {"path": "priv"}),
+        ("outline", {"path": "priv/own.py"}),
+    ]
 
     for text, failed in talk(shop, calls)[2]:
         assert failed
-        assert ".hotsetignore excludes priv. If you need it, read it with your own file tool" in text
+        assert (
+            ".hotsetignore excludes priv. If you need it, read it with your own file tool" in text
+        )
         assert "insider" not in text
 
 
@@ -146,7 +182,9 @@ def test_paths_with_the_projects_folder_in_front_are_paths_of_the_project(shop: 
 
 @pytest.mark.slow
 def test_characters_that_hide_in_code_are_shown_to_agents_and_counted(shop: Desk):
-    _, _, answers = talk(shop, [("get_file", {"path": "src/odd.py"}), ("search_code", {"query": "quokka"})])
+    _, _, answers = talk(
+        shop, [("get_file", {"path": "src/odd.py"}), ("search_code", {"query": "quokka"})]
+    )
 
     for text, _ in answers:
         assert "a\ufffdb" in text
@@ -157,7 +195,9 @@ def test_characters_that_hide_in_code_are_shown_to_agents_and_counted(shop: Desk
 
 
 @pytest.mark.slow
-def test_an_agents_parsers_share_the_grammars_that_were_unpacked_and_work_where_none_can_be(desk: Desk):
+def test_an_agents_parsers_share_the_grammars_that_were_unpacked_and_work_where_none_can_be(
+    desk: Desk,
+):
     write(desk)
     assert desk.run("index", "--yes").code == 0
     grammars = desk.data / GRAMMARS
@@ -186,7 +226,10 @@ def test_code_that_holds_no_phrase_is_searched_by_its_words_and_the_agent_is_tol
     assert "1. src/uploads.py" in held
     assert "word for word" not in held
     assert "1. src/uploads.py" in loose
-    assert 'nothing holds "the wire breaks again" word for word; these come nearest, by words or by meaning' in loose
+    assert (
+        'nothing holds "the wire breaks again" word for word; these come nearest, by words or '
+        "by meaning"
+    ) in loose
     assert nothing.startswith("[hotset: nothing found")
 
 
@@ -219,7 +262,9 @@ def test_every_retrieval_is_in_the_audit(filled: Desk):
 
     with closing(SqliteStore.open(filled.data)) as store:
         audit = [
-            (event.detail["tool"], event.detail["found"], event.turn) for event in store.events() if event.name == "Retrieved"
+            (event.detail["tool"], event.detail["found"], event.turn)
+            for event in store.events()
+            if event.name == "Retrieved"
         ]
     assert audit == [("search_history", 1, 0), ("retrieve_context", 0, 0)]
 
@@ -235,14 +280,23 @@ def test_every_answer_keeps_to_its_budget_and_says_what_is_missing(shop: Desk, m
     ]
     for (name, _), (text, _) in zip(calls, talk(shop, calls)[2], strict=True):
         assert tokens.count(text) <= most, name
-        assert "left out" in text or "of 2,000" in text or "without excerpt" in text or "of 1,600" in text, (name, text)
+        assert (
+            "left out" in text
+            or "of 2,000" in text
+            or "without excerpt" in text
+            or "of 1,600" in text
+        ), (name, text)
 
 
 @pytest.mark.row("V17")
 @pytest.mark.slow
 def test_files_are_not_read_before_somebody_allowed_it(filled: Desk):
     write(filled)
-    calls: Calls = [("search_code", {"query": "retry"}), ("get_file", {"path": "src/uploads.py"}), ("outline", {})]
+    calls: Calls = [
+        ("search_code", {"query": "retry"}),
+        ("get_file", {"path": "src/uploads.py"}),
+        ("outline", {}),
+    ]
 
     for text, failed in talk(filled, calls)[2]:
         assert failed
@@ -324,7 +378,10 @@ def test_stdout_carries_answers_and_nothing_else_however_bad_the_question(filled
         b'{"jsonrpc":"2.0","id":1,"method":"ping"}',
         b'{"jsonrpc":"2.0","id":2,"method":"resources/list"}',
         b"x" * 9_000_000,
-        b'{"jsonrpc":"2.0","id":"3","method":"tools/call","params":{"name":"outline","arguments":[]}}',
+        (
+            b'{"jsonrpc":"2.0","id":"3","method":"tools/call","params":{"name":"outline",'
+            b'"arguments":[]}}'
+        ),
     ]
     done = subprocess.run(
         filled.command("mcp"),
@@ -338,7 +395,15 @@ def test_stdout_carries_answers_and_nothing_else_however_bad_the_question(filled
 
     said = [json.loads(line) for line in done.stdout.splitlines()]
     assert [each.get("id") for each in said] == [None, None, None, 1, 2, None, "3"]
-    assert [each.get("error", {}).get("code") for each in said] == [-32700, -32600, -32700, None, -32601, -32600, -32602]
+    assert [each.get("error", {}).get("code") for each in said] == [
+        -32700,
+        -32600,
+        -32700,
+        None,
+        -32601,
+        -32600,
+        -32602,
+    ]
 
 
 def test_a_person_who_starts_it_is_told_who_should(desk: Desk):
@@ -348,22 +413,35 @@ def test_a_person_who_starts_it_is_told_who_should(desk: Desk):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
 )
-METHODS = st.sampled_from(("initialize", "ping", "tools/list", "tools/call", "server/discover")) | st.text()
+METHODS = (
+    st.sampled_from(("initialize", "ping", "tools/list", "tools/call", "server/discover"))
+    | st.text()
+)
 META = st.fixed_dictionaries(
     {},
     optional={
-        "io.modelcontextprotocol/protocolVersion": st.sampled_from(("2026-07-28", "2025-11-25")) | JSON,
+        "io.modelcontextprotocol/protocolVersion": st.sampled_from(("2026-07-28", "2025-11-25"))
+        | JSON,
         "io.modelcontextprotocol/clientCapabilities": st.just({}) | JSON,
     },
 )
-PARAMS = st.fixed_dictionaries({}, optional={"name": st.just("echo") | JSON, "arguments": JSON, "_meta": META | JSON})
-MESSAGES = st.fixed_dictionaries(
-    {"jsonrpc": st.just("2.0") | JSON}, optional={"id": JSON, "method": METHODS | JSON, "params": PARAMS | JSON}
+PARAMS = st.fixed_dictionaries(
+    {}, optional={"name": st.just("echo") | JSON, "arguments": JSON, "_meta": META | JSON}
 )
-ECHO = Server([Tool("echo", "Echo", "", {"type": "object"}, lambda given, _: Said(repr(given)))], "")
+MESSAGES = st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0") | JSON},
+    optional={"id": JSON, "method": METHODS | JSON, "params": PARAMS | JSON},
+)
+ECHO = Server(
+    [Tool("echo", "Echo", "", {"type": "object"}, lambda given, _: Said(repr(given)))], ""
+)
 
 
 @settings(
@@ -382,8 +460,15 @@ def test_any_message_gets_one_line_or_none(message: bytes):
 
 
 def test_a_version_that_is_not_spoken_is_told_with_those_that_are():
-    meta = {"io.modelcontextprotocol/protocolVersion": "2099-01-01", "io.modelcontextprotocol/clientCapabilities": {}}
-    said = ECHO.answer(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}).encode())
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2099-01-01",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    said = ECHO.answer(
+        json.dumps(
+            {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+        ).encode()
+    )
 
     assert said is not None
     error = json.loads(said)["error"]

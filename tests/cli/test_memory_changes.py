@@ -1,4 +1,5 @@
-"""`hotset memory` for whoever corrects: added, edited, confirmed, forgotten, rolled back, consolidated, exchanged."""
+"""`hotset memory` for whoever corrects: added, edited, confirmed, forgotten, rolled back,
+consolidated, exchanged."""
 
 from __future__ import annotations
 
@@ -41,7 +42,13 @@ def test_what_a_person_adds_is_theirs_and_said_twice_is_kept_once(desk: Desk):
 
 
 def test_text_comes_from_a_pipe_too_and_nothing_is_nothing(desk: Desk):
-    piped = desk.run("memory", "add", "--kind", "handoff", given=b"The parser is half done.\nNext: the printer.\n")
+    piped = desk.run(
+        "memory",
+        "add",
+        "--kind",
+        "handoff",
+        given=b"The parser is half done.\nNext: the printer.\n",
+    )
     nothing = desk.run("memory", "add", given=b"  \n")
 
     assert shown(desk, piped.out.strip())["text"] == "The parser is half done.\nNext: the printer."
@@ -57,13 +64,30 @@ def test_parts_of_another_kind_are_refused(desk: Desk):
 def test_an_edit_is_a_version_and_the_one_before_stays(desk: Desk):
     id = add(desk, TUESDAY)
 
-    edited = desk.run("memory", "edit", id, "--text", WEDNESDAY, "--title", "Releases", "--pin", "--confidence", "0.9")
+    edited = desk.run(
+        "memory",
+        "edit",
+        id,
+        "--text",
+        WEDNESDAY,
+        "--title",
+        "Releases",
+        "--pin",
+        "--confidence",
+        "0.9",
+    )
     same = desk.run("memory", "edit", id, "--text", WEDNESDAY)
 
     assert (edited.code, edited.out) == (0, f"{id}\n")
     assert "nothing changed" in same.err
     now = shown(desk, id)
-    assert (now["text"], now["title"], now["pinned"], now["confidence"], now["version"]) == (WEDNESDAY, "Releases", True, 0.9, 2)
+    assert (now["text"], now["title"], now["pinned"], now["confidence"], now["version"]) == (
+        WEDNESDAY,
+        "Releases",
+        True,
+        0.9,
+        2,
+    )
     assert TUESDAY in desk.run("memory", "show", id, "--version", "1").out
     assert desk.run("memory", "show", id, "--version", "9").code == 1
 
@@ -88,10 +112,20 @@ def editor(desk: Desk, program: str) -> dict[str, str]:
 def test_without_a_field_a_memory_is_edited_in_the_person_s_editor(desk: Desk):
     id = add(desk, TUESDAY, "--title", "Release day")
 
-    told = on_a_terminal(desk, "memory", "edit", id, *where(desk), env=editor(desk, 'sed -i s/Tuesdays/Thursdays/ "$1"'))
+    told = on_a_terminal(
+        desk,
+        "memory",
+        "edit",
+        id,
+        *where(desk),
+        env=editor(desk, 'sed -i s/Tuesdays/Thursdays/ "$1"'),
+    )
 
     assert b"version 2" in told
-    assert (shown(desk, id)["title"], shown(desk, id)["text"]) == ("Release day", TUESDAY.replace("Tuesdays", "Thursdays"))
+    assert (shown(desk, id)["title"], shown(desk, id)["text"]) == (
+        "Release day",
+        TUESDAY.replace("Tuesdays", "Thursdays"),
+    )
 
 
 @pytest.mark.parametrize("program", ["true", ': > "$1"'])
@@ -135,7 +169,10 @@ def test_what_is_forgotten_is_found_by_nobody_and_can_be_restored(desk: Desk):
     assert (forgot.code, forgot.out) == (0, f"{id}\n")
     assert f"memory restore {id}" in forgot.err
     assert desk.run("memory", "search", "releases").code == 1
-    assert (desk.run("memory", "list").raw, id in desk.run("memory", "list", "--standing", "any").out) == (b"", True)
+    assert (
+        desk.run("memory", "list").raw,
+        id in desk.run("memory", "list", "--standing", "any").out,
+    ) == (b"", True)
     assert id in desk.run("memory", "restore").out
     assert desk.run("memory", "restore", id).code == 0
     assert desk.run("memory", "search", "releases").code == 0
@@ -156,7 +193,9 @@ def test_erasing_needs_a_yes_and_leaves_nothing_on_the_disk(desk: Desk):
     assert desk.run("memory", "restore", id).code == 1
     with closing(SqliteStore.open(desk.data)):
         pass  # whatever is still in the log is in the file now
-    assert [file for file in desk.data.rglob("*") if file.is_file() and b"Zanzibar" in file.read_bytes()] == []
+    assert [
+        file for file in desk.data.rglob("*") if file.is_file() and b"Zanzibar" in file.read_bytes()
+    ] == []
 
 
 def test_a_rollback_shows_what_it_would_take_asks_and_can_be_restored(desk: Desk):
@@ -207,7 +246,9 @@ def test_consolidation_tells_what_it_did_and_can_be_undone(desk: Desk):
 def test_memories_go_through_files_to_another_store(desk: Desk, tmp_path: Path, form: str):
     add(desk, TUESDAY)
     add(desk, PITFALL, "--kind", "pitfall", "--instead", "use the monotonic clock")
-    written = desk.run("memory", "export", str(tmp_path / "files"), "--format", form, "--json").json()
+    written = desk.run(
+        "memory", "export", str(tmp_path / "files"), "--format", form, "--json"
+    ).json()
     other = ("--data", str(tmp_path / "other"))
 
     taken = desk.run("memory", "import", str(tmp_path / "files"), "--json", *other)

@@ -34,8 +34,28 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     desk = desk_in(tmp_path_factory.mktemp("shop"))
     fill(desk.data, "Fix the failing upload test", time.time() - 3 * 86400)
     add(desk, TUESDAY, "--topic", "release")
-    add(desk, PITFALL, "--kind", "pitfall", "--why", "it compares wall clocks", "--instead", "use the monotonic clock")
-    add(desk, "Cut a release", "--kind", "procedure", "--step", "make check", "--step", "make tag", "--topic", "release")
+    add(
+        desk,
+        PITFALL,
+        "--kind",
+        "pitfall",
+        "--why",
+        "it compares wall clocks",
+        "--instead",
+        "use the monotonic clock",
+    )
+    add(
+        desk,
+        "Cut a release",
+        "--kind",
+        "procedure",
+        "--step",
+        "make check",
+        "--step",
+        "make tag",
+        "--topic",
+        "release",
+    )
     assert desk.run("memory", "list").code == 0
     return desk
 
@@ -54,10 +74,15 @@ def test_a_session_becomes_an_episode_when_somebody_looks(filled: Desk):
 def test_a_list_is_newest_first_and_narrowed_by_kind_topic_time_and_number(shop: Desk):
     every = shop.run("memory", "list", "--json").json()
 
-    assert [each["created"] for each in every] == sorted((each["created"] for each in every), reverse=True)
+    assert [each["created"] for each in every] == sorted(
+        (each["created"] for each in every), reverse=True
+    )
     assert {each["kind"] for each in every} >= {"episode", "fact", "pitfall", "procedure"}
     assert kinds(shop.run("memory", "list", "--kind", "pitfall", "--json")) == {"pitfall"}
-    assert kinds(shop.run("memory", "list", "--topic", "release", "--json")) == {"fact", "procedure"}
+    assert kinds(shop.run("memory", "list", "--topic", "release", "--json")) == {
+        "fact",
+        "procedure",
+    }
     assert len(shop.run("memory", "list", "--limit", "1", "--json").json()) == 1
     assert "episode" not in kinds(shop.run("memory", "list", "--since", "1d", "--json"))
     assert "episode" not in kinds(shop.run("memory", "list", "--since", "today", "--json"))
@@ -70,7 +95,9 @@ def test_a_memory_of_two_years_ago_is_found_and_shown_whole(desk: Desk):
     fill(desk.data, "Fix the failing upload test", time.time() - 700 * 86400)
     fill(desk.data, "Draw the new logo", time.time() - 86400)
 
-    (found,) = desk.run("memory", "search", "failing upload test", "--kind", "episode", "-n", "1", "--json").json()
+    (found,) = desk.run(
+        "memory", "search", "failing upload test", "--kind", "episode", "-n", "1", "--json"
+    ).json()
     shown = desk.run("memory", "show", found["id"], "--json").json()["memory"]
 
     assert shown["created"] < time.time() - 600 * 86400
@@ -88,11 +115,16 @@ def test_a_time_that_nobody_understands_is_told_how_to_be_said(shop: Desk):
     assert '"last week"' in ran.err
 
 
-@pytest.mark.parametrize("command", [("list",), ("search", "release"), ("timeline",), ("graph",), ("economics",), ("undo",)])
+@pytest.mark.parametrize(
+    "command",
+    [("list",), ("search", "release"), ("timeline",), ("graph",), ("economics",), ("undo",)],
+)
 def test_what_is_told_fits_a_narrow_screen(shop: Desk, command: tuple[str, ...]):
     ran = shop.run("memory", *command, env={"COLUMNS": "80"})
 
-    assert [line for line in ran.out.splitlines() if len(line) > 80 and command != ("timeline",)] == []
+    assert [
+        line for line in ran.out.splitlines() if len(line) > 80 and command != ("timeline",)
+    ] == []
 
 
 def test_one_memory_is_shown_by_the_beginning_of_its_id(shop: Desk):
@@ -130,12 +162,14 @@ def test_a_search_says_why_each_memory_was_chosen(shop: Desk):
     assert TUESDAY in [each["text"] for each in found]
     assert all(each["why"] and each["score"] > 0 for each in found)
     assert set(found[0]) == {
-        "id", "kind", "title", "text", "time", "score", "why", "signals", "standing", "page", "speaker",
+        "id", "kind", "title", "text", "time", "score", "why", "signals", "standing", "page", "speaker",  # noqa: E501
     }  # fmt: skip
 
 
 def test_a_search_is_narrowed_by_kind_and_number_and_may_find_nothing(shop: Desk):
-    assert kinds(shop.run("memory", "search", "release", "--kind", "procedure", "--json")) == {"procedure"}
+    assert kinds(shop.run("memory", "search", "release", "--kind", "procedure", "--json")) == {
+        "procedure"
+    }
     assert len(shop.run("memory", "search", "release", "-n", "1", "--json").json()) == 1
     nothing = shop.run("memory", "search", "zebra", "crossings", "--kind", "handoff")
     assert (nothing.code, nothing.raw) == (1, b"")
@@ -164,7 +198,12 @@ def test_economics_tell_what_each_session_cost_and_saved(shop: Desk):
     told = shop.run("memory", "economics", "--session", name).out
 
     (one,) = found
-    assert (one["session"], one["index_loads"], one["timeline_loads"], one["full_loads"]) == (name, 1, 1, 1)
+    assert (one["session"], one["index_loads"], one["timeline_loads"], one["full_loads"]) == (
+        name,
+        1,
+        1,
+        1,
+    )
     assert one["ratio"] == one["discovery_tokens"] / one["read_tokens"]
     assert one["saved"] == one["available"] - one["discovery_tokens"] - one["read_tokens"]
     assert [each["metric"] for each in one["breaches"]][:1] == ["ratio"]
@@ -181,7 +220,10 @@ def test_economics_tell_what_each_session_cost_and_saved(shop: Desk):
 def test_why_tells_where_a_memory_comes_from(shop: Desk):
     (episode,) = shop.run("memory", "list", "--kind", "episode", "--limit", "1", "--json").json()
 
-    told, as_json = shop.run("memory", "why", episode["id"]), shop.run("memory", "why", episode["id"], "--json").json()
+    told, as_json = (
+        shop.run("memory", "why", episode["id"]),
+        shop.run("memory", "why", episode["id"], "--json").json(),
+    )
 
     assert told.code == 0
     assert told.out.count("\n- ") >= 1
@@ -189,7 +231,13 @@ def test_why_tells_where_a_memory_comes_from(shop: Desk):
 
 
 def test_looking_at_a_project_of_which_nothing_is_kept_makes_no_store(desk: Desk):
-    for command in (("show", "sem-1"), ("why", "sem-1"), ("graph", "sem-1"), ("undo", "a-run"), ("restore", "sem-1")):
+    for command in (
+        ("show", "sem-1"),
+        ("why", "sem-1"),
+        ("graph", "sem-1"),
+        ("undo", "a-run"),
+        ("restore", "sem-1"),
+    ):
         ran = desk.run("memory", *command)
         assert ran.code == 1
         assert "nothing is remembered yet" in ran.err
@@ -221,7 +269,9 @@ def test_memory_that_is_switched_off_says_how_to_switch_it_on(shop: Desk):
         ran = shop.run("memory", *command, env=off)
         assert ran.code == 2
         assert "HOTSET_MEMORY" in ran.err
-    assert shop.run("memory", "list", "--no-encode", env=off).code == 0  # what is there can be looked at and taken back
+    assert (
+        shop.run("memory", "list", "--no-encode", env=off).code == 0
+    )  # what is there can be looked at and taken back
 
 
 @pytest.mark.slow

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Provenance, Relation
 from hotset.surfaces.cli.memory_graph import dot, tree
 
 
 def fact(id: str, title: str = "") -> Memory:
-    return Memory(MemoryId(id), MemoryKind.FACT, title or f"about {id}", "text", 0.0, Provenance("person"))
+    return Memory(
+        MemoryId(id), MemoryKind.FACT, title or f"about {id}", "text", 0.0, Provenance("person")
+    )
 
 
 def link(of: str, to: str, relation: Relation = Relation.DERIVED_FROM) -> MemoryLink:
@@ -21,7 +22,11 @@ def test_a_tree_says_each_link_from_where_one_stands():
     drawn = list(
         tree(
             [fact("sem-a"), fact("sem-b"), fact("ep-1")],
-            [link("sem-a", "ep-1"), link("sem-b", "ep-1"), link("sem-a", "sem-b", Relation.SUPERSEDES)],
+            [
+                link("sem-a", "ep-1"),
+                link("sem-b", "ep-1"),
+                link("sem-a", "sem-b", Relation.SUPERSEDES),
+            ],
             MemoryId("ep-1"),
         )
     )
@@ -50,14 +55,22 @@ def test_every_link_is_drawn_once_however_they_go_round(links: list[MemoryLink])
 
 def test_a_long_chain_is_drawn_to_its_end():
     number = 3000
-    drawn = list(tree([fact("sem-0")], [link(f"sem-{n}", f"sem-{n + 1}", Relation.SUPERSEDES) for n in range(number)]))
+    drawn = list(
+        tree(
+            [fact("sem-0")],
+            [link(f"sem-{n}", f"sem-{n + 1}", Relation.SUPERSEDES) for n in range(number)],
+        )
+    )
 
     assert len(drawn) == number + 1
     assert drawn[-1].endswith(f"replaces [sem-{number}]")
 
 
 def test_graphviz_gets_titles_that_cannot_break_out_of_their_quotes():
-    drawn = dot([fact("sem-a", 'a "quoted" \\ title'), fact("sem-b")], [link("sem-a", "sem-b", Relation.CONTRADICTS)])
+    drawn = dot(
+        [fact("sem-a", 'a "quoted" \\ title'), fact("sem-b")],
+        [link("sem-a", "sem-b", Relation.CONTRADICTS)],
+    )
 
     assert r'label="sem-a\na \"quoted\" \\ title"' in drawn
     assert '"sem-a" -> "sem-b" [label="contradicts", style=bold];' in drawn

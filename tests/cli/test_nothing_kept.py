@@ -1,4 +1,5 @@
-"""With nothing kept, every list is empty, says what to do, ends well and makes no folder; and what was mistyped is guessed."""
+"""With nothing kept, every list is empty, says what to do, ends well and makes no folder; and what
+was mistyped is guessed."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def test_an_empty_list_says_so_and_what_to_do_and_ends_well(nothing: Desk, comma
 
 
 @pytest.mark.parametrize(
-    "command", ["show", "diff", "show last", "recall p123", "export", "memory show sem-1", "memory why sem-1"]
+    "command",
+    ["show", "diff", "show last", "recall p123", "export", "memory show sem-1", "memory why sem-1"],
 )
 def test_what_is_named_and_not_there_is_a_finding_that_says_what_to_do(nothing: Desk, command: str):
     was_there = nothing.data.exists()
@@ -128,7 +130,10 @@ def test_an_id_that_was_mistyped_is_guessed(filled: Desk):
         assert (ran.code, ran.raw) == (1, b""), command
         assert f"did you mean {typed}" in ran.err, command
     assert "did you mean last" in filled.run("show", "lst").err
-    assert f"did you mean {session}" in filled.run("savings", "--session", session[:5] + "zz" + session[7:]).err
+    assert (
+        f"did you mean {session}"
+        in filled.run("savings", "--session", session[:5] + "zz" + session[7:]).err
+    )
     assert "did you mean" not in filled.run("show", "xyzzy").err
     assert "did you mean 4, its last" in filled.run("diff", session, "9").err
     assert "did you mean claude-cli" in filled.run("sessions", "--agent", "claude-cly").err
@@ -139,15 +144,28 @@ def test_show_and_diff_take_the_last_session_and_turn(filled: Desk):
 
     assert filled.run("show").out == filled.run("show", "last").out
     assert "Another task" in filled.run("show").out
-    assert filled.run("diff").out == filled.run("diff", "last").out == filled.run("diff", "last", "last").out
+    assert (
+        filled.run("diff").out
+        == filled.run("diff", "last").out
+        == filled.run("diff", "last", "last").out
+    )
     assert "turn 4" in filled.run("diff").out
 
 
 def says(store: SqliteStore, session: str, *texts: str, when: float, parent: str = "") -> None:
     dialect = DIALECTS[DialectName.OPENAI_CHAT]
-    messages = [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
+    messages = [
+        {"role": ("user", "assistant")[place % 2], "content": text}
+        for place, text in enumerate(texts)
+    ]
     request = dialect.parse(json.dumps({"model": "gpt-5", "messages": messages}).encode())
-    asked = Asked(request, when, "agent", f"x-session-id:{session}", parents=(f"x-session-id:{parent}",) if parent else ())
+    asked = Asked(
+        request,
+        when,
+        "agent",
+        f"x-session-id:{session}",
+        parents=(f"x-session-id:{parent}",) if parent else (),
+    )
     turn = store.keep(asked).result(120).turn
     assert turn is not None
     store.keep(Answered(turn, when + 1, Outcome.DONE, 200, b"{}")).result(120)
@@ -160,9 +178,16 @@ def test_last_is_the_session_that_was_used_last_whatever_the_clock_says(desk: De
         says(store, "one", "First", "Well", "More", when=NOW - 500)
 
     assert "First" in desk.run("show").out
-    assert [line["session"]["title"] for line in desk.run("sessions", "--json").json()] == ["First", "Second"]
+    assert [line["session"]["title"] for line in desk.run("sessions", "--json").json()] == [
+        "First",
+        "Second",
+    ]
     assert desk.run("savings", "--session", "last", "--json").code == 0
-    (row,) = [json.loads(line) for line in desk.run("export", "--session", "last").out.splitlines() if '"is":"session"' in line]
+    (row,) = [
+        json.loads(line)
+        for line in desk.run("export", "--session", "last").out.splitlines()
+        if '"is":"session"' in line
+    ]
     assert row["title"] == "First"
 
 
@@ -206,13 +231,26 @@ def test_a_limit_takes_those_that_were_used_last_and_keeps_their_parent_known(fa
 
 
 def test_show_names_the_parent_and_the_children(family: Desk):
-    ids = {line["session"]["title"]: line["session"]["id"] for line in family.run("sessions", "--json").json()}
-    main, sub = (family.run("show", ids[title], "--json").json() for title in ("Mend the parser", "Look for uses"))
+    ids = {
+        line["session"]["title"]: line["session"]["id"]
+        for line in family.run("sessions", "--json").json()
+    }
+    main, sub = (
+        family.run("show", ids[title], "--json").json()
+        for title in ("Mend the parser", "Look for uses")
+    )
 
     assert (main["parent"], main["children"]) == (None, [ids["Look for uses"], ids["Write a test"]])
-    assert (sub["parent"], sub["kinship"], sub["children"]) == (ids["Mend the parser"], "subagent", [ids["Count them"]])
+    assert (sub["parent"], sub["kinship"], sub["children"]) == (
+        ids["Mend the parser"],
+        "subagent",
+        [ids["Count them"]],
+    )
     assert f"subagent of {ids['Mend the parser']}" in family.run("show", ids["Look for uses"]).out
-    assert f"└ {ids['Write a test']}  subagent  Write a test" in family.run("show", ids["Mend the parser"]).out
+    assert (
+        f"└ {ids['Write a test']}  subagent  Write a test"
+        in family.run("show", ids["Mend the parser"]).out
+    )
 
 
 def test_a_family_is_exported_and_imported(family: Desk, tmp_path: Path):

@@ -1,4 +1,5 @@
-"""A data folder that cannot be written: commands that read, read; the proxy passes calls through and says so."""
+"""A data folder that cannot be written: commands that read, read; the proxy passes calls through
+and says so."""
 
 from __future__ import annotations
 
@@ -28,10 +29,13 @@ _LATE = "said right before the crash"
 _STRANGER = 12345
 _RIGHTS_HOLD = (
     "import ctypes, os, sys\n"
-    "for right in (1, 2, 3): ctypes.CDLL(None).prctl(24, right, 0, 0, 0)\n"  # to read, write and change what one may not
+    "for right in (1, 2, 3): "
+    # to read, write and change what one may not
+    "ctypes.CDLL(None).prctl(24, right, 0, 0, 0)\n"
     "os.execv(sys.argv[1], sys.argv[1:])"
 )
-"""Root may write everywhere; without these capabilities the modes of files hold for root as for everybody."""
+"""Root may write everywhere; without these capabilities the modes of files hold for root as for
+everybody."""
 
 
 class Restricted(Desk):
@@ -51,7 +55,9 @@ def _restricted(self, command: list[str]) -> list[str]:
     return [sys.executable, "-c", _RIGHTS_HOLD, *command] if os.geteuid() == 0 else command
 
 
-def _restricted(place: Path, *, crashed: bool = False, mode: int = 0o500, file_mode: int = 0o400) -> Restricted:
+def _restricted(
+    place: Path, *, crashed: bool = False, mode: int = 0o500, file_mode: int = 0o400
+) -> Restricted:
     desk = desk_in(place)
     fill(desk.data)
     with closing(SqliteStore.open(desk.data)) as store:
@@ -96,10 +102,14 @@ _READS = (
 def test_commands_that_read_read_and_those_that_write_say_why_they_cannot(locked: Restricted):
     before = {path.name: path.read_bytes() for path in locked.data.iterdir()}
 
-    *ran, doctor, wrote, imported = locked.run_all(*_READS, ("doctor",), ("memory", "add", "It is slow."), ("import", "-"))
+    *ran, doctor, wrote, imported = locked.run_all(
+        *_READS, ("doctor",), ("memory", "add", "It is slow."), ("import", "-")
+    )
 
     read = dict(zip(_READS, ran, strict=True))
-    assert {words: each.code for words, each in read.items()} == dict.fromkeys(_READS, 0), [each.err for each in ran]
+    assert {words: each.code for words, each in read.items()} == dict.fromkeys(_READS, 0), [
+        each.err for each in ran
+    ]
     assert read["recall", "toolu_1"].raw == LARGE.encode()
     assert (_LATE in read["export",].out) == ("store.db-wal" in before)
     assert (doctor.code, "cannot be written" in doctor.out) == (2, True)
@@ -112,7 +122,10 @@ def test_commands_that_read_read_and_those_that_write_say_why_they_cannot(locked
 @pytest.mark.rest_slow
 def test_the_proxy_passes_calls_through_and_says_that_nothing_is_kept(locked: Restricted):
     ready = locked.home / "ready.json"
-    with ScriptedUpstream(lambda _: Say("an answer")) as upstream, (locked.home / "up.log").open("wb") as log:
+    with (
+        ScriptedUpstream(lambda _: Say("an answer")) as upstream,
+        (locked.home / "up.log").open("wb") as log,
+    ):
         words = ("up", "--port", "0", "--no-index", "--ready-file", str(ready))
         up = locked.start(*words, env=sending_to(upstream), stdout=log, stderr=log)
         try:
@@ -147,7 +160,9 @@ def test_a_folder_of_another_user_is_read_where_it_may_be_and_never_written(tmp_
 def test_a_read_only_disk_is_read(tmp_path: Path):
     desk = desk_in(tmp_path)
     fill(desk.data)
-    bound = subprocess.run(["mount", "--bind", desk.data, desk.data], capture_output=True, check=False)
+    bound = subprocess.run(
+        ["mount", "--bind", desk.data, desk.data], capture_output=True, check=False
+    )
     if bound.returncode:
         pytest.skip("nothing can be mounted here")
     try:

@@ -16,7 +16,16 @@ import pytest
 from tests.cli.conftest import Desk
 
 PROMISED = {
-    *("tokens_pct", "cost_pct", "faults_per_100", "cost_with_faults_pct", "miss_pct", "hit_pct", "mean_prompt", "peak_prompt"),
+    *(
+        "tokens_pct",
+        "cost_pct",
+        "faults_per_100",
+        "cost_with_faults_pct",
+        "miss_pct",
+        "hit_pct",
+        "mean_prompt",
+        "peak_prompt",
+    ),
     *("over_window_pct", "prefix_breaks", "plan_ms_p95"),
 }
 USUAL = ["default", "full", "truncate", "mask", "clear_tool_uses", "compact", "evict25"]
@@ -57,11 +66,18 @@ def test_json_is_one_object_with_every_promised_figure_for_every_policy(desk: De
 
     told = ran.json()
     assert (ran.code, ran.err) == (0, "")
-    assert (told["set"], told["sessions"], told["calls"], list(told["policies"])) == ("clock", 1, 31, USUAL)
+    assert (told["set"], told["sessions"], told["calls"], list(told["policies"])) == (
+        "clock",
+        1,
+        31,
+        USUAL,
+    )
     assert all(set(row) >= PROMISED for row in told["policies"].values())
     assert told["policies"]["full"]["cost_with_faults_pct"] == 100.0
     assert told["policies"]["default"]["cost_with_faults_pct"] < 100.0
-    assert told["policies"]["default"]["peak_prompt"] <= 9000 < told["policies"]["full"]["peak_prompt"]
+    assert (
+        told["policies"]["default"]["peak_prompt"] <= 9000 < told["policies"]["full"]["peak_prompt"]
+    )
 
 
 def test_several_sets_are_a_list_in_the_order_in_which_they_came(desk: Desk, tmp_path: Path):
@@ -76,7 +92,16 @@ def test_policies_are_chosen_by_name_and_all_of_them_by_all(desk: Desk, session:
     every = desk.run("replay", session, "--policy", "all", "--json").json()
 
     assert list(some["policies"]) == ["topic", "full"]
-    assert set(every["policies"]) == {*USUAL, "recency", "use", "size", "topic", "task", "iterations", "lean"}
+    assert set(every["policies"]) == {
+        *USUAL,
+        "recency",
+        "use",
+        "size",
+        "topic",
+        "task",
+        "iterations",
+        "lean",
+    }
 
 
 def test_the_table_has_a_row_a_policy_and_a_sentence_beside_the_data(desk: Desk, session: str):
@@ -97,13 +122,17 @@ def test_no_figure_of_the_table_is_cut_where_the_terminal_is_narrow(desk: Desk, 
     assert all(len(line.split()) == 11 for line in ran.out.splitlines()[3:])
 
 
-def test_sessions_that_fit_the_window_count_only_where_all_are_asked_for(desk: Desk, tmp_path: Path):
+def test_sessions_that_fit_the_window_count_only_where_all_are_asked_for(
+    desk: Desk, tmp_path: Path
+):
     folder = tmp_path / "runs"
     for name, steps in (("long", 30), ("short", 3), ("middle", 10)):
         write(folder / f"{name}.json", steps)
 
     told = desk.run("replay", str(folder), "--window", "9000", "--policy", "full", "--json").json()
-    every = desk.run("replay", str(folder), "--window", "9000", "--policy", "full", "--all", "--json").json()
+    every = desk.run(
+        "replay", str(folder), "--window", "9000", "--policy", "full", "--all", "--json"
+    ).json()
 
     assert (told["set"], told["sessions"], told["sessions_read"]) == ("runs", 1, 3)
     assert (every["sessions"], every["sessions_read"]) == (3, 3)
@@ -111,11 +140,24 @@ def test_sessions_that_fit_the_window_count_only_where_all_are_asked_for(desk: D
 
 def test_the_provider_s_rules_decide_what_a_broken_prefix_costs(desk: Desk, session: str):
     cost = {
-        provider: desk.run("replay", session, "--window", "9000", "--policy", "mask", "--provider", provider, "--json").json()
+        provider: desk.run(
+            "replay",
+            session,
+            "--window",
+            "9000",
+            "--policy",
+            "mask",
+            "--provider",
+            provider,
+            "--json",
+        ).json()
         for provider in ("anthropic", "openai")
     }
 
-    assert cost["anthropic"]["policies"]["mask"]["cost_pct"] > cost["openai"]["policies"]["mask"]["cost_pct"]
+    assert (
+        cost["anthropic"]["policies"]["mask"]["cost_pct"]
+        > cost["openai"]["policies"]["mask"]["cost_pct"]
+    )
 
 
 def test_prices_of_the_user_s_own_hold(desk: Desk, session: str):
@@ -133,7 +175,9 @@ def test_a_file_that_is_no_session_is_told_with_what_would_be_one(desk: Desk, tm
     ran = desk.run("replay", str(wrong))
 
     assert (ran.code, ran.raw) == (2, b"")
-    assert "wrong.json: it holds a JSON object with colour, which is no session; read are: " in ran.err
+    assert (
+        "wrong.json: it holds a JSON object with colour, which is no session; read are: " in ran.err
+    )
     assert desk.run("replay", str(write(tmp_path / "right.json", 4)), str(wrong)).code == 2
     assert desk.run("replay", str(tmp_path / "nothing.json")).code == 2
     assert desk.run("replay").code == 2
@@ -155,15 +199,21 @@ def test_what_else_lies_in_a_folder_is_passed_over_and_told(desk: Desk, tmp_path
 
 def test_sessions_without_a_reply_are_a_finding(desk: Desk, tmp_path: Path):
     silent = tmp_path / "silent.json"
-    silent.write_text(json.dumps([{"role": "user", "content": "hello"}, {"role": "user", "content": "anybody?"}]))
+    silent.write_text(
+        json.dumps([{"role": "user", "content": "hello"}, {"role": "user", "content": "anybody?"}])
+    )
     ran = desk.run("replay", str(silent))
 
     assert (ran.code, ran.raw) == (1, b"")
     assert "no model replies" in ran.err
 
 
-@pytest.mark.parametrize("flags", [("--policy", "magic"), ("--window", "0"), ("--ttl", "-1"), ("--provider", "acme")])
-def test_an_option_that_cannot_be_meant_is_a_usage_error(desk: Desk, session: str, flags: tuple[str, str]):
+@pytest.mark.parametrize(
+    "flags", [("--policy", "magic"), ("--window", "0"), ("--ttl", "-1"), ("--provider", "acme")]
+)
+def test_an_option_that_cannot_be_meant_is_a_usage_error(
+    desk: Desk, session: str, flags: tuple[str, str]
+):
     ran = desk.run("replay", session, *flags)
 
     assert (ran.code, ran.raw) == (2, b"")
@@ -176,7 +226,13 @@ def test_progress_is_shown_to_a_person_and_ctrl_c_ends_it_in_a_word(desk: Desk, 
         write(folder / f"{number}.json", 40)
     leader, follower = pty.openpty()
     running = desk.start(
-        "replay", str(folder), "--policy", "all", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=follower
+        "replay",
+        str(folder),
+        "--policy",
+        "all",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=follower,
     )
     os.close(follower)
     seen = b""
@@ -198,9 +254,20 @@ def test_progress_is_shown_to_a_person_and_ctrl_c_ends_it_in_a_word(desk: Desk, 
     assert b"Traceback" not in seen
 
 
-def test_a_knob_that_is_set_gets_a_row_of_its_own_and_the_table_says_what_differs(desk: Desk, session: str):
+def test_a_knob_that_is_set_gets_a_row_of_its_own_and_the_table_says_what_differs(
+    desk: Desk, session: str
+):
     ran = desk.run(
-        "replay", session, "--window", "9000", "--set", "keep=9", "--set", "forms.logs_share=0.3", "--policy", "default"
+        "replay",
+        session,
+        "--window",
+        "9000",
+        "--set",
+        "keep=9",
+        "--set",
+        "forms.logs_share=0.3",
+        "--policy",
+        "default",
     )
 
     assert ran.code == 0
@@ -216,7 +283,9 @@ def test_a_knob_that_is_set_gets_a_row_of_its_own_and_the_table_says_what_differ
 
 
 def test_a_knob_that_a_replay_cannot_judge_is_named(desk: Desk, session: str):
-    ran = desk.run("replay", session, "--window", "9000", "--set", "memory.reminders=9", "--policy", "default")
+    ran = desk.run(
+        "replay", session, "--window", "9000", "--set", "memory.reminders=9", "--policy", "default"
+    )
 
     assert (ran.code, "memory.reminders changed nothing" in ran.err) == (0, True)
 
@@ -232,11 +301,19 @@ def test_a_knob_that_a_replay_cannot_judge_is_named(desk: Desk, session: str):
         ("keep=", "--set 'keep=' must look like keep=8"),
         ("keep=many", "keep of --set must be a whole number from 1 to 10000, not 'many'"),
         ("forms.logs_share=2", "forms.logs_share of --set must be a share, from 0 to 1, not 2"),
-        ("policy=random", "policy of --set must be one of recency, use, size, topic, task, not 'random'"),
-        ("low=0.99", "--set: low (0.99), what stays when pages leave, must not be above high (0.95)"),
+        (
+            "policy=random",
+            "policy of --set must be one of recency, use, size, topic, task, not 'random'",
+        ),
+        (
+            "low=0.99",
+            "--set: low (0.99), what stays when pages leave, must not be above high (0.95)",
+        ),
     ],
 )
-def test_a_knob_that_cannot_be_set_is_refused_with_what_is_allowed(desk: Desk, session: str, setting: str, says: str):
+def test_a_knob_that_cannot_be_set_is_refused_with_what_is_allowed(
+    desk: Desk, session: str, setting: str, says: str
+):
     ran = desk.run("replay", session, "--set", setting)
 
     assert ran.code == 2

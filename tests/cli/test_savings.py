@@ -1,4 +1,5 @@
-"""`hotset savings` and the figures of `hotset status`: what was measured and what is estimated, told apart."""
+"""`hotset savings` and the figures of `hotset status`: what was measured and what is estimated,
+told apart."""
 
 from __future__ import annotations
 
@@ -37,7 +38,13 @@ def bill(desk: Desk, key: str, *bills: Bill, when: float = NOW) -> str:
 
 @pytest.fixture
 def paid(desk: Desk) -> Desk:
-    bill(desk, "old", replace(SONNET, broke="pays"), replace(SONNET, faults=1, refaults=1, calls=2), when=NOW - 20 * 86400)
+    bill(
+        desk,
+        "old",
+        replace(SONNET, broke="pays"),
+        replace(SONNET, faults=1, refaults=1, calls=2),
+        when=NOW - 20 * 86400,
+    )
     bill(desk, "new", SONNET)
     return desk
 
@@ -50,7 +57,11 @@ def test_savings_tell_measured_and_estimated_apart_and_add_up(paid: Desk):
     assert total["measured"]["dollars"] == pytest.approx(3 * 0.0174)
     assert total["estimated"]["dollars"] == pytest.approx(3 * 0.0333)
     assert total["saved"]["dollars"] == pytest.approx(3 * 0.0159)
-    assert (total["measured"]["prompt"], total["estimated"]["prompt"], total["saved"]["tokens_pct"]) == (30_000, 120_000, 75.0)
+    assert (
+        total["measured"]["prompt"],
+        total["estimated"]["prompt"],
+        total["saved"]["tokens_pct"],
+    ) == (30_000, 120_000, 75.0)
     assert (total["breaks"], total["measured"]["cache_read_pct"]) == ({"pays": 1}, 80.0)
     assert [each["session"]["key"] for each in told["sessions"]] == ["new", "old"]
     for part in ("measured", "estimated", "saved"):
@@ -77,7 +88,9 @@ def test_savings_are_data_that_a_person_can_read(paid: Desk):
 def test_figures_are_whole_however_narrow_the_terminal_is(desk: Desk, wide: int):
     large = Usage(cache_read=8_000_000_000, cache_write=2_000_000_000)
     first = bill(
-        desk, "a session with a title that takes more room than there is beside its figures", replace(SONNET, usage=large)
+        desk,
+        "a session with a title that takes more room than there is beside its figures",
+        replace(SONNET, usage=large),
     )
     second = bill(desk, "short", SONNET)
 
@@ -95,7 +108,9 @@ def test_figures_are_whole_however_narrow_the_terminal_is(desk: Desk, wide: int)
 
 def test_a_turn_without_a_report_of_usage_is_told_as_estimated(paid: Desk):
     assert "estimated (~)" not in paid.run("savings").err
-    session = bill(paid, "aider", replace(SONNET, usage=replace(SONNET.usage, estimated=True), calls=2))
+    session = bill(
+        paid, "aider", replace(SONNET, usage=replace(SONNET.usage, estimated=True), calls=2)
+    )
 
     ran = paid.run("savings")
     alone = paid.run("savings", "--session", session)
@@ -121,7 +136,9 @@ def test_show_tells_the_context_and_the_bill_apart(desk: Desk):
     one, other = (line for line in lines.splitlines() if line.startswith("turn "))
     assert "15 (2 cached) → 4 tokens" in one
     assert "billed" not in one
-    assert "15 (2 cached) → 4 tokens  billed for 3 calls: 70,000 (70,000 cached) → 900 tokens" in other
+    assert (
+        "15 (2 cached) → 4 tokens  billed for 3 calls: 70,000 (70,000 cached) → 900 tokens" in other
+    )
     assert [each["billed"]["calls"] for each in turns] == [1, 3]
     assert (turns[1]["usage"]["input"], turns[1]["billed"]["cache_read"]) == (10, 70_000)
 
@@ -168,7 +185,9 @@ def test_a_model_without_a_list_price_is_marked(desk: Desk):
 
 def test_a_price_of_one_s_own_counts(desk: Desk):
     bill(desk, "own", replace(SONNET, model="home-grown-7b"))
-    (desk.home / "config.toml").write_text('[prices."home-grown-*"]\ninput = 3\noutput = 15\nread = 0.1\nwrite = 1.25\n')
+    (desk.home / "config.toml").write_text(
+        '[prices."home-grown-*"]\ninput = 3\noutput = 15\nread = 0.1\nwrite = 1.25\n'
+    )
 
     total = desk.run("savings", "--json").json()["total"]
 
@@ -181,13 +200,28 @@ def test_status_tells_how_the_window_does_and_what_gave_cause_for_an_alert(paid:
     import time  # noqa: PLC0415
 
     with closing(SqliteStore.open(paid.data)) as store:
-        kept(store, Event("Alert", time.time() - 60, detail={"name": "overhead_ms_p95", "value": 12.5, "threshold": 10.0}))
-        kept(store, Event("Alert", NOW - 1e7, detail={"name": "retrieval_pct", "value": 9.0, "threshold": 5.0}))
+        kept(
+            store,
+            Event(
+                "Alert",
+                time.time() - 60,
+                detail={"name": "overhead_ms_p95", "value": 12.5, "threshold": 10.0},
+            ),
+        )
+        kept(
+            store,
+            Event(
+                "Alert", NOW - 1e7, detail={"name": "retrieval_pct", "value": 9.0, "threshold": 5.0}
+            ),
+        )
 
     told, shown = paid.run("status", "--json").json(), paid.run("status").out
 
     assert told["metrics"]["turns"] == 3
-    assert (told["metrics"]["prompt_per_turn"], told["metrics"]["whole_per_turn"]) == (10_000, 40_000)
+    assert (told["metrics"]["prompt_per_turn"], told["metrics"]["whole_per_turn"]) == (
+        10_000,
+        40_000,
+    )
     assert told["metrics"]["saved_dollars"] == pytest.approx(3 * 0.0159)
     assert [alert["name"] for alert in told["alerts"]] == ["overhead_ms_p95"]
     assert "saved, estimated" in shown
@@ -198,7 +232,10 @@ def test_status_tells_how_the_window_does_and_what_gave_cause_for_an_alert(paid:
 def test_status_tells_which_profile_holds_and_whether_it_is_off(desk: Desk):
     assert "window   on, each agent by its own kind" in desk.run("status").out
     assert "window   on, profile lean" in desk.run("status", env={"HOTSET_PROFILE": "lean"}).out
-    assert "window   off: requests go out as they come" in desk.run("status", env={"HOTSET_OFF": "1"}).out
+    assert (
+        "window   off: requests go out as they come"
+        in desk.run("status", env={"HOTSET_OFF": "1"}).out
+    )
     assert desk.run("status", "--json", env={"HOTSET_BUDGET": "9000"}).json()["window"] == {
         "off": False,
         "inject": True,
@@ -208,11 +245,17 @@ def test_status_tells_which_profile_holds_and_whether_it_is_off(desk: Desk):
 
 
 def test_more_sent_than_everything_is_told_in_tokens_and_not_as_a_share_below_nothing(desk: Desk):
-    bill(desk, "short", replace(SONNET, whole=Usage(1_000), sent=Usage(1_000), usage=Usage(10_010), calls=2))
+    bill(
+        desk,
+        "short",
+        replace(SONNET, whole=Usage(1_000), sent=Usage(1_000), usage=Usage(10_010), calls=2),
+    )
 
     told = desk.run("savings").out
 
-    assert "5,005 more were sent: our tools, and calls in which the model got something back" in told
+    assert (
+        "5,005 more were sent: our tools, and calls in which the model got something back" in told
+    )
     assert "of it was not sent" not in told
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.nouns.finding import Entry, EntryId, Sort
 from hotset.text.excerpt import excerpt
@@ -24,7 +23,9 @@ FILES = {
         )
     ),
     "docs/bears.md": "# Bears\n\nThey eat marmalade at dawn.\n",
-    "web/app.ts": "export function drawClock(hands: number): string {\n  return `${hands} hands`;\n}\n",
+    "web/app.ts": (
+        "export function drawClock(hands: number): string {\n  return `${hands} hands`;\n}\n"
+    ),
 }
 
 
@@ -50,7 +51,9 @@ def furnished(desk: Desk) -> Desk:
 
 
 def paths(desk: Desk, *arguments: str) -> list[str]:
-    return [each.get("path") or each["page"] for each in desk.run("search", *arguments, "--json").json()]
+    return [
+        each.get("path") or each["page"] for each in desk.run("search", *arguments, "--json").json()
+    ]
 
 
 def test_code_is_told_by_file_and_lines_with_the_lines_that_speak_of_it(shop: Desk):
@@ -76,33 +79,51 @@ def test_what_was_said_is_told_with_its_turn_and_the_command_that_shows_it(shop:
 def test_pages_code_memories_and_tools_are_found_in_one_list(own_shop: Desk):
     skill = own_shop.home / ".agents" / "skills" / "clocks"
     skill.mkdir(parents=True)
-    (skill / "SKILL.md").write_text("---\nname: clocks\ndescription: Winds and repairs a clock.\n---\nTurn the key.\n")
-    remembered = own_shop.run("memory", "add", "The clock in the hall is five minutes slow.", "--json").json()["memory"]
+    (skill / "SKILL.md").write_text(
+        "---\nname: clocks\ndescription: Winds and repairs a clock.\n---\nTurn the key.\n"
+    )
+    remembered = own_shop.run(
+        "memory", "add", "The clock in the hall is five minutes slow.", "--json"
+    ).json()["memory"]
     found = own_shop.run("search", "clock", "--json").json()
     first = {each["type"]: each for each in reversed(found)}
     told = own_shop.run("search", "clock")
 
     assert set(first) == {"page", "code", "memory", "tool"}
-    assert [each["score"] for each in found] == sorted((each["score"] for each in found), reverse=True)
+    assert [each["score"] for each in found] == sorted(
+        (each["score"] for each in found), reverse=True
+    )
     assert {each["score"] for each in first.values()} == {1.0}
     assert (first["memory"]["id"], first["memory"]["kind"]) == (remembered["id"], "fact")
     assert first["memory"]["show"] == f"hotset memory show {remembered['id']}"
     assert "five minutes slow" in first["memory"]["title"] + first["memory"]["text"]
-    assert (first["tool"]["name"], first["tool"]["description"]) == ("clocks", "Winds and repairs a clock.")
-    for line in ("five minutes slow", "Winds and repairs a clock.", "from clocks", *(each["show"] for each in first.values())):
+    assert (first["tool"]["name"], first["tool"]["description"]) == (
+        "clocks",
+        "Winds and repairs a clock.",
+    )
+    for line in (
+        "five minutes slow",
+        "Winds and repairs a clock.",
+        "from clocks",
+        *(each["show"] for each in first.values()),
+    ):
         assert line in told.out
     for each in first.values():
         if each["show"]:
             assert own_shop.run(*each["show"].split()[1:]).code == 0
     for wanted in (["memory"], ["tool"], ["code", "tool"], ["page", "memory"]):
         flags = [flag for each in wanted for flag in ("--type", each)]
-        assert {each["type"] for each in own_shop.run("search", "clock", *flags, "--json").json()} == set(wanted)
+        assert {
+            each["type"] for each in own_shop.run("search", "clock", *flags, "--json").json()
+        } == set(wanted)
 
 
 def test_memories_and_tools_are_found_where_nothing_else_is_kept_and_nothing_is_made(desk: Desk):
     skill = desk.home / ".agents" / "skills" / "clocks"
     skill.mkdir(parents=True)
-    (skill / "SKILL.md").write_text("---\nname: clocks\ndescription: Winds and repairs a clock.\n---\nTurn the key.\n")
+    (skill / "SKILL.md").write_text(
+        "---\nname: clocks\ndescription: Winds and repairs a clock.\n---\nTurn the key.\n"
+    )
 
     (found,) = desk.run("search", "repair the clock", "--json").json()
 
@@ -121,39 +142,61 @@ def test_both_are_searched_unless_one_is_asked_for(shop: Desk):
 def test_a_search_is_narrowed_by_path_language_and_number(shop: Desk):
     assert set(paths(shop, "marmalade", "--type", "code")) == {"src/uploads.py", "docs/bears.md"}
     assert set(paths(shop, "marmalade", "--path", "docs/", "--type", "code")) == {"docs/bears.md"}
-    assert set(paths(shop, "marmalade", "--path", "**/*.py", "--type", "code")) == {"src/uploads.py"}
-    assert set(paths(shop, "marmalade", "--path", "**/*.{py,ts}", "--type", "code")) == {"src/uploads.py"}
-    assert set(paths(shop, "marmalade", "--path", "bears.md", "--type", "code")) == {"docs/bears.md"}
+    assert set(paths(shop, "marmalade", "--path", "**/*.py", "--type", "code")) == {
+        "src/uploads.py"
+    }
+    assert set(paths(shop, "marmalade", "--path", "**/*.{py,ts}", "--type", "code")) == {
+        "src/uploads.py"
+    }
+    assert set(paths(shop, "marmalade", "--path", "bears.md", "--type", "code")) == {
+        "docs/bears.md"
+    }
     assert set(paths(shop, "marmalade", "--kind", "markdown")) == {"docs/bears.md"}
     assert len(paths(shop, "marmalade", "-n", "1")) == 1
 
 
 @pytest.mark.parametrize("path", ["docs", "docs/", "docs/bears.md", "docs/*.md", "**/*.md"])
 def test_a_path_may_be_given_from_the_root_of_the_machine(shop: Desk, path: str):
-    assert set(paths(shop, "marmalade", "--path", f"{shop.project}/{path}", "--type", "code")) == {"docs/bears.md"}
-    assert set(paths(shop, "marmalade", "--path", f"{shop.project}", "--type", "code")) == {"docs/bears.md", "src/uploads.py"}
+    assert set(paths(shop, "marmalade", "--path", f"{shop.project}/{path}", "--type", "code")) == {
+        "docs/bears.md"
+    }
+    assert set(paths(shop, "marmalade", "--path", f"{shop.project}", "--type", "code")) == {
+        "docs/bears.md",
+        "src/uploads.py",
+    }
     assert paths(shop, "marmalade", "--path", f"{shop.project}2/{path}", "--type", "code") == []
 
 
 @pytest.mark.row("V2")
 def test_a_search_is_narrowed_by_session_kind_and_time(own_shop: Desk):
     fill(own_shop.data, "Explain the marmalade clock", time.time(), "codex")
-    older, newer = (each["session"]["id"] for each in reversed(own_shop.run("sessions", "--json").json()))
+    older, newer = (
+        each["session"]["id"] for each in reversed(own_shop.run("sessions", "--json").json())
+    )
 
     def sessions(*flags: str) -> set[str]:
-        ran = own_shop.run("search", "explain the clock", "--type", "page", "-n", "50", "--json", *flags)
+        ran = own_shop.run(
+            "search", "explain the clock", "--type", "page", "-n", "50", "--json", *flags
+        )
         return {each["session"] for each in ran.json()}
 
     assert newer in sessions()
     assert sessions("--session", older) == {older}
     assert sessions("--session", "last") == {newer}
     assert sessions("--since", "1h") == {newer}
-    kinds = {each["kind"] for each in own_shop.run("search", "clock", "--kind", "response", "--json").json()}
+    kinds = {
+        each["kind"]
+        for each in own_shop.run("search", "clock", "--kind", "response", "--json").json()
+    }
     assert kinds == {"response"}
 
 
 def test_conditions_that_cannot_hold_together_are_told(shop: Desk):
-    for flags in (("--type", "code", "--session", "last"), ("--kind", "python", "--type", "page"), ("--kind", "nonsense")):
+    for flags in (
+        ("--type", "code", "--session", "last"),
+        ("--kind", "python", "--type", "page"),
+        ("--kind", "nonsense"),
+    ):
         ran = shop.run("search", "clock", *flags)
         assert (ran.code, ran.raw) == (2, b"")
         assert ran.err.startswith("hotset: --")
@@ -164,7 +207,10 @@ def test_what_was_kept_a_moment_ago_is_found(own_shop: Desk):
 
     fill(own_shop.data, "Paint the periwinkle fence", NOW + 1e6, "codex")
 
-    assert "periwinkle" in own_shop.run("search", "periwinkle", "--type", "page", "--json").json()[0]["text"]
+    assert (
+        "periwinkle"
+        in own_shop.run("search", "periwinkle", "--type", "page", "--json").json()[0]["text"]
+    )
 
 
 def test_a_file_that_was_changed_is_found_as_it_is(own_shop: Desk):
@@ -173,7 +219,10 @@ def test_a_file_that_was_changed_is_found_as_it_is(own_shop: Desk):
 
     assert "web/new.ts" in paths(own_shop, '"drawHourglass"')
     assert "web/app.ts" in paths(own_shop, '"drawSundial"')
-    assert not any("drawClock" in each["text"] for each in own_shop.run("search", '"drawClock"', "--json").json())
+    assert not any(
+        "drawClock" in each["text"]
+        for each in own_shop.run("search", '"drawClock"', "--json").json()
+    )
 
 
 def test_words_in_quotes_that_nothing_holds_so_are_searched_one_by_one_and_that_is_said(shop: Desk):
@@ -185,7 +234,10 @@ def test_words_in_quotes_that_nothing_holds_so_are_searched_one_by_one_and_that_
     assert {(each["path"], each["loose"]) for each in exact.json()} == {("src/uploads.py", False)}
     assert "word for word" not in exact.err
     assert ("src/uploads.py", True) in {(each["path"], each["loose"]) for each in ran.json()}
-    assert f"hotset: nothing holds {loose} word for word; these come nearest, by words or by meaning" in ran.err
+    assert (
+        f"hotset: nothing holds {loose} word for word; these come nearest, by words or by meaning"
+        in ran.err
+    )
 
 
 def test_what_comes_near_a_phrase_by_its_meaning_alone_is_not_said_to_hold_its_words(shop: Desk):
@@ -257,8 +309,12 @@ def test_no_character_of_a_query_does_any_harm(shop: Desk):
 
 @pytest.mark.slow
 def test_words_are_marked_for_eyes_and_for_nobody_else(shop: Desk):
-    assert b"\x1b[33m\x1b[1mretry_upload" in on_a_terminal(shop, "search", "retry_upload", "--project", str(shop.project))
-    assert b"\x1b[3" not in on_a_terminal(shop, "search", "retry_upload", "--project", str(shop.project), env={"NO_COLOR": "1"})
+    assert b"\x1b[33m\x1b[1mretry_upload" in on_a_terminal(
+        shop, "search", "retry_upload", "--project", str(shop.project)
+    )
+    assert b"\x1b[3" not in on_a_terminal(
+        shop, "search", "retry_upload", "--project", str(shop.project), env={"NO_COLOR": "1"}
+    )
     assert b"\x1b" not in in_a_process(shop, ("search", "retry_upload"), shop.environ(), b"").raw
 
 
@@ -277,7 +333,9 @@ def test_a_secret_that_was_said_is_not_shown(desk: Desk):
 
 
 @given(st.text(), st.text(max_size=40), st.integers(1, 20), st.integers(0, 50))
-def test_an_excerpt_is_a_part_of_what_was_found_with_marks_inside_its_lines(text, query, most, first):
+def test_an_excerpt_is_a_part_of_what_was_found_with_marks_inside_its_lines(
+    text, query, most, first
+):
     lines = (first, first + text.count("\n")) if first else (0, 0)
     shown = excerpt(Entry(EntryId("a"), "a", Sort.CODE, text, lines=lines), terms(query), most)
 

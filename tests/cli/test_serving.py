@@ -23,7 +23,7 @@ headers = {"content-type": "application/json", "x-api-key": "k", "user-agent": "
 url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
 print(urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)).status)
 sys.exit(7)
-"""
+"""  # noqa: E501
 CODEX = """
 import json, os, sys, tomllib, urllib.request
 settings = [tomllib.loads(word) for flag, word in zip(sys.argv[1:], sys.argv[2:]) if flag == "-c"]
@@ -33,7 +33,7 @@ headers |= {name: os.environ[variable] for name, variable in provider["env_http_
 body = {"model": "gpt-test", "input": "hello from codex"}
 request = urllib.request.Request(provider["base_url"] + "/" + provider["wire_api"], json.dumps(body).encode(), headers)
 print(urllib.request.urlopen(request).status)
-"""
+"""  # noqa: E501
 WAIT = """
 import os, sys
 with open(sys.argv[1] + ".part", "w") as file:
@@ -86,7 +86,7 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(desk: Desk, to_upstream, ups
 
 
 @pytest.mark.row("C9")
-def test_an_agent_that_is_wrapped_reaches_its_provider_and_wrap_leaves_nothing_behind_but_what_is_kept(
+def test_an_agent_that_is_wrapped_reaches_its_provider_and_wrap_leaves_nothing_behind_but_what_is_kept(  # noqa: E501
     desk: Desk, to_upstream, upstream
 ):
     ran = desk.run("wrap", *python(ASK), env=to_upstream)
@@ -122,7 +122,9 @@ def test_wrap_says_what_it_set_without_the_token(desk: Desk, to_upstream):
 
 
 def test_wrap_warns_where_it_replaces_a_base_url_and_says_how_to_go_on_there(served: Served):
-    ran = served.desk.run("wrap", *python("pass"), env={"OPENAI_BASE_URL": "https://gateway.example.com/team-secret"})
+    ran = served.desk.run(
+        "wrap", *python("pass"), env={"OPENAI_BASE_URL": "https://gateway.example.com/team-secret"}
+    )
 
     assert "OPENAI_BASE_URL was https://gateway.example.com/****" in ran.err
     assert "HOTSET_OPENAI_URL" in ran.err
@@ -130,7 +132,9 @@ def test_wrap_warns_where_it_replaces_a_base_url_and_says_how_to_go_on_there(ser
 
 
 @pytest.mark.slow
-def test_the_token_of_a_wrapped_codex_reaches_the_proxy_by_a_header(desk: Desk, to_upstream, upstream, tmp_path):
+def test_the_token_of_a_wrapped_codex_reaches_the_proxy_by_a_header(
+    desk: Desk, to_upstream, upstream, tmp_path
+):
     agent = tmp_path / "codex"
     agent.write_text(f"#!{sys.executable}\n{CODEX}")
     agent.chmod(0o700)
@@ -138,14 +142,21 @@ def test_the_token_of_a_wrapped_codex_reaches_the_proxy_by_a_header(desk: Desk, 
     ran = desk.run("wrap", str(agent), env={**to_upstream, "OPENAI_API_KEY": "k"})
 
     assert (ran.code, ran.out) == (0, "200\n")
-    assert not [name for name, _ in upstream.requests[0].headers if name.lower().startswith("x-hotset")]
+    assert not [
+        name for name, _ in upstream.requests[0].headers if name.lower().startswith("x-hotset")
+    ]
     assert desk.run("sessions", "--json").json()[0]["session"]["dialect"] == "openai-responses"
 
 
 @pytest.mark.slow
 def test_wrap_warns_of_settings_that_win_over_the_environment(desk: Desk, to_upstream, tmp_path):
     (desk.home / ".claude").mkdir()
-    settings = {"env": {"ANTHROPIC_BASE_URL": "https://gateway.example.com", "ANTHROPIC_AUTH_TOKEN": "secret"}}
+    settings = {
+        "env": {
+            "ANTHROPIC_BASE_URL": "https://gateway.example.com",
+            "ANTHROPIC_AUTH_TOKEN": "secret",
+        }
+    }
     (desk.home / ".claude" / "settings.json").write_text(json.dumps(settings))
     agent = tmp_path / "claude"
     agent.write_text("#!/bin/sh\n")
@@ -159,7 +170,12 @@ def test_wrap_warns_of_settings_that_win_over_the_environment(desk: Desk, to_ups
 
 def test_print_gives_export_lines_that_a_shell_understands(served: Served):
     lines = served.desk.run("wrap", "--print", "some-agent").out
-    shell = subprocess.run(["/bin/sh", "-c", f'{lines}\necho "$OPENAI_BASE_URL"'], capture_output=True, text=True, check=True)
+    shell = subprocess.run(
+        ["/bin/sh", "-c", f'{lines}\necho "$OPENAI_BASE_URL"'],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
 
     assert shell.stdout.strip() == served.ready["openai_base_url"]
 
@@ -224,10 +240,15 @@ def test_ctrl_c_reaches_the_agent_once_and_nobody_else(desk: Desk, to_upstream):
     command, env = desk.command("wrap", "-q", *python(COUNT)), desk.environ(to_upstream)
     ours, theirs = pty.openpty()
     script = (
-        "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+        "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+        "os.execv(sys.argv[1], sys.argv[1:])"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", script, *command], env=env, stdin=theirs, stdout=theirs, stderr=theirs
+        [sys.executable, "-c", script, *command],
+        env=env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
     ) as wrapped:
         os.close(theirs)
         seen = read_until(ours, b"ready")
@@ -249,7 +270,13 @@ def read_until(descriptor: int, mark: bytes) -> bytes:
 
 def test_the_proxy_ends_when_wrap_is_killed(desk: Desk, to_upstream, tmp_path):
     there = tmp_path / "there"
-    wrapped = desk.start("wrap", *python(WAIT, str(there)), env=to_upstream, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    wrapped = desk.start(
+        "wrap",
+        *python(WAIT, str(there)),
+        env=to_upstream,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
     wait_until(there.exists)
     pid = proxy_pid(desk)
     assert lives(pid)
@@ -263,7 +290,9 @@ def test_the_proxy_ends_when_wrap_is_killed(desk: Desk, to_upstream, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_proxy_that_two_wraps_share_stays_until_the_second_ends(desk: Desk, to_upstream, tmp_path):
+def test_a_proxy_that_two_wraps_share_stays_until_the_second_ends(
+    desk: Desk, to_upstream, tmp_path
+):
     first_there, second_there = tmp_path / "first", tmp_path / "second"
     how = {"env": to_upstream, "stdin": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     first = desk.start("wrap", *python(WAIT, str(first_there)), **how)
@@ -284,7 +313,9 @@ def test_a_proxy_that_two_wraps_share_stays_until_the_second_ends(desk: Desk, to
 
 @pytest.mark.row("V17", "V16")
 @pytest.mark.slow
-def test_two_projects_share_neither_folder_nor_token_nor_sessions(desk: Desk, to_upstream, tmp_path):
+def test_two_projects_share_neither_folder_nor_token_nor_sessions(
+    desk: Desk, to_upstream, tmp_path
+):
     homes = {"HOTSET_DATA": "", "HOTSET_HOME": str(tmp_path / "hotset")}
     other = tmp_path / "other"
     (other / ".git").mkdir(parents=True)

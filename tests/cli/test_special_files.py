@@ -1,4 +1,5 @@
-"""A pipe, a socket or a folder where the store should be: refused at once with a sentence, whatever is asked."""
+"""A pipe, a socket or a folder where the store should be: refused at once with a sentence, whatever
+is asked."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def test_what_is_no_file_is_never_waited_for(desk: Desk, what: str, beside: str)
         desk.run("memory", "add", "We use pnpm.")
         (desk.data / f"store.db{beside}").unlink(missing_ok=True)
     SPECIAL[what](desk.data / f"store.db{beside}")
-    ran = in_a_process(desk, ("doctor", "--json"), desk.environ(), b"")  # ends after 60 s where it waits
+    ran = in_a_process(
+        desk, ("doctor", "--json"), desk.environ(), b""
+    )  # ends after 60 s where it waits
     assert "not a regular file" in ran.out
     assert "is not a regular file; move it away" in desk.run("status").out
     for command in COMMANDS if not beside else COMMANDS[:1]:

@@ -31,7 +31,10 @@ def test_without_an_index_nothing_is_said_of_one(filled: Desk):
 
 
 def test_an_index_is_told_with_how_far_it_is_behind_the_store(filled: Desk):
-    with closing(open_index(filled.data, folds=False)) as index, closing(SqliteStore.open(filled.data)) as store:
+    with (
+        closing(open_index(filled.data, folds=False)) as index,
+        closing(SqliteStore.open(filled.data)) as store,
+    ):
         before = filled.run("status", "--json").json()["index"]
         follow(store, index, time.monotonic() + 30)
         followed = filled.run("status", "--json").json()["index"]
@@ -41,19 +44,28 @@ def test_an_index_is_told_with_how_far_it_is_behind_the_store(filled: Desk):
     pages = filled.run("status", "--json").json()["store"]["pages"]
 
     assert before == {
-        "entries": 0, "waiting": 0, "behind": pages, "embedder": "", "writer": None, "building": False, "troubles": []
+        "entries": 0, "waiting": 0, "behind": pages, "embedder": "", "writer": None, "building": False, "troubles": []  # noqa: E501
     }  # fmt: skip
     assert followed["entries"] == followed["waiting"] > 0
     assert (followed["behind"], followed["writer"]) == (0, None)
-    assert (folded["entries"], folded["waiting"], folded["writer"]) == (followed["entries"], 0, writer)
+    assert (folded["entries"], folded["waiting"], folded["writer"]) == (
+        followed["entries"],
+        0,
+        writer,
+    )
     assert folded["embedder"].startswith("table-")
-    assert f"index    {folded['entries']:,} stretches of text, vectors by table-" in filled.run("status").out
+    assert (
+        f"index    {folded['entries']:,} stretches of text, vectors by table-"
+        in filled.run("status").out
+    )
     assert "nobody writes it now" in filled.run("status").out
 
 
 def test_what_is_behind_and_what_waits_is_told_to_people(filled: Desk):
     with closing(open_index(filled.data, folds=False)) as index:
-        index.add([Entry(EntryId("a"), "a", Sort.CODE, "one"), Entry(EntryId("b"), "b", Sort.CODE, "two")])
+        index.add(
+            [Entry(EntryId("a"), "a", Sort.CODE, "one"), Entry(EntryId("b"), "b", Sort.CODE, "two")]
+        )
     with closing(Rows(filled.data / "index")) as rows:
         Generations(rows).new("of another embedder")
     told = filled.run("status").out
@@ -75,11 +87,18 @@ def test_a_damaged_index_is_told_and_left_as_it_is(filled: Desk):
 def test_it_is_told_without_loading_what_searches(filled: Desk):
     open_index(filled.data, folds=False).close()
     code = (
-        "import sys; from hotset.surfaces.cli.ending import run; from hotset.surfaces.cli.tree import hotset;"
-        f"run(hotset, ('status', '--json')); print([each for each in {HEAVY} if each in sys.modules], file=sys.stderr)"
+        "import sys; from hotset.surfaces.cli.ending import run; from "
+        "hotset.surfaces.cli.tree import hotset;"
+        f"run(hotset, ('status', '--json')); print([each for each in {HEAVY} if each in "
+        f"sys.modules], file=sys.stderr)"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=filled.project, env=filled.environ(), capture_output=True, timeout=120, check=True
+        [sys.executable, "-c", code],
+        cwd=filled.project,
+        env=filled.environ(),
+        capture_output=True,
+        timeout=120,
+        check=True,
     )
     assert json.loads(ran.stdout)["index"]["entries"] == 0
     assert ran.stderr.decode().strip() == "[]"
@@ -87,13 +106,19 @@ def test_it_is_told_without_loading_what_searches(filled: Desk):
 
 @pytest.mark.slow
 def test_what_only_the_proxy_knows_of_its_troubles_is_told(desk: Desk, to_upstream):
-    away = {"HOTSET_EMBEDDING_URL": "http://127.0.0.1:9", "HOTSET_EMBEDDING_MODEL": "small", "HOTSET_EMBEDDING_SIZE": "3"}
+    away = {
+        "HOTSET_EMBEDDING_URL": "http://127.0.0.1:9",
+        "HOTSET_EMBEDDING_MODEL": "small",
+        "HOTSET_EMBEDDING_SIZE": "3",
+    }
     body = {"model": "gpt-test", "messages": [{"role": "user", "content": "hello"}]}
     with desk.serving(env={**to_upstream, **away}) as ready:
         assert desk.run("status", "--json").json()["proxy"]["index"] == []
         headers = {"content-type": "application/json", "authorization": "Bearer k"}
         url = f"{ready['openai_base_url']}/chat/completions"
-        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers), timeout=120) as answer:
+        with urllib.request.urlopen(
+            urllib.request.Request(url, json.dumps(body).encode(), headers), timeout=120
+        ) as answer:
             assert answer.status == 200
         wait_until(lambda: "the embeddings endpoint at 127.0.0.1" in desk.run("status").out)
         told = desk.run("status", "--json").json()

@@ -30,7 +30,11 @@ def on_a_terminal(desk: Desk, *arguments: str, env: Mapping[str, str] | None = N
     """What a person would see on the screen."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        desk.command(*arguments), env=desk.environ({"TERM": "xterm", **(env or {})}), stdin=theirs, stdout=theirs, stderr=theirs
+        desk.command(*arguments),
+        env=desk.environ({"TERM": "xterm", **(env or {})}),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
     ) as process:
         os.close(theirs)
         seen = b""
@@ -65,8 +69,20 @@ def test_export_does_not_pour_data_into_a_terminal(filled: Desk):
 
 
 def test_numbers_are_written_for_people():
-    assert [size(n) for n in (0, 999, 1500, 123_456, 5_000_000_000)] == ["0 B", "999 B", "1.5 KB", "123 KB", "5.0 GB"]
-    assert [span(s) for s in (0.2, 12, 90, 7200, 200_000)] == ["0.2 s", "12 s", "2 min", "2 h", "2 days"]
+    assert [size(n) for n in (0, 999, 1500, 123_456, 5_000_000_000)] == [
+        "0 B",
+        "999 B",
+        "1.5 KB",
+        "123 KB",
+        "5.0 GB",
+    ]
+    assert [span(s) for s in (0.2, 12, 90, 7200, 200_000)] == [
+        "0.2 s",
+        "12 s",
+        "2 min",
+        "2 h",
+        "2 days",
+    ]
 
 
 def test_text_from_elsewhere_cannot_steer_the_terminal():
@@ -76,7 +92,8 @@ def test_text_from_elsewhere_cannot_steer_the_terminal():
 
 
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x1b[8m\x9b31m\u202egnp.exe\u200b\ralert  all is well\x1b[35m"
-"""A title for the window, a cleared screen, hidden text, C1, a turned direction, a line written over."""
+"""A title for the window, a cleared screen, hidden text, C1, a turned direction, a line written
+over."""
 STEERS = re.compile(
     r"\x1b(?!\[(?:[012]|3[1-7])m)|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e]|\r(?!\n)|well\x1b"
 )
@@ -103,23 +120,44 @@ COMMANDS = (
 
 
 def hostile(folder: Path) -> list[str]:
-    """A store in which every field that somebody else chooses tries to steer a terminal. Gives ids of a memory and a page."""
+    """A store in which every field that somebody else chooses tries to steer a terminal. Gives ids
+    of a memory and a page."""
     dialect = DIALECTS[DialectName.ANTHROPIC]
-    call = {"type": "tool_use", "id": f"toolu_{ATTACK}", "name": f"Read{ATTACK}", "input": {"file_path": ATTACK}}
+    call = {
+        "type": "tool_use",
+        "id": f"toolu_{ATTACK}",
+        "name": f"Read{ATTACK}",
+        "input": {"file_path": ATTACK},
+    }
     image = {"type": "base64", "media_type": f"image/png{ATTACK}", "data": "aGk="}
     messages: list[dict[str, Any]] = [
-        {"role": "user", "content": [{"type": "text", "text": f"owned {ATTACK}"}, {"type": "image", "source": image}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": f"owned {ATTACK}"},
+                {"type": "image", "source": image},
+            ],
+        },
         {"role": "assistant", "content": [call]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call["id"], "content": ATTACK}]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": call["id"], "content": ATTACK}],
+        },
     ]
     body = {"model": f"model{ATTACK}", "max_tokens": 9, "system": ATTACK, "messages": messages}
     with closing(SqliteStore.open(folder)) as store:
-        asked = Asked(dialect.parse(json.dumps(body).encode()), NOW, f"agent{ATTACK}", key=f"key{ATTACK}")
+        asked = Asked(
+            dialect.parse(json.dumps(body).encode()), NOW, f"agent{ATTACK}", key=f"key{ATTACK}"
+        )
         told = store.keep(asked).result(120)
         assert told.turn is not None
-        failed = Answered(told.turn, NOW + 1, Outcome.REFUSED, 500, ATTACK.encode(), Reply(error=f"error{ATTACK}"))
+        failed = Answered(
+            told.turn, NOW + 1, Outcome.REFUSED, 500, ATTACK.encode(), Reply(error=f"error{ATTACK}")
+        )
         store.keep(failed).result(120)
-        source = Provenance(f"by{ATTACK}", told.turn.session, f"agent{ATTACK}", (), (f"place{ATTACK}",))
+        source = Provenance(
+            f"by{ATTACK}", told.turn.session, f"agent{ATTACK}", (), (f"place{ATTACK}",)
+        )
         memory = Memory(
             MemoryId("sem-7ha2c0de"),
             MemoryKind.FACT,
@@ -155,7 +193,14 @@ def test_no_field_of_what_is_kept_can_steer_the_terminal(desk: Desk, as_json: bo
 
 
 @pytest.mark.parametrize(
-    "command", [("show", "last"), ("sessions",), ("memory", "show", "--quiet"), ("recall",), ("show", "last", "--json")]
+    "command",
+    [
+        ("show", "last"),
+        ("sessions",),
+        ("memory", "show", "--quiet"),
+        ("recall",),
+        ("show", "last", "--json"),
+    ],
 )
 @pytest.mark.rest_slow
 def test_on_a_terminal_nothing_but_our_own_colours_is_obeyed(desk: Desk, command: tuple[str, ...]):

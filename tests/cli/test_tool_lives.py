@@ -1,4 +1,5 @@
-"""How tools live, as a person meets it: scores that fall with time, and a registry that they edit."""
+"""How tools live, as a person meets it: scores that fall with time, and a registry that they
+edit."""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ SERVER = Path(__file__).parent.parent / "runtime" / "notes_server.py"
 @pytest.fixture
 def notes(desk: Desk) -> Desk:
     """A desk with one server."""
-    added = desk.run("tools", "add", "notes", "--", sys.executable, "-I", "-S", str(SERVER), str(desk.home))
+    added = desk.run(
+        "tools", "add", "notes", "--", sys.executable, "-I", "-S", str(SERVER), str(desk.home)
+    )
     assert added.code == 0, added.err
     assert "4 tools can be found now" in added.err
     return desk
@@ -51,7 +53,10 @@ def test_a_name_of_a_tool_or_a_source_that_was_mistyped_is_guessed(notes: Desk):
 
 
 def test_arguments_may_be_json_and_wrong_ones_are_answered_with_what_is_right(notes: Desk):
-    assert notes.run("tools", "use", "notes__read_note", '{"title": "a"}').out == "there is no such note\n"
+    assert (
+        notes.run("tools", "use", "notes__read_note", '{"title": "a"}').out
+        == "there is no such note\n"
+    )
     wrong = notes.run("tools", "use", "notes__read_note", "titel=a")
     assert wrong.code == 1
     assert "title" in wrong.out
@@ -71,7 +76,9 @@ def test_status_tells_what_there_is_and_that_nothing_runs(notes: Desk):
 
 def test_what_changed_waits_for_approval_and_is_shown_as_a_difference(notes: Desk):
     notes.run("tools", "use", "notes__read_note", "title=a")
-    other = [{**tool, "description": tool["description"].replace("note", "secret")} for tool in TOOLS]
+    other = [
+        {**tool, "description": tool["description"].replace("note", "secret")} for tool in TOOLS
+    ]
     (notes.home / "tools.json").write_text(json.dumps(other))
 
     refused = notes.run("tools", "use", "notes__read_note", "title=a")
@@ -88,7 +95,9 @@ def test_what_changed_waits_for_approval_and_is_shown_as_a_difference(notes: Des
 
 
 def test_approval_needs_a_person_or_a_flag(notes: Desk):
-    (notes.home / "tools.json").write_text(json.dumps([{**tool, "description": "Another."} for tool in TOOLS]))
+    (notes.home / "tools.json").write_text(
+        json.dumps([{**tool, "description": "Another."} for tool in TOOLS])
+    )
     notes.run("tools", "use", "notes__read_note", "title=a")
     asked = notes.run("tools", "approve", "notes__read_note")
 
@@ -117,7 +126,9 @@ def test_servers_of_other_programs_are_imported_and_removed(desk: Desk):
 
     assert (imported.code, imported.out) == (0, "notes\n")
     assert "stays as it is" in again.err
-    assert (desk.data / "tools" / "servers.json").exists()  # a project's servers are for the project
+    assert (
+        desk.data / "tools" / "servers.json"
+    ).exists()  # a project's servers are for the project
     assert desk.run("tools", "find", "read a note").code == 0
     assert desk.run("tools", "remove", "notes").code == 0
     assert desk.run("tools", "remove", "notes").code == 1
@@ -129,7 +140,11 @@ def test_servers_of_other_programs_are_imported_and_removed(desk: Desk):
 def test_the_graph_is_dot_or_json_on_stdout_or_in_a_file(notes: Desk, form: tuple[str, ...]):
     printed = notes.run("tools", "graph", *form)
     assert printed.code == 0
-    assert printed.json().keys() == {"tools", "edges"} if form else printed.out.startswith("digraph tools {")
+    assert (
+        printed.json().keys() == {"tools", "edges"}
+        if form
+        else printed.out.startswith("digraph tools {")
+    )
     into = notes.run("tools", "graph", *form, "-o", str(notes.home / "graph"))
     assert into.code == 0
     assert (notes.home / "graph").read_text().strip() == printed.out.strip()
@@ -158,7 +173,8 @@ def test_a_skill_of_the_project_is_found_by_its_description_with_what_it_needs(d
     folder = desk.project / ".agents" / "skills" / "invoices"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text(
-        "---\nname: invoices\ndescription: Writes an invoice for a customer.\n---\nThe secret recipe.\n"
+        "---\nname: invoices\ndescription: Writes an invoice for a customer.\n---\nThe secret "
+        "recipe.\n"
     )
     told = desk.run("tools", "find", "write an invoice")
     (as_json,) = desk.run("tools", "find", "write an invoice", "--json").json()
@@ -173,9 +189,14 @@ def test_a_skill_of_the_project_is_found_by_its_description_with_what_it_needs(d
 
 
 def test_a_server_that_never_answers_holds_up_no_call_of_another(notes: Desk):
-    mute = {"command": sys.executable, "args": ["-I", "-S", "-c", f"open({str(notes.home / 'asked')!r}, 'w'); input(); input()"]}
+    mute = {
+        "command": sys.executable,
+        "args": ["-I", "-S", "-c", f"open({str(notes.home / 'asked')!r}, 'w'); input(); input()"],
+    }
     servers = next(path for path in notes.home.rglob("servers.json"))
-    servers.write_text(json.dumps({"mcpServers": {**json.loads(servers.read_text())["mcpServers"], "mute": mute}}))
+    servers.write_text(
+        json.dumps({"mcpServers": {**json.loads(servers.read_text())["mcpServers"], "mute": mute}})
+    )
 
     assert notes.run("tools", "use", "notes__add_note", "title=a", "text=b").out == "kept a\n"
     assert notes.run("tools", "pin", "add_note").code == 0
@@ -186,9 +207,12 @@ def test_a_server_that_never_answers_holds_up_no_call_of_another(notes: Desk):
 def test_a_skill_of_the_project_waits_as_one_and_is_shown_before_it_is_approved(desk: Desk):
     folder = desk.project / ".agents" / "skills" / "word-tools"
     (folder / "scripts").mkdir(parents=True)
-    (folder / "SKILL.md").write_text("---\nname: word-tools\ndescription: Words of a text.\n---\nCount before you cut.\n")
+    (folder / "SKILL.md").write_text(
+        "---\nname: word-tools\ndescription: Words of a text.\n---\nCount before you cut.\n"
+    )
     (folder / "scripts" / "words.py").write_text(
-        "def count(text: str) -> int:\n    return len(text.split())\n\n\ndef cut(text: str) -> str:\n    return text[:9]\n"
+        "def count(text: str) -> int:\n    return len(text.split())\n\n\ndef cut(text: str) "
+        "-> str:\n    return text[:9]\n"
     )
     told = desk.run("tools", "status")
     refused = desk.run("tools", "use", "word-tools__count", "text=a b")
@@ -197,12 +221,19 @@ def test_a_skill_of_the_project_waits_as_one_and_is_shown_before_it_is_approved(
     assert told.err.count("waits for you") == 1
     assert "hotset tools approve word-tools\n" in told.err
     assert refused.code == 1
-    for shown in ("Count before you cut.", "scripts/words.py", "word-tools__count(text: string)", "word-tools__cut"):
+    for shown in (
+        "Count before you cut.",
+        "scripts/words.py",
+        "word-tools__count(text: string)",
+        "word-tools__cut",
+    ):
         assert shown in approved.out
     assert desk.run("tools", "use", "word-tools__count", "text=a b").out == "2\n"
 
 
-@pytest.mark.parametrize("program", ["no-such-server", "./no-such-server", "/nowhere/server", "notes.txt"])
+@pytest.mark.parametrize(
+    "program", ["no-such-server", "./no-such-server", "/nowhere/server", "notes.txt"]
+)
 def test_a_program_that_does_not_exist_is_not_added(desk: Desk, program: str):
     (desk.project / "notes.txt").write_text("no program")
 

@@ -1,4 +1,5 @@
-"""`hotset wrap` while its proxy is killed, and what it says at the end: real processes, a scripted provider."""
+"""`hotset wrap` while its proxy is killed, and what it says at the end: real processes, a scripted
+provider."""
 
 from __future__ import annotations
 
@@ -45,19 +46,23 @@ for turn in range(turns):
     (folder / f"turn-{turn}").touch()
     while not (folder / f"go-{turn}").exists():
         time.sleep(0.01)
-"""
-"""Asks one question after the other, each when it is let go, and tries again while nobody answers."""
+"""  # noqa: E501
+"""Asks one question after the other, each when it is let go, and tries again while nobody
+answers."""
 
 
 @pytest.fixture
 def upstream() -> Iterator[ScriptedUpstream]:
-    with ScriptedUpstream(lambda request: Say(f"answer to {len(request.json()['messages'])} messages")) as scripted:
+    with ScriptedUpstream(
+        lambda request: Say(f"answer to {len(request.json()['messages'])} messages")
+    ) as scripted:
         yield scripted
 
 
 @pytest.fixture
 def to_upstream(upstream: ScriptedUpstream) -> dict[str, str]:
-    """With a port that nobody takes while the proxy is down: no other test asks for it, and no system hands it out."""
+    """With a port that nobody takes while the proxy is down: no other test asks for it, and no
+    system hands it out."""
     for port in random.Random(os.getpid()).sample(range(20_000, 32_000), 100):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)):
@@ -72,7 +77,9 @@ class Conversation:
         folder.mkdir()
         self._folder, self._turns = folder, turns
         with (desk.home / "wrap.err").open("wb") as err:
-            self.wrap = desk.start("wrap", *python(AGENT, str(turns), str(folder)), env=env, stderr=err)
+            self.wrap = desk.start(
+                "wrap", *python(AGENT, str(turns), str(folder)), env=env, stderr=err
+            )
         self._err = desk.home / "wrap.err"
 
     def reach(self, turn: int) -> None:
@@ -96,7 +103,9 @@ def conversation(desk: Desk, to_upstream, tmp_path: Path):
     begun: list[Conversation] = []
 
     def begin(turns: int = 3, **env: str) -> Conversation:
-        begun.append(Conversation(desk, {**to_upstream, **env}, tmp_path / f"agent-{len(begun)}", turns))
+        begun.append(
+            Conversation(desk, {**to_upstream, **env}, tmp_path / f"agent-{len(begun)}", turns)
+        )
         return begun[-1]
 
     yield begin
@@ -108,7 +117,12 @@ def conversation(desk: Desk, to_upstream, tmp_path: Path):
 
 def settled(desk: Desk) -> None:
     """Returns when the proxy has everything on disk."""
-    wait_until(lambda: (status := desk.run("status", "--json").json()["proxy"]) is not None and not status["keeping"])
+    wait_until(
+        lambda: (
+            (status := desk.run("status", "--json").json()["proxy"]) is not None
+            and not status["keeping"]
+        )
+    )
 
 
 def kill(pid: int) -> None:
@@ -117,7 +131,11 @@ def kill(pid: int) -> None:
 
 
 def said(turns: int) -> list[str]:
-    return [text for turn in range(turns) for text in (f"question {turn}", f"answer to {2 * turn + 1} messages")]
+    return [
+        text
+        for turn in range(turns)
+        for text in (f"question {turn}", f"answer to {2 * turn + 1} messages")
+    ]
 
 
 def kept(desk: Desk) -> list[str]:
@@ -150,7 +168,11 @@ def test_a_proxy_that_is_killed_is_started_again_at_the_same_address_and_the_age
     assert len(upstream.requests) == 3, "nothing is asked twice"
     assert "started again" in agent.said()
     wait_until(lambda: not lives(third))
-    assert not [path.name for path in desk.data.iterdir() if path.name.startswith(("wrapped-", ".ready", "proxy.json"))]
+    assert not [
+        path.name
+        for path in desk.data.iterdir()
+        if path.name.startswith(("wrapped-", ".ready", "proxy.json"))
+    ]
 
 
 @contextmanager
@@ -158,7 +180,9 @@ def serving(desk: Desk, env: dict[str, str]) -> Iterator[subprocess.Popen[bytes]
     """`hotset up` in another terminal."""
     ready = desk.home / "ready.json"
     with (desk.home / "up.log").open("wb") as log:
-        up = desk.start("up", "--port", "0", "--ready-file", str(ready), env=env, stdout=log, stderr=log)
+        up = desk.start(
+            "up", "--port", "0", "--ready-file", str(ready), env=env, stdout=log, stderr=log
+        )
     try:
         wait_until(lambda: ready.exists() or up.poll() is not None)
         yield up
@@ -169,7 +193,9 @@ def serving(desk: Desk, env: dict[str, str]) -> Iterator[subprocess.Popen[bytes]
 
 
 @pytest.mark.slow
-def test_a_proxy_that_wrap_found_and_that_goes_away_is_replaced_by_its_own(desk: Desk, conversation, to_upstream):
+def test_a_proxy_that_wrap_found_and_that_goes_away_is_replaced_by_its_own(
+    desk: Desk, conversation, to_upstream
+):
     with serving(desk, to_upstream) as up:
         agent = conversation(turns=2)
         agent.reach(0)
@@ -189,7 +215,9 @@ def test_a_proxy_that_wrap_found_and_that_goes_away_is_replaced_by_its_own(desk:
 
 
 @pytest.mark.slow
-def test_two_wraps_that_shared_a_proxy_share_the_one_that_replaces_it(desk: Desk, conversation, to_upstream, upstream):
+def test_two_wraps_that_shared_a_proxy_share_the_one_that_replaces_it(
+    desk: Desk, conversation, to_upstream, upstream
+):
     first, second = conversation(turns=2), None
     first.reach(0)
     second = conversation(turns=2)
@@ -207,7 +235,9 @@ def test_two_wraps_that_shared_a_proxy_share_the_one_that_replaces_it(desk: Desk
 
 
 @pytest.mark.slow
-def test_a_proxy_that_cannot_be_started_again_is_told_at_once_and_in_the_exit_code(desk: Desk, conversation):
+def test_a_proxy_that_cannot_be_started_again_is_told_at_once_and_in_the_exit_code(
+    desk: Desk, conversation
+):
     agent = conversation(turns=1, HOTSET_PATIENCE="1")  # what has the port does not answer
     agent.reach(0)
     settled(desk)
@@ -257,7 +287,9 @@ def test_a_crash_loop_is_bounded(desk: Desk, conversation):
 
 
 @pytest.mark.slow
-def test_no_proxy_outlives_a_wrap_that_is_killed_after_it_started_one_again(desk: Desk, conversation):
+def test_no_proxy_outlives_a_wrap_that_is_killed_after_it_started_one_again(
+    desk: Desk, conversation
+):
     agent = conversation(turns=2)
     agent.reach(0)
     kill(proxy_pid(desk))
@@ -271,11 +303,16 @@ def test_no_proxy_outlives_a_wrap_that_is_killed_after_it_started_one_again(desk
 
 
 @pytest.mark.slow
-def test_with_nothing_kept_it_says_so_and_what_doctor_finds_and_that_an_unknown_program_got_only_variables(
+def test_with_nothing_kept_it_says_so_and_what_doctor_finds_and_that_an_unknown_program_got_only_variables(  # noqa: E501
     desk: Desk, to_upstream
 ):
     (desk.home / ".claude").mkdir()
-    settings = {"env": {"ANTHROPIC_BASE_URL": "https://gateway.example.com", "ANTHROPIC_AUTH_TOKEN": "secret"}}
+    settings = {
+        "env": {
+            "ANTHROPIC_BASE_URL": "https://gateway.example.com",
+            "ANTHROPIC_AUTH_TOKEN": "secret",
+        }
+    }
     (desk.home / ".claude" / "settings.json").write_text(json.dumps(settings))
     program = Path(sys.executable).name
 
@@ -284,7 +321,9 @@ def test_with_nothing_kept_it_says_so_and_what_doctor_finds_and_that_an_unknown_
     assert ran.code == 0
     begin, end = ran.err.split("no call was kept: ")
     assert f"{program} is no agent that hotset knows: only its environment was set" in begin
-    assert all(name in begin for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_BASE_URL"))
+    assert all(
+        name in begin for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_BASE_URL")
+    )
     assert end.startswith(f"nothing arrived from {program}\n")
     assert "it does not read OPENAI_BASE_URL, OPENAI_API_BASE or ANTHROPIC_BASE_URL" in end
     assert "settings.json sends it to https://gateway.example.com" in end
@@ -302,10 +341,13 @@ def test_a_call_that_arrives_and_is_not_kept_is_told_from_none(desk: Desk, to_up
 
 
 @pytest.mark.slow
-def test_a_wrapped_pi_gets_the_extension_that_sends_it_to_the_proxy(desk: Desk, to_upstream, tmp_path):
+def test_a_wrapped_pi_gets_the_extension_that_sends_it_to_the_proxy(
+    desk: Desk, to_upstream, tmp_path
+):
     pi = tmp_path / "pi"
     pi.write_text(
-        f"#!{sys.executable}\nimport pathlib, sys\nprint(sys.argv[1], pathlib.Path(sys.argv[2]).read_text(), sys.argv[3:])"
+        f"#!{sys.executable}\nimport pathlib, sys\nprint(sys.argv[1], "
+        f"pathlib.Path(sys.argv[2]).read_text(), sys.argv[3:])"
     )
     pi.chmod(0o700)
 

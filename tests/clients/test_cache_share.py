@@ -1,4 +1,5 @@
-"""What the provider's cache serves, over thirty calls of each client: no less with us than without."""
+"""What the provider's cache serves, over thirty calls of each client: no less with us than
+without."""
 
 from __future__ import annotations
 
@@ -53,7 +54,12 @@ def _anthropic(base_url: str, size: str) -> None:
                 tools=tools("anthropic", "read_file"),
                 extra_body=marked,
             )
-            messages.append({"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in reply.content]})
+            messages.append(
+                {
+                    "role": "assistant",
+                    "content": [block.model_dump(exclude_none=True) for block in reply.content],
+                }
+            )
             results = [
                 {"type": "tool_result", "tool_use_id": block.id, "content": _file(number, size)}
                 for block in reply.content
@@ -63,14 +69,20 @@ def _anthropic(base_url: str, size: str) -> None:
 
 
 def _openai_chat(base_url: str, size: str) -> None:
-    messages: list = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Read them."}]
+    messages: list = [
+        {"role": "system", "content": SYSTEM},
+        {"role": "user", "content": "Read them."},
+    ]
     with openai.OpenAI(base_url=base_url, api_key="sk-test", max_retries=0) as client:
         for number in range(_CALLS):
-            made = client.chat.completions.create(model="gpt-5.4", messages=messages, tools=tools("openai-chat", "read_file"))
+            made = client.chat.completions.create(
+                model="gpt-5.4", messages=messages, tools=tools("openai-chat", "read_file")
+            )
             said = made.choices[0].message
             messages.append(said.model_dump(exclude_none=True))
             messages += [
-                {"role": "tool", "tool_call_id": call.id, "content": _file(number, size)} for call in said.tool_calls or ()
+                {"role": "tool", "tool_call_id": call.id, "content": _file(number, size)}
+                for call in said.tool_calls or ()
             ]
 
 
@@ -87,7 +99,11 @@ def _openai_responses(base_url: str, size: str) -> None:
             )
             history += [item.model_dump(exclude_none=True) for item in made.output]
             history += [
-                {"type": "function_call_output", "call_id": item.call_id, "output": _file(number, size)}
+                {
+                    "type": "function_call_output",
+                    "call_id": item.call_id,
+                    "output": _file(number, size),
+                }
                 for item in made.output
                 if item.type == "function_call"
             ]
@@ -106,10 +122,14 @@ def _openai_agents(base_url: str, size: str) -> None:
         return _file(read, size)
 
     async def main() -> None:
-        async with openai.AsyncOpenAI(base_url=base_url, api_key="sk-test", max_retries=0) as client:
+        async with openai.AsyncOpenAI(
+            base_url=base_url, api_key="sk-test", max_retries=0
+        ) as client:
             model = agents.OpenAIResponsesModel("gpt-5.4", client)
             agent = agents.Agent("reader", instructions=SYSTEM, tools=[read_file], model=model)
-            assert (await agents.Runner.run(agent, "Read them.", max_turns=_CALLS + 1)).final_output == "All read."
+            assert (
+                await agents.Runner.run(agent, "Read them.", max_turns=_CALLS + 1)
+            ).final_output == "All read."
 
     asyncio.run(main())
 
@@ -159,11 +179,19 @@ def test_the_providers_cache_serves_no_less_and_the_bill_is_no_higher(pair, clie
         without = direct.bill
 
     world = pair(_script, strict=True)
-    CLIENTS[client](world.address.anthropic_base_url if client == "anthropic" else world.address.openai_base_url, size)
+    CLIENTS[client](
+        world.address.anthropic_base_url
+        if client == "anthropic"
+        else world.address.openai_base_url,
+        size,
+    )
     bill = world.upstream.bill
 
     assert len(world.upstream.requests) == _CALLS
-    # OpenAI reads whole steps: the tokens of a last step that is not full weigh more in a prompt that is shorter.
+    # OpenAI reads whole steps: the tokens of a last step that is not full weigh more in a prompt
+    # that is shorter.
     lost = 0 if client == "anthropic" or size == "small" else _CALLS * OPENAI_STEP
-    assert _share(replace(bill, input=bill.input - lost, cache_read=bill.cache_read + lost)) >= _share(without)
+    assert _share(
+        replace(bill, input=bill.input - lost, cache_read=bill.cache_read + lost)
+    ) >= _share(without)
     assert _price(bill) < (0.5 if size == "large" else 1.1) * _price(without)

@@ -1,4 +1,5 @@
-"""The official clients over providers that can defer tools: one is found, called by its own name, and stays, over a restart."""
+"""The official clients over providers that can defer tools: one is found, called by its own name,
+and stays, over a restart."""
 
 from __future__ import annotations
 
@@ -16,7 +17,14 @@ from hotset.testing import Call, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.proxy.shelf import Shelf
 from tests.proxy.talking import read, tools
-from tests.proxy.test_deferred_tools import LATER, assert_the_prefix_never_breaks, deferring_list, find, handed_over, listed
+from tests.proxy.test_deferred_tools import (
+    LATER,
+    assert_the_prefix_never_breaks,
+    deferring_list,
+    find,
+    handed_over,
+    listed,
+)
 from tests.proxy.test_toolbox import HIDDEN, ISSUE, create_issue, shelf
 
 ANTHROPIC, RESPONSES = DialectName.ANTHROPIC, DialectName.OPENAI_RESPONSES
@@ -28,7 +36,11 @@ SYSTEM = "You help. " * 800
 def script(dialect: str) -> list[Say]:
     return [
         Say("I look.", calls=(find(dialect, "open an issue on github"),), thinking="Which tool?"),
-        Say("I do it.", calls=(Call(ISSUE, {"title": "It broke"}), read("a.py")), thinking="That one."),
+        Say(
+            "I do it.",
+            calls=(Call(ISSUE, {"title": "It broke"}), read("a.py")),
+            thinking="That one.",
+        ),
         Say("Issue 17."),
         Say(calls=(Call(ISSUE, {"title": "Again"}),), thinking="As before."),
         Say("Issue 18."),
@@ -51,7 +63,12 @@ def claude(client: anthropic.Anthropic, messages: list[Any], *, stream: bool) ->
             reply = events.get_final_message()
     else:
         reply = client.messages.create(**asked)
-    messages.append({"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in reply.content]})
+    messages.append(
+        {
+            "role": "assistant",
+            "content": [block.model_dump(exclude_none=True) for block in reply.content],
+        }
+    )
     return [block for block in reply.content if block.type == "tool_use"]
 
 
@@ -71,13 +88,18 @@ def gpt(client: openai.OpenAI, items: list[Any], *, stream: bool) -> list[Any]:
             reply = events.get_final_response()
     else:
         reply = client.responses.create(**asked)
-    items += [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in reply.output]
+    items += [
+        item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in reply.output
+    ]
     return [item for item in reply.output if item.type == "function_call"]
 
 
 def answered(dialect: str, call: Any) -> dict[str, Any]:
     if dialect == ANTHROPIC:
-        return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": "a is empty"}]}
+        return {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": call.id, "content": "a is empty"}],
+        }
     return {"type": "function_call_output", "call_id": call.call_id, "output": "a is empty"}
 
 
@@ -85,12 +107,18 @@ def answered(dialect: str, call: Any) -> dict[str, Any]:
 def speaking(dialect: str, folder, upstream: ScriptedUpstream, toolbox: Shelf, *, stream: bool):
     """One proxy, and a client of the library that speaks through it."""
     urls = {"openai_url": upstream.openai_url, "anthropic_url": upstream.anthropic_url}
-    with LocalProxy(folder, **urls, toolbox=toolbox, tooling=Tooling(deferred=Deferring.ON)) as proxy:
+    with LocalProxy(
+        folder, **urls, toolbox=toolbox, tooling=Tooling(deferred=Deferring.ON)
+    ) as proxy:
         if dialect == ANTHROPIC:
-            with anthropic.Anthropic(base_url=proxy.address.anthropic_base_url, api_key="sk-test", max_retries=0) as client:
+            with anthropic.Anthropic(
+                base_url=proxy.address.anthropic_base_url, api_key="sk-test", max_retries=0
+            ) as client:
                 yield lambda messages: claude(client, messages, stream=stream)
         else:
-            with openai.OpenAI(base_url=proxy.address.openai_base_url, api_key="sk-test", max_retries=0) as client:
+            with openai.OpenAI(
+                base_url=proxy.address.openai_base_url, api_key="sk-test", max_retries=0
+            ) as client:
                 yield lambda items: gpt(client, items, stream=stream)
 
 
@@ -106,7 +134,9 @@ def test_a_tool_is_found_called_by_its_name_and_stays_over_a_restart(tmp_path, d
             assert call.name == "read_file"
             said.append(answered(dialect, call))
             assert ask(said) == []
-        with speaking(dialect, tmp_path / "data", upstream, Shelf(github=[create_issue]), stream=stream) as ask:
+        with speaking(
+            dialect, tmp_path / "data", upstream, Shelf(github=[create_issue]), stream=stream
+        ) as ask:
             for words in ("It broke again.", "Thanks."):
                 said.append({"role": "user", "content": words})
                 assert ask(said) == []
@@ -116,8 +146,12 @@ def test_a_tool_is_found_called_by_its_name_and_stays_over_a_restart(tmp_path, d
     assert listed(requests[0]) == deferring_list(dialect)
     assert all(listed(request) == deferring_list(dialect, ISSUE) for request in requests[1:])
     assert all(handed_over(dialect, request) == [[ISSUE]] for request in requests[1:])
-    assert [request.json()["tools"] for request in requests[2:]] == [requests[1].json()["tools"]] * 4
+    assert [request.json()["tools"] for request in requests[2:]] == [
+        requests[1].json()["tools"]
+    ] * 4
     assert_the_prefix_never_breaks(dialect, requests)
     held = json.dumps(said, default=str)
     assert not any(ours in held for ours in (*HIDDEN, LATER, "tool_search", "tool_reference"))
-    assert bill.cache_read > 4 * len(SYSTEM) // 4, "the system text was read from the cache with every later request"
+    assert bill.cache_read > 4 * len(SYSTEM) // 4, (
+        "the system text was read from the cache with every later request"
+    )

@@ -11,7 +11,9 @@ from hotset.nouns.turn import Outcome
 from hotset.testing import Call, Say
 
 SCRIPT = (
-    Say("I will look.", calls=(Call("weather", {"city": "Oslo"}), Call("weather", {"city": "Rome"}))),
+    Say(
+        "I will look.", calls=(Call("weather", {"city": "Oslo"}), Call("weather", {"city": "Rome"}))
+    ),
     Say("And once more.", calls=(Call("weather", {"city": "Lima"}),)),
     Say("Cold, warm and mild."),
 )
@@ -19,9 +21,15 @@ WEATHER = {"Oslo": "cold", "Rome": "warm", "Lima": "mild"}
 
 
 def _assert_kept(world) -> None:
-    assert [(turn.number, turn.branch, turn.outcome) for turn in world.turns()] == [(n, 0, Outcome.DONE) for n in (1, 2, 3)]
+    assert [(turn.number, turn.branch, turn.outcome) for turn in world.turns()] == [
+        (n, 0, Outcome.DONE) for n in (1, 2, 3)
+    ]
     pages = world.pages()
-    assert sorted(content for page, content in pages if page.kind.family is Kind.TOOL_RESULT) == [b"cold", b"mild", b"warm"]
+    assert sorted(content for page, content in pages if page.kind.family is Kind.TOOL_RESULT) == [
+        b"cold",
+        b"mild",
+        b"warm",
+    ]
     assert [page.kind.family for page, _ in pages].count(Kind.TOOL_CALL) == 3
     assert b"Cold, warm and mild." in [content for _, content in pages]
 
@@ -41,9 +49,15 @@ def test_openai_agents(pair, api, stream):
         return WEATHER[city]
 
     async def main() -> str:
-        async with openai.AsyncOpenAI(base_url=world.address.openai_base_url, api_key="sk-test", max_retries=0) as client:
-            kind = agents.OpenAIChatCompletionsModel if api == "chat" else agents.OpenAIResponsesModel
-            agent = agents.Agent("forecaster", instructions="Be brief.", tools=[weather], model=kind("gpt-5", client))
+        async with openai.AsyncOpenAI(
+            base_url=world.address.openai_base_url, api_key="sk-test", max_retries=0
+        ) as client:
+            kind = (
+                agents.OpenAIChatCompletionsModel if api == "chat" else agents.OpenAIResponsesModel
+            )
+            agent = agents.Agent(
+                "forecaster", instructions="Be brief.", tools=[weather], model=kind("gpt-5", client)
+            )
             if not stream:
                 return (await agents.Runner.run(agent, "Weather in three cities?")).final_output
             run = agents.Runner.run_streamed(agent, "Weather in three cities?")
@@ -68,11 +82,15 @@ def test_pydantic_ai(pair, api):
 
     async def main() -> str:
         if api == "anthropic":
-            provider = AnthropicProvider(api_key="sk-test", base_url=world.address.anthropic_base_url)
+            provider = AnthropicProvider(
+                api_key="sk-test", base_url=world.address.anthropic_base_url
+            )
             model = AnthropicModel("claude-sonnet-5", provider=provider)
         else:
             provider = OpenAIProvider(api_key="sk-test", base_url=world.address.openai_base_url)
-            model = (OpenAIChatModel if api == "chat" else OpenAIResponsesModel)("gpt-5", provider=provider)
+            model = (OpenAIChatModel if api == "chat" else OpenAIResponsesModel)(
+                "gpt-5", provider=provider
+            )
         agent = Agent(model, system_prompt="Be brief.")
 
         @agent.tool_plain

@@ -1,4 +1,5 @@
-"""Agent frameworks run their own loops with a window, unchanged: what the model asks us for never reaches them."""
+"""Agent frameworks run their own loops with a window, unchanged: what the model asks us for never
+reaches them."""
 
 from __future__ import annotations
 
@@ -18,7 +19,13 @@ def _script(api: str) -> list[Say]:
     dialect = DIALECT[api]
     return [
         Say("I will look.", calls=(read("a.py", id="one"), read("b.py", id="two"))),
-        Say("I need more.", calls=(retrieve(dialect, "one", symbol="f_222"), retrieve(dialect, "two", symbol="g_111"))),
+        Say(
+            "I need more.",
+            calls=(
+                retrieve(dialect, "one", symbol="f_222"),
+                retrieve(dialect, "two", symbol="g_111"),
+            ),
+        ),
         Say("And once more.", calls=(read("c.py"), retrieve(dialect, "one", symbol="f_111"))),
         Say("It adds 1758018."),
     ]
@@ -51,9 +58,15 @@ def test_openai_agents(pair, api, stream):
         return FILES[path]
 
     async def main() -> agents.RunResultBase:
-        async with openai.AsyncOpenAI(base_url=world.address.openai_base_url, api_key="sk-test", max_retries=0) as client:
-            kind = agents.OpenAIChatCompletionsModel if api == "chat" else agents.OpenAIResponsesModel
-            agent = agents.Agent("reader", instructions="Be brief.", tools=[read_file], model=kind("gpt-5.4", client))
+        async with openai.AsyncOpenAI(
+            base_url=world.address.openai_base_url, api_key="sk-test", max_retries=0
+        ) as client:
+            kind = (
+                agents.OpenAIChatCompletionsModel if api == "chat" else agents.OpenAIResponsesModel
+            )
+            agent = agents.Agent(
+                "reader", instructions="Be brief.", tools=[read_file], model=kind("gpt-5.4", client)
+            )
             if not stream:
                 return await agents.Runner.run(agent, "Read them.")
             run = agents.Runner.run_streamed(agent, "Read them.")
@@ -88,11 +101,15 @@ def test_pydantic_ai(pair, api, stream):
 
     async def main() -> tuple[str, bytes]:
         if api == "anthropic":
-            provider = AnthropicProvider(api_key="sk-test", base_url=world.address.anthropic_base_url)
+            provider = AnthropicProvider(
+                api_key="sk-test", base_url=world.address.anthropic_base_url
+            )
             model = AnthropicModel("claude-sonnet-5", provider=provider)
         else:
             provider = OpenAIProvider(api_key="sk-test", base_url=world.address.openai_base_url)
-            model = (OpenAIChatModel if api == "chat" else OpenAIResponsesModel)("gpt-5.4", provider=provider)
+            model = (OpenAIChatModel if api == "chat" else OpenAIResponsesModel)(
+                "gpt-5.4", provider=provider
+            )
         agent = Agent(model, system_prompt="Be brief.")
 
         @agent.tool_plain

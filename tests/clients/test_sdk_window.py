@@ -1,4 +1,5 @@
-"""The official clients with a window: the model asks for what was shortened, and the libraries see one plain reply."""
+"""The official clients with a window: the model asks for what was shortened, and the libraries see
+one plain reply."""
 
 from __future__ import annotations
 
@@ -11,18 +12,38 @@ import pytest
 from hotset.runtime.faults import summed
 from hotset.testing import Say
 from hotset.testing.upstream.faults import ErrorEvent, Status
-from tests.proxy.talking import OURS, assert_each_extends_the_one_before, code, read, retrieve, tools
+from tests.proxy.talking import (
+    OURS,
+    assert_each_extends_the_one_before,
+    code,
+    read,
+    retrieve,
+    tools,
+)
 
 ASKED = {"role": "user", "content": "Read it."}
-PLAN = {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 4000, "model": "claude-sonnet-5"}
+PLAN = {
+    "thinking": {"type": "enabled", "budget_tokens": 1024},
+    "max_tokens": 4000,
+    "model": "claude-sonnet-5",
+}
 
 
 def _script(dialect: str) -> list[Say]:
     """Words before our call, then ours beside the client's, then words alone."""
     return [
         Say("Let me look.", calls=(read("a.py", id="one"),), thinking="A file."),
-        Say("I need more.", calls=(retrieve(dialect, "one", symbol="f_222"), retrieve(dialect, "one", symbol="f_1"))),
-        Say(calls=(read("b.py", id="two"), retrieve(dialect, "one", symbol="f_111")), thinking="And another."),
+        Say(
+            "I need more.",
+            calls=(
+                retrieve(dialect, "one", symbol="f_222"),
+                retrieve(dialect, "one", symbol="f_1"),
+            ),
+        ),
+        Say(
+            calls=(read("b.py", id="two"), retrieve(dialect, "one", symbol="f_111")),
+            thinking="And another.",
+        ),
         Say("It adds 1758018.", thinking="Now I see it."),
         Say("You are welcome."),
     ]
@@ -35,7 +56,11 @@ def sdk(pair):
 
     def make(library, script):
         world = pair(script, strict=True)
-        url = world.address.anthropic_base_url if library is anthropic.Anthropic else world.address.openai_base_url
+        url = (
+            world.address.anthropic_base_url
+            if library is anthropic.Anthropic
+            else world.address.openai_base_url
+        )
         made.append(library(base_url=url, api_key="sk-test", max_retries=0))
         return world, made[-1]
 
@@ -67,16 +92,34 @@ def test_anthropic(sdk, stream):
     while reply.stop_reason == "tool_use":
         calls = [block for block in reply.content if block.type == "tool_use"]
         assert [call.name for call in calls] == ["read_file"]
-        messages.append({"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in reply.content]})
-        given = [{"type": "tool_result", "tool_use_id": call.id, "content": next(results)} for call in calls]
+        messages.append(
+            {
+                "role": "assistant",
+                "content": [block.model_dump(exclude_none=True) for block in reply.content],
+            }
+        )
+        given = [
+            {"type": "tool_result", "tool_use_id": call.id, "content": next(results)}
+            for call in calls
+        ]
         messages.append({"role": "user", "content": given})
         reply = _claude(client, messages, stream)
     assert reply.content[-1].text == "It adds 1758018."
-    messages.append({"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in reply.content]})
+    messages.append(
+        {
+            "role": "assistant",
+            "content": [block.model_dump(exclude_none=True) for block in reply.content],
+        }
+    )
     last = _claude(client, [*messages, {"role": "user", "content": "Thanks."}], stream)
 
     assert last.content[0].text == "You are welcome."
-    signatures = {block["signature"] for message in messages[1::2] for block in message["content"] if "signature" in block}
+    signatures = {
+        block["signature"]
+        for message in messages[1::2]
+        for block in message["content"]
+        if "signature" in block
+    }
     assert all(signature in world.upstream.requests[-1].body.decode() for signature in signatures)
     _assert_hidden(world, messages)
 
@@ -103,7 +146,10 @@ def test_openai_chat(sdk, stream):
     while reply.finish_reason == "tool_calls":
         assert [call.function.name for call in reply.message.tool_calls] == ["read_file"]
         messages.append(reply.message.model_dump(exclude_none=True, exclude={"parsed"}))
-        messages += [{"role": "tool", "tool_call_id": call.id, "content": next(results)} for call in reply.message.tool_calls]
+        messages += [
+            {"role": "tool", "tool_call_id": call.id, "content": next(results)}
+            for call in reply.message.tool_calls
+        ]
         reply = _chat(client, messages, stream).choices[0]
     assert reply.message.content == "It adds 1758018."
     messages.append(reply.message.model_dump(exclude_none=True, exclude={"parsed"}))
@@ -141,7 +187,10 @@ def test_openai_responses(sdk, stream):
     while calls := [item for item in reply.output if item.type == "function_call"]:
         assert [call.name for call in calls] == ["read_file"]
         history += [_echoed(item) for item in reply.output]
-        history += [{"type": "function_call_output", "call_id": call.call_id, "output": next(results)} for call in calls]
+        history += [
+            {"type": "function_call_output", "call_id": call.call_id, "output": next(results)}
+            for call in calls
+        ]
         reply = _respond(client, history, stream)
     assert reply.output_text == "It adds 1758018."
     history += [_echoed(item) for item in reply.output]
@@ -156,7 +205,9 @@ def test_openai_responses(sdk, stream):
 
 def _echoed(item):
     """An item as the library's own examples send it back."""
-    return item.model_dump(exclude_none=True, exclude={"parsed_arguments": True, "content": {"__all__": {"parsed"}}})
+    return item.model_dump(
+        exclude_none=True, exclude={"parsed_arguments": True, "content": {"__all__": {"parsed"}}}
+    )
 
 
 def _assert_hidden(world, messages) -> None:
@@ -174,13 +225,18 @@ def _assert_hidden(world, messages) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "openai-responses"])
 @pytest.mark.rest_slow
-def test_the_libraries_are_told_the_size_of_the_last_prompt_and_beside_it_what_all_rounds_were_billed(sdk, dialect, stream):
-    """An agent takes its usage for the size of its context: with the sum of all prompts it would compact much too soon."""
+def test_the_libraries_are_told_the_size_of_the_last_prompt_and_beside_it_what_all_rounds_were_billed(  # noqa: E501
+    sdk, dialect, stream
+):
+    """An agent takes its usage for the size of its context: with the sum of all prompts it would
+    compact much too soon."""
     paid = []
     says = iter(
         [
             Say(calls=(read("a.py", id="one"),), thinking="A file."),
-            Say("I need more.", calls=(retrieve(dialect, "one", symbol="f_222"),), thinking="Where?"),
+            Say(
+                "I need more.", calls=(retrieve(dialect, "one", symbol="f_222"),), thinking="Where?"
+            ),
             Say("And more.", calls=(retrieve(dialect, "one", symbol="f_111"),), thinking="There."),
             Say("Enough."),
         ]
@@ -195,16 +251,30 @@ def test_the_libraries_are_told_the_size_of_the_last_prompt_and_beside_it_what_a
     first = ask(client, [ASKED], stream)
     reply = ask(client, [ASKED, *_with_result(first, code())], stream)
 
-    total = [_whole(after) - _whole(before) for before, after in zip(paid, [*paid[1:], world.upstream.bill], strict=True)]
+    total = [
+        _whole(after) - _whole(before)
+        for before, after in zip(paid, [*paid[1:], world.upstream.bill], strict=True)
+    ]
     told = reply.usage
     if dialect == "anthropic":
-        assert told.input_tokens + told.cache_read_input_tokens + told.cache_creation_input_tokens == total[-1]
+        assert (
+            told.input_tokens + told.cache_read_input_tokens + told.cache_creation_input_tokens
+            == total[-1]
+        )
     else:
         assert (told.prompt_tokens if dialect == "openai-chat" else told.input_tokens) == total[-1]
-        assert told.total_tokens == total[-1] + (told.completion_tokens if dialect == "openai-chat" else told.output_tokens)
-    if dialect != "anthropic" or not stream:  # in a stream the anthropic library carries on only what it knows itself
-        counts = {"anthropic": ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")}
-        names = counts.get(dialect, ("prompt_tokens",) if dialect == "openai-chat" else ("input_tokens",))
+        assert told.total_tokens == total[-1] + (
+            told.completion_tokens if dialect == "openai-chat" else told.output_tokens
+        )
+    if (
+        dialect != "anthropic" or not stream
+    ):  # in a stream the anthropic library carries on only what it knows itself
+        counts = {
+            "anthropic": ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        }
+        names = counts.get(
+            dialect, ("prompt_tokens",) if dialect == "openai-chat" else ("input_tokens",)
+        )
         assert sum(told.hotset[name] for name in names) == sum(total[1:])
         assert told.hotset["calls"] == 3
     assert _whole(world.turns()[-1].usage) == total[-1]
@@ -217,7 +287,9 @@ def _whole(usage) -> int:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("library", [anthropic.Anthropic, openai.OpenAI], ids=["anthropic", "openai"])
+@pytest.mark.parametrize(
+    "library", [anthropic.Anthropic, openai.OpenAI], ids=["anthropic", "openai"]
+)
 def test_a_later_round_that_is_refused_raises_the_librarys_own_error(sdk, library, stream):
     name = "anthropic" if library is anthropic.Anthropic else "openai-responses"
     script = [
@@ -229,7 +301,13 @@ def test_a_later_round_that_is_refused_raises_the_librarys_own_error(sdk, librar
     ask = _claude if name == "anthropic" else _respond
     first = ask(client, [ASKED], stream)
     # This library yields an error of a Responses stream as an event, and misses the end.
-    error = anthropic.APIStatusError if name == "anthropic" else RuntimeError if stream else openai.RateLimitError
+    error = (
+        anthropic.APIStatusError
+        if name == "anthropic"
+        else RuntimeError
+        if stream
+        else openai.RateLimitError
+    )
     told = "response.completed" if error is RuntimeError else r"Slow down\."
 
     with pytest.raises(error, match=told):
@@ -244,15 +322,25 @@ def test_the_openai_library_is_told_why_a_response_failed(sdk):
     ]
     _, client = sdk(openai.OpenAI, script)
     first = _respond(client, [ASKED], stream=False)
-    asked = {"model": "gpt-5.4", "input": [ASKED, *_with_result(first, code())], "tools": tools("openai-responses", "read_file")}
+    asked = {
+        "model": "gpt-5.4",
+        "input": [ASKED, *_with_result(first, code())],
+        "tools": tools("openai-responses", "read_file"),
+    }
 
     *_, error, failed = client.responses.create(**asked, store=False, stream=True)
 
     assert (error.type, error.message, error.code) == ("error", "Slow down.", "rate_limit_exceeded")
-    assert (failed.type, failed.response.status, failed.response.error.message) == ("response.failed", "failed", "Slow down.")
+    assert (failed.type, failed.response.status, failed.response.error.message) == (
+        "response.failed",
+        "failed",
+        "Slow down.",
+    )
 
 
-@pytest.mark.parametrize("library", [anthropic.Anthropic, openai.OpenAI], ids=["anthropic", "openai"])
+@pytest.mark.parametrize(
+    "library", [anthropic.Anthropic, openai.OpenAI], ids=["anthropic", "openai"]
+)
 def test_a_later_round_that_fails_in_mid_stream_raises_the_librarys_own_error(sdk, library):
     name = "anthropic" if library is anthropic.Anthropic else "openai-responses"
     script = [
@@ -275,8 +363,17 @@ def _with_result(reply, text):
         return [message.model_dump(exclude_none=True, exclude={"parsed"}), result]
     if hasattr(reply, "content"):
         call = reply.content[-1]
-        said = {"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in reply.content]}
-        return [said, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": text}]}]
+        said = {
+            "role": "assistant",
+            "content": [block.model_dump(exclude_none=True) for block in reply.content],
+        }
+        return [
+            said,
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": call.id, "content": text}],
+            },
+        ]
     call = reply.output[-1]
     output = {"type": "function_call_output", "call_id": call.call_id, "output": text}
     return [*(_echoed(item) for item in reply.output), output]

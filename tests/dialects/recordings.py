@@ -15,12 +15,17 @@ def requests(dialect: DialectName) -> list[bytes]:
 
 def replies(dialect: DialectName) -> list[tuple[bytes, bool]]:
     """Replies that the provider finished, each with whether it was streamed."""
-    return [(path.read_bytes(), path.suffix == ".sse") for path in sorted((WIRE / dialect).glob("*.reply.*"))]
+    return [
+        (path.read_bytes(), path.suffix == ".sse")
+        for path in sorted((WIRE / dialect).glob("*.reply.*"))
+    ]
 
 
 def recording(dialect: DialectName, name: str) -> bytes:
     return (WIRE / dialect / name).read_bytes()
 
 
-REQUESTS = [(DialectName(path.parent.name), path.name) for path in sorted(WIRE.glob("*/*.request.json"))]
+REQUESTS = [
+    (DialectName(path.parent.name), path.name) for path in sorted(WIRE.glob("*/*.request.json"))
+]
 REPLIES = [(DialectName(path.parent.name), path.name) for path in sorted(WIRE.glob("*/*.reply.*"))]

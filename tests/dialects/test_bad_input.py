@@ -1,4 +1,5 @@
-"""The catalogue of bad input (evidence/trust.md, A8, parts A and B): each is refused with a sentence, or passes as it came."""
+"""The catalogue of bad input (evidence/trust.md, A8, parts A and B): each is refused with a
+sentence, or passes as it came."""
 
 from __future__ import annotations
 
@@ -23,7 +24,18 @@ CHAT, RESPONSES, ANTHROPIC = (
     DIALECTS[DialectName.ANTHROPIC],
 )
 _ROLES = ("user", "assistant", "system", "tool", "nobody")
-_INSIDE = ("tool_calls", "name", "id", "call_id", "output", "arguments", "summary", "function_call", "audio", "refusal")
+_INSIDE = (
+    "tool_calls",
+    "name",
+    "id",
+    "call_id",
+    "output",
+    "arguments",
+    "summary",
+    "function_call",
+    "audio",
+    "refusal",
+)
 _BESIDE = (
     "model",
     "stream",
@@ -36,7 +48,9 @@ _BESIDE = (
     "conversation",
     "prompt_cache_key",
 )
-EVERY = pytest.mark.parametrize("dialect", list(DIALECTS.values()), ids=lambda dialect: dialect.name)
+EVERY = pytest.mark.parametrize(
+    "dialect", list(DIALECTS.values()), ids=lambda dialect: dialect.name
+)
 
 
 def _field(dialect):
@@ -89,8 +103,14 @@ def _item(number, body, says=""):
         _item(32, b'{"model":"m"}', "has no"),
         _item("32 null", b'{"model":"m",FIELD:null}', "expected an array"),
         _item("32 object", b'{"model":"m",FIELD:{}}', "expected an array, got an object"),
-        _item("32 no objects", b'{FIELD:[{"role":"user","content":"a"},7]}', "1: expected an object, got a number"),
-        _item("34 no string", b'{FIELD:[{"role":5,"content":"a"}]}', "0: expected a string as role"),
+        _item(
+            "32 no objects",
+            b'{FIELD:[{"role":"user","content":"a"},7]}',
+            "1: expected an object, got a number",
+        ),
+        _item(
+            "34 no string", b'{FIELD:[{"role":5,"content":"a"}]}', "0: expected a string as role"
+        ),
         _item("34 none", b'{FIELD:[{"content":"a"}]}', "0: it has no role"),
     ],
 )
@@ -111,7 +131,13 @@ def test_what_is_no_request_is_refused_with_a_sentence(dialect, body, says):
         _item("17 beside", b'{"n":' + b"7" * 5000 + b",FIELD:[]}"),
         _item("18 just not", _around(b'[{"type":"odd","x":' + b"[" * 300 + b"]" * 300 + b"}]")),
         _item("20 inside", _around(b'"a","content":"b"')),
-        _item(23, b'{"__proto__":{"x":1},"constructor":1,"__class__":"y",FIELD:[{"role":"user","content":"a","__proto__":{}}]}'),
+        _item(
+            23,
+            (
+                b'{"__proto__":{"x":1},"constructor":1,"__class__":"y",FIELD:[{"role":"user",'
+                b'"content":"a","__proto__":{}}]}'
+            ),
+        ),
         _item("32 empty", b'{"model":"m",FIELD:[]}'),
         _item(33, b'{FIELD:[{"role":"system","content":"only this"}]}'),
         _item(34, b'{FIELD:[{"role":"narrator","content":"meanwhile"}]}'),
@@ -127,7 +153,10 @@ def test_what_is_no_request_is_refused_with_a_sentence(dialect, body, says):
         _item(61, _around(b'"[[CTX-REF [[CTX-REF id=abc]] ]]"')),
         _item(
             "no model",
-            b'{FIELD:[{"role":"user","content":"a"}],"model":7,"stream":"yes","tools":{"a":1},"system":5,"metadata":[]}',
+            (
+                b'{FIELD:[{"role":"user","content":"a"}],"model":7,"stream":"yes","tools":{"a":1},'
+                b'"system":5,"metadata":[]}'
+            ),
         ),
     ],
 )
@@ -137,7 +166,9 @@ def test_what_is_odd_but_json_passes_as_it_came(dialect, body, says):
 
 
 def _anthropic(*messages, **fields):
-    return json.dumps({"model": "claude-opus-4-5", "max_tokens": 9, "messages": messages, **fields}).encode()
+    return json.dumps(
+        {"model": "claude-opus-4-5", "max_tokens": 9, "messages": messages, **fields}
+    ).encode()
 
 
 def _user(*blocks):
@@ -163,7 +194,9 @@ _MARK = {"cache_control": {"type": "ephemeral"}}
 
 
 def _chat(*calls, **fields):
-    return json.dumps({"messages": [{"role": "assistant", "content": None, "tool_calls": list(calls), **fields}]}).encode()
+    return json.dumps(
+        {"messages": [{"role": "assistant", "content": None, "tool_calls": list(calls), **fields}]}
+    ).encode()
 
 
 def _call(arguments, name="f"):
@@ -182,22 +215,83 @@ _OURS = [{"type": "function", "function": {"name": "retrieve_context"}}]
         for number, dialect, body in [
             (39, ANTHROPIC, _anthropic(_user(_TEXT), _said(_use("t")), _user(_TEXT))),
             (40, ANTHROPIC, _anthropic(_user(_result("t")))),
-            (41, ANTHROPIC, _anthropic(_user(_TEXT), _said(_use("t"), _use("t")), _user(_result("t"), _result("t")))),
-            (42, ANTHROPIC, _anthropic(_user(_TEXT), _said(_use("t"), _use("u")), _user(_result("t")), _user(_result("u")))),
+            (
+                41,
+                ANTHROPIC,
+                _anthropic(
+                    _user(_TEXT), _said(_use("t"), _use("t")), _user(_result("t"), _result("t"))
+                ),
+            ),
+            (
+                42,
+                ANTHROPIC,
+                _anthropic(
+                    _user(_TEXT),
+                    _said(_use("t"), _use("u")),
+                    _user(_result("t")),
+                    _user(_result("u")),
+                ),
+            ),
             (43, ANTHROPIC, _anthropic(_user(_TEXT), _said(_use("t")), _user(_TEXT, _result("t")))),
-            (44, ANTHROPIC, _anthropic(_user(_TEXT), _said(*map(_use, _200)), _user(*map(_result, _200)))),
-            (45, ANTHROPIC, _anthropic(_user(_TEXT), _said(_TEXT, {"type": "tool_use", "id": "t"}))),
+            (
+                44,
+                ANTHROPIC,
+                _anthropic(_user(_TEXT), _said(*map(_use, _200)), _user(*map(_result, _200))),
+            ),
+            (
+                45,
+                ANTHROPIC,
+                _anthropic(_user(_TEXT), _said(_TEXT, {"type": "tool_use", "id": "t"})),
+            ),
             (46, ANTHROPIC, _anthropic(_user(_TEXT), _said(_THOUGHT, _TEXT), _user(_TEXT))),
-            (47, ANTHROPIC, _anthropic(_user(_TEXT), _said({"type": "redacted_thinking", "data": "x"}, _TEXT), _user(_TEXT))),
-            (48, ANTHROPIC, _anthropic(_user(_TEXT), _said(_THOUGHT, _TEXT), _user(_TEXT), thinking={"type": "disabled"})),
+            (
+                47,
+                ANTHROPIC,
+                _anthropic(
+                    _user(_TEXT),
+                    _said({"type": "redacted_thinking", "data": "x"}, _TEXT),
+                    _user(_TEXT),
+                ),
+            ),
+            (
+                48,
+                ANTHROPIC,
+                _anthropic(
+                    _user(_TEXT),
+                    _said(_THOUGHT, _TEXT),
+                    _user(_TEXT),
+                    thinking={"type": "disabled"},
+                ),
+            ),
             (49, ANTHROPIC, _anthropic(_user(_TEXT), _said(_TEXT), _user(_TEXT), model="gemini-3")),
             (51, ANTHROPIC, _anthropic(_user(_TEXT), _said(_SERVER), _user(_TEXT))),
-            (52, ANTHROPIC, _anthropic(_said({"type": "compaction", "content": None}), _user(_TEXT))),
-            (53, ANTHROPIC, _anthropic(_user({"type": "tool_reference", "tool_name": "gone"}), tools=[])),
+            (
+                52,
+                ANTHROPIC,
+                _anthropic(_said({"type": "compaction", "content": None}), _user(_TEXT)),
+            ),
+            (
+                53,
+                ANTHROPIC,
+                _anthropic(_user({"type": "tool_reference", "tool_name": "gone"}), tools=[]),
+            ),
             (54, ANTHROPIC, _anthropic(_user(*([{**_TEXT, **_MARK}] * 5)))),
-            (57, ANTHROPIC, _anthropic(_user({"type": "document", "source": {"type": "file", "file_id": "gone"}}))),
+            (
+                57,
+                ANTHROPIC,
+                _anthropic(
+                    _user({"type": "document", "source": {"type": "file", "file_id": "gone"}})
+                ),
+            ),
             (58, CHAT, _chat(_call(json.dumps({"x": "y" * 5_000_000})))),
-            (60, CHAT, b'{"messages":[{"role":"tool","tool_call_id":"x","content":"[[CTX-REF id=never]]"}]}'),
+            (
+                60,
+                CHAT,
+                (
+                    b'{"messages":[{"role":"tool","tool_call_id":"x","content":"[[CTX-REF '
+                    b'id=never]]"}]}'
+                ),
+            ),
             (63, CHAT, _chat(_call("{}", "retrieve_context"))),
             (64, CHAT, json.dumps({"messages": [], "tools": _OURS}).encode()),
             (65, CHAT, _chat(_call("{'not': json"))),
@@ -214,11 +308,15 @@ def test_a_conversation_that_the_provider_may_refuse_is_the_providers_to_refuse(
 @EVERY
 @pytest.mark.rest_slow
 def test_item_18_nesting_near_the_limit_passes_or_is_refused_and_its_reply_is_read(dialect):
-    """How deep is too deep is Python's to say: about a thousand up to 3.11, several thousand later."""
+    """How deep is too deep is Python's to say: about a thousand up to 3.11, several thousand
+    later."""
     refused = 0
     for depth in (*range(900, 980, 3), 1100, 50_000):
         nested = b"[" * depth + b"]" * depth
-        odd, call = b'{"type":"odd","x":' + nested + b"}", b'{"type":"tool_use","id":"t","name":"f","input":' + nested + b"}"
+        odd, call = (
+            b'{"type":"odd","x":' + nested + b"}",
+            b'{"type":"tool_use","id":"t","name":"f","input":' + nested + b"}",
+        )
         result = b'{"type":"tool_result","tool_use_id":"t","content":[' + odd + b"]}"
         content = b"[" + b",".join([odd, call, result]) + b"]"
         try:
@@ -226,7 +324,15 @@ def test_item_18_nesting_near_the_limit_passes_or_is_refused_and_its_reply_is_re
         except Malformed as error:
             refused += "nested too deeply" in str(error)
         message = b'{"role":"assistant","type":"message","content":' + content + b"}"
-        whole = b'{"content":' + content + b',"choices":[{"message":' + message + b'}],"output":[' + message + b"]}"
+        whole = (
+            b'{"content":'
+            + content
+            + b',"choices":[{"message":'
+            + message
+            + b'}],"output":['
+            + message
+            + b"]}"
+        )
         assert not dialect.read(whole, streamed=False).complete
     assert 1 <= refused <= 28
 
@@ -266,9 +372,10 @@ def test_item_62_a_hundred_thousand_and_one_messages_are_read_and_known_to_be_to
 
 
 def _object(rng):
-    return {"type": rng.choice(["message", "function_call", "reasoning", "x_output"]), "extra": nonsense(rng, 2)} | {
-        name: nonsense(rng, 3) for name in rng.sample(_INSIDE, 3)
-    }
+    return {
+        "type": rng.choice(["message", "function_call", "reasoning", "x_output"]),
+        "extra": nonsense(rng, 2),
+    } | {name: nonsense(rng, 3) for name in rng.sample(_INSIDE, 3)}
 
 
 @EVERY
@@ -276,7 +383,9 @@ def _object(rng):
 def test_known_words_in_wrong_places_pass_or_are_refused_and_never_anything_else(dialect, seed):
     rng, passed = Random(seed), 0
     for _ in range(100):
-        messages = [{"role": rng.choice(_ROLES), **_object(rng), "content": nonsense(rng)} for _ in range(3)]
+        messages = [
+            {"role": rng.choice(_ROLES), **_object(rng), "content": nonsense(rng)} for _ in range(3)
+        ]
         beside = {name: nonsense(rng) for name in rng.sample(_BESIDE, 3)}
         body = json.dumps({"messages": messages, "input": messages, **beside}).encode()
         with suppress(Malformed):

@@ -1,4 +1,5 @@
-"""A body that goes on from one that was read before is read from there on, and says what it would say read from its start."""
+"""A body that goes on from one that was read before is read from there on, and says what it would
+say read from its start."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ from tests.dialects.fresh import FreshParser
 _LONG = "word " * 2000
 """As short as a body may be to be worth remembering."""
 
-_FIELD = {DialectName.ANTHROPIC: "messages", DialectName.OPENAI_CHAT: "messages", DialectName.OPENAI_RESPONSES: "input"}
+_FIELD = {
+    DialectName.ANTHROPIC: "messages",
+    DialectName.OPENAI_CHAT: "messages",
+    DialectName.OPENAI_RESPONSES: "input",
+}
 
 
 def _read(dialect: FreshParser, body: bytes) -> Request | str:
@@ -32,7 +37,9 @@ def _laid_out(tree: dict[str, object], rng: random.Random) -> bytes:
     if rng.random() < 0.5:
         rng.shuffle(names)
     spaces = rng.choice([(",", ":"), (", ", ": "), (" ,\n", " : ")])
-    return json.dumps({name: tree[name] for name in names}, separators=spaces, ensure_ascii=rng.random() < 0.5).encode()
+    return json.dumps(
+        {name: tree[name] for name in names}, separators=spaces, ensure_ascii=rng.random() < 0.5
+    ).encode()
 
 
 def _damaged(body: bytes, rng: random.Random) -> bytes:
@@ -51,7 +58,9 @@ def _damaged(body: bytes, rng: random.Random) -> bytes:
 
 @pytest.mark.parametrize("name", list(DialectName))
 @pytest.mark.rest_slow
-def test_a_conversation_that_grows_changes_and_breaks_is_read_as_by_one_who_sees_it_for_the_first_time(name):
+def test_a_conversation_that_grows_changes_and_breaks_is_read_as_by_one_who_sees_it_for_the_first_time(  # noqa: E501
+    name,
+):
     rng = random.Random(11)
     seasoned = FreshParser(name)
     for _ in range(sample(60, 300)):
@@ -86,7 +95,9 @@ def test_a_message_that_was_read_before_is_the_same_object():
     dialect = FreshParser(DialectName.ANTHROPIC)
     known = b'{"model": "m", "messages": [{"role": "user", "content": "%b"}' % _LONG.encode()
     first = dialect.parse(known + b"]}")
-    second = dialect.parse(known + b', {"role": "assistant", "content": "I go"}, {"role": "user", "content": "and?"}]}')
+    second = dialect.parse(
+        known + b', {"role": "assistant", "content": "I go"}, {"role": "user", "content": "and?"}]}'
+    )
 
     assert second.messages[0] is first.messages[0]
     assert [message.role for message in second.messages] == ["user", "assistant", "user"]
@@ -95,11 +106,21 @@ def test_a_message_that_was_read_before_is_the_same_object():
 def test_two_calls_of_one_id_tell_their_results_apart():
     use = {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": "a.py"}}
     other = {**use, "name": "Bash", "input": {"command": "pytest -q"}}
-    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "said"}]}
+    result = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "said"}],
+    }
     said = [{"role": "assistant", "content": [each]} for each in (use, other)]
     bodies = [
-        json.dumps({"model": "m", "messages": [{"role": "user", "content": _LONG}, *messages]}).encode()
-        for messages in ([said[0], said[1]], [said[0], result], [said[0], said[1], result], [said[0], result, said[1], result])
+        json.dumps(
+            {"model": "m", "messages": [{"role": "user", "content": _LONG}, *messages]}
+        ).encode()
+        for messages in (
+            [said[0], said[1]],
+            [said[0], result],
+            [said[0], said[1], result],
+            [said[0], result, said[1], result],
+        )
     ]
     dialect = FreshParser(DialectName.ANTHROPIC)
 
@@ -110,7 +131,11 @@ def test_two_calls_of_one_id_tell_their_results_apart():
 def test_what_is_remembered_of_bodies_is_bounded():
     dialect = FreshParser(DialectName.OPENAI_CHAT)
     for n in range(40):
-        dialect.parse(json.dumps({"model": "m", "messages": [{"role": "user", "content": f"{n}" * 200_000}]}).encode())
+        dialect.parse(
+            json.dumps(
+                {"model": "m", "messages": [{"role": "user", "content": f"{n}" * 200_000}]}
+            ).encode()
+        )
 
     known = dialect.cache.bodies.fronts
     assert 0 < len(known) <= 8

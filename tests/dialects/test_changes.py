@@ -1,4 +1,5 @@
-"""Words changed inside a message, tools offered, messages of ours: what is ours changes, and not a byte beside it."""
+"""Words changed inside a message, tools offered, messages of ours: what is ours changes, and not a
+byte beside it."""
 
 from __future__ import annotations
 
@@ -8,8 +9,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.dialects import DIALECTS
 from hotset.errors import Malformed
@@ -25,9 +25,15 @@ CHAT, RESPONSES, ANTHROPIC = (
     DIALECTS[DialectName.OPENAI_RESPONSES],
     DIALECTS[DialectName.ANTHROPIC],
 )
-DIALECT = pytest.mark.parametrize("dialect", list(DIALECTS.values()), ids=lambda dialect: dialect.name)
+DIALECT = pytest.mark.parametrize(
+    "dialect", list(DIALECTS.values()), ids=lambda dialect: dialect.name
+)
 TOOLS = (
-    ToolSpec("retrieve_context", "Brings back what left.", b'{"type":"object","properties":{"id":{"type":"string"}}}'),
+    ToolSpec(
+        "retrieve_context",
+        "Brings back what left.",
+        b'{"type":"object","properties":{"id":{"type":"string"}}}',
+    ),
     ToolSpec("search_history", "Finds.", b'{ "type":"object" }'),
 )
 NAMES = [tool.name for tool in TOOLS]
@@ -35,7 +41,9 @@ NAMES = [tool.name for tool in TOOLS]
 _characters = st.characters(exclude_categories=("Cs",))
 _words = st.text(_characters, min_size=1, max_size=60).filter(str.strip)
 _arguments = st.dictionaries(
-    st.text(_characters, max_size=6), st.text(_characters, max_size=20) | st.integers() | st.none(), max_size=3
+    st.text(_characters, max_size=6),
+    st.text(_characters, max_size=20) | st.integers() | st.none(),
+    max_size=3,
 )
 _REWORDED = (Kind.RESPONSE, Kind.TOOL_RESULT, Kind.TOOL_CALL, Kind.IMAGE, Kind.OPAQUE)
 
@@ -51,7 +59,11 @@ def _told(part):
 
 
 def _in_result(message, part):
-    return bool(part.call) and part.kind.family is not Kind.TOOL_CALL and message.role in (Role.USER, Role.TOOL)
+    return (
+        bool(part.call)
+        and part.kind.family is not Kind.TOOL_CALL
+        and message.role in (Role.USER, Role.TOOL)
+    )
 
 
 def _can_change(message, part):
@@ -62,7 +74,11 @@ def _can_change(message, part):
 
 def _new_words(data, part):
     is_json = part.kind.family is Kind.TOOL_CALL and part.media != "text/plain"
-    return json.dumps(data.draw(_arguments), ensure_ascii=False).encode() if is_json else data.draw(_words).encode()
+    return (
+        json.dumps(data.draw(_arguments), ensure_ascii=False).encode()
+        if is_json
+        else data.draw(_words).encode()
+    )
 
 
 @pytest.mark.row("C9")
@@ -74,7 +90,9 @@ def test_any_parts_said_otherwise_are_read_as_they_were_said_and_break_no_rule(d
     request = dialect.parse(data.draw(conversations(dialect.name)))
     new = []
     for message in request.messages:
-        open_to_change = [position for position, part in enumerate(message.parts) if _can_change(message, part)]
+        open_to_change = [
+            position for position, part in enumerate(message.parts) if _can_change(message, part)
+        ]
         chosen = data.draw(st.sets(st.sampled_from(open_to_change))) if open_to_change else ()
         words = {position: _new_words(data, message.parts[position]) for position in sorted(chosen)}
         new.append(dialect.reword(message, words))
@@ -84,7 +102,9 @@ def test_any_parts_said_otherwise_are_read_as_they_were_said_and_break_no_rule(d
         ]
     changed = replace(request, messages=tuple(new))
     again = dialect.parse(dialect.render(changed))
-    assert [list(map(_told, each.parts)) for each in again.messages] == [list(map(_told, each.parts)) for each in new]
+    assert [list(map(_told, each.parts)) for each in again.messages] == [
+        list(map(_told, each.parts)) for each in new
+    ]
     assert dialect.check(again, request) == dialect.check(request, request) == ()
 
 
@@ -148,7 +168,8 @@ def _places(tree):
 
 def test_only_the_string_of_a_tool_result_changes():
     raw = (
-        b'{ "role":"user",\n "content" :[ {"cache_control": {"type":"ephemeral"},"type":"tool_result","content":"l\\u00f6ng",'
+        b'{ "role":"user",\n "content" :[ {"cache_control": '
+        b'{"type":"ephemeral"},"type":"tool_result","content":"l\\u00f6ng",'
         b'"is_error":true , "tool_use_id":"t1","x":1E5}, {"type":"text","text":"and?"} ] }'
     )
     message = ANTHROPIC.parse(b'{"messages":[%s]}' % raw).messages[0]
@@ -157,8 +178,14 @@ def test_only_the_string_of_a_tool_result_changes():
 
 
 def test_each_text_in_a_list_of_results_changes_by_itself():
-    texts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two", "cache_control": {"type": "ephemeral"}}]
-    tree = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": texts}]}
+    texts = [
+        {"type": "text", "text": "one"},
+        {"type": "text", "text": "two", "cache_control": {"type": "ephemeral"}},
+    ]
+    tree = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "t", "content": texts}],
+    }
     new = ANTHROPIC.reword(_message(ANTHROPIC, tree), {1: b"2"})
     texts[1]["text"] = "2"
     assert json.loads(new.raw) == tree
@@ -174,33 +201,67 @@ _SCREEN = {"type": "input_image", "image_url": "https://example.org/a.png"}
     [
         (
             ANTHROPIC,
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": [image_block() | _MARK]}]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "t", "content": [image_block() | _MARK]}
+                ],
+            },
             ("content", 0, "content", 0),
             {"type": "text", "text": "a picture"} | _MARK,
         ),
         (
             ANTHROPIC,
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "document"}]}]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "document"}]}
+                ],
+            },
             ("content", 0, "content", 0),
             {"type": "text", "text": "a picture"},
         ),
         (
             CHAT,
-            {"role": "tool", "tool_call_id": "t", "content": [_PICTURE, {"type": "text", "text": "x"}]},
+            {
+                "role": "tool",
+                "tool_call_id": "t",
+                "content": [_PICTURE, {"type": "text", "text": "x"}],
+            },
             ("content", 0),
             {"type": "text", "text": "a picture"},
         ),
-        (CHAT, {"role": "tool", "tool_call_id": "t", "content": {"odd": 1}}, ("content",), "a picture"),
+        (
+            CHAT,
+            {"role": "tool", "tool_call_id": "t", "content": {"odd": 1}},
+            ("content",),
+            "a picture",
+        ),
         (
             RESPONSES,
-            {"type": "function_call_output", "call_id": "t", "output": [_SCREEN | {"prompt_cache_breakpoint": {"mode": "auto"}}]},
+            {
+                "type": "function_call_output",
+                "call_id": "t",
+                "output": [_SCREEN | {"prompt_cache_breakpoint": {"mode": "auto"}}],
+            },
             ("output", 0),
-            {"type": "input_text", "text": "a picture", "prompt_cache_breakpoint": {"mode": "auto"}},
+            {
+                "type": "input_text",
+                "text": "a picture",
+                "prompt_cache_breakpoint": {"mode": "auto"},
+            },
         ),
-        (RESPONSES, {"type": "custom_tool_call_output", "call_id": "t", "output": {"odd": 1}}, ("output",), "a picture"),
+        (
+            RESPONSES,
+            {"type": "custom_tool_call_output", "call_id": "t", "output": {"odd": 1}},
+            ("output",),
+            "a picture",
+        ),
     ],
 )
-def test_a_picture_or_an_unknown_block_in_a_result_becomes_a_text_in_its_place(dialect, tree, place, becomes):
+def test_a_picture_or_an_unknown_block_in_a_result_becomes_a_text_in_its_place(
+    dialect, tree, place, becomes
+):
     message = _message(dialect, tree)
     new = dialect.reword(message, {0: b"a picture"})
     *way, last = place
@@ -209,7 +270,11 @@ def test_a_picture_or_an_unknown_block_in_a_result_becomes_a_text_in_its_place(d
         holder = holder[step]
     holder[last] = becomes
     assert json.loads(new.raw) == tree
-    assert (new.parts[0].kind.family, new.parts[0].media, new.parts[0].call) == (Kind.TOOL_RESULT, "text/plain", "t")
+    assert (new.parts[0].kind.family, new.parts[0].media, new.parts[0].call) == (
+        Kind.TOOL_RESULT,
+        "text/plain",
+        "t",
+    )
     assert list(map(_told, _message(dialect, new.raw).parts)) == list(map(_told, new.parts))
 
 
@@ -217,7 +282,13 @@ def test_a_picture_or_an_unknown_block_in_a_result_becomes_a_text_in_its_place(d
     ("dialect", "tree"),
     [
         (ANTHROPIC, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]}),
-        (ANTHROPIC, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": []}]}),
+        (
+            ANTHROPIC,
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t", "content": []}],
+            },
+        ),
         (CHAT, {"role": "tool", "tool_call_id": "t", "name": "look"}),
         (CHAT, {"role": "tool", "tool_call_id": "t", "content": None}),
         (CHAT, {"role": "tool", "tool_call_id": "t", "name": "look", "content": [_PICTURE]}),
@@ -237,20 +308,63 @@ def test_a_result_in_any_shape_can_be_put_into_words(dialect, tree):
     [
         (
             ANTHROPIC,
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "tool_reference"}]}]},
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "t",
+                        "content": [{"type": "tool_reference"}],
+                    }
+                ],
+            },
             b"x",
         ),
-        (ANTHROPIC, {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {}}]}, b"[1]"),
-        (ANTHROPIC, {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {}}]}, b'{"a":'),
-        (CHAT, {"role": "assistant", "tool_calls": [{"function": {"name": "n", "arguments": "{}"}}]}, b"free text"),
+        (
+            ANTHROPIC,
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {}}],
+            },
+            b"[1]",
+        ),
+        (
+            ANTHROPIC,
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {}}],
+            },
+            b'{"a":',
+        ),
+        (
+            CHAT,
+            {"role": "assistant", "tool_calls": [{"function": {"name": "n", "arguments": "{}"}}]},
+            b"free text",
+        ),
         (CHAT, {"role": "assistant", "audio": {"id": "a"}}, b"x"),
         (CHAT, {"role": "assistant", "content": [_PICTURE]}, b"x"),
         (CHAT, {"role": "assistant", "content": "said"}, b" \t"),
         (CHAT, {"role": "assistant", "content": "said"}, b"\xff"),
-        (RESPONSES, {"type": "computer_call_output", "call_id": "t", "output": {"type": "computer_screenshot"}}, b"x"),
-        (RESPONSES, {"type": "shell_call_output", "call_id": "t", "output": [{"stdout": "x"}]}, b"x"),
+        (
+            RESPONSES,
+            {
+                "type": "computer_call_output",
+                "call_id": "t",
+                "output": {"type": "computer_screenshot"},
+            },
+            b"x",
+        ),
+        (
+            RESPONSES,
+            {"type": "shell_call_output", "call_id": "t", "output": [{"stdout": "x"}]},
+            b"x",
+        ),
         (RESPONSES, {"type": "tool_search_output", "call_id": "t", "tools": []}, b"x"),
-        (RESPONSES, {"type": "function_call", "call_id": "t", "name": "n", "arguments": "{}"}, b"{"),
+        (
+            RESPONSES,
+            {"type": "function_call", "call_id": "t", "name": "n", "arguments": "{}"},
+            b"{",
+        ),
         (RESPONSES, {"type": "item_reference", "id": "i"}, b"x"),
     ],
 )
@@ -267,7 +381,9 @@ def test_positions_that_are_not_there_are_refused():
 
 
 def test_a_message_that_says_a_field_twice_is_left_alone():
-    message = CHAT.parse(b'{"messages":[{"role":"assistant","content":"a","content":"b"}]}').messages[0]
+    message = CHAT.parse(
+        b'{"messages":[{"role":"assistant","content":"a","content":"b"}]}'
+    ).messages[0]
     with pytest.raises(ValueError, match="comes twice"):
         CHAT.reword(message, {0: b"x"})
 
@@ -277,7 +393,12 @@ def test_a_message_that_says_a_field_twice_is_left_alone():
     [
         (
             ANTHROPIC,
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "Write", "input": {"text": "long"}}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "tool_use", "id": "t", "name": "Write", "input": {"text": "long"}}
+                ],
+            },
             b'{"text":"short"}',
             lambda tree: tree["content"][0]["input"],
         ),
@@ -287,20 +408,31 @@ def test_a_message_that_says_a_field_twice_is_left_alone():
                 "role": "assistant",
                 "content": None,
                 "reasoning_content": "hm",
-                "tool_calls": [{"id": "t", "function": {"name": "Write", "arguments": '{"text":"long"}'}}],
+                "tool_calls": [
+                    {"id": "t", "function": {"name": "Write", "arguments": '{"text":"long"}'}}
+                ],
             },
             b'{"text":"short"}',
             lambda tree: json.loads(tree["tool_calls"][0]["function"]["arguments"]),
         ),
         (
             CHAT,
-            {"role": "assistant", "reasoning": "", "function_call": {"name": "Write", "arguments": '{"text":"long"}'}},
+            {
+                "role": "assistant",
+                "reasoning": "",
+                "function_call": {"name": "Write", "arguments": '{"text":"long"}'},
+            },
             b'{"text":"short"}',
             lambda tree: json.loads(tree["function_call"]["arguments"]),
         ),
         (
             RESPONSES,
-            {"type": "function_call", "call_id": "t", "name": "Write", "arguments": '{"text":"long"}'},
+            {
+                "type": "function_call",
+                "call_id": "t",
+                "name": "Write",
+                "arguments": '{"text":"long"}',
+            },
             b'{"text":"short"}',
             lambda tree: json.loads(tree["arguments"]),
         ),
@@ -318,7 +450,10 @@ def test_a_message_that_says_a_field_twice_is_left_alone():
         ),
         (
             CHAT,
-            {"role": "assistant", "tool_calls": [{"id": "t", "custom": {"name": "patch", "input": "*** long"}}]},
+            {
+                "role": "assistant",
+                "tool_calls": [{"id": "t", "custom": {"name": "patch", "input": "*** long"}}],
+            },
             b"*** {short",
             lambda tree: tree["tool_calls"][0]["custom"]["input"],
         ),
@@ -337,7 +472,13 @@ def test_a_call_is_made_with_other_arguments(dialect, tree, words, place):
 @pytest.mark.parametrize(
     ("dialect", "tree"),
     [
-        (ANTHROPIC, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "{}"}]}),
+        (
+            ANTHROPIC,
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t", "content": "{}"}],
+            },
+        ),
         (CHAT, {"role": "tool", "tool_call_id": "t", "content": "{}"}),
         (RESPONSES, {"type": "function_call_output", "call_id": "t", "output": "{}"}),
     ],
@@ -347,7 +488,8 @@ def test_rewording_takes_no_longer_than_reading(dialect, tree):
     message = _message(dialect, json.loads(long))
     assert len(message.raw) > 100_000
     best = min(_seconds(lambda: dialect.reword(message, {0: b"short"})) for _ in range(20))
-    # A guard against a walk over Python objects, which takes twenty times as long; measured: 0.2 to 0.7 ms.
+    # A guard against a walk over Python objects, which takes twenty times as long; measured: 0.2 to
+    # 0.7 ms.
     assert best < 0.005
 
 
@@ -360,9 +502,15 @@ def _seconds(act):
 
 def test_a_body_with_thousands_of_blocks_is_reworded_in_linear_time():
     def seconds(count):
-        blocks = [{"type": "tool_result", "tool_use_id": f"t{i}", "content": "x" * 50} for i in range(count)]
+        blocks = [
+            {"type": "tool_result", "tool_use_id": f"t{i}", "content": "x" * 50}
+            for i in range(count)
+        ]
         message = _message(ANTHROPIC, {"role": "user", "content": blocks})
-        return min(_seconds(lambda: ANTHROPIC.reword(message, dict.fromkeys(range(count), b"y"))) for _ in range(3))
+        return min(
+            _seconds(lambda: ANTHROPIC.reword(message, dict.fromkeys(range(count), b"y")))
+            for _ in range(3)
+        )
 
     assert seconds(4000) < 20 * seconds(500)
 
@@ -382,7 +530,9 @@ def test_our_tools_stand_beside_the_clients_and_nothing_else_changes(dialect, da
     again = dialect.parse(offered)
     assert [tool.name for tool in again.tools] == [*(tool.name for tool in request.tools), *NAMES]
     assert dialect.check(again, request) == ()
-    same = next(index for index, (old, new) in enumerate(zip(body, offered, strict=False)) if old != new)
+    same = next(
+        index for index, (old, new) in enumerate(zip(body, offered, strict=False)) if old != new
+    )
     assert offered[same + len(offered) - len(body) :] == body[same:]
 
 
@@ -397,12 +547,18 @@ def test_our_tools_stand_beside_the_clients_and_nothing_else_changes(dialect, da
         (
             CHAT,
             b'[ {"type":"function","function":{"name":"a"}} ]',
-            b'{"type":"function","function":{"name":"search_history","description":"Finds.","parameters":{ "type":"object" }}}',
+            (
+                b'{"type":"function","function":{"name":"search_history","description":"Finds.",'
+                b'"parameters":{ "type":"object" }}}'
+            ),
         ),
         (
             RESPONSES,
             b'[ {"type":"web_search"} ]',
-            b'{"type":"function","name":"search_history","description":"Finds.","parameters":{ "type":"object" },"strict":false}',
+            (
+                b'{"type":"function","name":"search_history","description":"Finds.",'
+                b'"parameters":{ "type":"object" },"strict":false}'
+            ),
         ),
     ],
 )
@@ -412,15 +568,27 @@ def test_a_tool_is_offered_in_the_dialects_own_form(dialect, tools, ours):
 
 
 def test_a_mark_on_the_clients_last_tool_stays_the_end_of_the_tools():
-    body = b'{"messages":[],"tools":[{"name":"a"}, {"name":"b","cache_control":{"type":"ephemeral"}} ]}'
+    body = (
+        b'{"messages":[],"tools":[{"name":"a"}, '
+        b'{"name":"b","cache_control":{"type":"ephemeral"}} '
+        b"]}"
+    )
     offered = ANTHROPIC.offer(body, TOOLS)
     assert [tool["name"] for tool in json.loads(offered)["tools"]] == ["a", *NAMES, "b"]
-    earlier = b'{"messages":[],"tools":[{"name":"a","cache_control":{"type":"ephemeral"}},{"name":"b"}]}'
-    assert [tool["name"] for tool in json.loads(ANTHROPIC.offer(earlier, TOOLS))["tools"]] == ["a", "b", *NAMES]
+    earlier = (
+        b'{"messages":[],"tools":[{"name":"a","cache_control":{"type":"ephemeral"}},{"name":"b"}]}'
+    )
+    assert [tool["name"] for tool in json.loads(ANTHROPIC.offer(earlier, TOOLS))["tools"]] == [
+        "a",
+        "b",
+        *NAMES,
+    ]
 
 
 @DIALECT
-@pytest.mark.parametrize("tools", [b'"tools":[],', b'"tools":null,', b"", b'"functions":[{"name":"f"}],'])
+@pytest.mark.parametrize(
+    "tools", [b'"tools":[],', b'"tools":null,', b"", b'"functions":[{"name":"f"}],']
+)
 def test_a_request_that_offers_no_tools_gets_none(dialect, tools):
     body = b'{%s"messages":[],"input":[]}' % tools
     assert dialect.offer(body, TOOLS) is body
@@ -479,7 +647,11 @@ _TOOL = {
         (CHAT, {"max_completion_tokens": 16}, False),
         (CHAT, {"max_tokens": 5}, False),
         (RESPONSES, {}, True),
-        (RESPONSES, {"tool_choice": "auto", "text": {"format": {"type": "text"}, "verbosity": "low"}}, True),
+        (
+            RESPONSES,
+            {"tool_choice": "auto", "text": {"format": {"type": "text"}, "verbosity": "low"}},
+            True,
+        ),
         (RESPONSES, {"tool_choice": "none"}, False),
         (RESPONSES, {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []}}, False),
         (RESPONSES, {"text": {"format": {"type": "json_schema"}}}, False),
@@ -535,8 +707,15 @@ def test_nothing_cannot_be_said(dialect):
 def test_a_stretch_that_left_is_replaced_by_a_line_and_breaks_no_rule(dialect, data):
     body = data.draw(conversations(dialect.name))
     request = dialect.parse(body)
-    cuts = [index for index, message in enumerate(request.messages) if [part.kind for part in message.parts][:1] == [Kind.PROMPT]]
-    latest = max((index for index, message in enumerate(request.messages) if message.role is Role.ASSISTANT), default=0)
+    cuts = [
+        index
+        for index, message in enumerate(request.messages)
+        if [part.kind for part in message.parts][:1] == [Kind.PROMPT]
+    ]
+    latest = max(
+        (index for index, message in enumerate(request.messages) if message.role is Role.ASSISTANT),
+        default=0,
+    )
     first = data.draw(st.sampled_from(cuts))
     last = data.draw(st.sampled_from([cut for cut in cuts if first <= cut < latest] or [first]))
     stub = dialect.say("Turns 1 to 4 left; retrieve_context(ref=“r1”) brings them back.")
@@ -544,7 +723,9 @@ def test_a_stretch_that_left_is_replaced_by_a_line_and_breaks_no_rule(dialect, d
     rendered = dialect.render(replace(request, messages=messages))
     again = dialect.parse(rendered)
     assert [each.essence for each in again.messages] == [each.essence for each in messages]
-    assert [each.raw for each in again.messages[:first]] == [each.raw for each in request.messages[:first]]
+    assert [each.raw for each in again.messages[:first]] == [
+        each.raw for each in request.messages[:first]
+    ]
     assert rendered.startswith(body[: request.array.start])
     assert rendered.endswith(body[request.array.end :])
     assert dialect.check(again, request) == ()
@@ -564,19 +745,35 @@ class _Wrapped:
 def _rewrites_the_whole_message(dialect):
     def reword(message, words):
         new = dialect.reword(message, words)
-        return replace(new, raw=json.dumps(json.loads(new.raw), sort_keys=True, indent=len(words.get(0, b""))).encode())
+        return replace(
+            new,
+            raw=json.dumps(
+                json.loads(new.raw), sort_keys=True, indent=len(words.get(0, b""))
+            ).encode(),
+        )
 
     return _Wrapped(dialect, reword=reword)
 
 
 def _says_it_without_writing_it(dialect):
-    return _Wrapped(dialect, reword=lambda message, words: replace(dialect.reword(message, words), raw=message.raw))
+    return _Wrapped(
+        dialect,
+        reword=lambda message, words: replace(dialect.reword(message, words), raw=message.raw),
+    )
 
 
 def _rewords_prompts(dialect):
     def reword(message, words):
-        if [part.kind for part in message.parts] == [Kind.PROMPT] and words and all(map(bytes.strip, words.values())):
-            return replace(dialect.say(words[0].decode("utf-8", "strict")), essence=message.essence, span=message.span)
+        if (
+            [part.kind for part in message.parts] == [Kind.PROMPT]
+            and words
+            and all(map(bytes.strip, words.values()))
+        ):
+            return replace(
+                dialect.say(words[0].decode("utf-8", "strict")),
+                essence=message.essence,
+                span=message.span,
+            )
         return dialect.reword(message, words)
 
     return _Wrapped(dialect, reword=reword)

@@ -7,7 +7,10 @@ import pytest
 from hotset.dialects import sse
 from hotset.dialects.sse import Frames
 
-BODY = b'\xef\xbb\xbf: awake\n\nevent: a\ndata: {"n":1,\ndata: "x":"y"}\nid: 7\n\n\n\ndata:two\n\nevent: last\ndata: three'
+BODY = (
+    b'\xef\xbb\xbf: awake\n\nevent: a\ndata: {"n":1,\ndata: "x":"y"}\nid: 7\n\n\n\ndata:two\n\n'
+    b"event: last\ndata: three"
+)
 
 
 def _frames(body, size):
@@ -20,7 +23,9 @@ def _frames(body, size):
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"], ids=["LF", "CR LF", "CR"])
 @pytest.mark.parametrize("size", range(1, 9))
-def test_frames_are_events_with_their_bytes_however_they_are_cut_and_whatever_ends_their_lines(end, size):
+def test_frames_are_events_with_their_bytes_however_they_are_cut_and_whatever_ends_their_lines(
+    end, size
+):
     body = BODY.replace(b"\n", end)
     frames = _frames(body, size)
     assert b"".join(frame.raw for frame in frames) == body
@@ -32,7 +37,9 @@ def test_frames_are_events_with_their_bytes_however_they_are_cut_and_whatever_en
 def test_other_data_leaves_the_rest_of_an_event_as_it_is(end):
     _, frame, *_ = _frames(BODY.replace(b"\n", end), 1 << 10)
     assert frame.saying(frame.data) == frame.raw
-    assert frame.saying(b'{\n"n":2}') == end.join([b"event: a", b"data: {", b'data: "n":2}', b"id: 7", b"", b""])
+    assert frame.saying(b'{\n"n":2}') == end.join(
+        [b"event: a", b"data: {", b'data: "n":2}', b"id: 7", b"", b""]
+    )
 
 
 def test_what_is_no_event_stream_is_not_held_back():

@@ -13,7 +13,9 @@ from hotset.nouns.message import Image
 
 def png(width: int = 10, height: int = 10, more: int = 0) -> str:
     size = width.to_bytes(4, "big") + height.to_bytes(4, "big")
-    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + (13).to_bytes(4, "big") + b"IHDR" + size + bytes(more)).decode()
+    return base64.b64encode(
+        b"\x89PNG\r\n\x1a\n" + (13).to_bytes(4, "big") + b"IHDR" + size + bytes(more)
+    ).decode()
 
 
 def block(data: str, media: str = "image/png") -> dict[str, str]:

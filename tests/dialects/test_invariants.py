@@ -1,4 +1,5 @@
-"""Every rule of a provider that a changed request could break is found, and nothing else is called broken."""
+"""Every rule of a provider that a changed request could break is found, and nothing else is called
+broken."""
 
 from __future__ import annotations
 
@@ -42,7 +43,11 @@ def _thought(text="hm"):
 
 _MARK = {"cache_control": {"type": "ephemeral"}}
 _SEARCH = {"type": "server_tool_use", "id": "srv", "name": "web_search", "input": {"query": "q"}}
-_FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv", "content": [{"type": "web_search_result", "url": "u"}]}
+_FOUND = {
+    "type": "web_search_tool_result",
+    "tool_use_id": "srv",
+    "content": [{"type": "web_search_result", "url": "u"}],
+}
 
 _CLAUDE = {
     "model": "claude-opus-4-5",
@@ -55,7 +60,13 @@ _CLAUDE = {
         {"role": "assistant", "content": [_thought("first"), _SEARCH, _FOUND, _text()]},
         {"role": "user", "content": [_text()]},
         {"role": "assistant", "content": [_thought(), _text(), _use("t1"), _use("t2")]},
-        {"role": "user", "content": [_result("t1"), _result("t2", [_text(), {"type": "tool_reference", "tool_name": "Bash"}])]},
+        {
+            "role": "user",
+            "content": [
+                _result("t1"),
+                _result("t2", [_text(), {"type": "tool_reference", "tool_name": "Bash"}]),
+            ],
+        },
         {"role": "assistant", "content": [_thought("again"), _use("t3", "Bash")]},
         {"role": "user", "content": [_result("t3") | _MARK, _text() | _MARK]},
     ],
@@ -65,7 +76,13 @@ _COMPACTED = {
     "thread": {"type": "continue", "previous_message_id": "msg_1"},
     "system": "s",
     "messages": [
-        {"role": "assistant", "content": [{"type": "compaction", "content": "c", "signature": "s", "tool_changes": []}, _text()]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "compaction", "content": "c", "signature": "s", "tool_changes": []},
+                _text(),
+            ],
+        },
         {"role": "user", "content": "go on"},
     ],
 }
@@ -109,7 +126,12 @@ _ITEMS = {
         {"type": "custom_tool_call", "call_id": "b", "name": "patch", "input": "x"},
         {"type": "custom_tool_call_output", "call_id": "b", "output": "2"},
         {"type": "reasoning", "id": "rs_2", "summary": []},
-        {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "x"}]},
+        {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "x"}],
+        },
         {"role": "user", "content": "u"},
     ],
 }
@@ -119,8 +141,20 @@ _SEARCHED = {
     "tools": [{"type": "tool_search", "execution": "client", "parameters": {}}],
     "input": [
         {"role": "user", "content": "u"},
-        {"type": "tool_search_call", "call_id": "a", "execution": "client", "status": "completed", "arguments": {}},
-        {"type": "tool_search_output", "call_id": "a", "execution": "client", "status": "completed", "tools": []},
+        {
+            "type": "tool_search_call",
+            "call_id": "a",
+            "execution": "client",
+            "status": "completed",
+            "arguments": {},
+        },
+        {
+            "type": "tool_search_output",
+            "call_id": "a",
+            "execution": "client",
+            "status": "completed",
+            "tools": [],
+        },
     ],
 }
 
@@ -168,8 +202,20 @@ FAULTS = [
     (1, "messages.3", ANTHROPIC, _CLAUDE, _insert((M, 3, "content", 4), _use("t9"))),
     (2, "messages.5.content.0", ANTHROPIC, _CLAUDE, _drop(M, 5)),
     (2, "messages.4.content.0", ANTHROPIC, _CLAUDE, _drop(M, 3, "content", 2)),
-    (2, "messages.0.content.0", ANTHROPIC, _CLAUDE, _set((M,), [{"role": "user", "content": [_result("t3")]}])),
-    (3, "messages.3", ANTHROPIC, _CLAUDE, lambda body: body[M][6]["content"].insert(0, body[M][4]["content"].pop(1))),
+    (
+        2,
+        "messages.0.content.0",
+        ANTHROPIC,
+        _CLAUDE,
+        _set((M,), [{"role": "user", "content": [_result("t3")]}]),
+    ),
+    (
+        3,
+        "messages.3",
+        ANTHROPIC,
+        _CLAUDE,
+        lambda body: body[M][6]["content"].insert(0, body[M][4]["content"].pop(1)),
+    ),
     (3, "messages.4.content.1", ANTHROPIC, _CLAUDE, _insert((M, 4, "content", 0), _text())),
     (4, "messages.3.content.3", ANTHROPIC, _CLAUDE, _set((M, 3, "content", 3, "id"), "t1")),
     (
@@ -177,15 +223,30 @@ FAULTS = [
         "messages.5.content.1",
         ANTHROPIC,
         _CLAUDE,
-        lambda body: (body[M][5]["content"][1].update(id="t1"), body[M][6]["content"][0].update(tool_use_id="t1")),
+        lambda body: (
+            body[M][5]["content"][1].update(id="t1"),
+            body[M][6]["content"][0].update(tool_use_id="t1"),
+        ),
     ),
     (5, "messages.1.content.1", ANTHROPIC, _CLAUDE, _drop(M, 1, "content", 1)),
-    (5, "messages.1.content", ANTHROPIC, _CLAUDE, lambda body: body[M][1]["content"].insert(1, body[M][1]["content"].pop(2))),
+    (
+        5,
+        "messages.1.content",
+        ANTHROPIC,
+        _CLAUDE,
+        lambda body: body[M][1]["content"].insert(1, body[M][1]["content"].pop(2)),
+    ),
     (5, "messages.1.content.2", ANTHROPIC, _CLAUDE, _set((M, 1, "content", 2, "content"), [])),
     (5, "messages.1.content.1", ANTHROPIC, _CLAUDE, _drop(M, 1, "content", 2)),
     (6, "messages.5", ANTHROPIC, _CLAUDE, _set((M, 5, "content", 0, "thinking"), "shorter")),
     (6, "messages.5", ANTHROPIC, _CLAUDE, _drop(M, 5, "content", 0)),
-    (7, "messages.5", ANTHROPIC, _CLAUDE, lambda body: (body[M][3]["content"].pop(0), body[M][5]["content"].pop(0))),
+    (
+        7,
+        "messages.5",
+        ANTHROPIC,
+        _CLAUDE,
+        lambda body: (body[M][3]["content"].pop(0), body[M][5]["content"].pop(0)),
+    ),
     (
         8,
         "messages.7",
@@ -193,26 +254,59 @@ FAULTS = [
         {**_CLAUDE, "thinking": {"type": "disabled"}},
         _insert((M, 7), {"role": "assistant", "content": [_thought(), _text()]}),
     ),
-    (9, "cache_control", ANTHROPIC, _CLAUDE, lambda body: [block.update(_MARK) for block in body[M][3]["content"][1:3]]),
     (
         9,
         "cache_control",
         ANTHROPIC,
         _CLAUDE,
-        lambda body: (body["tools"][0].update(_MARK), body[M][4]["content"][1]["content"][0].update(_MARK)),
+        lambda body: [block.update(_MARK) for block in body[M][3]["content"][1:3]],
+    ),
+    (
+        9,
+        "cache_control",
+        ANTHROPIC,
+        _CLAUDE,
+        lambda body: (
+            body["tools"][0].update(_MARK),
+            body[M][4]["content"][1]["content"][0].update(_MARK),
+        ),
     ),
     (10, "tools", ANTHROPIC, _CLAUDE, _insert(("tools", 0), {"name": "Bash"})),
     (10, "messages.4.content.1", ANTHROPIC, _CLAUDE, _drop("tools", 1)),
-    (10, "messages.3.content.2", ANTHROPIC, _CLAUDE, _set((M, 3, "content", 2, "name"), "retrieve_context")),
+    (
+        10,
+        "messages.3.content.2",
+        ANTHROPIC,
+        _CLAUDE,
+        _set((M, 3, "content", 2, "name"), "retrieve_context"),
+    ),
     (11, "messages.2", ANTHROPIC, _CLAUDE, _set((M, 2, "content"), [])),
     (11, "messages.3.content.1", ANTHROPIC, _CLAUDE, _set((M, 3, "content", 1, "text"), "")),
-    (11, "messages.3.content.1.text.index", ANTHROPIC, _CLAUDE, _set((M, 3, "content", 1, "index"), 0)),
+    (
+        11,
+        "messages.3.content.1.text.index",
+        ANTHROPIC,
+        _CLAUDE,
+        _set((M, 3, "content", 1, "index"), 0),
+    ),
     (12, "messages.0", ANTHROPIC, _CLAUDE, _insert((M, 0), {"role": "system", "content": "s"})),
-    (13, "messages.7", ANTHROPIC, _CLAUDE, _insert((M, 7), {"role": "assistant", "content": "Sure:"})),
+    (
+        13,
+        "messages.7",
+        ANTHROPIC,
+        _CLAUDE,
+        _insert((M, 7), {"role": "assistant", "content": "Sure:"}),
+    ),
     (14, "messages.0.content.1", ANTHROPIC, _CLAUDE, _many_images(1, 8001)),
     (14, "messages.0.content.1", ANTHROPIC, _CLAUDE, _many_images(21, 2001)),
     (14, "messages", ANTHROPIC, _CLAUDE, _many_images(101, 8)),
-    (16, "messages.0.content.0", ANTHROPIC, _COMPACTED, _set((M, 0, "content", 0, "content"), "shorter")),
+    (
+        16,
+        "messages.0.content.0",
+        ANTHROPIC,
+        _COMPACTED,
+        _set((M, 0, "content", 0, "content"), "shorter"),
+    ),
     (17, "system", ANTHROPIC, _COMPACTED, _set(("system",), "other")),
     (18, "messages.2", CHAT, _GPT, _drop(M, 4)),
     (19, "messages.2", CHAT, _GPT, _drop(M, 2)),
@@ -223,20 +317,50 @@ FAULTS = [
 ]
 MORE_FAULTS = [
     (15, "body", ANTHROPIC, _CLAUDE, _set((M, 2, "content"), "x" * 32_000_001)),
-    (16, "messages.0", ANTHROPIC, _COMPACTED, _insert((M, 0), {"role": "user", "content": "before"})),
+    (
+        16,
+        "messages.0",
+        ANTHROPIC,
+        _COMPACTED,
+        _insert((M, 0), {"role": "user", "content": "before"}),
+    ),
     (13, "messages.0", ANTHROPIC, _CLAUDE, _drop(M, 0)),
     (20, "input.1", RESPONSES, _ITEMS, lambda body: (body["input"].pop(1), body["input"].pop(1))),
     (20, "input.4", RESPONSES, _ITEMS, _drop("input", 5)),
     (21, "input.6", RESPONSES, _ITEMS, _drop("input", 7)),
     (18, "messages.2", CHAT, _GPT, _insert((M, 3), {"role": "user", "content": "between"})),
-    (19, "messages.5", CHAT, _GPT, _insert((M, 5), {"role": "tool", "tool_call_id": "z", "content": "?"})),
+    (
+        19,
+        "messages.5",
+        CHAT,
+        _GPT,
+        _insert((M, 5), {"role": "tool", "tool_call_id": "z", "content": "?"}),
+    ),
     (22, "tools.0.name", CHAT, _GPT, _set(("tools", 0, "function", "name"), "server.tool")),
     (22, "tools.0.name", RESPONSES, _ITEMS, _set(("tools", 0, "name"), "x" * 65)),
     (22, "tools.0.defer_loading", RESPONSES, _ITEMS, _set(("model",), "gpt-5.3")),
     (12, "messages.3", ANTHROPIC, _CLAUDE, _insert((M, 3), {"role": "system", "content": "s"})),
-    (10, "tools", ANTHROPIC, _CLAUDE, _set(("tools",), [{"name": name, "defer_loading": True} for name in ("Read", "Bash")])),
-    (10, "tools.1", ANTHROPIC, _CLAUDE, _set(("tools", 1), {"name": "Bash", "defer_loading": True} | _MARK)),
-    (10, "tools.1", ANTHROPIC, _CLAUDE, _insert(("tools", 1), _SEARCHING | {"defer_loading": True})),
+    (
+        10,
+        "tools",
+        ANTHROPIC,
+        _CLAUDE,
+        _set(("tools",), [{"name": name, "defer_loading": True} for name in ("Read", "Bash")]),
+    ),
+    (
+        10,
+        "tools.1",
+        ANTHROPIC,
+        _CLAUDE,
+        _set(("tools", 1), {"name": "Bash", "defer_loading": True} | _MARK),
+    ),
+    (
+        10,
+        "tools.1",
+        ANTHROPIC,
+        _CLAUDE,
+        _insert(("tools", 1), _SEARCHING | {"defer_loading": True}),
+    ),
     (22, "tools", RESPONSES, _ITEMS, _drop("tools", 1)),
     (22, "tools", RESPONSES, _ITEMS, _drop("tools", 0)),
     (20, "input.1", RESPONSES, _SEARCHED, _drop("input", 2)),
@@ -254,7 +378,10 @@ def test_there_are_forty_seeded_faults():
 
 @pytest.mark.parametrize(
     ("rule", "where", "dialect", "base", "fault"),
-    [pytest.param(*each, id=f"{number}-rule{each[0]}") for number, each in enumerate([*FAULTS, *MORE_FAULTS], 1)],
+    [
+        pytest.param(*each, id=f"{number}-rule{each[0]}")
+        for number, each in enumerate([*FAULTS, *MORE_FAULTS], 1)
+    ],
 )
 def test_a_seeded_fault_is_found_where_it_is(rule, where, dialect, base, fault):
     spoiled = copy.deepcopy(base)
@@ -262,8 +389,14 @@ def test_a_seeded_fault_is_found_where_it_is(rule, where, dialect, base, fault):
     original = _request(dialect, base)
     assert dialect.check(original) == ()
     found = dialect.check(_request(dialect, spoiled), original)
-    assert [violation for violation in found if violation.invariant == rule and violation.where.startswith(where)]
-    assert all(violation.text and "{" not in violation.text.replace("{1,64}", "") for violation in found)
+    assert [
+        violation
+        for violation in found
+        if violation.invariant == rule and violation.where.startswith(where)
+    ]
+    assert all(
+        violation.text and "{" not in violation.text.replace("{1,64}", "") for violation in found
+    )
 
 
 @pytest.mark.parametrize(("name", "file"), recordings.REQUESTS)
@@ -283,7 +416,10 @@ def test_valid_conversations_break_no_rule(dialect):
         assert dialect.check(replace(request), request) == (), seed
 
 
-_PARALLEL = [{"role": "user", "content": "u"}, {"role": "assistant", "content": [_use("a"), _use("b")]}]
+_PARALLEL = [
+    {"role": "user", "content": "u"},
+    {"role": "assistant", "content": [_use("a"), _use("b")]},
+]
 _LONE_THOUGHT = {"role": "assistant", "content": [_thought(), _use("a")]}
 _ANSWER = {"role": "user", "content": [_result("a")]}
 
@@ -292,7 +428,16 @@ _ANSWER = {"role": "user", "content": [_result("a")]}
     ("dialect", "body"),
     [
         # results in messages that follow each other are one turn
-        (ANTHROPIC, {M: [*_PARALLEL, {"role": "user", "content": [_result("a")]}, {"role": "user", "content": [_result("b")]}]}),
+        (
+            ANTHROPIC,
+            {
+                M: [
+                    *_PARALLEL,
+                    {"role": "user", "content": [_result("a")]},
+                    {"role": "user", "content": [_result("b")]},
+                ]
+            },
+        ),
         # thought once, then called several times
         (
             ANTHROPIC,
@@ -310,7 +455,10 @@ _ANSWER = {"role": "user", "content": [_result("a")]}
         # adaptive thinking need not think
         (
             ANTHROPIC,
-            {"thinking": {"type": "adaptive"}, M: [*_PARALLEL, {"role": "user", "content": [_result("b"), _result("a")]}]},
+            {
+                "thinking": {"type": "adaptive"},
+                M: [*_PARALLEL, {"role": "user", "content": [_result("b"), _result("a")]}],
+            },
         ),
         # a server tool that runs on while the client answers
         (
@@ -333,47 +481,118 @@ _ANSWER = {"role": "user", "content": [_result("a")]}
         # a compaction block amid the conversation, as the first beta had it
         (
             ANTHROPIC,
-            {M: [_PARALLEL[0], {"role": "assistant", "content": [{"type": "compaction", "content": "c"}]}, _PARALLEL[0]]},
+            {
+                M: [
+                    _PARALLEL[0],
+                    {"role": "assistant", "content": [{"type": "compaction", "content": "c"}]},
+                    _PARALLEL[0],
+                ]
+            },
         ),
         (ANTHROPIC, {M: [{"role": "user", "content": [_text(), *[image_block(2000, 10)] * 100]}]}),
         (ANTHROPIC, {M: [{"role": "user", "content": [image_block(8000, 8000)]}]}),
-        (RESPONSES, {"previous_response_id": "r", "input": [{"type": "function_call_output", "call_id": "a", "output": ""}]}),
-        (RESPONSES, {"conversation": "c", "input": [{"type": "function_call_output", "call_id": "a", "output": ""}]}),
         (
             RESPONSES,
-            {"input": [{"type": "item_reference", "id": "fc"}, {"type": "function_call_output", "call_id": "a", "output": ""}]},
+            {
+                "previous_response_id": "r",
+                "input": [{"type": "function_call_output", "call_id": "a", "output": ""}],
+            },
         ),
         (
             RESPONSES,
-            {"input": [{"type": "reasoning", "summary": [], "encrypted_content": "e"}, {"role": "user", "content": "stop"}]},
+            {
+                "conversation": "c",
+                "input": [{"type": "function_call_output", "call_id": "a", "output": ""}],
+            },
         ),
-        (CHAT, {"model": "mistral-small", M: [{"role": "assistant", "content": "pre", "prefix": True}]}),
-        (ANTHROPIC, {**_CLAUDE, "tools": [_SEARCHING, {"name": "Bash", "defer_loading": True}, {"name": "Read"} | _MARK]}),
-        (ANTHROPIC, {**_CLAUDE, "tools": [{"name": "Bash", "defer_loading": False} | _MARK, {"name": "Read"}]}),
+        (
+            RESPONSES,
+            {
+                "input": [
+                    {"type": "item_reference", "id": "fc"},
+                    {"type": "function_call_output", "call_id": "a", "output": ""},
+                ]
+            },
+        ),
+        (
+            RESPONSES,
+            {
+                "input": [
+                    {"type": "reasoning", "summary": [], "encrypted_content": "e"},
+                    {"role": "user", "content": "stop"},
+                ]
+            },
+        ),
+        (
+            CHAT,
+            {
+                "model": "mistral-small",
+                M: [{"role": "assistant", "content": "pre", "prefix": True}],
+            },
+        ),
+        (
+            ANTHROPIC,
+            {
+                **_CLAUDE,
+                "tools": [
+                    _SEARCHING,
+                    {"name": "Bash", "defer_loading": True},
+                    {"name": "Read"} | _MARK,
+                ],
+            },
+        ),
+        (
+            ANTHROPIC,
+            {
+                **_CLAUDE,
+                "tools": [{"name": "Bash", "defer_loading": False} | _MARK, {"name": "Read"}],
+            },
+        ),
         (
             RESPONSES,
             {
                 "model": "gpt-5.4",
                 "tools": [
                     {"type": "tool_search"},
-                    {"type": "namespace", "name": "crm", "tools": [{"type": "function", "name": "a", "defer_loading": True}]},
+                    {
+                        "type": "namespace",
+                        "name": "crm",
+                        "tools": [{"type": "function", "name": "a", "defer_loading": True}],
+                    },
                 ],
                 "input": [
-                    {"type": "tool_search_call", "execution": "server", "call_id": None, "arguments": {"paths": ["crm"]}},
-                    {"type": "tool_search_output", "execution": "server", "call_id": None, "tools": []},
+                    {
+                        "type": "tool_search_call",
+                        "execution": "server",
+                        "call_id": None,
+                        "arguments": {"paths": ["crm"]},
+                    },
+                    {
+                        "type": "tool_search_output",
+                        "execution": "server",
+                        "call_id": None,
+                        "tools": [],
+                    },
                     {"role": "user", "content": "u"},
                 ],
             },
         ),
         (
             RESPONSES,
-            {"model": "gpt-5.4", "tools": [{"type": "mcp", "defer_loading": True}, {"type": "tool_search"}], "input": "u"},
+            {
+                "model": "gpt-5.4",
+                "tools": [{"type": "mcp", "defer_loading": True}, {"type": "tool_search"}],
+                "input": "u",
+            },
         ),
         (
             CHAT,
             {
                 "model": "gemini-2.5-pro",
-                M: [{"role": "assistant", "tool_calls": [_call("a")]}, {"role": "tool", "tool_call_id": "a", "content": ""}],
+                M: [
+                    {"role": "assistant", "tool_calls": [_call("a")]},
+                    {"role": "tool", "tool_call_id": "a", "content": ""},
+                ],
             },
         ),
         (
@@ -394,13 +613,20 @@ def test_what_providers_accept_is_no_violation(dialect, body):
 
 def test_every_rule_has_its_number_and_says_who_asks_for_it():
     assert list(INVARIANTS) == list(range(1, 26))
-    assert all(rule.number == number and rule.rule.endswith(".") and rule.provider for number, rule in INVARIANTS.items())
+    assert all(
+        rule.number == number and rule.rule.endswith(".") and rule.provider
+        for number, rule in INVARIANTS.items()
+    )
     seeded = {each[0] for each in [*FAULTS, *MORE_FAULTS]}
     assert seeded == set(range(1, 25))
 
 
 def _anthropic_error(message, code=None, type="invalid_request_error"):
-    return {"type": "error", "error": {"type": type, "message": message} | ({"details": {"error_code": code}} if code else {})}
+    return {
+        "type": "error",
+        "error": {"type": type, "message": message}
+        | ({"details": {"error_code": code}} if code else {}),
+    }
 
 
 @pytest.mark.parametrize(
@@ -414,7 +640,13 @@ def _anthropic_error(message, code=None, type="invalid_request_error"):
         (400, _anthropic_error("prompt is too long: 208310 tokens > 200000 maximum"), 15),
         (
             400,
-            {"error": {"message": "maximum context length", "type": "invalid_request_error", "code": "context_length_exceeded"}},
+            {
+                "error": {
+                    "message": "maximum context length",
+                    "type": "invalid_request_error",
+                    "code": "context_length_exceeded",
+                }
+            },
             15,
         ),
         (
@@ -429,7 +661,18 @@ def _anthropic_error(message, code=None, type="invalid_request_error"):
             20,
         ),
         (422, {"message": "Expected last role to be one of: [tool, user] but got assistant"}, 23),
-        (400, {"error": {"code": 400, "message": "Function call is missing a thought_signature in functionCall parts."}}, 24),
+        (
+            400,
+            {
+                "error": {
+                    "code": 400,
+                    "message": (
+                        "Function call is missing a thought_signature in functionCall parts."
+                    ),
+                }
+            },
+            24,
+        ),
         (400, _anthropic_error("max_tokens: must be greater than 0"), None),
         (429, _anthropic_error("`tool_use` ids must be unique", type="rate_limit_error"), None),
         (529, _anthropic_error("Overloaded", type="overloaded_error"), None),
@@ -438,35 +681,58 @@ def _anthropic_error(message, code=None, type="invalid_request_error"):
     ],
 )
 def test_an_error_reply_is_traced_to_its_rule_by_code_before_text(status, body, rule):
-    assert explain(status, body.encode() if isinstance(body, str) else json.dumps(body).encode(), INVARIANTS.values()) == rule
+    assert (
+        explain(
+            status,
+            body.encode() if isinstance(body, str) else json.dumps(body).encode(),
+            INVARIANTS.values(),
+        )
+        == rule
+    )
 
 
 @pytest.mark.parametrize("number", [number for number, rule in INVARIANTS.items() if rule.pattern])
 def test_a_rule_recognises_its_own_error_text(number):
     dialect, fault, base, original = next(
-        (each[2], each[4], each[3], _request(each[2], each[3])) for each in [*FAULTS, *MORE_FAULTS] if each[0] == number
+        (each[2], each[4], each[3], _request(each[2], each[3]))
+        for each in [*FAULTS, *MORE_FAULTS]
+        if each[0] == number
     )
     spoiled = copy.deepcopy(base)
     fault(spoiled)
-    text = next(each.text for each in dialect.check(_request(dialect, spoiled), original) if each.invariant == number)
-    assert explain(400, json.dumps({"error": {"message": text}}).encode(), INVARIANTS.values()) == number
+    text = next(
+        each.text
+        for each in dialect.check(_request(dialect, spoiled), original)
+        if each.invariant == number
+    )
+    assert (
+        explain(400, json.dumps({"error": {"message": text}}).encode(), INVARIANTS.values())
+        == number
+    )
 
 
 _ORPHANS = {
     "anthropic": (ANTHROPIC, 2, lambda call: {"role": "user", "content": [_result(call)]}),
     "chat": (CHAT, 19, lambda call: {"role": "tool", "tool_call_id": call, "content": "r"}),
-    "responses": (RESPONSES, 20, lambda call: {"type": "function_call_output", "call_id": call, "output": "r"}),
+    "responses": (
+        RESPONSES,
+        20,
+        lambda call: {"type": "function_call_output", "call_id": call, "output": "r"},
+    ),
 }
 
 
 @pytest.mark.parametrize(("dialect", "rule", "orphan"), _ORPHANS.values(), ids=list(_ORPHANS))
 def test_a_breach_of_the_clients_does_not_hide_one_of_ours(dialect, rule, orphan):
-    """As many as before, of the same rule, and yet another one: what it is about tells them apart."""
+    """As many as before, of the same rule, and yet another one: what it is about tells them
+    apart."""
     said = {"role": "user", "content": "hi"}
 
     def checked(*ids):
         messages = [said, *(orphan(id) for id in ids)]
-        return dialect.check(_request(dialect, {"input" if dialect is RESPONSES else "messages": messages}))
+        return dialect.check(
+            _request(dialect, {"input" if dialect is RESPONSES else "messages": messages})
+        )
 
     theirs = checked("theirs")
     assert [(each.invariant, each.about) for each in theirs] == [(rule, ("theirs",))]
@@ -484,15 +750,25 @@ def test_a_breach_of_the_clients_does_not_hide_one_of_ours(dialect, rule, orphan
         (
             CHAT,
             18,
-            lambda *ids: [{"role": "assistant", "tool_calls": [{"id": id, "function": {"name": "f"}} for id in ids]}],
+            lambda *ids: [
+                {
+                    "role": "assistant",
+                    "tool_calls": [{"id": id, "function": {"name": "f"}} for id in ids],
+                }
+            ],
         ),
     ],
     ids=["anthropic", "chat"],
 )
 def test_of_parallel_calls_each_that_has_no_answer_counts(dialect, rule, messages):
-    one, both = (dialect.check(_request(dialect, {"messages": messages(*ids)})) for ids in (("a",), ("a", "b")))
+    one, both = (
+        dialect.check(_request(dialect, {"messages": messages(*ids)}))
+        for ids in (("a",), ("a", "b"))
+    )
 
-    assert [(each.invariant, each.about) for each in both if each.invariant == rule] == [(rule, ("a", "b"))]
+    assert [(each.invariant, each.about) for each in both if each.invariant == rule] == [
+        (rule, ("a", "b"))
+    ]
     assert beyond(both, one) is not None
     assert beyond(one, both) is None
 
@@ -509,9 +785,14 @@ def test_of_parallel_calls_each_that_has_no_answer_counts(dialect, rule, message
 def test_whatever_the_provider_holds_an_output_keeps_the_call_that_its_client_sent(holding):
     call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
     output = {"type": "function_call_output", "call_id": "a", "output": "r"}
-    held = {"type": "function_call_output", "call_id": "b", "output": "of a call that the provider holds"}
+    held = {
+        "type": "function_call_output",
+        "call_id": "b",
+        "output": "of a call that the provider holds",
+    }
     own, ours = (
-        _request(RESPONSES, {**holding, "input": [*holding["input"], *said]}) for said in ([call, output, held], [output, held])
+        _request(RESPONSES, {**holding, "input": [*holding["input"], *said]})
+        for said in ([call, output, held], [output, held])
     )
 
     assert RESPONSES.check(own) == ()
@@ -535,10 +816,22 @@ _JPEG = (
         (png(9000, 3), (9000, 3)),
         (b"GIF89a" + (70).to_bytes(2, "little") + (5).to_bytes(2, "little"), (70, 5)),
         (_JPEG, (800, 600)),
-        (b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0" + (99).to_bytes(3, "little") + (49).to_bytes(3, "little"), (100, 50)),
-        (b"RIFF\0\0\0\0WEBPVP8L\x0a\0\0\0\x2f" + (299 | 199 << 14).to_bytes(4, "little") + b"\0" * 9, (300, 200)),
         (
-            b"RIFF\0\0\0\0WEBPVP8 \x0a\0\0\0\0\0\0\x9d\x01\x2a" + (320).to_bytes(2, "little") + (240).to_bytes(2, "little"),
+            b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0"
+            + (99).to_bytes(3, "little")
+            + (49).to_bytes(3, "little"),
+            (100, 50),
+        ),
+        (
+            b"RIFF\0\0\0\0WEBPVP8L\x0a\0\0\0\x2f"
+            + (299 | 199 << 14).to_bytes(4, "little")
+            + b"\0" * 9,
+            (300, 200),
+        ),
+        (
+            b"RIFF\0\0\0\0WEBPVP8 \x0a\0\0\0\0\0\0\x9d\x01\x2a"
+            + (320).to_bytes(2, "little")
+            + (240).to_bytes(2, "little"),
             (320, 240),
         ),
         (b"RIFF\0\0\0\0WEBPALPH" + b"\0" * 20, None),

@@ -37,10 +37,16 @@ def _two_turns(tool: str, arguments: dict[str, str]) -> bytes:
 
 def test_a_result_is_read_by_the_call_it_answers_not_by_one_with_the_same_id_elsewhere():
     dialect = FreshParser(DialectName.ANTHROPIC)
-    read, tested = _two_turns("Read", {"file_path": "a.py"}), _two_turns("Bash", {"command": "pytest -q"})
+    read, tested = (
+        _two_turns("Read", {"file_path": "a.py"}),
+        _two_turns("Bash", {"command": "pytest -q"}),
+    )
 
     kinds = [
-        (dialect.parse(body).messages[2].parts[0].tool, dialect.parse(body).messages[2].parts[0].kind)
+        (
+            dialect.parse(body).messages[2].parts[0].tool,
+            dialect.parse(body).messages[2].parts[0].kind,
+        )
         for body in (read, tested, read)
     ]
 
@@ -50,7 +56,9 @@ def test_a_result_is_read_by_the_call_it_answers_not_by_one_with_the_same_id_els
 def test_what_is_remembered_is_bounded():
     dialect = FreshParser(DialectName.OPENAI_CHAT)
     for n in range(60):
-        body = json.dumps({"model": "m", "messages": [{"role": "user", "content": f"{n}" * 300_000}]}).encode()
+        body = json.dumps(
+            {"model": "m", "messages": [{"role": "user", "content": f"{n}" * 300_000}]}
+        ).encode()
         dialect.parse(body)
 
     assert dialect.cache.messages.weight <= 8 << 20

@@ -31,14 +31,20 @@ def test_a_claude_code_request_is_understood():
         ["tool_result", "prompt"],
     ]
     read = request.messages[1].parts[2]
-    assert (read.tool, read.call, json.loads(read.content)) == ("Read", "toolu_01A", {"file_path": "/repo/tests/test_parse.py"})
+    assert (read.tool, read.call, json.loads(read.content)) == (
+        "Read",
+        "toolu_01A",
+        {"file_path": "/repo/tests/test_parse.py"},
+    )
     found = request.messages[2].parts[0]
     assert (found.tool, found.call, found.content.decode().split("\n")[1]) == (
         "Read",
         "toolu_01A",
         "     2→    assert parse('é') == 'é'",
     )
-    assert request.hints == ("user_id=user_8f1c_account__session_2d7e4c1a-77c1-4f6e-9a59-1f0a6a2c1a11",)
+    assert request.hints == (
+        "user_id=user_8f1c_account__session_2d7e4c1a-77c1-4f6e-9a59-1f0a6a2c1a11",
+    )
     assert [part.kind for part in request.system] == [Kind.SYSTEM, Kind.SYSTEM]
     assert [tool.name for tool in request.tools] == ["Read", "Bash", "TodoWrite"]
     assert json.loads(request.tools[1].raw)["description"] == "Runs a command"
@@ -70,7 +76,10 @@ def test_images_give_their_own_bytes_and_what_is_unknown_its_json():
 def test_arguments_are_kept_as_they_were_spelled():
     request = _parsed(DialectName.ANTHROPIC, "odd_spelling.request.json")
     assert request.messages[0].parts[0].content == "café 😀 / \0 tab\t".encode()
-    assert request.messages[1].parts[0].content == b'{ "n" : 1E5 , "big":18446744073709551616,"f":1.10,"e":-0.0 }'
+    assert (
+        request.messages[1].parts[0].content
+        == b'{ "n" : 1E5 , "big":18446744073709551616,"f":1.10,"e":-0.0 }'
+    )
     assert request.messages[2].parts[0].content == b""
     assert request.model == "claude-3-5-haiku-latest"
 
@@ -78,7 +87,10 @@ def test_arguments_are_kept_as_they_were_spelled():
 def test_a_thread_says_what_it_goes_on_from_and_a_later_system_message_stands_aside():
     request = _parsed(DialectName.ANTHROPIC, "thread.request.json")
     assert request.previous == "msg_01Prev"
-    assert [(message.role, message.aside) for message in request.messages] == [(Role.USER, False), (Role.SYSTEM, True)]
+    assert [(message.role, message.aside) for message in request.messages] == [
+        (Role.USER, False),
+        (Role.SYSTEM, True),
+    ]
 
 
 def test_an_opencode_request_is_understood():
@@ -99,7 +111,13 @@ def test_an_opencode_request_is_understood():
 def test_legacy_functions_and_unheard_of_roles_pass():
     request = _parsed(DialectName.OPENAI_CHAT, "legacy.request.json")
     assert _kinds(request) == [["prompt"], ["tool_call"], ["tool_result"], ["opaque"], []]
-    assert [message.role for message in request.messages] == [Role.USER, Role.ASSISTANT, Role.TOOL, Role.USER, Role.USER]
+    assert [message.role for message in request.messages] == [
+        Role.USER,
+        Role.ASSISTANT,
+        Role.TOOL,
+        Role.USER,
+        Role.USER,
+    ]
     assert request.messages[2].parts[0].tool == "add"
     assert [tool.name for tool in request.tools] == ["add"]
 
@@ -122,7 +140,11 @@ def test_a_codex_request_is_understood():
     ]
     assert [index for index, message in enumerate(request.messages) if message.aside] == [0, 3, 6]
     patch = request.messages[7].parts[0]
-    assert (patch.tool, patch.media, patch.content[:15]) == ("apply_patch", "text/plain", b"*** Begin Patch")
+    assert (patch.tool, patch.media, patch.content[:15]) == (
+        "apply_patch",
+        "text/plain",
+        b"*** Begin Patch",
+    )
     assert request.messages[8].parts[0].tool == "apply_patch"
     assert request.messages[3].parts[0].content == b"**Inspecting**"
     assert json.loads(request.messages[6].parts[0].content)["encrypted_content"] == "gAAAAABo_enc2"
@@ -133,7 +155,15 @@ def test_a_codex_request_is_understood():
 def test_items_of_every_type_pass():
     request = _parsed(DialectName.OPENAI_RESPONSES, "items.request.json")
     kinds = [kinds[0] for kinds in _kinds(request)]
-    assert kinds[:7] == ["prompt", "thinking", "tool_call", "tool_result", "opaque", "opaque", "tool_call"]
+    assert kinds[:7] == [
+        "prompt",
+        "thinking",
+        "tool_call",
+        "tool_result",
+        "opaque",
+        "opaque",
+        "tool_call",
+    ]
     assert kinds[7:] == ["tool_result", "opaque", "opaque", "response", "opaque", "opaque"]
     assert request.hints == ("conversation=conv_1",)
     assert request.messages[7].parts[0].tool == "local_shell"
@@ -178,10 +208,15 @@ def test_a_result_is_known_by_its_tool_and_its_arguments(tool, arguments, kind):
     assert kind.family in (Kind.TOOL_RESULT, kind)
 
 
-@pytest.mark.parametrize(("tool", "kind"), [("TodoWrite", Kind.PLAN), ("update_plan", Kind.PLAN), ("Bash", Kind.TOOL_CALL)])
+@pytest.mark.parametrize(
+    ("tool", "kind"),
+    [("TodoWrite", Kind.PLAN), ("update_plan", Kind.PLAN), ("Bash", Kind.TOOL_CALL)],
+)
 def test_a_plan_is_known_by_its_tool(tool, kind):
     assert kind_of_call(tool) is kind
 
 
 def test_a_hostile_command_is_classified_without_delay():
-    kind_of_result("bash", json.dumps({"command": "a=b " * 1000 + "sudo " * 1000 + "/" * 5000}).encode())
+    kind_of_result(
+        "bash", json.dumps({"command": "a=b " * 1000 + "sudo " * 1000 + "/" * 5000}).encode()
+    )

@@ -20,7 +20,11 @@ CHAT, RESPONSES, ANTHROPIC = (
     DIALECTS[DialectName.OPENAI_RESPONSES],
     DIALECTS[DialectName.ANTHROPIC],
 )
-EVERY_REPLY = [(DialectName(path.parent.name), path.name) for path in sorted(WIRE.glob("*/*.*")) if ".request." not in path.name]
+EVERY_REPLY = [
+    (DialectName(path.parent.name), path.name)
+    for path in sorted(WIRE.glob("*/*.*"))
+    if ".request." not in path.name
+]
 
 
 def _read(dialect, file):
@@ -28,12 +32,18 @@ def _read(dialect, file):
 
 
 def _sse(*events):
-    return b"".join(b"data: %s\n\n" % (event if isinstance(event, bytes) else json.dumps(event).encode()) for event in events)
+    return b"".join(
+        b"data: %s\n\n" % (event if isinstance(event, bytes) else json.dumps(event).encode())
+        for event in events
+    )
 
 
 def _tells(dialect, body):
     """Of each event, whether it tells how the reply ended."""
-    return [bool(dialect.mark(event.name, event.data) & (Mark.STOP | Mark.LAST)) for event in events(body)]
+    return [
+        bool(dialect.mark(event.name, event.data) & (Mark.STOP | Mark.LAST))
+        for event in events(body)
+    ]
 
 
 def _texts(reply):
@@ -50,13 +60,25 @@ def _texts(reply):
         (CHAT, "tools.reply.sse", Usage(52, 2048, 900, 50), "tool_calls", "chatcmpl-9x"),
         (CHAT, "text.reply.sse", Usage(), "stop", "chatcmpl-9x"),
         (RESPONSES, "whole.reply.json", Usage(904, 4096, 0, 80), "completed", "resp_0a1"),
-        (RESPONSES, "cut_short.reply.json", Usage(904, 4096, 0, 80), "max_output_tokens", "resp_0a1"),
+        (
+            RESPONSES,
+            "cut_short.reply.json",
+            Usage(904, 4096, 0, 80),
+            "max_output_tokens",
+            "resp_0a1",
+        ),
         (RESPONSES, "tools.reply.sse", Usage(904, 4096, 0, 80), "completed", "resp_0a1"),
     ],
 )
 def test_usage_stop_and_id_are_what_the_provider_said(dialect, file, usage, stop, id):
     reply = _read(dialect, file)
-    assert (reply.usage, reply.stop, reply.response_id, reply.complete, reply.error) == (usage, stop, id, True, "")
+    assert (reply.usage, reply.stop, reply.response_id, reply.complete, reply.error) == (
+        usage,
+        stop,
+        id,
+        True,
+        "",
+    )
     assert reply.model
 
 
@@ -65,7 +87,11 @@ def test_a_streamed_anthropic_reply_is_put_together():
     thinking, text, read, bare = reply.messages[0].parts
     assert (thinking.kind, thinking.content) == (Kind.THINKING, b"I read the file.")
     assert text.content.decode() == "Let me look \N{EN DASH} “ok” 😀.\n"
-    assert (read.tool, read.call, read.content.decode()) == ("Read", "toolu_03", '{"limit": 1E2, "file_path": "/repo/é.py"}')
+    assert (read.tool, read.call, read.content.decode()) == (
+        "Read",
+        "toolu_03",
+        '{"limit": 1E2, "file_path": "/repo/é.py"}',
+    )
     assert (bare.tool, bare.content) == ("ListAll", b"{}")
     assert json.loads(reply.messages[0].raw)["content"][0]["signature"] == "EqQBCgIYAg=="
 
@@ -91,11 +117,22 @@ def test_the_first_of_several_choices_goes_on_and_the_others_are_kept_beside_it(
     reply = _read(CHAT, "two_choices.reply.json")
     assert _texts(reply) == [["A"], ["B"]]
     assert [message.aside for message in reply.messages] == [False, True]
-    chunk = {"id": "x", "choices": [{"index": 1, "delta": {"content": "B"}, "finish_reason": "stop"}]}
-    first = {"id": "x", "choices": [{"index": 0, "delta": {"content": "A"}, "finish_reason": "stop"}]}
+    chunk = {
+        "id": "x",
+        "choices": [{"index": 1, "delta": {"content": "B"}, "finish_reason": "stop"}],
+    }
+    first = {
+        "id": "x",
+        "choices": [{"index": 0, "delta": {"content": "A"}, "finish_reason": "stop"}],
+    }
     streamed = CHAT.read(_sse(chunk, first, b"[DONE]"), streamed=True)
-    assert [(each.essence, each.aside) for each in streamed.messages] == [(each.essence, each.aside) for each in reply.messages]
-    assert not CHAT.read(_sse(chunk, {"choices": [{"index": 0, "delta": {"content": "A"}}]}, b"[DONE]"), streamed=True).complete
+    assert [(each.essence, each.aside) for each in streamed.messages] == [
+        (each.essence, each.aside) for each in reply.messages
+    ]
+    assert not CHAT.read(
+        _sse(chunk, {"choices": [{"index": 0, "delta": {"content": "A"}}]}, b"[DONE]"),
+        streamed=True,
+    ).complete
 
 
 @pytest.mark.parametrize(
@@ -118,11 +155,20 @@ def test_an_error_is_named_and_what_came_before_it_is_kept(dialect, file, error,
 
 
 def test_an_error_document_that_answers_a_streaming_request_is_read():
-    assert CHAT.read(recording(CHAT.name, "too_long.error.json"), streamed=True).error == "context_length_exceeded"
+    assert (
+        CHAT.read(recording(CHAT.name, "too_long.error.json"), streamed=True).error
+        == "context_length_exceeded"
+    )
 
 
 @pytest.mark.parametrize(
-    "body", [b'{"error":"overloaded"}', b'{"error":{"code":529}}', b'{"error":{}}', b'{"error":{"status":"UNAVAILABLE"}}']
+    "body",
+    [
+        b'{"error":"overloaded"}',
+        b'{"error":{"code":529}}',
+        b'{"error":{}}',
+        b'{"error":{"status":"UNAVAILABLE"}}',
+    ],
 )
 def test_an_error_in_any_form_is_an_error(body):
     for dialect in DIALECTS.values():
@@ -130,7 +176,9 @@ def test_an_error_in_any_form_is_an_error(body):
         assert not dialect.read(body, streamed=False).complete
 
 
-@pytest.mark.parametrize(("name", "file"), [(name, file) for name, file in EVERY_REPLY if file.endswith(".sse")])
+@pytest.mark.parametrize(
+    ("name", "file"), [(name, file) for name, file in EVERY_REPLY if file.endswith(".sse")]
+)
 def test_a_stream_cut_at_any_byte_is_read_and_not_called_whole(name, file):
     body, dialect = recording(name, file), DIALECTS[name]
     whole = [cut for cut in range(len(body)) if dialect.read(body[:cut], streamed=True).complete]
@@ -146,7 +194,21 @@ def test_spoiled_replies_are_read_without_an_error(name, file, seed):
         spoiled = bytearray(body)
         for _ in range(rng.randint(1, 6)):
             start = rng.randrange(len(spoiled))
-            what = rng.choice([b"", b"\xff", b"null", b'"', b"[]", b"{}", b"\\ud800", b"-1", b"1e999", b"\n\n", b"true"])
+            what = rng.choice(
+                [
+                    b"",
+                    b"\xff",
+                    b"null",
+                    b'"',
+                    b"[]",
+                    b"{}",
+                    b"\\ud800",
+                    b"-1",
+                    b"1e999",
+                    b"\n\n",
+                    b"true",
+                ]
+            )
             spoiled[start : start + rng.randint(0, 12)] = what
         for streamed in (True, False):
             DIALECTS[name].read(bytes(spoiled), streamed=streamed)
@@ -164,11 +226,19 @@ def test_no_stream_of_known_words_in_wrong_places_is_an_error(seed):
 
 
 def _block(index, type="text", **fields):
-    return {"type": "content_block_start", "index": index, "content_block": {"type": type, **fields}}
+    return {
+        "type": "content_block_start",
+        "index": index,
+        "content_block": {"type": type, **fields},
+    }
 
 
 def _delta(index, text):
-    return {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}}
+    return {
+        "type": "content_block_delta",
+        "index": index,
+        "delta": {"type": "text_delta", "text": text},
+    }
 
 
 @pytest.mark.parametrize(
@@ -178,7 +248,15 @@ def _delta(index, text):
         ([_block(0, text=""), _delta(0, "a"), _block(0, text=""), _delta(0, "b")], ["a", "b"]),
         ([_delta(0, "a"), _delta(0, "b")], ["ab"]),
         ([_block(0, text="a"), _delta(7, "b"), _delta(0, "c")], ["ac", "b"]),
-        ([{"type": "message_start"}, {"type": "message_start", "message": None}, _block(0, text=""), _delta(0, "a")], ["a"]),
+        (
+            [
+                {"type": "message_start"},
+                {"type": "message_start", "message": None},
+                _block(0, text=""),
+                _delta(0, "a"),
+            ],
+            ["a"],
+        ),
     ],
 )
 def test_anthropic_blocks_out_of_order_lose_nothing(events, texts):
@@ -188,8 +266,14 @@ def test_anthropic_blocks_out_of_order_lose_nothing(events, texts):
 
 
 def test_half_of_a_tool_call_is_kept_as_the_text_that_came():
-    half = {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"path": "/tm'}}
-    reply = ANTHROPIC.read(_sse(_block(0, "tool_use", id="t", name="Read", input={}), half), streamed=True)
+    half = {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "input_json_delta", "partial_json": '{"path": "/tm'},
+    }
+    reply = ANTHROPIC.read(
+        _sse(_block(0, "tool_use", id="t", name="Read", input={}), half), streamed=True
+    )
     assert json.loads(reply.messages[0].parts[0].content) == '{"path": "/tm'
 
 
@@ -210,7 +294,10 @@ def _call(arguments, index=None, id=None, name=None):
 def test_chat_calls_are_told_apart_however_a_provider_numbers_them(deltas):
     chunks = [{"choices": [{"index": 0, "delta": {"tool_calls": [delta]}}]} for delta in deltas]
     reply = CHAT.read(_sse(*chunks), streamed=True)
-    assert [(part.call, part.tool, part.content) for part in reply.messages[0].parts] == [("a", "f", b"{}"), ("b", "g", b"{}")]
+    assert [(part.call, part.tool, part.content) for part in reply.messages[0].parts] == [
+        ("a", "f", b"{}"),
+        ("b", "g", b"{}"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -221,7 +308,11 @@ def test_chat_calls_are_told_apart_however_a_provider_numbers_them(deltas):
             b'event: message_stop\ndata: {"type": "message_stop"}\n\n',
             b'data: {"text":"event: message_stop \\"message_stop\\""}\n\n',
         ),
-        (CHAT, b"data: [DONE]\n\n", b'data: {"choices":[{"delta":{"content":"data: [DONE]"}}]}\n\n'),
+        (
+            CHAT,
+            b"data: [DONE]\n\n",
+            b'data: {"choices":[{"delta":{"content":"data: [DONE]"}}]}\n\n',
+        ),
         (
             RESPONSES,
             b'event: response.completed\ndata: {"type":"response.completed"}\n\n',
@@ -234,7 +325,9 @@ def test_the_mark_that_ends_a_reply_is_seen_only_where_it_is_one(dialect, ends, 
     assert _tells(dialect, goes_on) == [False]
 
 
-@pytest.mark.parametrize(("name", "file"), [(name, file) for name, file in REPLIES if file.endswith(".sse")])
+@pytest.mark.parametrize(
+    ("name", "file"), [(name, file) for name, file in REPLIES if file.endswith(".sse")]
+)
 def test_a_recorded_reply_says_nothing_more_behind_the_event_that_tells_how_it_ended(name, file):
     marks = [DIALECTS[name].mark(event.name, event.data) for event in events(recording(name, file))]
     told = next(index for index, mark in enumerate(marks) if mark & (Mark.STOP | Mark.LAST))
@@ -248,12 +341,27 @@ def test_a_recorded_reply_says_nothing_more_behind_the_event_that_tells_how_it_e
     [
         (ANTHROPIC, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, Mark.STOP),
         (ANTHROPIC, {"type": "message_delta", "delta": {"stop_reason": None}}, Mark.NONE),
-        (ANTHROPIC, {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "message_stop"}}, Mark.MORE),
+        (
+            ANTHROPIC,
+            {
+                "type": "content_block_delta",
+                "delta": {"type": "text_delta", "text": "message_stop"},
+            },
+            Mark.MORE,
+        ),
         (ANTHROPIC, {"type": "ping"}, Mark.NONE),
         (CHAT, {"choices": [{"delta": {}, "finish_reason": "stop"}]}, Mark.STOP),
-        (CHAT, {"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}, Mark.STOP | Mark.MORE),
+        (
+            CHAT,
+            {"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]},
+            Mark.STOP | Mark.MORE,
+        ),
         (CHAT, {"choices": [{"delta": {"content": "a"}, "finish_reason": None}]}, Mark.MORE),
-        (CHAT, {"choices": [{"delta": {"content": "a"}, "finish_reason": ""}], "error": None}, Mark.MORE),
+        (
+            CHAT,
+            {"choices": [{"delta": {"content": "a"}, "finish_reason": ""}], "error": None},
+            Mark.MORE,
+        ),
         (CHAT, {"choices": [], "usage": {"prompt_tokens": 1}}, Mark.NONE),
         (CHAT, {"error": {"message": "gone"}}, Mark.STOP),
         (RESPONSES, {"type": "response.incomplete", "response": {}}, Mark.LAST),
@@ -267,8 +375,12 @@ def test_an_event_tells_how_the_reply_ended_or_that_it_goes_on(dialect, event, m
 
 def test_half_a_surrogate_pair_costs_one_character_and_not_the_event():
     reply = ANTHROPIC.read(
-        b'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\\ud83d"}}\n\n'
-        b'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"b\xff"}}\n\n',
+        b"data: "
+        b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta",'
+        b'"text":"a\\ud83d"}}\n\n'
+        b"data: "
+        b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta",'
+        b'"text":"b\xff"}}\n\n',
         streamed=True,
     )
     assert _texts(reply) == [["a\ufffdb\ufffd"]]

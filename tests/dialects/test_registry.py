@@ -36,7 +36,11 @@ def test_a_conversation_that_a_dialect_composes_is_one_that_it_parses(name):
     dialect = DIALECTS[name]
     for system in ("", "Be brief."):
         said = [{"role": "user", "content": "hello"}]
-        body = {"model": "m", dialect.length_field(dialect.provider): 99, **dialect.compose(system, said)}
+        body = {
+            "model": "m",
+            dialect.length_field(dialect.provider): 99,
+            **dialect.compose(system, said),
+        }
         request = dialect.parse(hotset.dialects.wire.encode(body))
         texts = [part.content.decode() for part in request.system]
         texts += [part.content.decode() for message in request.messages for part in message.parts]

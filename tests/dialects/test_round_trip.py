@@ -7,8 +7,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.dialects import DIALECTS
 from hotset.errors import Malformed
@@ -18,7 +17,9 @@ from tests.campaign import sample
 from tests.dialects import recordings
 from tests.dialects.conversations import conversation, conversations
 
-DIALECT = pytest.mark.parametrize("dialect", list(DIALECTS.values()), ids=lambda dialect: dialect.name)
+DIALECT = pytest.mark.parametrize(
+    "dialect", list(DIALECTS.values()), ids=lambda dialect: dialect.name
+)
 RECORDED = pytest.mark.parametrize(("name", "file"), recordings.REQUESTS)
 
 
@@ -46,7 +47,10 @@ def test_messages_that_were_replaced_leave_every_other_byte_alone(dialect, data)
     body = data.draw(conversations(dialect.name))
     request = dialect.parse(body)
     chosen = data.draw(st.sets(st.integers(0, len(request.messages) - 1)))
-    new = [replace(each, raw=b'{"new":1}') if index in chosen else each for index, each in enumerate(request.messages)]
+    new = [
+        replace(each, raw=b'{"new":1}') if index in chosen else each
+        for index, each in enumerate(request.messages)
+    ]
     pieces, here = [], 0
     for each in new:
         pieces += [body[here : each.span.start], each.raw]
@@ -71,7 +75,9 @@ def test_where_messages_come_or_go_only_the_array_is_written_anew(dialect, data)
 
 def test_messages_in_another_order_are_rendered_in_that_order():
     dialect = DIALECTS[DialectName.OPENAI_CHAT]
-    request = dialect.parse(b'{"messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}')
+    request = dialect.parse(
+        b'{"messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}'
+    )
     rendered = dialect.render(replace(request, messages=request.messages[::-1]))
     assert rendered == b'{"messages":[{"role":"user","content":"b"},{"role":"user","content":"a"}]}'
 
@@ -95,11 +101,19 @@ def test_a_string_input_becomes_an_item_when_another_is_added():
     request = dialect.parse(b'{"input": "h\\u00e9", "model":"m"}')
     added = dialect.parse(b'{"input":[{"role":"user","content":"b"}]}').messages
     rendered = dialect.render(replace(request, messages=(*request.messages, *added)))
-    assert rendered == b'{"input": [{"role":"user","content":"h\\u00e9"},{"role":"user","content":"b"}], "model":"m"}'
-    assert [each.essence for each in dialect.parse(rendered).messages] == [request.messages[0].essence, added[0].essence]
+    assert rendered == (
+        b'{"input": [{"role":"user","content":"h\\u00e9"},{"role":"user","content":"b"}], '
+        b'"model":"m"}'
+    )
+    assert [each.essence for each in dialect.parse(rendered).messages] == [
+        request.messages[0].essence,
+        added[0].essence,
+    ]
 
 
-@pytest.mark.parametrize("body", [b'{"prompt":{"id":"p"}}', b' { "previous_response_id" : "r" , "model":"m"}'])
+@pytest.mark.parametrize(
+    "body", [b'{"prompt":{"id":"p"}}', b' { "previous_response_id" : "r" , "model":"m"}']
+)
 def test_a_request_without_input_gets_one_when_a_message_is_added(body):
     dialect = DIALECTS[DialectName.OPENAI_RESPONSES]
     request = dialect.parse(body)
@@ -123,7 +137,9 @@ def test_fields_that_nobody_knows_are_kept_among_the_parameters(dialect):
 @pytest.mark.rest_slow
 def test_the_dialect_keeps_the_contract_that_is_shipped(dialect):
     generated = [conversation(dialect.name, Random(seed)) for seed in range(20)]
-    check_dialect(dialect, [*recordings.requests(dialect.name), *generated], recordings.replies(dialect.name))
+    check_dialect(
+        dialect, [*recordings.requests(dialect.name), *generated], recordings.replies(dialect.name)
+    )
 
 
 class _Wrapped:
@@ -138,7 +154,9 @@ class _Wrapped:
 
 
 def _reserialises(dialect):
-    return _Wrapped(dialect, render=lambda request: json.dumps(json.loads(dialect.render(request))).encode())
+    return _Wrapped(
+        dialect, render=lambda request: json.dumps(json.loads(dialect.render(request))).encode()
+    )
 
 
 def _swallows_errors(dialect):
@@ -152,7 +170,10 @@ def _swallows_errors(dialect):
 
 
 def _says_everything_is_whole(dialect):
-    return _Wrapped(dialect, read=lambda body, streamed: replace(dialect.read(body, streamed=streamed), complete=True))
+    return _Wrapped(
+        dialect,
+        read=lambda body, streamed: replace(dialect.read(body, streamed=streamed), complete=True),
+    )
 
 
 def _raises_on_half_a_reply(dialect):
@@ -168,7 +189,10 @@ def _raises_on_half_a_reply(dialect):
 def _hears_the_bytes(dialect):
     def parse(body):
         request = dialect.parse(body)
-        return replace(request, messages=tuple(replace(each, essence=str(hash(each.raw))) for each in request.messages))
+        return replace(
+            request,
+            messages=tuple(replace(each, essence=str(hash(each.raw))) for each in request.messages),
+        )
 
     return _Wrapped(dialect, parse=parse)
 
@@ -176,7 +200,10 @@ def _hears_the_bytes(dialect):
 def _misplaces(dialect):
     def parse(body):
         request = dialect.parse(body)
-        moved = tuple(replace(each, span=Span(each.span.start, each.span.end + 1)) for each in request.messages)
+        moved = tuple(
+            replace(each, span=Span(each.span.start, each.span.end + 1))
+            for each in request.messages
+        )
         return replace(request, messages=moved)
 
     return _Wrapped(dialect, parse=parse, render=lambda request: request.raw)
@@ -184,8 +211,18 @@ def _misplaces(dialect):
 
 @DIALECT
 @pytest.mark.parametrize(
-    "spoil", [_reserialises, _swallows_errors, _says_everything_is_whole, _raises_on_half_a_reply, _hears_the_bytes, _misplaces]
+    "spoil",
+    [
+        _reserialises,
+        _swallows_errors,
+        _says_everything_is_whole,
+        _raises_on_half_a_reply,
+        _hears_the_bytes,
+        _misplaces,
+    ],
 )
 def test_the_contract_finds_a_dialect_that_breaks_it(dialect, spoil):
     with pytest.raises((AssertionError, ValueError)):
-        check_dialect(spoil(dialect), recordings.requests(dialect.name), recordings.replies(dialect.name))
+        check_dialect(
+            spoil(dialect), recordings.requests(dialect.name), recordings.replies(dialect.name)
+        )

@@ -19,7 +19,10 @@ from tests.dialects.test_invariants import FAULTS, MORE_FAULTS
 CHECKS = {
     DialectName.ANTHROPIC: (anthropic.rules.check, lambda: FactCache(anthropic.rules._facts)),
     DialectName.OPENAI_CHAT: (chat.rules.check, lambda: FactCache(chat.rules._facts)),
-    DialectName.OPENAI_RESPONSES: (responses.rules.check, lambda: FactCache(responses.rules._facts)),
+    DialectName.OPENAI_RESPONSES: (
+        responses.rules.check,
+        lambda: FactCache(responses.rules._facts),
+    ),
 }
 
 
@@ -28,7 +31,8 @@ def _message(raw):
 
 
 def _spoiled(body, rng):
-    """The body with some of its values dropped, said twice, moved or exchanged for others from elsewhere in it."""
+    """The body with some of its values dropped, said twice, moved or exchanged for others from
+    elsewhere in it."""
     body = copy.deepcopy(body)
     for _ in range(rng.randint(0, 3)):
         places = list(_places(body.get("messages", body.get("input"))))
@@ -45,13 +49,33 @@ def _spoiled(body, rng):
             case 3 if isinstance(holder, list):
                 holder.insert(rng.randint(0, len(holder) - 1), holder.pop(key))
             case _:
-                holder[key] = rng.choice(["", " ", "user", "assistant", "system", "tool_use", "tool_result", "image", [], {}, 1])
+                holder[key] = rng.choice(
+                    [
+                        "",
+                        " ",
+                        "user",
+                        "assistant",
+                        "system",
+                        "tool_use",
+                        "tool_result",
+                        "image",
+                        [],
+                        {},
+                        1,
+                    ]
+                )
     return body
 
 
 def _places(tree):
     """Every value in a tree, as what holds it and its key there."""
-    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
+    for key, value in (
+        tree.items()
+        if isinstance(tree, dict)
+        else enumerate(tree)
+        if isinstance(tree, list)
+        else ()
+    ):
         yield tree, key
         yield from _places(value)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.dialects.wire import element_spans, fields, is_all_of, splice
 from hotset.errors import Malformed
@@ -20,11 +19,19 @@ _values = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(_characters, max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(_characters, max_size=8), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(_characters, max_size=8), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 _styles = st.sampled_from(
-    [{}, {"indent": 1}, {"separators": (" \n, ", "\t:\r ")}, {"separators": (",", ":"), "ensure_ascii": False}]
+    [
+        {},
+        {"indent": 1},
+        {"separators": (" \n, ", "\t:\r ")},
+        {"separators": (",", ":"), "ensure_ascii": False},
+    ]
 )
 
 
@@ -53,7 +60,11 @@ def test_every_element_is_found_and_they_are_known_to_be_all(array, style, front
         assert not is_all_of(span, found[::-1], body)
 
 
-@given(body=st.binary(max_size=60), cuts=st.lists(st.integers(0, 60), max_size=8), new=st.binary(max_size=5))
+@given(
+    body=st.binary(max_size=60),
+    cuts=st.lists(st.integers(0, 60), max_size=8),
+    new=st.binary(max_size=5),
+)
 def test_splicing_changes_the_spans_and_nothing_else(body, cuts, new):
     cuts = sorted(min(cut, len(body)) for cut in cuts)
     spans = [Span(start, end) for start, end in zip(cuts[::2], cuts[1::2], strict=False)]

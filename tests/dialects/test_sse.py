@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.dialects.sse import Splitter, SseEvent, events
 from hotset.errors import Malformed
@@ -15,7 +14,18 @@ from tests.dialects import recordings
 
 _line = st.one_of(
     st.sampled_from(
-        [b"", b"data: x", b"data:y", b"data", b"data:  two", b": comment", b"event: e", b"id: 7", b"retry: 10", b"odd line"]
+        [
+            b"",
+            b"data: x",
+            b"data:y",
+            b"data",
+            b"data:  two",
+            b": comment",
+            b"event: e",
+            b"id: 7",
+            b"retry: 10",
+            b"odd line",
+        ]
     ),
     st.binary(max_size=12).map(lambda raw: b"data: " + raw.replace(b"\r", b"").replace(b"\n", b"")),
 )
@@ -46,7 +56,9 @@ def test_any_cut_of_a_stream_yields_the_same_events(stream, cuts, bom):
     assert list(events(stream)) == whole
 
 
-@pytest.mark.parametrize(("name", "file"), [(name, file) for name, file in recordings.REPLIES if file.endswith(".sse")])
+@pytest.mark.parametrize(
+    ("name", "file"), [(name, file) for name, file in recordings.REPLIES if file.endswith(".sse")]
+)
 def test_a_recorded_stream_yields_the_same_events_byte_by_byte(name, file):
     stream = recordings.recording(name, file)
     assert _split([stream[index : index + 1] for index in range(len(stream))]) == _split([stream])
@@ -61,7 +73,10 @@ def test_a_recorded_stream_yields_the_same_events_byte_by_byte(name, file):
         (b"event: x\ndata: 1\n\ndata: 2\n\n", [SseEvent("x", b"1"), SseEvent("", b"2")]),
         (b"event: x\n\ndata: 2\n\n", [SseEvent("", b"2")]),
         (b": hello\n\n:\n\ndata: 1\n\n", [SseEvent("", b"1")]),
-        (b"id: 5\nretry: 3\ndata: 1\r\n\r\ndata: 2\r\r", [SseEvent("", b"1", "5"), SseEvent("", b"2", "5")]),
+        (
+            b"id: 5\nretry: 3\ndata: 1\r\n\r\ndata: 2\r\r",
+            [SseEvent("", b"1", "5"), SseEvent("", b"2", "5")],
+        ),
         (b"\xef\xbb\xbfdata: 1\n\n", [SseEvent("", b"1")]),
         (b"data: caf\xff\n\n", [SseEvent("", b"caf\xff")]),
         (b"event: \xff\ndata: 1\n\n", [SseEvent("\ufffd", b"1")]),

@@ -1,4 +1,5 @@
-"""The client sees one reply, as if the model had never called a tool of ours; the model sees its own turn again later."""
+"""The client sees one reply, as if the model had never called a tool of ours; the model sees its
+own turn again later."""
 
 from __future__ import annotations
 
@@ -7,8 +8,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.dialects import DIALECTS, sse
 from hotset.nouns.link import link
@@ -21,30 +21,56 @@ from tests.dialects.recordings import WIRE, recording
 from tests.dialects.rounds import OURS, endless, flat, reply, said, told, turns
 
 EVERY = list(DialectName)
-CHAT, RESPONSES, ANTHROPIC = DialectName.OPENAI_CHAT, DialectName.OPENAI_RESPONSES, DialectName.ANTHROPIC
-REPLIES = [(DialectName(path.parent.name), path.name) for path in sorted(WIRE.glob("*/*.*")) if ".request." not in path.name]
+CHAT, RESPONSES, ANTHROPIC = (
+    DialectName.OPENAI_CHAT,
+    DialectName.OPENAI_RESPONSES,
+    DialectName.ANTHROPIC,
+)
+REPLIES = [
+    (DialectName(path.parent.name), path.name)
+    for path in sorted(WIRE.glob("*/*.*"))
+    if ".request." not in path.name
+]
 BOTH_WAYS = pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 ALL = pytest.mark.parametrize("name", EVERY)
 
-LOOK = Say(text="Let me look.", thinking="Where was it?", calls=(Call("retrieve_context", {"id": "p1"}),))
+LOOK = Say(
+    text="Let me look.", thinking="Where was it?", calls=(Call("retrieve_context", {"id": "p1"}),)
+)
 FOUND = Say(text="Found it.", thinking="There.")
 RUN = Call("Bash", {"command": "ls"})
 
 
 def _bodies(name, says, *, streamed, **more):
     """Each round thinks something else: equal reasoning cannot be told apart."""
-    thought = [replace(say, thinking=say.thinking and f"{say.thinking} {number}") for number, say in enumerate(says)]
-    return [reply(name, say, number, streamed=streamed, **more) for number, say in enumerate(thought)]
+    thought = [
+        replace(say, thinking=say.thinking and f"{say.thinking} {number}")
+        for number, say in enumerate(says)
+    ]
+    return [
+        reply(name, say, number, streamed=streamed, **more) for number, say in enumerate(thought)
+    ]
 
 
 def _parts(name, client, *, streamed):
-    return flat(name, [part for message in DIALECTS[name].read(client, streamed=streamed).messages for part in message.parts])
+    return flat(
+        name,
+        [
+            part
+            for message in DIALECTS[name].read(client, streamed=streamed).messages
+            for part in message.parts
+        ],
+    )
 
 
 def _cuts(body):
     """Where a reply is cut: around everything that ends a line, and at some of the other places."""
     step = sample(5, 1)
-    return [at for at in range(len(body)) if at % step == 0 or set(body[max(at - 2, 0) : at + 2]) & set(b"\r\n")]
+    return [
+        at
+        for at in range(len(body))
+        if at % step == 0 or set(body[max(at - 2, 0) : at + 2]) & set(b"\r\n")
+    ]
 
 
 # Nothing of ours in it: not a byte changes.
@@ -68,7 +94,9 @@ def test_a_reply_that_breaks_off_anywhere_is_relayed_as_far_as_it_came(name, fil
         assert told(name, [body[:cut]], streamed=streamed).client == body[:cut]
 
 
-@pytest.mark.parametrize(("name", "file"), [each for each in REPLIES if each[1].endswith(".reply.sse")])
+@pytest.mark.parametrize(
+    ("name", "file"), [each for each in REPLIES if each[1].endswith(".reply.sse")]
+)
 def test_every_event_but_the_end_is_relayed_as_soon_as_it_is_whole(name, file):
     body = recording(name, file)
     view, out, came = DIALECTS[name].view(OURS, streamed=True), b"", 0
@@ -76,7 +104,9 @@ def test_every_event_but_the_end_is_relayed_as_soon_as_it_is_whole(name, file):
     for event in body.split(blank)[:-1]:
         out += view.take(event + blank)
         came += len(event + blank)
-        is_end = any(mark in event for mark in (b"message_delta", b'finish_reason":"', b"response.completed"))
+        is_end = any(
+            mark in event for mark in (b"message_delta", b'finish_reason":"', b"response.completed")
+        )
         if is_end:
             break
         assert len(out) == came
@@ -84,7 +114,11 @@ def test_every_event_but_the_end_is_relayed_as_soon_as_it_is_whole(name, file):
 
 
 @ALL
-@pytest.mark.parametrize("fault", [Crlf(), Comments(), MultilineData(), WrongOrder()], ids=lambda fault: type(fault).__name__)
+@pytest.mark.parametrize(
+    "fault",
+    [Crlf(), Comments(), MultilineData(), WrongOrder()],
+    ids=lambda fault: type(fault).__name__,
+)
 def test_odd_streams_without_a_call_of_ours_stay_as_they_are(name, fault):
     say = Say(text="a longer text, in pieces", thinking="hm", calls=(RUN, RUN))
     body = reply(name, say, 0, streamed=True, faults=(fault,))
@@ -112,12 +146,18 @@ def test_the_client_sees_everything_that_was_said_but_our_calls(name, streamed, 
 
 @ALL
 @settings(deadline=None)
-@given(says=turns(), size=st.integers(1, 40), fault=st.sampled_from([(), (Crlf(),), (Comments(),), (MultilineData(),)]))
+@given(
+    says=turns(),
+    size=st.integers(1, 40),
+    fault=st.sampled_from([(), (Crlf(),), (Comments(),), (MultilineData(),)]),
+)
 @pytest.mark.rest_slow
 def test_what_the_client_sees_does_not_depend_on_how_the_streams_were_cut(name, says, size, fault):
     bodies = _bodies(name, says, streamed=True, faults=fault)
     cut = told(name, bodies, streamed=True, size=size)
-    assert list(sse.events(cut.client)) == list(sse.events(told(name, bodies, streamed=True).client))
+    assert list(sse.events(cut.client)) == list(
+        sse.events(told(name, bodies, streamed=True).client)
+    )
     assert _parts(name, cut.client, streamed=True) == said(name, bodies, streamed=True)
 
 
@@ -133,15 +173,26 @@ def test_what_is_counted_in_a_stream_is_counted_on_without_a_gap(name, says):
         assert started == list(range(len(started)))
     elif name is RESPONSES:
         assert [event["sequence_number"] for event in events] == list(range(len(events)))
-        added = [event["output_index"] for event in events if event["type"] == "response.output_item.added"]
+        added = [
+            event["output_index"]
+            for event in events
+            if event["type"] == "response.output_item.added"
+        ]
         assert added == list(range(len(added)))
         assert len(events[-1]["response"]["output"]) == len(added)
-        assert {event["response"]["id"] for event in events if "response" in event} == {events[0]["response"]["id"]}
+        assert {event["response"]["id"] for event in events if "response" in event} == {
+            events[0]["response"]["id"]
+        }
     else:
         assert len({(event["id"], event["created"], event["model"]) for event in events}) == 1
         deltas = [choice["delta"] for event in events for choice in event["choices"]]
         assert ["role" in delta for delta in deltas].count(True) == 1
-        indexes = [call["index"] for delta in deltas for call in delta.get("tool_calls", ()) if "id" in call]
+        indexes = [
+            call["index"]
+            for delta in deltas
+            for call in delta.get("tool_calls", ())
+            if "id" in call
+        ]
         assert indexes == list(range(len(indexes)))
 
 
@@ -149,12 +200,17 @@ def test_what_is_counted_in_a_stream_is_counted_on_without_a_gap(name, says):
 @BOTH_WAYS
 @settings(deadline=None)
 @given(says=turns())
-def test_each_round_tells_which_tools_of_ours_it_calls_and_whether_the_turn_goes_on(name, streamed, says):
+def test_each_round_tells_which_tools_of_ours_it_calls_and_whether_the_turn_goes_on(
+    name, streamed, says
+):
     turn = told(name, _bodies(name, says, streamed=streamed), streamed=streamed)
     for say, each in zip(says, turn.rounds, strict=True):
         own = [call for call in say.calls if call.name in OURS]
         assert [call.name for call in each.calls] == [call.name for call in own]
-        assert all(json.loads(call.arguments) == made.arguments for call, made in zip(each.calls, own, strict=True))
+        assert all(
+            json.loads(call.arguments) == made.arguments
+            for call, made in zip(each.calls, own, strict=True)
+        )
         assert each.foreign == (len(own) < len(say.calls))
         assert each.asks == (bool(own) and not each.foreign)
         assert each.complete
@@ -172,13 +228,17 @@ def test_a_turn_that_may_not_go_on_ends_with_what_was_said(name, streamed):
 
 @ALL
 @BOTH_WAYS
-def test_half_a_call_of_ours_is_not_answered_and_the_client_learns_that_the_limit_was_reached(name, streamed):
+def test_half_a_call_of_ours_is_not_answered_and_the_client_learns_that_the_limit_was_reached(
+    name, streamed
+):
     cut = replace(LOOK, calls=(Call("retrieve_context", '{"id": "p'),), truncated=True)
     turn = told(name, _bodies(name, [cut], streamed=streamed), streamed=streamed)
     assert turn.rounds[0].calls
     assert not turn.rounds[0].asks
     seen = DIALECTS[name].read(turn.client, streamed=streamed)
-    assert seen.stop == {ANTHROPIC: "max_tokens", CHAT: "length", RESPONSES: "max_output_tokens"}[name]
+    assert (
+        seen.stop == {ANTHROPIC: "max_tokens", CHAT: "length", RESPONSES: "max_output_tokens"}[name]
+    )
     assert Kind.TOOL_CALL not in [part.kind for message in seen.messages for part in message.parts]
 
 
@@ -187,7 +247,9 @@ def test_half_a_call_of_ours_is_not_answered_and_the_client_learns_that_the_limi
 @given(says=turns())
 def test_blocks_that_come_in_the_wrong_order_keep_their_own_deltas(name, says):
     bodies = _bodies(name, says, streamed=True, faults=(WrongOrder(),))
-    assert _parts(name, told(name, bodies, streamed=True).client, streamed=True) == said(name, bodies, streamed=True)
+    assert _parts(name, told(name, bodies, streamed=True).client, streamed=True) == said(
+        name, bodies, streamed=True
+    )
 
 
 # What breaks off breaks off for the client.
@@ -216,8 +278,12 @@ def test_half_an_event_is_not_relayed_where_something_was_hidden(name):
     assert b"retr" not in turn.client
 
 
-@pytest.mark.parametrize(("name", "mark"), [(ANTHROPIC, b"event: message_stop"), (CHAT, b"data: [DONE]")])
-def test_a_round_that_called_us_and_broke_off_before_its_last_event_gives_no_reason_to_stop(name, mark):
+@pytest.mark.parametrize(
+    ("name", "mark"), [(ANTHROPIC, b"event: message_stop"), (CHAT, b"data: [DONE]")]
+)
+def test_a_round_that_called_us_and_broke_off_before_its_last_event_gives_no_reason_to_stop(
+    name, mark
+):
     body = reply(name, LOOK, 0, streamed=True)
     turn = told(name, [body[: body.index(mark)]], streamed=True)
     assert turn.rounds[0].stop
@@ -261,7 +327,10 @@ def test_no_reply_of_known_words_in_wrong_places_is_an_error(name, seed):
     ours = frozenset({"x", "text", "tool", "user"})
     for _ in range(40):
         events = [json.dumps(nonsense(rng)).encode() for _ in range(6)]
-        stream, document = DIALECTS[name].view(ours, streamed=True), DIALECTS[name].view(ours, streamed=False)
+        stream, document = (
+            DIALECTS[name].view(ours, streamed=True),
+            DIALECTS[name].view(ours, streamed=False),
+        )
         for event in events:
             stream.take(b"data: %s\n\n" % event)
             document.take(event)
@@ -286,7 +355,9 @@ def test_later_requests_show_the_model_its_own_turn(name, streamed, says):
     turn = told(name, _bodies(name, says, streamed=streamed), streamed=streamed)
     revealed = _revealed(name, turn, streamed=streamed)
     assert DIALECTS[name].check(revealed) == ()
-    assert sorted(_own_calls(revealed)) == sorted(call.id for each in turn.rounds for call in each.calls)
+    assert sorted(_own_calls(revealed)) == sorted(
+        call.id for each in turn.rounds for call in each.calls
+    )
     model_saw = _model_saw(turn)
     if not turn.answers or len(turn.answers) < len(turn.rounds):
         assert [message.raw for message in revealed.messages[1 : 1 + len(model_saw)]] == model_saw
@@ -303,15 +374,21 @@ def test_a_turn_that_was_not_let_go_on_can_be_gone_on_from(name, streamed, says)
         return
     revealed = _revealed(name, turn, streamed=streamed)
     last = max(number for number, say in enumerate(says) if say.text)
-    if name is not RESPONSES or not any(say.thinking for say in says[last + 1 :]):  # reasoning stays with the client, who saw it
+    if name is not RESPONSES or not any(
+        say.thinking for say in says[last + 1 :]
+    ):  # reasoning stays with the client, who saw it
         assert DIALECTS[name].check(revealed) == ()
-    assert set(_own_calls(revealed)) <= {call.id for each in turn.rounds[:-1] for call in each.calls}
+    assert set(_own_calls(revealed)) <= {
+        call.id for each in turn.rounds[:-1] for call in each.calls
+    }
 
 
 @ALL
 @BOTH_WAYS
 def test_a_reply_without_a_call_of_ours_hides_nothing(name, streamed):
-    turn = told(name, _bodies(name, [replace(FOUND, calls=(RUN,))], streamed=streamed), streamed=streamed)
+    turn = told(
+        name, _bodies(name, [replace(FOUND, calls=(RUN,))], streamed=streamed), streamed=streamed
+    )
     assert _hidden(name, turn, streamed=streamed) == ()
 
 
@@ -325,23 +402,45 @@ def _hidden(name, turn, *, streamed):
 
 
 def _revealed(name, turn, *, streamed):
-    """The client's next request, as the model gets it: the client's own calls are answered, then the user speaks."""
+    """The client's next request, as the model gets it: the client's own calls are answered, then
+    the user speaks."""
     dialect = DIALECTS[name]
     seen = dialect.read(turn.client, streamed=streamed).messages
-    calls = [part.call for message in seen for part in message.parts if part.kind.family is Kind.TOOL_CALL]
+    calls = [
+        part.call
+        for message in seen
+        for part in message.parts
+        if part.kind.family is Kind.TOOL_CALL
+    ]
     results = dialect.answer([Answer(call, "ran") for call in calls])
-    raws = [dialect.say("go").raw, *(message.raw for message in seen), *results, dialect.say("and then?").raw]
+    raws = [
+        dialect.say("go").raw,
+        *(message.raw for message in seen),
+        *results,
+        dialect.say("and then?").raw,
+    ]
     field = "input" if name is RESPONSES else "messages"
     request = dialect.parse(b'{"model":"m","%s":[%s]}' % (field.encode(), b",".join(raws)))
     hidden = {row.chain: row for row in _hidden(name, turn, streamed=streamed)}
-    return dialect.parse(dialect.render(dialect.reveal(request, list(link(ROOT, request.messages)), hidden)))
+    return dialect.parse(
+        dialect.render(dialect.reveal(request, list(link(ROOT, request.messages)), hidden))
+    )
 
 
 def _model_saw(turn):
     answers = [*turn.answers, *[()] * len(turn.rounds)]
-    return [raw for each, answer in zip(turn.rounds, answers, strict=False) for raw in (*each.raws, *answer)]
+    return [
+        raw
+        for each, answer in zip(turn.rounds, answers, strict=False)
+        for raw in (*each.raws, *answer)
+    ]
 
 
 def _own_calls(request):
-    called = [part for message in request.messages for part in message.parts if part.kind is Kind.TOOL_CALL]
+    called = [
+        part
+        for message in request.messages
+        for part in message.parts
+        if part.kind is Kind.TOOL_CALL
+    ]
     return [part.call for part in called if part.tool in OURS]

@@ -1,4 +1,5 @@
-"""What providers and their libraries make of the one reply: odd forms of streams, and the official clients reading it."""
+"""What providers and their libraries make of the one reply: odd forms of streams, and the official
+clients reading it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ from hotset.nouns.page import ROOT, Kind
 from hotset.testing.upstream import Call, Say
 from tests.dialects.rounds import OURS, reply, told
 
-CHAT, RESPONSES, ANTHROPIC = DialectName.OPENAI_CHAT, DialectName.OPENAI_RESPONSES, DialectName.ANTHROPIC
+CHAT, RESPONSES, ANTHROPIC = (
+    DialectName.OPENAI_CHAT,
+    DialectName.OPENAI_RESPONSES,
+    DialectName.ANTHROPIC,
+)
 BOTH_WAYS = pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 
 OWN = Call("retrieve_context", {"id": "p1"})
@@ -30,11 +35,18 @@ TURN = (
 
 
 def _turn(name, says=TURN, *, streamed, **body):
-    return told(name, [reply(name, say, at, streamed=streamed, **body) for at, say in enumerate(says)], streamed=streamed)
+    return told(
+        name,
+        [reply(name, say, at, streamed=streamed, **body) for at, say in enumerate(says)],
+        streamed=streamed,
+    )
 
 
 def _sse(*events):
-    return b"".join(b"data: %s\n\n" % (event if isinstance(event, bytes) else json.dumps(event).encode()) for event in events)
+    return b"".join(
+        b"data: %s\n\n" % (event if isinstance(event, bytes) else json.dumps(event).encode())
+        for event in events
+    )
 
 
 def _read(name, client):
@@ -44,7 +56,9 @@ def _read(name, client):
 def _wire(client, *, streamed):
     kind = "text/event-stream" if streamed else "application/json"
     return httpx2.Client(
-        transport=httpx2.MockTransport(lambda _: httpx2.Response(200, content=client, headers={"content-type": kind}))
+        transport=httpx2.MockTransport(
+            lambda _: httpx2.Response(200, content=client, headers={"content-type": kind})
+        )
     )
 
 
@@ -70,11 +84,23 @@ def test_the_anthropic_library_reads_one_message(streamed):
         "tool_use",
         "tool_use",
     ]
-    assert [block.name for block in message.content if block.type == "tool_use"] == ["Bash", "read_file"]
-    assert (message.stop_reason, message.usage.input_tokens, message.usage.cache_read_input_tokens) == ("tool_use", 12, 100)
+    assert [block.name for block in message.content if block.type == "tool_use"] == [
+        "Bash",
+        "read_file",
+    ]
+    assert (
+        message.stop_reason,
+        message.usage.input_tokens,
+        message.usage.cache_read_input_tokens,
+    ) == ("tool_use", 12, 100)
     assert message.usage.cache_creation_input_tokens == 7
     if not streamed:  # in a stream this library carries on only what it knows itself
-        assert message.usage.hotset == {**message.usage.hotset, "calls": 3, "input_tokens": 33, "cache_read_input_tokens": 300}
+        assert message.usage.hotset == {
+            **message.usage.hotset,
+            "calls": 3,
+            "input_tokens": 33,
+            "cache_read_input_tokens": 300,
+        }
 
 
 @BOTH_WAYS
@@ -97,7 +123,11 @@ def test_the_openai_library_reads_one_completion(streamed):
     assert completion.usage.prompt_tokens == 119
     assert completion.usage.prompt_tokens_details.cached_tokens == 100
     billed = completion.usage.hotset
-    assert (billed["calls"], billed["prompt_tokens"], billed["prompt_tokens_details"]["cached_tokens"]) == (
+    assert (
+        billed["calls"],
+        billed["prompt_tokens"],
+        billed["prompt_tokens_details"]["cached_tokens"],
+    ) == (
         3,
         117 + 118 + 119,
         300,
@@ -114,9 +144,20 @@ def test_the_openai_library_reads_one_response(streamed):
                 response = stream.get_final_response()
         else:
             response = client.responses.create(model="any", input="go")
-    kinds = ["reasoning", "message", "reasoning", "reasoning", "message", "function_call", "function_call"]
+    kinds = [
+        "reasoning",
+        "message",
+        "reasoning",
+        "reasoning",
+        "message",
+        "function_call",
+        "function_call",
+    ]
     assert [item.type for item in response.output] == kinds
-    assert [item.name for item in response.output if item.type == "function_call"] == ["Bash", "read_file"]
+    assert [item.name for item in response.output if item.type == "function_call"] == [
+        "Bash",
+        "read_file",
+    ]
     assert (response.status, response.usage.input_tokens) == ("completed", 119)
     billed = response.usage.hotset
     assert (billed["calls"], billed["input_tokens"]) == (3, 117 + 118 + 119)
@@ -127,16 +168,41 @@ def test_the_openai_library_reads_one_response(streamed):
 
 
 def test_thinking_is_sent_back_with_its_signature_and_empty_texts_are_not():
-    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-    thought = {"type": "content_block_start", "index": 1, "content_block": {"type": "thinking", "thinking": "", "signature": ""}}
+    start = {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "text", "text": ""},
+    }
+    thought = {
+        "type": "content_block_start",
+        "index": 1,
+        "content_block": {"type": "thinking", "thinking": "", "signature": ""},
+    }
     deltas = [
-        {"type": "content_block_delta", "index": 1, "delta": {"type": "thinking_delta", "thinking": "hm"}},
-        {"type": "content_block_delta", "index": 1, "delta": {"type": "signature_delta", "signature": "c2ln"}},
-        {"type": "content_block_start", "index": 2, "content_block": {"type": "redacted_thinking", "data": "ZW5j"}},
+        {
+            "type": "content_block_delta",
+            "index": 1,
+            "delta": {"type": "thinking_delta", "thinking": "hm"},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 1,
+            "delta": {"type": "signature_delta", "signature": "c2ln"},
+        },
+        {
+            "type": "content_block_start",
+            "index": 2,
+            "content_block": {"type": "redacted_thinking", "data": "ZW5j"},
+        },
         {
             "type": "content_block_start",
             "index": 3,
-            "content_block": {"type": "tool_use", "id": "t", "name": "retrieve_context", "input": {}},
+            "content_block": {
+                "type": "tool_use",
+                "id": "t",
+                "name": "retrieve_context",
+                "input": {},
+            },
         },
     ]
     turn = told(ANTHROPIC, [_sse(start, thought, *deltas)], streamed=True)
@@ -157,14 +223,25 @@ def _two_rounds(first, second, delta):
             {"type": "message_stop"},
         )
 
-    own = round_of({"type": "tool_use", "id": "t", "name": "retrieve_context", "input": {}}, "tool_use", first)
-    client = told(ANTHROPIC, [own, round_of({"type": "text", "text": "so"}, "end_turn", second)], streamed=True).client
+    own = round_of(
+        {"type": "tool_use", "id": "t", "name": "retrieve_context", "input": {}}, "tool_use", first
+    )
+    client = told(
+        ANTHROPIC,
+        [own, round_of({"type": "text", "text": "so"}, "end_turn", second)],
+        streamed=True,
+    ).client
     *_, ending, _ = [json.loads(event.data) for event in sse.events(client)]
     return ending.get("usage")
 
 
-def test_the_last_event_of_a_turn_tells_the_last_prompt_also_where_the_provider_only_counts_output_there():
-    first = {"input_tokens": 5, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 9, "cache_creation": {"5m": 9}}
+def test_the_last_event_of_a_turn_tells_the_last_prompt_also_where_the_provider_only_counts_output_there():  # noqa: E501
+    first = {
+        "input_tokens": 5,
+        "cache_read_input_tokens": 2,
+        "cache_creation_input_tokens": 9,
+        "cache_creation": {"5m": 9},
+    }
     second = {"input_tokens": 6, "cache_read_input_tokens": 11, "cache_creation": {"5m": 0}}
     usage = _two_rounds(first, second, {"usage": {"output_tokens": 3}})
     billed = usage.pop("hotset")
@@ -179,7 +256,11 @@ def test_a_turn_that_nobody_counted_is_not_counted_by_us():
 
 @BOTH_WAYS
 def test_a_message_that_ended_with_thinking_about_our_call_ends_before_it(streamed):
-    says = (TURN[0], Say(text="Well.", thinking="One more.", calls=(OWN,)), Say(thinking="And again.", calls=(OWN,)))
+    says = (
+        TURN[0],
+        Say(text="Well.", thinking="One more.", calls=(OWN,)),
+        Say(thinking="And again.", calls=(OWN,)),
+    )
     turn = _turn(ANTHROPIC, says, streamed=streamed)
     links = list(link(ROOT, DIALECTS[ANTHROPIC].read(turn.client, streamed=streamed).messages))
     (row,) = turn.view.hidden(turn.answers, links)
@@ -193,7 +274,12 @@ def test_answers_beside_the_clients_calls_are_blocks_that_join_the_clients_own(s
     links = list(link(ROOT, DIALECTS[ANTHROPIC].read(turn.client, streamed=streamed).messages))
     (row,) = turn.view.hidden(turn.answers, links)
     assert row.chain == links[0].chain
-    assert row.before == (*turn.rounds[0].raws, *turn.answers[0], *turn.rounds[1].raws, *turn.answers[1])
+    assert row.before == (
+        *turn.rounds[0].raws,
+        *turn.answers[0],
+        *turn.rounds[1].raws,
+        *turn.answers[1],
+    )
     assert row.instead == turn.rounds[2].raws[0]
     assert [json.loads(block)["type"] for block in row.after] == ["tool_result"]
 
@@ -201,12 +287,17 @@ def test_answers_beside_the_clients_calls_are_blocks_that_join_the_clients_own(s
 def test_no_two_blocks_get_the_same_place_in_whatever_order_they_come():
     def block(index, text):
         named = (
-            {"type": "text", "text": text} if text else {"type": "tool_use", "id": "t", "name": "retrieve_context", "input": {}}
+            {"type": "text", "text": text}
+            if text
+            else {"type": "tool_use", "id": "t", "name": "retrieve_context", "input": {}}
         )
         return {"type": "content_block_start", "index": index, "content_block": named}
 
     turn = told(ANTHROPIC, [_sse(block(1, "b"), block(0, ""), block(2, "c"))], streamed=True)
-    assert [part.content for part in _read(ANTHROPIC, turn.client).messages[0].parts] == [b"b", b"c"]
+    assert [part.content for part in _read(ANTHROPIC, turn.client).messages[0].parts] == [
+        b"b",
+        b"c",
+    ]
     assert [json.loads(event.data)["index"] for event in sse.events(turn.client)] == [1, 2]
 
 
@@ -219,7 +310,11 @@ def _chunk(delta, finish=None, **more):
 
 def _call(index, id=None, name=None, arguments=""):
     head = {"id": id, "type": "function"} if id else {}
-    return {"index": index, **head, "function": {"arguments": arguments} | ({"name": name} if name else {})}
+    return {
+        "index": index,
+        **head,
+        "function": {"arguments": arguments} | ({"name": name} if name else {}),
+    }
 
 
 END = (_chunk({}, "tool_calls"), b"[DONE]")
@@ -228,10 +323,22 @@ END = (_chunk({}, "tool_calls"), b"[DONE]")
 @pytest.mark.parametrize(
     "deltas",
     [
-        [[_call(0, "a", "retrieve_context"), _call(1, "b", "Bash")], [_call(1, arguments="{}")], [_call(0, arguments="{}")]],
+        [
+            [_call(0, "a", "retrieve_context"), _call(1, "b", "Bash")],
+            [_call(1, arguments="{}")],
+            [_call(0, arguments="{}")],
+        ],
         [[_call(0, "a", "retrieve_context", "{}")], [_call(0, "b", "Bash", "{}")]],
-        [[_call(0, "a")], [_call(1, "b")], [_call(1, name="Bash", arguments="{}")], [_call(0, name="retrieve_context")]],
-        [[{"id": "a", "function": {"name": "retrieve_context"}}], [{"id": "b", "function": {"name": "Bash", "arguments": "{}"}}]],
+        [
+            [_call(0, "a")],
+            [_call(1, "b")],
+            [_call(1, name="Bash", arguments="{}")],
+            [_call(0, name="retrieve_context")],
+        ],
+        [
+            [{"id": "a", "function": {"name": "retrieve_context"}}],
+            [{"id": "b", "function": {"name": "Bash", "arguments": "{}"}}],
+        ],
     ],
     ids=["interleaved", "all numbered 0", "named late", "not numbered"],
 )
@@ -241,8 +348,15 @@ def test_calls_are_told_apart_however_a_provider_streams_them(deltas):
     assert [call.id for call in turn.rounds[0].calls] == ["a"]
     assert turn.rounds[0].foreign
     (message,) = _read(CHAT, turn.client).messages
-    assert [(part.tool, part.call, part.content) for part in message.parts] == [("Bash", "b", b"{}")]
-    shown = [call for event in sse.events(turn.client) if event.data != b"[DONE]" for call in _calls_of(event)]
+    assert [(part.tool, part.call, part.content) for part in message.parts] == [
+        ("Bash", "b", b"{}")
+    ]
+    shown = [
+        call
+        for event in sse.events(turn.client)
+        if event.data != b"[DONE]"
+        for call in _calls_of(event)
+    ]
     assert {call.get("index", 0) for call in shown} == {0}
 
 
@@ -251,15 +365,37 @@ def _calls_of(event):
 
 
 def test_what_comes_with_a_call_of_ours_is_shown():
-    body = _sse(_chunk({"role": "assistant", "content": "so", "tool_calls": [_call(0, "a", "retrieve_context")]}), *END)
-    turn = told(CHAT, [body, _sse(_chunk({"role": "assistant", "content": "and"}, "stop"), b"[DONE]")], streamed=True)
-    events = [json.loads(event.data) for event in sse.events(turn.client) if event.data != b"[DONE]"]
-    assert [event["choices"][0]["delta"] for event in events] == [{"role": "assistant", "content": "so"}, {"content": "\n\nand"}]
+    body = _sse(
+        _chunk(
+            {
+                "role": "assistant",
+                "content": "so",
+                "tool_calls": [_call(0, "a", "retrieve_context")],
+            }
+        ),
+        *END,
+    )
+    turn = told(
+        CHAT,
+        [body, _sse(_chunk({"role": "assistant", "content": "and"}, "stop"), b"[DONE]")],
+        streamed=True,
+    )
+    events = [
+        json.loads(event.data) for event in sse.events(turn.client) if event.data != b"[DONE]"
+    ]
+    assert [event["choices"][0]["delta"] for event in events] == [
+        {"role": "assistant", "content": "so"},
+        {"content": "\n\nand"},
+    ]
 
 
 @pytest.mark.parametrize("first", ["", None, "held"])
 def test_a_text_is_set_apart_from_an_earlier_one_only_where_the_client_saw_that(first):
-    ask = {"role": "assistant", "content": None, "tool_calls": [_call(0, "a", "retrieve_context", "{}")]}
+    ask = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [_call(0, "a", "retrieve_context", "{}")],
+    }
     if first == "held":  # with the chunk that ends the round, which is no end of the turn
         opening = _sse(_chunk(ask), _chunk({"content": "so"}, "tool_calls"), b"[DONE]")
     else:
@@ -279,9 +415,15 @@ def test_texts_of_rounds_that_are_no_strings_stay_blocks():
     def document(content, **more):
         message = {"role": "assistant", "content": content, **more}
         stop = "tool_calls" if more else "stop"
-        return json.dumps({"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": stop}]}).encode()
+        return json.dumps(
+            {"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": stop}]}
+        ).encode()
 
-    called = {"id": "a", "type": "function", "function": {"name": "retrieve_context", "arguments": "{}"}}
+    called = {
+        "id": "a",
+        "type": "function",
+        "function": {"name": "retrieve_context", "arguments": "{}"},
+    }
     bodies = [document("so", tool_calls=[called]), document([{"type": "text", "text": "and"}])]
     message = json.loads(told(CHAT, bodies, streamed=False).client)["choices"][0]["message"]
     assert [block["text"] for block in message["content"]] == ["so", "and"]
@@ -296,14 +438,19 @@ def test_a_provider_that_calls_every_chunk_the_last_is_relayed_as_it_speaks():
 
 
 def test_a_reply_of_several_choices_is_shown_as_it_came():
-    two = [{"index": at, "delta": {"tool_calls": [_call(0, "a", "retrieve_context", "{}")]}} for at in (0, 1)]
+    two = [
+        {"index": at, "delta": {"tool_calls": [_call(0, "a", "retrieve_context", "{}")]}}
+        for at in (0, 1)
+    ]
     stops = [{"index": at, "delta": {}, "finish_reason": "tool_calls"} for at in (0, 1)]
     body = _sse({"id": "c", "choices": two}, {"id": "c", "choices": stops}, b"[DONE]")
     turn = told(CHAT, [body], streamed=True)
     assert turn.client == body
     assert (turn.rounds[0].calls, turn.rounds[0].foreign) == ((), True)
     said = [choice | {"message": {"role": "assistant", **choice["delta"]}} for choice in two]
-    whole = json.dumps({"id": "c", "choices": [each | {"finish_reason": "tool_calls"} for each in said]}).encode()
+    whole = json.dumps(
+        {"id": "c", "choices": [each | {"finish_reason": "tool_calls"} for each in said]}
+    ).encode()
     assert told(CHAT, [whole], streamed=False).client == whole
 
 
@@ -334,17 +481,26 @@ def test_reasoning_that_the_provider_would_not_find_again_is_not_sent_back(strea
 
 
 @BOTH_WAYS
-def test_our_calls_stand_before_the_clients_call_and_behind_the_reasoning_that_led_to_both(streamed):
+def test_our_calls_stand_before_the_clients_call_and_behind_the_reasoning_that_led_to_both(
+    streamed,
+):
     turn = _turn(RESPONSES, [Say(thinking="hm", calls=(RUN, OWN))], streamed=streamed)
     links = list(link(ROOT, DIALECTS[RESPONSES].read(turn.client, streamed=streamed).messages))
     (row,) = turn.view.hidden(turn.answers, links)
     assert (row.chain, row.asides) == (links[-1].chain, 0)
-    assert [json.loads(raw)["type"] for raw in row.before] == ["function_call", "function_call_output"]
+    assert [json.loads(raw)["type"] for raw in row.before] == [
+        "function_call",
+        "function_call_output",
+    ]
 
 
 @BOTH_WAYS
 def test_the_reasoning_that_led_to_an_item_stays_with_it(streamed):
-    turn = _turn(RESPONSES, [replace(TURN[0], calls=(OWN,)), Say(text="Found.", thinking="There.")], streamed=streamed)
+    turn = _turn(
+        RESPONSES,
+        [replace(TURN[0], calls=(OWN,)), Say(text="Found.", thinking="There.")],
+        streamed=streamed,
+    )
     links = list(link(ROOT, DIALECTS[RESPONSES].read(turn.client, streamed=streamed).messages))
     (row,) = turn.view.hidden(turn.answers, links)
     assert (row.chain, row.asides) == (links[-1].chain, 1)
@@ -354,7 +510,9 @@ def test_rounds_whose_reasoning_cannot_be_told_apart_are_kept_together():
     """A row for one would stand before the other as well."""
     same = Say(thinking="hm", calls=(OWN,))
     turn = _turn(RESPONSES, [same, same, same, Say(text="Found.")], streamed=True)
-    (row,) = turn.view.hidden(turn.answers, list(link(ROOT, _read(RESPONSES, turn.client).messages)))
+    (row,) = turn.view.hidden(
+        turn.answers, list(link(ROOT, _read(RESPONSES, turn.client).messages))
+    )
     assert len(row.before) == 6
 
 
@@ -376,7 +534,11 @@ def _emptied(event):
 
 
 def test_a_later_round_that_fails_fails_under_the_name_that_the_client_knows():
-    failed = {"type": "response.failed", "sequence_number": 9, "response": {"id": "resp_2", "error": {"code": "x"}, "output": []}}
+    failed = {
+        "type": "response.failed",
+        "sequence_number": 9,
+        "response": {"id": "resp_2", "error": {"code": "x"}, "output": []},
+    }
     first = reply(RESPONSES, TURN[0], 0, streamed=True)
     turn = told(RESPONSES, [first, _sse(failed)], streamed=True)
     seen = _read(RESPONSES, turn.client)
@@ -390,6 +552,10 @@ def test_what_the_provider_runs_itself_is_no_call_for_the_client():
     shell = {"type": "shell_call", "call_id": "s", "action": {}}
     ran = {"type": "shell_call_output", "call_id": "s", "output": []}
     own = {"type": "function_call", "call_id": "c", "name": "retrieve_context", "arguments": "{}"}
-    for output, foreign in (([search, own], False), ([shell, ran, own], False), ([shell, own], True)):
+    for output, foreign in (
+        ([search, own], False),
+        ([shell, ran, own], False),
+        ([shell, own], True),
+    ):
         body = json.dumps({"id": "r", "status": "completed", "output": output}).encode()
         assert told(RESPONSES, [body], streamed=False).rounds[0].foreign is foreign

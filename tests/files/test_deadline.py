@@ -1,4 +1,5 @@
-"""Work with a deadline: late work is dropped, hung work is bounded, and nothing holds up the end."""
+"""Work with a deadline: late work is dropped, hung work is bounded, and nothing holds up the
+end."""
 
 from __future__ import annotations
 
@@ -99,5 +100,7 @@ def test_a_process_ends_although_work_hangs():
         "import threading; from hotset.files.deadline import DeadlinePool\n"
         "pool = DeadlinePool(1, 'hung'); pool.submit(threading.Event().wait); print('bye')"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
     assert ended.stdout == "bye\n"

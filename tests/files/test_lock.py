@@ -34,7 +34,10 @@ sys.stdin.read()
 @contextmanager
 def another_process(path, how):
     with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path), how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLD, str(path), how],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         try:
             process.said = process.stdout.readline().strip()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.files.lru import Lru
 
@@ -70,7 +69,9 @@ def test_whatever_is_done_it_holds_what_a_plain_list_would(steps):
         assert lru.items() == [each[:2] for each in model.entries]
         assert lru.weight == sum(each[2] for each in model.entries) <= WEIGHT
         assert len(lru) == len(model.entries) <= COUNT
-        assert all((key in lru) == any(key == each[0] for each in model.entries) for key in range(8))
+        assert all(
+            (key in lru) == any(key == each[0] for each in model.entries) for key in range(8)
+        )
 
 
 def test_many_are_read_at_once_and_count_as_used():

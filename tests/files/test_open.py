@@ -32,7 +32,9 @@ def _socket(path):
 
 
 @pytest.mark.parametrize("plant", [_link, _pipe, _folder, _socket])
-def test_what_is_no_regular_file_is_refused_and_neither_followed_nor_waited_for(tmp_path, monkeypatch, plant):
+def test_what_is_no_regular_file_is_refused_and_neither_followed_nor_waited_for(
+    tmp_path, monkeypatch, plant
+):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "file"
     plant(path)
@@ -69,7 +71,9 @@ def test_reading_makes_and_changes_nothing(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
-def test_a_private_folder_is_made_with_its_parents_closed_to_others_and_a_read_only_one_stays_so(tmp_path):
+def test_a_private_folder_is_made_with_its_parents_closed_to_others_and_a_read_only_one_stays_so(
+    tmp_path,
+):
     folder = private_folder(tmp_path / "a" / "b")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.chmod(0o755)

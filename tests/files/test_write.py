@@ -1,4 +1,5 @@
-"""Files that are written whole or not at all: also on a full disk, and by a process that is killed."""
+"""Files that are written whole or not at all: also on a full disk, and by a process that is
+killed."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ from contextlib import contextmanager
 import pytest
 
 from hotset.errors import DiskFull, StoreFailed
-from hotset.files.write import create_file, replace_file, write_atomically, write_error, write_output
+from hotset.files.write import (
+    create_file,
+    replace_file,
+    write_atomically,
+    write_error,
+    write_output,
+)
 from tests.waiting import wait_until
 
 WRITE_FOR_EVER = """
@@ -45,7 +52,9 @@ def test_a_file_is_replaced_whole_closed_to_others_and_nothing_is_left_beside_it
 
 
 def test_a_reader_never_sees_half_of_a_file_even_if_its_writer_is_killed(path):
-    with subprocess.Popen([sys.executable, "-c", WRITE_FOR_EVER, str(path)], stdout=subprocess.PIPE) as writer:
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITE_FOR_EVER, str(path)], stdout=subprocess.PIPE
+    ) as writer:
         assert writer.stdout.readline() == b"written\n"
         seen = set()
 
@@ -78,9 +87,14 @@ def test_a_draft_that_a_killed_process_left_is_overwritten(path):
 
 def test_where_nothing_can_be_written_the_file_is_as_it_was_and_a_sentence_says_so(path):
     path.write_bytes(b"old")
-    with pytest.raises(StoreFailed, match="could not be written: No such file or directory; it is as it was"):
+    with pytest.raises(
+        StoreFailed, match="could not be written: No such file or directory; it is as it was"
+    ):
         write_atomically(path.parent / "no" / "folder", b"new")
-    with _files_of_at_most(1000), pytest.raises(StoreFailed, match="File too large; it is as it was"):
+    with (
+        _files_of_at_most(1000),
+        pytest.raises(StoreFailed, match="File too large; it is as it was"),
+    ):
         write_atomically(path, b"x" * 1_000_000)
     assert path.read_bytes() == b"old"
     assert [*path.parent.iterdir()] == [path]
@@ -121,7 +135,8 @@ def test_output_goes_into_a_pipe_and_replaces_a_file(path):
 
 @contextmanager
 def _files_of_at_most(size):
-    """A limit on the files that this process writes: the nearest to a full disk that needs no rights."""
+    """A limit on the files that this process writes: the nearest to a full disk that needs no
+    rights."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))

@@ -1,4 +1,5 @@
-"""Processes that the tests start: some that add, some that fold until they are killed, some that only look."""
+"""Processes that the tests start: some that add, some that fold until they are killed, some that
+only look."""
 
 import json
 import sys
@@ -15,7 +16,14 @@ EMBEDDER = HashingEmbedder(64)
 def entry(writer, number):
     """What a writer adds as its n-th entry: the same for whoever asks."""
     id = f"{writer}-{number}"
-    return Entry(EntryId(id), id, Sort.PAGE, f"note {number} of {writer} says word{writer}x{number}", session=writer, turn=number)
+    return Entry(
+        EntryId(id),
+        id,
+        Sort.PAGE,
+        f"note {number} of {writer} says word{writer}x{number}",
+        session=writer,
+        turn=number,
+    )
 
 
 def adds(folder, writer, many):

@@ -1,4 +1,5 @@
-"""Hot entries are read once more while nobody works, and found by what they mean rather than by what they say."""
+"""Hot entries are read once more while nobody works, and found by what they mean rather than by
+what they say."""
 
 import pytest
 from tests.embedders import DOCUMENTS, Knowing
@@ -51,7 +52,9 @@ def test_an_entry_that_was_read_closely_is_found_by_its_meaning(index):
     before = _meaning(index)
     index.touch([HOT], turn=9)
     _read_all(index)
-    index.add([Entry(EntryId("new"), "new", Sort.PAGE, "a new one")])  # or the answer of a moment ago would be given again
+    index.add(
+        [Entry(EntryId("new"), "new", Sort.PAGE, "a new one")]
+    )  # or the answer of a moment ago would be given again
     after = _meaning(index)
     assert after[HOT] == max(after.values()) > max(0.5, before.get(HOT, 0.0))
     assert after.get(COLD) == before.get(COLD)
@@ -60,15 +63,21 @@ def test_an_entry_that_was_read_closely_is_found_by_its_meaning(index):
 def test_a_filter_that_it_does_not_fit_keeps_it_out(index):
     index.touch([HOT], turn=9)
     _read_all(index)
-    assert HOT not in _meaning(index, Query("car", Filter(sorts=frozenset({Sort.PAGE})), deadline=30.0))
+    assert HOT not in _meaning(
+        index, Query("car", Filter(sorts=frozenset({Sort.PAGE})), deadline=30.0)
+    )
 
 
 def test_hot_entries_that_do_not_fit_a_filter_take_nobody_s_place(index):
-    hot = [Entry(EntryId(f"hot{n}"), f"hot{n}", Sort.MEMORY, f"the automobile {n}") for n in range(60)]
+    hot = [
+        Entry(EntryId(f"hot{n}"), f"hot{n}", Sort.MEMORY, f"the automobile {n}") for n in range(60)
+    ]
     index.add(hot)
     index.touch([entry.id for entry in hot], turn=9)
     assert _read_all(index) == 60
-    found = _meaning(index, Query("car thing3x", Filter(sorts=frozenset({Sort.PAGE})), most=20, deadline=30.0))
+    found = _meaning(
+        index, Query("car thing3x", Filter(sorts=frozenset({Sort.PAGE})), most=20, deadline=30.0)
+    )
     assert len(found) == 20
     assert None not in found.values()
 
@@ -106,7 +115,9 @@ def test_a_model_that_fails_is_not_asked_again(tmp_path):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_the_thread_that_folds_reads_while_nobody_works_and_outlives_a_model_that_fails(tmp_path, knowing, fails):
+def test_the_thread_that_folds_reads_while_nobody_works_and_outlives_a_model_that_fails(
+    tmp_path, knowing, fails
+):
     asking = _Failing(64) if fails else knowing
     with LocalIndex(tmp_path / "index", DOCUMENTS, asking, rhythm=Rhythm(0.01, 0.0)) as index:
         index.add(_ENTRIES)
@@ -114,7 +125,9 @@ def test_the_thread_that_folds_reads_while_nobody_works_and_outlives_a_model_tha
         wait_until(lambda: index.troubles() if fails else knowing.read)
         index.add([Entry(EntryId("new"), "new", Sort.PAGE, "a new one")])
         wait_until(lambda: index.state().lag == 0)
-        assert index.troubles() == (("hot entries cannot be read closely (RuntimeError)",) if fails else ())
+        assert index.troubles() == (
+            ("hot entries cannot be read closely (RuntimeError)",) if fails else ()
+        )
 
 
 def test_nothing_is_read_while_somebody_works(tmp_path, knowing):

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.index.counting import least, packed, sums, unpacked, without
 
@@ -11,7 +10,10 @@ _SEEDS = st.integers(0, 2**32 - 1)
 
 
 def _numbers(planes):
-    return sum(np.unpackbits(plane.view(np.uint8), bitorder="little").astype(int) << bit for bit, plane in enumerate(planes))
+    return sum(
+        np.unpackbits(plane.view(np.uint8), bitorder="little").astype(int) << bit
+        for bit, plane in enumerate(planes)
+    )
 
 
 @given(_SEEDS, st.integers(1, 7), st.integers(1, 300), st.floats(0, 1))
@@ -38,12 +40,17 @@ def test_where_as_many_as_wanted_have_sums_up_to_one_no_other_is_among_them(last
     numbers = np.random.default_rng(1).integers(0, 16, 500)
     planes = [packed((numbers >> bit) & 1 == 1) for bit in range(4)]
     right = np.flatnonzero(numbers <= last)
-    assert unpacked(least(planes, packed(np.ones(500, np.bool_)), len(right))).tolist() == right.tolist()
+    assert (
+        unpacked(least(planes, packed(np.ones(500, np.bool_)), len(right))).tolist()
+        == right.tolist()
+    )
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=300), st.data())
 def test_rows_come_back_as_they_were_put_in(rows, data):
-    assert unpacked(packed(np.array(rows))).tolist() == [row for row, is_set in enumerate(rows) if is_set]
+    assert unpacked(packed(np.array(rows))).tolist() == [
+        row for row, is_set in enumerate(rows) if is_set
+    ]
     gone = sorted(data.draw(st.sets(st.integers(0, len(rows) - 1))))
     left = unpacked(without(packed(np.array(rows)), np.array(gone, np.intp)))
     assert left.tolist() == [row for row, is_set in enumerate(rows) if is_set and row not in gone]

@@ -1,8 +1,8 @@
-"""Filters let through the same entries whoever applies them: one look at an entry, SQLite, tantivy or numpy."""
+"""Filters let through the same entries whoever applies them: one look at an entry, SQLite, tantivy
+or numpy."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hotset.index.filters import holds, on_path
 from hotset.index.local import LocalIndex
@@ -10,7 +10,9 @@ from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
 from hotset.testing.hashing_embedder import HashingEmbedder
 
 _NAMES = st.sampled_from(["", "a", "b", "c"])
-_PATHS = st.sampled_from(["", "a.py", "src/a.py", "src/x/b.py", "src/x/b.md", "docs/[id].md", "src2/a.py"])
+_PATHS = st.sampled_from(
+    ["", "a.py", "src/a.py", "src/x/b.py", "src/x/b.md", "docs/[id].md", "src2/a.py"]
+)
 _ENTRY = st.builds(
     Entry,
     id=st.integers(0, 10**9).map(lambda number: EntryId(str(number))),
@@ -32,7 +34,9 @@ _FILTER = st.builds(
     kinds=_SOME,
     sessions=_SOME,
     agents=_SOME,
-    turns=st.none() | st.tuples(st.integers(-4, 10), st.integers(-4, 10)) | st.just((-(10**30), 10**30)),
+    turns=st.none()
+    | st.tuples(st.integers(-4, 10), st.integers(-4, 10))
+    | st.just((-(10**30), 10**30)),
     since=_TIMES,
     until=_TIMES,
     path=st.sampled_from(
@@ -57,15 +61,21 @@ _FILTER = st.builds(
 
 
 @pytest.mark.row("V2")
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     folded=st.lists(_ENTRY, max_size=12),
     later=st.lists(_ENTRY, max_size=6),
     removed=_NAMES,
     filters=st.lists(_FILTER, min_size=6, max_size=12),
 )
-def test_every_engine_agrees_with_one_look_at_the_entry(folded, later, removed, filters, tmp_path_factory):
-    with LocalIndex(tmp_path_factory.mktemp("index") / "i", HashingEmbedder(64), folds=False) as index:
+def test_every_engine_agrees_with_one_look_at_the_entry(
+    folded, later, removed, filters, tmp_path_factory
+):
+    with LocalIndex(
+        tmp_path_factory.mktemp("index") / "i", HashingEmbedder(64), folds=False
+    ) as index:
         index.add(folded)
         index.fold()
         index.add(later)
@@ -73,7 +83,9 @@ def test_every_engine_agrees_with_one_look_at_the_entry(folded, later, removed, 
         there = {entry.id: entry for entry in [*folded, *later]}
         for only in filters:
             hits = index.search(Query("same words", only, most=100, deadline=30.0))
-            expected = {id for id, entry in there.items() if entry.whole != removed and holds(only, entry)}
+            expected = {
+                id for id, entry in there.items() if entry.whole != removed and holds(only, entry)
+            }
             assert not hits.lacking
             assert {hit.entry.id for hit in hits.hits if hit.by_words is not None} == expected
             assert {hit.entry.id for hit in hits.hits if hit.by_meaning is not None} == expected

@@ -1,4 +1,5 @@
-"""The folded structures are made anew when what made them changes, or when they are damaged; searching goes on meanwhile."""
+"""The folded structures are made anew when what made them changes, or when they are damaged;
+searching goes on meanwhile."""
 
 import logging
 import shutil
@@ -16,7 +17,13 @@ _OLD, _NEW = HashingEmbedder(64, "old"), HashingEmbedder(64, "new")
 
 def _entries(first, last):
     return [
-        Entry(EntryId(f"e{number}"), f"w{number}", Sort.CODE, f"common text with thing{number}x inside", turn=number)
+        Entry(
+            EntryId(f"e{number}"),
+            f"w{number}",
+            Sort.CODE,
+            f"common text with thing{number}x inside",
+            turn=number,
+        )
         for number in range(first, last)
     ]
 
@@ -55,7 +62,10 @@ def folder(tmp_path):
 
 def test_another_embedder_makes_a_new_generation_while_the_old_one_serves(folder):
     slow = _Waiting()
-    with LocalIndex(folder, _OLD, folds=False) as before, LocalIndex(folder, slow, folds=False) as index:
+    with (
+        LocalIndex(folder, _OLD, folds=False) as before,
+        LocalIndex(folder, slow, folds=False) as index,
+    ):
         folding = threading.Thread(target=index.fold)
         folding.start()
         assert slow.begun.wait(120)
@@ -183,7 +193,9 @@ def test_files_that_are_overwritten_while_they_are_open_are_no_error_of_a_search
         index.search(Query("common text", deadline=30.0))
 
 
-@pytest.mark.parametrize("content", [b"", b"not a database at all" * 100, b"SQLite format 3\0" + bytes(5000)])
+@pytest.mark.parametrize(
+    "content", [b"", b"not a database at all" * 100, b"SQLite format 3\0" + bytes(5000)]
+)
 def test_unreadable_rows_are_thrown_away_and_their_sources_begin_anew(folder, content):
     for path in folder.glob("entries.db*"):
         path.write_bytes(content if path.name == "entries.db" else b"")
@@ -225,7 +237,9 @@ def test_nothing_of_rows_that_were_thrown_away_is_taken_for_new_ones(folder):
         assert not any(_finds(index, number) for number in (7, 50, 52))
         hits = index.search(Query("common text with thing7x", most=100, deadline=30.0))
         assert not hits.lacking
-        assert {hit.entry.id for hit in hits.hits if hit.by_meaning is not None} <= {f"e{n}" for n in range(200, 253)}
+        assert {hit.entry.id for hit in hits.hits if hit.by_meaning is not None} <= {
+            f"e{n}" for n in range(200, 253)
+        }
 
 
 def test_a_generation_of_mostly_removed_entries_gives_way_to_a_smaller_one(tmp_path, monkeypatch):
@@ -240,7 +254,12 @@ def test_a_generation_of_mostly_removed_entries_gives_way_to_a_smaller_one(tmp_p
         index.fold()
         assert not before.exists()
         assert index.state().building is None
-        assert [_finds(index, number) for number in (3, 149, 150, 199)] == [False, False, True, True]
+        assert [_finds(index, number) for number in (3, 149, 150, 199)] == [
+            False,
+            False,
+            True,
+            True,
+        ]
 
 
 def test_a_search_sees_every_entry_while_entries_are_folded_and_generations_swapped(folder):
@@ -281,7 +300,10 @@ def _remove(folder):
 
 
 def test_what_others_add_and_remove_counts_at_once_for_whoever_asked_just_before(folder):
-    with LocalIndex(folder, _OLD, folds=False) as asking, LocalIndex(folder, _OLD, folds=False) as other:
+    with (
+        LocalIndex(folder, _OLD, folds=False) as asking,
+        LocalIndex(folder, _OLD, folds=False) as other,
+    ):
         of_new = Filter(sessions=frozenset({"new"}))
         new = Entry(EntryId("n"), "n", Sort.CODE, "common text with thing7x inside", session="new")
         for fold in (False, True):
@@ -291,7 +313,9 @@ def test_what_others_add_and_remove_counts_at_once_for_whoever_asked_just_before
             other.add([new])
             if fold:
                 assert other.fold()
-            assert [hit.entry for hit in asking.search(Query("thing7x", of_new, deadline=30.0)).hits] == [new]
+            assert [
+                hit.entry for hit in asking.search(Query("thing7x", of_new, deadline=30.0)).hits
+            ] == [new]
             other.remove(["n"])
             assert not asking.search(Query("thing7x", of_new, deadline=30.0)).hits
             assert other.fold()

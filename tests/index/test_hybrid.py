@@ -1,10 +1,10 @@
-"""One order from two signals, what is done when a signal does not answer, and what is done in a hurry."""
+"""One order from two signals, what is done when a signal does not answer, and what is done in a
+hurry."""
 
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.index.breaker import Breaker
 from hotset.index.hybrid import Found, Ranked, by_file, by_rank, fuse
@@ -109,7 +109,10 @@ def test_the_time_there_is_says_what_is_done():
 @pytest.mark.row("V10")
 def test_what_was_looked_at_within_five_turns_is_hot_and_cools_down(tmp_path):
     with LocalIndex(tmp_path / "index", None, folds=False) as index:
-        index.add(Entry(EntryId(f"e{n}"), f"w{n}", Sort.MEMORY, f"a heron by the lake {n}") for n in range(3))
+        index.add(
+            Entry(EntryId(f"e{n}"), f"w{n}", Sort.MEMORY, f"a heron by the lake {n}")
+            for n in range(3)
+        )
         hurried = Query("heron", deadline=0.0005)
         index.touch([EntryId("e0")], turn=3)
         index.touch([EntryId("e1")], turn=6)
@@ -134,7 +137,7 @@ def _ranked(doc, score):
     return Ranked(Found(doc, score, Sort.CODE), score, None, score)
 
 
-def test_a_file_that_the_question_names_is_lifted_and_so_is_the_best_stretch_of_one_with_several_finds():
+def test_a_file_that_the_question_names_is_lifted_and_so_is_the_best_stretch_of_one_with_several_finds():  # noqa: E501
     ranked = [_ranked(1, 1.0), _ranked(2, 0.9), _ranked(3, 0.8), _ranked(4, 0.7)]
     plain = {1: 11, 2: 12, 3: 13, 4: 14}
     assert [each.doc for each in by_file(ranked, plain, {})] == [1, 2, 3, 4]

@@ -1,4 +1,5 @@
-"""Processes that share an index: everybody adds, one folds, and a kill at any moment loses nothing."""
+"""Processes that share an index: everybody adds, one folds, and a kill at any moment loses
+nothing."""
 
 import json
 import os
@@ -23,7 +24,9 @@ _SCRIPT = Path(__file__).with_name("index_process.py")
 
 
 def _start(*words):
-    return subprocess.Popen([sys.executable, _SCRIPT, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, _SCRIPT, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""Words and meaning side by side: each serves alone, vectors come by themselves, and one signal alone has to be surer."""
+"""Words and meaning side by side: each serves alone, vectors come by themselves, and one signal
+alone has to be surer."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ HERON, CLOCK, LAKE = (
 
 
 def entries() -> list[Entry]:
-    return [Entry(EntryId(name), name, Sort.CODE, text) for name, text in (("heron", HERON), ("clock", CLOCK), ("lake", LAKE))]
+    return [
+        Entry(EntryId(name), name, Sort.CODE, text)
+        for name, text in (("heron", HERON), ("clock", CLOCK), ("lake", LAKE))
+    ]
 
 
 @pytest.fixture
@@ -38,12 +42,16 @@ def without_words(tmp_path: Path) -> Path:
 
 @pytest.mark.row("V2")
 @pytest.mark.row("V11")
-def test_meaning_serves_while_full_text_is_down_and_it_rests_after_some_failures(without_words: Path):
+def test_meaning_serves_while_full_text_is_down_and_it_rests_after_some_failures(
+    without_words: Path,
+):
     with LocalIndex(without_words, HashingEmbedder(256), folds=False) as index:
         found = [index.search(Query(f"{HERON} {number}", deadline=30.0)) for number in range(4)]
         troubles = index.state().troubles
 
-    assert [(hits.hits[0].entry.id, hits.hits[0].by_words, hits.lacking) for hits in found] == [("heron", None, {"words"})] * 4
+    assert [(hits.hits[0].entry.id, hits.hits[0].by_words, hits.lacking) for hits in found] == [
+        ("heron", None, {"words"})
+    ] * 4
     assert any("words is left out for now" in trouble for trouble in troubles)
 
 
@@ -56,9 +64,9 @@ def test_words_serve_while_the_vectors_of_the_shipped_table_are_lost(tmp_path: P
     (generation / "bytes").unlink()
     with LocalIndex(tmp_path, Table(), folds=False) as index:
         found = [index.search(Query(f"{HERON} {number}", deadline=30.0)) for number in range(4)]
-        assert [(hits.hits[0].entry.id, hits.hits[0].by_meaning, hits.lacking) for hits in found] == [
-            ("heron", None, {"meaning"})
-        ] * 4
+        assert [
+            (hits.hits[0].entry.id, hits.hits[0].by_meaning, hits.lacking) for hits in found
+        ] == [("heron", None, {"meaning"})] * 4
         assert index.state().troubles
         while not index.fold():
             pass
@@ -66,7 +74,9 @@ def test_words_serve_while_the_vectors_of_the_shipped_table_are_lost(tmp_path: P
         assert not index.search(Query(HERON, deadline=30.0)).lacking
 
 
-def test_both_signals_find_the_same_one_after_the_other_and_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_both_signals_find_the_same_one_after_the_other_and_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     with LocalIndex(tmp_path, Table(), folds=False) as index:
         index.add(entries())
         assert index.fold()
@@ -77,7 +87,9 @@ def test_both_signals_find_the_same_one_after_the_other_and_side_by_side(tmp_pat
 
 
 @pytest.mark.row("V11")
-def test_what_one_signal_finds_alone_must_be_closer_than_what_both_find(tmp_path: Path, without_words: Path):
+def test_what_one_signal_finds_alone_must_be_closer_than_what_both_find(
+    tmp_path: Path, without_words: Path
+):
     query = Query("the lake was frozen over all winter long", deadline=30.0)
     with LocalIndex(tmp_path / "both", HashingEmbedder(256), folds=False) as both:
         both.add(entries())
@@ -98,7 +110,9 @@ def test_what_one_signal_finds_alone_must_be_closer_than_what_both_find(tmp_path
 def test_vectors_are_made_in_the_background(tmp_path: Path):
     with LocalIndex(tmp_path / "index", HashingEmbedder(256)) as index:
         index.add(entries())
-        assert index.search(Query("heron", deadline=0.015)).hits[0].entry.id == "heron"  # by its words, at once
+        assert (
+            index.search(Query("heron", deadline=0.015)).hits[0].entry.id == "heron"
+        )  # by its words, at once
         deadline = time.monotonic() + 120
         while index.state().lag:
             assert time.monotonic() < deadline, "nobody folded"

@@ -46,7 +46,9 @@ def test_nothing_is_made_anew_when_it_comes_or_goes(folder, knowing):
             assert index.fold()
             state = index.state()
         assert (state.lag, state.building, state.embedder) == (0, None, DOCUMENTS.id)
-    assert before == {path.name: path.stat().st_mtime_ns for path in folder.glob("generation-*/bytes")}
+    assert before == {
+        path.name: path.stat().st_mtime_ns for path in folder.glob("generation-*/bytes")
+    }
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,10 @@ def test_the_documents_embedder_reads_what_the_other_is_not_for(folder, knowing,
 
 def test_a_question_is_read_once_by_each(folder, knowing):
     questions = Questions(DOCUMENTS, knowing)
-    asked = [Query("automobile", only, deadline=PATIENT) for only in (Filter(), Filter(sorts=frozenset({Sort.CODE})))] * 3
+    asked = [
+        Query("automobile", only, deadline=PATIENT)
+        for only in (Filter(), Filter(sorts=frozenset({Sort.CODE})))
+    ] * 3
     vectors = [questions.vector(query) for query in asked]
     assert knowing.read == ["automobile"]
     assert vectors[0] is vectors[2]
@@ -90,4 +95,7 @@ def test_words_serve_while_the_model_that_reads_questions_fails(folder):
             hits = index.search(Query("car", deadline=PATIENT))
             assert hits.hits[0].entry.text == "car"
             assert hits.lacking == {"meaning"}
-        assert "meaning is left out for now: it failed again and again (RuntimeError)" in index.troubles()
+        assert (
+            "meaning is left out for now: it failed again and again (RuntimeError)"
+            in index.troubles()
+        )

@@ -1,4 +1,5 @@
-"""Embedders that fail, hang or lie, disks that are full: whoever asks is answered by what still works."""
+"""Embedders that fail, hang or lie, disks that are full: whoever asks is answered by what still
+works."""
 
 import subprocess
 import threading
@@ -15,7 +16,10 @@ from hotset.testing.hashing_embedder import HashingEmbedder
 
 def _entries(many, size=0):
     filling = "filling " * (size // 8)
-    return [Entry(EntryId(f"e{n}"), f"w{n}", Sort.CODE, f"entry about thing{n}x {filling}") for n in range(many)]
+    return [
+        Entry(EntryId(f"e{n}"), f"w{n}", Sort.CODE, f"entry about thing{n}x {filling}")
+        for n in range(many)
+    ]
 
 
 class _Embedder(HashingEmbedder):
@@ -85,7 +89,9 @@ def test_an_entry_whose_vector_is_no_number_is_found_by_its_words(tmp_path, wron
 
 
 def test_vectors_of_another_size_than_promised_are_refused_and_words_go_on(tmp_path):
-    with LocalIndex(tmp_path / "i", _Embedder(lambda embed, texts: embed(texts)[:, :63]), folds=False) as index:
+    with LocalIndex(
+        tmp_path / "i", _Embedder(lambda embed, texts: embed(texts)[:, :63]), folds=False
+    ) as index:
         index.add(_entries(10))
         assert not index.fold()
         hits = index.search(Query("thing3x", deadline=30.0))
@@ -96,7 +102,11 @@ def test_vectors_of_another_size_than_promised_are_refused_and_words_go_on(tmp_p
 @contextmanager
 def _small_disk(folder, size):
     folder.mkdir()
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, check=False)
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder],
+        capture_output=True,
+        check=False,
+    )
     if mount.returncode:
         pytest.skip("a small disk can only be mounted by root")
     try:
@@ -107,7 +117,10 @@ def _small_disk(folder, size):
 
 def _fill(index):
     for portion in range(100):
-        index.add(Entry(EntryId(f"{portion}-{n}"), str(portion), Sort.PAGE, f"{portion} {n} page " * 100) for n in range(100))
+        index.add(
+            Entry(EntryId(f"{portion}-{n}"), str(portion), Sort.PAGE, f"{portion} {n} page " * 100)
+            for n in range(100)
+        )
 
 
 @pytest.mark.slow

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.errors import BadInput
 from hotset.index.filters import Numbers
@@ -24,7 +23,10 @@ def _random(many, size, seed=1):
 
 def _columns(first, many):
     numbers = list(range(first, first + many))
-    fixed = {name: [number % 3 for number in numbers] for name in ("sort", "kind", "session", "agent", "path")}
+    fixed = {
+        name: [number % 3 for number in numbers]
+        for name in ("sort", "kind", "session", "agent", "path")
+    }
     return {"doc": numbers, "turn": numbers, "time": [float(number) for number in numbers], **fixed}
 
 
@@ -56,7 +58,9 @@ def _right(folder, vectors, candidates):
     """How many of the nearest ten of forty questions are found."""
     size = vectors.shape[1]
     searched = Vectors(folder, size, len(vectors))
-    queries = vectors[:40] + 0.6 / size**0.5 * np.random.default_rng(2).standard_normal((40, size)).astype(np.float32)
+    queries = vectors[:40] + 0.6 / size**0.5 * np.random.default_rng(2).standard_normal(
+        (40, size)
+    ).astype(np.float32)
     exact = np.argsort(-(queries @ vectors.T), axis=1)[:, :10].tolist()
     found = (_docs(searched.nearest(query, _ANY, frozenset(), 10, candidates)) for query in queries)
     return sum(len(set(right) & set(docs)) for right, docs in zip(exact, found, strict=True))
@@ -92,7 +96,12 @@ def test_signs_are_right_however_rows_came(tmp_path, monkeypatch):
     vectors = _random(2 * _MANY + 77, 64)
     _written(tmp_path, vectors, 9, _SIGNED_FROM, 1, 5, 8, 3000, 1077, 3, 4093).close()
     signs = np.fromfile(tmp_path / "signs", np.uint8)
-    rows = np.unpackbits(signs, bitorder="little").reshape(3, 64, _MANY).transpose(0, 2, 1).reshape(-1, 64)
+    rows = (
+        np.unpackbits(signs, bitorder="little")
+        .reshape(3, 64, _MANY)
+        .transpose(0, 2, 1)
+        .reshape(-1, 64)
+    )
     right = vectors > np.fromfile(tmp_path / "middle", np.float32)
     first = 9 + _SIGNED_FROM
     assert (rows[:first] == right[:first]).mean() > 0.99  # made of bytes, which are rounded
@@ -110,7 +119,9 @@ _FILTERS = st.builds(
 
 
 @given(_FILTERS, st.integers(0, 2 * _MANY + 2999), st.integers(0, 4), st.integers(10, 900))
-def test_a_row_that_may_be_shown_is_nearest_to_itself_and_no_other_row_is_shown(shared, only, asked, hides, candidates):
+def test_a_row_that_may_be_shown_is_nearest_to_itself_and_no_other_row_is_shown(
+    shared, only, asked, hides, candidates
+):
     searched, vectors = shared
     near = _docs(searched.nearest(vectors[asked], only, frozenset(), 5, candidates))
     hidden = frozenset(near[1 : 1 + hides])
@@ -138,7 +149,9 @@ def test_what_was_forgotten_takes_no_place_among_the_candidates(tmp_path):
     order = np.argsort(-(vectors @ vectors[0])).tolist()
     writer.forget(order[:400])
     writer.close()
-    found = _docs(Vectors(tmp_path, 64, len(vectors)).nearest(vectors[0], _ANY, frozenset(), 10, 100))
+    found = _docs(
+        Vectors(tmp_path, 64, len(vectors)).nearest(vectors[0], _ANY, frozenset(), 10, 100)
+    )
     assert len(found) == 10
     assert not set(found) & set(order[:400])
 
@@ -149,10 +162,14 @@ def test_a_row_that_is_forgotten_is_not_shown_by_a_filter_that_was_asked_before(
     writer = _written(tmp_path, vectors)
     searched = Vectors(tmp_path, 64, many)
     filters = (_ANY, Numbers(kinds=frozenset({0, 1})), Numbers(since=3.0, until=60.0))
-    assert all(_docs(searched.nearest(vectors[3], only, frozenset(), 1, 100)) == [3] for only in filters)
+    assert all(
+        _docs(searched.nearest(vectors[3], only, frozenset(), 1, 100)) == [3] for only in filters
+    )
     writer.forget([3])
     writer.close()
-    assert all(_docs(searched.nearest(vectors[3], only, frozenset(), 1, 100)) != [3] for only in filters)
+    assert all(
+        _docs(searched.nearest(vectors[3], only, frozenset(), 1, 100)) != [3] for only in filters
+    )
 
 
 def test_filters_and_removed_rows_hold_also_where_signs_are_looked_at(tmp_path):

@@ -4,8 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.errors import StoreBusy
 from hotset.index.analysis import question, says, split
@@ -30,7 +29,10 @@ def _written(folder, *entries):
 
 
 def _found(words, text, limit=10):
-    return [each.doc for each in words.search(terms(question(text)), Numbers(), frozenset(), 10**9, limit)]
+    return [
+        each.doc
+        for each in words.search(terms(question(text)), Numbers(), frozenset(), 10**9, limit)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -87,27 +89,40 @@ def test_words_are_found_in_other_forms_and_titles_weigh_more(tmp_path):
 
 def test_who_names_an_identifier_finds_it_before_its_parts(tmp_path):
     parts = [_entry(f"get the user name {number} user get name user name") for number in range(5)]
-    words = _written(tmp_path / "w", *parts, _entry("call getUserName here"), _entry("call get_user_name here"))
+    words = _written(
+        tmp_path / "w", *parts, _entry("call getUserName here"), _entry("call get_user_name here")
+    )
     assert _found(words, "getUserName")[0] == 5
     assert _found(words, "get_user_name")[0] == 6
     assert _found(words, '"getusername"') == [5]
 
 
 def test_a_question_of_a_megabyte_is_answered_by_its_rarest_words(tmp_path):
-    words = _written(tmp_path / "w", *[_entry(f"common words here number{number}x") for number in range(50)])
+    words = _written(
+        tmp_path / "w", *[_entry(f"common words here number{number}x") for number in range(50)]
+    )
     asked = " ".join(f"common here noise{number}" for number in range(300)) + " number7x "
     assert _found(words, asked + "padding " * 130_000)[0] == 7
 
 
 def test_words_that_many_say_are_left_out_of_a_question_unless_there_are_no_others(tmp_path):
-    words = _written(tmp_path / "w", *[_entry(f"self return {'stoat' if number == 7 else 'none'}") for number in range(1000)])
+    words = _written(
+        tmp_path / "w",
+        *[_entry(f"self return {'stoat' if number == 7 else 'none'}") for number in range(1000)],
+    )
     assert words.telling(terms(question("self return stoat unheard"))).loose == ("stoat", "unheard")
-    for common in ("self return", "return unheard"):  # what nobody says does not answer in their place
+    for common in (
+        "self return",
+        "return unheard",
+    ):  # what nobody says does not answer in their place
         assert words.telling(terms(question(common))) == terms(question(common))
 
 
 def test_among_few_documents_no_word_is_common(tmp_path):
-    words = _written(tmp_path / "w", *[_entry(f"self return {'stoat' if number == 7 else 'none'}") for number in range(10)])
+    words = _written(
+        tmp_path / "w",
+        *[_entry(f"self return {'stoat' if number == 7 else 'none'}") for number in range(10)],
+    )
     assert words.telling(terms(question("self stoat"))).loose == ("self", "stoat")
 
 
@@ -138,10 +153,15 @@ def test_hidden_entries_do_not_take_the_place_of_others(tmp_path):
 
 @settings(max_examples=30, deadline=None)
 @given(
-    st.lists(st.sampled_from(["stoat", "weasel", "otter", "parseDate", "parse", "date"]), min_size=1, max_size=8).map(" ".join)
+    st.lists(
+        st.sampled_from(["stoat", "weasel", "otter", "parseDate", "parse", "date"]),
+        min_size=1,
+        max_size=8,
+    ).map(" ".join)
 )
 def test_an_entry_that_is_not_folded_is_scored_as_if_it_were(text):
-    """But for the usual length of texts, which full text knows better: the order among equals in length is the same."""
+    """But for the usual length of texts, which full text knows better: the order among equals in
+    length is the same."""
     asked = terms(question("stoat parseDate"))
     entries = [(1, _entry(text)), (2, _entry(" ".join("stoat" for _ in text.split())))]
     scores = {each.doc: each.score for each in score(asked, entries, None)}
@@ -157,12 +177,20 @@ def test_a_text_says_each_phrase_that_was_taken_from_it(before, after):
 
 
 def test_of_tools_is_asked_without_the_words_of_chat_unless_there_are_no_others():
-    assert of_tools(terms(question("Can you please help me find the weather?"))).loose == ("weather",)
-    assert of_tools(terms(question("can you help me"))).loose == terms(question("can you help me")).loose
+    assert of_tools(terms(question("Can you please help me find the weather?"))).loose == (
+        "weather",
+    )
+    assert (
+        of_tools(terms(question("can you help me"))).loose
+        == terms(question("can you help me")).loose
+    )
 
 
 def test_a_name_counts_less_for_tools_folded_or_not(tmp_path):
-    entries = (_entry("words about rain and more of them", title="rain"), _entry("words about wind and more of them", title="b"))
+    entries = (
+        _entry("words about rain and more of them", title="rain"),
+        _entry("words about wind and more of them", title="b"),
+    )
     words = _written(tmp_path / "words", *entries)
     asked = terms(question("rain"))
     for scored in (
@@ -183,7 +211,8 @@ _FILTERS = st.builds(
 
 @given(_FILTERS, st.integers(1, 40))
 def test_a_filter_takes_the_best_of_those_that_fit_however_many_do(numbered, only, limit):
-    """The best of all words stand in the documents with the first numbers: whether a condition holds depends on the question."""
+    """The best of all words stand in the documents with the first numbers: whether a condition
+    holds depends on the question."""
     words, many = numbered
     asked = terms(question("stoat"))
     every = [each.doc for each in words.search(asked, Numbers(), frozenset(), many, many)]

@@ -1,4 +1,5 @@
-"""An agent that reads files, written once: over three APIs, streamed or not, with clients that block and clients that await."""
+"""An agent that reads files, written once: over three APIs, streamed or not, with clients that
+block and clients that await."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ PROMPT = "Which file speaks of the kettle?"
 def text_of(path: str) -> str:
     """A file too long to be shown whole, unlike every other."""
     return "\n".join(
-        f"{path} line {n}: {'the kettle is red' if n == 77 else f'value {n * len(path)} of {path}'}" for n in range(300)
+        f"{path} line {n}: {'the kettle is red' if n == 77 else f'value {n * len(path)} of {path}'}"
+        for n in range(300)
     )
 
 
@@ -37,7 +39,9 @@ SCRIPT = (
     Say("I will look.", calls=(_read(1),)),
     Say("And on.", calls=(_read(2), _read(3))),
     Say("What was that?", calls=(Call("search_history", {"query": "kettle"}),)),
-    Say("A line of it.", calls=(Call("retrieve_context", {"tool": "read_file", "lines": "70-80"}),)),
+    Say(
+        "A line of it.", calls=(Call("retrieve_context", {"tool": "read_file", "lines": "70-80"}),)
+    ),
     Say("More.", calls=(_read(4),)),
     Say("Both at once.", calls=(Call("get_turn_range", {"first": 1, "last": 1}), _read(5))),
     *(Say(f"On to {n}.", calls=(_read(n),)) for n in range(6, 14)),
@@ -50,7 +54,9 @@ def client_of(api, url, *, awaits=False, **more):
     """The official client, for a server at this URL."""
     module, kind = (anthropic, "Anthropic") if api == "anthropic" else (openai, "OpenAI")
     base = url if api == "anthropic" else f"{url}/v1"
-    return getattr(module, f"Async{kind}" if awaits else kind)(base_url=base, api_key="sk-test", max_retries=0, **more)
+    return getattr(module, f"Async{kind}" if awaits else kind)(
+        base_url=base, api_key="sk-test", max_retries=0, **more
+    )
 
 
 def work(api, client, *, stream=False, awaits=False):
@@ -92,7 +98,11 @@ async def _awaiting(api, client, stream):
                 return end.value
 
 
-_FINAL = {"chat": "get_final_completion", "responses": "get_final_response", "anthropic": "get_final_message"}
+_FINAL = {
+    "chat": "get_final_completion",
+    "responses": "get_final_response",
+    "anthropic": "get_final_message",
+}
 
 
 class _Nothing:
@@ -116,32 +126,59 @@ def _agent(api):
 
 def asked(api, history):
     if api == "anthropic":
-        return {"model": "claude-sonnet-5", "max_tokens": 500, "messages": history, "tools": TOOLS[api], "system": "Be brief."}
-    return {"model": "gpt-5.5", "input" if api == "responses" else "messages": history, "tools": TOOLS[api]}
+        return {
+            "model": "claude-sonnet-5",
+            "max_tokens": 500,
+            "messages": history,
+            "tools": TOOLS[api],
+            "system": "Be brief.",
+        }
+    return {
+        "model": "gpt-5.5",
+        "input" if api == "responses" else "messages": history,
+        "tools": TOOLS[api],
+    }
 
 
 def heard(api, reply, history):
     """Adds the reply to the history; its text and its calls, as (id, arguments)."""
     if api == "anthropic":
-        history.append({"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in reply.content]})
+        history.append(
+            {
+                "role": "assistant",
+                "content": [block.model_dump(exclude_none=True) for block in reply.content],
+            }
+        )
         calls = [(block.id, block.input) for block in reply.content if block.type == "tool_use"]
         return "".join(block.text for block in reply.content if block.type == "text"), calls
     if api == "responses":
         history += [item.model_dump(exclude_none=True) for item in reply.output]
-        return reply.output_text, [(i.call_id, json.loads(i.arguments)) for i in reply.output if i.type == "function_call"]
+        return reply.output_text, [
+            (i.call_id, json.loads(i.arguments)) for i in reply.output if i.type == "function_call"
+        ]
     message = reply.choices[0].message
     history.append(message.model_dump(exclude_none=True))
-    return message.content, [(call.id, json.loads(call.function.arguments)) for call in message.tool_calls or ()]
+    return message.content, [
+        (call.id, json.loads(call.function.arguments)) for call in message.tool_calls or ()
+    ]
 
 
 def answer(api, history, calls):
     results = [(id, text_of(arguments["path"])) for id, arguments in calls]
     if api == "anthropic":
         history.append(
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": text} for id, text in results]}
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": id, "content": text}
+                    for id, text in results
+                ],
+            }
         )
     elif api == "responses":
-        history += [{"type": "function_call_output", "call_id": id, "output": text} for id, text in results]
+        history += [
+            {"type": "function_call_output", "call_id": id, "output": text} for id, text in results
+        ]
     else:
         history += [{"role": "tool", "tool_call_id": id, "content": text} for id, text in results]
 

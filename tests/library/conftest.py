@@ -20,7 +20,8 @@ _MOMENT = re.compile(rb"(20\d\d-\d\d-\d\d |@ )\d\d:\d\d")
 
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch, tmp_path):
-    """Nothing of the machine's own settings, and no summaries: they are made in the background, sooner or later."""
+    """Nothing of the machine's own settings, and no summaries: they are made in the background,
+    sooner or later."""
     monkeypatch.setenv("HOTSET_SUMMARY_EVERY", "0")
     monkeypatch.setenv("HOTSET_CONFIG", str(tmp_path / "none.toml"))
     monkeypatch.setenv("HOTSET_HOME", str(tmp_path / "home"))
@@ -29,14 +30,18 @@ def _no_settings(monkeypatch, tmp_path):
 @pytest.fixture
 def upstream() -> Iterator[Callable[..., ScriptedUpstream]]:
     with contextlib.ExitStack() as stack:
-        yield lambda script=None: stack.enter_context(ScriptedUpstream(script, now=stopped, strict=True))
+        yield lambda script=None: stack.enter_context(
+            ScriptedUpstream(script, now=stopped, strict=True)
+        )
 
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Callable[..., hotset.Memory]]:
     """Opens memories in a folder of their own; they end with the test."""
     with contextlib.ExitStack() as stack:
-        yield lambda **settings: stack.enter_context(hotset.open(tmp_path, data=tmp_path / "data", **settings))
+        yield lambda **settings: stack.enter_context(
+            hotset.open(tmp_path, data=tmp_path / "data", **settings)
+        )
 
 
 def sent(upstream: ScriptedUpstream) -> list[bytes]:
@@ -45,24 +50,53 @@ def sent(upstream: ScriptedUpstream) -> list[bytes]:
 
 
 def facts(folder: Path) -> dict[str, list[object]]:
-    """What a store holds of its one session, without the times and the names of turns, which differ in every run."""
+    """What a store holds of its one session, without the times and the names of turns, which differ
+    in every run."""
     with contextlib.closing(SqliteStore.open(folder)) as store:
         (session,) = store.sessions()
         return {
             "session": [session.id, session.agent, session.dialect, session.title],
             "turns": [
-                (t.number, t.branch, t.model, t.streamed, t.head, t.tail, t.outcome, t.status, t.stop, t.usage)
+                (
+                    t.number,
+                    t.branch,
+                    t.model,
+                    t.streamed,
+                    t.head,
+                    t.tail,
+                    t.outcome,
+                    t.status,
+                    t.stop,
+                    t.usage,
+                )
                 for t in store.turns(session.id)
             ],
-            "pages": [(p.id, p.turn, p.kind, p.digest, p.chain, p.position, p.tool, p.call) for p in store.pages(Where())],
+            "pages": [
+                (p.id, p.turn, p.kind, p.digest, p.chain, p.position, p.tool, p.call)
+                for p in store.pages(Where())
+            ],
             **_table(store, session.id),
-            "references": [(r.id, r.kind, r.pages, r.turns, r.tokens) for r in store.references(session.id)],
+            "references": [
+                (r.id, r.kind, r.pages, r.turns, r.tokens) for r in store.references(session.id)
+            ],
             "bills": [
-                (b.turn, b.model, b.upstream, b.sent, b.whole, b.usage, b.calls, b.faults, b.refaults, b.broke)
+                (
+                    b.turn,
+                    b.model,
+                    b.upstream,
+                    b.sent,
+                    b.whole,
+                    b.usage,
+                    b.calls,
+                    b.faults,
+                    b.refaults,
+                    b.broke,
+                )
                 for b in store.bills()
             ],
             "events": sorted(
-                (e.name, e.turn, str(e.detail.get("tool")), str(e.detail.get("cause"))) for e in store.events(session.id)
+                (e.name, e.turn, str(e.detail.get("tool")), str(e.detail.get("cause")))
+                for e in store.events(session.id)
             ),
         }
 
@@ -70,6 +104,7 @@ def facts(folder: Path) -> dict[str, list[object]]:
 def _table(store: Store, session) -> dict[str, list[object]]:
     table = store.table([node.chain for node in store.nodes(session)])
     shown = [
-        (spot.chain, spot.position, row.form, _MOMENT.sub(b"20..", row.text), row.cause) for spot, row in table.shown.items()
+        (spot.chain, spot.position, row.form, _MOMENT.sub(b"20..", row.text), row.cause)
+        for spot, row in table.shown.items()
     ]
     return {"shown": shown, "hidden": list(table.hidden)}

@@ -1,4 +1,5 @@
-"""A short talk about the weather in which the model also asks us for something, for frameworks to run."""
+"""A short talk about the weather in which the model also asks us for something, for frameworks to
+run."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, Say
 
 SCRIPT = (
-    Say("I will look.", calls=(Call("weather", {"city": "Oslo"}), Call("weather", {"city": "Rome"}))),
+    Say(
+        "I will look.", calls=(Call("weather", {"city": "Oslo"}), Call("weather", {"city": "Rome"}))
+    ),
     Say("Which was it?", calls=(Call("search_history", {"query": "Oslo"}),)),
     Say("Cold and warm."),
 )
@@ -23,7 +26,8 @@ def weather(city: str) -> str:
 
 @pytest.fixture
 def kept(upstream, memory, tmp_path):
-    """An upstream and a memory; afterwards, that both turns were kept, and the hidden call with them."""
+    """An upstream and a memory; afterwards, that both turns were kept, and the hidden call with
+    them."""
     up, opened = upstream(SCRIPT), memory()
     yield up, opened
     opened.close()

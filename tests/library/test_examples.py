@@ -1,4 +1,5 @@
-"""Every example runs, as a program of its own, against a provider that keeps its rules; the model asks for something back."""
+"""Every example runs, as a program of its own, against a provider that keeps its rules; the model
+asks for something back."""
 
 from __future__ import annotations
 
@@ -15,7 +16,11 @@ from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, Say
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NEEDS = {"with_langgraph.py": "langgraph", "with_pydantic_ai.py": "pydantic_ai", "with_openai_agents.py": "agents"}
+NEEDS = {
+    "with_langgraph.py": "langgraph",
+    "with_pydantic_ai.py": "pydantic_ai",
+    "with_openai_agents.py": "agents",
+}
 SCRIPT = (
     Say("I will read it.", calls=(Call("read_file", {"path": "README.md"}),)),
     Say("Where was that?", calls=(Call("search_history", {"query": "kettle"}),)),
@@ -40,7 +45,15 @@ def test_an_example_runs_and_its_session_is_kept(tmp_path, upstream, example):
         "ANTHROPIC_API_KEY": "sk-test",
     }
     command = [sys.executable, str(example), "What colour?"]
-    told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    told = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert (told.returncode, told.stderr) == (0, "")
     assert "The kettle is red." in told.stdout
     assert "search_history" not in told.stdout
@@ -48,5 +61,8 @@ def test_an_example_runs_and_its_session_is_kept(tmp_path, upstream, example):
     assert "search_history" in str(up.requests[0].json()["tools"])
     with SqliteStore.open(tmp_path / "data") as store:
         (session,) = store.sessions()
-        assert [(turn.number, turn.outcome) for turn in store.turns(session.id)] == [(1, Outcome.DONE), (2, Outcome.DONE)]
+        assert [(turn.number, turn.outcome) for turn in store.turns(session.id)] == [
+            (1, Outcome.DONE),
+            (2, Outcome.DONE),
+        ]
         assert [bill.faults for bill in store.bills()] == [0, 1]

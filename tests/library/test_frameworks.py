@@ -1,4 +1,5 @@
-"""Models of agent frameworks are wrapped like clients: the framework's own loop runs on, and never sees our calls."""
+"""Models of agent frameworks are wrapped like clients: the framework's own loop runs on, and never
+sees our calls."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ def test_pydantic_ai(kept, api):
 
     async def main() -> str:
         if api == "anthropic":
-            model = AnthropicModel("claude-sonnet-5", provider=AnthropicProvider(api_key="k", base_url=up.anthropic_url))
+            model = AnthropicModel(
+                "claude-sonnet-5",
+                provider=AnthropicProvider(api_key="k", base_url=up.anthropic_url),
+            )
         else:
             kind = OpenAIChatModel if api == "chat" else OpenAIResponsesModel
             model = kind("gpt-5.5", provider=OpenAIProvider(api_key="k", base_url=up.openai_url))
@@ -38,7 +42,8 @@ def test_pydantic_ai(kept, api):
         await wrapped.client.close()
         return said
 
-    # What was said around a hidden call is one reply: the frameworks differ in what of it they call the output.
+    # What was said around a hidden call is one reply: the frameworks differ in what of it they call
+    # the output.
     assert asyncio.run(main()).endswith("Cold and warm.")
 
 
@@ -53,7 +58,9 @@ def test_openai_agents(kept, api, stream):
 
     async def main() -> str:
         async with openai.AsyncOpenAI(base_url=up.openai_url, api_key="k") as client:
-            kind = agents.OpenAIChatCompletionsModel if api == "chat" else agents.OpenAIResponsesModel
+            kind = (
+                agents.OpenAIChatCompletionsModel if api == "chat" else agents.OpenAIResponsesModel
+            )
             model = memory.wrap(kind("gpt-5.5", client))
             agent = agents.Agent("forecaster", tools=[agents.function_tool(weather)], model=model)
             if not stream:
@@ -70,7 +77,11 @@ def test_a_model_that_has_no_such_client_is_told_what_can_be_wrapped(memory):
     from pydantic_ai.models.test import TestModel  # noqa: PLC0415
 
     with pytest.raises(
-        BadInput, match=r"pydantic_ai\.TestModel cannot be wrapped; models over clients of openai or anthropic can"
+        BadInput,
+        match=(
+            r"pydantic_ai\.TestModel cannot be wrapped; models over clients of openai or "
+            r"anthropic can"
+        ),
     ):
         memory().wrap(TestModel())
 

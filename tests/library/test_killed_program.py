@@ -31,7 +31,7 @@ else:
     ends = (each.type == "message_delta" for each in stream)
 if any(ends):
     os.kill(os.getpid(), signal.SIGKILL)
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("api", ["chat", "responses", "anthropic"])

@@ -1,4 +1,5 @@
-"""LangChain's chat models, and so LangGraph, are wrapped like clients. Runs where they are installed."""
+"""LangChain's chat models, and so LangGraph, are wrapped like clients. Runs where they are
+installed."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ __all__ = ["kept"]
 
 def _model(api, up):
     if api == "anthropic":
-        return ChatAnthropic(model="claude-sonnet-5", base_url=up.anthropic_url, api_key="k", max_tokens=900)
+        return ChatAnthropic(
+            model="claude-sonnet-5", base_url=up.anthropic_url, api_key="k", max_tokens=900
+        )
     return ChatOpenAI(model="gpt-5.5", base_url=up.openai_url, api_key="k")
 
 
@@ -28,7 +31,11 @@ async def _ask(model, way, history):
         return model.invoke(history)
     if way == "ainvoke":
         return await model.ainvoke(history)
-    chunks = [chunk async for chunk in model.astream(history)] if way == "astream" else list(model.stream(history))
+    chunks = (
+        [chunk async for chunk in model.astream(history)]
+        if way == "astream"
+        else list(model.stream(history))
+    )
     return sum(chunks[1:], chunks[0])
 
 
@@ -43,7 +50,10 @@ def test_a_chat_model_runs_on_and_never_sees_our_calls(kept, api, way):
     async def main():
         history = [HumanMessage("Weather in two cities?")]
         reply = await _ask(model, way, history)
-        results = [ToolMessage(weather(**call["args"]), tool_call_id=call["id"]) for call in reply.tool_calls]
+        results = [
+            ToolMessage(weather(**call["args"]), tool_call_id=call["id"])
+            for call in reply.tool_calls
+        ]
         last = await _ask(model, way, [*history, reply, *results])
         await (wrapped._async_client if api == "anthropic" else wrapped.root_async_client).close()
         (wrapped._client if api == "anthropic" else wrapped.root_client).close()

@@ -41,7 +41,9 @@ def test_a_program_asks_for_more_until_everything_was_told(memory):
     for number in range(7):
         opened.memories.remember(f"Host number {number} is called heron{number}")
 
-    answers = [opened.memories.recall("how are the hosts called", limit=5, more=more) for more in range(3)]
+    answers = [
+        opened.memories.recall("how are the hosts called", limit=5, more=more) for more in range(3)
+    ]
 
     assert [len(answer.shown) for answer in answers] == [5, 2, 0]
     assert not answers[2].text
@@ -51,7 +53,12 @@ def test_advice_counts_at_once_only_where_a_person_stands_for_it(memory):
     memories = memory().memories
 
     assert memories.remember(PITFALL, kind="pitfall").standing is Standing.CANDIDATE
-    assert memories.remember(f"{PITFALL} again", kind="pitfall", by="person", trust=Trust.PERSON).standing is Standing.ACTIVE
+    assert (
+        memories.remember(
+            f"{PITFALL} again", kind="pitfall", by="person", trust=Trust.PERSON
+        ).standing
+        is Standing.ACTIVE
+    )
 
 
 def test_the_same_on_a_loop(memory):

@@ -1,4 +1,5 @@
-"""The library does to a session what the proxy does to it: the same bytes upstream, the same rows in the store."""
+"""The library does to a session what the proxy does to it: the same bytes upstream, the same rows
+in the store."""
 
 from __future__ import annotations
 
@@ -23,19 +24,33 @@ NAMED = {"x-hotset-session": "same"}
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.rest_slow
-def test_a_session_through_a_wrapped_client_is_the_session_through_the_proxy(tmp_path, upstream, api, stream, awaits):
+def test_a_session_through_a_wrapped_client_is_the_session_through_the_proxy(
+    tmp_path, upstream, api, stream, awaits
+):
     through_proxy = upstream(SCRIPT)
     proxy = LocalProxy(
-        tmp_path / "proxy", openai_url=through_proxy.openai_url, anthropic_url=through_proxy.anthropic_url, budget=BUDGET
+        tmp_path / "proxy",
+        openai_url=through_proxy.openai_url,
+        anthropic_url=through_proxy.anthropic_url,
+        budget=BUDGET,
     )
-    proxy.config = replace(proxy.config, summary=Summarising(every=0))  # they are made in the background, sooner or later
+    proxy.config = replace(
+        proxy.config, summary=Summarising(every=0)
+    )  # they are made in the background, sooner or later
     with proxy:
         door = f"http://127.0.0.1:{proxy.address.port}/{proxy.address.token}"
-        told = work(api, client_of(api, door, awaits=awaits, default_headers=NAMED), stream=stream, awaits=awaits)
+        told = work(
+            api,
+            client_of(api, door, awaits=awaits, default_headers=NAMED),
+            stream=stream,
+            awaits=awaits,
+        )
     through_library = upstream(SCRIPT)
     config = replace(proxy.config, folder=tmp_path / "library", budget=0)
     with hotset.Memory(config, partial(SqliteStore.open, config.folder)) as memory:
-        client = memory.wrap(client_of(api, through_library.url, awaits=awaits), session="same", budget=BUDGET)
+        client = memory.wrap(
+            client_of(api, through_library.url, awaits=awaits), session="same", budget=BUDGET
+        )
         assert work(api, client, stream=stream, awaits=awaits) == told == "Every one of them."
 
     assert sent(through_library) == sent(through_proxy)

@@ -1,4 +1,5 @@
-"""A program that uses the library has stdout and stderr for itself, whatever goes wrong: the `hotset` logger is told."""
+"""A program that uses the library has stdout and stderr for itself, whatever goes wrong: the
+`hotset` logger is told."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def use(memory):
             look()
         except HotsetError:
             pass
-"""
+"""  # noqa: E501
 
 LOGGED = """
 import logging
@@ -117,7 +118,7 @@ PROGRAMS = {
         except Exception:
             pass
         threading.Thread(target=ask, args=(client, "while the program ends")).start()
-    """,
+    """,  # noqa: E501
     "the store goes and the disk is full": """
         import resource, shutil, signal
         gone = hotset.open(HERE, data=DATA / "gone")
@@ -131,7 +132,7 @@ PROGRAMS = {
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
         ask(memory.wrap(openai_client()), "more " * 20_000)
         use(memory)
-    """,
+    """,  # noqa: E501
     "the store fails and so does the background": """
         DATA.mkdir()
         (DATA / "torn").mkdir()
@@ -162,7 +163,7 @@ PROGRAMS = {
         dead = threading.Thread(target=die, name="hotset-test")
         dead.start()
         dead.join()
-    """,
+    """,  # noqa: E501
     "the index is no index and servers fail": """
         import json
         (DATA / "tools").mkdir(parents=True)
@@ -185,7 +186,7 @@ PROGRAMS = {
                     pass
             use(memory)
         assert (HERE / "ran").exists()
-    """,
+    """,  # noqa: E501
 }
 """What a program does, by what is the matter."""
 
@@ -211,7 +212,9 @@ class Ran:
 def _answer(request: Received) -> Say:
     """The model uses our tools once in a while."""
     asks = b'"search_history"' in request.body and b"Let me see" not in request.body
-    return Say("Let me see.", calls=(Call("search_history", {"query": "x"}),)) if asks else Say("Hi.")
+    return (
+        Say("Let me see.", calls=(Call("search_history", {"query": "x"}),)) if asks else Say("Hi.")
+    )
 
 
 @pytest.fixture
@@ -220,12 +223,24 @@ def ran(tmp_path: Path):
 
     def run(what: str, before: str = "") -> Ran:
         program = tmp_path / "program.py"
-        program.write_text(before + PRELUDE + textwrap.dedent(PROGRAMS[what]) + '\nprint("its own")\n')
-        env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "HOTSET_CONFIG": str(tmp_path / "none.toml")}
+        program.write_text(
+            before + PRELUDE + textwrap.dedent(PROGRAMS[what]) + '\nprint("its own")\n'
+        )
+        env = {
+            "HOME": str(tmp_path),
+            "PATH": os.environ["PATH"],
+            "HOTSET_CONFIG": str(tmp_path / "none.toml"),
+        }
         (tmp_path / "project").mkdir()
         with ScriptedUpstream(_answer) as upstream:
             done = subprocess.run(
-                [sys.executable, str(program), upstream.anthropic_url, str(tmp_path / "data"), str(tmp_path / "project")],
+                [
+                    sys.executable,
+                    str(program),
+                    upstream.anthropic_url,
+                    str(tmp_path / "data"),
+                    str(tmp_path / "project"),
+                ],
                 capture_output=True,
                 text=True,
                 env=env,

@@ -17,8 +17,14 @@ from hotset.errors import BadInput
 from tests.cli.conftest import Desk, desk_in, fill
 
 FILES = {
-    "src/uploads.py": "def retry_upload(file):\n    '''Tries again when the wire breaks.'''\n    return file\n",
-    "src/clock.go": "package clock\n\n// Tick counts the hours of a clock.\nfunc Tick(n int) int {\n\treturn n + 1\n}\n",
+    "src/uploads.py": (
+        "def retry_upload(file):\n    '''Tries again when the wire breaks.'''\n    return file\n"
+    ),
+    "src/clock.go": (
+        "package clock\n\n// Tick counts the hours of a clock.\nfunc "
+        "Tick(n int) int {\n\treturn "
+        "n + 1\n}\n"
+    ),
     "README.md": "# Shop\n\nSells marmalade to bears.\n",
 }
 _PLACE = re.compile(r"^\d+\. (\S+):\d+-\d+", re.MULTILINE)
@@ -44,7 +50,10 @@ def files(found: hotset.Retrieved) -> list[str]:
     return _PLACE.findall(found.text)
 
 
-@pytest.mark.parametrize("query", ["retry_upload", "try again after a broken wire", "which hour is it", '"counts the hours"'])
+@pytest.mark.parametrize(
+    "query",
+    ["retry_upload", "try again after a broken wire", "which hour is it", '"counts the hours"'],
+)
 @pytest.mark.rest_slow
 def test_a_program_finds_the_files_that_the_command_finds_in_its_order(shop: Desk, query: str):
     told = shop.run("search", query, "--type", "code", "-n", "20", "--json").json()
@@ -56,7 +65,9 @@ def test_a_program_finds_the_files_that_the_command_finds_in_its_order(shop: Des
 def test_what_was_said_is_found_by_its_meaning_before_any_call_came(shop: Desk):
     fill(shop.data, "the vehicle's motor has failed", agent="codex")
     told = shop.run("search", "car engine trouble", "--type", "page", "--json").json()
-    assert "motor has failed" in told[0]["text"], "the command finds nothing without a word in common: the test says nothing"
+    assert "motor has failed" in told[0]["text"], (
+        "the command finds nothing without a word in common: the test says nothing"
+    )
 
     with opened(shop) as memory:
         found = memory.search("car engine trouble")
@@ -80,8 +91,12 @@ def test_files_and_sessions_are_told_together_within_the_budget(shop: Desk):
 def test_memories_and_tools_are_found_too_and_types_narrow_it(shop: Desk):
     skill = shop.project / ".agents" / "skills" / "clocks"
     skill.mkdir(parents=True)
-    (skill / "SKILL.md").write_text("---\nname: clocks\ndescription: Winds and repairs a clock.\n---\nTurn the key.\n")
-    remembered = shop.run("memory", "add", "The clock in the hall is five minutes slow.", "--json").json()["memory"]["id"]
+    (skill / "SKILL.md").write_text(
+        "---\nname: clocks\ndescription: Winds and repairs a clock.\n---\nTurn the key.\n"
+    )
+    remembered = shop.run(
+        "memory", "add", "The clock in the hall is five minutes slow.", "--json"
+    ).json()["memory"]["id"]
 
     with opened(shop) as memory:
         everything = memory.search("clock").text
@@ -93,8 +108,17 @@ def test_memories_and_tools_are_found_too_and_types_narrow_it(shop: Desk):
             memory.search("clock", type="memory", path="src/")
         before = memory.search("clock", type=("page", "code")).text
 
-    assert (remembered in everything, "src/clock.go:" in everything, "It was the clock." in everything) == (True, True, True)
-    assert (remembered in alone.text, alone.found, alone.pages, files(alone)) == (True, True, (), [])
+    assert (
+        remembered in everything,
+        "src/clock.go:" in everything,
+        "It was the clock." in everything,
+    ) == (True, True, True)
+    assert (remembered in alone.text, alone.found, alone.pages, files(alone)) == (
+        True,
+        True,
+        (),
+        [],
+    )
     assert ("clocks (tool, " in tool, remembered in tool) == (True, False)
     assert remembered not in before
     assert everything.startswith(before)
@@ -103,12 +127,19 @@ def test_memories_and_tools_are_found_too_and_types_narrow_it(shop: Desk):
 def test_a_question_is_narrowed_by_kind_language_path_and_session(shop: Desk):
     with opened(shop) as memory:
         assert set(files(memory.search("clock", kind="go"))) == {"src/clock.go"}
-        assert set(files(memory.search("marmalade retry clock", path="src/"))) == {"src/clock.go", "src/uploads.py"}
+        assert set(files(memory.search("marmalade retry clock", path="src/"))) == {
+            "src/clock.go",
+            "src/uploads.py",
+        }
         said = memory.search("clock", kind="response")
         assert (files(said), "It was the clock." in said.text) == ([], True)
         (session,) = (each["session"]["id"] for each in shop.run("sessions", "--json").json())
         assert files(memory.search("clock", session=session)) == []
-        for wrong in ({"kind": "nonsense"}, {"kind": "go", "session": session}, {"path": "src/", "kind": "prompt"}):
+        for wrong in (
+            {"kind": "nonsense"},
+            {"kind": "go", "session": session},
+            {"path": "src/", "kind": "prompt"},
+        ):
             with pytest.raises(BadInput):
                 memory.search("clock", **wrong)
 
@@ -136,7 +167,9 @@ def test_the_same_on_a_loop(shop: Desk):
     assert asyncio.run(program()) == ["src/uploads.py"]
 
 
-def test_files_are_found_where_what_was_said_is_not_indexed(shop: Desk, monkeypatch: pytest.MonkeyPatch):
+def test_files_are_found_where_what_was_said_is_not_indexed(
+    shop: Desk, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("HOTSET_SEARCH", "off")
 
     with opened(shop) as memory:
@@ -161,7 +194,9 @@ def test_a_question_to_a_project_of_which_nothing_is_kept_makes_no_index(tmp_pat
         "with hotset.open(sys.argv[1], data=sys.argv[1] + '/data') as memory:\n"
         "    print(memory.search('anything').found, 'numpy' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True
+    )
 
     assert done.stdout == "False False\n"
     assert not (tmp_path / "data" / "index").exists()

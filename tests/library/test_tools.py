@@ -1,4 +1,5 @@
-"""The toolbox for programs: functions that become tools, a list for each query, and calls of any of them."""
+"""The toolbox for programs: functions that become tools, a list for each query, and calls of any of
+them."""
 
 from __future__ import annotations
 
@@ -40,7 +41,10 @@ def test_a_query_gets_a_list_of_tools_in_the_form_of_its_dialect(project, dialec
     with hotset.open(project, data=project / "data") as memory:
         memory.tools.register(weather)
         memory.tools.register(invoice)
-        [loaded] = {name_of(each).partition("__")[0] for each in memory.tools.for_query("will it rain", dialect=dialect)}
+        [loaded] = {
+            name_of(each).partition("__")[0]
+            for each in memory.tools.for_query("will it rain", dialect=dialect)
+        }
         names = [name_of(each) for each in memory.tools.for_query("will it rain", dialect=dialect)]
 
     assert sorted(names) == [f"{loaded}__invoice", f"{loaded}__weather"]

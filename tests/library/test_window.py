@@ -1,4 +1,5 @@
-"""A window, for programs that call the model themselves: what to send, what came back, and what the model asked for between."""
+"""A window, for programs that call the model themselves: what to send, what came back, and what the
+model asked for between."""
 
 from __future__ import annotations
 
@@ -24,14 +25,22 @@ WEATHER = Call("weather", {"city": "Oslo"}, id="w1")
 
 
 def _create(api, client, request):
-    home = client.messages if api == "anthropic" else client.responses if api == "responses" else client.chat.completions
+    home = (
+        client.messages
+        if api == "anthropic"
+        else client.responses
+        if api == "responses"
+        else client.chat.completions
+    )
     return home.create(**request)
 
 
 def _window(memory, api, **more):
     plain = asked(api, [])
     kept = {name: plain[name] for name in ("model", "max_tokens", "system") if name in plain}
-    cache = {"cache_control": None} if api == "anthropic" else {}  # the agent to compare with sets none
+    cache = (
+        {"cache_control": None} if api == "anthropic" else {}
+    )  # the agent to compare with sets none
     return memory.window(dialect=DIALECTS[api], **kept, **cache, **more)
 
 
@@ -67,9 +76,11 @@ def test_a_session_in_a_window_is_the_session_of_a_wrapped_client(tmp_path, upst
     assert window.reply.text == "Every one of them."
     opened.close()
 
-    # An SDK puts the fields of a reply in an order of its own when it sends it back: a token more or less.
+    # An SDK puts the fields of a reply in an order of its own when it sends it back: a token more
+    # or less.
     bodies = [
-        [json.loads(_TOKENS.sub(b"", body), object_pairs_hook=_said) for body in sent(each)] for each in (windowed, wrapped)
+        [json.loads(_TOKENS.sub(b"", body), object_pairs_hook=_said) for body in sent(each)]
+        for each in (windowed, wrapped)
     ]
     assert bodies[0] == bodies[1]
     kept, wanted = facts(tmp_path / "data"), facts(tmp_path / "wrapped")
@@ -80,7 +91,12 @@ def test_a_session_in_a_window_is_the_session_of_a_wrapped_client(tmp_path, upst
 
 
 def test_the_model_gets_what_it_asks_for_and_the_program_sees_one_reply(upstream, memory):
-    up = upstream([Say("Let me see.", calls=(Call("search_history", {"query": "kettle"}),)), Say("It is red.")])
+    up = upstream(
+        [
+            Say("Let me see.", calls=(Call("search_history", {"query": "kettle"}),)),
+            Say("It is red."),
+        ]
+    )
     window = memory().window(model="claude-sonnet-5")
     window.add("The kettle is red. What colour is the kettle?")
     with client_of("anthropic", up.url) as claude:
@@ -107,7 +123,9 @@ def test_an_awaiting_window_is_the_same(upstream, memory):
             window = opened.window(model="gpt-5.5")
             window.add({"role": "user", "content": PROMPT})
             while True:
-                reply = await client.chat.completions.create(**await window.request(tools=TOOLS["chat"]))
+                reply = await client.chat.completions.create(
+                    **await window.request(tools=TOOLS["chat"])
+                )
                 if await window.observe(reply):
                     continue
                 if not window.calls:
@@ -136,7 +154,9 @@ def test_after_a_restart_the_same_conversation_is_sent_with_the_same_prefix(upst
         after = window.request(tools=TOOLS["chat"])["messages"]
     before = up.requests[-1].json()["messages"]
     assert after[: len(before)] == before
-    assert any("CTX-REF" in str(message.get("content")) for message in before), "pages had left by then"
+    assert any("CTX-REF" in str(message.get("content")) for message in before), (
+        "pages had left by then"
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,22 +165,46 @@ def test_after_a_restart_the_same_conversation_is_sent_with_the_same_prefix(upst
         ({"role": "tool", "tool_call_id": "c1", "content": "4"}, "openai-chat"),
         ({"type": "function_call_output", "call_id": "c1", "output": "4"}, "openai-responses"),
         ({"role": "user", "content": [{"type": "input_text", "text": "hi"}]}, "openai-responses"),
-        ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "4"}]}, "anthropic"),
-        ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x/y.png"}}]}, "openai-chat"),
-        ({"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}]}, "anthropic"),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "4"}],
+            },
+            "anthropic",
+        ),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "image_url", "image_url": {"url": "https://x/y.png"}}],
+            },
+            "openai-chat",
+        ),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}],
+            },
+            "anthropic",
+        ),
     ],
 )
 def test_a_message_tells_its_dialect_and_then_no_other_one_is_let_in(memory, message, dialect):
     window = memory().window(model="any-model")
     window.add("hello", message)
     assert window.dialect == dialect
-    stranger = {"role": "tool", "tool_call_id": "c", "content": "x"} if dialect != "openai-chat" else {"type": "reasoning"}
+    stranger = (
+        {"role": "tool", "tool_call_id": "c", "content": "x"}
+        if dialect != "openai-chat"
+        else {"type": "reasoning"}
+    )
     with pytest.raises(BadInput, match="that is a message of OpenAI's"):
         window.add(stranger)
     assert len(window.messages) == 2
 
 
-@pytest.mark.parametrize(("model", "dialect"), [("claude-sonnet-5", "anthropic"), ("gpt-5.5", "openai-chat")])
+@pytest.mark.parametrize(
+    ("model", "dialect"), [("claude-sonnet-5", "anthropic"), ("gpt-5.5", "openai-chat")]
+)
 def test_where_no_message_tells_the_models_name_does(memory, model, dialect):
     window = memory().window(model=model, system="Be brief.")
     window.add("hello")
@@ -171,7 +215,9 @@ def test_where_no_message_tells_the_models_name_does(memory, model, dialect):
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_objects_of_the_sdk_can_be_added_and_an_observed_reply_is_not_added_twice(upstream, memory, api):
+def test_objects_of_the_sdk_can_be_added_and_an_observed_reply_is_not_added_twice(
+    upstream, memory, api
+):
     up = upstream([Say("Look.", calls=(WEATHER,)), Say("Cold.")])
     window = _window(memory(), api)
     window.add("Weather?")
@@ -192,7 +238,9 @@ def test_objects_of_the_sdk_can_be_added_and_an_observed_reply_is_not_added_twic
 
 def test_wrong_use_is_told_in_a_sentence(upstream, memory):
     opened = memory()
-    with pytest.raises(BadInput, match="no dialect 'klingon'; there are openai-chat, openai-responses, anthropic"):
+    with pytest.raises(
+        BadInput, match="no dialect 'klingon'; there are openai-chat, openai-responses, anthropic"
+    ):
         opened.window(model="m", dialect="klingon")
     window = opened.window(model="gpt-5.5")
     with pytest.raises(BadInput, match=r"nothing to send: add\(\)"):
@@ -219,7 +267,9 @@ def test_wrong_use_is_told_in_a_sentence(upstream, memory):
         opened.search("x")
 
 
-def test_a_request_whose_reply_never_came_can_be_tried_again_or_be_another_one(upstream, memory, tmp_path):
+def test_a_request_whose_reply_never_came_can_be_tried_again_or_be_another_one(
+    upstream, memory, tmp_path
+):
     up = upstream([Say("Hello.")])
     opened = memory()
     window = opened.window(model="gpt-5.5", session="mine")
@@ -227,7 +277,9 @@ def test_a_request_whose_reply_never_came_can_be_tried_again_or_be_another_one(u
     assert window.request() == window.request()
     window.add("Are you there?")
     with client_of("chat", up.url) as client:
-        assert not window.observe(client.chat.completions.create(**window.request()).model_dump_json())
+        assert not window.observe(
+            client.chat.completions.create(**window.request()).model_dump_json()
+        )
     opened.close()
     with contextlib.closing(SqliteStore.open(tmp_path / "data")) as store:
         (session,) = store.sessions()

@@ -21,7 +21,16 @@ from hotset.nouns.memory import Trust
 from hotset.nouns.turn import Outcome
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, RamStore, Say
-from hotset.testing.upstream.faults import ErrorEvent, Fin, Gate, Gzipped, Hold, Reset, Split, Status
+from hotset.testing.upstream.faults import (
+    ErrorEvent,
+    Fin,
+    Gate,
+    Gzipped,
+    Hold,
+    Reset,
+    Split,
+    Status,
+)
 from tests.library.agents import TOOLS, client_of
 
 HI = {"model": "gpt-5.5", "messages": [{"role": "user", "content": "hi"}]}
@@ -46,11 +55,20 @@ def test_key_url_headers_timeouts_and_retries_stay(upstream, memory):
     )
     wrapped = memory().wrap(client, agent="tester")
     assert type(wrapped) is openai.OpenAI
-    assert (wrapped.api_key, wrapped.timeout, wrapped.max_retries, wrapped.base_url) == ("sk-own", 7.5, 5, client.base_url)
+    assert (wrapped.api_key, wrapped.timeout, wrapped.max_retries, wrapped.base_url) == (
+        "sk-own",
+        7.5,
+        5,
+        client.base_url,
+    )
     wrapped.chat.completions.create(**HI)
     got = up.requests[0]
     assert got.header("authorization") == "Bearer sk-own"
-    assert (got.header("openai-organization"), got.header("x-team"), got.header("x-proxy-says")) == ("org-1", "red", "hello")
+    assert (
+        got.header("openai-organization"),
+        got.header("x-team"),
+        got.header("x-proxy-says"),
+    ) == ("org-1", "red", "hello")
     assert not [name for name, _ in got.headers if name.startswith("x-hotset")]
     wrapped.close()
     assert client.is_closed()
@@ -64,7 +82,9 @@ def test_a_client_has_the_toolbox_and_is_reminded_whatever_its_budget(upstream, 
 
     up, opened = upstream(), memory()
     opened.tools.register(weather)
-    opened.memories.remember("The staging database listens on port 5432.", by="person", trust=Trust.PERSON)
+    opened.memories.remember(
+        "The staging database listens on port 5432.", by="person", trust=Trust.PERSON
+    )
     question = [{"role": "user", "content": "Which port does the staging database listen on?"}]
 
     with opened.wrap(client_of("chat", up.url), budget=budget) as client:
@@ -96,11 +116,18 @@ def test_what_is_no_conversation_passes_untouched(upstream, memory, tmp_path):
     assert _turns(tmp_path / "data") == []
 
 
-@pytest.mark.parametrize("fault", [(Gzipped(),), (Gzipped(), Split(1)), (Split(1),)], ids=["gzip", "gzip-bytewise", "bytewise"])
+@pytest.mark.parametrize(
+    "fault",
+    [(Gzipped(),), (Gzipped(), Split(1)), (Split(1),)],
+    ids=["gzip", "gzip-bytewise", "bytewise"],
+)
 @pytest.mark.parametrize("stream", [False, True])
 def test_replies_in_any_shape_are_what_they_would_be_without_us(upstream, memory, fault, stream):
     script = [Say("one two three", fault=fault), Say("one two three", fault=fault)]
-    with client_of("chat", upstream(script).url) as plain, memory().wrap(client_of("chat", upstream(script).url)) as wrapped:
+    with (
+        client_of("chat", upstream(script).url) as plain,
+        memory().wrap(client_of("chat", upstream(script).url)) as wrapped,
+    ):
         said = [_said(client, stream) for client in (plain, wrapped)]
     assert said[0] == said[1] == "one two three"
 
@@ -133,7 +160,9 @@ def test_errors_are_the_sdks_own_and_its_retries_work(upstream, memory, tmp_path
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_follow_up_that_was_refused_is_tried_twice_more_and_then_raises_the_sdks_own_error(upstream, memory, stream):
+def test_a_follow_up_that_was_refused_is_tried_twice_more_and_then_raises_the_sdks_own_error(
+    upstream, memory, stream
+):
     refused = Say(fault=Status(429, "Slow down.", retry_after=0))
     up = upstream([ASKS, refused, refused, Say("Done."), ASKS, refused, refused, refused])
     with memory().wrap(client_of("chat", up.url)) as client:
@@ -153,7 +182,9 @@ def test_a_follow_up_that_was_refused_is_tried_twice_more_and_then_raises_the_sd
     ids=["broke-off", "reset", "error-event"],
 )
 @pytest.mark.parametrize("tools", [False, True], ids=["plain", "with-tools"])
-def test_a_stream_that_breaks_off_breaks_off_for_the_caller(upstream, memory, tmp_path, *, fault, error, tools):
+def test_a_stream_that_breaks_off_breaks_off_for_the_caller(
+    upstream, memory, tmp_path, *, fault, error, tools
+):
     up = upstream([Say("words that do not all come", fault=fault)])
     opened = memory()
     with opened.wrap(client_of("chat", up.url)) as client, pytest.raises(error):
@@ -164,12 +195,17 @@ def test_a_stream_that_breaks_off_breaks_off_for_the_caller(upstream, memory, tm
 
 
 @pytest.mark.parametrize("tools", [False, True], ids=["plain", "with-tools"])
-def test_a_stream_that_the_sdk_leaves_at_its_last_event_is_whole_and_paid_for(upstream, memory, tmp_path, tools):
+def test_a_stream_that_the_sdk_leaves_at_its_last_event_is_whole_and_paid_for(
+    upstream, memory, tmp_path, tools
+):
     up = upstream([Say("one two three")])
     opened = memory()
     with opened.wrap(client_of("chat", up.url)) as client:
         more = {"tools": TOOLS["chat"]} if tools else {}
-        assert _said(client, stream=True, stream_options={"include_usage": True}, **more) == "one two three"
+        assert (
+            _said(client, stream=True, stream_options={"include_usage": True}, **more)
+            == "one two three"
+        )
     opened.close()
     with SqliteStore.open(tmp_path / "data") as store:
         assert [bill.usage.output > 0 for bill in store.bills()] == [True]
@@ -178,12 +214,17 @@ def test_a_stream_that_the_sdk_leaves_at_its_last_event_is_whole_and_paid_for(up
 
 def test_a_timeout_is_the_clients_own(upstream, memory):
     up = upstream([Say("too late", delay=5.0)])
-    with memory().wrap(client_of("chat", up.url, timeout=0.2)) as client, pytest.raises(openai.APITimeoutError):
+    with (
+        memory().wrap(client_of("chat", up.url, timeout=0.2)) as client,
+        pytest.raises(openai.APITimeoutError),
+    ):
         client.chat.completions.create(**HI)
 
 
 @pytest.mark.parametrize("awaits", [False, True], ids=["blocks", "awaits"])
-def test_a_caller_who_leaves_in_mid_stream_hangs_up_on_the_provider_and_is_kept_as_left(upstream, memory, tmp_path, awaits):
+def test_a_caller_who_leaves_in_mid_stream_hangs_up_on_the_provider_and_is_kept_as_left(
+    upstream, memory, tmp_path, awaits
+):
     up = upstream([Say("a b c d e f", fault=Hold(Gate(), events=3))])
     opened = memory()
     client = opened.wrap(client_of("chat", up.url, awaits=awaits))
@@ -228,13 +269,20 @@ def test_many_threads_and_many_tasks_share_one_memory(upstream, memory):
     heard: list[str] = []
 
     def ask(client, n):
-        reply = client.chat.completions.create(model="gpt-5.5", messages=[{"role": "user", "content": f"thread {n}"}])
+        reply = client.chat.completions.create(
+            model="gpt-5.5", messages=[{"role": "user", "content": f"thread {n}"}]
+        )
         heard.append(reply.choices[0].message.content)
 
     async def main():
         async with opened.wrap(client_of("chat", up.url, awaits=True)) as client:
             asked = [{"role": "user", "content": f"task {n}"} for n in range(20)]
-            replies = await asyncio.gather(*(client.chat.completions.create(model="gpt-5.5", messages=[each]) for each in asked))
+            replies = await asyncio.gather(
+                *(
+                    client.chat.completions.create(model="gpt-5.5", messages=[each])
+                    for each in asked
+                )
+            )
             return [reply.choices[0].message.content for reply in replies]
 
     with opened.wrap(client_of("chat", up.url)) as client:
@@ -269,9 +317,13 @@ def _cannot_open():
     raise StoreFailed("the store is on fire")
 
 
-@pytest.mark.parametrize("open_store", [_cannot_open, Failing], ids=["cannot-be-opened", "cannot-keep"])
+@pytest.mark.parametrize(
+    "open_store", [_cannot_open, Failing], ids=["cannot-be-opened", "cannot-keep"]
+)
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_store_in_trouble_is_told_about_and_breaks_nothing(upstream, memory, open_store, stream, caplog):
+def test_a_store_in_trouble_is_told_about_and_breaks_nothing(
+    upstream, memory, open_store, stream, caplog
+):
     up = upstream([Say("Hello."), Say("Hello.")])
     with memory(open_store=open_store).wrap(client_of("chat", up.url)) as client:
         for _ in range(2):
@@ -288,9 +340,9 @@ def test_a_client_outlives_its_memory(upstream, memory, caplog):
         opened.close()
         for _ in range(2):
             assert _said(client, stream=False) == "Message 1 said: hi"
-    assert [record.message for record in caplog.records if "memory is closed" in record.message] == [
-        "the memory is closed; open it again with hotset.open(); requests go through untouched"
-    ]
+    assert [
+        record.message for record in caplog.records if "memory is closed" in record.message
+    ] == ["the memory is closed; open it again with hotset.open(); requests go through untouched"]
     assert not up.requests[0].header("x-hotset-agent")
 
 
@@ -308,17 +360,28 @@ child = os.fork()
 reply = client.chat.completions.create(model="gpt-5.5", messages=[dict(role="user", content=f"hi {{child == 0}}")])
 print(reply.choices[0].message.content, flush=True)
 if child: os.waitpid(child, 0)
-"""
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
-    assert sorted(told.stdout.split("\n")) == ["", "Message 1 said: hi False", "Message 1 said: hi True"]
+"""  # noqa: E501
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert sorted(told.stdout.split("\n")) == [
+        "",
+        "Message 1 said: hi False",
+        "Message 1 said: hi True",
+    ]
     assert "the memory was opened before this process was forked" in told.stderr
     assert [turn.outcome for turn in _turns(tmp_path / "data")] == [Outcome.DONE]
 
 
-@pytest.mark.parametrize("last", ["", "concurrent.futures.ThreadPoolExecutor().submit(time.sleep, 3)"], ids=["at once", "later"])
+@pytest.mark.parametrize(
+    "last",
+    ["", "concurrent.futures.ThreadPoolExecutor().submit(time.sleep, 3)"],
+    ids=["at once", "later"],
+)
 @pytest.mark.slow
 def test_a_program_that_never_closes_anything_ends_and_loses_nothing(tmp_path, upstream, last):
-    """Also where its end takes a while: then it starts no threads any more, and our background would like some."""
+    """Also where its end takes a while: then it starts no threads any more, and our background
+    would like some."""
     up = upstream([ASKS, Say("Done.")])
     program = f"""
 import anthropic, concurrent.futures, hotset, os, time
@@ -330,7 +393,12 @@ print(client.messages.create(model="claude-sonnet-5", max_tokens=900, tools={TOO
 """
     environment = {**os.environ, "HOTSET_DATA": str(tmp_path / "data")}
     told = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=120, check=True, env=environment
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+        env=environment,
     )
     assert (told.stdout, told.stderr) == ("Done.\n", "")
     with SqliteStore.open(tmp_path / "data") as store:
@@ -350,7 +418,11 @@ def test_wrapping_twice_is_wrapping_once(upstream, memory):
 
 def test_what_is_no_client_is_told_what_is(memory):
     with pytest.raises(
-        BadInput, match=r"hotset\.wrap takes a client of openai or anthropic, or a model made of one, not builtins\.str"
+        BadInput,
+        match=(
+            r"hotset\.wrap takes a client of openai or anthropic, or a model made of one, not "
+            r"builtins\.str"
+        ),
     ):
         memory().wrap("openai")
 
@@ -360,15 +432,25 @@ def test_off_means_the_callers_own_bytes(upstream, memory):
     with memory().wrap(client_of("anthropic", up.url)) as claude:
         for headers in ({}, {"x-hotset-window": "off"}):
             claude.messages.create(
-                model="claude-sonnet-5", max_tokens=900, tools=TOOLS["anthropic"], messages=HI["messages"], extra_headers=headers
+                model="claude-sonnet-5",
+                max_tokens=900,
+                tools=TOOLS["anthropic"],
+                messages=HI["messages"],
+                extra_headers=headers,
             )
     assert [len(request.json()["tools"]) for request in up.requests] == [4, 1]
     assert not up.requests[1].header("x-hotset-window")
 
 
 def test_importing_hotset_imports_nothing_else():
-    program = "import sys; before = set(sys.modules); import hotset; print(sorted(set(sys.modules) - before))"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    program = (
+        "import sys; before = set(sys.modules); import hotset; "
+        "print(sorted(set(sys.modules) - "
+        "before))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert told.stdout == "['hotset']\n"
     assert {"open", "wrap", "Window"} <= set(dir(hotset))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
@@ -382,7 +464,9 @@ import sys, hotset
 hotset.open({str(tmp_path)!r}, data={str(tmp_path / "d")!r}).close()
 print({{"aiohttp", "uvicorn", "starlette", "click"}} & set(sys.modules))
 """
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert told.stdout == "set()\n"
 
 

@@ -65,14 +65,20 @@ class Pair:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Callable[..., Pair]]:
-    """Makes a proxy and an upstream that follows a script; both end with the test. Settings are those of `LocalProxy`."""
+    """Makes a proxy and an upstream that follows a script; both end with the test. Settings are
+    those of `LocalProxy`."""
     with contextlib.ExitStack() as stack:
 
         def make(script: Script | None = None, *, strict: bool = False, **settings: Any) -> Pair:
             upstream = stack.enter_context(ScriptedUpstream(script, now=stopped, strict=strict))
             folder = tmp_path / "data"
             settings = {"knobs": SHORTENING, **settings}
-            proxy = LocalProxy(folder, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url, **settings)
+            proxy = LocalProxy(
+                folder,
+                openai_url=upstream.openai_url,
+                anthropic_url=upstream.anthropic_url,
+                **settings,
+            )
             stack.enter_context(proxy)
             return Pair(proxy.address, upstream, folder)
 

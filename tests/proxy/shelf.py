@@ -40,30 +40,49 @@ class Shelf:
     def knows(self, name: str) -> bool:
         return name in self.bound
 
-    def find(self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = "") -> tuple[Ghost, ...]:
+    def find(
+        self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = ""
+    ) -> tuple[Ghost, ...]:
         del session
         asked = _words(query)
         tools = [each.tool for each in self.bound.values() if not only or each.tool.source in only]
-        scored = [(len(asked & _words(f"{tool.name} {tool.description}")) / max(1, len(asked)), tool) for tool in tools]
-        best = sorted(((score, tool) for score, tool in scored if score), key=lambda each: (-each[0], each[1].name))
+        scored = [
+            (len(asked & _words(f"{tool.name} {tool.description}")) / max(1, len(asked)), tool)
+            for tool in tools
+        ]
+        best = sorted(
+            ((score, tool) for score, tool in scored if score),
+            key=lambda each: (-each[0], each[1].name),
+        )
         return tuple(Ghost(tool, score / best[0][0]) for score, tool in best[:limit])
 
-    def look_for(self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = "") -> ToolMatches:
+    def look_for(
+        self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = ""
+    ) -> ToolMatches:
         return ToolMatches(self.find(query, limit, only, session=session))
 
-    def told(self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[KnownTool] = ()) -> str:
+    def told(
+        self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[KnownTool] = ()
+    ) -> str:
         del max_tokens, waiting
-        lines = [f"{ghost.tool.name} [{ghost.score:.2f}] {ghost.tool.parameters.decode()}" for ghost in ghosts]
+        lines = [
+            f"{ghost.tool.name} [{ghost.score:.2f}] {ghost.tool.parameters.decode()}"
+            for ghost in ghosts
+        ]
         return "\n".join(lines) or "[hotset: no tool fits; ask in other words]"
 
-    async def use_async(self, name: str, arguments: object, *, session: str = "", query: str = "") -> ToolUse:
+    async def use_async(
+        self, name: str, arguments: object, *, session: str = "", query: str = ""
+    ) -> ToolUse:
         self.used.append((name, session, query))
         made = self.bound.get(name)
         if made is None:
             raise NotFound(f"no tool {name}; find_tools tells which there are")
         needed = msgspec.json.decode(made.tool.parameters)["required"]
         if not isinstance(arguments, Mapping) or any(each not in arguments for each in needed):
-            wrong = returned(f"{name} needs {', '.join(needed)}: {made.tool.parameters.decode()}", failed=True)
+            wrong = returned(
+                f"{name} needs {', '.join(needed)}: {made.tool.parameters.decode()}", failed=True
+            )
             return ToolUse(made.tool, wrong, ran=False)
         came = await made.call_async(arguments)
         if "ServerGone" in text_of(came):

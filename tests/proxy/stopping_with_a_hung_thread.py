@@ -1,4 +1,5 @@
-"""A proxy in which something hangs from the start. Arguments: its folder, its upstream, the file that says it is ready, what."""
+"""A proxy in which something hangs from the start. Arguments: its folder, its upstream, the file
+that says it is ready, what."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def main(folder: str, upstream: str, ready_file: str, where: str) -> None:
             asyncio.get_running_loop().create_task(_stubborn())
         Path(ready_file).write_text(str(address.port))
 
-    config = load(data=folder, project=folder, port=0, openai_url=f"{upstream}/v1", environ={"HOME": folder})
+    config = load(
+        data=folder, project=folder, port=0, openai_url=f"{upstream}/v1", environ={"HOME": folder}
+    )
     serve(config, ready=ready)
     print("stopped")
 

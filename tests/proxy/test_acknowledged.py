@@ -1,4 +1,5 @@
-"""What a client saw end is on disk: the event that tells how a reply ended waits for its commit, and for nothing else."""
+"""What a client saw end is on disk: the event that tells how a reply ended waits for its commit,
+and for nothing else."""
 
 from __future__ import annotations
 
@@ -81,14 +82,24 @@ class Line:
             body, rest = body + rest[: int(size, 16)], rest[int(size, 16) + 2 :]
         if b"transfer-encoding: chunked" not in self.head:
             body = rest
-        return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(body) if b"content-encoding: gzip" in self.head else body
+        return (
+            zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(body)
+            if b"content-encoding: gzip" in self.head
+            else body
+        )
 
 
 @contextlib.contextmanager
 def _calling(address: Address, dialect: str, body: bytes) -> Iterator[Line]:
-    head = f"POST /{address.token}{PATHS[dialect]} HTTP/1.1\r\nHost: 127.0.0.1:{address.port}\r\nConnection: close\r\n"
+    head = (
+        f"POST /{address.token}{PATHS[dialect]} HTTP/1.1\r\nHost: 127.0.0.1:{address.port}\r\n"
+        f"Connection: close\r\n"
+    )
     with socket.create_connection(("127.0.0.1", address.port), timeout=120) as wire:
-        wire.sendall(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        wire.sendall(
+            f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
         yield Line(wire)
 
 
@@ -112,18 +123,26 @@ _FORMS = {
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("form", _FORMS)
 @pytest.mark.rest_slow
-def test_a_stream_shows_everything_but_its_end_until_it_is_on_disk(pair, directly, dialect, form, ours):
+def test_a_stream_shows_everything_but_its_end_until_it_is_on_disk(
+    pair, directly, dialect, form, ours
+):
     store = HeldStore(Answered)
     script = [Say("all of these words come as soon as they are said", fault=_FORMS[form])]
     world = pair(script, open_store=lambda: store)
-    body = question(dialect, "hello", stream=True, **({"tools": tools(dialect, "read_file")} if ours else {}))
+    body = question(
+        dialect, "hello", stream=True, **({"tools": tools(dialect, "read_file")} if ours else {})
+    )
 
     with _calling(world.address, dialect, body) as line:
         wait_until(lambda: store.held)
-        assert ask(world.address)["late"] == 0  # also a round through the proxy: what it sent before is here
+        assert (
+            ask(world.address)["late"] == 0
+        )  # also a round through the proxy: what it sent before is here
         line.read_for(0.2)
         assert b"x-hotset-session: " in line.head
-        assert b"are said" in line.body or form == "gzip"  # whose pieces may have come as one, with the end in it
+        assert (
+            b"are said" in line.body or form == "gzip"
+        )  # whose pieces may have come as one, with the end in it
         assert not _tells_its_end(dialect, line.body)
         store.free()
         line.read_for(30)
@@ -154,7 +173,10 @@ def test_a_document_and_a_refusal_come_when_they_are_on_disk(pair, dialect, ours
     assert b"a reply" in line.body
     assert b"x-hotset-degraded" not in line.head
     assert post(world.address, dialect, body).status == 500  # the script has no more
-    assert [turn.outcome for session in store.sessions() for turn in store.turns(session.id)] == [Outcome.DONE, Outcome.REFUSED]
+    assert [turn.outcome for session in store.sessions() for turn in store.turns(session.id)] == [
+        Outcome.DONE,
+        Outcome.REFUSED,
+    ]
 
 
 @pytest.mark.row("V1")
@@ -162,11 +184,15 @@ def test_a_document_and_a_refusal_come_when_they_are_on_disk(pair, dialect, ours
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.rest_slow
-def test_a_reply_that_is_not_on_disk_in_two_seconds_comes_all_the_same_and_says_so(pair, directly, dialect, stream, ours):
+def test_a_reply_that_is_not_on_disk_in_two_seconds_comes_all_the_same_and_says_so(
+    pair, directly, dialect, stream, ours
+):
     store = HeldStore(Answered)
     script = [Say("a reply in full")]
     world = pair(script, open_store=lambda: store, patience=1)
-    body = question(dialect, "hello", stream=stream, **({"tools": tools(dialect, "read_file")} if ours else {}))
+    body = question(
+        dialect, "hello", stream=stream, **({"tools": tools(dialect, "read_file")} if ours else {})
+    )
 
     answer = post(world.address, dialect, body)
 
@@ -183,8 +209,13 @@ def test_a_reply_that_is_not_on_disk_in_two_seconds_comes_all_the_same_and_says_
     assert ask(world.address)["late"] == 1
     store.free()
     world.settle()
-    assert re.search("not on disk|does not answer", str([event.detail for event in store.events() if event.name == "Bypassed"]))
-    assert [turn.outcome for session in store.sessions() for turn in store.turns(session.id)] == [Outcome.DONE]
+    assert re.search(
+        "not on disk|does not answer",
+        str([event.detail for event in store.events() if event.name == "Bypassed"]),
+    )
+    assert [turn.outcome for session in store.sessions() for turn in store.turns(session.id)] == [
+        Outcome.DONE
+    ]
 
 
 @pytest.mark.row("V1")
@@ -209,18 +240,29 @@ def test_every_reply_of_a_kept_call_names_its_session(pair, dialect):
     """The upstream answers at once: sooner than a disk."""
     world = pair(lambda _: Say("a reply"))
     for number in range(12):
-        answer = post(world.address, dialect, question(dialect, f"question {number}", stream=number % 2 == 0))
+        answer = post(
+            world.address, dialect, question(dialect, f"question {number}", stream=number % 2 == 0)
+        )
         assert answer.header("x-hotset-session"), number
 
 
 @pytest.mark.parametrize("ours", [False, True], ids=["relayed", "with our tools"])
 @pytest.mark.rest_slow
-def test_an_upstream_that_hangs_behind_its_last_words_does_not_keep_the_client_from_them(pair, ours):
+def test_an_upstream_that_hangs_behind_its_last_words_does_not_keep_the_client_from_them(
+    pair, ours
+):
     """Between the chunk with the reason to stop and the end mark."""
     gate = Gate()
-    body = question("openai-chat", "hello", stream=True, **({"tools": tools("openai-chat", "read_file")} if ours else {}))
+    body = question(
+        "openai-chat",
+        "hello",
+        stream=True,
+        **({"tools": tools("openai-chat", "read_file")} if ours else {}),
+    )
     with ScriptedUpstream([Say("a reply")], now=stopped) as twin:
-        whole = call(twin, "POST", PATHS["openai-chat"], body, {"content-type": "application/json"}).body
+        whole = call(
+            twin, "POST", PATHS["openai-chat"], body, {"content-type": "application/json"}
+        ).body
     marks = [EVERY[DialectName.OPENAI_CHAT].mark(event.name, event.data) for event in events(whole)]
     stop = next(number for number, mark in enumerate(marks) if Mark.STOP in mark)
     world = pair([Say("a reply", fault=Hold(gate, events=stop + 1))])

@@ -1,4 +1,5 @@
-"""What a person is told of: figures beyond their thresholds, as a real proxy sees them over real turns."""
+"""What a person is told of: figures beyond their thresholds, as a real proxy sees them over real
+turns."""
 
 from __future__ import annotations
 
@@ -39,11 +40,16 @@ def says(request: Received) -> Say:
     return looking(*["a.py"] * READS) if said[-1]["content"] == "read" else Say("Done.")
 
 
-def told(folder: Path, play: Play, alerts: str = "", **chosen: Any) -> tuple[dict[str, Any], dict[str, Any], list[Event]]:
+def told(
+    folder: Path, play: Play, alerts: str = "", **chosen: Any
+) -> tuple[dict[str, Any], dict[str, Any], list[Event]]:
     """The figures that the proxy tells, the alerts that stand, and those that were kept."""
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / "config.toml").write_text(f"[alerts]\n{alerts}\n")
-    with ScriptedUpstream(says) as upstream, LocalProxy(folder, anthropic_url=upstream.anthropic_url, **chosen) as proxy:
+    with (
+        ScriptedUpstream(says) as upstream,
+        LocalProxy(folder, anthropic_url=upstream.anthropic_url, **chosen) as proxy,
+    ):
         play(proxy)
         deadline = time.monotonic() + 120
         while (status := ask(proxy.address)) is None or status["keeping"]:
@@ -111,7 +117,9 @@ def test_results_that_repeat_what_was_shortened_are_told(tmp_path):
 
 @pytest.mark.row("C8")
 @pytest.mark.parametrize(("knobs", "hits"), [(None, 100.0), (Knobs(echo=False), None)])
-def test_results_that_are_pointed_to_are_no_cause_for_an_alert_nor_are_they_where_nothing_is_pointed_to(tmp_path, knobs, hits):
+def test_results_that_are_pointed_to_are_no_cause_for_an_alert_nor_are_they_where_nothing_is_pointed_to(  # noqa: E501
+    tmp_path, knobs, hits
+):
     figures, standing, _ = told(tmp_path, reads(WORDS[:2000]), knobs=knobs)
 
     assert figures["dedup_hit_pct"] == hits
@@ -132,7 +140,18 @@ def test_what_is_told_since_the_start_is_what_is_told_of_the_same_turns_later(tm
 
     figures, _, _ = told(tmp_path, play, knobs=SHORTENING)
     with closing(SqliteStore.open(tmp_path)) as store:
-        later, _ = over_store(store, load(data=str(tmp_path), project=str(tmp_path), environ={}), 0.0)
+        later, _ = over_store(
+            store, load(data=str(tmp_path), project=str(tmp_path), environ={}), 0.0
+        )
 
-    same = ("turns", "prompt_per_turn", "whole_per_turn", "spent_dollars", "saved_dollars", "saved_pct")
-    assert {name: figures[name] for name in same} == {name: pytest.approx(asdict(later)[name]) for name in same}
+    same = (
+        "turns",
+        "prompt_per_turn",
+        "whole_per_turn",
+        "spent_dollars",
+        "saved_dollars",
+        "saved_pct",
+    )
+    assert {name: figures[name] for name in same} == {
+        name: pytest.approx(asdict(later)[name]) for name in same
+    }

@@ -1,7 +1,9 @@
-"""Bad requests by number (catalogues A and B): each passes untouched or gets a clear error; nothing crashes, nothing is mixed up.
+"""Bad requests by number (catalogues A and B): each passes untouched or gets a clear error; nothing
+crashes, nothing is mixed up.
 
-What cannot be read leaves no trace in the store. What can be read but breaks a provider's rules is kept as the turn that it
-was, with the provider's refusal, and changes nothing that was there before.
+What cannot be read leaves no trace in the store. What can be read but breaks a provider's rules is
+kept as the turn that it was, with the provider's refusal, and changes nothing that was there
+before.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ UNREADABLE = {
     "04-trailing-garbage": question("openai-chat", "hello") + b"}}",
     "05-bom": b"\xef\xbb\xbf" + question("openai-chat", "hello"),
     "06-utf-16": question("openai-chat", "hello").decode().encode("utf-16"),
-    "07-invalid-utf8": _chat('"\udcff"'.encode("utf-8", "surrogateescape").decode("latin-1")).replace(b"\xc3\xbf", b"\xff"),
+    "07-invalid-utf8": _chat(
+        '"\udcff"'.encode("utf-8", "surrogateescape").decode("latin-1")
+    ).replace(b"\xc3\xbf", b"\xff"),
     "08-overlong-utf8": _chat('"@"').replace(b"@", b"\xc0\xaf"),
     "09-cesu-surrogates": _chat('"@"').replace(b"@", b"\xed\xa0\x81\xed\xb0\x80"),
     "10-lone-surrogate": _chat('"\\ud800"'),
@@ -78,7 +82,12 @@ READABLE = {
                     "role": "assistant",
                     "content": None,
                     "tool_calls": [
-                        {"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(200)
+                        {
+                            "id": f"c{n}",
+                            "type": "function",
+                            "function": {"name": "f", "arguments": "{}"},
+                        }
+                        for n in range(200)
                     ],
                 },
                 *({"role": "tool", "tool_call_id": f"c{n}", "content": str(n)} for n in range(200)),
@@ -97,7 +106,10 @@ READABLE = {
                         {
                             "id": "c",
                             "type": "function",
-                            "function": {"name": "f", "arguments": json.dumps({"x": "z" * (5 << 20)})},
+                            "function": {
+                                "name": "f",
+                                "arguments": json.dumps({"x": "z" * (5 << 20)}),
+                            },
                         }
                     ],
                 },
@@ -113,7 +125,13 @@ READABLE = {
                 {
                     "role": "assistant",
                     "content": None,
-                    "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"broken": '}}],
+                    "tool_calls": [
+                        {
+                            "id": "c",
+                            "type": "function",
+                            "function": {"name": "f", "arguments": '{"broken": '},
+                        }
+                    ],
                 },
                 {"role": "tool", "tool_call_id": "c", "content": "done"},
             ],
@@ -121,7 +139,9 @@ READABLE = {
     ).encode(),
 }
 
-LARGE = 1 << 20  # bytes; to count the tokens of more takes seconds, and a busy machine may need longer than a call waits
+# bytes; to count the tokens of more takes seconds, and a busy machine may need longer than a call
+# waits
+LARGE = 1 << 20
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +158,8 @@ def kept(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def strained(tmp_path_factory):
-    """And one for what may be too large for a busy machine to plan in time: that is an event, and the next call may not wait."""
+    """And one for what may be too large for a busy machine to plan in time: that is an event, and
+    the next call may not wait."""
     yield from _world(tmp_path_factory)
 
 
@@ -146,7 +167,9 @@ def _world(tmp_path_factory) -> Iterator[Pair]:
     folder = tmp_path_factory.mktemp("catalogue") / "data"
     with (
         ScriptedUpstream() as upstream,
-        LocalProxy(folder, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url) as proxy,
+        LocalProxy(
+            folder, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url
+        ) as proxy,
     ):
         yield Pair(proxy.address, upstream, folder)
 
@@ -165,7 +188,11 @@ def _answer(world: Pair) -> Answer:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_what_cannot_be_read_passes_untouched_and_leaves_no_trace(shared, dialect, name):
-    body = UNREADABLE[name].replace(b'"messages"', b'"input"') if dialect == "openai-responses" else UNREADABLE[name]
+    body = (
+        UNREADABLE[name].replace(b'"messages"', b'"input"')
+        if dialect == "openai-responses"
+        else UNREADABLE[name]
+    )
     if dialect == "openai-responses":
         body = body.replace(b'"input":"hi"', b'"input":7')
     before = [turn.ref for turn in shared.turns()]
@@ -221,12 +248,17 @@ def test_24_a_wrong_content_type_passes(shared):
 
 
 @pytest.mark.parametrize(
-    "framing", ["Content-Length: 500", "Transfer-Encoding: chunked"], ids=["25-wrong-content-length", "26-chunked-without-end"]
+    "framing",
+    ["Content-Length: 500", "Transfer-Encoding: chunked"],
+    ids=["25-wrong-content-length", "26-chunked-without-end"],
 )
 def test_a_body_that_never_ends_reaches_no_upstream_and_holds_up_nobody(shared, framing):
     seen = len(shared.upstream.requests)
     address = shared.address
-    head = f"POST /{address.token}{PATHS['openai-chat']} HTTP/1.1\r\nHost: 127.0.0.1:{address.port}\r\n{framing}\r\n\r\n"
+    head = (
+        f"POST /{address.token}{PATHS['openai-chat']} HTTP/1.1\r\nHost: "
+        f"127.0.0.1:{address.port}\r\n{framing}\r\n\r\n"
+    )
     with socket.create_connection(("127.0.0.1", shared.address.port)) as connection:
         connection.sendall(head.encode() + b"5\r\nhello\r\n")
         _assert_still_serves(shared)
@@ -235,18 +267,39 @@ def test_a_body_that_never_ends_reaches_no_upstream_and_holds_up_nobody(shared, 
 
 BOMB = 300 << 20  # bytes that a body of this kind would be
 
-# Packed when a test asks for it: a bomb takes its time to make, and each process that collects these tests would make its own.
+# Packed when a test asks for it: a bomb takes its time to make, and each process that collects
+# these tests would make its own.
 PACKED: dict[str, tuple[Callable[[], bytes], str, str | None]] = {
     "27-gzip": (lambda: gzip.compress(question("openai-chat", "packed")), "gzip", None),
     "27-zstd": (lambda: zstd.compress(question("openai-chat", "packed")), "zstd", None),
     "27-br": (lambda: b"\x8b\x05\x80not really brotli\x03", "br", "not one that hotset reads"),
-    "27-not-gzip": (lambda: question("openai-chat", "plain"), "gzip", "not what its content-encoding says"),
+    "27-not-gzip": (
+        lambda: question("openai-chat", "plain"),
+        "gzip",
+        "not what its content-encoding says",
+    ),
     "28-gzip-bomb": (lambda: gzip.compress(bytes(BOMB), 1), "gzip", "more than 64 MiB"),
     "29-zstd-bomb": (lambda: zstd.compress(bytes(BOMB), 1), "zstd", "more than 64 MiB"),
-    "30-double": (lambda: gzip.compress(gzip.compress(question("openai-chat", "packed twice"))), "gzip, gzip", None),
-    "30-many-members": (lambda: gzip.compress(gzip.compress(b"") * 500_000), "gzip, gzip", "in more than 4,096 pieces"),
-    "30-many-frames": (lambda: zstd.compress(zstd.compress(b"") * 1_000_000), "zstd, zstd", "in more than 4,096 pieces"),
-    "30-many-layers": (lambda: gzip.compress(b"x"), "gzip, gzip, gzip, gzip", "on top of each other"),
+    "30-double": (
+        lambda: gzip.compress(gzip.compress(question("openai-chat", "packed twice"))),
+        "gzip, gzip",
+        None,
+    ),
+    "30-many-members": (
+        lambda: gzip.compress(gzip.compress(b"") * 500_000),
+        "gzip, gzip",
+        "in more than 4,096 pieces",
+    ),
+    "30-many-frames": (
+        lambda: zstd.compress(zstd.compress(b"") * 1_000_000),
+        "zstd, zstd",
+        "in more than 4,096 pieces",
+    ),
+    "30-many-layers": (
+        lambda: gzip.compress(b"x"),
+        "gzip, gzip, gzip, gzip",
+        "on top of each other",
+    ),
 }
 
 
@@ -255,29 +308,42 @@ PACKED: dict[str, tuple[Callable[[], bytes], str, str | None]] = {
 def test_a_packed_body_passes_packed_and_a_bomb_is_never_unpacked(name, tmp_path):
     pack, coding, trouble = PACKED[name]
     body = pack()
-    # The scripted upstream would unpack a bomb itself, so these go to a path of it that only echoes.
-    with ScriptedUpstream() as upstream, LocalProxy(tmp_path / "data", openai_url=f"{upstream.url}/echo") as proxy:
+    # The scripted upstream would unpack a bomb itself, so these go to a path of it that only
+    # echoes.
+    with (
+        ScriptedUpstream() as upstream,
+        LocalProxy(tmp_path / "data", openai_url=f"{upstream.url}/echo") as proxy,
+    ):
         answer = post(proxy.address, "openai-chat", body, {"content-encoding": coding})
         Pair(proxy.address, upstream, tmp_path).settle()
         status = ask(proxy.address)
         assert upstream.requests[-1].body == body
     assert answer.status == 200
-    # A bomb takes longer to be found out than this upstream to answer, so the header may come too early to tell of it.
+    # A bomb takes longer to be found out than this upstream to answer, so the header may come too
+    # early to tell of it.
     degraded = answer.header("x-hotset-degraded")
     assert degraded is None or (trouble is not None and trouble in degraded)
     assert status["bypassed"] == (0 if trouble is None else 1)
 
 
 def _claude(*messages: Any, **more: Any) -> bytes:
-    return json.dumps({"model": "claude-sonnet-5", "max_tokens": 10, "messages": list(messages), **more}).encode()
+    return json.dumps(
+        {"model": "claude-sonnet-5", "max_tokens": 10, "messages": list(messages), **more}
+    ).encode()
 
 
 def _use(*ids: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": [{"type": "tool_use", "id": each, "name": "f", "input": {}} for each in ids]}
+    return {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": each, "name": "f", "input": {}} for each in ids],
+    }
 
 
 def _result(*ids: str) -> dict[str, Any]:
-    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": each, "content": "r"} for each in ids]}
+    return {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": each, "content": "r"} for each in ids],
+    }
 
 
 USER = {"role": "user", "content": "begin"}
@@ -288,43 +354,78 @@ CONVERSATIONS = {
     "40-result-without-use": _claude(_result("a")),
     "41-duplicate-ids": _claude(USER, _use("a", "a"), _result("a")),
     "42-results-split": _claude(USER, _use("a", "b"), _result("a"), _result("b")),
-    "43-text-before-result": _claude(USER, _use("a"), {"role": "user", "content": [TEXT, *_result("a")["content"]]}),
+    "43-text-before-result": _claude(
+        USER, _use("a"), {"role": "user", "content": [TEXT, *_result("a")["content"]]}
+    ),
     "45-half-finished": _claude(USER, {"role": "assistant", "content": "I was about to"}),
-    "46-thinking-unsigned": _claude(USER, {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, TEXT]}, USER),
-    "47-redacted": _claude(USER, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "x"}, TEXT]}, USER),
-    "50-unknown-block": _claude({"role": "user", "content": [{"type": "hologram", "beam": [1, 2]}]}),
+    "46-thinking-unsigned": _claude(
+        USER, {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, TEXT]}, USER
+    ),
+    "47-redacted": _claude(
+        USER,
+        {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "x"}, TEXT]},
+        USER,
+    ),
+    "50-unknown-block": _claude(
+        {"role": "user", "content": [{"type": "hologram", "beam": [1, 2]}]}
+    ),
     "51-server-tool": _claude(
         USER,
         {
             "role": "assistant",
             "content": [
-                {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}},
+                {
+                    "type": "server_tool_use",
+                    "id": "srvtoolu_1",
+                    "name": "web_search",
+                    "input": {"query": "q"},
+                },
                 {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
                 TEXT,
             ],
         },
         USER,
     ),
-    "52-compaction-block": _claude({"role": "assistant", "content": [{"type": "compaction", "content": "so far"}]}, USER),
+    "52-compaction-block": _claude(
+        {"role": "assistant", "content": [{"type": "compaction", "content": "so far"}]}, USER
+    ),
     "53-missing-tool-reference": _claude(
         USER,
         _use("a"),
         {
             "role": "user",
             "content": [
-                {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "tool_reference", "tool_name": "gone"}]}
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "a",
+                    "content": [{"type": "tool_reference", "tool_name": "gone"}],
+                }
             ],
         },
     ),
-    "54-five-cache-marks": _claude({"role": "user", "content": [{**TEXT, "cache_control": {"type": "ephemeral"}}] * 5}),
-    "57-expired-file": _claude(
-        {"role": "user", "content": [{"type": "document", "source": {"type": "file", "file_id": "gone"}}]}
+    "54-five-cache-marks": _claude(
+        {"role": "user", "content": [{**TEXT, "cache_control": {"type": "ephemeral"}}] * 5}
     ),
-    "59-our-own-words": _claude({"role": "user", "content": '[CTX-REF:conversation | 1 turn | retrieve_context(ref_id="r1")]'}),
-    "60-foreign-reference": _claude({"role": "user", "content": 'retrieve_context(ref_id="ref-of-somebody-else")'}),
+    "57-expired-file": _claude(
+        {
+            "role": "user",
+            "content": [{"type": "document", "source": {"type": "file", "file_id": "gone"}}],
+        }
+    ),
+    "59-our-own-words": _claude(
+        {
+            "role": "user",
+            "content": '[CTX-REF:conversation | 1 turn | retrieve_context(ref_id="r1")]',
+        }
+    ),
+    "60-foreign-reference": _claude(
+        {"role": "user", "content": 'retrieve_context(ref_id="ref-of-somebody-else")'}
+    ),
     "61-nested-reference": _claude({"role": "user", "content": "[CTX-REF:[CTX-REF:x]]"}),
     "63-tool-not-declared": _claude(USER, _use("a"), _result("a"), tools=[]),
-    "64-tool-named-like-ours": _claude(USER, tools=[{"name": "retrieve_context", "input_schema": {"type": "object"}}]),
+    "64-tool-named-like-ours": _claude(
+        USER, tools=[{"name": "retrieve_context", "input_schema": {"type": "object"}}]
+    ),
 }
 
 
@@ -345,10 +446,20 @@ def test_a_conversation_that_breaks_a_rule_is_the_providers_to_judge(shared, nam
 def test_48_49_thinking_and_model_may_change_in_mid_session(pair):
     world = pair()
     history = [USER]
-    for model, thinking in (("claude-a", None), ("claude-b", {"type": "enabled", "budget_tokens": 1024}), ("claude-b", None)):
-        body = {"model": model, "max_tokens": 10, "messages": history} | ({"thinking": thinking} if thinking else {})
+    for model, thinking in (
+        ("claude-a", None),
+        ("claude-b", {"type": "enabled", "budget_tokens": 1024}),
+        ("claude-b", None),
+    ):
+        body = {"model": model, "max_tokens": 10, "messages": history} | (
+            {"thinking": thinking} if thinking else {}
+        )
         reply = post(world.address, "anthropic", json.dumps(body).encode()).json()
-        history = [*history, {"role": "assistant", "content": reply["content"]}, {"role": "user", "content": "go on"}]
+        history = [
+            *history,
+            {"role": "assistant", "content": reply["content"]},
+            {"role": "user", "content": "go on"},
+        ]
 
     assert [(turn.number, turn.branch, turn.model) for turn in world.turns()] == [
         (1, 0, "claude-a"),
@@ -359,7 +470,8 @@ def test_48_49_thinking_and_model_may_change_in_mid_session(pair):
 
 @pytest.mark.slow
 def test_62_a_hundred_thousand_messages_pass(pair):
-    """Here a part of them, which is kept in seconds; whoever reads them reads all of them in `tests/dialects`."""
+    """Here a part of them, which is kept in seconds; whoever reads them reads all of them in
+    `tests/dialects`."""
     world = pair()
     body = question("openai-chat", *(f"{n}" for n in range(sample(20_001, 100_001))))
 

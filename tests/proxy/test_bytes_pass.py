@@ -52,9 +52,13 @@ def test_a_reply_reaches_the_client_with_every_byte_as_it_was(pair, directly, di
     direct = directly(script, dialect, body)
 
     assert through.body == direct.body
-    ours = [(name, value) for name, value in through.headers if not name.lower().startswith("x-hotset-")]
+    ours = [
+        (name, value) for name, value in through.headers if not name.lower().startswith("x-hotset-")
+    ]
     assert [pair for pair in ours if pair[0].lower() != "transfer-encoding"] == [
-        pair for pair in direct.headers if pair[0].lower() not in ("transfer-encoding", "connection", "keep-alive")
+        pair
+        for pair in direct.headers
+        if pair[0].lower() not in ("transfer-encoding", "connection", "keep-alive")
     ]
 
 
@@ -74,13 +78,20 @@ def test_headers_pass_as_they_are_and_ours_stay_here(pair):
     post(world.address, "anthropic", question("anthropic", "hello"), sent)
 
     got = world.upstream.requests[0]
-    assert [got.header(name) for name in ("anthropic-beta", "anthropic-version", "x-api-key", "x-unknown")] == [
+    assert [
+        got.header(name)
+        for name in ("anthropic-beta", "anthropic-version", "x-api-key", "x-unknown")
+    ] == [
         "a-1,b-2",
         "2023-06-01",
         "secret",
         "Kept As Is",
     ]
-    assert not [name for name, _ in got.headers if name.lower().startswith("x-hotset") or name.lower() == "x-hop"]
+    assert not [
+        name
+        for name, _ in got.headers
+        if name.lower().startswith("x-hotset") or name.lower() == "x-hop"
+    ]
     assert got.header("host") == f"127.0.0.1:{world.upstream.port}"
     assert world.address.token not in str(got.headers) + got.path
 
@@ -111,7 +122,12 @@ def test_every_other_path_passes_untouched_and_unkept(pair, method, path, target
 def test_counting_tokens_passes_and_is_no_turn(pair):
     world = pair()
 
-    answer = call(world.address, "POST", f"/{world.address.token}/v1/messages/count_tokens", question("anthropic", "count me"))
+    answer = call(
+        world.address,
+        "POST",
+        f"/{world.address.token}/v1/messages/count_tokens",
+        question("anthropic", "count me"),
+    )
 
     assert answer.json()["input_tokens"] > 0
     assert world.turns() == []
@@ -136,7 +152,12 @@ def test_a_path_that_only_anthropic_has_goes_to_anthropic_and_models_go_by_their
         call(proxy.address, "GET", f"{base}/v1/models")
         call(proxy.address, "GET", f"{base}/v1/models", headers={"anthropic-version": "2023-06-01"})
         call(proxy.address, "GET", f"{base}/v1/messages/batches")
-        call(proxy.address, "POST", f"{base}/to/third/v1/chat/completions", question("openai-chat", "hi"))
+        call(
+            proxy.address,
+            "POST",
+            f"{base}/to/third/v1/chat/completions",
+            question("openai-chat", "hi"),
+        )
         unknown = call(proxy.address, "GET", f"{base}/to/nobody/v1/models")
 
         assert [r.path for r in openai.requests] == ["/v1/models"]
@@ -177,7 +198,12 @@ def test_a_websocket_is_refused_at_once_so_that_clients_use_http(pair):
         world.address,
         "GET",
         f"/{world.address.token}/v1/responses",
-        headers={"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13", "sec-websocket-key": "x" * 24},
+        headers={
+            "connection": "upgrade",
+            "upgrade": "websocket",
+            "sec-websocket-version": "13",
+            "sec-websocket-key": "x" * 24,
+        },
     )
 
     assert answer.status == 426

@@ -1,6 +1,8 @@
-"""Generated conversations under every policy: no rule is broken, no prefix without a word, and everything comes back.
+"""Generated conversations under every policy: no rule is broken, no prefix without a word, and
+everything comes back.
 
-A sample runs each time; `HOTSET_CAMPAIGN=1` runs ten thousand conversations, each in every dialect and under every policy.
+A sample runs each time; `HOTSET_CAMPAIGN=1` runs ten thousand conversations, each in every dialect
+and under every policy.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ from tests.dialects.conversations import conversation
 
 _CONVERSATIONS = sample(14, 10_000)
 _PORTIONS = sample(1, 20)
-_LOOKED_AT_TWICE = sample(100, 30)  # percent of the requests: also by a process that knows nothing but the store
+_LOOKED_AT_TWICE = sample(
+    100, 30
+)  # percent of the requests: also by a process that knows nothing but the store
 _LINES = (
     "src/store/pages.py:{n}: def place_{n}(page, table): return table[page] + {m}",
     "{m} passed, {n} failed in {m}.{n}s",
@@ -68,7 +72,9 @@ def test_generated_conversations_break_no_rule_and_lose_no_byte(name, policy, po
     evicted = shortened = 0
     for seed in range(portion, _CONVERSATIONS, _PORTIONS):
         store = RamStore()
-        for sent in _session(name, Random(f"{name}/{seed}"), replace(config, knobs=Knobs(policy=policy)), store):
+        for sent in _session(
+            name, Random(f"{name}/{seed}"), replace(config, knobs=Knobs(policy=policy)), store
+        ):
             _assert_it_is_whole(sent, store)
             evicted += len(sent.prepared.plan.stubs)
             shortened += sum(row.form is Form.EXCERPT for row in sent.prepared.plan.fresh)
@@ -89,7 +95,9 @@ def _session(name: DialectName, chance: Random, config: Config, store: RamStore)
         store.keep(Asked(asked, float(number), "agent", id=turn)).result()
         prepared = planner.prepare(asked, dialect, store, float(number), "openai", off=False)
         if chance.randrange(100) < _LOOKED_AT_TWICE:
-            other = Planner(config).prepare(asked, dialect, store, float(number), "openai", off=False)
+            other = Planner(config).prepare(
+                asked, dialect, store, float(number), "openai", off=False
+            )
             assert other.body == prepared.body, "another process would have sent something else"
         sent = Sent(asked, prepared.links, prepared, dialect.parse(prepared.body).messages)
         _assert_it_goes_on(before, sent)
@@ -125,7 +133,9 @@ def _grown(request: Request, chance: Random) -> Request:
         words = {}
         for position, part in enumerate(message.parts):
             if part.kind.family is Kind.TOOL_RESULT and chance.random() < 0.7:
-                said.append(chance.choice(said) if said and chance.random() < 0.3 else _output(chance))
+                said.append(
+                    chance.choice(said) if said and chance.random() < 0.3 else _output(chance)
+                )
                 words[position] = said[-1].encode()
         try:
             messages.append(dialect.reword(message, words))
@@ -137,37 +147,61 @@ def _grown(request: Request, chance: Random) -> Request:
 def _output(chance: Random) -> str:
     line = chance.choice(_LINES)
     numbers = (chance.randint(1, 9999) for _ in range(1000))
-    return "\n".join(line.format(n=n, m=next(numbers), d=n % 9) for n in range(chance.choice([3, 15, 40, 120])))
+    return "\n".join(
+        line.format(n=n, m=next(numbers), d=n % 9) for n in range(chance.choice([3, 15, 40, 120]))
+    )
 
 
 def _ends(messages: tuple[Message, ...]) -> Iterator[int]:
     """Where a client may send what it has: before each reply, and at the end."""
     for index in range(1, len(messages)):
-        if messages[index].role is Role.ASSISTANT and messages[index - 1].role is not Role.ASSISTANT:
+        if (
+            messages[index].role is Role.ASSISTANT
+            and messages[index - 1].role is not Role.ASSISTANT
+        ):
             yield index
     if messages[-1].role is not Role.ASSISTANT:
         yield len(messages)
 
 
 def _hidden(sent: Sent, rest: tuple[Message, ...], chance: Random) -> Iterator[Hidden]:
-    """Now and then the model asked for something before it replied, and the client did not see it."""
-    reply = next((each for each in link(sent.prepared.head, rest[:3]) if not each.message.aside), None)
-    if not sent.prepared.offered or reply is None or reply.message.role is not Role.ASSISTANT or chance.random() < 0.7:
+    """Now and then the model asked for something before it replied, and the client did not see
+    it."""
+    reply = next(
+        (each for each in link(sent.prepared.head, rest[:3]) if not each.message.aside), None
+    )
+    if (
+        not sent.prepared.offered
+        or reply is None
+        or reply.message.role is not Role.ASSISTANT
+        or chance.random() < 0.7
+    ):
         return
     id = f"call_{chance.getrandbits(60):015x}"
     thinks = b'"thinking"' in sent.asked.params
     asking = _asking(sent.asked.dialect, id, thinks=thinks)
-    answers = DIALECTS[sent.asked.dialect].answer([Answer(id, f"[hotset: what {id} was about]\n" + _output(chance)[:400])])
+    answers = DIALECTS[sent.asked.dialect].answer(
+        [Answer(id, f"[hotset: what {id} was about]\n" + _output(chance)[:400])]
+    )
     yield Hidden(reply.chain, (asking, *answers))
 
 
 def _asking(name: DialectName, id: str, *, thinks: bool) -> bytes:
     arguments = {"id": "c0123456789ab"}
     if name is DialectName.OPENAI_CHAT:
-        called = {"id": id, "type": "function", "function": {"name": "retrieve_context", "arguments": json.dumps(arguments)}}
+        called = {
+            "id": id,
+            "type": "function",
+            "function": {"name": "retrieve_context", "arguments": json.dumps(arguments)},
+        }
         return json.dumps({"role": "assistant", "content": None, "tool_calls": [called]}).encode()
     if name is DialectName.OPENAI_RESPONSES:
-        item = {"type": "function_call", "call_id": id, "name": "retrieve_context", "arguments": json.dumps(arguments)}
+        item = {
+            "type": "function_call",
+            "call_id": id,
+            "name": "retrieve_context",
+            "arguments": json.dumps(arguments),
+        }
         return json.dumps(item).encode()
     thought = [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}] if thinks else []
     used = {"type": "tool_use", "id": id, "name": "retrieve_context", "input": arguments}
@@ -175,7 +209,8 @@ def _asking(name: DialectName, id: str, *, thinks: bool) -> bytes:
 
 
 def _assert_it_goes_on(before: Sent | None, sent: Sent) -> None:
-    """Where no page left, everything that was sent is sent again, to the byte, with more behind it."""
+    """Where no page left, everything that was sent is sent again, to the byte, with more behind
+    it."""
     if before is None or sent.prepared.plan.broke is not None:
         return
     was = [message.raw for message in before.messages]
@@ -192,7 +227,11 @@ def _assert_it_is_whole(sent: Sent, store: RamStore) -> None:
     place = Place(next(iter(store.sessions())).id, 1, tuple(each.chain for each in sent.links))
     for each in sent.links:
         gone = shown.get(Spot(each.chain, WHOLE))
-        assert gone is None or each.message.role is not Role.USER or all(part.call for part in each.message.parts)
+        assert (
+            gone is None
+            or each.message.role is not Role.USER
+            or all(part.call for part in each.message.parts)
+        )
         for position, part in enumerate(each.message.parts):
             row = gone or shown.get(Spot(each.chain, position))
             assert store.content(digest(part.content)) == part.content
@@ -200,7 +239,11 @@ def _assert_it_is_whole(sent: Sent, store: RamStore) -> None:
                 assert said[part.content], f"{part.kind} is neither shown nor accounted for"
             else:
                 assert part.kind not in (Kind.PROMPT, Kind.SYSTEM)
-            if row is not None and row in sent.prepared.plan.fresh and row.form in (Form.EXCERPT, Form.ECHO, Form.STUB):
+            if (
+                row is not None
+                and row in sent.prepared.plan.fresh
+                and row.form in (Form.EXCERPT, Form.ECHO, Form.STUB)
+            ):
                 _assert_it_comes_back(part.content, store, place)
     for stub in sent.prepared.plan.stubs:
         assert stub.id in sent.prepared.body.decode()
@@ -213,5 +256,7 @@ def _assert_it_comes_back(content: bytes, store: RamStore, place: Place) -> None
     if tokens.count(content) < 15_000:
         assert content.decode("utf-8", "replace").strip("\n") in got.text
     first = content.decode("utf-8", "replace").splitlines()[0]
-    line = recall.answer(Retrieve(content_id(content), how=Lines(((1, 1),)), max_tokens=2000), store, place)
+    line = recall.answer(
+        Retrieve(content_id(content), how=Lines(((1, 1),)), max_tokens=2000), store, place
+    )
     assert first.strip() in line.text

@@ -1,6 +1,8 @@
-"""A client that changes its past after pages of it left: it clears old results, edits a message, rewinds and goes on otherwise.
+"""A client that changes its past after pages of it left: it clears old results, edits a message,
+rewinds and goes on otherwise.
 
-Whatever it does, the provider gets a valid body within the budget, and the stubs tell of the line that is sent.
+Whatever it does, the provider gets a valid body within the budget, and the stubs tell of the line
+that is sent.
 """
 
 from __future__ import annotations
@@ -35,18 +37,38 @@ from tests.proxy.wire import DIALECTS
 _BUDGET = 14_000
 _STEPS = 26
 _HIGH = 0.85
-"""The share of the budget at which pages leave: our count of what the scripted provider counts is off by up to a tenth."""
+"""The share of the budget at which pages leave: our count of what the scripted provider counts is
+off by up to a tenth."""
 
 _WHOLE = Knobs(limit=NEVER, limits={}, high=_HIGH)
 """Results are shown whole until their steps leave."""
 
 _CLEARED = "[Old tool result content cleared]"
 _REFERENCE = {"type": "item_reference", "id": "msg_0earlier"}
-_WORDS = ("the", "window", "shows", "what", "is", "needed", "and", "nothing", "ever", "gets", "lost", "to", "anybody")
+_WORDS = (
+    "the",
+    "window",
+    "shows",
+    "what",
+    "is",
+    "needed",
+    "and",
+    "nothing",
+    "ever",
+    "gets",
+    "lost",
+    "to",
+    "anybody",
+)
 _STUB = re.compile(r"\[CTX-REF:conversation \| turns? (\d+)(?:-(\d+))?,")
 
-CASES = [*((dialect, "") for dialect in DIALECTS), ("openai-responses", "one"), ("openai-responses", "all")]
-"""Each dialect; Responses also with an item that the provider holds, and with all that the model said held there."""
+CASES = [
+    *((dialect, "") for dialect in DIALECTS),
+    ("openai-responses", "one"),
+    ("openai-responses", "all"),
+]
+"""Each dialect; Responses also with an item that the provider holds, and with all that the model
+said held there."""
 
 
 _HELD: dict[str, str] = {}
@@ -54,12 +76,20 @@ _HELD: dict[str, str] = {}
 
 
 class _Referring(Talk):
-    """A client that sends what the model said by its id alone, as the AI SDK does where replies are stored."""
+    """A client that sends what the model said by its id alone, as the AI SDK does where replies are
+    stored."""
 
     @property
     def body(self) -> bytes:
-        _HELD.update((each["id"], each["call_id"]) for each in self.history if each.get("type") == "function_call")
-        said = [{"type": "item_reference", "id": each["id"]} if _is_models(each) else each for each in self.history]
+        _HELD.update(
+            (each["id"], each["call_id"])
+            for each in self.history
+            if each.get("type") == "function_call"
+        )
+        said = [
+            {"type": "item_reference", "id": each["id"]} if _is_models(each) else each
+            for each in self.history
+        ]
         return json.dumps({**json.loads(super().body), "store": True, "input": said}).encode()
 
 
@@ -73,11 +103,15 @@ def _talk(address: Address, dialect: str, reference: str) -> Talk:
 def _output(number: int, mark: str = "") -> str:
     """A result of some 800 tokens, unlike any other."""
     chance = random.Random(f"{number}{mark}")
-    return "\n".join(f"{number}{mark}.{line}: {' '.join(chance.choices(_WORDS, k=10))}" for line in range(60))
+    return "\n".join(
+        f"{number}{mark}.{line}: {' '.join(chance.choices(_WORDS, k=10))}" for line in range(60)
+    )
 
 
 def _reading(request: Received) -> Say:
-    return Say(f"Now the next one ({request.index}).", calls=(read(f"src/part_{request.index}.py"),))
+    return Say(
+        f"Now the next one ({request.index}).", calls=(read(f"src/part_{request.index}.py"),)
+    )
 
 
 def _begun(world: Pair, dialect: str, reference: str = "", steps: int = _STEPS) -> Talk:
@@ -106,7 +140,11 @@ def _tokens(request: Received) -> int:
     body = request.json()
     if request.dialect is DialectName.ANTHROPIC:
         return serve_marked(PromptCache(), marked_prompt(body), 0.0)[0].total
-    plain = chat_prompt(body) if request.dialect is DialectName.OPENAI_CHAT else responses_prompt(body, body["input"])
+    plain = (
+        chat_prompt(body)
+        if request.dialect is DialectName.OPENAI_CHAT
+        else responses_prompt(body, body["input"])
+    )
     return serve_plain(PromptCache(), plain, 0.0)[0].total
 
 
@@ -125,7 +163,12 @@ def _body(world: Pair, at: int = -1) -> str:
 def _outputs(talk: Talk) -> list[dict[str, Any]]:
     """The results in a client's history, each where its content can be changed."""
     if talk.dialect == "anthropic":
-        blocks = [block for each in talk.history if isinstance(each.get("content"), list) for block in each["content"]]
+        blocks = [
+            block
+            for each in talk.history
+            if isinstance(each.get("content"), list)
+            for block in each["content"]
+        ]
         return [block for block in blocks if block.get("type") == "tool_result"]
     if talk.dialect == "openai-chat":
         return [each for each in talk.history if each.get("role") == "tool"]
@@ -137,12 +180,19 @@ def _clear(talk: Talk, at: int, text: str = _CLEARED) -> None:
 
 
 def _unpaired(request: Received) -> set[str]:
-    """Calls without their result, and results without their call, as the providers' documentation tells it."""
+    """Calls without their result, and results without their call, as the providers' documentation
+    tells it."""
     body = request.json()
     if "input" in body:
-        calls = [each.get("call_id") or _HELD.get(each.get("id")) for each in body["input"] if each.get("type") in _CALLING]
+        calls = [
+            each.get("call_id") or _HELD.get(each.get("id"))
+            for each in body["input"]
+            if each.get("type") in _CALLING
+        ]
         calls = [call for call in calls if call]
-        outputs = [each["call_id"] for each in body["input"] if each.get("type") == "function_call_output"]
+        outputs = [
+            each["call_id"] for each in body["input"] if each.get("type") == "function_call_output"
+        ]
         return set(calls) ^ set(outputs)
     found: set[str] = set()
     waiting: set[str] = set()
@@ -163,7 +213,11 @@ _CALLING = ("function_call", "item_reference")
 
 def _told(body: str) -> list[int]:
     """The numbers of the steps that stubs tell of."""
-    return [number for first, last in _STUB.findall(body) for number in range(int(first), int(last or first) + 1)]
+    return [
+        number
+        for first, last in _STUB.findall(body)
+        for number in range(int(first), int(last or first) + 1)
+    ]
 
 
 def _rewind(talk: Talk, steps: int) -> None:
@@ -182,7 +236,9 @@ def _answered(message: dict[str, Any]) -> Iterator[str]:
     if message["role"] == "tool":
         yield message["tool_call_id"]
     elif message["role"] == "user":
-        yield from (block["tool_use_id"] for block in _blocks(message) if block["type"] == "tool_result")
+        yield from (
+            block["tool_use_id"] for block in _blocks(message) if block["type"] == "tool_result"
+        )
 
 
 def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -192,7 +248,9 @@ def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("dialect", "reference"), CASES)
 @pytest.mark.rest_slow
-def test_a_client_that_clears_old_results_inside_what_left_is_planned_anew(pair, dialect, reference):
+def test_a_client_that_clears_old_results_inside_what_left_is_planned_anew(
+    pair, dialect, reference
+):
     world = pair(_reading, strict=True, budget=_BUDGET, knobs=_WHOLE)
     talk = _begun(world, dialect, reference)
 
@@ -206,8 +264,11 @@ def test_a_client_that_clears_old_results_inside_what_left_is_planned_anew(pair,
 @pytest.mark.parametrize(("dialect", "reference"), CASES)
 @pytest.mark.parametrize("restart", [False, True], ids=["going on", "after a restart"])
 @pytest.mark.rest_slow
-def test_a_stub_that_an_edit_cuts_tells_of_the_steps_that_still_stand(tmp_path, dialect, reference, restart):
-    """A dozen steps and more had left behind stubs; the client rewinds to the tenth and goes on otherwise."""
+def test_a_stub_that_an_edit_cuts_tells_of_the_steps_that_still_stand(
+    tmp_path, dialect, reference, restart
+):
+    """A dozen steps and more had left behind stubs; the client rewinds to the tenth and goes on
+    otherwise."""
     with ScriptedUpstream(_reading, strict=True) as upstream:
         urls = {"openai_url": upstream.openai_url, "anthropic_url": upstream.anthropic_url}
         with LocalProxy(tmp_path, **urls, budget=_BUDGET, knobs=_WHOLE) as proxy:
@@ -232,7 +293,9 @@ def test_a_stub_that_an_edit_cuts_tells_of_the_steps_that_still_stand(tmp_path, 
 
 @pytest.mark.parametrize(("dialect", "reference"), CASES)
 @pytest.mark.rest_slow
-def test_what_stands_before_the_change_is_sent_as_it_was_and_an_event_tells_of_the_rest(pair, dialect, reference):
+def test_what_stands_before_the_change_is_sent_as_it_was_and_an_event_tells_of_the_rest(
+    pair, dialect, reference
+):
     world = pair(_reading, strict=True, budget=_BUDGET, knobs=_WHOLE)
     talk = _begun(world, dialect, reference)
     before = asked(world.upstream.requests[-1]).messages
@@ -241,7 +304,11 @@ def test_what_stands_before_the_change_is_sent_as_it_was_and_an_event_tells_of_t
     _goes_on(talk, "c", turns=1)
 
     after = asked(world.upstream.requests[-1]).messages
-    same = next(at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one.raw != other.raw)
+    same = next(
+        at
+        for at, (one, other) in enumerate(zip(before, after, strict=False))
+        if one.raw != other.raw
+    )
     assert b"Edited." in after[same].raw
     with world.store() as store:
         assert not [event for event in store.events() if event.detail.get("cause") == Cause.REWOUND]
@@ -280,14 +347,19 @@ def test_two_lines_of_one_conversation_do_not_take_each_others_stubs(tmp_path, d
 
 
 def test_a_client_that_thought_only_at_the_beginning_of_its_turn_keeps_its_budget(pair):
-    """Its last calls need that thought: so no message of the turn leaves, and what the results said does."""
+    """Its last calls need that thought: so no message of the turn leaves, and what the results said
+    does."""
     world = pair(
-        lambda request: replace(_reading(request), thinking="" if _ends_with_results(request.json()) else "Let me see."),
+        lambda request: replace(
+            _reading(request), thinking="" if _ends_with_results(request.json()) else "Let me see."
+        ),
         strict=True,
         budget=_BUDGET,
         knobs=_WHOLE,
     )
-    talk = Talk(world.address, "anthropic", extra={"thinking": {"type": "enabled", "budget_tokens": 1024}})
+    talk = Talk(
+        world.address, "anthropic", extra={"thinking": {"type": "enabled", "budget_tokens": 1024}}
+    )
     talk.say("Read the files, one after the other.")
     for number in range(_STEPS):
         talk.results(_output(number))
@@ -303,7 +375,10 @@ def test_a_request_that_continues_a_reply_by_its_id_is_never_planned(pair):
     talk = _begun(world, "openai-responses")
     talk.extra = {"previous_response_id": talk.reply.response_id, "store": True}
     call, said = talk.calls[0].call, talk.history[:-2]
-    talk.history = [{"type": "function_call_output", "call_id": call, "output": _output(0, "f") * 40}, _REFERENCE]
+    talk.history = [
+        {"type": "function_call_output", "call_id": call, "output": _output(0, "f") * 40},
+        _REFERENCE,
+    ]
 
     talk.send()
 
@@ -314,7 +389,8 @@ def test_a_request_that_continues_a_reply_by_its_id_is_never_planned(pair):
 
 
 class _Life:
-    """A conversation in which anything may happen to the past, over a proxy that may be started again."""
+    """A conversation in which anything may happen to the past, over a proxy that may be started
+    again."""
 
     def __init__(self, folder: Path, dialect: str, seed: str, reference: str) -> None:
         self.chance = random.Random(seed)
@@ -322,7 +398,9 @@ class _Life:
         self.thinks = self.chance.random() < 0.5
         self.always = dialect != "anthropic" or self.chance.random() < 0.7
         """It thinks before each call, not only at the beginning of a turn."""
-        self.knobs = self.chance.choice([_WHOLE, Knobs(high=_HIGH), Knobs(high=_HIGH, keep=2), Knobs(high=_HIGH, early=False)])
+        self.knobs = self.chance.choice(
+            [_WHOLE, Knobs(high=_HIGH), Knobs(high=_HIGH, keep=2), Knobs(high=_HIGH, early=False)]
+        )
         self.left: list[list[Any]] = []
         """Histories of lines that the client left."""
         self.number = 0
@@ -337,7 +415,10 @@ class _Life:
             self.talk.extra["thinking"] = self.chance.choice([must, {"type": "adaptive"}])
 
     def _started(self) -> LocalProxy:
-        urls = {"openai_url": self.upstream.openai_url, "anthropic_url": self.upstream.anthropic_url}
+        urls = {
+            "openai_url": self.upstream.openai_url,
+            "anthropic_url": self.upstream.anthropic_url,
+        }
         return LocalProxy(self.folder, **urls, budget=_BUDGET, knobs=self.knobs).__enter__()
 
     def close(self) -> None:
@@ -369,7 +450,10 @@ class _Life:
         body, chance = request.decoded.decode(), self.chance
         opens = not _ends_with_results(request.json())
         thought = f"Thought {request.index}." if self.thinks and (self.always or opens) else ""
-        calls = [read(f"src/part_{request.index}_{at}.py") for at in range(chance.choice([1, 1, 1, 2, 3]))]
+        calls = [
+            read(f"src/part_{request.index}_{at}.py")
+            for at in range(chance.choice([1, 1, 1, 2, 3]))
+        ]
         stubs = re.findall(r'retrieve_context\(id=\\"(r[0-9a-f]+)', body)
         if stubs and chance.random() < 0.15:
             asked = Call("retrieve_context", {"id": chance.choice(stubs), "max_tokens": 300})
@@ -382,7 +466,9 @@ class _Life:
         for _ in range(turns):
             self.number += 1
             if self.talk.calls:
-                self.talk.results(*(_output(self.number, f"x{at}") for at in range(len(self.talk.calls))))
+                self.talk.results(
+                    *(_output(self.number, f"x{at}") for at in range(len(self.talk.calls)))
+                )
             else:
                 self.talk.say(f"And now number {self.number}.")
             self._check()
@@ -405,7 +491,11 @@ class _Life:
     def _edit(self) -> None:
         """A message says something else."""
         many = len(_outputs(self.talk))
-        texts = [each for each in self.talk.history if each.get("role") in ("user", "assistant") and _text_of(each)]
+        texts = [
+            each
+            for each in self.talk.history
+            if each.get("role") in ("user", "assistant") and _text_of(each)
+        ]
         if many and self.chance.random() < 0.6:
             _clear(self.talk, self.chance.randrange(many), _output(self.number, "edited"))
         elif texts:
@@ -440,11 +530,15 @@ class _Life:
         if self.talk.extra.get("thinking", {}).get("type") == "enabled":
             return  # back before that prompt, the thoughts would be required
         history = self.talk.history
-        prompts = [at for at, each in enumerate(history) if each.get("role") == "user" and _text_of(each)]
+        prompts = [
+            at for at, each in enumerate(history) if each.get("role") == "user" and _text_of(each)
+        ]
         before = history[: prompts[-1]]
         for each in before:
             if isinstance(each.get("content"), list):
-                each["content"] = [block for block in each["content"] if block.get("type") != "thinking"]
+                each["content"] = [
+                    block for block in each["content"] if block.get("type") != "thinking"
+                ]
             each.pop("reasoning_content", None)
         history[: prompts[-1]] = [each for each in before if each.get("type") != "reasoning"]
 
@@ -456,20 +550,29 @@ def _ends_with_results(body: dict[str, Any]) -> bool:
 
 def _may_end(history: list[Any], at: int) -> bool:
     """Does a reply of the model's begin there? Then everything before it is whole."""
-    return _is_models(history[at] if at < len(history) else {"role": "assistant"}) and not _is_models(history[at - 1])
+    return _is_models(
+        history[at] if at < len(history) else {"role": "assistant"}
+    ) and not _is_models(history[at - 1])
 
 
 def _is_models(message: dict[str, Any]) -> bool:
     if message.get("type") == "item_reference":
         return False
-    return message.get("role") == "assistant" or message.get("type") in ("reasoning", "function_call")
+    return message.get("role") == "assistant" or message.get("type") in (
+        "reasoning",
+        "function_call",
+    )
 
 
 def _text_of(message: dict[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    return "".join(block.get("text", "") for block in content or () if block.get("type") in ("text", "output_text"))
+    return "".join(
+        block.get("text", "")
+        for block in content or ()
+        if block.get("type") in ("text", "output_text")
+    )
 
 
 def _say_otherwise(message: dict[str, Any], text: str) -> None:
@@ -481,7 +584,8 @@ def _say_otherwise(message: dict[str, Any], text: str) -> None:
 
 
 def _assert_all_is_accounted_for(talk: Talk, request: Received) -> None:
-    """Each step that the client sent is sent on, or a stub tells of it; never both, and no stub tells of anything else."""
+    """Each step that the client sent is sent on, or a stub tells of it; never both, and no stub
+    tells of anything else."""
     body = request.decoded.decode()
     told = _told(body)
     assert sorted(set(told)) == told
@@ -496,7 +600,9 @@ def _steps(talk: Talk) -> list[set[str]]:
     """The calls in each stretch of the model's own messages, of those that were sent."""
     steps: list[set[str]] = []
     spoke = False
-    for each in json.loads(talk.sent[-1])["input" if talk.dialect == "openai-responses" else "messages"]:
+    for each in json.loads(talk.sent[-1])[
+        "input" if talk.dialect == "openai-responses" else "messages"
+    ]:
         speaks = _is_models(each) or each.get("type") == "item_reference"
         if speaks and not spoke:
             steps.append(set())
@@ -511,11 +617,20 @@ def _steps(talk: Talk) -> list[set[str]]:
 @pytest.mark.parametrize(("dialect", "reference"), CASES)
 @pytest.mark.parametrize("seed", range(sample(2, 60)))
 @pytest.mark.slow
-def test_whatever_a_client_does_to_its_past_its_requests_stay_valid_and_in_their_window(tmp_path, dialect, reference, seed):
+def test_whatever_a_client_does_to_its_past_its_requests_stay_valid_and_in_their_window(
+    tmp_path, dialect, reference, seed
+):
     life = _Life(tmp_path, dialect, f"{dialect}{reference}{seed}", reference)
     with contextlib.closing(life):
         life.live(turns=sample(5, 14))
     with contextlib.closing(SqliteStore.open(tmp_path)) as store:
         events = list(store.events())
     assert [event.detail for event in events if event.name == "Bypassed"] == []
-    assert sum(event.detail.get("cause") == Cause.REWOUND for event in events if event.name == "Evicted") <= life.changes
+    assert (
+        sum(
+            event.detail.get("cause") == Cause.REWOUND
+            for event in events
+            if event.name == "Evicted"
+        )
+        <= life.changes
+    )

@@ -1,4 +1,5 @@
-"""Tools that are found are called by their own names, where the upstream can defer tools: no find changes what it has cached."""
+"""Tools that are found are called by their own names, where the upstream can defer tools: no find
+changes what it has cached."""
 
 from __future__ import annotations
 
@@ -24,9 +25,23 @@ from hotset.window.deferring import ANCHOR, MOST_DEFERRED
 from tests.proxy.conftest import Pair
 from tests.proxy.shelf import Shelf
 from tests.proxy.talking import OURS, SHORTENING, Talk, asked, code, meant, read, tools
-from tests.proxy.test_toolbox import HIDDEN, ISSUE, OTHER, PROMPT, ROWS, create_issue, list_rows, shelf, use
+from tests.proxy.test_toolbox import (
+    HIDDEN,
+    ISSUE,
+    OTHER,
+    PROMPT,
+    ROWS,
+    create_issue,
+    list_rows,
+    shelf,
+    use,
+)
 
-ANTHROPIC, RESPONSES, CHAT = DialectName.ANTHROPIC, DialectName.OPENAI_RESPONSES, DialectName.OPENAI_CHAT
+ANTHROPIC, RESPONSES, CHAT = (
+    DialectName.ANTHROPIC,
+    DialectName.OPENAI_RESPONSES,
+    DialectName.OPENAI_CHAT,
+)
 ON = Tooling(deferred=Deferring.ON)
 MARKS = {ANTHROPIC: {"cache_control": {"type": "ephemeral"}}, RESPONSES: {}}
 LATER = ANCHOR.name
@@ -44,7 +59,14 @@ def stream(request):
 
 @pytest.fixture
 def talk(pair, dialect, stream):
-    def begin(*says: Say, script=None, tools: Shelf | None = None, tooling=ON, strict=True, **extra: object):
+    def begin(
+        *says: Say,
+        script=None,
+        tools: Shelf | None = None,
+        tooling=ON,
+        strict=True,
+        **extra: object,
+    ):
         world = pair(script or list(says), strict=strict, toolbox=tools or shelf(), tooling=tooling)
         return Talk(world.address, dialect, stream, MARKS[dialect] | extra), world
 
@@ -83,7 +105,8 @@ def handed_over(dialect: str, request: Received) -> list[list[str]]:
 
 
 def cached(dialect: str, request: Received) -> list[Any]:
-    """A request as the provider's cache sees it; OpenAI's client writes its own items in another order than they came."""
+    """A request as the provider's cache sees it; OpenAI's client writes its own items in another
+    order than they came."""
     if dialect == ANTHROPIC:
         return [block.raw for block in marked_prompt(request.json()).blocks]
     spoken = asked(request)
@@ -96,7 +119,10 @@ def assert_the_prefix_never_breaks(dialect: str, requests: Sequence[Received]) -
 
 
 def assert_nothing_was_seen(talk: Talk, world: Pair) -> None:
-    assert not any(ours in talk.wrote for ours in (*HIDDEN, LATER, "tool_search", "tool_reference", "defer_loading"))
+    assert not any(
+        ours in talk.wrote
+        for ours in (*HIDDEN, LATER, "tool_search", "tool_reference", "defer_loading")
+    )
     assert_the_prefix_never_breaks(talk.dialect, world.upstream.requests)
 
 
@@ -122,23 +148,34 @@ def test_a_tool_that_was_found_is_called_by_its_own_name_now_and_in_later_turns(
     assert listed(first) == deferring_list(dialect)
     assert [listed(request) for request in others] == [deferring_list(dialect, ISSUE)] * 4
     assert [handed_over(dialect, request) for request in others] == [[[ISSUE]]] * 4
-    assert [(name, query) for name, _, query in tools.used] == [(ISSUE, "open an issue on github"), (ISSUE, "It broke again.")]
+    assert [(name, query) for name, _, query in tools.used] == [
+        (ISSUE, "open an issue on github"),
+        (ISSUE, "It broke again."),
+    ]
     assert_nothing_was_seen(conversation, world)
 
 
 def test_what_is_handed_over_has_the_forms_that_the_providers_document(talk, dialect):
-    conversation, world = talk(Say(calls=(find(dialect, "open an issue on github"),)), Say("Found."))
+    conversation, world = talk(
+        Say(calls=(find(dialect, "open an issue on github"),)), Say("Found.")
+    )
 
     conversation.say(OTHER)
 
     body = world.upstream.requests[1].json()
-    schema = {"type": "object", "properties": {"title": {"type": "string"}, "body": {"type": "string", "default": ""}}}
+    schema = {
+        "type": "object",
+        "properties": {"title": {"type": "string"}, "body": {"type": "string", "default": ""}},
+    }
     if dialect == ANTHROPIC:
         [result] = body["messages"][-1]["content"]
         assert result["content"] == [{"type": "tool_reference", "tool_name": ISSUE}]
         assert set(result) == {"type", "tool_use_id", "content"}
         definition = body["tools"][-1]
-        assert (definition["name"], definition["description"]) == (ISSUE, "Create an issue on GitHub.")
+        assert (definition["name"], definition["description"]) == (
+            ISSUE,
+            "Create an issue on GitHub.",
+        )
         assert definition["input_schema"]["properties"].keys() == schema["properties"].keys()
         assert set(definition) == {"name", "description", "input_schema", "defer_loading"}
     else:
@@ -148,9 +185,18 @@ def test_what_is_handed_over_has_the_forms_that_the_providers_document(talk, dia
         call, output = body["input"][-2:]
         assert (call["type"], call["execution"]) == ("tool_search_call", "client")
         [definition] = output.pop("tools")
-        said = {"type": "tool_search_output", "execution": "client", "call_id": call["call_id"], "status": "completed"}
+        said = {
+            "type": "tool_search_output",
+            "execution": "client",
+            "call_id": call["call_id"],
+            "status": "completed",
+        }
         assert output == said
-        assert (definition["type"], definition["name"], definition["defer_loading"]) == ("function", ISSUE, True)
+        assert (definition["type"], definition["name"], definition["defer_loading"]) == (
+            "function",
+            ISSUE,
+            True,
+        )
         assert definition["parameters"]["properties"].keys() == schema["properties"].keys()
 
 
@@ -161,7 +207,10 @@ def test_later_finds_bring_more_and_what_was_found_before_stays_as_it_was(talk, 
         Say(calls=(find(dialect, "open an issue on github"),)),
         Say("One."),
         Say(calls=(find(dialect, "list the rows of a table"),)),
-        Say("Two.", calls=(Call(ROWS, {"table": "people"}), find(dialect, "open an issue on github"))),
+        Say(
+            "Two.",
+            calls=(Call(ROWS, {"table": "people"}), find(dialect, "open an issue on github")),
+        ),
         Say("Three."),
         tools=tools,
     )
@@ -194,7 +243,11 @@ def test_a_ghost_that_stands_in_the_list_is_not_handed_over_again(talk, dialect)
 
 def test_a_search_that_finds_nothing_is_answered(talk, dialect):
     conversation, world = talk(
-        Say(calls=(find(dialect, "zzz"), Call("find_tools", {})) if dialect == ANTHROPIC else (find(dialect, "zzz"),)),
+        Say(
+            calls=(find(dialect, "zzz"), Call("find_tools", {}))
+            if dialect == ANTHROPIC
+            else (find(dialect, "zzz"),)
+        ),
         Say("Then not."),
     )
 
@@ -208,9 +261,13 @@ def test_a_search_that_finds_nothing_is_answered(talk, dialect):
         assert b"no tool fits" in world.upstream.requests[1].body
 
 
-def test_a_find_beside_a_call_of_the_clients_is_answered_when_the_client_answers_its_own(talk, dialect):
+def test_a_find_beside_a_call_of_the_clients_is_answered_when_the_client_answers_its_own(
+    talk, dialect
+):
     both = Say("Both.", calls=(read("a.py", id="one"), find(dialect, "open an issue on github")))
-    conversation, world = talk(both, Say("Now.", calls=(Call(ISSUE, {"title": "x"}),)), Say("Done."), Say("Bye."))
+    conversation, world = talk(
+        both, Say("Now.", calls=(Call(ISSUE, {"title": "x"}),)), Say("Done."), Say("Bye.")
+    )
 
     conversation.say(OTHER)
     assert [call.tool for call in conversation.calls] == ["read_file"]
@@ -256,9 +313,14 @@ def _proxy(folder, upstream, toolbox, tooling=ON):
 
 @pytest.mark.row("L3")
 @pytest.mark.slow
-def test_a_restart_with_other_servers_in_mid_session_sends_the_same_bytes(tmp_path, dialect, stream):
+def test_a_restart_with_other_servers_in_mid_session_sends_the_same_bytes(
+    tmp_path, dialect, stream
+):
     """And costs the same, to the token."""
-    with ScriptedUpstream(_script(dialect), strict=True) as whole, _proxy(tmp_path / "whole", whole, shelf()) as proxy:
+    with (
+        ScriptedUpstream(_script(dialect), strict=True) as whole,
+        _proxy(tmp_path / "whole", whole, shelf()) as proxy,
+    ):
         _session(lambda _: proxy.address, dialect, stream=stream)
     with contextlib.ExitStack() as stack:
         upstream = stack.enter_context(ScriptedUpstream(_script(dialect), strict=True))
@@ -269,13 +331,17 @@ def test_a_restart_with_other_servers_in_mid_session_sends_the_same_bytes(tmp_pa
             if turn == 3:
                 before.close()
                 others = Shelf(github=[create_issue], store=[list_rows], issues=[create_issue])
-                places.append(after.enter_context(_proxy(tmp_path / "data", upstream, others)).address)
+                places.append(
+                    after.enter_context(_proxy(tmp_path / "data", upstream, others)).address
+                )
             return places[-1]
 
         _session(place, dialect, stream=stream)
         requests, bill = upstream.requests, upstream.bill
     assert_the_prefix_never_breaks(dialect, requests)
-    assert [request.json()["tools"] for request in requests] == [request.json()["tools"] for request in whole.requests]
+    assert [request.json()["tools"] for request in requests] == [
+        request.json()["tools"] for request in whole.requests
+    ]
     assert bill == whole.bill
     assert bill.cache_read > 0
 
@@ -284,7 +350,9 @@ def test_a_restart_with_other_servers_in_mid_session_sends_the_same_bytes(tmp_pa
 def test_two_proxies_over_one_store_go_on_with_each_others_finds(tmp_path, dialect):
     with contextlib.ExitStack() as stack:
         upstream = stack.enter_context(ScriptedUpstream(_script(dialect), strict=True))
-        proxies = [stack.enter_context(_proxy(tmp_path / "data", upstream, shelf())) for _ in range(2)]
+        proxies = [
+            stack.enter_context(_proxy(tmp_path / "data", upstream, shelf())) for _ in range(2)
+        ]
         _session(lambda turn: proxies[turn % 2].address, dialect, stream=True)
         assert_the_prefix_never_breaks(dialect, upstream.requests)
 
@@ -311,7 +379,11 @@ def test_a_tool_that_is_gone_from_the_toolbox_is_still_ours_and_its_end_is_told(
 def test_a_tool_that_goes_in_the_middle_of_a_turn_is_ours_to_the_end(talk, dialect):
     tools = shelf()
     says = iter(
-        [Say(calls=(find(dialect, "open an issue on github"),)), Say(calls=(Call(ISSUE, {"title": "x"}),)), Say("I see.")]
+        [
+            Say(calls=(find(dialect, "open an issue on github"),)),
+            Say(calls=(Call(ISSUE, {"title": "x"}),)),
+            Say("I see."),
+        ]
     )
 
     def script(request):
@@ -328,7 +400,10 @@ def test_a_tool_that_goes_in_the_middle_of_a_turn_is_ours_to_the_end(talk, diale
 
 @pytest.mark.rest_slow
 def test_a_model_that_searches_for_ever_is_told_to_go_on_and_stopped(talk, dialect):
-    endless = [Say(f"{n}.", calls=(find(dialect, "open an issue on github"),)) for n in range(MOST_USES + 1)]
+    endless = [
+        Say(f"{n}.", calls=(find(dialect, "open an issue on github"),))
+        for n in range(MOST_USES + 1)
+    ]
     conversation, world = talk(*endless, Say("Bye."))
 
     conversation.say(OTHER)
@@ -344,14 +419,22 @@ def test_a_model_that_searches_for_ever_is_told_to_go_on_and_stopped(talk, diale
 
 @pytest.mark.rest_slow
 def test_what_is_different_about_a_turn_names_what_was_found_by_then(talk, dialect):
-    conversation, world = talk(Say("Hello."), Say(calls=(find(dialect, "open an issue on github"),)), Say("Found."), Say("Bye."))
+    conversation, world = talk(
+        Say("Hello."),
+        Say(calls=(find(dialect, "open an issue on github"),)),
+        Say("Found."),
+        Say("Bye."),
+    )
 
     for words in (OTHER, "Find it.", "Thanks."):
         conversation.say(words)
 
     with world.store() as store:
         [session] = store.sessions()
-        told = [difference(store, turn, DIALECT_OF, inject=True).tools for turn in store.turns(session.id)]
+        told = [
+            difference(store, turn, DIALECT_OF, inject=True).tools
+            for turn in store.turns(session.id)
+        ]
     listed_first = (*sorted(OURS), "find_tools", "use_tool")
     assert told == [listed_first, listed_first, (*listed_first, ISSUE)]
 
@@ -359,7 +442,9 @@ def test_what_is_different_about_a_turn_names_what_was_found_by_then(talk, diale
 @pytest.mark.parametrize("off", [Deferring.OFF, Deferring.AUTO])
 def test_switched_off_or_behind_another_host_everything_is_as_ever(talk, dialect, off):
     conversation, world = talk(
-        Say(calls=(Call("find_tools", {"query": "open an issue on github"}),)), Say("Found."), tooling=Tooling(deferred=off)
+        Say(calls=(Call("find_tools", {"query": "open an issue on github"}),)),
+        Say("Found."),
+        tooling=Tooling(deferred=off),
     )
 
     conversation.say(OTHER)
@@ -382,12 +467,21 @@ def test_chat_completions_keep_to_words(pair, stream):
     talk.say(OTHER)
 
     assert talk.text == "Done."
-    assert not any(b"defer" in request.body or b"tool_search" in request.body for request in world.upstream.requests)
+    assert not any(
+        b"defer" in request.body or b"tool_search" in request.body
+        for request in world.upstream.requests
+    )
 
 
 REFUSALS = {
     ANTHROPIC: (b'"defer_loading"', "tools.6.defer_loading: Extra inputs are not permitted"),
-    RESPONSES: (b'"tool_search"', "Invalid value: 'tool_search'. Supported values are: 'function', 'custom', and 'web_search'."),
+    RESPONSES: (
+        b'"tool_search"',
+        (
+            "Invalid value: 'tool_search'. Supported values are: 'function', 'custom', and "
+            "'web_search'."
+        ),
+    ),
 }
 
 
@@ -398,7 +492,9 @@ def _unknowing(dialect: str, *says: Say):
     return lambda request: Say(fault=Status(400, words)) if field in request.body else next(left)
 
 
-def test_an_upstream_that_knows_no_deferred_tools_is_asked_again_without_and_never_again_with(talk, dialect):
+def test_an_upstream_that_knows_no_deferred_tools_is_asked_again_without_and_never_again_with(
+    talk, dialect
+):
     script = _unknowing(
         dialect,
         Say(calls=(Call("find_tools", {"query": "open an issue on github"}),)),
@@ -439,7 +535,11 @@ def test_an_upstream_that_refuses_what_was_found_gets_it_in_words(talk, dialect)
     )
 
     def script(request):
-        return Say(fault=Status(400, f"Unexpected value '{refused.decode()}'")) if refused in request.body else next(left)
+        return (
+            Say(fault=Status(400, f"Unexpected value '{refused.decode()}'"))
+            if refused in request.body
+            else next(left)
+        )
 
     conversation, world = talk(script=script, strict=False)
     conversation.say(OTHER)
@@ -450,7 +550,9 @@ def test_an_upstream_that_refuses_what_was_found_gets_it_in_words(talk, dialect)
     _, _, *taken = world.upstream.requests
     assert [listed(request) for request in taken] == [plain_list()] * 3
     assert all(b"Create an issue on GitHub. Arguments: " in request.body for request in taken)
-    assert not any(b"tool_search" in request.body or b"tool_reference" in request.body for request in taken)
+    assert not any(
+        b"tool_search" in request.body or b"tool_reference" in request.body for request in taken
+    )
     assert_the_prefix_never_breaks(dialect, taken)
     assert all(DIALECT_OF[dialect].check(asked(request)) == () for request in taken)
     assert not any(ours in conversation.wrote for ours in HIDDEN)
@@ -537,7 +639,9 @@ def test_beyond_the_bound_what_is_found_is_told_in_words(pair):
     talk.say(OTHER)
 
     assert talk.text == "Done."
-    counts = [sum(deferred for _, deferred in listed(request)) for request in world.upstream.requests]
+    counts = [
+        sum(deferred for _, deferred in listed(request)) for request in world.upstream.requests
+    ]
     assert counts == [1, 21, 41, 61, 61]
     assert b"many__tool" in asked(world.upstream.requests[-1]).messages[-1].raw
     assert len(handed_over(ANTHROPIC, world.upstream.requests[-1])) == 3
@@ -562,7 +666,13 @@ def _deferring(dialect: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
         ]
         return [own, mine], said
     if dialect == CHAT:
-        return [{"type": "function", "function": {"name": "fetch", "parameters": schema}, "defer_loading": True}], []
+        return [
+            {
+                "type": "function",
+                "function": {"name": "fetch", "parameters": schema},
+                "defer_loading": True,
+            }
+        ], []
     own = {"type": "tool_search", "execution": "client", "parameters": {"type": "object"}}
     call = {
         "type": "tool_search_call",
@@ -571,19 +681,47 @@ def _deferring(dialect: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
         "status": "completed",
         "arguments": {"q": "x"},
     }
-    function = {"type": "function", "name": "fetch", "parameters": schema, "strict": False, "defer_loading": True}
-    found = {"type": "tool_search_output", "call_id": "call_1", "execution": "client", "status": "completed", "tools": [function]}
-    used = {"type": "function_call", "call_id": "call_2", "name": "fetch", "namespace": "fetch", "arguments": "{}"}
+    function = {
+        "type": "function",
+        "name": "fetch",
+        "parameters": schema,
+        "strict": False,
+        "defer_loading": True,
+    }
+    found = {
+        "type": "tool_search_output",
+        "call_id": "call_1",
+        "execution": "client",
+        "status": "completed",
+        "tools": [function],
+    }
+    used = {
+        "type": "function_call",
+        "call_id": "call_2",
+        "name": "fetch",
+        "namespace": "fetch",
+        "arguments": "{}",
+    }
     result = {"type": "function_call_output", "call_id": "call_2", "output": "ok"}
-    return [own, *tools(RESPONSES, "read_file")], [{"role": "user", "content": "Hi."}, call, found, used, result]
+    return [own, *tools(RESPONSES, "read_file")], [
+        {"role": "user", "content": "Hi."},
+        call,
+        found,
+        used,
+        result,
+    ]
 
 
 @pytest.mark.parametrize("tooling", [ON, Tooling()], ids=["on", "off"])
 @pytest.mark.parametrize("spoken", list(DialectName))
 @pytest.mark.rest_slow
-def test_a_client_that_defers_tools_itself_passes_unharmed_with_ours_beside(pair, spoken, tooling, stream):
+def test_a_client_that_defers_tools_itself_passes_unharmed_with_ours_beside(
+    pair, spoken, tooling, stream
+):
     theirs, history = _deferring(spoken)
-    world = pair([Say("Hello."), Say("Bye.")], strict=spoken is not CHAT, toolbox=shelf(), tooling=tooling)
+    world = pair(
+        [Say("Hello."), Say("Bye.")], strict=spoken is not CHAT, toolbox=shelf(), tooling=tooling
+    )
     talk = Talk(world.address, spoken, stream, {"tools": theirs}, history=history)
 
     talk.say(PROMPT)
@@ -608,37 +746,53 @@ def test_a_client_that_defers_tools_itself_can_find_ours_beside(pair, stream):
         Say("Bye."),
     ]
     world = pair(says, strict=True, toolbox=shelf(), tooling=ON)
-    talk = Talk(world.address, ANTHROPIC, stream, {"tools": theirs} | MARKS[ANTHROPIC], history=history)
+    talk = Talk(
+        world.address, ANTHROPIC, stream, {"tools": theirs} | MARKS[ANTHROPIC], history=history
+    )
 
     talk.say(OTHER)
     talk.say("Thanks.")
 
     assert talk.text == "Bye."
     assert handed_over(ANTHROPIC, world.upstream.requests[-1]) == [["WebFetch"], [ISSUE]]
-    assert [name for name, deferred in listed(world.upstream.requests[-1]) if deferred] == ["WebFetch", LATER, ISSUE]
+    assert [name for name, deferred in listed(world.upstream.requests[-1]) if deferred] == [
+        "WebFetch",
+        LATER,
+        ISSUE,
+    ]
     assert_the_prefix_never_breaks(ANTHROPIC, world.upstream.requests)
 
 
 def test_a_search_of_the_clients_own_is_the_clients(pair, stream):
     theirs, history = _deferring(RESPONSES)
-    world = pair([Say(calls=(Call("tool_search", {"q": "y"}),))], strict=True, toolbox=shelf(), tooling=ON)
+    world = pair(
+        [Say(calls=(Call("tool_search", {"q": "y"}),))], strict=True, toolbox=shelf(), tooling=ON
+    )
     talk = Talk(world.address, RESPONSES, stream, {"tools": theirs}, history=history)
 
     talk.say(OTHER)
 
-    assert [json.loads(message.raw)["type"] for message in talk.reply.messages] == ["tool_search_call"]
+    assert [json.loads(message.raw)["type"] for message in talk.reply.messages] == [
+        "tool_search_call"
+    ]
     assert len(world.upstream.requests) == 1
 
 
 def test_a_marked_last_tool_of_the_clients_stays_the_last_that_is_cached(pair, stream):
     mark = {"cache_control": {"type": "ephemeral"}}
     theirs = [*tools(ANTHROPIC, "read_file"), tools(ANTHROPIC, "write_file")[0] | mark]
-    says = [Say(calls=(find(ANTHROPIC, "open an issue on github"),)), Say(calls=(Call(ISSUE, {"title": "x"}),)), Say("Done.")]
+    says = [
+        Say(calls=(find(ANTHROPIC, "open an issue on github"),)),
+        Say(calls=(Call(ISSUE, {"title": "x"}),)),
+        Say("Done."),
+    ]
     world = pair(says, strict=True, toolbox=shelf(), tooling=ON)
     talk = Talk(world.address, ANTHROPIC, stream, {"tools": theirs})
 
     talk.say(OTHER)
 
     assert talk.text == "Done."
-    assert [listed(request)[-1] for request in world.upstream.requests] == [("write_file", False)] * 3
+    assert [listed(request)[-1] for request in world.upstream.requests] == [
+        ("write_file", False)
+    ] * 3
     assert_the_prefix_never_breaks(ANTHROPIC, world.upstream.requests)

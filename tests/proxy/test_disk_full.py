@@ -1,4 +1,5 @@
-"""A disk that fills up under traffic: every call is served, the client is told, and nothing that was kept is lost."""
+"""A disk that fills up under traffic: every call is served, the client is told, and nothing that
+was kept is lost."""
 
 from __future__ import annotations
 
@@ -34,7 +35,11 @@ _BACK_SECONDS = 10.0
 @contextlib.contextmanager
 def _disk(folder: Path, size: int) -> Iterator[Path]:
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder],
+        capture_output=True,
+        check=False,
+    )
     if mounted.returncode:
         pytest.skip("a small disk can only be mounted by root")
     try:
@@ -83,7 +88,11 @@ def everything(folder: Path) -> set[bytes]:
     with SqliteStore.open(folder) as store:
         pages = store.pages(Where(kinds=frozenset((Kind.PROMPT, Kind.RESPONSE))))
         turns = [turn for session in store.sessions() for turn in store.turns(session.id)]
-        raw = {store.content(turn.reply) for turn in turns if turn.reply and turn.outcome is Outcome.DONE}
+        raw = {
+            store.content(turn.reply)
+            for turn in turns
+            if turn.reply and turn.outcome is Outcome.DONE
+        }
         return {store.content(page.digest) for page in pages} | raw
 
 
@@ -99,7 +108,9 @@ def _reply(n: int) -> str:
     ids=["too small for ballast", "with ballast"],
 )
 @pytest.mark.slow
-def test_a_disk_that_fills_up_stops_no_call_loses_nothing_and_is_told_until_there_is_room(tmp_path, size, others):
+def test_a_disk_that_fills_up_stops_no_call_loses_nothing_and_is_told_until_there_is_room(
+    tmp_path, size, others
+):
     with (
         _disk(tmp_path / "disk", size) as disk,
         ScriptedUpstream(lambda request: Say(_reply(request.index), chunks=1)) as upstream,
@@ -121,12 +132,16 @@ def test_a_disk_that_fills_up_stops_no_call_loses_nothing_and_is_told_until_ther
             after += [world.tell() for _ in range(3)]
             assert up.stop() == 0
 
-        *before, _first_unkept = before  # nobody could know of the full disk before it, and it may have been told or not
+        *before, _first_unkept = (
+            before  # nobody could know of the full disk before it, and it may have been told or not
+        )
         assert len(before) > 10
         assert not any(call.degraded for call in before)
         assert [(call.degraded, call.kept) for call in while_full] == [(True, False)] * 8
         assert [(call.degraded, call.kept) for call in after[-3:]] == [(False, True)] * 3
-        assert frozenset().union(*(call.said for call in (*before, *after) if call.kept)) <= everything(disk / "data")
+        assert frozenset().union(
+            *(call.said for call in (*before, *after) if call.kept)
+        ) <= everything(disk / "data")
         with SqliteStore.open(disk / "data") as store:
             assert list(store.verify()) == []
             assert "Bypassed" in {event.name for event in store.events()}

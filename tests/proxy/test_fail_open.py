@@ -52,9 +52,15 @@ class PickyStore(RamStore):
         return super().keep(*deposits)
 
 
-@pytest.mark.parametrize("failure", [BadInput("odd text"), PageDamaged("a row is damaged"), StoreFailed("a bug")], ids=repr)
+@pytest.mark.parametrize(
+    "failure",
+    [BadInput("odd text"), PageDamaged("a row is damaged"), StoreFailed("a bug")],
+    ids=repr,
+)
 @pytest.mark.parametrize("kind", [Planned, Billed])
-def test_a_request_and_its_reply_are_kept_where_what_stands_beside_them_cannot_be(pair, kind, failure):
+def test_a_request_and_its_reply_are_kept_where_what_stands_beside_them_cannot_be(
+    pair, kind, failure
+):
     store = PickyStore(kind, failure)
     world = pair(open_store=lambda: store)
 
@@ -68,7 +74,9 @@ def test_a_request_and_its_reply_are_kept_where_what_stands_beside_them_cannot_b
 
 @pytest.mark.row("C9")
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("failure", [DiskFull("no room"), StoreFailed("I/O error"), ZeroDivisionError("a bug")], ids=repr)
+@pytest.mark.parametrize(
+    "failure", [DiskFull("no room"), StoreFailed("I/O error"), ZeroDivisionError("a bug")], ids=repr
+)
 @pytest.mark.rest_slow
 def test_a_store_that_fails_never_stands_in_the_way(pair, dialect, failure):
     store = FailingStore()
@@ -88,7 +96,9 @@ def test_a_store_that_fails_never_stands_in_the_way(pair, dialect, failure):
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("deposit", [Asked, Answered])
-def test_a_bug_of_ours_neither_stops_a_reply_nor_sends_a_request_twice(pair, directly, dialect, stream, deposit):
+def test_a_bug_of_ours_neither_stops_a_reply_nor_sends_a_request_twice(
+    pair, directly, dialect, stream, deposit
+):
     store = FailingStore()
     script = [Say("a reply in full"), Say("a second try would get this")]
     world = pair(script, open_store=lambda: store)
@@ -129,7 +139,10 @@ def test_when_the_store_recovers_it_keeps_again_and_tells_what_it_missed(pair):
     world.settle()
     assert len(list(store.sessions())) == 1
     assert [event.name for event in store.events()] == ["Bypassed"]
-    assert all(isinstance(event, Event) and "lost to the store" not in str(event) for event in store.events())
+    assert all(
+        isinstance(event, Event) and "lost to the store" not in str(event)
+        for event in store.events()
+    )
 
 
 @pytest.mark.slow
@@ -141,10 +154,14 @@ def test_a_store_that_hangs_holds_up_nobody(pair, monotonic_gap):
     wait_until(lambda: "does not answer" in ask(world.address)["store"])
 
     with monotonic_gap() as gap:
-        answers = [post(world.address, "anthropic", question("anthropic", f"hello {n}")) for n in range(20)]
+        answers = [
+            post(world.address, "anthropic", question("anthropic", f"hello {n}")) for n in range(20)
+        ]
 
     assert [answer.status for answer in answers] == [200] * 20
-    assert all(answer.header("x-hotset-degraded") == "the store does not answer" for answer in answers)
+    assert all(
+        answer.header("x-hotset-degraded") == "the store does not answer" for answer in answers
+    )
     assert gap.seconds < 20 * 2, "each waited for it"
     for future in list(store.pending):
         future.set_exception(StoreFailed("the test ends"))
@@ -159,7 +176,10 @@ def test_what_waits_for_a_store_that_hangs_is_bounded(pair):
     wait_until(lambda: "does not answer" in ask(world.address)["store"])
 
     with ThreadPoolExecutor(16) as pool:
-        calls = [pool.submit(post, world.address, "anthropic", question("anthropic", f"hello {n}")) for n in range(300)]
+        calls = [
+            pool.submit(post, world.address, "anthropic", question("anthropic", f"hello {n}"))
+            for n in range(300)
+        ]
         assert {call.result().status for call in calls} == {200}
 
     assert len(store.pending) <= 200
@@ -173,10 +193,16 @@ def test_a_store_that_cannot_be_opened_is_told_on_every_reply(pair):
 
     world = pair(open_store=broken)
 
-    answers = [post(world.address, "openai-responses", question("openai-responses", "hello")) for _ in range(3)]
+    answers = [
+        post(world.address, "openai-responses", question("openai-responses", "hello"))
+        for _ in range(3)
+    ]
 
     assert [answer.status for answer in answers] == [200] * 3
-    assert all(answer.header("x-hotset-degraded") == "store: the file is not a database" for answer in answers)
+    assert all(
+        answer.header("x-hotset-degraded") == "store: the file is not a database"
+        for answer in answers
+    )
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

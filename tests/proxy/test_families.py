@@ -1,4 +1,5 @@
-"""Subagents through the proxy: in sessions of their own, linked to the one that started them, also after a restart."""
+"""Subagents through the proxy: in sessions of their own, linked to the one that started them, also
+after a restart."""
 
 from __future__ import annotations
 
@@ -35,19 +36,32 @@ def _asks(dialect: str, text: str, *, stream: bool) -> bytes:
 
 def _families(folder: Path) -> tuple[list[SessionId], dict[SessionId, Parent]]:
     with closing(SqliteStore.open(folder)) as store:
-        return [session.id for session in store.sessions()], dict(parents(store.events(name=LINKED)))
+        return [session.id for session in store.sessions()], dict(
+            parents(store.events(name=LINKED))
+        )
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("stream", [False, True], ids=["document", "stream"])
 @pytest.mark.rest_slow
-def test_subagents_of_one_reply_are_linked_by_what_they_were_told_also_after_a_restart(tmp_path, dialect, stream):
+def test_subagents_of_one_reply_are_linked_by_what_they_were_told_also_after_a_restart(
+    tmp_path, dialect, stream
+):
     calls = (Call("Task", {"prompt": TASK}), Call("Task", {"prompt": f"{TASK} again"}))
-    with ScriptedUpstream([Say("I let two look.", calls=calls), Say("Found."), Say("Found."), Say("Hello.")]) as upstream:
+    with ScriptedUpstream(
+        [Say("I let two look.", calls=calls), Say("Found."), Say("Found."), Say("Hello.")]
+    ) as upstream:
         for texts in (("Mend the parser", TASK), (f"{TASK} again", "Something else")):
-            with LocalProxy(tmp_path, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url) as proxy:
+            with LocalProxy(
+                tmp_path, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url
+            ) as proxy:
                 for text in texts:
-                    assert post(proxy.address, dialect, _asks(dialect, text, stream=stream), AGENT).status == 200
+                    assert (
+                        post(
+                            proxy.address, dialect, _asks(dialect, text, stream=stream), AGENT
+                        ).status
+                        == 200
+                    )
 
     (main, one, two, other), above = _families(tmp_path)
 
@@ -60,8 +74,14 @@ def test_subagents_of_one_reply_are_linked_by_what_they_were_told_also_after_a_r
     ("mains", "subs"),
     [
         ({"x-session-id": "ses_1"}, {"x-session-id": "ses_2", "x-parent-session-id": "ses_1"}),
-        ({"session-id": "1", "thread-id": "1"}, {"session-id": "1", "thread-id": "2", "x-codex-parent-thread-id": "1"}),
-        ({"x-claude-code-session-id": "1"}, {"x-claude-code-session-id": "1", "x-claude-code-agent-id": "a"}),
+        (
+            {"session-id": "1", "thread-id": "1"},
+            {"session-id": "1", "thread-id": "2", "x-codex-parent-thread-id": "1"},
+        ),
+        (
+            {"x-claude-code-session-id": "1"},
+            {"x-claude-code-session-id": "1", "x-claude-code-agent-id": "a"},
+        ),
     ],
     ids=["opencode", "codex", "claude-code"],
 )
@@ -74,13 +94,20 @@ def test_a_subagent_that_its_client_names_is_linked_by_its_headers(pair, mains, 
     (main, sub), above = _families(world.folder)
 
     assert [turn.number for turn in world.turns()] == [1, 1, 2]
-    assert (above[sub].session, above[sub].kinship, above[sub].told_by) == (main, "subagent", "header")
+    assert (above[sub].session, above[sub].kinship, above[sub].told_by) == (
+        main,
+        "subagent",
+        "header",
+    )
 
 
 def test_no_header_that_names_a_parent_of_ours_leaves_the_machine(pair):
     world: Pair = pair()
     post(
-        world.address, "openai-chat", question("openai-chat", "Hello"), {"x-hotset-parent": "secret", "x-parent-session-id": "1"}
+        world.address,
+        "openai-chat",
+        question("openai-chat", "Hello"),
+        {"x-hotset-parent": "secret", "x-parent-session-id": "1"},
     )
 
     (received,) = world.upstream.wait_for_requests(1)

@@ -1,4 +1,5 @@
-"""Page faults through the real proxy: the model asks for what left its window, gets it, and the client sees none of it."""
+"""Page faults through the real proxy: the model asks for what left its window, gets it, and the
+client sees none of it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,15 @@ from hotset.testing import Call, Say
 from hotset.testing.upstream.faults import ErrorEvent, Fin, Gate, Hold, Raw, Reset, Split, Status
 from hotset.window.ledger import prompt_of
 from tests.proxy.conftest import Pair
-from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_before, code, read, retrieve
+from tests.proxy.talking import (
+    OURS,
+    Talk,
+    asked,
+    assert_each_extends_the_one_before,
+    code,
+    read,
+    retrieve,
+)
 from tests.proxy.test_leaving import _send
 from tests.proxy.wire import DIALECTS
 from tests.waiting import ask, wait_until
@@ -39,7 +48,8 @@ def stream(request):
 
 @pytest.fixture
 def talk(pair, dialect, stream):
-    """A conversation over these replies, in which a file was read that is too long to be shown whole."""
+    """A conversation over these replies, in which a file was read that is too long to be shown
+    whole."""
 
     def begin(*says: Say, **extra: object) -> tuple[Talk, Pair]:
         first = Say("Let me look.", calls=(read("a.py", id="one"),), thinking="A file.")
@@ -52,7 +62,8 @@ def talk(pair, dialect, stream):
 
 
 def _assert_nothing_was_seen(talk: Talk, world: Pair) -> None:
-    """Nothing of ours stands in what the client holds, and every request to the provider goes on where the one before ended."""
+    """Nothing of ours stands in what the client holds, and every request to the provider goes on
+    where the one before ended."""
     assert not any(ours in talk.wrote for ours in OURS)
     assert_each_extends_the_one_before(world.upstream.requests)
 
@@ -60,7 +71,9 @@ def _assert_nothing_was_seen(talk: Talk, world: Pair) -> None:
 @pytest.mark.row("C5")
 @pytest.mark.row("V6")
 def test_the_model_gets_back_what_was_shortened_and_the_client_never_sees_it(talk, dialect):
-    asking = Say("I need more.", calls=(retrieve(dialect, "one", symbol="f_222"),), thinking="Where is it?")
+    asking = Say(
+        "I need more.", calls=(retrieve(dialect, "one", symbol="f_222"),), thinking="Where is it?"
+    )
     conversation, world = talk(asking, Say("It adds 1758018."), Say("You are welcome."))
 
     conversation.results(code())
@@ -83,7 +96,9 @@ def test_the_model_gets_back_what_was_shortened_and_the_client_never_sees_it(tal
 
 
 def test_our_call_alone_leaves_the_client_with_the_words_behind_it(talk, dialect):
-    conversation, world = talk(Say(calls=(retrieve(dialect, "one", symbol="f_222"),)), Say("It adds 1758018."), Say("Bye."))
+    conversation, world = talk(
+        Say(calls=(retrieve(dialect, "one", symbol="f_222"),)), Say("It adds 1758018."), Say("Bye.")
+    )
 
     conversation.results(code())
     said, stop = conversation.text, conversation.reply.stop
@@ -106,7 +121,12 @@ def test_several_calls_of_ours_are_answered_together(talk, dialect):
     conversation.say("Thanks.")
 
     answered = asked(world.upstream.requests[2])
-    results = [part for message in answered.messages[-3:] for part in message.parts if part.kind.family is Kind.TOOL_RESULT]
+    results = [
+        part
+        for message in answered.messages[-3:]
+        for part in message.parts
+        if part.kind.family is Kind.TOOL_RESULT
+    ]
     assert len(results[-3:]) == 3
     assert b"1758018" in results[-3].content
     assert b"Read it." in results[-1].content
@@ -114,18 +134,33 @@ def test_several_calls_of_ours_are_answered_together(talk, dialect):
 
 
 def test_our_call_beside_the_clients_is_answered_when_the_client_answers_its_own(talk, dialect):
-    mixed = Say("Both.", calls=(read("b.py", id="two"), retrieve(dialect, "one", symbol="f_222"), read("c.py", id="three")))
+    mixed = Say(
+        "Both.",
+        calls=(
+            read("b.py", id="two"),
+            retrieve(dialect, "one", symbol="f_222"),
+            read("c.py", id="three"),
+        ),
+    )
     conversation, world = talk(mixed, Say("It adds 1758018."), Say("Bye."))
 
     conversation.results(code())
-    assert [(call.tool, call.call[-3:]) for call in conversation.calls] == [("read_file", "two"), ("read_file", "ree")]
+    assert [(call.tool, call.call[-3:]) for call in conversation.calls] == [
+        ("read_file", "two"),
+        ("read_file", "ree"),
+    ]
     conversation.results("b is empty", "c is empty")
     conversation.say("Thanks.")
 
     assert len(world.upstream.requests) == 4
     answered = asked(world.upstream.requests[2])
     assert b"1758018" in b"".join(message.raw for message in answered.messages)
-    called = [part.tool for message in answered.messages for part in message.parts if part.kind.family is Kind.TOOL_CALL]
+    called = [
+        part.tool
+        for message in answered.messages
+        for part in message.parts
+        if part.kind.family is Kind.TOOL_CALL
+    ]
     assert sorted(called) == ["read_file", "read_file", "read_file", "retrieve_context"]
     _assert_nothing_was_seen(conversation, world)
 
@@ -133,7 +168,11 @@ def test_our_call_beside_the_clients_is_answered_when_the_client_answers_its_own
 def test_rounds_before_a_call_of_the_clients_are_hidden_too(talk, dialect):
     conversation, world = talk(
         Say("Hm.", calls=(retrieve(dialect, "one", symbol="f_222"),), thinking="First."),
-        Say("And.", calls=(retrieve(dialect, "one", symbol="f_111"), read("b.py")), thinking="Second."),
+        Say(
+            "And.",
+            calls=(retrieve(dialect, "one", symbol="f_111"), read("b.py")),
+            thinking="Second.",
+        ),
         Say("Done."),
         Say("Bye."),
     )
@@ -148,7 +187,9 @@ def test_rounds_before_a_call_of_the_clients_are_hidden_too(talk, dialect):
 
 
 def test_what_the_model_thought_stays_with_its_proof(talk, dialect):
-    thinking = {"thinking": {"type": "enabled", "budget_tokens": 1024}} if dialect == "anthropic" else {}
+    thinking = (
+        {"thinking": {"type": "enabled", "budget_tokens": 1024}} if dialect == "anthropic" else {}
+    )
     conversation, world = talk(
         Say(calls=(retrieve(dialect, "one", symbol="f_222"),), thinking="I do not see it."),
         Say("It adds 1758018.", thinking="Now I see it."),
@@ -218,7 +259,9 @@ def test_a_stream_that_reports_no_usage_is_billed_by_our_own_count_which_says_so
 
     with world.store() as store:
         first, second, reported = store.bills()
-        assert [turn.usage.estimated for session in store.sessions() for turn in store.turns(session.id)] == [False] * 3
+        assert [
+            turn.usage.estimated for session in store.sessions() for turn in store.turns(session.id)
+        ] == [False] * 3
     assert [bill.usage.estimated for bill in (first, second, reported)] == [True, True, False]
     assert (first.calls, second.calls) == (1, 3)
     paid = world.upstream.bill  # by a tokenizer of its own
@@ -232,7 +275,10 @@ def test_a_stream_that_reports_no_usage_is_billed_by_our_own_count_which_says_so
 
 @pytest.mark.rest_slow
 def test_a_model_that_never_stops_asking_is_stopped(talk, dialect):
-    endless = [Say(f"Round {n}.", calls=(retrieve(dialect, "one", lines=f"{n}"),)) for n in range(1, MOST_ROUNDS + 2)]
+    endless = [
+        Say(f"Round {n}.", calls=(retrieve(dialect, "one", lines=f"{n}"),))
+        for n in range(1, MOST_ROUNDS + 2)
+    ]
     conversation, world = talk(*endless, Say("Well."))
 
     conversation.results(code())
@@ -270,7 +316,9 @@ def test_a_call_that_makes_no_sense_is_told_what_to_ask_instead(talk, call, told
 def test_arguments_that_are_no_json_are_told_so(talk, dialect, stream):
     if dialect == "anthropic" and not stream:
         pytest.skip("a document of this dialect holds arguments as JSON")
-    conversation, world = talk(Say(calls=(Call("retrieve_context", '{"id": "cut'),)), Say("I see."), Say("Bye."))
+    conversation, world = talk(
+        Say(calls=(Call("retrieve_context", '{"id": "cut'),)), Say("I see."), Say("Bye.")
+    )
 
     conversation.results(code())
     said = conversation.text
@@ -284,7 +332,12 @@ def test_arguments_that_are_no_json_are_told_so(talk, dialect, stream):
 def test_pieces_of_any_size_make_no_difference(pair, dialect, size):
     script = [
         Say("Let me look.", calls=(read("a.py", id="one"),), fault=Split(size)),
-        Say("I need more.", calls=(retrieve(dialect, "one", symbol="f_222"),), thinking="Hm.", fault=Split(size)),
+        Say(
+            "I need more.",
+            calls=(retrieve(dialect, "one", symbol="f_222"),),
+            thinking="Hm.",
+            fault=Split(size),
+        ),
         Say("It adds 1758018.", fault=Split(size)),
         Say("Bye."),
     ]
@@ -302,7 +355,9 @@ def test_pieces_of_any_size_make_no_difference(pair, dialect, size):
 
 @pytest.mark.parametrize("status", [400, 429, 500, 529])
 @pytest.mark.rest_slow
-def test_a_later_round_that_is_refused_is_told_in_the_providers_words(talk, dialect, stream, status):
+def test_a_later_round_that_is_refused_is_told_in_the_providers_words(
+    talk, dialect, stream, status
+):
     refusal = Say(fault=Status(status, "The provider says no.", retry_after=0))
     conversation, world = talk(
         Say("More.", calls=(retrieve(dialect, "one", symbol="f_222"),)),
@@ -328,7 +383,9 @@ def test_a_later_round_that_is_refused_is_told_in_the_providers_words(talk, dial
     assert not any(ours in conversation.wrote for ours in OURS)
 
 
-@pytest.mark.parametrize("fault", [Reset(bytes=200), Fin(bytes=300), ErrorEvent(events=3)], ids=repr)
+@pytest.mark.parametrize(
+    "fault", [Reset(bytes=200), Fin(bytes=300), ErrorEvent(events=3)], ids=repr
+)
 @pytest.mark.rest_slow
 def test_a_later_round_that_breaks_off_breaks_off_for_the_client(talk, dialect, stream, fault):
     if not stream and isinstance(fault, ErrorEvent):
@@ -354,7 +411,9 @@ def test_a_later_round_that_breaks_off_breaks_off_for_the_client(talk, dialect, 
 
 
 def test_a_reply_that_is_cut_short_is_the_clients_to_go_on_with(talk, dialect):
-    conversation, world = talk(Say("More.", calls=(retrieve(dialect, "one", symbol="f_222"),), truncated=True), Say("Bye."))
+    conversation, world = talk(
+        Say("More.", calls=(retrieve(dialect, "one", symbol="f_222"),), truncated=True), Say("Bye.")
+    )
 
     conversation.results(code())
 
@@ -366,8 +425,13 @@ def test_a_reply_that_is_cut_short_is_the_clients_to_go_on_with(talk, dialect):
     assert not any(ours in conversation.wrote for ours in OURS)
 
 
-def test_a_client_that_leaves_in_the_middle_of_a_hidden_round_cancels_the_upstream(talk, dialect, stream, monotonic_gap):
-    conversation, world = talk(Say("More.", calls=(retrieve(dialect, "one", symbol="f_222"),)), Say("Never.", fault=Hold(Gate())))
+def test_a_client_that_leaves_in_the_middle_of_a_hidden_round_cancels_the_upstream(
+    talk, dialect, stream, monotonic_gap
+):
+    conversation, world = talk(
+        Say("More.", calls=(retrieve(dialect, "one", symbol="f_222"),)),
+        Say("Never.", fault=Hold(Gate())),
+    )
     conversation.history += _result_of(conversation, code())
     connection = _send(world, dialect, conversation.body)
     world.upstream.wait_for_requests(3)
@@ -381,9 +445,13 @@ def test_a_client_that_leaves_in_the_middle_of_a_hidden_round_cancels_the_upstre
 
 
 def test_what_was_hidden_is_hidden_again_when_the_client_goes_back(talk, dialect):
-    """A rewind: the client asks something else from an earlier message on; the hidden round before it stays where it was."""
+    """A rewind: the client asks something else from an earlier message on; the hidden round before
+    it stays where it was."""
     conversation, world = talk(
-        Say("More.", calls=(retrieve(dialect, "one", symbol="f_222"),)), Say("It adds 1758018."), Say("One way."), Say("Another.")
+        Say("More.", calls=(retrieve(dialect, "one", symbol="f_222"),)),
+        Say("It adds 1758018."),
+        Say("One way."),
+        Say("Another."),
     )
     conversation.results(code())
     past = list(conversation.history)
@@ -400,7 +468,9 @@ def test_what_was_hidden_is_hidden_again_when_the_client_goes_back(talk, dialect
 
 def test_a_gateways_page_instead_of_a_later_round_reaches_the_client(talk, dialect, stream):
     page = Say(fault=Raw(headers=(("content-type", "text/html"), ("retry-after", "0"))))
-    conversation, world = talk(Say("More.", calls=(retrieve(dialect, "one", symbol="f_222"),)), *[page] * 3, Say("Bye."))
+    conversation, world = talk(
+        Say("More.", calls=(retrieve(dialect, "one", symbol="f_222"),)), *[page] * 3, Say("Bye.")
+    )
 
     conversation.results(code())
 
@@ -410,7 +480,8 @@ def test_a_gateways_page_instead_of_a_later_round_reaches_the_client(talk, diale
 
 
 def _between(dialect: str) -> str:
-    """What stands between the texts of two rounds where the client gets one text for all of them."""
+    """What stands between the texts of two rounds where the client gets one text for all of
+    them."""
     return "\n\n" if dialect == "openai-chat" else ""
 
 
@@ -423,14 +494,22 @@ def _try_again(conversation: Talk) -> None:
 
 
 def _is_assistants(message: dict[str, object]) -> bool:
-    return message.get("role") == "assistant" or message.get("type") in ("function_call", "reasoning")
+    return message.get("role") == "assistant" or message.get("type") in (
+        "function_call",
+        "reasoning",
+    )
 
 
 def _result_of(conversation: Talk, text: str) -> list[dict[str, object]]:
     [call] = conversation.calls
     name = DialectName(conversation.dialect)
     if name is DialectName.ANTHROPIC:
-        return [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.call, "content": text}]}]
+        return [
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": call.call, "content": text}],
+            }
+        ]
     if name is DialectName.OPENAI_CHAT:
         return [{"role": "tool", "tool_call_id": call.call, "content": text}]
     return [{"type": "function_call_output", "call_id": call.call, "output": text}]
@@ -452,9 +531,17 @@ PIXEL = base64.b64encode(
 ).decode()
 
 
-def test_an_image_comes_back_as_an_image_where_results_can_carry_one_and_is_told_where_not(talk, dialect):
-    brought = Call("get_turn_range", {"first": 1, "last": 2}) if dialect == "openai-chat" else retrieve(dialect, "one")
-    conversation, world = talk(Say("Seen."), Say("Again.", calls=(brought,)), Say("It is red."), Say("Bye."))
+def test_an_image_comes_back_as_an_image_where_results_can_carry_one_and_is_told_where_not(
+    talk, dialect
+):
+    brought = (
+        Call("get_turn_range", {"first": 1, "last": 2})
+        if dialect == "openai-chat"
+        else retrieve(dialect, "one")
+    )
+    conversation, world = talk(
+        Say("Seen."), Say("Again.", calls=(brought,)), Say("It is red."), Say("Bye.")
+    )
 
     conversation.send(*_screenshot(dialect, conversation.calls[0].call))
     conversation.say("Look again.")
@@ -462,21 +549,42 @@ def test_an_image_comes_back_as_an_image_where_results_can_carry_one_and_is_told
 
     *_, before, answered, later = map(asked, world.upstream.requests)
     images = [
-        sum(part.kind is Kind.IMAGE for message in each.messages for part in message.parts) for each in (before, answered, later)
+        sum(part.kind is Kind.IMAGE for message in each.messages for part in message.parts)
+        for each in (before, answered, later)
     ]
     assert images == ([1, 1, 1] if dialect == "openai-chat" else [1, 2, 2])
-    told = "cannot be shown here again" if dialect == "openai-chat" else "it stands behind this text"
+    told = (
+        "cannot be shown here again" if dialect == "openai-chat" else "it stands behind this text"
+    )
     assert told in world.upstream.requests[-1].body.decode()
     _assert_nothing_was_seen(conversation, world)
 
 
 def _screenshot(dialect: str, call: str) -> list[dict[str, object]]:
-    """What answers the client's call: an image, where a result can be one; otherwise one in the prompt behind it."""
+    """What answers the client's call: an image, where a result can be one; otherwise one in the
+    prompt behind it."""
     url = f"data:image/png;base64,{PIXEL}"
     if dialect == "anthropic":
-        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
-        return [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": call, "content": [image]}]}]
+        image = {
+            "type": "image",
+            "source": {"type": "base64", "media_type": "image/png", "data": PIXEL},
+        }
+        return [
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": call, "content": [image]}],
+            }
+        ]
     if dialect == "openai-responses":
-        return [{"type": "function_call_output", "call_id": call, "output": [{"type": "input_image", "image_url": url}]}]
+        return [
+            {
+                "type": "function_call_output",
+                "call_id": call,
+                "output": [{"type": "input_image", "image_url": url}],
+            }
+        ]
     shown = [{"type": "text", "text": "this one"}, {"type": "image_url", "image_url": {"url": url}}]
-    return [{"role": "tool", "tool_call_id": call, "content": "see below"}, {"role": "user", "content": shown}]
+    return [
+        {"role": "tool", "tool_call_id": call, "content": "see below"},
+        {"role": "user", "content": shown},
+    ]

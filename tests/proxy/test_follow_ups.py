@@ -1,4 +1,5 @@
-"""A hidden follow-up that fails: it is tried again while nothing of its reply has come, and told as the dialect tells errors."""
+"""A hidden follow-up that fails: it is tried again while nothing of its reply has come, and told as
+the dialect tells errors."""
 
 from __future__ import annotations
 
@@ -14,7 +15,16 @@ import pytest
 from hotset.dialects import sse
 from hotset.nouns.turn import Outcome
 from hotset.testing import Say
-from hotset.testing.upstream.faults import CloseDelimited, ErrorEvent, Fin, Gate, Hold, Raw, Reset, Status
+from hotset.testing.upstream.faults import (
+    CloseDelimited,
+    ErrorEvent,
+    Fin,
+    Gate,
+    Hold,
+    Raw,
+    Reset,
+    Status,
+)
 from tests.proxy.talking import OURS, Talk, assert_each_extends_the_one_before, code, read, retrieve
 from tests.proxy.test_leaving import _send
 from tests.proxy.wire import DIALECTS
@@ -57,7 +67,8 @@ def stream(request):
 
 @pytest.fixture
 def turn(pair):
-    """A turn in which the model asks for something back; then come these replies. The client gets what is left of it."""
+    """A turn in which the model asks for something back; then come these replies. The client gets
+    what is left of it."""
 
     def begin(dialect, stream, *says, sleep=None):
         first = Say("Let me look.", calls=(read("a.py", id="one"),), thinking="A file.")
@@ -98,9 +109,16 @@ def _events(world):
     ids=repr,
 )
 @pytest.mark.rest_slow
-def test_a_follow_up_without_a_byte_of_a_reply_is_tried_twice_more(turn, dialect, stream, fault, waits):
+def test_a_follow_up_without_a_byte_of_a_reply_is_tried_twice_more(
+    turn, dialect, stream, fault, waits
+):
     talk, world, naps = turn(
-        dialect, stream, Say("Lost.", fault=fault), Say("Lost.", fault=fault), Say("It adds 1758018."), Say("Bye.")
+        dialect,
+        stream,
+        Say("Lost.", fault=fault),
+        Say("Lost.", fault=fault),
+        Say("It adds 1758018."),
+        Say("Bye."),
     )
 
     talk.results(code())
@@ -113,7 +131,9 @@ def test_a_follow_up_without_a_byte_of_a_reply_is_tried_twice_more(turn, dialect
     assert naps.between == waits
     status = fault.code if isinstance(fault, Status) else 502 if isinstance(fault, Raw) else 0
     retried = _events(world)
-    assert [(event.detail["try"], event.detail["status"], event.detail["seconds"]) for event in retried] == [
+    assert [
+        (event.detail["try"], event.detail["status"], event.detail["seconds"]) for event in retried
+    ] == [
         (2, status, waits[0]),
         (3, status, waits[1]),
     ]
@@ -138,7 +158,9 @@ def test_a_follow_up_without_a_byte_of_a_reply_is_tried_twice_more(turn, dialect
     ids=["429", "reset-and-503", "400", "too-long", "too-long-together", "told-not-to"],
 )
 @pytest.mark.rest_slow
-def test_a_follow_up_that_is_refused_for_good_is_told_in_the_providers_words(turn, dialect, stream, faults):
+def test_a_follow_up_that_is_refused_for_good_is_told_in_the_providers_words(
+    turn, dialect, stream, faults
+):
     talk, world, _ = turn(dialect, stream, *(Say(fault=fault) for fault in faults), Say("Never."))
 
     talk.results(code())
@@ -179,7 +201,9 @@ def test_a_follow_up_that_gets_no_reply_at_all_is_told(turn, dialect, stream):
     ],
     ids=repr,
 )
-def test_a_follow_up_that_has_begun_is_not_tried_again_and_ends_in_an_error_event(turn, dialect, fault):
+def test_a_follow_up_that_has_begun_is_not_tried_again_and_ends_in_an_error_event(
+    turn, dialect, fault
+):
     talk, world, naps = turn(dialect, True, Say(WORDS, fault=fault), Say("Never."))
 
     talk.results(code())
@@ -192,8 +216,11 @@ def test_a_follow_up_that_has_begun_is_not_tried_again_and_ends_in_an_error_even
 
 
 def test_a_follow_up_that_has_told_how_it_ended_needs_no_end_mark(turn):
-    """Some providers leave `[DONE]` out: what they said is passed on as it is, and nothing is made up."""
-    talk, world, _ = turn("openai-chat", True, Say(WORDS, fault=(CloseDelimited(), Fin(events=4))), Say("Never."))
+    """Some providers leave `[DONE]` out: what they said is passed on as it is, and nothing is made
+    up."""
+    talk, world, _ = turn(
+        "openai-chat", True, Say(WORDS, fault=(CloseDelimited(), Fin(events=4))), Say("Never.")
+    )
 
     talk.results(code())
 
@@ -203,7 +230,9 @@ def test_a_follow_up_that_has_told_how_it_ended_needs_no_end_mark(turn):
 
 
 def test_an_error_of_the_providers_in_mid_stream_is_told_once(turn, dialect):
-    talk, world, _ = turn(dialect, True, Say(WORDS, fault=ErrorEvent(events=3, message="Overloaded")), Say("Never."))
+    talk, world, _ = turn(
+        dialect, True, Say(WORDS, fault=ErrorEvent(events=3, message="Overloaded")), Say("Never.")
+    )
 
     talk.results(code())
 
@@ -214,7 +243,8 @@ def test_an_error_of_the_providers_in_mid_stream_is_told_once(turn, dialect):
 
 
 def _assert_ends_in_an_error(dialect, body, words):
-    """Every event is whole, the last is the dialect's own error with these words, and nothing says that the turn ended well."""
+    """Every event is whole, the last is the dialect's own error with these words, and nothing says
+    that the turn ended well."""
     assert body.endswith(b"\n\n")
     events = [event for event in sse.events(body) if event.data]
     trees = [json.loads(event.data) for event in events]
@@ -224,7 +254,9 @@ def _assert_ends_in_an_error(dialect, body, words):
         assert "message_delta" not in [tree["type"] for tree in trees]
     elif dialect == "openai-chat":
         assert words in trees[-1]["error"]["message"]
-        assert not any(choice.get("finish_reason") for tree in trees for choice in tree.get("choices", ()))
+        assert not any(
+            choice.get("finish_reason") for tree in trees for choice in tree.get("choices", ())
+        )
     else:
         assert [tree["type"] for tree in trees[-2:]] == ["error", "response.failed"]
         assert [event.name for event in events[-2:]] == ["error", "response.failed"]
@@ -249,9 +281,16 @@ def _assert_ends_in_an_error(dialect, body, words):
     ],
     ids=lambda given: given[0][1] if isinstance(given, tuple) else "",
 )
-def test_an_upstream_says_how_long_to_wait_in_milliseconds_in_seconds_or_by_a_date(turn, headers, least, most):
-    given = tuple((name, formatdate(time.time() + 25, usegmt=True) if value == "DATE" else value) for name, value in headers)
-    talk, world, naps = turn("anthropic", True, Say(fault=Status(429, headers=given)), Say("It adds 1758018."))
+def test_an_upstream_says_how_long_to_wait_in_milliseconds_in_seconds_or_by_a_date(
+    turn, headers, least, most
+):
+    given = tuple(
+        (name, formatdate(time.time() + 25, usegmt=True) if value == "DATE" else value)
+        for name, value in headers
+    )
+    talk, world, naps = turn(
+        "anthropic", True, Say(fault=Status(429, headers=given)), Say("It adds 1758018.")
+    )
 
     talk.results(code())
 
@@ -264,12 +303,21 @@ def test_an_upstream_says_how_long_to_wait_in_milliseconds_in_seconds_or_by_a_da
 @pytest.mark.rest_slow
 def test_a_client_that_waits_for_another_try_is_shown_that_the_turn_goes_on(turn, dialect):
     talk, world, naps = turn(
-        dialect, True, Say(fault=Status(429, retry_after=25)), Say("It adds 1758018."), Say("Bye."), sleep=Naps(pulsing=True)
+        dialect,
+        True,
+        Say(fault=Status(429, retry_after=25)),
+        Say("It adds 1758018."),
+        Say("Bye."),
+        sleep=Naps(pulsing=True),
     )
 
     talk.results(code())
 
-    pulse = b'event: ping\ndata: {"type": "ping"}\n\n' if dialect == "anthropic" else b": keep-alive\n\n"
+    pulse = (
+        b'event: ping\ndata: {"type": "ping"}\n\n'
+        if dialect == "anthropic"
+        else b": keep-alive\n\n"
+    )
     assert pulse in talk.answer.body.partition(b"More.")[2]
     assert talk.reply.complete
     assert naps.asked.count(PULSE) >= 2
@@ -280,7 +328,13 @@ def test_a_client_that_waits_for_another_try_is_shown_that_the_turn_goes_on(turn
 
 
 def test_a_document_is_sent_nothing_while_its_follow_up_waits(turn, dialect):
-    talk, _, _ = turn(dialect, False, Say(fault=Status(429, retry_after=25)), Say("It adds 1758018."), sleep=Naps(pulsing=True))
+    talk, _, _ = turn(
+        dialect,
+        False,
+        Say(fault=Status(429, retry_after=25)),
+        Say("It adds 1758018."),
+        sleep=Naps(pulsing=True),
+    )
 
     talk.results(code())
 
@@ -301,7 +355,9 @@ def test_a_client_that_leaves_while_we_wait_ends_it_at_once(turn, dialect, strea
             if seconds != PULSE:
                 over.set()
 
-    talk, world, _ = turn(dialect, stream, Say(fault=Status(429, retry_after=25)), Say("Never."), sleep=sleep)
+    talk, world, _ = turn(
+        dialect, stream, Say(fault=Status(429, retry_after=25)), Say("Never."), sleep=sleep
+    )
     talk.history += _results(talk)
     connection = _send(world, dialect, talk.body)
     assert waiting.wait(120)
@@ -314,7 +370,9 @@ def test_a_client_that_leaves_while_we_wait_ends_it_at_once(turn, dialect, strea
 
 
 def test_a_client_that_leaves_in_another_try_cancels_the_upstream(turn, dialect, stream):
-    talk, world, _ = turn(dialect, stream, Say(fault=Status(503)), Say("Never.", fault=Hold(Gate())))
+    talk, world, _ = turn(
+        dialect, stream, Say(fault=Status(503)), Say("Never.", fault=Hold(Gate()))
+    )
     talk.history += _results(talk)
     connection = _send(world, dialect, talk.body)
     world.upstream.wait_for_requests(4)
@@ -328,7 +386,12 @@ def test_a_client_that_leaves_in_another_try_cancels_the_upstream(turn, dialect,
 def _results(talk):
     [call] = talk.calls
     if talk.dialect == "anthropic":
-        return [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.call, "content": code()}]}]
+        return [
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": call.call, "content": code()}],
+            }
+        ]
     if talk.dialect == "openai-chat":
         return [{"role": "tool", "tool_call_id": call.call, "content": code()}]
     return [{"type": "function_call_output", "call_id": call.call, "output": code()}]

@@ -1,4 +1,5 @@
-"""What an upstream may say to a client and a client to an upstream: not in our name, not to web pages, and never our token."""
+"""What an upstream may say to a client and a client to an upstream: not in our name, not to web
+pages, and never our token."""
 
 from __future__ import annotations
 
@@ -35,8 +36,10 @@ def through(pair: Callable[..., Pair], path: str, reply: bytes) -> bytes:
         body = question("anthropic", "hi")
         with socket.create_connection(("127.0.0.1", world.address.port), timeout=120) as client:
             client.sendall(
-                f"POST /{world.address.token}/to/odd{path} HTTP/1.1\r\nHost: 127.0.0.1:{world.address.port}\r\n"
-                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+                f"POST /{world.address.token}/to/odd{path} HTTP/1.1\r\nHost: "
+                f"127.0.0.1:{world.address.port}\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+                f"Connection: close\r\n\r\n".encode()
                 + body
             )
             upstream, _ = server.accept()
@@ -50,10 +53,16 @@ def through(pair: Callable[..., Pair], path: str, reply: bytes) -> bytes:
 
 
 @pytest.mark.row("V17")
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/models"])
-def test_an_upstream_speaks_neither_in_our_name_nor_to_web_pages(pair: Callable[..., Pair], path: str):
+@pytest.mark.parametrize(
+    "path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/models"]
+)
+def test_an_upstream_speaks_neither_in_our_name_nor_to_web_pages(
+    pair: Callable[..., Pair], path: str
+):
     lines = "".join(f"{name}: {value}\r\n" for name, value in FOREIGN)
-    reply = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{lines}content-length: 2\r\n\r\n{{}}"
+    reply = (
+        f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{lines}content-length: 2\r\n\r\n{{}}"
+    )
     head = through(pair, path, reply.encode()).split(b"\r\n\r\n")[0].decode().lower()
     assert head.startswith("http/1.1 200")
     assert "x-request-id: req-1" in head
@@ -62,10 +71,14 @@ def test_an_upstream_speaks_neither_in_our_name_nor_to_web_pages(pair: Callable[
     assert not [value for _, value in FOREIGN[:3] if value in head]
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/models"])
+@pytest.mark.parametrize(
+    "path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/models"]
+)
 @pytest.mark.parametrize("status", ["600", "999", "101", "099", "1000", "-1", "0"])
 @pytest.mark.rest_slow
-def test_a_status_that_is_none_is_told_as_a_failure_of_the_upstream(pair: Callable[..., Pair], path: str, status: str):
+def test_a_status_that_is_none_is_told_as_a_failure_of_the_upstream(
+    pair: Callable[..., Pair], path: str, status: str
+):
     got = through(pair, path, f"HTTP/1.1 {status} Odd\r\ncontent-length: 2\r\n\r\n{{}}".encode())
     assert got.startswith(b"HTTP/1.1 502")
     told = json.loads(got.split(b"\r\n\r\n", 1)[1])["error"]["message"]
@@ -88,7 +101,9 @@ def forms_of(token: str) -> dict[str, str]:
 @pytest.mark.row("V17")
 @pytest.mark.parametrize("name", forms_of("t"))
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/models"])
-def test_our_token_goes_to_no_upstream_whichever_header_brings_it(pair: Callable[..., Pair], name: str, path: str):
+def test_our_token_goes_to_no_upstream_whichever_header_brings_it(
+    pair: Callable[..., Pair], name: str, path: str
+):
     world = pair()
     token = world.address.token
     headers = {"content-type": "application/json", "x-kept": "yes", name: forms_of(token)[name]}
@@ -99,10 +114,16 @@ def test_our_token_goes_to_no_upstream_whichever_header_brings_it(pair: Callable
     assert "%" not in str(dict(request.headers).get("referer", ""))
     assert "yes" in str(request.headers)
     world.settle()
-    assert not [path for path in Path(world.folder).rglob("*") if _holds(path, token) and "store" in path.name]
+    assert not [
+        path
+        for path in Path(world.folder).rglob("*")
+        if _holds(path, token) and "store" in path.name
+    ]
 
 
-@pytest.mark.parametrize("query", ["token={token}", "a=1&token={token}&b=2", "{token}", "a=1&t=%{first:02X}{rest}&b=2"])
+@pytest.mark.parametrize(
+    "query", ["token={token}", "a=1&token={token}&b=2", "{token}", "a=1&t=%{first:02X}{rest}&b=2"]
+)
 def test_our_token_goes_to_no_upstream_in_a_query(pair: Callable[..., Pair], query: str):
     world = pair()
     token = world.address.token
@@ -117,7 +138,12 @@ def test_our_token_goes_to_no_upstream_in_a_query(pair: Callable[..., Pair], que
 def test_a_path_with_the_token_twice_is_refused(pair: Callable[..., Pair]):
     world = pair()
     token = world.address.token
-    answer = call(world.address, "POST", f"/{token}/{token}/v1/chat/completions", question("openai-chat", "hi"))
+    answer = call(
+        world.address,
+        "POST",
+        f"/{token}/{token}/v1/chat/completions",
+        question("openai-chat", "hi"),
+    )
     assert answer.status == 404
     assert "twice" in answer.json()["error"]["message"]
     assert world.upstream.requests == ()
@@ -136,7 +162,8 @@ def test_a_page_that_there_is_not_leads_nowhere(pair: Callable[..., Pair]):
     world = pair()
     got = raw(
         world.address,
-        f"GET /{world.address.token}/hotset/nothing/ HTTP/1.1\r\nHost: 127.0.0.1:{world.address.port}\r\n"
+        f"GET /{world.address.token}/hotset/nothing/ HTTP/1.1\r\nHost: "
+        f"127.0.0.1:{world.address.port}\r\n"
         "Connection: close\r\n\r\n".encode(),
     )
     assert got.startswith(b"HTTP/1.1 404")

@@ -46,7 +46,14 @@ def test_a_browser_attack_is_refused_before_anything_is_sent(world, headers, sta
 
 @pytest.mark.row("V17")
 @pytest.mark.parametrize(
-    "path", ["/v1/chat/completions", "/wrong-token/v1/chat/completions", "/", "/hotset/status", "/{token}x/v1/models"]
+    "path",
+    [
+        "/v1/chat/completions",
+        "/wrong-token/v1/chat/completions",
+        "/",
+        "/hotset/status",
+        "/{token}x/v1/models",
+    ],
 )
 def test_a_call_without_the_token_is_refused_and_told_what_to_do(world, path):
     answer = call(world.address, "POST", path.format(token=world.address.token), b"{}")
@@ -99,7 +106,12 @@ def test_a_preflight_gets_no_permission(world):
 
 
 def test_the_status_page_says_who_answers_and_never_what_was_said(world):
-    post(world.address, "openai-chat", question("openai-chat", "private words"), {"authorization": "Bearer sk-secret"})
+    post(
+        world.address,
+        "openai-chat",
+        question("openai-chat", "private words"),
+        {"authorization": "Bearer sk-secret"},
+    )
 
     answer = call(world.address, "GET", f"/{world.address.token}/hotset/status")
 

@@ -59,8 +59,14 @@ def _calls(address: Address, name: str, over: threading.Event) -> list[str]:
         if over.is_set():
             return wrong
         dialect, stream = DIALECTS[number % 3], number % 2 == 0
-        answer = post(address, dialect, question(dialect, f"{name} asks question {number}", stream=stream))
-        if answer.header("x-hotset-degraded") or b": hotset: " in answer.body or not answer.header("x-hotset-session"):
+        answer = post(
+            address, dialect, question(dialect, f"{name} asks question {number}", stream=stream)
+        )
+        if (
+            answer.header("x-hotset-degraded")
+            or b": hotset: " in answer.body
+            or not answer.header("x-hotset-session")
+        ):
             wrong.append(f"{number}: {answer.header('x-hotset-degraded')}")
     return wrong
 
@@ -82,15 +88,29 @@ def test_no_call_waits_for_an_import(tmp_path):
         try:
             wait_until(lambda: (ask(up.address) or {"kept": 0})["kept"] > 3)
             begun = time.monotonic()
-            command = [sys.executable, "-m", "hotset", "import", str(export), "--data", str(up.folder), "--json"]
-            told = subprocess.run(command, capture_output=True, timeout=sample(120, 3600), check=False)
+            command = [
+                sys.executable,
+                "-m",
+                "hotset",
+                "import",
+                str(export),
+                "--data",
+                str(up.folder),
+                "--json",
+            ]
+            told = subprocess.run(
+                command, capture_output=True, timeout=sample(120, 3600), check=False
+            )
         finally:
             over.set()
         took = time.monotonic() - begun
         assert told.returncode == 0, told.stderr
         assert [each.result(120) for each in asking] == [[], [], []]
         status = ask(up.address)
-        print(f"imported in {took:.1f} s beside {status['requests']} calls, of which {status['late']} were late")
+        print(
+            f"imported in {took:.1f} s beside {status['requests']} calls, of which "
+            f"{status['late']} were late"
+        )
         assert status["requests"] > 5 + took  # it did serve meanwhile
         assert (status["late"], status["bypassed"]) == (0, 0)
         up.settle()
@@ -99,12 +119,23 @@ def test_no_call_waits_for_an_import(tmp_path):
         assert store.census().pages > (sample(25, 1000) << 20) // _PAGE_BYTES
 
 
-def test_an_import_that_was_killed_leaves_a_part_that_is_whole_and_goes_on_when_it_is_run_again(tmp_path):
+def test_an_import_that_was_killed_leaves_a_part_that_is_whole_and_goes_on_when_it_is_run_again(
+    tmp_path,
+):
     export, folder = tmp_path / "export.jsonl", tmp_path / "data"
     with export.open("wb") as file:
         file.writelines(write_lines(_rows(6 << 20)))
     total = 2 * ((6 << 20) // _PAGE_BYTES) + 1
-    command = [sys.executable, "-m", "hotset", "import", str(export), "--data", str(folder), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "hotset",
+        "import",
+        str(export),
+        "--data",
+        str(folder),
+        "--json",
+    ]
     with SqliteStore.open(folder) as store:
         importing = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_until(lambda: store.census().blobs > 20)

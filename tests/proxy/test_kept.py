@@ -20,7 +20,9 @@ LONG_RESULT = "".join(f"line {n}: some file content\n" for n in range(3000))
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_every_prompt_response_tool_call_and_tool_result_is_kept(pair, dialect, stream):
-    world = pair([Say("Let me look.", calls=(Call("read_file", {"path": "a.py"}),)), Say("It is fine.")])
+    world = pair(
+        [Say("Let me look.", calls=(Call("read_file", {"path": "a.py"}),)), Say("It is fine.")]
+    )
 
     first = post(world.address, dialect, _ask(dialect, [], stream))
     post(world.address, dialect, _ask(dialect, _echo(dialect, first.body, stream), stream))
@@ -29,11 +31,16 @@ def test_every_prompt_response_tool_call_and_tool_result_is_kept(pair, dialect, 
     assert (Kind.SYSTEM, b"You are careful.") in kept
     assert (Kind.PROMPT, b"Look at a.py") in kept
     assert (Kind.RESPONSE, b"Let me look.") in kept
-    assert [json.loads(content) for kind, content in kept if kind is Kind.TOOL_CALL] == [{"path": "a.py"}]
+    assert [json.loads(content) for kind, content in kept if kind is Kind.TOOL_CALL] == [
+        {"path": "a.py"}
+    ]
     assert (Kind.FILE, LONG_RESULT.encode()) in kept
     assert (Kind.RESPONSE, b"It is fine.") in kept
     assert len(world.pages()) == 6, "a resent history was written again"
-    assert [(turn.number, turn.branch, turn.outcome) for turn in world.turns()] == [(1, 0, Outcome.DONE), (2, 0, Outcome.DONE)]
+    assert [(turn.number, turn.branch, turn.outcome) for turn in world.turns()] == [
+        (1, 0, Outcome.DONE),
+        (2, 0, Outcome.DONE),
+    ]
 
 
 @pytest.mark.slow
@@ -41,7 +48,9 @@ def test_a_reply_is_kept_a_moment_after_its_end(pair):
     world = pair(lambda request: Say(f"reply number {request.index}"))
 
     for n in range(30):
-        answer = post(world.address, "anthropic", question("anthropic", f"question {n}", stream=n % 2 == 0))
+        answer = post(
+            world.address, "anthropic", question("anthropic", f"question {n}", stream=n % 2 == 0)
+        )
         assert answer.header("x-hotset-degraded") is None
         assert world.turns()[n].outcome is Outcome.DONE
         assert f"reply number {n}".encode() in [content for _, content in world.pages()]
@@ -73,12 +82,19 @@ def test_the_client_is_told_which_turn_it_was(pair):
     assert answer.header("x-hotset-turn") == "1"
 
 
-@pytest.mark.parametrize("header", ["x-claude-code-session-id", "session_id", "x-session-id", "x-hotset-session"])
+@pytest.mark.parametrize(
+    "header", ["x-claude-code-session-id", "session_id", "x-session-id", "x-hotset-session"]
+)
 def test_a_session_header_wins(pair, header):
     world = pair()
 
     for name in ("one", "two", "one"):
-        post(world.address, "openai-responses", question("openai-responses", "the same first words"), {header: name})
+        post(
+            world.address,
+            "openai-responses",
+            question("openai-responses", "the same first words"),
+            {header: name},
+        )
 
     assert [turn.number for turn in world.turns()] == [1, 2, 1]
     assert len(world.sessions()) == 2
@@ -89,9 +105,15 @@ def test_two_agents_with_equal_first_words_do_not_mix(pair):
 
     for follow_up in ([], ["the same reply", "go on"]):
         for agent in ("plan", "build"):
-            post(world.address, "anthropic", question("anthropic", "begin", *follow_up, system=f"You {agent}."))
+            post(
+                world.address,
+                "anthropic",
+                question("anthropic", "begin", *follow_up, system=f"You {agent}."),
+            )
 
-    assert [len([t for t in world.turns() if t.session == session]) for session in world.sessions()] == [2, 2]
+    assert [
+        len([t for t in world.turns() if t.session == session]) for session in world.sessions()
+    ] == [2, 2]
     assert {turn.branch for turn in world.turns()} == {0}
 
 
@@ -103,10 +125,16 @@ def _ask(dialect: str, history: list, stream: bool) -> bytes:
             "max_tokens": 9,
         }
     elif dialect == "openai-chat":
-        said = [{"role": "system", "content": "You are careful."}, {"role": "user", "content": "Look at a.py"}]
+        said = [
+            {"role": "system", "content": "You are careful."},
+            {"role": "user", "content": "Look at a.py"},
+        ]
         body = {"messages": [*said, *history]}
     else:
-        body = {"input": [{"role": "user", "content": "Look at a.py"}, *history], "instructions": "You are careful."}
+        body = {
+            "input": [{"role": "user", "content": "Look at a.py"}, *history],
+            "instructions": "You are careful.",
+        }
     return json.dumps({"model": "model-1", "stream": stream, **body}).encode()
 
 
@@ -123,13 +151,21 @@ def _echo(dialect: str, reply: bytes, stream: bool) -> list:
     call = _call_id(reply)
     arguments = json.dumps({"path": "a.py"})
     if dialect == "openai-chat":
-        function = {"id": call, "type": "function", "function": {"name": "read_file", "arguments": arguments}}
+        function = {
+            "id": call,
+            "type": "function",
+            "function": {"name": "read_file", "arguments": arguments},
+        }
         return [
             {"role": "assistant", "content": "Let me look.", "tool_calls": [function]},
             {"role": "tool", "tool_call_id": call, "content": LONG_RESULT},
         ]
     return [
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Let me look."}]},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Let me look."}],
+        },
         {"type": "function_call", "call_id": call, "name": "read_file", "arguments": arguments},
         {"type": "function_call_output", "call_id": call, "output": LONG_RESULT},
     ]

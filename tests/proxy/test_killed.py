@@ -1,4 +1,5 @@
-"""A proxy that is killed under traffic: what its clients said and saw is kept, and they go on where they were."""
+"""A proxy that is killed under traffic: what its clients said and saw is kept, and they go on where
+they were."""
 
 from __future__ import annotations
 
@@ -43,23 +44,44 @@ _WORK = 10
 
 @dataclass
 class Up:
-    """`hotset up` as a user starts it, a process of its own; may be killed and started again in its place."""
+    """`hotset up` as a user starts it, a process of its own; may be killed and started again in its
+    place."""
 
     folder: Path
     upstream: str
     process: subprocess.Popen[bytes] | None = None
     port: int = 0
     started: list[float] = field(default_factory=list)
-    """What each start took, from nothing to serving: seconds of its own work, for the machine may be busy."""
+    """What each start took, from nothing to serving: seconds of its own work, for the machine may
+    be busy."""
     environment: dict[str, str] = field(default_factory=dict)
 
     def start(self) -> Address:
         ready, log = self.folder.with_suffix(".ready"), self.folder.with_suffix(".log")
         ready.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "hotset", "up", "--quiet", "--port", str(self.port), "--data", str(self.folder)]
-        command += ["--openai-url", f"{self.upstream}/v1", "--anthropic-url", self.upstream, "--ready-file", str(ready)]
+        command = [
+            sys.executable,
+            "-m",
+            "hotset",
+            "up",
+            "--quiet",
+            "--port",
+            str(self.port),
+            "--data",
+            str(self.folder),
+        ]
+        command += [
+            "--openai-url",
+            f"{self.upstream}/v1",
+            "--anthropic-url",
+            self.upstream,
+            "--ready-file",
+            str(ready),
+        ]
         with log.open("ab") as out:
-            self.process = subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, **self.environment})
+            self.process = subprocess.Popen(
+                command, stdout=out, stderr=out, env={**os.environ, **self.environment}
+            )
         wait_until(lambda: ready.exists() or self.process.poll() is not None)
         assert ready.exists(), log.read_text()
         self.started.append(_worked(self.process.pid))
@@ -99,7 +121,8 @@ def serving(folder: Path, upstream: str, **environment: str) -> Iterator[Up]:
 
 
 def _worked(pid: int) -> float:
-    """The seconds of a processor that a process has had so far; none where the system does not tell."""
+    """The seconds of a processor that a process has had so far; none where the system does not
+    tell."""
     stat = Path(f"/proc/{pid}/stat")
     user, system = stat.read_text().rpartition(")")[2].split()[11:13] if stat.exists() else (0, 0)
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
@@ -107,7 +130,8 @@ def _worked(pid: int) -> float:
 
 @dataclass
 class Agent:
-    """A client that resends its whole history with each question and tries a call that failed again, as agents do."""
+    """A client that resends its whole history with each question and tries a call that failed
+    again, as agents do."""
 
     name: str
     dialect: str
@@ -120,7 +144,9 @@ class Agent:
 
     def work(self, up: Up, over: threading.Event) -> None:
         while not over.is_set():
-            self.words.append(f"{self.name} asks question {len(self.words) // 2}: " + "why, and how? " * 40)
+            self.words.append(
+                f"{self.name} asks question {len(self.words) // 2}: " + "why, and how? " * 40
+            )
             self.words.append(self._answer(up))
 
     def _answer(self, up: Up) -> str:
@@ -137,7 +163,9 @@ class Agent:
         connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=PATIENCE)
         try:
             body = question(self.dialect, *self.words, stream=len(self.words) % 4 != 1)
-            connection.request("POST", f"/{address.token}{PATHS[self.dialect]}", body, self._headers())
+            connection.request(
+                "POST", f"/{address.token}{PATHS[self.dialect]}", body, self._headers()
+            )
             response = connection.getresponse()
             got = response.read()
         finally:
@@ -156,7 +184,11 @@ class Agent:
 
 def _agents() -> list[Agent]:
     """Two in each dialect, of which one names its session."""
-    return [Agent(f"agent-{n}-{dialect}", dialect, keyed=n % 2 == 0) for n in range(2) for dialect in DIALECTS]
+    return [
+        Agent(f"agent-{n}-{dialect}", dialect, keyed=n % 2 == 0)
+        for n in range(2)
+        for dialect in DIALECTS
+    ]
 
 
 def _said(agents: list[Agent]) -> int:
@@ -184,12 +216,21 @@ def test_whatever_an_agent_said_and_saw_is_kept_through_kills_at_any_moment(tmp_
         at_work = [pool.submit(agent.work, up, over) for agent in agents]
         try:
             # A kill within the very first turn is a case of its own, below.
-            wait_until(lambda: {turn.agent for turn in _turns(up.folder) if turn.outcome is Outcome.DONE} == names)
+            wait_until(
+                lambda: (
+                    {turn.agent for turn in _turns(up.folder) if turn.outcome is Outcome.DONE}
+                    == names
+                )
+            )
             for number in range(_KILLS):
-                if number % 2:  # into work that is well under way; the others may fall into the very first call
+                if (
+                    number % 2
+                ):  # into work that is well under way; the others may fall into the very first call
                     said = _said(agents)
                     wait_until(lambda said=said: _said(agents) > said + len(agents))
-                time.sleep(chance.uniform(0.05, 0.6))  # the moment of the kill is what the seed chooses
+                time.sleep(
+                    chance.uniform(0.05, 0.6)
+                )  # the moment of the kill is what the seed chooses
                 up.kill()
                 up.start()
             wait_until(lambda: min(len(agent.words) for agent in agents) > _WORK)
@@ -205,14 +246,18 @@ def test_whatever_an_agent_said_and_saw_is_kept_through_kills_at_any_moment(tmp_
     assert statistics.median(up.started) < 3, up.started
     with SqliteStore.open(tmp_path / "data") as store:
         assert list(store.verify()) == []
-        kept = {(page.agent, page.kind, store.content(page.digest)) for page in store.pages(Where())}
+        kept = {
+            (page.agent, page.kind, store.content(page.digest)) for page in store.pages(Where())
+        }
         turns = [turn for session in store.sessions() for turn in store.turns(session.id)]
     for agent in agents:
         said = {(agent.name, Kind.PROMPT, text.encode()) for text in agent.words[::2]}
         heard = {(agent.name, Kind.RESPONSE, text.encode()) for text in agent.words[1::2]}
         assert said <= kept
         assert heard <= kept
-        assert len({turn.session for turn in turns if turn.agent == agent.name}) == 1, _story(agent, turns)
+        assert len({turn.session for turn in turns if turn.agent == agent.name}) == 1, _story(
+            agent, turns
+        )
 
 
 _ENDINGS = {
@@ -225,7 +270,8 @@ _ENDINGS = {
 
 @dataclass
 class OneShot:
-    """A client that never comes back: each call is a conversation of its own, so nothing that is lost is ever sent again."""
+    """A client that never comes back: each call is a conversation of its own, so nothing that is
+    lost is ever sent again."""
 
     number: int
     dialect: str
@@ -242,16 +288,27 @@ class OneShot:
             if over.is_set():
                 return
             try:
-                self._call(up.address, f"client {self.number} asks question {call} once: " + "why, and how? " * 40, ended)
+                self._call(
+                    up.address,
+                    f"client {self.number} asks question {call} once: " + "why, and how? " * 40,
+                    ended,
+                )
             except (OSError, http.client.HTTPException):
-                time.sleep(0.05)  # a client's pause after a failure; the proxy is just starting again
+                time.sleep(
+                    0.05
+                )  # a client's pause after a failure; the proxy is just starting again
 
     def _call(self, address: Address, prompt: str, ended: threading.Semaphore) -> None:
         more = {"tools": tools(self.dialect, "read_file")} if self.tools else {}
         connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=PATIENCE)
         try:
             body = question(self.dialect, prompt, stream=self.stream, **more)
-            connection.request("POST", f"/{address.token}{PATHS[self.dialect]}", body, {"content-type": "application/json"})
+            connection.request(
+                "POST",
+                f"/{address.token}{PATHS[self.dialect]}",
+                body,
+                {"content-type": "application/json"},
+            )
             response = connection.getresponse()
             got = self._until_the_end(response)
         finally:
@@ -279,7 +336,8 @@ class OneShot:
 @pytest.mark.parametrize("seed", range(1, 1 + sample(1, 5)))
 @pytest.mark.slow
 def test_a_reply_that_a_client_saw_end_outlives_a_kill_right_behind_it(tmp_path, seed):
-    """40 kills each, 200 in the campaign. Every other one falls within 3 ms of the end that a client saw."""
+    """40 kills each, 200 in the campaign. Every other one falls within 3 ms of the end that a
+    client saw."""
     chance = random.Random(seed)
     over, ended = threading.Event(), threading.Semaphore(0)
     forms = [(dialect, stream) for stream in (True, False) for dialect in DIALECTS]
@@ -295,8 +353,12 @@ def test_a_reply_that_a_client_saw_end_outlives_a_kill_right_behind_it(tmp_path,
                 while ended.acquire(blocking=False):
                     pass
                 for _ in range(chance.randrange(1, 12)):
-                    assert ended.acquire(timeout=PATIENCE), [work for work in at_work if work.done()]
-                time.sleep(chance.uniform(0, 0.003 if number % 2 else 0.1))  # the moment of the kill is what the seed chooses
+                    assert ended.acquire(timeout=PATIENCE), [
+                        work for work in at_work if work.done()
+                    ]
+                time.sleep(
+                    chance.uniform(0, 0.003 if number % 2 else 0.1)
+                )  # the moment of the kill is what the seed chooses
                 up.kill()
                 up.start()
         finally:
@@ -311,7 +373,12 @@ def test_a_reply_that_a_client_saw_end_outlives_a_kill_right_behind_it(tmp_path,
         kept = {(page.kind, store.content(page.digest)) for page in store.pages(Where())}
     lost_prompts = [prompt for prompt in seen if (Kind.PROMPT, prompt.encode()) not in kept]
     lost_replies = [reply for reply in seen.values() if (Kind.RESPONSE, reply.encode()) not in kept]
-    found = (len(seen), len(lost_prompts), len(lost_replies), sum(client.unplaced for client in clients))
+    found = (
+        len(seen),
+        len(lost_prompts),
+        len(lost_replies),
+        sum(client.unplaced for client in clients),
+    )
     print("replies seen to end, prompts lost, replies lost, replies without a session:", found)
     assert found[1:] == (0, 0, sum(client.degraded for client in clients)), found
 
@@ -346,7 +413,9 @@ def test_agents_whose_first_reply_was_cut_off_by_a_kill_go_on_in_their_sessions(
 
     assert all(agent.retries for agent in agents)
     turns = _turns(tmp_path / "data")
-    sessions = {agent.name: {turn.session for turn in turns if turn.agent == agent.name} for agent in agents}
+    sessions = {
+        agent.name: {turn.session for turn in turns if turn.agent == agent.name} for agent in agents
+    }
     for agent in agents:
         assert len(sessions[agent.name]) == 1, _story(agent, turns)
     assert len(set.union(*sessions.values())) == len(agents)
@@ -381,7 +450,9 @@ def test_a_stream_that_ends_while_the_proxy_is_asked_to_stop_is_whole_and_kept(t
 
 @pytest.mark.row("V1")
 @pytest.mark.slow
-def test_a_stream_that_does_not_end_is_cut_when_the_proxy_stops_and_what_came_of_it_is_kept(tmp_path):
+def test_a_stream_that_does_not_end_is_cut_when_the_proxy_stops_and_what_came_of_it_is_kept(
+    tmp_path,
+):
     script = [Say("the first words and then the rest of it", fault=Hold(Gate(), events=6))]
     with (
         ScriptedUpstream(script) as upstream,
@@ -404,7 +475,9 @@ def test_a_stream_that_does_not_end_is_cut_when_the_proxy_stops_and_what_came_of
 def _streaming(address: Address, dialect: str) -> Iterator[http.client.HTTPResponse]:
     connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=PATIENCE)
     body = question(dialect, "hello", stream=True)
-    connection.request("POST", f"/{address.token}{PATHS[dialect]}", body, {"content-type": "application/json"})
+    connection.request(
+        "POST", f"/{address.token}{PATHS[dialect]}", body, {"content-type": "application/json"}
+    )
     response = connection.getresponse()
     try:
         assert response.status == 200
@@ -438,4 +511,6 @@ def _turns(folder: Path) -> list[Turn]:
 
 def _story(agent: Agent, turns: list[Turn]) -> str:
     """Where the turns of an agent went, for whoever reads the failure."""
-    return "; ".join(f"{turn.session} {turn.number} {turn.outcome}" for turn in turns if turn.agent == agent.name)
+    return "; ".join(
+        f"{turn.session} {turn.number} {turn.outcome}" for turn in turns if turn.agent == agent.name
+    )

@@ -13,13 +13,16 @@ from hotset.testing.upstream.faults import Gate, Hold
 from tests.proxy.wire import DIALECTS, PATHS, post, question
 from tests.waiting import wait_until
 
-_SOON = 2.0  # the upstream would hold on for ever; `make bench-overhead` measures how soon it really is
+_SOON = (
+    2.0  # the upstream would hold on for ever; `make bench-overhead` measures how soon it really is
+)
 
 
 def _send(world, dialect: str, body: bytes) -> socket.socket:
     connection = socket.create_connection(("127.0.0.1", world.address.port))
     connection.sendall(
-        f"POST /{world.address.token}{PATHS[dialect]} HTTP/1.1\r\nHost: 127.0.0.1:{world.address.port}\r\n"
+        f"POST /{world.address.token}{PATHS[dialect]} HTTP/1.1\r\nHost: "
+        f"127.0.0.1:{world.address.port}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         + body
     )
@@ -28,7 +31,9 @@ def _send(world, dialect: str, body: bytes) -> socket.socket:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_client_that_leaves_before_the_first_byte_cancels_the_upstream(pair, dialect, stream, monotonic_gap):
+def test_a_client_that_leaves_before_the_first_byte_cancels_the_upstream(
+    pair, dialect, stream, monotonic_gap
+):
     world = pair([Say("never", fault=Hold(Gate()))])
     connection = _send(world, dialect, question(dialect, "hello", stream=stream))
     world.upstream.wait_for_requests(1)
@@ -41,7 +46,9 @@ def test_a_client_that_leaves_before_the_first_byte_cancels_the_upstream(pair, d
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_client_that_leaves_in_mid_stream_cancels_the_upstream_and_what_came_is_kept(pair, dialect, monotonic_gap):
+def test_a_client_that_leaves_in_mid_stream_cancels_the_upstream_and_what_came_is_kept(
+    pair, dialect, monotonic_gap
+):
     world = pair([Say("first words " * 60 + "rest", fault=Hold(Gate(), events=9))])
     connection = _send(world, dialect, question(dialect, "hello", stream=True))
     got = b""
@@ -67,7 +74,8 @@ def test_a_client_that_leaves_in_the_middle_of_its_request_reaches_no_upstream(p
         whole.recv(1)
     connection = socket.create_connection(("127.0.0.1", world.address.port))
     connection.sendall(
-        f"POST /{world.address.token}/v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{world.address.port}\r\n"
+        f"POST /{world.address.token}/v1/chat/completions HTTP/1.1\r\nHost: "
+        f"127.0.0.1:{world.address.port}\r\n"
         f"Content-Length: {len(body) + 10}\r\n\r\n".encode()
         + body
     )

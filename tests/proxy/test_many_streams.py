@@ -33,18 +33,22 @@ _FILES = 4096
 _MOST_MB = 150.0
 _SECONDS = 90.0
 _LONG = 48 << 20
-"""A reply far larger than every buffer between a provider and a client who does not read it, yet short enough to be kept."""
+"""A reply far larger than every buffer between a provider and a client who does not read it, yet
+short enough to be kept."""
 _MOST_UNREAD = 40 << 20
-"""What the kernel's own buffers of two hops may hold, and ours: by default 4 MiB to send and 6 MiB to receive each, but where a
-machine allows 32 MiB to receive, 27 MB were seen. All of it would mean that nobody is held up."""
+"""What the kernel's own buffers of two hops may hold, and ours: by default 4 MiB to send and 6 MiB
+to receive each, but where a machine allows 32 MiB to receive, 27 MB were seen. All of it would mean
+that nobody is held up."""
 _MOST_GROWTH_MB = 32.0
 _NO_INDEX = {"HOTSET_SEARCH": "off"}
-"""It opens a second after the first call, and would or would not be counted with what is held for clients."""
+"""It opens a second after the first call, and would or would not be counted with what is held for
+clients."""
 _STALLS = 3
 _ALONE = 10
 """Calls that show how long one takes while nobody else is there."""
 _HURT_SECONDS, _HURT = 0.5, 10
-"""What a call may take while others are there, on a machine that is busy: so many times as long as alone."""
+"""What a call may take while others are there, on a machine that is busy: so many times as long as
+alone."""
 
 
 @pytest.fixture
@@ -83,9 +87,14 @@ def test_a_thousand_idle_connections_hurt_nobody(tmp_path, many_files):
     exchanges = _streams(40, seed=2)
 
     async def run() -> tuple[list[float], list[float], float]:
-        async with _world(tmp_path / "data", exchanges) as (up, _), contextlib.AsyncExitStack() as idle:
+        async with (
+            _world(tmp_path / "data", exchanges) as (up, _),
+            contextlib.AsyncExitStack() as idle,
+        ):
             alone = await _in_turn(up.address, exchanges[::2])
-            callers = [await idle.enter_async_context(Caller.connected(up.address)) for _ in range(_IDLE)]
+            callers = [
+                await idle.enter_async_context(Caller.connected(up.address)) for _ in range(_IDLE)
+            ]
             for caller in callers:
                 assert (await caller.look("/hotset/status")).status == 200
             return alone, await _in_turn(up.address, exchanges[1::2]), _megabytes(up, "VmHWM")
@@ -116,7 +125,9 @@ def test_a_client_that_reads_slowly_holds_up_its_provider_and_nobody_else(tmp_pa
             got = [await anext(pieces)]
             took: list[float] = []
             for stall in range(_STALLS):
-                _, *times = await asyncio.gather(asyncio.sleep(1), _in_turn(up.address, others[_ALONE + stall :: _STALLS]))
+                _, *times = await asyncio.gather(
+                    asyncio.sleep(1), _in_turn(up.address, others[_ALONE + stall :: _STALLS])
+                )
                 took += times[0]
                 got.append(await anext(pieces))
             taken = _LONG - sum(transport.get_write_buffer_size() for transport in lean.living)
@@ -134,7 +145,9 @@ def test_a_client_that_reads_slowly_holds_up_its_provider_and_nobody_else(tmp_pa
 
 
 @contextlib.asynccontextmanager
-async def _world(folder: Path, exchanges: list[Exchange], together: int = 0) -> AsyncIterator[tuple[Up, Lean]]:
+async def _world(
+    folder: Path, exchanges: list[Exchange], together: int = 0
+) -> AsyncIterator[tuple[Up, Lean]]:
     lean = Lean(together=together)
     lean.learn(exchanges)
     async with asyncio.timeout(_SECONDS), lean.listening() as url:
@@ -160,13 +173,24 @@ def _long() -> Exchange:
     """A reply of 48 MiB in pieces of 64 KiB."""
     body = question("openai-chat", "tell me everything", stream=True)
     text = "all that can be said about it " * (2**16 // 30)
-    delta = {"id": "chatcmpl-long", "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}
+    delta = {
+        "id": "chatcmpl-long",
+        "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}],
+    }
     end = {"id": "chatcmpl-long", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     event = f"data: {json.dumps(delta)}\n\n".encode()
-    reply = (*[event] * (_LONG // len(event)), f"data: {json.dumps(end)}\n\n".encode(), b"data: [DONE]\n\n")
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    reply = (
+        *[event] * (_LONG // len(event)),
+        f"data: {json.dumps(end)}\n\n".encode(),
+        b"data: [DONE]\n\n",
+    )
+    head = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
     plain = b"Content-Type: application/json\r\n"
-    return Exchange(PATHS["openai-chat"], plain, body, head, reply, spoken=body, told=b"".join(reply))
+    return Exchange(
+        PATHS["openai-chat"], plain, body, head, reply, spoken=body, told=b"".join(reply)
+    )
 
 
 async def _in_turn(address: Address, exchanges: list[Exchange]) -> list[float]:
@@ -179,9 +203,12 @@ async def _call(address: Address, each: Exchange) -> float:
     async with Caller.connected(address) as caller:
         got = await caller.call(each)
     assert got.status == 200
-    # On a machine that is busy with something else, two seconds may not be enough for so many at once: then it is told.
+    # On a machine that is busy with something else, two seconds may not be enough for so many at
+    # once: then it is told.
     assert _LATE.sub(b"", got.body) == each.answer
-    assert got.headers.get(b"x-hotset-degraded", b"not on disk within").startswith(b"not on disk within")
+    assert got.headers.get(b"x-hotset-degraded", b"not on disk within").startswith(
+        b"not on disk within"
+    )
     return time.monotonic() - begun
 
 

@@ -1,4 +1,5 @@
-"""MCP over streamable HTTP, at the proxy's own door: the official client, and clients that are none."""
+"""MCP over streamable HTTP, at the proxy's own door: the official client, and clients that are
+none."""
 
 from __future__ import annotations
 
@@ -46,9 +47,14 @@ def proxy(tmp_path: Path) -> Iterator[LocalProxy]:
         yield running
 
 
-def talk(proxy: LocalProxy, calls: list[tuple[str, dict[str, Any]]], *, modern: bool) -> tuple[list[str], list[Any]]:
+def talk(
+    proxy: LocalProxy, calls: list[tuple[str, dict[str, Any]]], *, modern: bool
+) -> tuple[list[str], list[Any]]:
     async def spoken() -> tuple[list[str], list[Any]]:
-        async with streamable_http_client(f"{proxy.address.root}/mcp") as streams, ClientSession(*streams[:2]) as session:
+        async with (
+            streamable_http_client(f"{proxy.address.root}/mcp") as streams,
+            ClientSession(*streams[:2]) as session,
+        ):
             await (negotiate_auto(session) if modern else session.initialize())
             names = [tool.name for tool in (await session.list_tools()).tools]
             return names, [await session.call_tool(name, arguments) for name, arguments in calls]
@@ -79,7 +85,11 @@ def test_the_official_client_finds_and_uses_tools_over_http(proxy: LocalProxy, m
 
 
 def test_a_long_result_comes_back_in_part_and_whole_by_its_id(proxy: LocalProxy):
-    _, [long] = talk(proxy, [("use_tool", {"name": "notes__long_list", "arguments": {"limit": 5000}})], modern=False)
+    _, [long] = talk(
+        proxy,
+        [("use_tool", {"name": "notes__long_list", "arguments": {"limit": 5000}})],
+        modern=False,
+    )
     id = long.content[0].text.rpartition('retrieve_context(id="')[2].partition('"')[0]
     _, [part] = talk(proxy, [("retrieve_context", {"id": id, "lines": "4321"})], modern=False)
 
@@ -88,34 +98,60 @@ def test_a_long_result_comes_back_in_part_and_whole_by_its_id(proxy: LocalProxy)
 
 
 def test_two_sessions_have_a_server_of_their_own_each(proxy: LocalProxy):
-    _, _ = talk(proxy, [("use_tool", {"name": "notes__add_note", "arguments": {"title": "a", "text": "b"}})], modern=False)
-    _, [other] = talk(proxy, [("use_tool", {"name": "notes__read_note", "arguments": {"title": "a"}})], modern=False)
+    _, _ = talk(
+        proxy,
+        [("use_tool", {"name": "notes__add_note", "arguments": {"title": "a", "text": "b"}})],
+        modern=False,
+    )
+    _, [other] = talk(
+        proxy,
+        [("use_tool", {"name": "notes__read_note", "arguments": {"title": "a"}})],
+        modern=False,
+    )
 
     assert other.content[0].text == "there is no such note"
 
 
 def test_what_one_client_remembers_another_recalls(proxy: LocalProxy):
-    _, [kept] = talk(proxy, [("remember", {"text": "The staging host is called heron"})], modern=False)
-    _, [recalled, index] = talk(proxy, [("recall_memory", {"query": "which host is staging"}), ("memory_index", {})], modern=True)
+    _, [kept] = talk(
+        proxy, [("remember", {"text": "The staging host is called heron"})], modern=False
+    )
+    _, [recalled, index] = talk(
+        proxy,
+        [("recall_memory", {"query": "which host is staging"}), ("memory_index", {})],
+        modern=True,
+    )
 
     assert "kept as [sem-" in kept.content[0].text
     assert "heron" in recalled.content[0].text
     assert not index.is_error
 
 
-def ask(proxy: LocalProxy, method: str, body: bytes = b"", **headers: str) -> tuple[int, bytes, dict[str, str]]:
+def ask(
+    proxy: LocalProxy, method: str, body: bytes = b"", **headers: str
+) -> tuple[int, bytes, dict[str, str]]:
     host, _, path = proxy.address.root.removeprefix("http://").partition("/")
     with closing(HTTPConnection(host, timeout=120)) as connection:
-        connection.request(method, f"/{path}/mcp", body, {"content-type": "application/json", **headers})
+        connection.request(
+            method, f"/{path}/mcp", body, {"content-type": "application/json", **headers}
+        )
         response = connection.getresponse()
-        return response.status, response.read(), {name.lower(): value for name, value in response.getheaders()}
+        return (
+            response.status,
+            response.read(),
+            {name.lower(): value for name, value in response.getheaders()},
+        )
 
 
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    },
 }
 LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
 
@@ -148,7 +184,9 @@ def test_a_session_begins_with_the_handshake_and_ends_when_its_client_says_so(pr
     ],
 )
 @pytest.mark.rest_slow
-def test_what_is_no_message_is_refused_in_its_own_way(proxy: LocalProxy, method, body, headers, status):
+def test_what_is_no_message_is_refused_in_its_own_way(
+    proxy: LocalProxy, method, body, headers, status
+):
     assert ask(proxy, method, body, **headers)[0] == status
     assert ask(proxy, "POST", json.dumps(INITIALIZE).encode())[0] == 200
 
@@ -156,5 +194,7 @@ def test_what_is_no_message_is_refused_in_its_own_way(proxy: LocalProxy, method,
 def test_without_the_token_nobody_comes_in(proxy: LocalProxy):
     host = proxy.address.root.removeprefix("http://").partition("/")[0]
     with closing(HTTPConnection(host, timeout=120)) as connection:
-        connection.request("POST", "/mcp", json.dumps(INITIALIZE).encode(), {"content-type": "application/json"})
+        connection.request(
+            "POST", "/mcp", json.dumps(INITIALIZE).encode(), {"content-type": "application/json"}
+        )
         assert connection.getresponse().status == 401

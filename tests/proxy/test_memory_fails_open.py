@@ -1,4 +1,5 @@
-"""Whatever goes wrong with memories, a prompt goes out alone and in time, it is told once, and nothing is lost or made twice."""
+"""Whatever goes wrong with memories, a prompt goes out alone and in time, it is told once, and
+nothing is lost or made twice."""
 
 from __future__ import annotations
 
@@ -84,9 +85,20 @@ def upstream() -> Iterator[ScriptedUpstream]:
 def start(tmp_path: Path, upstream: ScriptedUpstream) -> Iterator[Callable[..., LocalProxy]]:
     with contextlib.ExitStack() as stack:
 
-        def started(store: Store | None = None, memory: Remembering = PATIENT, name: str = "data", **more: Any) -> LocalProxy:
+        def started(
+            store: Store | None = None,
+            memory: Remembering = PATIENT,
+            name: str = "data",
+            **more: Any,
+        ) -> LocalProxy:
             opening = {"open_store": lambda: store} if store is not None else {}
-            proxy = LocalProxy(tmp_path / name, anthropic_url=upstream.anthropic_url, memory=memory, **opening, **more)
+            proxy = LocalProxy(
+                tmp_path / name,
+                anthropic_url=upstream.anthropic_url,
+                memory=memory,
+                **opening,
+                **more,
+            )
             return stack.enter_context(proxy)
 
         yield started
@@ -108,7 +120,11 @@ def asks(proxy: LocalProxy, text: str = PROMPT) -> Talk:
 
 
 def warned(caplog: pytest.LogCaptureFixture, words: str) -> list[logging.LogRecord]:
-    return [each for each in caplog.records if each.levelno >= logging.WARNING and words in each.getMessage()]
+    return [
+        each
+        for each in caplog.records
+        if each.levelno >= logging.WARNING and words in each.getMessage()
+    ]
 
 
 def without_memories(start: Callable[..., LocalProxy], upstream: ScriptedUpstream) -> bytes:
@@ -117,14 +133,20 @@ def without_memories(start: Callable[..., LocalProxy], upstream: ScriptedUpstrea
     return upstream.requests[-1].body
 
 
-@pytest.mark.parametrize("failure", [StoreFailed("it is gone"), PageDamaged("a row"), ZeroDivisionError("a bug")])
-def test_a_prompt_goes_out_alone_where_memories_cannot_be_read_and_the_next_ones_are_told_again(start, upstream, caplog, failure):
+@pytest.mark.parametrize(
+    "failure", [StoreFailed("it is gone"), PageDamaged("a row"), ZeroDivisionError("a bug")]
+)
+def test_a_prompt_goes_out_alone_where_memories_cannot_be_read_and_the_next_ones_are_told_again(
+    start, upstream, caplog, failure
+):
     alone = without_memories(start, upstream)
     store = Failing(failure)
     proxy = start(store)
     for number in range(3):
         asks(proxy, f"{PROMPT} {number}")
-        assert upstream.requests[-1].body == alone.replace(PROMPT.encode(), f"{PROMPT} {number}".encode())
+        assert upstream.requests[-1].body == alone.replace(
+            PROMPT.encode(), f"{PROMPT} {number}".encode()
+        )
     assert len(warned(caplog, TOLD)) == 1
     assert FACT not in caplog.text
     store.failure = None
@@ -140,7 +162,9 @@ def test_memories_that_take_for_ever_hold_up_nobody_and_are_told_of_once(start, 
     try:
         for number in range(4):
             asks(proxy, f"{PROMPT} {number}")
-            assert upstream.requests[-1].body == alone.replace(PROMPT.encode(), f"{PROMPT} {number}".encode())
+            assert upstream.requests[-1].body == alone.replace(
+                PROMPT.encode(), f"{PROMPT} {number}".encode()
+            )
         assert len(warned(caplog, TOLD)) == 1
     finally:
         store.free.set()
@@ -150,7 +174,9 @@ def test_memories_that_take_for_ever_hold_up_nobody_and_are_told_of_once(start, 
         asks(proxy, f"{PROMPT} {time.monotonic()}")
 
 
-def test_a_session_that_cannot_be_remembered_costs_no_other_one_its_memories(start, upstream, caplog):
+def test_a_session_that_cannot_be_remembered_costs_no_other_one_its_memories(
+    start, upstream, caplog
+):
     store = Spoiled(TypeError("a bug of ours"))
     proxy = start(store, Remembering(offer_seconds=20.0, quiet_seconds=0.05))
     store.spoiled = b"zamboni"
@@ -163,13 +189,25 @@ def test_a_session_that_cannot_be_remembered_costs_no_other_one_its_memories(sta
         time.sleep(0.01)
     asks(proxy, "What did we do about invoices?")
     assert ["invoices" in episode.text for episode in episodes] == [True]
-    assert "1 memory" in json.dumps(upstream.requests[-1].json()["messages"]).partition("hotset memory")[2]
+    assert (
+        "1 memory"
+        in json.dumps(upstream.requests[-1].json()["messages"]).partition("hotset memory")[2]
+    )
     assert len(warned(caplog, "cannot be remembered")) == 1
     assert "zamboni" not in caplog.text
 
 
 @pytest.mark.parametrize(
-    "junk", [b"", b"{", b"[]", b"null", b'{"number": 1e400}', b'{"number": 99999999999999999999999}', b"\xff\xfe"]
+    "junk",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"number": 1e400}',
+        b'{"number": 99999999999999999999999}',
+        b"\xff\xfe",
+    ],
 )
 @pytest.mark.rest_slow
 def test_files_that_were_damaged_cost_nothing_but_time(start, upstream, tmp_path, junk):
@@ -200,7 +238,7 @@ def test_an_index_that_was_damaged_leaves_memories_to_be_looked_through(start, u
         assert memories.get(next(iter(memories.list())).id).text == FACT
 
 
-def test_what_was_told_with_a_prompt_is_told_again_byte_for_byte_after_a_restart_whatever_became_of_memories(
+def test_what_was_told_with_a_prompt_is_told_again_byte_for_byte_after_a_restart_whatever_became_of_memories(  # noqa: E501
     tmp_path: Path, upstream: ScriptedUpstream
 ):
     def proxy() -> LocalProxy:
@@ -216,7 +254,9 @@ def test_what_was_told_with_a_prompt_is_told_again_byte_for_byte_after_a_restart
     assert FACT in before.body.decode()
     with open_memories(config) as memories:
         memories.forget(kept.id)
-        memories.remember("The staging database listens on port 6543.", by="person", trust=Trust.PERSON)
+        memories.remember(
+            "The staging database listens on port 6543.", by="person", trust=Trust.PERSON
+        )
     with proxy() as second:
         talk.address = second.address
         talk.say("And who may connect to it?")
@@ -244,12 +284,17 @@ def worked(folder: Path) -> None:
     with contextlib.closing(SqliteStore.open(folder)) as store:
         for at in range(SESSIONS):
             talk = Kept(store, time=1_700_000_000.0 + 100 * at)
-            asked = talk.asks(f"Implement the export of report{at} to CSV files. From now on report{at} is on port {8000 + at}.")
+            asked = talk.asks(
+                f"Implement the export of report{at} to CSV files. From now on report{at} is "
+                f"on port {8000 + at}."
+            )
             talk.hears(asked.turn, f"The export of report{at} is there now.")
 
 
 def encoding(home: Path, data: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", ENCODING, str(home), str(data)], stdout=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-c", ENCODING, str(home), str(data)], stdout=subprocess.PIPE
+    )
 
 
 def everything(home: Path, data: Path) -> dict[str, list[tuple[int, str]]]:
@@ -257,7 +302,10 @@ def everything(home: Path, data: Path) -> dict[str, list[tuple[int, str]]]:
     with open_memories(config) as memories:
         memories.encode()
         assert memories.encode() == 0
-        return {memory.id: _versions(memories.details(memory.id).versions) for memory in memories.list(limit=None)}
+        return {
+            memory.id: _versions(memories.details(memory.id).versions)
+            for memory in memories.list(limit=None)
+        }
 
 
 def _versions(versions: tuple[Memory, ...]) -> list[tuple[int, str]]:
@@ -265,7 +313,11 @@ def _versions(versions: tuple[Memory, ...]) -> list[tuple[int, str]]:
 
 
 def _config(home: Path, data: Path) -> Config:
-    return load(data=str(data), project=str(home), environ={"HOME": str(home), "HOTSET_CONFIG": str(home / "none.toml")})
+    return load(
+        data=str(data),
+        project=str(home),
+        environ={"HOME": str(home), "HOTSET_CONFIG": str(home / "none.toml")},
+    )
 
 
 @pytest.mark.slow

@@ -1,4 +1,5 @@
-"""An agent that is started together with hotset sends its first prompt before hotset is ready: it is told all the same."""
+"""An agent that is started together with hotset sends its first prompt before hotset is ready: it
+is told all the same."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from tests.sources.memory.consolidate.making import fact
 PROMPT = "Which port does the staging database listen on?"
 FACT = "The staging database listens on port 5432."
 OFFER, START = 1.5, 5.0
-"""Seconds that a prompt waits, three times as long where it opens a session, and those that a start takes here."""
+"""Seconds that a prompt waits, three times as long where it opens a session, and those that a start
+takes here."""
 
 
 class Waking(RamStore):
@@ -44,7 +46,12 @@ def test_a_prompt_that_comes_while_hotset_makes_itself_ready_is_told(tmp_path, u
     store = Waking()
     waking = threading.Timer(START, store.awake.set)
     memory = Remembering(offer_seconds=OFFER)
-    with LocalProxy(tmp_path / "data", anthropic_url=upstream.anthropic_url, memory=memory, open_store=lambda: store) as proxy:
+    with LocalProxy(
+        tmp_path / "data",
+        anthropic_url=upstream.anthropic_url,
+        memory=memory,
+        open_store=lambda: store,
+    ) as proxy:
         waking.start()
         try:
             Talk(proxy.address, "anthropic").say(PROMPT)

@@ -1,4 +1,5 @@
-"""A data folder or a file of it is removed, moved, replaced or cut off under a running proxy: it is noticed, told and mended."""
+"""A data folder or a file of it is removed, moved, replaced or cut off under a running proxy: it is
+noticed, told and mended."""
 
 from __future__ import annotations
 
@@ -82,21 +83,28 @@ _CASES = {
         lambda at: shutil.rmtree(at.folder), lambda at: at.folder.mkdir(mode=0o700), keeps_old=False
     ),
     "the folder is moved away and back": Case(
-        lambda at: at.folder.rename(at.aside / "away"), lambda at: (at.aside / "away").rename(at.folder)
+        lambda at: at.folder.rename(at.aside / "away"),
+        lambda at: (at.aside / "away").rename(at.folder),
     ),
     "the folder is moved away and an empty one made": Case(
-        lambda at: (at.folder.rename(at.aside / "away"), at.folder.mkdir(mode=0o700)), keeps_old=False
+        lambda at: (at.folder.rename(at.aside / "away"), at.folder.mkdir(mode=0o700)),
+        keeps_old=False,
     ),
     "store.db is removed": Case(lambda at: at.database.unlink(), recovers=False),
     "store.db is moved away and back": Case(
-        lambda at: at.database.rename(at.aside / "db"), lambda at: (at.aside / "db").rename(at.database)
+        lambda at: at.database.rename(at.aside / "db"),
+        lambda at: (at.aside / "db").rename(at.database),
     ),
-    "another store.db is put in its place, and the first one put back": Case(Place.put_another_over, Place.put_first_back),
+    "another store.db is put in its place, and the first one put back": Case(
+        Place.put_another_over, Place.put_first_back
+    ),
     "store.db is cut in half": Case(lambda at: at.cut(0.5), recovers=False, in_one_file=True),
     "store.db is emptied": Case(lambda at: at.cut(0), recovers=False, in_one_file=True),
     "the WAL is removed": Case(lambda at: at.beside("-wal").unlink()),
     "the index of the WAL is removed": Case(lambda at: at.beside("-shm").unlink()),
-    "the WAL and its index are removed": Case(lambda at: (at.beside("-wal").unlink(), at.beside("-shm").unlink())),
+    "the WAL and its index are removed": Case(
+        lambda at: (at.beside("-wal").unlink(), at.beside("-shm").unlink())
+    ),
     "the WAL is emptied": Case(lambda at: os.truncate(at.beside("-wal"), 0), recovers=False),
 }
 
@@ -116,8 +124,14 @@ class Seen:
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Seen]]]:
     """All at once: most of the time each of them waits until the proxy looks again."""
-    with ScriptedUpstream(lambda _: Say("an answer")) as upstream, ThreadPoolExecutor(len(_CASES)) as pool:
-        yield {name: pool.submit(_watch, case, tmp_path_factory.mktemp("moved"), upstream) for name, case in _CASES.items()}
+    with (
+        ScriptedUpstream(lambda _: Say("an answer")) as upstream,
+        ThreadPoolExecutor(len(_CASES)) as pool,
+    ):
+        yield {
+            name: pool.submit(_watch, case, tmp_path_factory.mktemp("moved"), upstream)
+            for name, case in _CASES.items()
+        }
 
 
 def _watch(case: Case, place: Path, upstream: ScriptedUpstream) -> Seen:
@@ -136,7 +150,10 @@ def _watch(case: Case, place: Path, upstream: ScriptedUpstream) -> Seen:
         for number in range(_CALLS):
             said = f"meanwhile {number} {place.name}"
             seen.answers.append(answer := _ask(proxy.address, said))
-            if answer.header("x-hotset-degraded") is None and answer.header("x-hotset-session") is not None:
+            if (
+                answer.header("x-hotset-degraded") is None
+                and answer.header("x-hotset-session") is not None
+            ):
                 seen.acknowledged.append(said)
         wait_until(lambda: _status(proxy.address) != "ok" or bool(seen.acknowledged), _PATIENCE)
         seen.told = _status(proxy.address)
@@ -174,7 +191,9 @@ def _settle(address: Address) -> None:
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("name", _CASES)
 @pytest.mark.slow
-def test_it_is_told_calls_go_through_and_it_keeps_again_when_it_can(seen: dict[str, Future[Seen]], name: str):
+def test_it_is_told_calls_go_through_and_it_keeps_again_when_it_can(
+    seen: dict[str, Future[Seen]], name: str
+):
     case, saw = _CASES[name], seen[name].result(_PATIENCE * 4)
 
     assert [answer.status for answer in saw.answers] == [200] * _CALLS
@@ -190,17 +209,28 @@ def test_it_is_told_calls_go_through_and_it_keeps_again_when_it_can(seen: dict[s
         assert saw.damages, "it is said to be whole"
 
 
-def test_whoever_reads_or_serves_agents_notices_it_too_and_opens_the_store_that_is_there_now(tmp_path: Path):
+def test_whoever_reads_or_serves_agents_notices_it_too_and_opens_the_store_that_is_there_now(
+    tmp_path: Path,
+):
     first, second = tmp_path / "data", tmp_path / "other"
     for folder, said in ((first, "said in the first"), (second, "said in the second")):
         with SqliteStore.open(folder) as store:
             Talk(store).turn(said, "hi")
-    config = load(data=str(first), project=str(tmp_path), environ={"HOME": str(tmp_path), "HOTSET_CONFIG": "none.toml"})
+    config = load(
+        data=str(first),
+        project=str(tmp_path),
+        environ={"HOME": str(tmp_path), "HOTSET_CONFIG": "none.toml"},
+    )
     with Project(config) as project, SqliteStore.open(first) as reading:
         assert [session.title for session in project.store.sessions()] == ["said in the first"]
         list(reading.sessions())
         first.rename(tmp_path / "away")
-        for look in (reading.census, reading.version, lambda: list(reading.sessions()), lambda: list(reading.dump())):
+        for look in (
+            reading.census,
+            reading.version,
+            lambda: list(reading.sessions()),
+            lambda: list(reading.dump()),
+        ):
             with pytest.raises(StoreMoved):
                 look()
         with pytest.raises(StoreMoved):

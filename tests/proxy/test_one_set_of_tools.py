@@ -17,12 +17,23 @@ from hotset.testing import Call, Say
 from hotset.testing.proxy import LocalProxy
 from tests.proxy.conftest import Pair
 from tests.proxy.shelf import Shelf
-from tests.proxy.talking import OURS, SHORTENING, Talk, asked, assert_each_extends_the_one_before, code, looking, retrieve, tools
+from tests.proxy.talking import (
+    OURS,
+    SHORTENING,
+    Talk,
+    asked,
+    assert_each_extends_the_one_before,
+    code,
+    looking,
+    retrieve,
+    tools,
+)
 from tests.proxy.test_toolbox import create_issue
 from tests.proxy.wire import DIALECTS
 
 STYLES = ("mcp__hotset__{}", "hotset_{}", "hotset__{}", "mcp_hotset_{}", "memory-hotset-{}", "{}")
-"""How Claude Code, opencode, goose, VS Code, a person with a name of their own and gemini-cli name an MCP server's tool."""
+"""How Claude Code, opencode, goose, VS Code, a person with a name of their own and gemini-cli name
+an MCP server's tool."""
 
 TOOLBOX = ("find_tools", "use_tool")
 NAMESPACE = "mcp__hotset"
@@ -36,11 +47,21 @@ def brought(dialect: str, style: str = STYLES[0], **more: object) -> list[dict[s
     told = [tool.told() for tool in (*toolbox_tools(nobody, nobody, Knobs()), *mcp_tools(nobody))]
     if dialect == "anthropic":
         return [
-            {"name": style.format(each["name"]), "description": each["description"], "input_schema": each["inputSchema"], **more}
+            {
+                "name": style.format(each["name"]),
+                "description": each["description"],
+                "input_schema": each["inputSchema"],
+                **more,
+            }
             for each in told
         ]
     functions = [
-        {"name": style.format(each["name"]), "description": each["description"], "parameters": each["inputSchema"], **more}
+        {
+            "name": style.format(each["name"]),
+            "description": each["description"],
+            "parameters": each["inputSchema"],
+            **more,
+        }
         for each in told
     ]
     if dialect == "openai-chat":
@@ -50,7 +71,14 @@ def brought(dialect: str, style: str = STYLES[0], **more: object) -> list[dict[s
 
 def in_a_namespace() -> list[dict[str, Any]]:
     """As Codex does."""
-    return [{"type": "namespace", "name": NAMESPACE, "description": "", "tools": brought("openai-responses", "{}")}]
+    return [
+        {
+            "type": "namespace",
+            "name": NAMESPACE,
+            "description": "",
+            "tools": brought("openai-responses", "{}"),
+        }
+    ]
 
 
 def names(request) -> list[str]:
@@ -76,14 +104,21 @@ def other_worker(tmp_path) -> Callable[[Pair], LocalProxy]:
     """Another proxy over the same store, which remembers nothing."""
 
     def make(world: Pair) -> LocalProxy:
-        urls = {"openai_url": world.upstream.openai_url, "anthropic_url": world.upstream.anthropic_url}
+        urls = {
+            "openai_url": world.upstream.openai_url,
+            "anthropic_url": world.upstream.anthropic_url,
+        }
         return LocalProxy(tmp_path / "data", knobs=SHORTENING, **urls)
 
     return make
 
 
-def begin(world: Pair, dialect: str, *, stream: bool = True, bring: list[dict[str, Any]] | None = None) -> Talk:
-    return Talk(world.address, dialect, stream, {"tools": [*tools(dialect, "read_file"), *(bring or [])]})
+def begin(
+    world: Pair, dialect: str, *, stream: bool = True, bring: list[dict[str, Any]] | None = None
+) -> Talk:
+    return Talk(
+        world.address, dialect, stream, {"tools": [*tools(dialect, "read_file"), *(bring or [])]}
+    )
 
 
 def bring(talk: Talk, more: list[dict[str, Any]]) -> None:
@@ -121,18 +156,22 @@ def test_ours_stay_where_the_client_s_own_arrive_after_its_first_request(pair, d
         assert names(request) == ["read_file", *theirs, *OURS]
         twins = {style.format(name) for name in OURS}
         assert not twins & set(theirs), "one set"
-        assert {style.format(name) for name in ("search_code", "get_file", "outline", *TOOLBOX)} == set(theirs), (
-            "what only MCP has"
-        )
+        assert {
+            style.format(name) for name in ("search_code", "get_file", "outline", *TOOLBOX)
+        } == set(theirs), "what only MCP has"
     assert_each_extends_the_one_before(later)
     assert "I need more." in talk.wrote
-    assert not any(name in talk.wrote for name in OURS), "the client sees nothing of a round of ours"
+    assert not any(name in talk.wrote for name in OURS), (
+        "the client sees nothing of a round of ours"
+    )
 
 
 def test_a_list_that_brings_nothing_but_ours_leaves_the_prefix_as_it_was(pair, dialect):
     world = pair(script(dialect), strict=True)
     talk = begin(world, dialect)
-    only = [each for each in brought(dialect) if (each.get("function") or each)["name"].endswith(OURS)]
+    only = [
+        each for each in brought(dialect) if (each.get("function") or each)["name"].endswith(OURS)
+    ]
 
     talk.say("Read it.")
     bring(talk, only)
@@ -144,7 +183,11 @@ def test_a_list_that_brings_nothing_but_ours_leaves_the_prefix_as_it_was(pair, d
 
 
 def test_the_toolbox_s_tools_are_offered_once_too(pair, dialect):
-    world = pair([looking("0.py"), looking("1.py"), Say("Done.")], strict=True, toolbox=Shelf(github=[create_issue]))
+    world = pair(
+        [looking("0.py"), looking("1.py"), Say("Done.")],
+        strict=True,
+        toolbox=Shelf(github=[create_issue]),
+    )
     talk = begin(world, dialect)
 
     talk.say("Read it.")
@@ -153,7 +196,9 @@ def test_the_toolbox_s_tools_are_offered_once_too(pair, dialect):
     talk.results("short")
 
     assert [of_ours(request) for request in world.upstream.requests] == [[*OURS, *TOOLBOX]] * 3
-    assert all("mcp__hotset__search_code" in names(request) for request in world.upstream.requests[1:])
+    assert all(
+        "mcp__hotset__search_code" in names(request) for request in world.upstream.requests[1:]
+    )
 
 
 @pytest.mark.rest_slow
@@ -189,10 +234,14 @@ def test_the_client_s_own_stay_where_they_came_first(pair, dialect, style, other
     twins = [style.format(name) for name in (*TOOLBOX, *OURS)]
     assert [of_ours(request) for request in world.upstream.requests] == [twins] * 3
     assert_each_extends_the_one_before(world.upstream.requests)
-    assert len(world.upstream.requests[-1].body) < len(talk.sent[-1]), "it has the window all the same"
+    assert len(world.upstream.requests[-1].body) < len(talk.sent[-1]), (
+        "it has the window all the same"
+    )
 
 
-def test_a_session_that_began_with_the_same_words_is_told_from_one_whose_client_brought_them(pair, dialect):
+def test_a_session_that_began_with_the_same_words_is_told_from_one_whose_client_brought_them(
+    pair, dialect
+):
     world = pair(lambda _: looking("0.py"), strict=True)
     theirs, ours = begin(world, dialect, bring=brought(dialect)), begin(world, dialect)
 
@@ -204,7 +253,11 @@ def test_a_session_that_began_with_the_same_words_is_told_from_one_whose_client_
     for talk in (ours, theirs, twin):
         talk.results("short")
 
-    assert of_ours(world.upstream.requests[3]) == ["mcp__hotset__find_tools", "mcp__hotset__use_tool", *OURS]
+    assert of_ours(world.upstream.requests[3]) == [
+        "mcp__hotset__find_tools",
+        "mcp__hotset__use_tool",
+        *OURS,
+    ]
     assert all(not set(OURS) & set(names(request)) for request in world.upstream.requests[4:])
 
 
@@ -244,12 +297,26 @@ def earlier_call(dialect: str, name: str) -> list[dict[str, Any]]:
     if dialect == "anthropic":
         return [
             {"role": "user", "content": "What was it?"},
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": name, "input": {"id": "c1"}}]},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "nothing"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "tool_use", "id": "toolu_1", "name": name, "input": {"id": "c1"}}
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "toolu_1", "content": "nothing"}
+                ],
+            },
             {"role": "assistant", "content": "Nothing."},
         ]
     if dialect == "openai-chat":
-        called = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": '{"id": "c1"}'}}
+        called = {
+            "id": "call_1",
+            "type": "function",
+            "function": {"name": name, "arguments": '{"id": "c1"}'},
+        }
         return [
             {"role": "user", "content": "What was it?"},
             {"role": "assistant", "content": None, "tool_calls": [called]},
@@ -265,7 +332,8 @@ def earlier_call(dialect: str, name: str) -> list[dict[str, Any]]:
 
 
 def test_copies_that_the_model_would_have_to_search_for_leave_until_it_has_found_them(pair):
-    """Claude Code defers the tools of MCP servers; a reference to one that is not declared is refused."""
+    """Claude Code defers the tools of MCP servers; a reference to one that is not declared is
+    refused."""
     world = pair(lambda _: looking("0.py"), strict=True)
     deferred = brought("anthropic", defer_loading=True)
     talk = begin(world, "anthropic", bring=deferred)
@@ -287,7 +355,11 @@ def test_copies_that_the_model_would_have_to_search_for_leave_until_it_has_found
 def test_a_cache_mark_on_the_last_tool_stays_on_the_last_one_that_is_left():
     dialect = ALL[DialectName.ANTHROPIC]
     mark = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
-    listed = [*tools("anthropic", "read_file", "write_file"), *brought("anthropic")[2:3], {**brought("anthropic")[-1], **mark}]
+    listed = [
+        *tools("anthropic", "read_file", "write_file"),
+        *brought("anthropic")[2:3],
+        {**brought("anthropic")[-1], **mark},
+    ]
     body = json.dumps({"model": "m", "max_tokens": 9, "tools": listed, "messages": []}).encode()
 
     left = json.loads(dialect.withhold(body, lambda raw: b"mcp__hotset__" in raw))
@@ -300,7 +372,9 @@ def test_a_cache_mark_on_the_last_tool_stays_on_the_last_one_that_is_left():
 def test_a_client_that_brings_nothing_else_keeps_its_own(pair, dialect):
     world = pair([looking("0.py"), Say("Done.")], strict=True)
     talk = begin(world, dialect)
-    only = [each for each in brought(dialect) if (each.get("function") or each)["name"].endswith(OURS)]
+    only = [
+        each for each in brought(dialect) if (each.get("function") or each)["name"].endswith(OURS)
+    ]
 
     talk.say("Read it.")
     talk.extra["tools"] = only

@@ -1,4 +1,5 @@
-"""A session far longer than its window: it never outgrows it, the provider never refuses it, and what left comes back whole."""
+"""A session far longer than its window: it never outgrows it, the provider never refuses it, and
+what left comes back whole."""
 
 from __future__ import annotations
 
@@ -22,13 +23,29 @@ from tests.proxy.wire import DIALECTS
 _CALLS = sample(110, 200)
 _BUDGET = 8_000
 _RECENT = 4  # iterations that never leave
-_WORDS = ("the", "window", "shows", "what", "is", "needed", "and", "nothing", "ever", "gets", "lost", "to", "anybody")
+_WORDS = (
+    "the",
+    "window",
+    "shows",
+    "what",
+    "is",
+    "needed",
+    "and",
+    "nothing",
+    "ever",
+    "gets",
+    "lost",
+    "to",
+    "anybody",
+)
 
 
 def _output(number: int) -> str:
     """A result of some 250 tokens, unlike any other."""
     chance = random.Random(number)
-    return "\n".join(f"{number}.{line}: {' '.join(chance.choices(_WORDS, k=10))}" for line in range(20))
+    return "\n".join(
+        f"{number}.{line}: {' '.join(chance.choices(_WORDS, k=10))}" for line in range(20)
+    )
 
 
 def _work(world: Pair, dialect: str, *, stream: bool) -> tuple[Talk, list[int]]:
@@ -43,7 +60,9 @@ def _work(world: Pair, dialect: str, *, stream: bool) -> tuple[Talk, list[int]]:
 
 
 def _reading(request: Received) -> Say:
-    return Say(f"Now the next one ({request.index}).", calls=(read(f"src/part_{request.index}.py"),))
+    return Say(
+        f"Now the next one ({request.index}).", calls=(read(f"src/part_{request.index}.py"),)
+    )
 
 
 @pytest.mark.row("V4", "C3", "C5")
@@ -53,7 +72,9 @@ def _reading(request: Received) -> Say:
     ids=["anthropic", "chat", "responses"],
 )
 @pytest.mark.slow
-def test_a_session_of_hundreds_of_calls_stays_in_its_window_and_everything_comes_back(pair, dialect, stream):
+def test_a_session_of_hundreds_of_calls_stays_in_its_window_and_everything_comes_back(
+    pair, dialect, stream
+):
     world = pair(_reading, strict=True, budget=_BUDGET)
 
     talk, prompts = _work(world, dialect, stream=stream)
@@ -73,8 +94,14 @@ def test_a_session_of_hundreds_of_calls_stays_in_its_window_and_everything_comes
         assert 0 < breaks <= len([event for event in store.events() if event.name == "Evicted"])
         assert not [event for event in store.events() if event.name == "Bypassed"]
         left = {page for reference in store.references(session.id) for page in reference.pages}
-        outputs = [page for page in store.pages(Where(session=session.id)) if page.kind.family is Kind.TOOL_RESULT]
-        assert [store.content(page.digest).decode() for page in outputs] == [_output(number) for number in range(_CALLS)]
+        outputs = [
+            page
+            for page in store.pages(Where(session=session.id))
+            if page.kind.family is Kind.TOOL_RESULT
+        ]
+        assert [store.content(page.digest).decode() for page in outputs] == [
+            _output(number) for number in range(_CALLS)
+        ]
         assert len(left & {page.id for page in outputs}) > _CALLS // 2
         here = Place(session.id, _CALLS + 1)
         for number, page in enumerate(outputs):
@@ -89,7 +116,8 @@ def test_a_session_of_hundreds_of_calls_stays_in_its_window_and_everything_comes
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.rest_slow
 def test_the_line_that_stays_says_how_to_get_back_what_left(pair, dialect):
-    """The model follows the reference, as it stands in its own window, and gets what it speaks of."""
+    """The model follows the reference, as it stands in its own window, and gets what it speaks
+    of."""
 
     def script(request: Received) -> Say:
         body = request.body.decode()

@@ -1,4 +1,5 @@
-"""A page table outlives its proxy: after a restart, a kill or in another process the same prefix is sent, to the byte."""
+"""A page table outlives its proxy: after a restart, a kill or in another process the same prefix is
+sent, to the byte."""
 
 from __future__ import annotations
 
@@ -16,7 +17,16 @@ from hotset.surfaces.proxy.address import Address
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.proxy.conftest import Pair
-from tests.proxy.talking import OURS, SHORTENING, Talk, assert_each_extends_the_one_before, code, looking, read, retrieve
+from tests.proxy.talking import (
+    OURS,
+    SHORTENING,
+    Talk,
+    assert_each_extends_the_one_before,
+    code,
+    looking,
+    read,
+    retrieve,
+)
 from tests.proxy.test_killed import serving
 from tests.proxy.wire import DIALECTS
 
@@ -40,7 +50,8 @@ def stream(request):
 
 
 def _script(dialect: str) -> list[Say]:
-    """Files are read, one of them is asked for again behind the client's back, and beside a call of the client's."""
+    """Files are read, one of them is asked for again behind the client's back, and beside a call of
+    the client's."""
     return [
         Say("First.", calls=(read("0.py", id="one"),)),
         looking("1.py"),
@@ -68,8 +79,12 @@ def _work(place: Place, dialect: str, *, stream: bool, functions: int = _FUNCTIO
 
 
 @contextlib.contextmanager
-def _proxy(folder: Path, upstream: ScriptedUpstream, knobs: Knobs | None = SHORTENING) -> Iterator[LocalProxy]:
-    with LocalProxy(folder, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url, knobs=knobs) as proxy:
+def _proxy(
+    folder: Path, upstream: ScriptedUpstream, knobs: Knobs | None = SHORTENING
+) -> Iterator[LocalProxy]:
+    with LocalProxy(
+        folder, openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url, knobs=knobs
+    ) as proxy:
         yield proxy
 
 
@@ -79,7 +94,9 @@ def _undisturbed(dialect: str, *, stream: bool, functions: int = _FUNCTIONS) -> 
     with (
         tempfile.TemporaryDirectory() as folder,
         ScriptedUpstream(_script(dialect), strict=True) as upstream,
-        _proxy(Path(folder) / "data", upstream, SHORTENING if functions == _FUNCTIONS else None) as proxy,
+        _proxy(
+            Path(folder) / "data", upstream, SHORTENING if functions == _FUNCTIONS else None
+        ) as proxy,
     ):
         _work(lambda _: proxy.address, dialect, stream=stream, functions=functions)
         assert_each_extends_the_one_before(upstream.requests)
@@ -89,7 +106,10 @@ def _undisturbed(dialect: str, *, stream: bool, functions: int = _FUNCTIONS) -> 
 @pytest.mark.row("X3")
 @pytest.mark.rest_slow
 def test_a_restart_in_mid_session_breaks_no_prefix(tmp_path, dialect, stream):
-    with ScriptedUpstream(_script(dialect), strict=True) as upstream, contextlib.ExitStack() as stack:
+    with (
+        ScriptedUpstream(_script(dialect), strict=True) as upstream,
+        contextlib.ExitStack() as stack,
+    ):
         proxy = stack.enter_context(_proxy(tmp_path / "data", upstream))
 
         def place(turn: int) -> Address:
@@ -110,7 +130,10 @@ def test_a_restart_in_mid_session_breaks_no_prefix(tmp_path, dialect, stream):
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.slow
 def test_a_kill_in_mid_session_breaks_no_prefix(tmp_path, dialect):
-    with ScriptedUpstream(_script(dialect), strict=True) as upstream, serving(tmp_path / "data", upstream.url) as up:
+    with (
+        ScriptedUpstream(_script(dialect), strict=True) as upstream,
+        serving(tmp_path / "data", upstream.url) as up,
+    ):
 
         def place(turn: int) -> Address:
             if turn == _BEFORE:  # right behind a reply of which a part was hidden
@@ -127,7 +150,8 @@ def test_a_kill_in_mid_session_breaks_no_prefix(tmp_path, dialect):
 @pytest.mark.row("X3")
 @pytest.mark.rest_slow
 def test_two_proxies_that_take_turns_break_no_prefix(tmp_path, dialect, stream):
-    """As behind a load balancer: neither saw what the other one decided but in the store that they share."""
+    """As behind a load balancer: neither saw what the other one decided but in the store that they
+    share."""
     with (
         ScriptedUpstream(_script(dialect), strict=True) as upstream,
         _proxy(tmp_path / "data", upstream) as one,

@@ -1,4 +1,5 @@
-"""Ten thousand conversations through real proxies: every byte arrives, every byte comes back, every turn is kept."""
+"""Ten thousand conversations through real proxies: every byte arrives, every byte comes back, every
+turn is kept."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ class Exchange:
 
 @dataclass
 class Lean:
-    """A provider that knows its lines: an exchange's reply for its body, 404 for a body that it has never heard of."""
+    """A provider that knows its lines: an exchange's reply for its body, 404 for a body that it has
+    never heard of."""
 
     lines: dict[bytes, Exchange] = field(default_factory=dict)
     heard: Counter[bytes] = field(default_factory=Counter)
@@ -106,7 +108,8 @@ class Lean:
 
 
 class _Line(asyncio.Protocol):
-    """One connection to the provider, as lean as can be: a request is whole when its length says so."""
+    """One connection to the provider, as lean as can be: a request is whole when its length says
+    so."""
 
     _transport: asyncio.Transport
 
@@ -146,7 +149,9 @@ class Got:
 class Caller:
     """A client's kept-alive connection, with as little in the way as can be."""
 
-    def __init__(self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self._address = address
         self._reader = reader
         self._writer = writer
@@ -182,7 +187,12 @@ class Caller:
         await self._writer.drain()
 
     async def look(self, path: str) -> Got:
-        self._writer.write(f"GET /{self._address.token}{path} HTTP/1.1\r\nHost: 127.0.0.1:{self._address.port}\r\n\r\n".encode())
+        self._writer.write(
+            (
+                f"GET /{self._address.token}{path} HTTP/1.1\r\nHost: "
+                f"127.0.0.1:{self._address.port}\r\n\r\n"
+            ).encode()
+        )
         status, headers = await self.head()
         return Got(status, headers, b"".join([piece async for piece in self.pieces(headers)]))
 
@@ -209,16 +219,28 @@ def exchange(dialect: DialectName, body: bytes, rng: Random) -> Exchange:
     id = hashlib.sha256(body).hexdigest()
     events = _EVENTS[dialect](id, f"an answer to {id}: “é” \\ 😀")
     pieces = (
-        events if stream else [json.dumps(_DOCUMENTS[dialect](id, f"an answer to {id}"), indent=rng.choice([None, 2])).encode()]
+        events
+        if stream
+        else [
+            json.dumps(
+                _DOCUMENTS[dialect](id, f"an answer to {id}"), indent=rng.choice([None, 2])
+            ).encode()
+        ]
     )
     kind = b"text/event-stream; charset=utf-8" if stream else b"application/json"
     coding, packed = _packed(body, rng)
     back, reply = _packed(b"".join(pieces), rng)
     return Exchange(
         path=PATHS[dialect],
-        headers=b"Content-Type: application/json\r\nAccept-Encoding: gzip, zstd\r\nX-Hotset-Window: off\r\n" + _coded(coding),
+        headers=(
+            b"Content-Type: application/json\r\nAccept-Encoding: gzip, "
+            b"zstd\r\nX-Hotset-Window: "
+            b"off\r\n"
+        )
+        + _coded(coding),
         body=packed,
-        reply_head=b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\n%bTransfer-Encoding: chunked\r\n\r\n" % (kind, _coded(back)),
+        reply_head=b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\n%bTransfer-Encoding: chunked\r\n\r\n"
+        % (kind, _coded(back)),
         reply=tuple(_cut(reply, rng)) if back else tuple(pieces),
         spoken=body,
         told=b"".join(pieces),
@@ -227,7 +249,10 @@ def exchange(dialect: DialectName, body: bytes, rng: Random) -> Exchange:
 
 def _packed(plain: bytes, rng: Random) -> tuple[bytes, bytes]:
     coding = rng.choice([b"", b"", b"", b"gzip", b"zstd"])
-    return coding, {b"gzip": lambda: gzip.compress(plain, 1), b"zstd": lambda: zstd.compress(plain)}.get(coding, lambda: plain)()
+    return coding, {
+        b"gzip": lambda: gzip.compress(plain, 1),
+        b"zstd": lambda: zstd.compress(plain),
+    }.get(coding, lambda: plain)()
 
 
 def _coded(coding: bytes) -> bytes:
@@ -241,7 +266,9 @@ def _cut(whole: bytes, rng: Random) -> Iterator[bytes]:
 
 
 def _event(name: str, **fields: object) -> bytes:
-    return f"event: {name}\ndata: {json.dumps({'type': name, **fields}, ensure_ascii=False)}\n\n".encode()
+    return (
+        f"event: {name}\ndata: {json.dumps({'type': name, **fields}, ensure_ascii=False)}\n\n"
+    ).encode()
 
 
 def _anthropic(id: str, text: str) -> dict[str, object]:
@@ -262,7 +289,10 @@ def _anthropic_events(id: str, text: str) -> list[bytes]:
     return [
         _event("message_start", message=_anthropic(id, "") | {"content": [], "stop_reason": None}),
         _event("content_block_start", index=0, content_block={"type": "text", "text": ""}),
-        *(_event("content_block_delta", index=0, delta={"type": "text_delta", "text": half}) for half in (text[:9], text[9:])),
+        *(
+            _event("content_block_delta", index=0, delta={"type": "text_delta", "text": half})
+            for half in (text[:9], text[9:])
+        ),
         _event("content_block_stop", index=0),
         _event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 3}),
         _event("message_stop"),
@@ -270,13 +300,29 @@ def _anthropic_events(id: str, text: str) -> list[bytes]:
 
 
 def _chat(id: str, text: str) -> dict[str, object]:
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": text},
+        "finish_reason": "stop",
+    }
     usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
-    return {"id": id, "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+    return {
+        "id": id,
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [choice],
+        "usage": usage,
+    }
 
 
 def _chat_events(id: str, text: str) -> list[bytes]:
-    deltas = [{"role": "assistant", "content": ""}, {"content": text[:9]}, {"content": text[9:]}, {}]
+    deltas = [
+        {"role": "assistant", "content": ""},
+        {"content": text[:9]},
+        {"content": text[9:]},
+        {},
+    ]
     chunks = [
         {
             "id": id,
@@ -287,14 +333,30 @@ def _chat_events(id: str, text: str) -> list[bytes]:
         }
         for delta in deltas
     ]
-    return [*(f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n".encode() for chunk in chunks), b"data: [DONE]\n\n"]
+    return [
+        *(f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n".encode() for chunk in chunks),
+        b"data: [DONE]\n\n",
+    ]
 
 
 def _responses(id: str, text: str) -> dict[str, object]:
     content = [{"type": "output_text", "text": text, "annotations": []}]
-    item = {"type": "message", "id": f"msg_{id[:8]}", "role": "assistant", "status": "completed", "content": content}
+    item = {
+        "type": "message",
+        "id": f"msg_{id[:8]}",
+        "role": "assistant",
+        "status": "completed",
+        "content": content,
+    }
     usage = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
-    return {"id": id, "object": "response", "model": "m", "status": "completed", "output": [item], "usage": usage}
+    return {
+        "id": id,
+        "object": "response",
+        "model": "m",
+        "status": "completed",
+        "output": [item],
+        "usage": usage,
+    }
 
 
 def _responses_events(id: str, text: str) -> list[bytes]:
@@ -303,7 +365,11 @@ def _responses_events(id: str, text: str) -> list[bytes]:
     begun = {**item, "content": [], "status": "in_progress"}
     where = {"item_id": item["id"], "output_index": 0, "content_index": 0}
     return [
-        _event("response.created", sequence_number=0, response={**done, "status": "in_progress", "output": []}),
+        _event(
+            "response.created",
+            sequence_number=0,
+            response={**done, "status": "in_progress", "output": []},
+        ),
         _event("response.output_item.added", sequence_number=1, output_index=0, item=begun),
         _event("response.output_text.delta", sequence_number=2, delta=text, **where),
         _event("response.output_item.done", sequence_number=3, output_index=0, item=item),
@@ -325,7 +391,8 @@ _EVENTS = {
 
 @pytest.fixture
 def in_memory(tmp_path) -> Iterator[Path]:
-    """A folder whose disk is never slow, where there is one: ten thousand commits are not here to measure a disk."""
+    """A folder whose disk is never slow, where there is one: ten thousand commits are not here to
+    measure a disk."""
     if not os.access(_MEMORY, os.W_OK):
         yield tmp_path
         return
@@ -350,7 +417,11 @@ def test_ten_thousand_conversations_pass_untouched_and_every_one_is_kept(in_memo
         assert got.body == sent.answer
         assert b"x-hotset-degraded" not in got.headers
     with SqliteStore.open(in_memory / "data") as store:
-        turns = {turn.response_id: turn for session in store.sessions() for turn in store.turns(session.id)}
+        turns = {
+            turn.response_id: turn
+            for session in store.sessions()
+            for turn in store.turns(session.id)
+        }
         assert len(turns) == len(exchanges)
         for each in exchanges:
             _is_kept(store, each, turns[hashlib.sha256(each.spoken).hexdigest()])
@@ -377,7 +448,8 @@ async def _all_through(folder: Path, exchanges: list[Exchange]) -> tuple[Counter
 
 
 def _is_kept(store: SqliteStore, sent: Exchange, turn: Turn) -> None:
-    """Its reply and each of its messages, to the byte: the store checks what it reads against its hash, we against the wire."""
+    """Its reply and each of its messages, to the byte: the store checks what it reads against its
+    hash, we against the wire."""
     assert (turn.outcome, turn.status) == (Outcome.DONE, 200)
     assert store.content(turn.reply) == sent.told
     for message in DIALECTS[turn.dialect].parse(sent.spoken).messages:

@@ -1,4 +1,5 @@
-"""Whatever an upstream does, the client sees just that: never a made-up success, never a second try (catalogue D)."""
+"""Whatever an upstream does, the client sees just that: never a made-up success, never a second try
+(catalogue D)."""
 
 from __future__ import annotations
 
@@ -50,7 +51,10 @@ def test_91_a_name_that_does_not_resolve_and_a_port_without_tls_are_502s(tmp_pat
     from hotset.testing import ScriptedUpstream  # noqa: PLC0415
     from hotset.testing.proxy import LocalProxy  # noqa: PLC0415
 
-    with ScriptedUpstream() as upstream, LocalProxy(tmp_path / "data", openai_url=host.format(port=upstream.port)) as proxy:
+    with (
+        ScriptedUpstream() as upstream,
+        LocalProxy(tmp_path / "data", openai_url=host.format(port=upstream.port)) as proxy,
+    ):
         answer = post(proxy.address, "openai-chat", question("openai-chat", "hello"))
 
     assert answer.status == 502
@@ -61,7 +65,9 @@ def test_91_a_name_that_does_not_resolve_and_a_port_without_tls_are_502s(tmp_pat
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 408, 409, 413, 429, 500, 502, 503, 504, 529])
 @pytest.mark.rest_slow
 def test_92_an_error_status_reaches_the_client_as_it_is(pair, directly, dialect, code):
-    script = [Say(fault=Status(code, "the provider's own words", retry_after=7 if code == 429 else None))]
+    script = [
+        Say(fault=Status(code, "the provider's own words", retry_after=7 if code == 429 else None))
+    ]
     world = pair(script)
     body = question(dialect, "hello")
 
@@ -82,7 +88,11 @@ def test_92_an_answer_that_is_no_dialect_at_all_passes(pair):
 
     answer = post(world.address, "openai-chat", question("openai-chat", "hello"))
 
-    assert (answer.status, answer.body, answer.header("content-type")) == (502, Raw().body, "text/html")
+    assert (answer.status, answer.body, answer.header("content-type")) == (
+        502,
+        Raw().body,
+        "text/html",
+    )
 
 
 SAME = {
@@ -108,7 +118,9 @@ SAME = {
 @pytest.mark.parametrize("name", SAME)
 @pytest.mark.rest_slow
 def test_an_odd_stream_passes_byte_for_byte(pair, directly, dialect, name):
-    script = [Say("some words, and then some more of them", thinking="let me see", fault=SAME[name])]
+    script = [
+        Say("some words, and then some more of them", thinking="let me see", fault=SAME[name])
+    ]
     world = pair(script)
     body = question(dialect, "hello", stream=True)
 
@@ -123,7 +135,16 @@ def test_an_odd_stream_passes_byte_for_byte(pair, directly, dialect, name):
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(
-    "fault", [Reset(events=0), Reset(events=1), Reset(events=4), Fin(events=1), Fin(events=4), Reset(bytes=33)], ids=str
+    "fault",
+    [
+        Reset(events=0),
+        Reset(events=1),
+        Reset(events=4),
+        Fin(events=1),
+        Fin(events=4),
+        Reset(bytes=33),
+    ],
+    ids=str,
 )
 def test_94_a_stream_that_breaks_off_breaks_off_for_the_client_too(pair, dialect, fault):
     world = pair([Say("words that will not all arrive", fault=fault)])

@@ -1,4 +1,5 @@
-"""The window through the real proxy: results are shortened once and stay so, and what is not ours is left alone."""
+"""The window through the real proxy: results are shortened once and stay so, and what is not ours
+is left alone."""
 
 from __future__ import annotations
 
@@ -14,7 +15,16 @@ from hotset.testing import Call, RamStore, Say
 from hotset.testing.upstream.faults import Gzipped
 from hotset.window.birth import content_id
 from hotset.window.tools import SPECS
-from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_before, code, looking, tools, with_a_result
+from tests.proxy.talking import (
+    OURS,
+    Talk,
+    asked,
+    assert_each_extends_the_one_before,
+    code,
+    looking,
+    tools,
+    with_a_result,
+)
 from tests.proxy.wire import DIALECTS, call, post, question
 from tests.waiting import wait_until
 
@@ -59,7 +69,9 @@ def test_a_large_result_is_shortened_at_first_sight_and_stays_as_it_was_sent(pai
 
 
 @pytest.mark.row("C2")
-def test_the_same_result_is_not_shown_twice_and_a_changed_one_shows_what_changed(pair, dialect, stream):
+def test_the_same_result_is_not_shown_twice_and_a_changed_one_shows_what_changed(
+    pair, dialect, stream
+):
     short = code(functions=25)
     changed = short.replace("left + right + 79190", "left * right")
     world = pair([looking("a.py"), looking("b.py"), looking("a.py"), Say("Seen.")], strict=True)
@@ -86,7 +98,9 @@ def test_our_tools_stand_behind_the_clients_own_in_every_request(pair, dialect, 
     talk.results("nothing there")
     talk.say("And now?")
 
-    assert [[tool.name for tool in asked(request).tools] for request in world.upstream.requests] == [["read_file", *OURS]] * 3
+    assert [
+        [tool.name for tool in asked(request).tools] for request in world.upstream.requests
+    ] == [["read_file", *OURS]] * 3
 
 
 _FORCED = {
@@ -95,13 +109,26 @@ _FORCED = {
     "openai-responses": {"type": "function", "name": "read_file"},
 }
 _NONE = {"anthropic": {"type": "none"}, "openai-chat": "none", "openai-responses": "none"}
-_SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+_SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "string"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
 _STRUCTURED = {
     "anthropic": {"output_config": {"format": {"type": "json_schema", "schema": _SCHEMA}}},
-    "openai-chat": {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": _SCHEMA}}},
-    "openai-responses": {"text": {"format": {"type": "json_schema", "name": "a", "schema": _SCHEMA}}},
+    "openai-chat": {
+        "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": _SCHEMA}}
+    },
+    "openai-responses": {
+        "text": {"format": {"type": "json_schema", "name": "a", "schema": _SCHEMA}}
+    },
 }
-_LIMIT = {"anthropic": "max_tokens", "openai-chat": "max_completion_tokens", "openai-responses": "max_output_tokens"}
+_LIMIT = {
+    "anthropic": "max_tokens",
+    "openai-chat": "max_completion_tokens",
+    "openai-responses": "max_output_tokens",
+}
 
 
 def _left_alone(name: str, dialect: str) -> dict[str, object]:
@@ -119,12 +146,26 @@ def _left_alone(name: str, dialect: str) -> dict[str, object]:
 
 @pytest.mark.row("C9")
 @pytest.mark.parametrize(
-    "name", ["no-tools", "a-tool-of-our-name", "a-forced-tool", "no-tool-wanted", "a-structured-reply", "a-probe"]
+    "name",
+    [
+        "no-tools",
+        "a-tool-of-our-name",
+        "a-forced-tool",
+        "no-tool-wanted",
+        "a-structured-reply",
+        "a-probe",
+    ],
 )
 @pytest.mark.rest_slow
 def test_what_leaves_no_room_for_our_tools_goes_out_byte_for_byte(pair, dialect, stream, name):
     world = pair([Say("Yes.")])
-    body = Talk(world.address, dialect, stream, _left_alone(name, dialect), history=[{"role": "user", "content": "Well?"}]).body
+    body = Talk(
+        world.address,
+        dialect,
+        stream,
+        _left_alone(name, dialect),
+        history=[{"role": "user", "content": "Well?"}],
+    ).body
 
     answer = post(world.address, dialect, body)
 
@@ -143,7 +184,9 @@ def test_tools_left_out_altogether_are_not_added(pair, dialect, stream):
 
 def test_a_conversation_that_the_provider_holds_goes_out_byte_for_byte(pair, stream):
     world = pair([Say("One."), Say("Two.")])
-    first = post(world.address, "openai-responses", question("openai-responses", "one", stream=False))
+    first = post(
+        world.address, "openai-responses", question("openai-responses", "one", stream=False)
+    )
     body = question(
         "openai-responses",
         "two",
@@ -178,7 +221,12 @@ def test_counting_tokens_goes_out_byte_for_byte(pair):
 def test_switched_off_every_byte_goes_through_again(pair, dialect, stream, switch):
     settings = {"off": {"off": True}, "inject": {"inject": False}}.get(switch, {})
     world = pair([looking("a.py"), looking("b.py"), Say("Read.")], strict=True, **settings)
-    talk = Talk(world.address, dialect, stream, headers={"x-hotset-window": "off"} if switch == "header" else {})
+    talk = Talk(
+        world.address,
+        dialect,
+        stream,
+        headers={"x-hotset-window": "off"} if switch == "header" else {},
+    )
 
     talk.say("Read both.")
     talk.results(code())
@@ -189,7 +237,9 @@ def test_switched_off_every_byte_goes_through_again(pair, dialect, stream, switc
 
 
 @pytest.mark.parametrize("inject", [False, True])
-def test_a_client_that_has_our_tools_over_mcp_has_the_window_and_no_second_copy_of_them(pair, dialect, stream, inject):
+def test_a_client_that_has_our_tools_over_mcp_has_the_window_and_no_second_copy_of_them(
+    pair, dialect, stream, inject
+):
     retrieve = next(spec for spec in SPECS if spec.name == "retrieve_context")
     [brought] = tools(dialect, "mcp__hotset__retrieve_context")
     brought.get("function", brought)["description"] = retrieve.description
@@ -202,7 +252,10 @@ def test_a_client_that_has_our_tools_over_mcp_has_the_window_and_no_second_copy_
 
     first, second = world.upstream.requests
     assert first.body == talk.sent[0]
-    assert [tool.name for tool in asked(second).tools] == ["read_file", "mcp__hotset__retrieve_context"]
+    assert [tool.name for tool in asked(second).tools] == [
+        "read_file",
+        "mcp__hotset__retrieve_context",
+    ]
     assert content_id(code().encode()) in second.body.decode()
     assert len(second.body) < len(talk.sent[1]) / 2
 
@@ -235,11 +288,18 @@ class _Slow(RamStore):
 @pytest.mark.row("C9")
 @pytest.mark.parametrize("switch", ["header", "off"])
 @pytest.mark.rest_slow
-def test_switched_off_a_request_goes_out_before_it_is_counted_and_is_counted_all_the_same(pair, dialect, stream, switch):
+def test_switched_off_a_request_goes_out_before_it_is_counted_and_is_counted_all_the_same(
+    pair, dialect, stream, switch
+):
     store = _Slow()
     settings = {"off": True} if switch == "off" else {}
     world = pair(lambda _: Say("Yes."), open_store=lambda: store, **settings)
-    talk = Talk(world.address, dialect, stream, headers={"x-hotset-window": "off"} if switch == "header" else {})
+    talk = Talk(
+        world.address,
+        dialect,
+        stream,
+        headers={"x-hotset-window": "off"} if switch == "header" else {},
+    )
 
     asking = threading.Thread(target=talk.say, args=["as it is " * 3000])
     asking.start()
@@ -254,7 +314,9 @@ def test_switched_off_a_request_goes_out_before_it_is_counted_and_is_counted_all
     assert first.sent == replace(first.whole, output=first.sent.output)
     assert first.sent.cache_read == 0
     assert second.sent.cache_read > 3000
-    assert second.sent == replace(second.whole, output=second.sent.output), "what is sent as it came saves nothing"
+    assert second.sent == replace(second.whole, output=second.sent.output), (
+        "what is sent as it came saves nothing"
+    )
 
 
 @pytest.mark.parametrize("coding", ["zstd", "gzip"])
@@ -275,7 +337,9 @@ def test_a_compressed_request_is_planned_and_goes_out_plain(pair, dialect, strea
 
 
 @pytest.mark.rest_slow
-def test_an_upstream_that_compresses_though_asked_not_to_is_read_all_the_same(pair, dialect, stream):
+def test_an_upstream_that_compresses_though_asked_not_to_is_read_all_the_same(
+    pair, dialect, stream
+):
     script = [
         Say("Let me look.", calls=looking("a.py").calls, fault=Gzipped()),
         Say(calls=(Call("search_history", {"query": "function"}),), fault=Gzipped()),
@@ -289,5 +353,7 @@ def test_an_upstream_that_compresses_though_asked_not_to_is_read_all_the_same(pa
 
     assert talk.text == "Found."
     assert talk.answer.header("content-encoding") is None
-    assert [request.header("accept-encoding") for request in world.upstream.requests] == ["identity"] * 3
+    assert [request.header("accept-encoding") for request in world.upstream.requests] == [
+        "identity"
+    ] * 3
     assert not any(ours in talk.wrote for ours in OURS)

@@ -1,4 +1,5 @@
-"""Whatever goes wrong in the window, the client's own bytes go through, and it is told; a turn that has begun goes on."""
+"""Whatever goes wrong in the window, the client's own bytes go through, and it is told; a turn that
+has begun goes on."""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ class StuckFor(RamStore):
     def __init__(self, prompt: str) -> None:
         super().__init__()
         self.first = Talk(None, "anthropic", history=[{"role": "user", "content": prompt}])
-        self.chain = next(link(ROOT, WIRE[DialectName.ANTHROPIC].parse(self.first.body).messages)).chain
+        self.chain = next(
+            link(ROOT, WIRE[DialectName.ANTHROPIC].parse(self.first.body).messages)
+        ).chain
         self.free = threading.Event()
 
     def table(self, chains, as_of=None):
@@ -91,12 +94,17 @@ class Torn(RamStore):
     calls: frozenset[Spot] = frozenset()
 
     def table(self, chains, as_of=None):
-        rows = {spot: Shown(spot, Form.GONE, b"", 0, 10, Cause.PAYS, 0.0) for spot in self.calls if spot.chain in chains}
+        rows = {
+            spot: Shown(spot, Form.GONE, b"", 0, 10, Cause.PAYS, 0.0)
+            for spot in self.calls
+            if spot.chain in chains
+        }
         return Table(shown=rows)
 
 
 class Mistaken(RamStore):
-    """A store that remembers another call than the one which was made: no provider takes its result for an answer."""
+    """A store that remembers another call than the one which was made: no provider takes its result
+    for an answer."""
 
     hidden: Mapping[Chain, Hidden] = {}
 
@@ -106,7 +114,11 @@ class Mistaken(RamStore):
 
 @pytest.mark.row("C9")
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("failure", [StoreFailed("I/O error"), PageDamaged("a row"), ZeroDivisionError("a bug")], ids=repr)
+@pytest.mark.parametrize(
+    "failure",
+    [StoreFailed("I/O error"), PageDamaged("a row"), ZeroDivisionError("a bug")],
+    ids=repr,
+)
 @pytest.mark.rest_slow
 def test_a_planner_that_fails_lets_the_clients_bytes_through(pair, dialect, stream, failure):
     store = Tableless(failure)
@@ -118,7 +130,10 @@ def test_a_planner_that_fails_lets_the_clients_bytes_through(pair, dialect, stre
 
     assert talk.text == "Read."
     assert [request.body for request in world.upstream.requests] == talk.sent
-    assert talk.answer.header("x-hotset-degraded") == f"a fault of ours in planning: {type(failure).__name__}"
+    assert (
+        talk.answer.header("x-hotset-degraded")
+        == f"a fault of ours in planning: {type(failure).__name__}"
+    )
     world.settle()
     events = [event for event in store.events() if event.name == "Bypassed"]
     assert len(events) == 2
@@ -140,7 +155,12 @@ def test_a_store_whose_tables_hang_holds_up_one_call_and_no_more(pair, monotonic
     assert talk.answer.header("x-hotset-degraded") == "planning took too long"
     assert [request.body for request in world.upstream.requests] == talk.sent
     store.free.set()
-    wait_until(lambda: talk.say("planned again?") and "planning" not in (talk.answer.header("x-hotset-degraded") or ""))
+    wait_until(
+        lambda: (
+            talk.say("planned again?")
+            and "planning" not in (talk.answer.header("x-hotset-degraded") or "")
+        )
+    )
     assert {*OURS} <= {tool.name for tool in asked(world.upstream.requests[-1]).tools}
 
 
@@ -149,7 +169,10 @@ def test_a_store_whose_tables_hang_holds_up_one_call_and_no_more(pair, monotonic
 def test_a_conversation_whose_plan_hangs_passes_alone_and_every_other_one_is_planned(pair):
     store = StuckFor("the one that waits")
     world = pair(lambda _: Say("Yes."), open_store=lambda: store, bounded=Bounded(20.0))
-    late, others = Talk(world.address, "anthropic"), [Talk(world.address, "anthropic") for _ in range(5)]
+    late, others = (
+        Talk(world.address, "anthropic"),
+        [Talk(world.address, "anthropic") for _ in range(5)],
+    )
     late.say("the one that waits")
 
     for n, other in enumerate(others):
@@ -158,7 +181,10 @@ def test_a_conversation_whose_plan_hangs_passes_alone_and_every_other_one_is_pla
 
     assert late.answer.header("x-hotset-degraded") == "planning took too long"
     assert [other.answer.header("x-hotset-degraded") for other in others] == [None] * 5
-    planned = [{*OURS} <= {tool.name for tool in asked(request).tools} for request in world.upstream.requests]
+    planned = [
+        {*OURS} <= {tool.name for tool in asked(request).tools}
+        for request in world.upstream.requests
+    ]
     assert planned == [False, *[True, False] * 5]
     assert ask(world.address)["planning"] == "1 earlier plans have not ended"
     store.free.set()
@@ -167,8 +193,11 @@ def test_a_conversation_whose_plan_hangs_passes_alone_and_every_other_one_is_pla
 
 @pytest.mark.parametrize("named", [False, True], ids=["by its first message", "by its header"])
 @pytest.mark.slow
-def test_a_long_history_that_is_seen_for_the_first_time_passes_once_and_is_planned_at_the_next_call(pair, named):
-    """Its plan takes longer than a call waits for one; what it decided holds from the next request on, and is kept with it."""
+def test_a_long_history_that_is_seen_for_the_first_time_passes_once_and_is_planned_at_the_next_call(
+    pair, named
+):
+    """Its plan takes longer than a call waits for one; what it decided holds from the next request
+    on, and is kept with it."""
     world = pair(lambda _: Say("Yes."), bounded=Bounded(60.0, cpu_seconds=0.15))
     talk = Talk(world.address, "anthropic", headers={"x-session-id": "long"} if named else {})
     for n in range(40):
@@ -187,9 +216,16 @@ def test_a_long_history_that_is_seen_for_the_first_time_passes_once_and_is_plann
     assert len(world.upstream.requests[-1].body) < len(talk.sent[-1]) / 5
     with world.store() as kept:
         turns = list(kept.turns(next(iter(kept.sessions())).id))
-        table = kept.table([each.chain for each in link(ROOT, WIRE[DialectName.ANTHROPIC].parse(talk.sent[-1]).messages)])
+        table = kept.table(
+            [
+                each.chain
+                for each in link(ROOT, WIRE[DialectName.ANTHROPIC].parse(talk.sent[-1]).messages)
+            ]
+        )
     assert len(turns) == 2
-    assert [row.form for row in table.shown.values()] == [Form.EXCERPT] * 40, "what the late plan decided is not kept"
+    assert [row.form for row in table.shown.values()] == [Form.EXCERPT] * 40, (
+        "what the late plan decided is not kept"
+    )
     talk.say("And then?")
     assert_each_extends_the_one_before(world.upstream.requests[1:])
 
@@ -201,13 +237,18 @@ def test_a_plan_that_a_provider_would_refuse_is_not_sent(pair, dialect, stream):
     store = Mistaken()
     world = pair([Say("Read.")], strict=True, open_store=lambda: store)
     talk = Talk(world.address, dialect, stream, history=with_a_result(dialect, code()))
-    store.hidden = {each.chain: Hidden(each.chain, instead=each.message.raw.replace(b"_1", b"_2")) for each in _calling(talk)}
+    store.hidden = {
+        each.chain: Hidden(each.chain, instead=each.message.raw.replace(b"_1", b"_2"))
+        for each in _calling(talk)
+    }
 
     talk.send()
 
     assert talk.text == "Read."
     assert world.upstream.requests[0].body == talk.sent[0]
-    assert talk.answer.header("x-hotset-degraded").startswith("a plan that the provider would have refused: rule ")
+    assert talk.answer.header("x-hotset-degraded").startswith(
+        "a plan that the provider would have refused: rule "
+    )
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -228,12 +269,18 @@ def test_a_call_that_left_without_its_result_is_back_with_it(pair, dialect, stre
 def _calling(talk):
     """The messages in which the model calls a tool, at their places."""
     links = link(ROOT, WIRE[DialectName(talk.dialect)].parse(talk.body).messages)
-    return [each for each in links if any(part.kind.family is Kind.TOOL_CALL for part in each.message.parts)]
+    return [
+        each
+        for each in links
+        if any(part.kind.family is Kind.TOOL_CALL for part in each.message.parts)
+    ]
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("failure", [PageDamaged("a blob"), ZeroDivisionError("a bug")], ids=repr)
-def test_what_cannot_be_brought_back_is_said_to_the_model_and_the_turn_goes_on(pair, dialect, stream, failure):
+def test_what_cannot_be_brought_back_is_said_to_the_model_and_the_turn_goes_on(
+    pair, dialect, stream, failure
+):
     store = Unread(failure)
     script = [
         Say("Let me look.", calls=(read("a.py", id="one"),)),
@@ -257,9 +304,15 @@ def test_what_cannot_be_brought_back_is_said_to_the_model_and_the_turn_goes_on(p
 
 @pytest.mark.row("C9")
 @pytest.mark.rest_slow
-def test_a_store_that_fails_in_mid_session_and_comes_back_leaves_a_valid_conversation(pair, dialect):
+def test_a_store_that_fails_in_mid_session_and_comes_back_leaves_a_valid_conversation(
+    pair, dialect
+):
     store = FailingStore()
-    world = pair([*(looking(f"{n}.py") for n in range(5)), Say("Read.")], strict=True, open_store=lambda: store)
+    world = pair(
+        [*(looking(f"{n}.py") for n in range(5)), Say("Read.")],
+        strict=True,
+        open_store=lambda: store,
+    )
     talk = Talk(world.address, dialect, stream=True)
     talk.say("Read them.")
     for number in range(5):
@@ -269,6 +322,9 @@ def test_a_store_that_fails_in_mid_session_and_comes_back_leaves_a_valid_convers
         world.settle()
 
     assert talk.text == "Read."
-    assert [bool(request.body in talk.sent) for request in world.upstream.requests[:2]] == [False, False]
+    assert [bool(request.body in talk.sent) for request in world.upstream.requests[:2]] == [
+        False,
+        False,
+    ]
     assert world.upstream.requests[3].body in talk.sent
     assert len(world.upstream.requests[-1].body) < len(talk.sent[-1])

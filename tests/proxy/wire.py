@@ -10,7 +10,11 @@ from typing import Any
 
 from hotset.surfaces.proxy.address import Address
 
-PATHS = {"openai-chat": "/v1/chat/completions", "openai-responses": "/v1/responses", "anthropic": "/v1/messages"}
+PATHS = {
+    "openai-chat": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+    "anthropic": "/v1/messages",
+}
 DIALECTS = tuple(PATHS)
 
 
@@ -37,13 +41,25 @@ def question(dialect: str, *words: str, stream: bool = False, **more: Any) -> by
     return json.dumps(body).encode()
 
 
-def post(address: Address, dialect: str, body: bytes, headers: dict[str, str] | None = None) -> Answer:
+def post(
+    address: Address, dialect: str, body: bytes, headers: dict[str, str] | None = None
+) -> Answer:
     return call(
-        address, "POST", f"/{address.token}{PATHS[dialect]}", body, {"content-type": "application/json", **(headers or {})}
+        address,
+        "POST",
+        f"/{address.token}{PATHS[dialect]}",
+        body,
+        {"content-type": "application/json", **(headers or {})},
     )
 
 
-def call(address: Address, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Answer:
+def call(
+    address: Address,
+    method: str,
+    path: str,
+    body: bytes | None = None,
+    headers: dict[str, str] | None = None,
+) -> Answer:
     connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=120)
     try:
         connection.request(method, path, body, headers or {})

@@ -18,11 +18,21 @@ def step(number: int, result: str, *, asks: str = "") -> list[RecordedMessage]:
     ]
 
 
-def talk(results: list[str], *, name: str = "one", set: str = "tests", model: str = "claude-sonnet-4") -> Recorded:
+def talk(
+    results: list[str], *, name: str = "one", set: str = "tests", model: str = "claude-sonnet-4"
+) -> Recorded:
     """A system text, a prompt, a step a result, and a last word."""
-    opening = [RecordedMessage(Role.SYSTEM, "You mend tests."), RecordedMessage(Role.USER, "Mend tests/test_clock_9.py")]
+    opening = [
+        RecordedMessage(Role.SYSTEM, "You mend tests."),
+        RecordedMessage(Role.USER, "Mend tests/test_clock_9.py"),
+    ]
     steps = [message for number, result in enumerate(results) for message in step(number, result)]
-    return Recorded(name, set, model, (*opening, *steps, RecordedMessage(Role.ASSISTANT, "Done.", time=100.0 * len(results))))
+    return Recorded(
+        name,
+        set,
+        model,
+        (*opening, *steps, RecordedMessage(Role.ASSISTANT, "Done.", time=100.0 * len(results))),
+    )
 
 
 def long_result(number: int, size: int = 2000) -> str:

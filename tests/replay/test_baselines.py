@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.nouns.page import Role
 from hotset.nouns.price import Price
@@ -32,7 +31,10 @@ def _shown(policy: Policy, conversation: Conversation) -> list[list[str]]:
 
 
 def _prompts(policy: Policy, conversation: Conversation) -> list[int]:
-    return [conversation.fixed + sum(block.tokens for block in policy.show(call, 0.0)[:call]) for call in conversation.calls]
+    return [
+        conversation.fixed + sum(block.tokens for block in policy.show(call, 0.0)[:call])
+        for call in conversation.calls
+    ]
 
 
 def test_truncation_cuts_results_from_the_first_time_that_they_are_shown():
@@ -46,7 +48,9 @@ def test_truncation_shows_the_last_five_iterations_and_a_summary_of_the_rest():
     policy = Truncate(_LONG, Rules(_PRICE, _ROOMY))
     last = _shown(policy, _LONG)[-1]
 
-    assert [index for index in _results(_LONG, _LONG.calls[-1]) if last[index]] == _results(_LONG, _LONG.calls[-1])[-5:]
+    assert [index for index in _results(_LONG, _LONG.calls[-1]) if last[index]] == _results(
+        _LONG, _LONG.calls[-1]
+    )[-5:]
     (summary,) = (block for block in policy.blocks if block.stands_in)
     assert summary.tokens == SUMMARY
     assert "src/file_3.py" in summary.text
@@ -70,13 +74,17 @@ def test_masking_keeps_the_last_ten_results_whole_and_a_line_for_each_older_one(
 
 
 def test_clearing_leaves_everything_alone_below_half_of_the_window():
-    assert _shown(ClearToolUses(_LONG, Rules(_PRICE, _ROOMY)), _LONG) == _shown(BASELINES["full"](_LONG, Rules(_PRICE, 1)), _LONG)
+    assert _shown(ClearToolUses(_LONG, Rules(_PRICE, _ROOMY)), _LONG) == _shown(
+        BASELINES["full"](_LONG, Rules(_PRICE, 1)), _LONG
+    )
 
 
 def test_clearing_keeps_three_results_at_every_call_once_half_of_the_window_is_passed():
     prompts = _shown(ClearToolUses(_LONG, Rules(_PRICE, _TIGHT)), _LONG)
 
-    kept = [sum(len(texts[index]) > 1000 for index in _results(_LONG, len(texts))) for texts in prompts]
+    kept = [
+        sum(len(texts[index]) > 1000 for index in _results(_LONG, len(texts))) for texts in prompts
+    ]
     assert max(kept[:8]) > 3
     assert set(kept[-25:]) == {3}
 
@@ -112,7 +120,9 @@ def test_only_what_overflows_or_moves_breaks_the_prefix():
     small = only(talk([f"short {number}" for number in range(8)]))
     for name in set(BASELINES) - {"truncate"}:
         policy = BASELINES[name](small, Rules(_PRICE, _ROOMY))
-        assert _shown(policy, small) == _shown(BASELINES["full"](small, Rules(_PRICE, 1)), small), name
+        assert _shown(policy, small) == _shown(BASELINES["full"](small, Rules(_PRICE, 1)), small), (
+            name
+        )
 
 
 def test_the_usual_comparison_is_ours_and_every_baseline():
@@ -122,15 +132,22 @@ def test_the_usual_comparison_is_ours_and_every_baseline():
 
 @pytest.mark.parametrize("name", ROSTER)
 @settings(max_examples=15, deadline=None)
-@given(sizes=st.lists(st.integers(0, 6000), min_size=1, max_size=25), window=st.integers(500, 20_000))
+@given(
+    sizes=st.lists(st.integers(0, 6000), min_size=1, max_size=25), window=st.integers(500, 20_000)
+)
 @pytest.mark.rest_slow
-def test_every_policy_shows_what_the_user_said_and_never_more_than_everything(name: str, sizes: list[int], window: int):
+def test_every_policy_shows_what_the_user_said_and_never_more_than_everything(
+    name: str, sizes: list[int], window: int
+):
     conversation = only(talk([long_result(number, size) for number, size in enumerate(sizes)]))
     policy = ROSTER[name](conversation, Rules(_PRICE, window))
 
     for call in conversation.calls:
         blocks = list(policy.show(call, 0.0))[:call]
         assert len(blocks) == call
-        assert [block.text for block in blocks[:2]] == ["You mend tests.", "Mend tests/test_clock_9.py"]
+        assert [block.text for block in blocks[:2]] == [
+            "You mend tests.",
+            "Mend tests/test_clock_9.py",
+        ]
         most = sum(whole(line).tokens for line in conversation.lines[:call])
         assert sum(block.tokens for block in blocks) <= most + SUMMARY

@@ -10,8 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.dialects import DIALECTS
 from hotset.errors import BadInput
@@ -42,8 +41,18 @@ _ANTHROPIC = {
     "tools": [{"name": "Bash", "description": "x" * 400, "input_schema": {}}],
     "messages": [
         {"role": "user", "content": "look around"},
-        {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}, _LS, _CAT]},
-        {"role": "user", "content": [_result("t1", "a.py"), _result("t2", "x = 1"), {"type": "text", "text": "and?"}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}, _LS, _CAT],
+        },
+        {
+            "role": "user",
+            "content": [
+                _result("t1", "a.py"),
+                _result("t2", "x = 1"),
+                {"type": "text", "text": "and?"},
+            ],
+        },
         {"role": "assistant", "content": [{"type": "text", "text": "One file."}]},
     ],
 }
@@ -55,8 +64,16 @@ _CHAT = [
         "content": None,
         "reasoning_content": "hm",
         "tool_calls": [
-            {"id": "t1", "type": "function", "function": {"name": "Bash", "arguments": '{"command":"ls"}'}},
-            {"id": "t2", "type": "function", "function": {"name": "Read", "arguments": '{"path":"a.py"}'}},
+            {
+                "id": "t1",
+                "type": "function",
+                "function": {"name": "Bash", "arguments": '{"command":"ls"}'},
+            },
+            {
+                "id": "t2",
+                "type": "function",
+                "function": {"name": "Read", "arguments": '{"path":"a.py"}'},
+            },
         ],
     },
     {"role": "tool", "tool_call_id": "t1", "content": "a.py"},
@@ -71,9 +88,17 @@ _ITEMS = [
     {"type": "function_call", "call_id": "t1", "name": "Bash", "arguments": '{"command":"ls"}'},
     {"type": "function_call", "call_id": "t2", "name": "Read", "arguments": '{"path":"a.py"}'},
     {"type": "function_call_output", "call_id": "t1", "output": "a.py"},
-    {"type": "function_call_output", "call_id": "t2", "output": [{"type": "output_text", "text": "x = 1"}]},
+    {
+        "type": "function_call_output",
+        "call_id": "t2",
+        "output": [{"type": "output_text", "text": "x = 1"}],
+    },
     {"role": "user", "content": "and?"},
-    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "One file."}]},
+    {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "One file."}],
+    },
 ]
 _SAME = (
     RecordedMessage(Role.SYSTEM, "Be brief."),
@@ -81,7 +106,10 @@ _SAME = (
     RecordedMessage(
         Role.ASSISTANT,
         "",
-        (RecordedCall("t1", "Bash", '{"command":"ls"}'), RecordedCall("t2", "Read", '{"path":"a.py"}')),
+        (
+            RecordedCall("t1", "Bash", '{"command":"ls"}'),
+            RecordedCall("t2", "Read", '{"path":"a.py"}'),
+        ),
         thinking="hm",
     ),
     RecordedMessage(Role.TOOL, "a.py", call="t1", tool="Bash"),
@@ -92,15 +120,40 @@ _SAME = (
 
 
 _KEYS = (
-    *("role", "content", "type", "messages", "input", "msgs", "id", "r", "t", "uuid", "message", "payload", "trajectory"),
-    *("history", "action", "trajectory_format", "hotset", "tool_calls", "calls", "parentUuid", "output"),
+    *(
+        "role",
+        "content",
+        "type",
+        "messages",
+        "input",
+        "msgs",
+        "id",
+        "r",
+        "t",
+        "uuid",
+        "message",
+        "payload",
+        "trajectory",
+    ),
+    *(
+        "history",
+        "action",
+        "trajectory_format",
+        "hotset",
+        "tool_calls",
+        "calls",
+        "parentUuid",
+        "output",
+    ),
 )
 _NEAR_SESSIONS = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
     | st.sampled_from(["user", "assistant", "tool", "response_item", "mini-swe-agent-1"]),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(_KEYS), inner, max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(_KEYS), inner, max_size=5)
+    ),
     max_leaves=30,
 ).map(lambda value: json.dumps(value).encode())
 """JSON that has a lot of what sessions have, in the wrong places."""
@@ -150,7 +203,9 @@ def test_a_request_body_tells_its_model_and_what_its_tools_weigh(tmp_path):
 
 
 def test_each_line_with_messages_is_a_session_of_its_own(tmp_path):
-    path = _written(tmp_path, _lines([{"messages": _CHAT}, {"messages": _CHAT[:2], "id": "second"}]))
+    path = _written(
+        tmp_path, _lines([{"messages": _CHAT}, {"messages": _CHAT[:2], "id": "second"}])
+    )
     assert [(each.id, len(each.messages)) for each in read([path])] == [("talk", 7), ("second", 2)]
 
 
@@ -229,13 +284,23 @@ class _Transcript:
     """Claude Code's lines, each the child of the last unless told otherwise."""
 
     def __init__(self) -> None:
-        self.lines: list[dict[str, Any]] = [{"type": "summary", "summary": "An older talk", "leafUuid": "gone"}]
+        self.lines: list[dict[str, Any]] = [
+            {"type": "summary", "summary": "An older talk", "leafUuid": "gone"}
+        ]
         self._last: str | None = None
 
-    def add(self, kind: str, message: dict[str, Any] | None, *, after: str | None = "", **more: Any) -> str:
+    def add(
+        self, kind: str, message: dict[str, Any] | None, *, after: str | None = "", **more: Any
+    ) -> str:
         uuid = f"u{len(self.lines)}"
         parent = self._last if after == "" else after
-        line = {"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": "s1", "isSidechain": False}
+        line = {
+            "type": kind,
+            "uuid": uuid,
+            "parentUuid": parent,
+            "sessionId": "s1",
+            "isSidechain": False,
+        }
         stamp = {"timestamp": f"2026-01-02T00:00:{len(self.lines):02}.000Z"}
         self.lines.append(line | stamp | ({"message": message} if message else {}) | more)
         self._last = uuid
@@ -245,15 +310,33 @@ class _Transcript:
         return self.add("user", {"role": "user", "content": text}, **more)
 
     def hears(self, reply: str, block: dict[str, Any], **more: Any) -> str:
-        usage = {"input_tokens": 3, "cache_creation_input_tokens": 40, "cache_read_input_tokens": 500, "output_tokens": 6}
-        message = {"id": reply, "model": "claude-opus-5", "role": "assistant", "content": [block], "usage": usage}
+        usage = {
+            "input_tokens": 3,
+            "cache_creation_input_tokens": 40,
+            "cache_read_input_tokens": 500,
+            "output_tokens": 6,
+        }
+        message = {
+            "id": reply,
+            "model": "claude-opus-5",
+            "role": "assistant",
+            "content": [block],
+            "usage": usage,
+        }
         return self.add("assistant", message, **more)
 
     def gets(self, id: str, text: str, **more: Any) -> str:
-        return self.add("user", {"role": "user", "content": [_result(id, text)]}, toolUseResult={"stdout": text}, **more)
+        return self.add(
+            "user",
+            {"role": "user", "content": [_result(id, text)]},
+            toolUseResult={"stdout": text},
+            **more,
+        )
 
 
-def test_a_claude_code_reply_that_is_spread_over_lines_is_one_message_with_its_results_behind_it(tmp_path):
+def test_a_claude_code_reply_that_is_spread_over_lines_is_one_message_with_its_results_behind_it(
+    tmp_path,
+):
     talk = _Transcript()
     talk.says("look around")
     talk.add("progress", None, data={"type": "hook_progress"})
@@ -265,7 +348,9 @@ def test_a_claude_code_reply_that_is_spread_over_lines_is_one_message_with_its_r
     talk.hears("m2", {"type": "text", "text": "One file."})
     recorded = _only(_written(tmp_path, _lines(talk.lines)))
     assert (recorded.id, recorded.model) == ("s1", "claude-opus-5")
-    assert [(m.role, m.text, m.call, m.tool, m.thinking, len(m.calls)) for m in recorded.messages] == [
+    assert [
+        (m.role, m.text, m.call, m.tool, m.thinking, len(m.calls)) for m in recorded.messages
+    ] == [
         (Role.USER, "look around", "", "", "", 0),
         (Role.ASSISTANT, "", "", "", "hm", 2),
         (Role.TOOL, "a.py", "t1", "Bash", "", 0),
@@ -273,7 +358,11 @@ def test_a_claude_code_reply_that_is_spread_over_lines_is_one_message_with_its_r
         (Role.ASSISTANT, "One file.", "", "", "", 0),
     ]
     assert recorded.messages[1].usage == Usage(3, 500, 40, 6)
-    assert all(later.time > earlier.time for earlier, later in pairwise(recorded.messages) if later.role is Role.USER)
+    assert all(
+        later.time > earlier.time
+        for earlier, later in pairwise(recorded.messages)
+        if later.role is Role.USER
+    )
 
 
 def test_what_was_rewound_in_claude_code_is_left_out(tmp_path):
@@ -315,7 +404,10 @@ def test_agents_that_claude_code_sent_out_are_sessions_of_their_own(tmp_path):
     talk.says("find more", after=None, isSidechain=True)
     talk.hears("m3", {"type": "text", "text": "Found more."}, isSidechain=True)
     talk.hears("m4", {"type": "text", "text": "They found it."}, after=main)
-    told = {each.id: [message.text for message in each.messages] for each in read([_written(tmp_path, _lines(talk.lines))])}
+    told = {
+        each.id: [message.text for message in each.messages]
+        for each in read([_written(tmp_path, _lines(talk.lines))])
+    }
     assert told == {
         "s1": ["send somebody", "They found it."],
         "s1:a1": ["find it", "Found."],
@@ -326,16 +418,29 @@ def test_agents_that_claude_code_sent_out_are_sessions_of_their_own(tmp_path):
 def test_words_that_the_client_put_into_the_models_mouth_are_left_out(tmp_path):
     talk = _Transcript()
     talk.says("go")
-    talk.add("assistant", {"model": "<synthetic>", "role": "assistant", "content": [{"type": "text", "text": "API Error"}]})
+    talk.add(
+        "assistant",
+        {
+            "model": "<synthetic>",
+            "role": "assistant",
+            "content": [{"type": "text", "text": "API Error"}],
+        },
+    )
     talk.hears("m1", {"type": "text", "text": "Gone."})
-    assert [message.text for message in _only(_written(tmp_path, _lines(talk.lines))).messages] == ["go", "Gone."]
+    assert [message.text for message in _only(_written(tmp_path, _lines(talk.lines))).messages] == [
+        "go",
+        "Gone.",
+    ]
 
 
 def _rollout(*payloads: tuple[str, dict[str, Any]]) -> str:
     stamp = "2026-06-18T07:41:{:02}.000Z"
     meta = ("session_meta", {"id": "r1", "base_instructions": {"text": "You are Codex."}})
     lines = (meta, ("turn_context", {"model": "gpt-5.5"}), *payloads)
-    return _lines({"timestamp": stamp.format(at), "type": kind, "payload": payload} for at, (kind, payload) in enumerate(lines))
+    return _lines(
+        {"timestamp": stamp.format(at), "type": kind, "payload": payload}
+        for at, (kind, payload) in enumerate(lines)
+    )
 
 
 def _item(**fields: Any) -> tuple[str, dict[str, Any]]:
@@ -344,7 +449,10 @@ def _item(**fields: Any) -> tuple[str, dict[str, Any]]:
 
 def _tokens(sent: int, cached: int, output: int) -> tuple[str, dict[str, Any]]:
     usage = {"input_tokens": sent, "cached_input_tokens": cached, "output_tokens": output}
-    return "event_msg", {"type": "token_count", "info": {"last_token_usage": usage, "total_token_usage": {"input_tokens": sent}}}
+    return "event_msg", {
+        "type": "token_count",
+        "info": {"last_token_usage": usage, "total_token_usage": {"input_tokens": sent}},
+    }
 
 
 _PROMPT = _item(type="message", role="user", content=[{"type": "input_text", "text": "look"}])
@@ -354,8 +462,14 @@ def test_a_codex_reply_lasts_until_its_tokens_were_counted(tmp_path):
     text = _rollout(
         _PROMPT,
         ("event_msg", {"type": "user_message", "message": "look"}),
-        _item(type="reasoning", summary=[{"type": "summary_text", "text": "hm"}], encrypted_content="…"),
-        _item(type="message", role="assistant", content=[{"type": "output_text", "text": "Looking."}]),
+        _item(
+            type="reasoning",
+            summary=[{"type": "summary_text", "text": "hm"}],
+            encrypted_content="…",
+        ),
+        _item(
+            type="message", role="assistant", content=[{"type": "output_text", "text": "Looking."}]
+        ),
         _item(type="function_call", name="exec_command", arguments='{"cmd":"ls"}', call_id="c1"),
         _item(type="function_call_output", call_id="c1", output="a.py"),
         _item(type="custom_tool_call", name="apply_patch", input="*** Begin Patch", call_id="c2"),
@@ -363,13 +477,19 @@ def test_a_codex_reply_lasts_until_its_tokens_were_counted(tmp_path):
         _tokens(100, 60, 9),
         _tokens(100, 60, 9),
         _item(type="local_shell_call", call_id="c3", action={"type": "exec", "command": ["ls"]}),
-        _item(type="function_call_output", call_id="c3", output=[{"type": "input_image", "image_url": "data:,"}]),
+        _item(
+            type="function_call_output",
+            call_id="c3",
+            output=[{"type": "input_image", "image_url": "data:,"}],
+        ),
         _tokens(120, 100, 3),
         _item(type="message", role="assistant", content=[{"type": "output_text", "text": "Done."}]),
     )
     recorded = _only(_written(tmp_path, text))
     assert (recorded.id, recorded.model) == ("r1", "gpt-5.5")
-    assert [(m.role, m.text, [c.name for c in m.calls], m.tool, m.usage) for m in recorded.messages] == [
+    assert [
+        (m.role, m.text, [c.name for c in m.calls], m.tool, m.usage) for m in recorded.messages
+    ] == [
         (Role.SYSTEM, "You are Codex.", [], "", None),
         (Role.USER, "look", [], "", None),
         (Role.ASSISTANT, "Looking.", ["exec_command", "apply_patch"], "", Usage(40, 60, 0, 9)),
@@ -394,8 +514,13 @@ def test_a_codex_rollout_without_token_counts_ends_a_reply_at_its_results(tmp_pa
 
 
 def test_a_codex_compaction_is_one_message_with_all_that_was_taken_over(tmp_path):
-    kept = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "look"}]}, {"type": "compaction"}]
-    text = _rollout(_PROMPT, ("compacted", {"message": "So far so good.", "replacement_history": kept}))
+    kept = [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "look"}]},
+        {"type": "compaction"},
+    ]
+    text = _rollout(
+        _PROMPT, ("compacted", {"message": "So far so good.", "replacement_history": kept})
+    )
     summary = _only(_written(tmp_path, text)).messages[-1]
     assert summary.compaction
     assert summary.text.startswith("look\n\n[")
@@ -404,15 +529,32 @@ def test_a_codex_compaction_is_one_message_with_all_that_was_taken_over(tmp_path
 
 def test_swe_agent_actions_become_calls_and_observations_their_results(tmp_path):
     history = [
-        {"role": "system", "content": "You are in a shell.", "agent": "main", "message_type": "system_prompt"},
+        {
+            "role": "system",
+            "content": "You are in a shell.",
+            "agent": "main",
+            "message_type": "system_prompt",
+        },
         {"role": "user", "content": "Fix it.", "agent": "main", "message_type": "observation"},
-        {"role": "assistant", "content": "Look.\n```\nls -a\n```", "thought": "Look.", "action": "ls -a", "agent": "main"},
+        {
+            "role": "assistant",
+            "content": "Look.\n```\nls -a\n```",
+            "thought": "Look.",
+            "action": "ls -a",
+            "agent": "main",
+        },
         {"role": "user", "content": "a.py", "agent": "main", "message_type": "observation"},
         {
             "role": "assistant",
             "content": "Open it.",
             "action": "open a.py",
-            "tool_calls": [{"id": "c9", "type": "function", "function": {"name": "open", "arguments": '{"path":"a.py"}'}}],
+            "tool_calls": [
+                {
+                    "id": "c9",
+                    "type": "function",
+                    "function": {"name": "open", "arguments": '{"path":"a.py"}'},
+                }
+            ],
         },
         {"role": "tool", "content": "x = 1", "tool_call_ids": ["c9"]},
     ]
@@ -425,7 +567,10 @@ def test_swe_agent_actions_become_calls_and_observations_their_results(tmp_path)
     }
     recorded = _only(_written(tmp_path, json.dumps(document, indent=2)))
     assert recorded.model == "gpt-4o"
-    assert [(m.role, m.text, [(c.name, c.arguments) for c in m.calls], m.tool) for m in recorded.messages[2:]] == [
+    assert [
+        (m.role, m.text, [(c.name, c.arguments) for c in m.calls], m.tool)
+        for m in recorded.messages[2:]
+    ] == [
         (Role.ASSISTANT, "Look.\n```\n\n```", [("bash", '{"command":"ls -a"}')], ""),
         (Role.TOOL, "a.py", [], "bash"),
         (Role.ASSISTANT, "Open it.", [("open", '{"path":"a.py"}')], ""),
@@ -434,19 +579,35 @@ def test_swe_agent_actions_become_calls_and_observations_their_results(tmp_path)
 
 
 def test_swe_agent_steps_alone_are_enough(tmp_path):
-    document = {"trajectory": [{"action": "ls", "observation": "a.py", "thought": "Look."}], "info": {}}
+    document = {
+        "trajectory": [{"action": "ls", "observation": "a.py", "thought": "Look."}],
+        "info": {},
+    }
     messages = _only(_written(tmp_path, json.dumps(document))).messages
-    assert [(message.role, message.text) for message in messages] == [(Role.ASSISTANT, "Look."), (Role.TOOL, "a.py")]
+    assert [(message.role, message.text) for message in messages] == [
+        (Role.ASSISTANT, "Look."),
+        (Role.TOOL, "a.py"),
+    ]
 
 
 def test_a_swe_agent_history_that_does_not_say_what_was_done_is_told_by_its_steps(tmp_path):
-    said = [("system", "You are in a shell."), ("user", "Fix it."), ("assistant", "Look.\n```\nls\n```"), ("user", "a.py")]
+    said = [
+        ("system", "You are in a shell."),
+        ("user", "Fix it."),
+        ("assistant", "Look.\n```\nls\n```"),
+        ("user", "a.py"),
+    ]
     document = {
         "trajectory": [{"action": "ls", "observation": "a.py", "thought": "Look."}],
         "history": [{"role": role, "content": text, "agent": "main"} for role, text in said],
     }
     messages = _only(_written(tmp_path, json.dumps(document))).messages
-    assert [message.role for message in messages] == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL]
+    assert [message.role for message in messages] == [
+        Role.SYSTEM,
+        Role.USER,
+        Role.ASSISTANT,
+        Role.TOOL,
+    ]
     assert messages[-1].text == "a.py"
 
 
@@ -459,7 +620,11 @@ _MINI = [
         "extra": {
             "response": {
                 "created": 1763510516,
-                "usage": {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 64}},
+                "usage": {
+                    "prompt_tokens": 100,
+                    "completion_tokens": 5,
+                    "prompt_tokens_details": {"cached_tokens": 64},
+                },
             }
         },
     },
@@ -472,26 +637,61 @@ _MINI = [
 
 def test_mini_swe_agent_commands_in_the_text_become_calls(tmp_path):
     info = {"config": {"model": {"model_name": "gemini-3-pro"}}}
-    document = {"messages": _MINI, "info": info, "trajectory_format": "mini-swe-agent-1", "instance_id": "a-1"}
+    document = {
+        "messages": _MINI,
+        "info": info,
+        "trajectory_format": "mini-swe-agent-1",
+        "instance_id": "a-1",
+    }
     recorded = _only(_written(tmp_path, json.dumps(document, indent=2)))
     assert (recorded.id, recorded.model) == ("a-1", "gemini-3-pro")
-    assert [message.role.value for message in recorded.messages] == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert [message.role.value for message in recorded.messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
     reply, result = recorded.messages[2:4]
     assert reply.calls == (RecordedCall("call-1", "bash", '{"command":"ls"}'),)
-    assert (reply.text, reply.time, reply.usage) == ("THOUGHT: look\n\n```bash\n\n```", 1763510516.0, Usage(36, 64, 0, 5))
+    assert (reply.text, reply.time, reply.usage) == (
+        "THOUGHT: look\n\n```bash\n\n```",
+        1763510516.0,
+        Usage(36, 64, 0, 5),
+    )
     assert (result.call, result.tool) == ("call-1", "bash")
 
 
 def test_mini_swe_agent_is_read_with_its_tool_calling_models_too(tmp_path):
-    call = {"type": "function_call", "call_id": "c1", "name": "bash", "arguments": '{"command":"ls"}'}
+    call = {
+        "type": "function_call",
+        "call_id": "c1",
+        "name": "bash",
+        "arguments": '{"command":"ls"}',
+    }
     said = [
         {"role": "user", "content": "Fix it."},
-        {"object": "response", "output": [call], "usage": {"input_tokens": 9, "output_tokens": 2}, "extra": {"timestamp": 10.0}},
-        {"type": "function_call_output", "call_id": "c1", "output": "a.py", "extra": {"timestamp": 11.0}},
+        {
+            "object": "response",
+            "output": [call],
+            "usage": {"input_tokens": 9, "output_tokens": 2},
+            "extra": {"timestamp": 10.0},
+        },
+        {
+            "type": "function_call_output",
+            "call_id": "c1",
+            "output": "a.py",
+            "extra": {"timestamp": 11.0},
+        },
         _CHAT[2],
         _CHAT[3],
     ]
-    recorded = _only(_written(tmp_path, json.dumps({"messages": said, "trajectory_format": "mini-swe-agent-1.1"})))
+    recorded = _only(
+        _written(
+            tmp_path, json.dumps({"messages": said, "trajectory_format": "mini-swe-agent-1.1"})
+        )
+    )
     assert [(m.role.value, m.text, m.tool, m.time) for m in recorded.messages] == [
         ("user", "Fix it.", "", None),
         ("assistant", "", "", 10.0),
@@ -504,7 +704,11 @@ def test_mini_swe_agent_is_read_with_its_tool_calling_models_too(tmp_path):
 
 def _turn(talk: Talk, question: str, answer: str) -> None:
     said = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
-    asked, heard = DIALECTS[DialectName.OPENAI_CHAT].parse(json.dumps({"model": "m", "messages": said}).encode()).messages
+    asked, heard = (
+        DIALECTS[DialectName.OPENAI_CHAT]
+        .parse(json.dumps({"model": "m", "messages": said}).encode())
+        .messages
+    )
     talk.hears(talk.asks(asked).turn, heard)
 
 
@@ -520,7 +724,14 @@ def test_an_export_tells_the_longest_line_of_each_session_with_its_bills(tmp_pat
     lines = list(write_lines(store.dump()))
     store.close()
     main, second = read([_written(tmp_path, b"".join(lines))])
-    assert [message.text for message in main.messages] == ["one", "first", "two", "second", "three", "third"]
+    assert [message.text for message in main.messages] == [
+        "one",
+        "first",
+        "two",
+        "second",
+        "three",
+        "third",
+    ]
     assert [message.usage for message in main.messages] == [None, Usage(10, 2, 3, 4)] * 3
     assert len(second.messages) == 2
     assert main.model == "model"
@@ -559,7 +770,9 @@ def test_a_last_line_that_is_still_being_written_is_left_out_with_a_note(tmp_pat
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_what_cannot_be_read_is_one_error_that_names_the_file_and_quotes_nothing(tmp_path, text, told):
+def test_what_cannot_be_read_is_one_error_that_names_the_file_and_quotes_nothing(
+    tmp_path, text, told
+):
     path = _written(tmp_path, text)
     with pytest.raises(BadInput) as caught:
         list(read([path]))
@@ -588,7 +801,11 @@ def test_a_folder_is_read_file_by_file_and_one_bad_file_does_not_stop_the_others
     assert [each.id for each in found] == ["b", "c"]
     assert {each.set for each in found} == {tmp_path.name}
     assert [each.messages for each in found] == [_SAME, _SAME]
-    assert [path.name for path in done] == ["a.json", "b.jsonl", "c.json.gz"] == [path.name for path in find(tmp_path)]
+    assert (
+        [path.name for path in done]
+        == ["a.json", "b.jsonl", "c.json.gz"]
+        == [path.name for path in find(tmp_path)]
+    )
     assert [str(error).split(": ")[1][:10] for error in errors] == ["it holds a", "no such fi"]
 
 

@@ -20,7 +20,9 @@ from hotset.testing.recording import requests, session
 def test_half_the_tokens_are_enough_and_what_later_calls_copy_is_there(tmp_path, iterations):
     last = list(requests(session(), DialectName.ANTHROPIC))[iterations]
     (tmp_path / "session.json").write_bytes(last)
-    ((conversation,),) = [list(conversations(recorded)) for recorded in read([tmp_path / "session.json"])]
+    ((conversation,),) = [
+        list(conversations(recorded)) for recorded in read([tmp_path / "session.json"])
+    ]
     price = Price(3.0, 15.0)
     studied, rules = Studied.of(conversation), Rules(price, 200_000)
 

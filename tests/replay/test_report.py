@@ -6,8 +6,7 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.config import listed_prices
 from hotset.nouns.price import Prices
@@ -20,7 +19,16 @@ from tests.replay.talk import long_result, talk
 _PRICES = Prices(listed_prices())
 _RULING = Ruling(_PRICES, "anthropic", 8_000)
 _LONG = [long_result(number) for number in range(40)]
-_FULL = Figures(calls=10, prompt=1000, read=900, cost=200.0, actions=8, each={"a": 150.0, "b": 50.0}, peak=300, over=2)
+_FULL = Figures(
+    calls=10,
+    prompt=1000,
+    read=900,
+    cost=200.0,
+    actions=8,
+    each={"a": 150.0, "b": 50.0},
+    peak=300,
+    over=2,
+)
 _HALF = Figures(
     *(10, 500, 400, 80.0, 40.0, 8, 2, 16, 4, 90, 0, 3, 2),
     distances=[1, 2, 30],
@@ -70,7 +78,12 @@ def test_full_history_is_its_own_yardstick_and_misses_nothing():
     (gathered,) = gather([talk(_LONG)], _RULING)
     told = replay(gathered, {FULL: ROSTER[FULL]}, _RULING, _clock()).policies[FULL]
 
-    assert (told.tokens_pct, told.cost_pct, told.cost_with_faults_pct, told.faults_per_100) == (100.0, 100.0, 100.0, 0.0)
+    assert (told.tokens_pct, told.cost_pct, told.cost_with_faults_pct, told.faults_per_100) == (
+        100.0,
+        100.0,
+        100.0,
+        0.0,
+    )
     assert (told.prefix_breaks, told.prefix_kept_pct) == (0, 100.0)
     assert told.over_window_pct > 0
 
@@ -83,7 +96,12 @@ def test_what_is_asked_for_is_told_in_that_order_and_each_round_is_heard_of():
 
     assert list(report.policies) == ["evict25", "default"]
     assert len(heard) == gathered.rounds(makers) == 6
-    assert (report.sessions, report.sessions_read, report.stretches, report.windows) == (2, 2, 2, (8_000,))
+    assert (report.sessions, report.sessions_read, report.stretches, report.windows) == (
+        2,
+        2,
+        2,
+        (8_000,),
+    )
     assert report.calls == 2 * 41
     assert report.policies["default"].plan_ms_p95 == 1.0
 
@@ -123,7 +141,12 @@ def test_each_provider_s_cache_rules_come_from_the_list_of_prices():
     anthropic = Ruling(_PRICES, "anthropic").rules("gpt-4o").price
     openai = Ruling(_PRICES, "openai").rules("claude-sonnet-4").price
 
-    assert (anthropic.write, anthropic.read, anthropic.minimum, anthropic.output / anthropic.input) == (1.25, 0.1, 1024, 5)
+    assert (
+        anthropic.write,
+        anthropic.read,
+        anthropic.minimum,
+        anthropic.output / anthropic.input,
+    ) == (1.25, 0.1, 1024, 5)
     assert (openai.write, openai.read, openai.step) == (1.0, 0.1, 128)
     assert all(Ruling(_PRICES, name).rules("").price.listed for name in PROVIDERS)
 
@@ -145,7 +168,10 @@ def test_caches_go_cold_by_the_provider_s_rule_unless_another_is_said():
 def test_a_cache_that_goes_cold_costs_more():
     (gathered,) = gather([talk(_LONG)], _RULING)
     warm, cold = (
-        replay(gathered, {FULL: ROSTER[FULL]}, replace(_RULING, ttl=ttl), _clock()).policies[FULL].hit_pct for ttl in (0, 50)
+        replay(gathered, {FULL: ROSTER[FULL]}, replace(_RULING, ttl=ttl), _clock())
+        .policies[FULL]
+        .hit_pct
+        for ttl in (0, 50)
     )
 
     assert (warm > 80, cold) == (True, 0.0)
@@ -154,7 +180,10 @@ def test_a_cache_that_goes_cold_costs_more():
 def test_what_changes_while_the_cache_is_cold_breaks_no_prefix():
     (gathered,) = gather([talk(_LONG)], _RULING)
     mask = {"mask": ROSTER["mask"]}
-    warm, cold = (replay(gathered, mask, replace(_RULING, ttl=ttl), _clock()).policies["mask"] for ttl in (0, 50))
+    warm, cold = (
+        replay(gathered, mask, replace(_RULING, ttl=ttl), _clock()).policies["mask"]
+        for ttl in (0, 50)
+    )
 
     assert (warm.prefix_breaks > 20, cold.prefix_breaks) == (True, 0)
 
@@ -167,7 +196,9 @@ def test_ours_is_cheaper_than_full_history_on_a_long_session_and_stays_in_the_wi
     assert told["default"].cost_with_faults_pct < 100
     assert told["default"].peak_prompt <= 8_000
     assert told["iterations"].evictions > 0
-    assert {name: told[name].evictions > 0 for name in BASELINES} == {name: name != FULL for name in BASELINES}
+    assert {name: told[name].evictions > 0 for name in BASELINES} == {
+        name: name != FULL for name in BASELINES
+    }
 
 
 def _report(sessions: int, ours: Row, over: float = 0.0) -> Report:
@@ -181,17 +212,32 @@ def _report(sessions: int, ours: Row, over: float = 0.0) -> Report:
         (
             55.0,
             8.4,
-            "cost 40 % less than sending everything, its own tools included; 8 of 100 actions would have had to fetch",
+            (
+                "cost 40 % less than sending everything, its own tools included; 8 of 100 actions "
+                "would have had to fetch"
+            ),
         ),
-        (98.0, 0.3, "cost 3 % more than sending everything, its own tools included; fewer than 1 of 100 actions"),
+        (
+            98.0,
+            0.3,
+            (
+                "cost 3 % more than sending everything, its own tools included; fewer than 1 of "
+                "100 actions"
+            ),
+        ),
         (
             94.8,
             0.0,
-            "cost as much as sending everything, its own tools included; no action would have had to fetch anything back.",
+            (
+                "cost as much as sending everything, its own tools included; no action would have "
+                "had to fetch anything back."
+            ),
         ),
     ],
 )
-def test_the_sentence_under_the_table_says_what_it_means_for_the_user(cost: float, faults: float, told: str):
+def test_the_sentence_under_the_table_says_what_it_means_for_the_user(
+    cost: float, faults: float, told: str
+):
     ours = replace(row(_HALF, _FULL), cost_with_faults_pct=cost, faults_per_100=faults)
 
     assert told in meaning(_report(24, ours), "default", FULL)
@@ -200,7 +246,9 @@ def test_the_sentence_under_the_table_says_what_it_means_for_the_user(cost: floa
 def test_the_sentence_speaks_of_one_session_and_of_prompts_that_do_not_fit():
     ours = row(_HALF, _FULL)
 
-    assert meaning(_report(1, ours), "default", FULL).startswith("On this session hotset would have cost")
+    assert meaning(_report(1, ours), "default", FULL).startswith(
+        "On this session hotset would have cost"
+    )
     assert meaning(_report(24, ours), "default", FULL).startswith("On these 24 sessions hotset")
     assert "fitted" not in meaning(_report(24, ours), "default", FULL)
     assert meaning(_report(2, ours, over=42.4), "default", FULL).endswith(

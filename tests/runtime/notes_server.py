@@ -1,7 +1,8 @@
 """A server that the tests start, with nothing but the standard library: `notes_server.py FOLDER`.
 
-Every start is a line in FOLDER/starts. What it says of its tools stands in FOLDER/tools.json, where a test can change it; it says
-nothing of them while there is a FOLDER/hold, and tells with the next answer that they changed when there is a FOLDER/news.
+Every start is a line in FOLDER/starts. What it says of its tools stands in FOLDER/tools.json, where
+a test can change it; it says nothing of them while there is a FOLDER/hold, and tells with the next
+answer that they changed when there is a FOLDER/news.
 """
 
 import json
@@ -16,7 +17,11 @@ TOOLS = [
     {
         "name": "add_note",
         "description": "Write a note and keep it under its title.",
-        "inputSchema": {"type": "object", "properties": {"title": TEXT, "text": TEXT}, "required": ["title", "text"]},
+        "inputSchema": {
+            "type": "object",
+            "properties": {"title": TEXT, "text": TEXT},
+            "required": ["title", "text"],
+        },
     },
     {
         "name": "read_note",
@@ -26,9 +31,17 @@ TOOLS = [
     {
         "name": "long_list",
         "description": "Print all numbers up to a limit, one in a line.",
-        "inputSchema": {"type": "object", "properties": {"limit": {"type": "integer"}}, "required": ["limit"]},
+        "inputSchema": {
+            "type": "object",
+            "properties": {"limit": {"type": "integer"}},
+            "required": ["limit"],
+        },
     },
-    {"name": "crash", "description": "End the process at once, without an answer.", "inputSchema": {"type": "object"}},
+    {
+        "name": "crash",
+        "description": "End the process at once, without an answer.",
+        "inputSchema": {"type": "object"},
+    },
 ]
 NOTES = {}
 
@@ -40,9 +53,14 @@ def main():
         message = json.loads(line)
         if (FOLDER / "news").exists():
             (FOLDER / "news").unlink()
-            print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}), flush=True)
+            print(
+                json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}),
+                flush=True,
+            )
         if "id" in message:
-            print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer(message)}), flush=True)
+            print(
+                json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer(message)}), flush=True
+            )
 
 
 def answer(message):
@@ -50,7 +68,11 @@ def answer(message):
         case "initialize":
             info = {"name": "notes", "version": "1"}
             return {
-                "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}}, "serverInfo": info}
+                "result": {
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": {"tools": {"listChanged": True}},
+                    "serverInfo": info,
+                }
             }
         case "tools/list":
             while (FOLDER / "hold").exists():

@@ -17,7 +17,9 @@ MODEL = "claude-sonnet-5"
 
 def test_what_was_learned_from_reports_is_known_again_after_a_restart():
     store, learning = RamStore(), Calibrations()
-    request = DIALECTS[DialectName.ANTHROPIC].parse(b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}')
+    request = DIALECTS[DialectName.ANTHROPIC].parse(
+        b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}'
+    )
     store.keep(Asked(request, 1.0, "agent", id=TurnId("t1"))).result()
     assert learning.ratio(MODEL, store) == prior(MODEL).ratio
 

@@ -30,11 +30,18 @@ def _raw_deflate(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-PACKERS = {"gzip": gzip.compress, "deflate": zlib.compress, "raw deflate": _raw_deflate, "zstd": zstd.compress}
+PACKERS = {
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "raw deflate": _raw_deflate,
+    "zstd": zstd.compress,
+}
 
 
 @pytest.mark.parametrize("name", PACKERS)
-@pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 1 << 16, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3 << 20])
+@pytest.mark.parametrize(
+    "size", [0, 1, 255, 256, 257, 1 << 16, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3 << 20]
+)
 @pytest.mark.parametrize("fill", ["zeros", "noise"])
 @pytest.mark.rest_slow
 def test_what_was_packed_is_unpacked_whatever_its_size(name, size, fill):
@@ -77,7 +84,10 @@ def test_a_body_that_is_made_to_take_long_is_refused_in_no_time(name):
 
 
 def test_a_zstd_frame_that_wants_a_window_larger_than_any_body_is_refused():
-    options = {zstd.CompressionParameter.window_log: 27, zstd.CompressionParameter.content_size_flag: 0}
+    options = {
+        zstd.CompressionParameter.window_log: 27,
+        zstd.CompressionParameter.content_size_flag: 0,
+    }
     packer = zstd.ZstdCompressor(options=options)
     body = packer.compress(b"x" * 100) + packer.flush()
     with pytest.raises(Malformed, match="not what its content-encoding says"):

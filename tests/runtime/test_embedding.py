@@ -11,7 +11,10 @@ from hotset.nouns.finding import Entry, EntryId, Query, Sort
 from tests.embedders import endpoint
 
 KEY = "sk-not-a-real-one"
-ENTRIES = [Entry(EntryId("a"), "a", Sort.PAGE, "the car"), Entry(EntryId("b"), "b", Sort.PAGE, "the house")]
+ENTRIES = [
+    Entry(EntryId("a"), "a", Sort.PAGE, "the car"),
+    Entry(EntryId("b"), "b", Sort.PAGE, "the house"),
+]
 
 
 def test_an_endpoint_embeds_what_is_kept_and_what_is_asked(tmp_path):
@@ -25,7 +28,11 @@ def test_an_endpoint_embeds_what_is_kept_and_what_is_asked(tmp_path):
     assert (best.entry.id, best.by_words) == ("a", None)
     assert best.by_meaning == pytest.approx(1, abs=0.01)
     assert (state.embedder[:9], state.troubles) == ("endpoint-", ())
-    assert {text for _, _, body in seen for text in body["input"]} == {"the car", "the house", "automobile"}
+    assert {text for _, _, body in seen for text in body["input"]} == {
+        "the car",
+        "the house",
+        "automobile",
+    }
     assert {headers["authorization"] for _, headers, _ in seen} == {f"Bearer {KEY}"}
 
 
@@ -36,7 +43,9 @@ def test_words_serve_while_the_endpoint_is_away_and_the_trouble_is_told(tmp_path
         assert not index.fold()
         hits = index.search(Query("house", deadline=30.0))
         assert ([hit.entry.id for hit in hits.hits], hits.lacking) == (["b"], {"meaning"})
-        assert any("the embeddings endpoint at 127.0.0.1" in trouble for trouble in index.troubles())
+        assert any(
+            "the embeddings endpoint at 127.0.0.1" in trouble for trouble in index.troubles()
+        )
 
 
 def test_another_choice_makes_the_vectors_anew_from_what_is_there(tmp_path):
@@ -46,7 +55,9 @@ def test_another_choice_makes_the_vectors_anew_from_what_is_there(tmp_path):
         assert index.state().embedder.startswith("table-")
     with (
         endpoint(two_things) as (url, _),
-        closing(open_index(tmp_path, Embedding(url=url, model="small", size=3), folds=False)) as index,
+        closing(
+            open_index(tmp_path, Embedding(url=url, model="small", size=3), folds=False)
+        ) as index,
     ):
         assert index.search(Query("house", deadline=30.0)).lacking == {"meaning"}
         index.fold()

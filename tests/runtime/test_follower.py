@@ -1,4 +1,5 @@
-"""What goes through a running hotset becomes findable beside it: at once, in one index, whatever happens to that index."""
+"""What goes through a running hotset becomes findable beside it: at once, in one index, whatever
+happens to that index."""
 
 from __future__ import annotations
 
@@ -29,8 +30,7 @@ from hotset.sources.history import followed
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
-from hotset.testing.store_talk import Talk as StoreTalk
-from hotset.testing.store_talk import turn_of
+from hotset.testing.store_talk import Talk as StoreTalk, turn_of
 from hotset.upstream.http import HttpWire
 from tests.proxy.talking import Talk
 
@@ -67,8 +67,16 @@ def world(tmp_path):
 
         def make(*says: Say) -> tuple[Talk, ScriptedUpstream, Path]:
             upstream = stack.enter_context(ScriptedUpstream(list(says)))
-            proxy = LocalProxy(tmp_path / "data", openai_url=upstream.openai_url, anthropic_url=upstream.anthropic_url)
-            return Talk(stack.enter_context(proxy).address, "anthropic"), upstream, tmp_path / "data"
+            proxy = LocalProxy(
+                tmp_path / "data",
+                openai_url=upstream.openai_url,
+                anthropic_url=upstream.anthropic_url,
+            )
+            return (
+                Talk(stack.enter_context(proxy).address, "anthropic"),
+                upstream,
+                tmp_path / "data",
+            )
 
         yield make
 
@@ -84,7 +92,12 @@ def last_request(upstream: ScriptedUpstream) -> str:
 @pytest.mark.slow
 def test_what_was_kept_a_moment_ago_is_found_at_once(world):
     talk, upstream, folder = world(
-        Say("The zeppelin is grey."), searching("zeppelin"), Say("Grey."), Say("Fine."), searching("airship"), Say("Blue.")
+        Say("The zeppelin is grey."),
+        searching("zeppelin"),
+        Say("Grey."),
+        Say("Fine."),
+        searching("airship"),
+        Say("Blue."),
     )
     talk.say("What colour is the zeppelin?")
     talk.say("Again?")
@@ -101,7 +114,9 @@ def test_what_was_kept_a_moment_ago_is_found_at_once(world):
 
 @pytest.mark.slow
 def test_an_index_that_is_deleted_while_it_is_used_is_made_again(world):
-    talk, upstream, folder = world(Say("The zeppelin is grey."), Say("Yes."), searching("zeppelin"), Say("Grey."), Say("Bye."))
+    talk, upstream, folder = world(
+        Say("The zeppelin is grey."), Say("Yes."), searching("zeppelin"), Say("Grey."), Say("Bye.")
+    )
     talk.say("Hello.")
     wait(lambda: is_followed(folder))
     shutil.rmtree(folder / "index")
@@ -116,7 +131,9 @@ def test_an_index_that_is_deleted_while_it_is_used_is_made_again(world):
 
 @pytest.mark.slow
 def test_without_a_usable_index_the_store_itself_is_looked_through(world, caplog):
-    talk, upstream, folder = world(Say("The zeppelin is grey."), searching("zeppelin"), Say("Grey."), Say("Bye."))
+    talk, upstream, folder = world(
+        Say("The zeppelin is grey."), searching("zeppelin"), Say("Grey."), Say("Bye.")
+    )
     (folder / "index").write_text("this is no folder")
     talk.say("Hello.")
     wait(lambda: "searches look through the store instead" in caplog.text)
@@ -134,7 +151,9 @@ def test_switched_off_nothing_is_followed(tmp_path, search):
         config = replace(load(data=str(tmp_path), project=str(tmp_path), environ={}), search=search)
         machine = Machine.start(config, lambda: store, HttpWire({}))
         session = StoreTalk(store).turn("hello", "hi").session
-        await machine.keeper.keep(Noted(session, "agent", Kind.FINDING, b"the zeppelin is grey", 1.0))
+        await machine.keeper.keep(
+            Noted(session, "agent", Kind.FINDING, b"the zeppelin is grey", 1.0)
+        )
         following = machine.background.under_way("follow the store")
         await machine.close()
         return following
@@ -170,22 +189,29 @@ def test_a_program_that_uses_the_library_has_the_index_too(tmp_path):
         contextlib.closing(SqliteStore.open(tmp_path / "data")) as store,
         contextlib.closing(open_index(tmp_path / "data")) as index,
     ):
-        assert "The zeppelin is grey." in answer(Search("zeppelin", session="all"), store, Place(None), index=index).text
+        assert (
+            "The zeppelin is grey."
+            in answer(Search("zeppelin", session="all"), store, Place(None), index=index).text
+        )
 
 
 @pytest.mark.slow
 def test_nothing_heavy_is_loaded_and_no_index_made_before_something_is_kept(tmp_path):
     script = (
         "import sys, hotset; memory = hotset.open(sys.argv[1], data=sys.argv[1] + '/data');"
-        "print([name for name in ('numpy', 'tantivy', 'tokie', 'hotset.index.local') if name in sys.modules]); memory.close()"
+        "print([name for name in ('numpy', 'tantivy', 'tokie', 'hotset.index.local') if name "
+        "in sys.modules]); memory.close()"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True
+    )
 
     assert done.stdout.strip() == "[]"
     assert not (tmp_path / "data" / "index").exists()
 
 
-# --- the answers --------------------------------------------------------------------------------------------------------
+# --- the answers
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -203,7 +229,10 @@ def kept(tmp_path):
 def test_an_index_that_is_behind_is_brought_up_before_it_answers(kept):
     store, index, here = kept
 
-    assert "The zeppelin is grey." in answer(Search("zeppelin"), store, here, index=index, seconds=_PATIENCE).text
+    assert (
+        "The zeppelin is grey."
+        in answer(Search("zeppelin"), store, here, index=index, seconds=_PATIENCE).text
+    )
     assert followed(store, index) == 4
 
 
@@ -225,10 +254,19 @@ class Slow:
 def test_what_there_was_no_time_to_index_is_looked_through(kept):
     store, index, here = kept
     for number in range(100):
-        StoreTalk(store, key=f"s{number}").turn(f"question {number}", f"the balloon of number {number}")
+        StoreTalk(store, key=f"s{number}").turn(
+            f"question {number}", f"the balloon of number {number}"
+        )
     slow = Slow(index)
 
-    got = answer(Search("zeppelin balloon 99", session="all"), store, here, index=slow, seconds=60.0, clock=lambda: slow.now)
+    got = answer(
+        Search("zeppelin balloon 99", session="all"),
+        store,
+        here,
+        index=slow,
+        seconds=60.0,
+        clock=lambda: slow.now,
+    )
 
     assert followed(store, index) < 204
     assert "the balloon of number 99" in got.text
@@ -237,12 +275,16 @@ def test_what_there_was_no_time_to_index_is_looked_through(kept):
 
 def test_a_topic_in_other_words_brings_the_part_that_speaks_of_it(kept):
     store, index, here = kept
-    here = replace(here, turn=0)  # asked from outside: the latest prompt does not stand in the window
+    here = replace(
+        here, turn=0
+    )  # asked from outside: the latest prompt does not stand in the window
 
     got = answer(Retrieve(topic="car engine broke"), store, here, index=index, seconds=_PATIENCE)
 
     assert "And the car?" in got.text
-    nearest = answer(Retrieve(topic="automobile engine"), store, here, index=index, seconds=_PATIENCE)
+    nearest = answer(
+        Retrieve(topic="automobile engine"), store, here, index=index, seconds=_PATIENCE
+    )
     assert "the vehicle's motor has failed" in nearest.text
 
 
@@ -253,7 +295,9 @@ def test_a_topic_stays_on_the_line_on_which_it_is_asked(kept):
     other = replace(here, session=turn_of(asked).session, turn=0, chains=tuple(abandoned.line[:1]))
 
     assert not answer(Retrieve(topic="invoice"), store, other, index=index, seconds=_PATIENCE).found
-    assert answer(Retrieve(topic="invoice"), store, replace(other, chains=()), index=index, seconds=_PATIENCE).found
+    assert answer(
+        Retrieve(topic="invoice"), store, replace(other, chains=()), index=index, seconds=_PATIENCE
+    ).found
 
 
 def test_an_index_whose_rows_were_thrown_away_is_filled_again_before_it_answers(kept, tmp_path):
@@ -282,7 +326,10 @@ def test_an_index_that_fails_costs_nothing_but_time(kept):
     store, _, here = kept
 
     assert "The zeppelin is grey." in answer(Search("zeppelin"), store, here, index=Broken()).text
-    assert "The zeppelin is grey." in answer(Retrieve(topic="zeppelin"), store, here, index=Broken()).text
+    assert (
+        "The zeppelin is grey."
+        in answer(Retrieve(topic="zeppelin"), store, here, index=Broken()).text
+    )
 
 
 def test_an_index_that_cannot_be_opened_is_told_once_and_tried_again(caplog):
@@ -309,7 +356,8 @@ def test_an_index_that_cannot_be_opened_is_told_once_and_tried_again(caplog):
     assert caplog.text.count("searches look through the store instead") == 1
 
 
-# --- settings -------------------------------------------------------------------------------------------------------------
+# --- settings
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_index_is_switched_off_by_file_or_environment(tmp_path):
@@ -323,7 +371,9 @@ def test_the_index_is_switched_off_by_file_or_environment(tmp_path):
     assert load(environ={**by_file, "HOTSET_SEARCH": "on"}).search
 
 
-@pytest.mark.parametrize("said", ["[search]\nenabled = 3\n", "[search]\nspeed = 1\n", "search = 3\n"])
+@pytest.mark.parametrize(
+    "said", ["[search]\nenabled = 3\n", "[search]\nspeed = 1\n", "search = 3\n"]
+)
 def test_a_setting_that_makes_no_sense_is_told(tmp_path, said):
     file = tmp_path / "config.toml"
     file.write_text(said)
@@ -334,7 +384,9 @@ def test_a_setting_that_makes_no_sense_is_told(tmp_path, said):
 
 @pytest.mark.slow
 def test_the_model_finds_by_meaning_what_it_asks_for_in_other_words(world):
-    talk, upstream, folder = world(Say("the vehicle's motor has failed"), searching("automobile engine"), Say("The motor."))
+    talk, upstream, folder = world(
+        Say("the vehicle's motor has failed"), searching("automobile engine"), Say("The motor.")
+    )
     talk.say("Hello.")
     wait(lambda: is_followed(folder))
 

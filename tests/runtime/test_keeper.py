@@ -1,4 +1,5 @@
-"""The keeper: what was handed over is kept, whoever waits for it, and its troubles are told once."""
+"""The keeper: what was handed over is kept, whoever waits for it, and its troubles are told
+once."""
 
 from __future__ import annotations
 

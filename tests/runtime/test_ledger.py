@@ -8,8 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.config import Config, load
 from hotset.nouns.bill import Bill
@@ -32,7 +31,12 @@ from hotset.window.price import dollars
 from hotset.window.repeats import Repeats
 
 PRICE = Price(input=2.0, output=10.0)
-PLAIN = Bill("model", "anthropic", Usage(cache_read=800, cache_write=200), Usage(cache_read=3600, cache_write=400))
+PLAIN = Bill(
+    "model",
+    "anthropic",
+    Usage(cache_read=800, cache_write=200),
+    Usage(cache_read=3600, cache_write=400),
+)
 
 tokens = st.integers(0, 1_000_000)
 usages = st.builds(Usage, tokens, tokens, tokens, st.integers(0, 10_000))
@@ -69,14 +73,17 @@ def test_where_our_count_was_right_the_estimate_stands_as_it_is():
     assert (account.measured.prompt, account.estimated.prompt) == (2000, 8000)
     assert account.measured.dollars == pytest.approx(2 * (800 * 0.1 + 200 * 1.25) * 2 / 1e6)
     assert account.estimated.dollars == pytest.approx(2 * (3600 * 0.1 + 400 * 1.25) * 2 / 1e6)
-    assert account.saved.dollars == pytest.approx(account.estimated.dollars - account.measured.dollars)
+    assert account.saved.dollars == pytest.approx(
+        account.estimated.dollars - account.measured.dollars
+    )
     assert account.saved.tokens_pct == 75.0
     assert account.measured.cache_read_pct == 80.0
 
 
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_an_error_of_our_count_that_is_the_same_everywhere_cancels_out(counted: int, ours: int):
-    """However many tokens the provider counts for one of ours, the share that was saved is the same."""
+    """However many tokens the provider counts for one of ours, the share that was saved is the
+    same."""
     usage = Usage(cache_read=800 * counted, cache_write=200 * counted)
     sent = Usage(cache_read=800 * ours, cache_write=200 * ours)
     whole = Usage(cache_read=3600 * ours, cache_write=400 * ours)
@@ -88,16 +95,24 @@ def test_an_error_of_our_count_that_is_the_same_everywhere_cancels_out(counted: 
     assert account.saved.tokens_pct == pytest.approx(right.saved.tokens_pct, abs=0.01)
 
 
-def course(parts: list[tuple[int, int, float]], step: int = 1, ratios: Sequence[float] = ()) -> tuple[list[Bill], float]:
-    """Turns that each add so many tokens to what is sent, so many to everything, and are counted so many times as high by the
-    provider; `ratios` is by what our own count was multiplied at each turn. With them, the provider's count of everything."""
+def course(
+    parts: list[tuple[int, int, float]], step: int = 1, ratios: Sequence[float] = ()
+) -> tuple[list[Bill], float]:
+    """Turns that each add so many tokens to what is sent, so many to everything, and are counted so
+    many times as high by the provider; `ratios` is by what our own count was multiplied at each
+    turn. With them, the provider's count of everything."""
     bills, truth = [], 0.0
     sent = whole = 0
     counted = everything = 0.0
     for (shown, full, factor), ratio in zip(parts, ratios or [1.0] * len(parts), strict=True):
         read, whole_read = (int(ratio * each) // step * step for each in (sent, whole))
         usage_read = round(counted)
-        sent, whole, counted, everything = sent + shown, whole + full, counted + shown * factor, everything + full * factor
+        sent, whole, counted, everything = (
+            sent + shown,
+            whole + full,
+            counted + shown * factor,
+            everything + full * factor,
+        )
         truth += everything
         bills.append(
             Bill(
@@ -115,11 +130,15 @@ factors = st.floats(0.5, 2.0)
 
 
 @given(
-    st.lists(st.tuples(st.integers(2000, 9000), st.integers(0, 30_000), factors), min_size=1, max_size=30),
+    st.lists(
+        st.tuples(st.integers(2000, 9000), st.integers(0, 30_000), factors), min_size=1, max_size=30
+    ),
     st.sampled_from([1, 128]),
 )
 @pytest.mark.slow
-def test_content_of_each_kind_is_counted_as_the_provider_counts_that_kind(parts: list[tuple[int, int, float]], step: int):
+def test_content_of_each_kind_is_counted_as_the_provider_counts_that_kind(
+    parts: list[tuple[int, int, float]], step: int
+):
     """One factor for all of it would be off by as much as the kinds differ."""
     bills, truth = course([(shown, shown + left, factor) for shown, left, factor in parts], step)
 
@@ -150,14 +169,18 @@ def test_half_of_the_expected_cache_hits_is_half_of_them_for_everything_too():
 
 
 def test_a_turn_that_could_hit_no_cache_says_nothing_about_those_that_could():
-    """A session's first turn is often the only one that can be compared: the later ones had hidden calls."""
-    account = reconciled(Usage(cache_read=3000, cache_write=1000), Usage(cache_write=550), Usage(cache_write=500))
+    """A session's first turn is often the only one that can be compared: the later ones had hidden
+    calls."""
+    account = reconciled(
+        Usage(cache_read=3000, cache_write=1000), Usage(cache_write=550), Usage(cache_write=500)
+    )
 
     assert account == Usage(cache_read=3300, cache_write=1100)
 
 
 def test_a_turn_with_hidden_calls_is_paid_for_whole_and_teaches_nothing_about_our_count():
-    """Its report is the sum of two calls: taken as one it would double the estimate of everything."""
+    """Its report is the sum of two calls: taken as one it would double the estimate of
+    everything."""
     once = measured(PLAIN.sent)
     twice = measured(Usage(cache_read=1800, cache_write=250), calls=2, faults=1, refaults=1)
 
@@ -165,30 +188,52 @@ def test_a_turn_with_hidden_calls_is_paid_for_whole_and_teaches_nothing_about_ou
 
     assert account.estimated.prompt == 8000
     assert account.measured.prompt == 1000 + 2050
-    assert (account.calls, account.hidden_calls, account.faults_per_100, account.refaults_per_100) == (3, 1, 50.0, 50.0)
+    assert (
+        account.calls,
+        account.hidden_calls,
+        account.faults_per_100,
+        account.refaults_per_100,
+    ) == (3, 1, 50.0, 50.0)
     assert account.retrieval_pct == 50.0
 
 
 def test_long_prompts_are_priced_as_such_one_by_one():
-    price = Price(input=2.0, output=10.0, write=1.0, read=1.0, long_prompt=5000, long_input=2.0, long_output=1.5)
+    price = Price(
+        input=2.0,
+        output=10.0,
+        write=1.0,
+        read=1.0,
+        long_prompt=5000,
+        long_input=2.0,
+        long_output=1.5,
+    )
     short, long = measured(Usage(input=1000, output=10)), measured(Usage(input=9000, output=10))
 
     account = ledger_of(short, long, price=price).total()
 
-    assert account.measured.dollars == pytest.approx(sum(dollars(price, each.usage) for each in (short, long)))
+    assert account.measured.dollars == pytest.approx(
+        sum(dollars(price, each.usage) for each in (short, long))
+    )
 
 
 def test_output_is_paid_for_in_either_case_and_saves_nothing():
     usage = replace(PLAIN.sent, output=1000)
     bill = replace(measured(usage), whole=replace(PLAIN.whole, output=1000))
 
-    assert ledger_of(bill).total().saved.dollars == pytest.approx(ledger_of(measured(PLAIN.sent)).total().saved.dollars)
+    assert ledger_of(bill).total().saved.dollars == pytest.approx(
+        ledger_of(measured(PLAIN.sent)).total().saved.dollars
+    )
 
 
 def test_without_a_report_of_the_provider_s_nothing_counts():
     account = ledger_of(measured(Usage(output=5))).total()
 
-    assert (account.turns, account.measured.dollars, account.estimated.dollars, account.saved.dollars_pct) == (0, 0, 0, 0)
+    assert (
+        account.turns,
+        account.measured.dollars,
+        account.estimated.dollars,
+        account.saved.dollars_pct,
+    ) == (0, 0, 0, 0)
 
 
 @given(st.lists(bills, max_size=30))
@@ -214,7 +259,9 @@ def test_the_sessions_of_a_ledger_add_up_to_its_total(given: list[Bill]):
     for figure in ("measured.dollars", "estimated.dollars", "saved.dollars"):
         assert _figure(total, figure) == pytest.approx(summed(figure))
     assert total.turns == sum(prompt_of(bill.usage) > 0 for bill in given)
-    assert sum(total.breaks.values()) == sum(bool(bill.broke) and prompt_of(bill.usage) > 0 for bill in given)
+    assert sum(total.breaks.values()) == sum(
+        bool(bill.broke) and prompt_of(bill.usage) > 0 for bill in given
+    )
     assert total.saved.dollars == pytest.approx(total.estimated.dollars - total.measured.dollars)
     assert total.measured.dollars == pytest.approx(
         sum(dollars(PRICE, bill.usage, bill.calls) for bill in given if prompt_of(bill.usage))
@@ -224,14 +271,23 @@ def test_the_sessions_of_a_ledger_add_up_to_its_total(given: list[Bill]):
 @given(st.lists(bills, max_size=30))
 @pytest.mark.slow
 def test_a_ledger_that_holds_few_books_comes_to_the_same(given: list[Bill]):
-    """Where a session's bills come one behind the other: one that is billed again after its book was closed gets another book."""
+    """Where a session's bills come one behind the other: one that is billed again after its book
+    was closed gets another book."""
     given = sorted(given, key=lambda bill: str(bill.session))
     every, few = ledger_of(*given), Ledger(lambda _model, _upstream: PRICE, most=1)
     for bill in given:
         few.add(bill)
 
     assert len(few.sessions) <= 1
-    for figure in ("turns", "calls", "faults", "hidden_calls", "measured.prompt", "measured.output", "estimated.prompt"):
+    for figure in (
+        "turns",
+        "calls",
+        "faults",
+        "hidden_calls",
+        "measured.prompt",
+        "measured.output",
+        "estimated.prompt",
+    ):
         assert _figure(few.total(), figure) == _figure(every.total(), figure)
     for figure in ("measured.dollars", "estimated.dollars", "saved.dollars", "overhead_ms_p95"):
         assert _figure(few.total(), figure) == pytest.approx(_figure(every.total(), figure))
@@ -248,12 +304,16 @@ def _figure(account: Account, named: str) -> float:
 
 
 @given(usages, usages, usages)
-def test_a_reconciled_prompt_never_has_negative_parts_and_keeps_its_size(whole: Usage, told: Usage, ours: Usage):
+def test_a_reconciled_prompt_never_has_negative_parts_and_keeps_its_size(
+    whole: Usage, told: Usage, ours: Usage
+):
     usage = reconciled(whole, told, ours)
 
     assert min(usage.input, usage.cache_read, usage.cache_write) >= 0
     if prompt_of(told) and prompt_of(ours):
-        assert prompt_of(usage) == pytest.approx(prompt_of(whole) * prompt_of(told) / prompt_of(ours), abs=2)
+        assert prompt_of(usage) == pytest.approx(
+            prompt_of(whole) * prompt_of(told) / prompt_of(ours), abs=2
+        )
 
 
 def test_percentiles_are_values_that_were_there():
@@ -264,7 +324,10 @@ def test_percentiles_are_values_that_were_there():
 
 @pytest.fixture
 def config(tmp_path) -> Config:
-    return load(project=str(tmp_path), environ={"HOTSET_CONFIG": str(tmp_path / "none.toml"), "HOTSET_HOME": str(tmp_path)})
+    return load(
+        project=str(tmp_path),
+        environ={"HOTSET_CONFIG": str(tmp_path / "none.toml"), "HOTSET_HOME": str(tmp_path)},
+    )
 
 
 @pytest.fixture
@@ -291,7 +354,9 @@ def test_savings_are_told_by_session_the_newest_first(store: Store, config: Conf
 
     assert [each.session.id for each in found.sessions] == [second, first]
     assert [each.account.turns for each in found.sessions] == [1, 2]
-    assert found.total.measured.dollars == pytest.approx(sum(each.account.measured.dollars for each in found.sessions))
+    assert found.total.measured.dollars == pytest.approx(
+        sum(each.account.measured.dollars for each in found.sessions)
+    )
     assert found.sessions[0].account.breaks == {"pays": 1}
     assert savings(store, config, first).total == found.sessions[1].account
     assert [each.session.id for each in savings(store, config, since=4000.0).sessions] == [second]
@@ -311,16 +376,28 @@ def test_a_model_without_a_list_price_is_named(store: Store, config: Config):
 
 
 @pytest.mark.row("C8")
-def test_metrics_over_the_store_count_turns_and_summaries_and_find_late_alerts(store: Store, config: Config):
+def test_metrics_over_the_store_count_turns_and_summaries_and_find_late_alerts(
+    store: Store, config: Config
+):
     talked(store, "one", measured(PLAIN.sent), measured(PLAIN.sent, faults=2, refaults=1, calls=2))
     for name in ("Summarised", "Summarised", "SummaryFailed"):
         kept(store, Event(name, 1.0))
     for time in (10.0, 99.0):
-        kept(store, Event("Alert", time, detail={"name": "overhead_ms_p95", "value": 12.0, "threshold": 10.0}))
+        kept(
+            store,
+            Event(
+                "Alert", time, detail={"name": "overhead_ms_p95", "value": 12.0, "threshold": 10.0}
+            ),
+        )
 
     found, raised = over_store(store, config, since=50.0)
 
-    assert (found.turns, found.prompt_per_turn, found.whole_per_turn, found.mean_context) == (2, 1000, 4000, 667)
+    assert (found.turns, found.prompt_per_turn, found.whole_per_turn, found.mean_context) == (
+        2,
+        1000,
+        4000,
+        667,
+    )
     assert (found.faults, found.refaults, found.retrieval_pct) == (2, 1, 50.0)
     assert (found.summaries, found.summary_failures, found.dedup_pct) == (2, 1, None)
     assert [event.time for event in raised] == [99.0]
@@ -329,10 +406,18 @@ def test_metrics_over_the_store_count_turns_and_summaries_and_find_late_alerts(s
 def test_of_no_turns_there_are_metrics_all_the_same():
     found = metrics(ledger_of().total(), Births(4, 1), 0, 0)
 
-    assert (found.turns, found.prompt_per_turn, found.saved_pct, found.prefix_kept_pct, found.dedup_pct) == (0, 0, 0, 100.0, 25.0)
+    assert (
+        found.turns,
+        found.prompt_per_turn,
+        found.saved_pct,
+        found.prefix_kept_pct,
+        found.dedup_pct,
+    ) == (0, 0, 0, 100.0, 25.0)
 
 
-def watched(config: Config, given: list[Bill], failures: int = 0, now: float = 0.0) -> tuple[Watch, list[str]]:
+def watched(
+    config: Config, given: list[Bill], failures: int = 0, now: float = 0.0
+) -> tuple[Watch, list[str]]:
     watch = Watch(config.thresholds)
     raised = [alert.name for bill in given for alert in watch.add(bill, failures, now)]
     return watch, raised
@@ -358,7 +443,12 @@ def test_a_figure_beyond_its_threshold_is_told_once(config: Config, bill: Bill, 
 def test_figures_within_their_thresholds_are_silent(config: Config):
     """One retrieval in 20 turns, one broken prefix in 50, one slow plan in 50."""
     turns = [
-        replace(PLAIN, faults=int(number % 20 == 19), broke="pays" * (number % 50 == 49), overhead_ms=50.0 * (number % 50 == 47))
+        replace(
+            PLAIN,
+            faults=int(number % 20 == 19),
+            broke="pays" * (number % 50 == 49),
+            overhead_ms=50.0 * (number % 50 == 47),
+        )
         for number in range(200)
     ]
 
@@ -366,7 +456,9 @@ def test_figures_within_their_thresholds_are_silent(config: Config):
 
 
 @pytest.mark.row("C8")
-def test_a_mean_prompt_is_judged_by_the_calls_of_its_turns_and_only_where_the_window_is_known(config: Config):
+def test_a_mean_prompt_is_judged_by_the_calls_of_its_turns_and_only_where_the_window_is_known(
+    config: Config,
+):
     filled = replace(PLAIN, usage=Usage(input=19_000), calls=2)
     watch = Watch(config.thresholds)
     for _ in range(60):
@@ -428,14 +520,21 @@ def test_another_run_s_alert_within_the_hour_is_not_told_again(store: Store, con
 def test_results_that_the_window_had_already_are_counted():
     tally = Tally()
 
-    tally.born([shows(Chain("c"), "text", form=form) for form in (Form.FULL, Form.EXCERPT, Form.ECHO, Form.CHANGE)])
+    tally.born(
+        [
+            shows(Chain("c"), "text", form=form)
+            for form in (Form.FULL, Form.EXCERPT, Form.ECHO, Form.CHANGE)
+        ]
+    )
     tally.born([shows(Chain("c"), "text", form=Form.STUB, cause=Cause.PAYS)])
 
     assert (tally.births, tally.births_again) == (4, 2)
 
 
 @pytest.mark.row("C8")
-def test_an_alert_is_an_event_in_the_store_once_an_hour_also_after_a_restart(store: Store, config: Config):
+def test_an_alert_is_an_event_in_the_store_once_an_hour_also_after_a_restart(
+    store: Store, config: Config
+):
     async def run() -> None:
         keeper = Keeper(lambda: store, lambda: 0.0)
         keeper.open()

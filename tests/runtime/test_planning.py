@@ -16,8 +16,14 @@ from hotset.testing import RamStore
 
 DIALECT = DIALECTS[DialectName.ANTHROPIC]
 TOOLS = [{"name": "read_file", "input_schema": {"type": "object"}}]
-USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {}}]}
-RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "a file"}]}
+USE = {
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {}}],
+}
+RESULT = {
+    "role": "user",
+    "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "a file"}],
+}
 
 
 class Unreadable(RamStore):
@@ -31,8 +37,14 @@ def planner(tmp_path):
 
 
 def request(*messages, model="claude-sonnet-5", **fields):
-    said = [{"role": "user", "content": each} if isinstance(each, str) else each for each in messages]
-    return DIALECT.parse(json.dumps({"model": model, "max_tokens": 999, "tools": TOOLS, "messages": said, **fields}).encode())
+    said = [
+        {"role": "user", "content": each} if isinstance(each, str) else each for each in messages
+    ]
+    return DIALECT.parse(
+        json.dumps(
+            {"model": model, "max_tokens": 999, "tools": TOOLS, "messages": said, **fields}
+        ).encode()
+    )
 
 
 def prepare(planner, asked, store, now=1.0):

@@ -1,4 +1,5 @@
-"""Prefetch on its way: offered once with a new prompt, said again to the byte, and nothing at all where anything is amiss."""
+"""Prefetch on its way: offered once with a new prompt, said again to the byte, and nothing at all
+where anything is amiss."""
 
 from __future__ import annotations
 
@@ -38,7 +39,10 @@ PATIENT = Prefetch(mode=Prefetching.ON, excerpt=0.5, hint=0.4, seconds=30.0)
 """Offers what is likely, however busy the machine is that tests run on."""
 
 PATH = "src/shop/basket.py"
-FILE = "\n".join(f"def price_of_{n}(basket, rebate):\n    return basket.sum_{n} * rebate * {n * 7919}\n" for n in range(60))
+FILE = "\n".join(
+    f"def price_of_{n}(basket, rebate):\n    return basket.sum_{n} * rebate * {n * 7919}\n"
+    for n in range(60)
+)
 MARK = "[AUTO-RETRIEVED: "
 
 
@@ -52,7 +56,19 @@ class Found:
     def search(self, query: Query) -> Hits:
         self.queries.append(query)
         entries = (
-            Entry(EntryId(f"e{n}"), "p0123", Sort.PAGE, FILE[n * 200 : n * 200 + 600], "file", PATH, "s1", "", 2, 0.0, PATH)
+            Entry(
+                EntryId(f"e{n}"),
+                "p0123",
+                Sort.PAGE,
+                FILE[n * 200 : n * 200 + 600],
+                "file",
+                PATH,
+                "s1",
+                "",
+                2,
+                0.0,
+                PATH,
+            )
             for n in range(8)
         )
         return Hits(tuple(Hit(entry, 1.0, 9.0, 0.6) for entry in entries))
@@ -79,7 +95,9 @@ class Broken(Found):
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    return replace(load(project=str(tmp_path), data=str(tmp_path), environ={}), knobs=Knobs(prefetch=PATIENT))
+    return replace(
+        load(project=str(tmp_path), data=str(tmp_path), environ={}), knobs=Knobs(prefetch=PATIENT)
+    )
 
 
 @pytest.fixture(params=list(DialectName))
@@ -89,12 +107,18 @@ def dialect(request: pytest.FixtureRequest) -> DialectName:
 
 def body(dialect: DialectName, *messages: object) -> Request:
     talk = Talk(None, dialect)  # type: ignore[arg-type]
-    talk.history = [{"role": "user", "content": each} if isinstance(each, str) else each for each in messages]
+    talk.history = [
+        {"role": "user", "content": each} if isinstance(each, str) else each for each in messages
+    ]
     return SPOKEN[dialect].parse(talk.body)
 
 
-def prepare(planner: Planner, request: Request, store: RamStore | None = None, now: float = 1.0) -> Prepared:
-    prepared = planner.prepare(request, SPOKEN[request.dialect], store or RamStore(), now, "any", off=False)
+def prepare(
+    planner: Planner, request: Request, store: RamStore | None = None, now: float = 1.0
+) -> Prepared:
+    prepared = planner.prepare(
+        request, SPOKEN[request.dialect], store or RamStore(), now, "any", off=False
+    )
     planner.went_out(prepared)
     return prepared
 
@@ -131,11 +155,15 @@ def test_an_offer_is_said_again_to_the_byte_by_whoever_reads_the_store(config, d
         def table(self, chains, as_of=None):
             del as_of
             row = first.prefetched.hidden
-            return replace(kept.table(chains), hidden={row.chain: row} if row.chain in chains else {})
+            return replace(
+                kept.table(chains), hidden={row.chain: row} if row.chain in chains else {}
+            )
 
     again = prepare(Planner(talk), body(dialect, PROMPT, ANSWER, "Go on."), Knowing())
 
-    assert [each.raw for each in again.outgoing.messages[:2]] == [each.raw for each in first.outgoing.messages]
+    assert [each.raw for each in again.outgoing.messages[:2]] == [
+        each.raw for each in first.outgoing.messages
+    ]
 
 
 def test_nothing_is_offered_unless_somebody_wants_it(config, dialect):
@@ -175,13 +203,17 @@ def _reply(dialect: DialectName) -> Reply:
     return Reply(body(dialect, OPENING, *_read_once(dialect)).messages[1:2], complete=True)
 
 
-def _raced(planner: Planner, prefetcher: Prefetcher, dialect: DialectName, *, wait: bool) -> tuple[Prepared, Prepared]:
+def _raced(
+    planner: Planner, prefetcher: Prefetcher, dialect: DialectName, *, wait: bool
+) -> tuple[Prepared, Prepared]:
     """A reply with a call left; the client runs it and comes back, and comes back again."""
     planner.replied(prepare(planner, body(dialect, OPENING)), _reply(dialect), 1.5)
     while wait and prefetcher.busy:
         time.sleep(0.001)
     with_results = prepare(planner, body(dialect, OPENING, *_read_once(dialect)), now=2.0)
-    return with_results, prepare(planner, body(dialect, OPENING, *_read_once(dialect), ANSWER, "Go on."), now=3.0)
+    return with_results, prepare(
+        planner, body(dialect, OPENING, *_read_once(dialect), ANSWER, "Go on."), now=3.0
+    )
 
 
 @pytest.mark.row("V9")
@@ -200,13 +232,18 @@ def test_what_was_found_while_tools_ran_stands_behind_their_results(config, dial
 def test_a_search_that_loses_its_race_is_not_waited_for(config, dialect):
     hanging = Hanging()
     prefetcher = Prefetcher(lambda: hanging)  # type: ignore[arg-type,return-value]
-    planner = Planner(replace(config, knobs=Knobs(prefetch=structs.replace(RACING, seconds=0.01))), prefetcher=prefetcher)
+    planner = Planner(
+        replace(config, knobs=Knobs(prefetch=structs.replace(RACING, seconds=0.01))),
+        prefetcher=prefetcher,
+    )
     try:
         results, _ = _raced(planner, prefetcher, dialect, wait=False)
     finally:
         hanging.go_on.set()
     assert results.prefetched is None
-    assert results.body == prepare(Planner(config), body(dialect, OPENING, *_read_once(dialect))).body
+    assert (
+        results.body == prepare(Planner(config), body(dialect, OPENING, *_read_once(dialect))).body
+    )
 
 
 def test_nothing_races_unless_somebody_wants_it(config, dialect):
@@ -225,8 +262,15 @@ def _read_once(dialect: DialectName) -> list[dict[str, object]]:
     if dialect is DialectName.ANTHROPIC:
         return [_calls("one", PATH), _result("one")]
     if dialect is DialectName.OPENAI_CHAT:
-        call = {"id": "t1", "type": "function", "function": {"name": "read_file", "arguments": given}}
-        return [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "t1", "content": "x = 1"}]
+        call = {
+            "id": "t1",
+            "type": "function",
+            "function": {"name": "read_file", "arguments": given},
+        }
+        return [
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "t1", "content": "x = 1"},
+        ]
     return [
         {"type": "function_call", "call_id": "t1", "name": "read_file", "arguments": given},
         {"type": "function_call_output", "call_id": "t1", "output": "x = 1"},
@@ -246,10 +290,15 @@ def test_an_index_that_hangs_changes_nothing_and_is_not_asked_for_ever(config, d
     try:
         for number in range(5):
             prompt = f"{PROMPT} {number}"
-            assert prepare(planner, body(dialect, prompt)).body == prepare(Planner(config), body(dialect, prompt)).body
+            assert (
+                prepare(planner, body(dialect, prompt)).body
+                == prepare(Planner(config), body(dialect, prompt)).body
+            )
     finally:
         hanging.go_on.set()
-    assert len(hanging.queries) <= 2 * 5  # two searches hang, with a query for the words and one for the file each
+    assert (
+        len(hanging.queries) <= 2 * 5
+    )  # two searches hang, with a query for the words and one for the file each
 
 
 def test_an_offer_takes_no_more_than_its_share_of_what_is_free(config, dialect):
@@ -301,7 +350,12 @@ def test_what_the_model_asks_for_by_its_id_is_expanded(config):
     planner = planner_with(config, Found())
     prepared = prepare(planner, body(DialectName.ANTHROPIC, PROMPT))
     history = body(DialectName.ANTHROPIC, PROMPT, ANSWER, "More.")
-    use = {"type": "tool_use", "id": "toolu_ours", "name": "retrieve_context", "input": {"id": "p0123"}}
+    use = {
+        "type": "tool_use",
+        "id": "toolu_ours",
+        "name": "retrieve_context",
+        "input": {"id": "p0123"},
+    }
     asking = json.dumps({"role": "assistant", "content": [use]}).encode()
     answer = json.dumps(_result("ours")).encode()
     reply = next(link(prepared.head, history.messages[1:2]))
@@ -316,7 +370,10 @@ def _calls(id: str, path: str) -> dict[str, object]:
 
 
 def _result(id: str) -> dict[str, object]:
-    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"toolu_{id}", "content": "x = 1"}]}
+    return {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": f"toolu_{id}", "content": "x = 1"}],
+    }
 
 
 # Through the real proxy, with the real index over what an earlier session read.
@@ -336,7 +393,9 @@ def upstream() -> Iterator[ScriptedUpstream]:
 
 
 @pytest.fixture
-def serving(tmp_path: Path, upstream: ScriptedUpstream) -> Callable[..., contextlib.AbstractContextManager[LocalProxy]]:
+def serving(
+    tmp_path: Path, upstream: ScriptedUpstream
+) -> Callable[..., contextlib.AbstractContextManager[LocalProxy]]:
     def serve(**settings: object) -> LocalProxy:
         urls = {"openai_url": upstream.openai_url, "anthropic_url": upstream.anthropic_url}
         return LocalProxy(tmp_path / "data", **urls, **settings)  # type: ignore[arg-type]
@@ -352,13 +411,17 @@ def _read_the_file(proxy: LocalProxy, dialect: str) -> None:
 
 def _follow(folder: Path) -> None:
     """What the proxy does in the background, done to its end."""
-    with contextlib.closing(SqliteStore.open(folder)) as store, contextlib.closing(open_index(folder, folds=False)) as index:
+    with (
+        contextlib.closing(SqliteStore.open(folder)) as store,
+        contextlib.closing(open_index(folder, folds=False)) as index,
+    ):
         follow(store, index, math.inf)
         index.fold()
 
 
 def _offered(proxy: LocalProxy, dialect: str, upstream: ScriptedUpstream) -> tuple[Talk, int]:
-    """The first conversation with an offer, and the number of its first request: the index is opened in the background."""
+    """The first conversation with an offer, and the number of its first request: the index is
+    opened in the background."""
     deadline = time.monotonic() + 120
     for number in range(10_000):
         talk = Talk(proxy.address, dialect)
@@ -373,7 +436,9 @@ def _offered(proxy: LocalProxy, dialect: str, upstream: ScriptedUpstream) -> tup
 @pytest.mark.row("V7")
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.rest_slow
-def test_what_an_earlier_session_read_is_offered_by_the_proxy_and_outlives_it(serving, upstream, tmp_path, dialect):
+def test_what_an_earlier_session_read_is_offered_by_the_proxy_and_outlives_it(
+    serving, upstream, tmp_path, dialect
+):
     with serving() as proxy:
         _read_the_file(proxy, dialect)
     _follow(tmp_path / "data")

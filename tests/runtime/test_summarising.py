@@ -1,4 +1,5 @@
-"""Summaries through a running proxy: in the background, in order, from snapshots, by a model or by rules, and used in stubs."""
+"""Summaries through a running proxy: in the background, in order, from snapshots, by a model or by
+rules, and used in stubs."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ from tests.proxy.wire import post
 
 SMALL = Summarising(model="small-1", upstream="small", seconds=10.0, key="the-summary-key")
 CLIENT = {"authorization": "Bearer the-client-key"}
-TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+TOOL = {
+    "type": "function",
+    "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
+}
 CROWDED, ROOM = Knobs(high=0.85, low=0.02, keep=2, early=False, limit=NEVER, limits={}), 14_000
 """With these, ten steps find room and sixteen do not."""
 
@@ -44,12 +48,18 @@ class World:
 
     def turn(self, steps: int, *, session: str = "one", **more: object) -> str:
         """One turn of an agent that has made so many steps; gives what the provider was sent."""
-        answer = post(self.proxy.address, "openai-chat", body(steps, **more), {**CLIENT, "x-session-id": session})
+        answer = post(
+            self.proxy.address,
+            "openai-chat",
+            body(steps, **more),
+            {**CLIENT, "x-session-id": session},
+        )
         assert answer.status == 200
         return self.provider.requests[-1].body.decode()
 
     def summaries(self, count: int, seconds: float = 10.0) -> list[Summary]:
-        """The latest summary of each stretch, as soon as so many were written, whatever their version."""
+        """The latest summary of each stretch, as soon as so many were written, whatever their
+        version."""
         wait(lambda: len(self.events("Summarised")) >= count, seconds)
         with contextlib.closing(SqliteStore.open(self.folder)) as store:
             return [each for session in store.sessions() for each in store.summaries(session.id)]
@@ -61,18 +71,23 @@ class World:
 
 @pytest.fixture
 def world(tmp_path) -> Iterator[Callable[..., World]]:
-    """Makes a proxy over a provider and a small model; each call is a start of the proxy over the same folder."""
+    """Makes a proxy over a provider and a small model; each call is a start of the proxy over the
+    same folder."""
     with contextlib.ExitStack() as stack:
         stop: list[contextlib.ExitStack] = []
 
-        def make(small: Script | None = None, *, summary: Summarising | None = None, **more) -> World:
+        def make(
+            small: Script | None = None, *, summary: Summarising | None = None, **more
+        ) -> World:
             for each in stop:
                 each.close()
             stop[:] = [running := stack.enter_context(contextlib.ExitStack())]
             model = running.enter_context(ScriptedUpstream(small or (lambda _: Say(NOTES))))
             provider = running.enter_context(ScriptedUpstream(next_step))
             urls = {"openai_url": provider.openai_url, "upstreams": {"small": model.openai_url}}
-            proxy = LocalProxy(tmp_path / "data", **{**urls, "anthropic_url": model.anthropic_url, **more})
+            proxy = LocalProxy(
+                tmp_path / "data", **{**urls, "anthropic_url": model.anthropic_url, **more}
+            )
             proxy.config = replace(proxy.config, summary=summary or Summarising())
             return World(running.enter_context(proxy), provider, model, tmp_path / "data")
 
@@ -88,7 +103,9 @@ def test_ten_steps_are_summed_up_by_rules_where_no_model_is_configured(world):
     assert (summary.turns, summary.branch, summary.version, summary.by) == ((1, 2), 0, 1, "rules")
     assert "- Step 7 shows that value_7 is wrong." in summary.text
     assert here.small.requests == ()
-    assert [(event.turn, event.detail["by"]) for event in here.events("Summarised")] == [(2, "rules")]
+    assert [(event.turn, event.detail["by"]) for event in here.events("Summarised")] == [
+        (2, "rules")
+    ]
 
 
 def test_the_next_summary_begins_where_the_last_one_ended(world):
@@ -111,9 +128,16 @@ def test_a_small_model_writes_the_next_version_with_a_key_of_its_own(world, upst
     here.turn(10)
 
     (summary,) = here.summaries(2)
-    assert (summary.turns, summary.version, summary.by, summary.text) == ((1, 1), 2, "small-1", NOTES)
+    assert (summary.turns, summary.version, summary.by, summary.text) == (
+        (1, 1),
+        2,
+        "small-1",
+        NOTES,
+    )
     (asked,) = here.small.requests
-    assert asked.dialect is (DialectName.ANTHROPIC if upstream == "anthropic" else DialectName.OPENAI_CHAT)
+    assert asked.dialect is (
+        DialectName.ANTHROPIC if upstream == "anthropic" else DialectName.OPENAI_CHAT
+    )
     assert "the-summary-key" in (asked.header("authorization") + asked.header("x-api-key"))
     assert "the-client-key" not in str(asked.headers)
     assert "<result>\\nresult 3" in asked.body.decode()
@@ -189,7 +213,9 @@ def test_what_came_after_a_snapshot_never_appears_in_its_summary(world):
     (summary,) = here.summaries(2)
     asked = here.small.requests[0].body.decode()
     assert "result 9 " in asked
-    assert not any(f"result {later} " in asked or f"value_{later} " in asked for later in (10, 11, 12))
+    assert not any(
+        f"result {later} " in asked or f"value_{later} " in asked for later in (10, 11, 12)
+    )
     assert summary.by == "small-1"
     assert not any(f"value_{later} " in summary.text for later in (10, 11, 12))
 
@@ -204,9 +230,13 @@ def test_stretches_are_summed_up_in_the_order_in_which_they_came(world):
 
     here.summaries(12)
     order = [
-        (name, asked.body.decode().count("The user had asked") == 1) for asked in here.small.requests for name in _mark(asked)
+        (name, asked.body.decode().count("The user had asked") == 1)
+        for asked in here.small.requests
+        for name in _mark(asked)
     ]
-    assert order == [(name, later) for name in ("talk_a", "talk_b", "talk_c") for later in (False, True)]
+    assert order == [
+        (name, later) for name in ("talk_a", "talk_b", "talk_c") for later in (False, True)
+    ]
 
 
 @pytest.mark.slow
@@ -269,7 +299,10 @@ def test_a_proxy_that_ends_while_a_model_hangs_ends_at_once(world):
     assert time.monotonic() - began < 60, "it waited for the model"
 
     here.turn(20)
-    assert [(each.turns, each.by) for each in here.summaries(3)] == [((1, 1), "rules"), ((2, 2), "small-1")]
+    assert [(each.turns, each.by) for each in here.summaries(3)] == [
+        ((1, 1), "rules"),
+        ((2, 2), "small-1"),
+    ]
 
 
 @pytest.mark.parametrize("more", [{"off": True}, {"summary": Summarising(every=0)}])
@@ -293,7 +326,12 @@ def test_the_recorded_session_is_summed_up_while_it_runs(tmp_path, dialect):
                 assert post(proxy.address, dialect, each).status == 200
             summaries = here.summaries(4)
 
-    assert [(first, last) for each in summaries for first, last in [each.turns]] == [(1, 11), (12, 21), (22, 31), (32, 41)]
+    assert [(first, last) for each in summaries for first, last in [each.turns]] == [
+        (1, 11),
+        (12, 21),
+        (22, 31),
+        (32, 41),
+    ]
     assert "`dlv_7c1e0a94b2d84f6ea310` was sent twice, by two workers" in summaries[0].text
     assert "at last: 27 passed in 1.19s" in summaries[3].text
 
@@ -301,32 +339,52 @@ def test_the_recorded_session_is_summed_up_while_it_runs(tmp_path, dialect):
 def test_how_older_work_is_summed_up_can_be_chosen(tmp_path):
     def chosen(file: str, **env: str) -> Summarising:
         (tmp_path / "config.toml").write_text(file)
-        given = {"HOTSET_CONFIG": str(tmp_path / "config.toml"), "HOTSET_HOME": str(tmp_path), **env}
+        given = {
+            "HOTSET_CONFIG": str(tmp_path / "config.toml"),
+            "HOTSET_HOME": str(tmp_path),
+            **env,
+        }
         return load(project=str(tmp_path), environ=given).summary
 
     assert chosen("") == Summarising()
-    assert chosen('[summary]\nmodel = "gpt-5-nano"\nevery = 5', HOTSET_SUMMARY_KEY="k") == Summarising(
-        "gpt-5-nano", every=5, key="k"
-    )
+    assert chosen(
+        '[summary]\nmodel = "gpt-5-nano"\nevery = 5', HOTSET_SUMMARY_KEY="k"
+    ) == Summarising("gpt-5-nano", every=5, key="k")
     assert chosen("", HOTSET_SUMMARY_MODEL="claude-haiku-4-5").upstream == "anthropic"
     local = (
-        '[upstreams.local]\nurl = "http://127.0.0.1:11434/v1"\n[summary]\nmodel = "qwen3:4b"\nupstream = "local"\nseconds = 300'
+        '[upstreams.local]\nurl = "http://127.0.0.1:11434/v1"\n[summary]\nmodel = "qwen3:4b"\n'
+        'upstream = "local"\nseconds = 300'
     )
     assert chosen(local) == Summarising("qwen3:4b", "local", 10, 300.0)
     assert "secret" not in repr(chosen("", HOTSET_SUMMARY_KEY="secret"))
-    for wrong in ('[summary]\nkey = "secret"', '[summary]\nevery = "often"', '[summary]\nupstream = "nowhere"', "summary = 1"):
+    for wrong in (
+        '[summary]\nkey = "secret"',
+        '[summary]\nevery = "often"',
+        '[summary]\nupstream = "nowhere"',
+        "summary = 1",
+    ):
         with pytest.raises(BadConfig, match="summary"):
             chosen(wrong)
 
 
 def body(steps: int, mark: str = "talk") -> bytes:
     """What an agent sends that has made so many steps."""
-    messages: list[dict[str, object]] = [{"role": "user", "content": f"Look at every value of {mark}."}]
+    messages: list[dict[str, object]] = [
+        {"role": "user", "content": f"Look at every value of {mark}."}
+    ]
     for n in range(steps):
-        call = {"id": f"call_{n}", "type": "function", "function": {"name": "look", "arguments": at(n)}}
+        call = {
+            "id": f"call_{n}",
+            "type": "function",
+            "function": {"name": "look", "arguments": at(n)},
+        }
         messages.append({"role": "assistant", "content": words(n), "tool_calls": [call]})
         messages.append(
-            {"role": "tool", "tool_call_id": f"call_{n}", "content": f"result {n} {mark} " + f"value_{n} = {n}; " * 120}
+            {
+                "role": "tool",
+                "tool_call_id": f"call_{n}",
+                "content": f"result {n} {mark} " + f"value_{n} = {n}; " * 120,
+            }
         )
     return json.dumps({"model": "gpt-5.6", "messages": messages, "tools": [TOOL]}).encode()
 

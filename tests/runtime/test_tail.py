@@ -23,7 +23,9 @@ CHAT = DIALECTS[DialectName.OPENAI_CHAT]
 
 
 def _told(dialect, body):
-    return any(dialect.mark(event.name, event.data) & (Mark.STOP | Mark.LAST) for event in events(body))
+    return any(
+        dialect.mark(event.name, event.data) & (Mark.STOP | Mark.LAST) for event in events(body)
+    )
 
 
 def _cut(body, rng):
@@ -44,7 +46,9 @@ def test_all_but_the_end_goes_at_once_and_nothing_is_changed(name, file, line):
             shown += tail.feed(chunk)
             assert tail.is_stopped or body.startswith(shown)
         assert not _told(dialect, shown)
-        assert _told(dialect, shown + next(iter(body[len(shown) :].split(line * 2))) + line * 2)  # the very next event is the end
+        assert _told(
+            dialect, shown + next(iter(body[len(shown) :].split(line * 2))) + line * 2
+        )  # the very next event is the end
         assert shown + tail.rest() == body
         assert tail.is_plain
 
@@ -53,7 +57,11 @@ def test_all_but_the_end_goes_at_once_and_nothing_is_changed(name, file, line):
 @pytest.mark.parametrize(("name", "file"), STREAMS)
 def test_a_compressed_stream_is_held_from_the_bytes_on_that_hold_the_end(name, file, coding):
     dialect, rng = DIALECTS[name], random.Random(file)
-    packer = {"gzip": lambda: zlib.compressobj(wbits=31), "deflate": zlib.compressobj, "zstd": zstd.ZstdCompressor}[coding]()
+    packer = {
+        "gzip": lambda: zlib.compressobj(wbits=31),
+        "deflate": zlib.compressobj,
+        "zstd": zstd.ZstdCompressor,
+    }[coding]()
     flush = (zlib.Z_SYNC_FLUSH,) if coding != "zstd" else (zstd.ZstdCompressor.FLUSH_BLOCK,)
     said = recording(name, file).replace(b"\r\n", b"\n").split(b"\n\n")
     pieces = [packer.compress(event + b"\n\n") + packer.flush(*flush) for event in said if event]
@@ -71,7 +79,10 @@ def test_a_compressed_stream_is_held_from_the_bytes_on_that_hold_the_end(name, f
 
 def _chunk(text="", stop=None, index=0):
     return (
-        b"data: %s\n\n" % json.dumps({"choices": [{"index": index, "delta": {"content": text}, "finish_reason": stop}]}).encode()
+        b"data: %s\n\n"
+        % json.dumps(
+            {"choices": [{"index": index, "delta": {"content": text}, "finish_reason": stop}]}
+        ).encode()
     )
 
 

@@ -1,5 +1,7 @@
 # ruff: noqa: RUF001 - other languages have other punctuation
-"""Secrets that were once missed: cookies, logins of commands, encoded tokens, blocks of YAML, webhooks, five languages."""
+
+"""Secrets that were once missed: cookies, logins of commands, encoded tokens, blocks of YAML,
+webhooks, five languages."""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def encoded(text: str) -> str:
 
 CASES = {
     # cookies
-    "Set-Cookie: sid=s%3AkT9vQ2xLm4RwZb7pNc3Hd8Js.Vx81; Path=/; HttpOnly": "kT9vQ2xLm4RwZb7pNc3Hd8Js",
+    (
+        "Set-Cookie: sid=s%3AkT9vQ2xLm4RwZb7pNc3Hd8Js.Vx81; Path=/; HttpOnly"
+    ): "kT9vQ2xLm4RwZb7pNc3Hd8Js",
     f"set-cookie: sid={RANDOM}; Secure": RANDOM,
     f"Cookie: theme=dark; sid={RANDOM}": RANDOM,
     f"Cookie: theme=dark; _shop_login={RANDOM}; lang=en": RANDOM,
@@ -70,7 +74,8 @@ CASES = {
     f"https://discord.com/api/webhooks/731902846150273946/{RANDOM * 2}xYz12": RANDOM,
     f"https://canary.discord.com/api/v10/webhooks/731902846150273946/{RANDOM * 2}xYz12": RANDOM,
     (
-        "https://acme.webhook.office.com/webhookb2/3f2504e0-4f89-41d3-9a0c-0305e82c3301@9a0c04e0-4f89-41d3-9a0c-0305e82c3302"
+        "https://acme.webhook.office.com/webhookb2/"
+        "3f2504e0-4f89-41d3-9a0c-0305e82c3301@9a0c04e0-4f89-41d3-9a0c-0305e82c3302"
         "/IncomingWebhook/8d3c1f7a9be04d56a1c2e3f405162738/0305e82c-4f89-41d3-9a0c-3f2504e03301"
     ): "8d3c1f7a9be04d56a1c2e3f405162738",
     f"https://hooks.zapier.com/hooks/catch/7319028/{RANDOM}/": RANDOM,
@@ -122,7 +127,10 @@ def test_it_is_sealed(text: str):
         "rsync -a host:/var/backups/2024 .",
         f"data: {base64.b64encode(b'ghp_ is how these begin, and this is a sentence').decode()}",
         "Z2hwXabcdefghijklmnop is a word",
-        "https://h/?q=%E6%97%A5%E6%9C%AC%E8%AA%9E%E6%97%A5%E6%9C%AC%E8%AA%9E%E6%97%A5%E6%9C%AC%E8%AA%9E",
+        (
+            "https://h/"
+            "?q=%E6%97%A5%E6%9C%AC%E8%AA%9E%E6%97%A5%E6%9C%AC%E8%AA%9E%E6%97%A5%E6%9C%AC%E8%AA%9E"
+        ),
         "https://h/?redirect=%2Fhome%2Fpassword%2Freset",
         "password: |\n  ${DB_PASSWORD}\n",
         "description: |\n  Tiger2020x is a name\n",
@@ -155,15 +163,22 @@ def test_a_token_is_found_in_base64_whatever_stands_before_it():
         text = encoded(f"{before} {TOKEN} and more words behind it")
         told = seal(f"data: {text}").text
         assert not [
-            at for at in range(len(text) - 20) if text[at : at + 20] in told and TOKEN[8:16].encode() in _read(text[at : at + 20])
+            at
+            for at in range(len(text) - 20)
+            if text[at : at + 20] in told and TOKEN[8:16].encode() in _read(text[at : at + 20])
         ]
 
 
 def _read(piece: str) -> bytes:
-    return b"".join(base64.b64decode(piece[skip : skip + (len(piece) - skip) // 4 * 4]) for skip in range(4))
+    return b"".join(
+        base64.b64decode(piece[skip : skip + (len(piece) - skip) // 4 * 4]) for skip in range(4)
+    )
 
 
-@pytest.mark.parametrize("unit", ["%41", "Z2hwX", "cookie: ", "/hooks/", "password is ", "密码是", "password: |\n ", " -u a:'"])
+@pytest.mark.parametrize(
+    "unit",
+    ["%41", "Z2hwX", "cookie: ", "/hooks/", "password is ", "密码是", "password: |\n ", " -u a:'"],
+)
 @pytest.mark.slow
 def test_a_long_line_of_what_begins_them_is_no_trouble(unit: str):
     text = unit * (2**17 // len(unit))

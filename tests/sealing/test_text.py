@@ -8,8 +8,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.sealing import Sealed, find, gather, seal
 from hotset.testing.secrets import kinds, planted
@@ -22,7 +21,11 @@ def test_every_planted_secret_is_found_and_nothing_of_it_remains():
     assert len(SECRETS) >= 400
     assert len(set(kinds())) >= 20
 
-    missed = [planted for planted in SECRETS if not find(planted.text) or planted.remains(seal(planted.text).text)]
+    missed = [
+        planted
+        for planted in SECRETS
+        if not find(planted.text) or planted.remains(seal(planted.text).text)
+    ]
 
     assert not missed
 
@@ -37,7 +40,9 @@ def test_the_kind_is_told_unless_base64_hides_it():
 def test_json_with_a_secret_in_it_is_still_json():
     for each in SECRETS:
         for line in seal(each.text).text.splitlines():
-            if line.startswith(("{", "[")) and any(line.startswith(was[:8]) for was in each.text.splitlines() if _is_json(was)):
+            if line.startswith(("{", "[")) and any(
+                line.startswith(was[:8]) for was in each.text.splitlines() if _is_json(was)
+            ):
                 json.loads(line)
 
 
@@ -53,7 +58,9 @@ def test_plain_code_gives_less_than_one_false_alarm_in_twenty_kilobytes():
 
     alarms = sum(len(find(text)) for text in texts)
 
-    assert alarms * 20 * KB < size / 5  # five times better than it has to be: one file must not decide
+    assert (
+        alarms * 20 * KB < size / 5
+    )  # five times better than it has to be: one file must not decide
 
 
 @pytest.mark.parametrize(
@@ -130,7 +137,9 @@ def test_what_only_stands_where_a_secret_would_is_left_alone(text):
         ("redis-cli -h db -p 6379 -a Tiger2020x ping", "Tiger2020x"),
     ],
 )
-def test_a_password_that_somebody_made_of_words_and_digits_is_sealed_where_it_is_called_one(text, secret):
+def test_a_password_that_somebody_made_of_words_and_digits_is_sealed_where_it_is_called_one(
+    text, secret
+):
     (found,) = find(text)
 
     assert text[found.span.start : found.span.end] == secret
@@ -139,7 +148,10 @@ def test_a_password_that_somebody_made_of_words_and_digits_is_sealed_where_it_is
 def test_the_same_secret_has_the_same_placeholder_and_another_one_has_another():
     one, other = "ghp_" + "a1B2c3D4e5F6" * 3, "ghp_" + "Z9y8X7w6V5u4" * 3
 
-    assert seal(f"{one} {other} {one}").text == "[secret:github-token] [secret:github-token-2] [secret:github-token]"
+    assert (
+        seal(f"{one} {other} {one}").text
+        == "[secret:github-token] [secret:github-token-2] [secret:github-token]"
+    )
 
 
 def test_a_password_that_one_line_gives_away_is_found_where_it_stands_alone():
@@ -149,13 +161,17 @@ def test_a_password_that_one_line_gives_away_is_found_where_it_stands_alone():
 
 
 def test_a_login_of_several_lines_is_found_where_each_line_is_a_string_of_a_notebook():
-    cell = json.dumps({"source": ["machine h\n", "  login svc\n", "  password Wr3ktCb8AMO8oV\n"]}, indent=1)
+    cell = json.dumps(
+        {"source": ["machine h\n", "  login svc\n", "  password Wr3ktCb8AMO8oV\n"]}, indent=1
+    )
 
     assert seal(cell).text == cell.replace("Wr3ktCb8AMO8oV", "[secret:login]")
 
 
 def test_a_line_of_a_key_is_known_for_a_part_of_it_and_its_label_is_not():
-    block = next(each.secret for each in SECRETS if each.kind == "private-key" and "\n" in each.secret)
+    block = next(
+        each.secret for each in SECRETS if each.kind == "private-key" and "\n" in each.secret
+    )
     known = gather([block])
 
     assert known.has_part(block.splitlines()[3][:20])
@@ -170,7 +186,11 @@ def test_what_was_found_never_tells_the_secret():
 
 
 def test_a_key_of_many_lines_leaves_their_ends_behind():
-    block = next(each.secret for each in SECRETS if each.kind == "private-key" and each.text.count(each.secret))
+    block = next(
+        each.secret
+        for each in SECRETS
+        if each.kind == "private-key" and each.text.count(each.secret)
+    )
     text = f"before\n{block}\nafter\n"
 
     assert seal(text).text.count("\n") == text.count("\n")
@@ -190,7 +210,18 @@ _PIECES = st.one_of(
     st.sampled_from([each.text for each in SECRETS]),
     st.sampled_from([each.secret for each in SECRETS]),
     st.sampled_from(
-        ["password = '", '"token": "', "\\n", '\\"', "-----BEGIN RSA PRIVATE KEY-----\n", "://a:", "@h", "Bearer ", "eyJ", "sk-"]
+        [
+            "password = '",
+            '"token": "',
+            "\\n",
+            '\\"',
+            "-----BEGIN RSA PRIVATE KEY-----\n",
+            "://a:",
+            "@h",
+            "Bearer ",
+            "eyJ",
+            "sk-",
+        ]
     ),
 )
 TEXTS = st.lists(_PIECES, max_size=6).map("".join)

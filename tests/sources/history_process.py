@@ -1,4 +1,5 @@
-"""A process that the tests start: keeps pages of its own, and follows whatever anybody keeps into the one index."""
+"""A process that the tests start: keeps pages of its own, and follows whatever anybody keeps into
+the one index."""
 
 import sys
 import time
@@ -19,9 +20,14 @@ TUNING = Tuning(ballast_bytes=4096)
 
 def work(folder, name, many):
     """Says what it kept and could not find at once."""
-    with SqliteStore.open(folder, TUNING) as store, LocalIndex(folder / "index", EMBEDDER, sealing=VERSION) as index:
+    with (
+        SqliteStore.open(folder, TUNING) as store,
+        LocalIndex(folder / "index", EMBEDDER, sealing=VERSION) as index,
+    ):
         for number in range(many):
-            Talk(store, key=f"{name}{number}").turn(f"question {number} of {name}", f"answer {name}x{number}")
+            Talk(store, key=f"{name}{number}").turn(
+                f"question {number} of {name}", f"answer {name}x{number}"
+            )
             follow(store, index, time.monotonic() + 60)
             if not find(Query(f'"{name}x{number}"', deadline=30.0), store, index).best:
                 print("missed", number, flush=True)

@@ -1,4 +1,5 @@
-"""What was kept can be found: every page that says something, once, by its words and its place, and never a secret."""
+"""What was kept can be found: every page that says something, once, by its words and its place, and
+never a secret."""
 
 from __future__ import annotations
 
@@ -16,8 +17,7 @@ from pathlib import Path
 import apsw
 import pytest
 from history_process import EMBEDDER, TUNING
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.errors import PageDamaged
 from hotset.index.embed.table import Table
@@ -48,7 +48,9 @@ def store():
 
 @pytest.fixture
 def index(tmp_path):
-    with LocalIndex(tmp_path / "index", HashingEmbedder(64), sealing=VERSION, folds=False) as opened:
+    with LocalIndex(
+        tmp_path / "index", HashingEmbedder(64), sealing=VERSION, folds=False
+    ) as opened:
         yield opened
 
 
@@ -65,7 +67,10 @@ def bring(store, index):
 
 def found(store, index, words, most=10, fits=lambda _: True, **only):
     bring(store, index)
-    return [each.page for each in find(Query(words, Filter(**only), most, 30.0), store, index, fits).best]
+    return [
+        each.page
+        for each in find(Query(words, Filter(**only), most, 30.0), store, index, fits).best
+    ]
 
 
 def texts(store, pages):
@@ -78,13 +83,27 @@ def brings(tool, content, call="call_1", kind=Kind.TOOL_RESULT):
 
 
 def calls(tool, call="call_1", **arguments):
-    return message(Role.ASSISTANT, Part(Kind.TOOL_CALL, json.dumps(arguments).encode(), "application/json", tool, call))
+    return message(
+        Role.ASSISTANT,
+        Part(Kind.TOOL_CALL, json.dumps(arguments).encode(), "application/json", tool, call),
+    )
 
 
-# --- stretches -----------------------------------------------------------------------------------------------------------
+# --- stretches
+# --------------------------------------------------------------------------------------------------
 
 _lines = st.lists(
-    st.sampled_from(["", "  ", "word " * 3, "x = 1", "a longer line of some words " * 4, "no_space" * 300, "w " * 900])
+    st.sampled_from(
+        [
+            "",
+            "  ",
+            "word " * 3,
+            "x = 1",
+            "a longer line of some words " * 4,
+            "no_space" * 300,
+            "w " * 900,
+        ]
+    )
 )
 
 
@@ -113,7 +132,8 @@ def test_a_stretch_ends_at_a_blank_line_where_there_is_one():
     assert [stretch.text for stretch in stretches("\n\n".join(paragraphs))] == paragraphs
 
 
-# --- what is found ---------------------------------------------------------------------------------------------------------
+# --- what is found
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_page_is_found_with_the_lines_that_speak_of_it(store, index):
@@ -143,7 +163,9 @@ def test_a_result_is_found_by_what_its_call_asked_for(store, index):
 
 def test_a_script_in_a_calls_arguments_is_found_by_its_lines(store, index):
     talk = Talk(store)
-    talk.hears(talk.asks("run it").turn, calls("bash", command="set -e\nmake frobnicate\necho done"))
+    talk.hears(
+        talk.asks("run it").turn, calls("bash", command="set -e\nmake frobnicate\necho done")
+    )
 
     assert [page.kind for page in found(store, index, '"make frobnicate"')] == [Kind.TOOL_CALL]
 
@@ -202,7 +224,9 @@ def test_of_a_very_long_page_the_begin_and_the_end_are_found(store, index):
     Talk(store).asks(brings("bash", "\n".join(log)))
     bring(store, index)
 
-    begin, end = (find(Query(word, deadline=30.0), store, index).best[0] for word in ("zeppelin", "airship"))
+    begin, end = (
+        find(Query(word, deadline=30.0), store, index).best[0] for word in ("zeppelin", "airship")
+    )
 
     assert begin.lines[0] <= 11 <= begin.lines[1]
     assert end.lines[0] <= 39_991 <= end.lines[1]
@@ -210,7 +234,8 @@ def test_of_a_very_long_page_the_begin_and_the_end_are_found(store, index):
     assert index.state().entries < 1500
 
 
-# --- said again -----------------------------------------------------------------------------------------------------------
+# --- said again
+# --------------------------------------------------------------------------------------------------
 
 
 def test_what_is_said_again_and_again_is_found_once_and_where_every_condition_holds(store, index):
@@ -240,20 +265,28 @@ def test_each_session_and_each_agent_has_its_own(store, index):
 
     assert [page.session for page in found(store, index, "todo list")] == [sessions[-1]]
     for session in sessions:
-        assert [page.session for page in found(store, index, "todo list", sessions=frozenset({session}))] == [session]
+        assert [
+            page.session for page in found(store, index, "todo list", sessions=frozenset({session}))
+        ] == [session]
     third = Talk(store, agent="c", key="s5", time=9000.0)
     third.turn("hello", "hi")
     third.turn(REMINDER, "and c")
     for agent in "abc":
-        assert [page.agent for page in found(store, index, "todo list", agents=frozenset({agent}))] == [agent]
-    both = found(store, index, "todo list", sessions=frozenset({sessions[-1]}), agents=frozenset({"b"}))
+        assert [
+            page.agent for page in found(store, index, "todo list", agents=frozenset({agent}))
+        ] == [agent]
+    both = found(
+        store, index, "todo list", sessions=frozenset({sessions[-1]}), agents=frozenset({"b"})
+    )
     assert [(page.session, page.agent) for page in both] == [(sessions[-1], "b")]
 
 
 def test_a_reminder_of_a_thousand_sessions_does_not_drown_what_else_was_said(store, index):
     for number in range(300):
         Talk(store, key=f"s{number}", time=1000.0 + number).turn(REMINDER, "fine")
-    Talk(store, key="other", time=1.0).turn("what else?", "Somebody keeps a list of birds with " + "many other words " * 20)
+    Talk(store, key="other", time=1.0).turn(
+        "what else?", "Somebody keeps a list of birds with " + "many other words " * 20
+    )
 
     bring(store, index)
     assert index.fold()
@@ -271,28 +304,41 @@ def test_only_occurrences_that_fit_count(store, index):
     talk.turn("again", "the zeppelin rises")
 
     assert [page.turn for page in found(store, index, "zeppelin")] == [2]
-    assert [page.turn for page in found(store, index, "zeppelin", fits=lambda page: page.chain in line)] == [1]
+    assert [
+        page.turn for page in found(store, index, "zeppelin", fits=lambda page: page.chain in line)
+    ] == [1]
     assert found(store, index, "zeppelin", fits=lambda _: False) == []
 
 
-# --- following ------------------------------------------------------------------------------------------------------------
+# --- following
+# --------------------------------------------------------------------------------------------------
 
 
 def _talks(store, many=40):
     for number in range(many):
         talk = Talk(store, key=f"s{number % 7}", agent="ab"[number % 2], time=1000.0 + 10 * number)
-        talk.turn(f"question {number} about word{number}", f"answer {number}\n\n" + f"more of topic{number % 5} " * 60)
+        talk.turn(
+            f"question {number} about word{number}",
+            f"answer {number}\n\n" + f"more of topic{number % 5} " * 60,
+        )
 
 
 def _every(index):
     docs = []
     for whole in index.wholes(Sort.PAGE):
-        docs += [hit.entry for hit in index.search(Query("question answer more todo", most=1000, deadline=30.0)).hits]
+        docs += [
+            hit.entry
+            for hit in index.search(
+                Query("question answer more todo", most=1000, deadline=30.0)
+            ).hits
+        ]
         return docs if whole else []
     return docs
 
 
-def test_step_by_step_it_comes_to_the_same_as_at_once_and_twice_to_the_same_as_once(store, tmp_path):
+def test_step_by_step_it_comes_to_the_same_as_at_once_and_twice_to_the_same_as_once(
+    store, tmp_path
+):
     _talks(store)
     last = store.pages_after(0, 10_000)[-1][0]
     with (
@@ -350,7 +396,11 @@ def test_content_that_is_damaged_is_passed_by(store, index):
     talk = Talk(store)
     talk.turn("hello", "the zeppelin rises")
     talk.turn("and?", "the airship lands")
-    lost = next(page.digest for page in store.pages(Where()) if page.turn == 1 and page.kind is Kind.RESPONSE)
+    lost = next(
+        page.digest
+        for page in store.pages(Where())
+        if page.turn == 1 and page.kind is Kind.RESPONSE
+    )
 
     class Damaged:
         def __getattr__(self, name):
@@ -366,7 +416,8 @@ def test_content_that_is_damaged_is_passed_by(store, index):
     assert followed(store, index) == store.pages_after(0, 100)[-1][0]
 
 
-# --- secrets --------------------------------------------------------------------------------------------------------------
+# --- secrets
+# --------------------------------------------------------------------------------------------------
 
 
 class Listening(HashingEmbedder):
@@ -395,13 +446,18 @@ def test_a_secret_in_a_page_is_in_no_file_and_no_vector_of_the_index(store, tmp_
         talk.history = []
         talk.key = f"s{number}"
         talk.asks(said_here[number % 3])
-    talk.asks(calls("fetch", "u1", url=f"https://user:{secrets[0].secret}@example.com/a"), brings("fetch", "page", "u1"))
+    talk.asks(
+        calls("fetch", "u1", url=f"https://user:{secrets[0].secret}@example.com/a"),
+        brings("fetch", "page", "u1"),
+    )
     listening = Listening()
 
     with LocalIndex(tmp_path / "index", listening, sealing=VERSION, folds=False) as index:
         bring(store, index)
         assert index.fold()
-        bytes_of = b"".join(path.read_bytes() for path in (tmp_path / "index").rglob("*") if path.is_file())
+        bytes_of = b"".join(
+            path.read_bytes() for path in (tmp_path / "index").rglob("*") if path.is_file()
+        )
         texts_of = "\n".join(listening.heard)
 
     assert len(listening.heard) >= len(secrets)
@@ -421,7 +477,12 @@ def test_a_secret_beyond_a_cut_is_sealed_all_the_same(seed):
 
     assert not secret.remains("\n".join(each.text for each in page_stretches(page, text.encode())))
     assert not secret.remains(
-        "\n".join(each.text for each in page_stretches(replace(page, kind=Kind.TOOL_CALL), json.dumps(text).encode()))
+        "\n".join(
+            each.text
+            for each in page_stretches(
+                replace(page, kind=Kind.TOOL_CALL), json.dumps(text).encode()
+            )
+        )
     )
 
 
@@ -431,7 +492,8 @@ def test_a_turn_is_known_by_its_number(store, index):
     assert found(store, index, "zeppelin")[0].turn == turn_of(asked).number
 
 
-# --- with a store on disk ---------------------------------------------------------------------------------------------------
+# --- with a store on disk
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_row_that_is_damaged_is_passed_by(tmp_path, index):
@@ -451,7 +513,13 @@ def test_a_row_that_is_damaged_is_passed_by(tmp_path, index):
 
 def test_processes_share_one_index_and_a_kill_loses_nothing(tmp_path):
     def start(name, many):
-        words = [sys.executable, str(Path(__file__).with_name("history_process.py")), str(tmp_path), name, str(many)]
+        words = [
+            sys.executable,
+            str(Path(__file__).with_name("history_process.py")),
+            str(tmp_path),
+            name,
+            str(many),
+        ]
         return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
     killed, whole = start("killed", 10_000), start("whole", 8)

@@ -1,4 +1,5 @@
-"""Disks that misbehave on purpose, as SQLite VFS: one that loses its power, one whose n-th write fails."""
+"""Disks that misbehave on purpose, as SQLite VFS: one that loses its power, one whose n-th write
+fails."""
 
 import random
 import threading
@@ -79,7 +80,8 @@ class FailingDisk(_Disk):
 
 
 class PowerCutDisk(_Disk):
-    """Remembers what was synced. At a cut, each sector that was not may be there, be missing or be torn."""
+    """Remembers what was synced. At a cut, each sector that was not may be there, be missing or be
+    torn."""
 
     def __init__(self, folder, seed, cuts):
         super().__init__()
@@ -136,7 +138,9 @@ class PowerCutDisk(_Disk):
                     if fate < 0.5:
                         _apply(content, act, offset + start, sector)
                     elif fate < 0.65:
-                        _apply(content, act, offset + start, sector[: self._rng.randrange(len(sector))])
+                        _apply(
+                            content, act, offset + start, sector[: self._rng.randrange(len(sector))]
+                        )
             (image / name).write_bytes(content)
         seal = self._folder.parent / "live" / "store.seal"
         if seal.exists():  # at worst it reached the disk although nobody synced it

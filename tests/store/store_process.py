@@ -35,7 +35,8 @@ def content_of(writer, number):
 
 
 def killed_writers(folder, seed, kills):
-    """Kills a writer again and again; after each kill everything that it had acknowledged must be there."""
+    """Kills a writer again and again; after each kill everything that it had acknowledged must be
+    there."""
     rng = random.Random(seed)
     folder = Path(folder)
     with SqliteStore.open(folder, _TUNING) as store:
@@ -62,7 +63,8 @@ def killed_writers(folder, seed, kills):
 
 
 def contending_writers(folder, writers, versions):
-    """Several processes write the next version of one memory, each again and again until it was first."""
+    """Several processes write the next version of one memory, each again and again until it was
+    first."""
     children = []
     for writer in range(writers):
         pid = os.fork()
@@ -72,14 +74,18 @@ def contending_writers(folder, writers, versions):
     for pid in children:
         os.waitpid(pid, 0)
     with SqliteStore.open(Path(folder), _TUNING) as store:
-        every = [(memory.version, *memory.text.split(" by ")) for memory in store.memory_versions(fact("shared").id)]
+        every = [
+            (memory.version, *memory.text.split(" by "))
+            for memory in store.memory_versions(fact("shared").id)
+        ]
         uses = sum(each.read for each in store.memory_uses().values())
         damage = [str(each) for each in store.verify()]
     return {"versions": every, "conflicts": uses, "damage": damage}
 
 
 def shared_writers(folder, writers, notes):
-    """Several processes open one folder at once, which does not exist yet, and write as fast as they can."""
+    """Several processes open one folder at once, which does not exist yet, and write as fast as
+    they can."""
     children = {}
     for writer in range(writers):
         out, into = os.pipe()
@@ -105,8 +111,16 @@ def shared_writers(folder, writers, notes):
         damage = [str(each) for each in store.verify()]
         pages = store.census().pages
     waits = sorted(wait for report in reports for wait in report.get("waits", ()))
-    errors = [report.get("error", "no report") for report in reports if report.get("error", "no report")]
-    return {"errors": errors, "lost": lost, "damage": damage, "pages": pages, "p99_ms": waits[int(len(waits) * 0.99)]}
+    errors = [
+        report.get("error", "no report") for report in reports if report.get("error", "no report")
+    ]
+    return {
+        "errors": errors,
+        "lost": lost,
+        "damage": damage,
+        "pages": pages,
+        "p99_ms": waits[int(len(waits) * 0.99)],
+    }
 
 
 def _kill_one(folder, place, writer, rng):
@@ -125,22 +139,33 @@ def _kill_one(folder, place, writer, rng):
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         lines += acks.readlines()
-    return [(int(number), PageId(page)) for number, page in (line.split() for line in lines if line.endswith("\n"))]
+    return [
+        (int(number), PageId(page))
+        for number, page in (line.split() for line in lines if line.endswith("\n"))
+    ]
 
 
 def _write_for_ever(folder, session, id, writer, into):
-    """Notes in batches; behind each batch its forms, so that a kill may fall between and inside of both."""
+    """Notes in batches; behind each batch its forms, so that a kill may fall between and inside of
+    both."""
     store = SqliteStore.open(folder, _TUNING)
     number = 0
     while True:
         batch = [
-            store.keep(Noted(SessionId(session), writer, Kind.FINDING, content_of(writer, number + i), 1.0))
+            store.keep(
+                Noted(SessionId(session), writer, Kind.FINDING, content_of(writer, number + i), 1.0)
+            )
             for i in range(_AT_ONCE)
         ]
         forms = [_form_of(writer, number + i) for i in range(_AT_ONCE)]
         planned = store.keep(Planned(id, Sent(forms[-1].spot.chain, 1.0), tuple(forms)))
-        memories = tuple(_memory_of(writer, number + i, run=f"{writer}:{number}") for i in range(_AT_ONCE))
-        links = tuple(MemoryLink(memories[0].id, other.id, Relation.RELATED_TO, 1.0, memories[0].run) for other in memories[1:])
+        memories = tuple(
+            _memory_of(writer, number + i, run=f"{writer}:{number}") for i in range(_AT_ONCE)
+        )
+        links = tuple(
+            MemoryLink(memories[0].id, other.id, Relation.RELATED_TO, 1.0, memories[0].run)
+            for other in memories[1:]
+        )
         remembered = store.keep(Remembered(memories, links))
         for future in batch:
             os.write(into, f"{number} {future.result().pages[0]}\n".encode())
@@ -190,7 +215,10 @@ def _write_notes(folder, writer, notes, into):
             session = Talk(store, key=f"w{writer}").turn("hello", "hi").session
             for number in range(notes):
                 began = time.perf_counter()
-                note = kept(store, Noted(session, f"w{writer}", Kind.FINDING, content_of(writer, number), 1.0))
+                note = kept(
+                    store,
+                    Noted(session, f"w{writer}", Kind.FINDING, content_of(writer, number), 1.0),
+                )
                 report["waits"].append((time.perf_counter() - began) * 1000)
                 report["pages"].append(note.pages[0])
     except Exception as error:
@@ -231,5 +259,7 @@ def _expect(store, page, content):
 
 
 if __name__ == "__main__":
-    act = {"killed": killed_writers, "shared": shared_writers, "contending": contending_writers}[sys.argv[1]]
+    act = {"killed": killed_writers, "shared": shared_writers, "contending": contending_writers}[
+        sys.argv[1]
+    ]
     print(json.dumps(act(sys.argv[2], *map(int, sys.argv[3:]))))

@@ -8,7 +8,15 @@ from dataclasses import replace
 import apsw
 import pytest
 
-from hotset.errors import BadRow, HotsetError, NotFound, PageDamaged, StoreBusy, StoreFailed, StoreTooNew
+from hotset.errors import (
+    BadRow,
+    HotsetError,
+    NotFound,
+    PageDamaged,
+    StoreBusy,
+    StoreFailed,
+    StoreTooNew,
+)
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Billed, Hid, Noted, NoteWritten, Planned, Remembered
 from hotset.nouns.memory import MemoryId, MemoryLink, Relation, Use, Used
@@ -35,27 +43,54 @@ def _fill(folder, seed=1, turns=12):
     with SqliteStore.open(folder, _TUNING) as store:
         talk = Talk(store, time=seed * 1e6)
         for number in range(turns):
-            turn = talk.turn(f"question {number} of {seed}", f"answer {number} " * rng.choice((1, 40)) + rng.randbytes(30).hex())
+            turn = talk.turn(
+                f"question {number} of {seed}",
+                f"answer {number} " * rng.choice((1, 40)) + rng.randbytes(30).hex(),
+            )
             _decide(store, talk, turn, f"of {seed}")
         session = next(store.sessions()).id
         for size in (0, 900, 5000, 30_000):
             kept(store, Noted(session, "a", Kind.FINDING, rng.randbytes(size), 1.0))
         for number in range(30):
-            memory = fact(f"{seed}-{number}", text=f"fact {number} of {seed} " * rng.choice((1, 20, 300)))
+            memory = fact(
+                f"{seed}-{number}", text=f"fact {number} of {seed} " * rng.choice((1, 20, 300))
+            )
             uses = (Use(memory.id, Used.READ, float(number)),)
-            kept(store, Remembered((memory,), (MemoryLink(memory.id, MemoryId("sem-1"), Relation.RELATED_TO, 1.0),), uses))
+            kept(
+                store,
+                Remembered(
+                    (memory,),
+                    (MemoryLink(memory.id, MemoryId("sem-1"), Relation.RELATED_TO, 1.0),),
+                    uses,
+                ),
+            )
         return list(store.dump())
 
 
 def _decide(store, talk, turn, mark):
     """How a turn was sent, what was hidden of it, and what it cost."""
     id, (asked, answered) = id_of(store, turn), talk.line[-2:]
-    forms = (shows(asked, form=Form.FULL), shows(answered, f"form of turn {turn.number} {mark} " * 20))
+    forms = (
+        shows(asked, form=Form.FULL),
+        shows(answered, f"form of turn {turn.number} {mark} " * 20),
+    )
     kept(store, Planned(id, Sent(asked, talk.time, 9), forms))
-    kept(store, Hid(id, Hidden(answered, (b"hidden %d " % turn.number * 30, b"{}"), b"instead %d" % turn.number)))
+    kept(
+        store,
+        Hid(
+            id,
+            Hidden(
+                answered, (b"hidden %d " % turn.number * 30, b"{}"), b"instead %d" % turn.number
+            ),
+        ),
+    )
     kept(store, Billed(id, Bill("model", "upstream", Usage(1, 2, 3, 4))))
-    kept(store, Summary(turn.session, (1, turn.number), 0, 1, f"so far {turn.number}", "rules", 1.0))
-    kept(store, NoteWritten(Space("marks"), mark, b"note %d " % turn.number * 60, talk.time, turn=id))
+    kept(
+        store, Summary(turn.session, (1, turn.number), 0, 1, f"so far {turn.number}", "rules", 1.0)
+    )
+    kept(
+        store, NoteWritten(Space("marks"), mark, b"note %d " % turn.number * 60, talk.time, turn=id)
+    )
 
 
 def _crashed(folder, target, **filling):
@@ -64,7 +99,9 @@ def _crashed(folder, target, **filling):
     with SqliteStore.open(folder, _TUNING) as store:
         talk = Talk(store, **filling)
         for number in range(15):
-            _decide(store, talk, talk.turn(f"question {number}", rng.randbytes(300).hex()), "crashed")
+            _decide(
+                store, talk, talk.turn(f"question {number}", rng.randbytes(300).hex()), "crashed"
+            )
         rows = list(store.dump())
         target.mkdir(mode=0o700)
         for name in ("store.db", "store.db-wal"):
@@ -95,7 +132,9 @@ def whole(tmp_path_factory):
 @pytest.mark.row("V1")
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.slow
-def test_of_400_flipped_bits_none_gives_other_bytes_and_each_that_is_felt_is_reported(tmp_path, whole, seed):
+def test_of_400_flipped_bits_none_gives_other_bytes_and_each_that_is_felt_is_reported(
+    tmp_path, whole, seed
+):
     rows, content = whole
     rng = random.Random(seed)
     blobs = [row for row in rows if isinstance(row, Blob)]
@@ -153,7 +192,9 @@ def test_rows_whose_numbers_lead_back_are_told_and_no_walk_goes_round_for_ever(t
     with SqliteStore.open(folder, _TUNING) as store:
         with pytest.raises(PageDamaged, match="out of order"):
             list(store.events())
-        assert any("out of order" in damage.why or "order" in damage.why for damage in store.verify())
+        assert any(
+            "out of order" in damage.why or "order" in damage.why for damage in store.verify()
+        )
     repair(folder)
     with SqliteStore.open(folder, _TUNING) as store:
         assert len(list(store.events())) >= 598
@@ -197,11 +238,15 @@ def test_a_changed_row_is_named(tmp_path):
         assert any("is not there" in damage.why for damage in store.verify())
 
 
-def test_a_message_whose_past_is_gone_is_named_and_refused_by_an_import_unless_gaps_are_allowed(tmp_path):
+def test_a_message_whose_past_is_gone_is_named_and_refused_by_an_import_unless_gaps_are_allowed(
+    tmp_path,
+):
     with SqliteStore.open(tmp_path / "s", _TUNING) as store:
         Talk(store).turn("hello", "hi")
         rows = list(store.dump())
-    forged = [row for row in rows if getattr(row, "role", "") != Role.USER or not hasattr(row, "essence")]
+    forged = [
+        row for row in rows if getattr(row, "role", "") != Role.USER or not hasattr(row, "essence")
+    ]
     with SqliteStore.open(tmp_path / "t", _TUNING) as store:
         with pytest.raises(BadRow, match="which is not there"):
             store.load(forged)
@@ -285,14 +330,20 @@ def test_a_repair_is_refused_while_the_store_is_open_and_where_there_is_none(tmp
 def test_lost_content_and_pages_are_made_again_from_the_raw_bytes_of_their_messages(tmp_path):
     rows = _fill(tmp_path / "s")
     with _raw(tmp_path / "s") as database:
-        database.execute("DELETE FROM blob WHERE digest IN (SELECT digest FROM page WHERE seq IN (3, 8))")
+        database.execute(
+            "DELETE FROM blob WHERE digest IN (SELECT digest FROM page WHERE seq IN (3, 8))"
+        )
         database.execute("DELETE FROM page WHERE seq IN (5, 6, 11)")
     report = repair(tmp_path / "s", _read_again)
     assert report.rederived == 5
     assert report.whole
     again = _rows_of(tmp_path / "s")
-    assert [row for row in again if not isinstance(row, Blob)] == [row for row in rows if not isinstance(row, Blob)]
-    assert {row for row in again if isinstance(row, Blob)} == {row for row in rows if isinstance(row, Blob)}
+    assert [row for row in again if not isinstance(row, Blob)] == [
+        row for row in rows if not isinstance(row, Blob)
+    ]
+    assert {row for row in again if isinstance(row, Blob)} == {
+        row for row in rows if isinstance(row, Blob)
+    }
 
 
 def test_a_damaged_form_is_told_and_falls_away_and_its_page_is_shown_as_before(tmp_path):
@@ -306,8 +357,12 @@ def test_a_damaged_form_is_told_and_falls_away_and_its_page_is_shown_as_before(t
         for row in (again, whole.shown[Spot(line[7], 0)]):
             kept(store, Planned(id, Sent(line[0], 1.0), (row,)))
     with _raw(tmp_path / "s") as database:
-        database.execute("UPDATE shown SET tokens = 7777 WHERE chain = ?", (bytes.fromhex(broken.chain),))
-        database.execute("UPDATE shown SET form = 'full' WHERE step = (SELECT max(step) - 1 FROM shown)")
+        database.execute(
+            "UPDATE shown SET tokens = 7777 WHERE chain = ?", (bytes.fromhex(broken.chain),)
+        )
+        database.execute(
+            "UPDATE shown SET form = 'full' WHERE step = (SELECT max(step) - 1 FROM shown)"
+        )
         text = bytes.fromhex(digest(whole.shown[textless].text))
         database.execute("DELETE FROM blob WHERE digest = ?", (text,))
     with SqliteStore.open(tmp_path / "s", _TUNING) as store:
@@ -315,13 +370,19 @@ def test_a_damaged_form_is_told_and_falls_away_and_its_page_is_shown_as_before(t
             with pytest.raises(PageDamaged):
                 store.table([chain])
         damages = [damage for damage in store.verify() if damage.what == "shown"]
-        assert [damage.id.split()[0] for damage in damages] == [broken.chain, textless.chain, line[1]]
+        assert [damage.id.split()[0] for damage in damages] == [
+            broken.chain,
+            textless.chain,
+            line[1],
+        ]
         assert all("is shown as it was before, or full" in damage.why for damage in damages)
     report = repair(tmp_path / "s")
     assert (report.lost["shown"], report.lost["content"], report.missing) == (3, 1, ())
     with SqliteStore.open(tmp_path / "s", _TUNING) as store:
         table = store.table(line)
-        assert table.shown == {spot: row for spot, row in whole.shown.items() if spot not in (broken, textless)}
+        assert table.shown == {
+            spot: row for spot, row in whole.shown.items() if spot not in (broken, textless)
+        }
         assert table.hidden == whole.hidden
         assert not list(store.verify())
 
@@ -341,7 +402,9 @@ def test_a_hidden_turn_that_lost_its_bytes_falls_away_whole(tmp_path):
         assert "only what the client saw" in damage.why
     assert repair(tmp_path / "s").lost["hidden"] == 1
     with SqliteStore.open(tmp_path / "s", _TUNING) as store:
-        assert store.table(line) == replace(whole, hidden={line[1]: whole.hidden[line[1]], line[5]: whole.hidden[line[5]]})
+        assert store.table(line) == replace(
+            whole, hidden={line[1]: whole.hidden[line[1]], line[5]: whole.hidden[line[5]]}
+        )
 
 
 def test_damaged_bills_sendings_and_summaries_are_named_and_fall_away(tmp_path):
@@ -352,7 +415,10 @@ def test_damaged_bills_sendings_and_summaries_are_named_and_fall_away(tmp_path):
         database.execute("UPDATE summary SET text = 'another' WHERE seq = 1")
     with SqliteStore.open(tmp_path / "s", _TUNING) as store:
         assert [damage.what for damage in store.verify()] == ["sent", "bill", "summary"]
-        for read in (lambda: list(store.bills()), lambda: store.summaries(next(store.sessions()).id)):
+        for read in (
+            lambda: list(store.bills()),
+            lambda: store.summaries(next(store.sessions()).id),
+        ):
             with pytest.raises(PageDamaged):
                 read()
     report = repair(tmp_path / "s")
@@ -446,7 +512,10 @@ def _read_again(_dialect, raw):
     if raw.startswith(b"reply:"):
         return
     fields = json.loads(raw)
-    parts = tuple(Part(Kind(kind), text.encode("latin-1"), tool=tool, call=call) for kind, text, tool, call in fields["parts"])
+    parts = tuple(
+        Part(Kind(kind), text.encode("latin-1"), tool=tool, call=call)
+        for kind, text, tool, call in fields["parts"]
+    )
     yield Message(Role(fields["role"]), raw, parts, digest(raw))
 
 

@@ -51,7 +51,16 @@ def test_modes_that_somebody_widened_are_narrowed_again(tmp_path):
 
 @pytest.mark.row("V17")
 @pytest.mark.parametrize(
-    "name", ["store.db", "store.db-wal", "store.db-shm", "ballast", "store.opening", "store.in-use", "store.seal"]
+    "name",
+    [
+        "store.db",
+        "store.db-wal",
+        "store.db-shm",
+        "ballast",
+        "store.opening",
+        "store.in-use",
+        "store.seal",
+    ],
 )
 def test_a_planted_link_is_refused_and_its_target_is_left_alone(tmp_path, name):
     folder = tmp_path / "s"

@@ -1,4 +1,5 @@
-"""A disk that is full or fails: nothing acknowledged is lost, nothing wrong is answered, and life goes on afterwards."""
+"""A disk that is full or fails: nothing acknowledged is lost, nothing wrong is answered, and life
+goes on afterwards."""
 
 import os
 import subprocess
@@ -24,7 +25,11 @@ _MIB = 1024 * 1024
 @contextmanager
 def _small_disk(folder, size):
     folder.mkdir()
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, check=False)
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder],
+        capture_output=True,
+        check=False,
+    )
     if mount.returncode:
         pytest.skip("a small disk can only be mounted by root")
     try:
@@ -111,7 +116,11 @@ def test_the_ballast_really_takes_room(tmp_path):
 @pytest.mark.parametrize("for_ever", [False, True], ids=["once", "for ever"])
 @pytest.mark.parametrize(
     ("name", "error"),
-    [("write", apsw.SQLITE_IOERR_WRITE), ("sync", apsw.SQLITE_IOERR_FSYNC), ("full", apsw.SQLITE_FULL)],
+    [
+        ("write", apsw.SQLITE_IOERR_WRITE),
+        ("sync", apsw.SQLITE_IOERR_FSYNC),
+        ("full", apsw.SQLITE_FULL),
+    ],
 )
 @pytest.mark.slow
 def test_whichever_write_fails_no_answer_is_wrong(tmp_path, name, error, for_ever):
@@ -128,7 +137,9 @@ def test_whichever_write_fails_no_answer_is_wrong(tmp_path, name, error, for_eve
         for number in range(4):
             content = f"{n}:{number} ".encode() * 300
             try:
-                note = store.keep(Noted(session, "a", Kind.FINDING, content, 1.0)).result(timeout=120)
+                note = store.keep(Noted(session, "a", Kind.FINDING, content, 1.0)).result(
+                    timeout=120
+                )
             except StoreFailed:
                 refused += 1
             else:

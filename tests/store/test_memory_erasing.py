@@ -24,17 +24,25 @@ def _words(folder):
 
 
 def _marked(rng, number, bytes=60):
-    """A memory whose words stand in the file as they are, unless they are many, and a mark by which they are found there."""
+    """A memory whose words stand in the file as they are, unless they are many, and a mark by which
+    they are found there."""
     mark = f"mark{rng.randrange(10**9):09}x{number}y"
     noise = rng.randbytes(bytes).hex()
-    return fact(f"{rng.randrange(10**9)}", title=mark, text=f"{mark} {noise} {mark}", detail=Fact(mark)), mark.encode()
+    return fact(
+        f"{rng.randrange(10**9)}", title=mark, text=f"{mark} {noise} {mark}", detail=Fact(mark)
+    ), mark.encode()
 
 
 def _traces(store, memory, mark):
-    """What each version of a memory looks like in the file: its mark, or a piece of what it was compressed to."""
+    """What each version of a memory looks like in the file: its mark, or a piece of what it was
+    compressed to."""
     with store._reading() as connection:
         bodies = connection.execute("SELECT body FROM memory WHERE id = ?", (memory.id,)).fetchall()
-    return [mark if mark in body else body[at : at + 16] for (body,) in bodies for at in (len(body) // 3, len(body) // 2)]
+    return [
+        mark if mark in body else body[at : at + 16]
+        for (body,) in bodies
+        for at in (len(body) // 3, len(body) // 2)
+    ]
 
 
 @pytest.mark.parametrize("seed", range(sample(2, of=4)))

@@ -1,12 +1,12 @@
-"""Memories in the embedded store beyond the contract: damage, plans of queries, exports, and any life at all."""
+"""Memories in the embedded store beyond the contract: damage, plans of queries, exports, and any
+life at all."""
 
 from dataclasses import replace
 from functools import partial
 
 import apsw
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hotset.errors import BadInput, Conflict, PageDamaged
 from hotset.nouns.deposit import Erased, Remembered
@@ -40,7 +40,9 @@ _PASSWORD = "kT9vQ2xLm4RwZb7"
 _IDS = st.sampled_from(["a", "b", "c"])
 _STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["new", "again", "edit", "stale", "link", "unlink", "use", "erase", "many"]),
+        st.sampled_from(
+            ["new", "again", "edit", "stale", "link", "unlink", "use", "erase", "many"]
+        ),
         _IDS,
         _IDS,
         st.sampled_from(["x", "y", "zażółć " * 300]),
@@ -61,7 +63,16 @@ def _live(store, steps):
     heard = []
     for act, name, other, text, number in steps:
         try:
-            kept(store, _deposit(store, act, fact(name, text=text, run=f"r{number}", time=float(-number)), other, number))
+            kept(
+                store,
+                _deposit(
+                    store,
+                    act,
+                    fact(name, text=text, run=f"r{number}", time=float(-number)),
+                    other,
+                    number,
+                ),
+            )
         except Conflict as error:
             heard.append(str(error))
     return list(store.dump()), heard
@@ -76,7 +87,12 @@ def _deposit(store, act, memory, other, number):  # noqa: PLR0911 - one case a k
         case "again":
             return Remembered(tuple(latest))
         case "edit":
-            return Remembered(tuple(replace(memory, version=each.version + 1, standing=[*Standing][number]) for each in latest))
+            return Remembered(
+                tuple(
+                    replace(memory, version=each.version + 1, standing=[*Standing][number])
+                    for each in latest
+                )
+            )
         case "stale":
             return Remembered((replace(memory, version=number + 1),))
         case "link" | "unlink":
@@ -86,11 +102,15 @@ def _deposit(store, act, memory, other, number):  # noqa: PLR0911 - one case a k
         case "erase":
             return Erased((memory.id,), 1.0)
         case _:
-            return Remembered((memory, fact(other, text=memory.text)), (link,), (Use(memory.id, Used.READ, 1.0),))
+            return Remembered(
+                (memory, fact(other, text=memory.text)), (link,), (Use(memory.id, Used.READ, 1.0),)
+            )
 
 
 @given(_STEPS, _STEPS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @pytest.mark.slow
 def test_whatever_is_remembered_both_stores_hold_the_same(tmp_path_factory, steps, elsewhere):
     with SqliteStore.open(tmp_path_factory.mktemp("s") / "s", _TUNING) as store:
@@ -119,16 +139,22 @@ def test_two_stores_that_take_in_each_other_lose_no_words_and_keep_what_held(one
     stores = RamStore(), RamStore()
     for store, steps in zip(stores, (one, other), strict=True):
         _live(store, steps)
-    every = [{(row.id, row.text) for row in store.dump() if isinstance(row, Memory)} for store in stores]
+    every = [
+        {(row.id, row.text) for row in store.dump() if isinstance(row, Memory)} for store in stores
+    ]
     here, there = stores
     held = {memory.id: memory.text for memory in here.memories()}
     versions = {id: len(here.memory_versions(id)) for id in held}
     here.load(there.dump())
-    assert {(row.id, row.text) for row in here.dump() if isinstance(row, Memory)} == every[0] | every[1]
+    assert {(row.id, row.text) for row in here.dump() if isinstance(row, Memory)} == every[
+        0
+    ] | every[1]
     for id, text in held.items():
         later = [memory.text for memory in here.memory_versions(id)][versions[id] :]
         followed = [memory.text for memory in there.memory_versions(id)][versions[id] :]
-        assert here.memory(id).text == text or later == followed  # theirs went on from where ours stands
+        assert (
+            here.memory(id).text == text or later == followed
+        )  # theirs went on from where ours stands
 
 
 def test_a_damaged_memory_is_named_and_falls_away(tmp_path):
@@ -138,7 +164,10 @@ def test_a_damaged_memory_is_named_and_falls_away(tmp_path):
         kept(store, Remembered((fact("a"), fact("b", text="long " * 500), fact("c"))))
         rows = list(store.dump())
     raw = apsw.Connection(str(folder / "store.db"))
-    raw.execute("UPDATE memory SET body = replace(CAST(body AS TEXT), 'a holds', 'a falls') WHERE id = 'sem-a'")
+    raw.execute(
+        "UPDATE memory SET body = replace(CAST(body AS TEXT), 'a holds', 'a falls') WHERE id "
+        "= 'sem-a'"
+    )
     raw.execute("UPDATE memory SET size = size - 1 WHERE id = 'sem-b'")
     raw.execute("UPDATE memory_link SET gone = 1 WHERE seq = 4")
     raw.execute("UPDATE memory_use SET how = 'read' WHERE seq = 1")
@@ -189,14 +218,44 @@ def test_a_version_on_top_of_a_damaged_one_is_refused(store):
 def test_a_session_leaves_with_its_memories_and_without_secrets(store):
     session = Talk(store).turn(f"db_password = '{_PASSWORD}' is what I use", "fine").session
     source = Provenance("rules", session, places=(f"psql {_PASSWORD}",))
-    trouble = Trouble("exit 1", f"denied for {_PASSWORD[:12]}…", "bash", f"login {_PASSWORD}", (f"use {_PASSWORD}",))
+    trouble = Trouble(
+        "exit 1",
+        f"denied for {_PASSWORD[:12]}…",
+        "bash",
+        f"login {_PASSWORD}",
+        (f"use {_PASSWORD}",),
+    )
     told = (
-        fact("a", title=_PASSWORD, text=f"it is {_PASSWORD} here", source=source, topics=("billing", _PASSWORD), why=_PASSWORD),
-        fact("b", kind=MemoryKind.EPISODE, detail=Episode(f"try {_PASSWORD}", troubles=(trouble,)), source=source),
-        fact("c", kind=MemoryKind.ARRANGEMENT, detail=Arrangement(aliases={_PASSWORD: _PASSWORD}), source=source),
+        fact(
+            "a",
+            title=_PASSWORD,
+            text=f"it is {_PASSWORD} here",
+            source=source,
+            topics=("billing", _PASSWORD),
+            why=_PASSWORD,
+        ),
+        fact(
+            "b",
+            kind=MemoryKind.EPISODE,
+            detail=Episode(f"try {_PASSWORD}", troubles=(trouble,)),
+            source=source,
+        ),
+        fact(
+            "c",
+            kind=MemoryKind.ARRANGEMENT,
+            detail=Arrangement(aliases={_PASSWORD: _PASSWORD}),
+            source=source,
+        ),
         fact("d", text="clean", source=Provenance("rules", session)),
     )
-    kept(store, Remembered(told, (MemoryLink(told[0].id, told[1].id, Relation.RELATED_TO),), (Use(told[0].id, Used.READ, 1.0),)))
+    kept(
+        store,
+        Remembered(
+            told,
+            (MemoryLink(told[0].id, told[1].id, Relation.RELATED_TO),),
+            (Use(told[0].id, Used.READ, 1.0),),
+        ),
+    )
     for dump in (store.dump, partial(store.dump, session)):
         lines = b"".join(write_lines(SealedRows(dump), sealed=VERSION))
         assert _PASSWORD.encode() not in lines
@@ -210,7 +269,15 @@ def test_a_session_leaves_with_its_memories_and_without_secrets(store):
 
 
 def test_a_secret_that_one_memory_names_leaves_with_no_other(store):
-    kept(store, Remembered((fact("a", text=f"log in with {_PASSWORD}"), fact("b", text=f"db_password = '{_PASSWORD}'"))))
+    kept(
+        store,
+        Remembered(
+            (
+                fact("a", text=f"log in with {_PASSWORD}"),
+                fact("b", text=f"db_password = '{_PASSWORD}'"),
+            )
+        ),
+    )
     assert _PASSWORD.encode() not in b"".join(write_lines(SealedRows(store.dump)))
 
 
@@ -241,17 +308,29 @@ def test_indexes_answer_what_is_asked_about_memories(store):
             ("SELECT 1 FROM memory WHERE id = ? ORDER BY version DESC LIMIT 1", "memory_id"),
             ("SELECT DISTINCT id FROM memory WHERE id >= ? ORDER BY id LIMIT 8", "memory_id"),
             (f"{memory_reading._LATEST}{one_kind} ORDER BY first.seq LIMIT 256", "memory_kind"),
-            (f"{memory_reading._LATEST}{any_kind} ORDER BY first.seq LIMIT 256", "INTEGER PRIMARY KEY (rowid>?)"),
-            (f"{memory_reading._NEWEST}{newest} AND latest.created >= ? {by_time} LIMIT 256", "memory_created"),
+            (
+                f"{memory_reading._LATEST}{any_kind} ORDER BY first.seq LIMIT 256",
+                "INTEGER PRIMARY KEY (rowid>?)",
+            ),
+            (
+                f"{memory_reading._NEWEST}{newest} AND latest.created >= ? {by_time} LIMIT 256",
+                "memory_created",
+            ),
             (f'{memory_reading._HOLDS} AND ("of" = ? OR "to" = ?) ORDER BY seq', "memory_link_to"),
-            (memory_reading._USES.format("WHERE memory IN (SELECT value FROM json_each(?))"), "COVERING INDEX memory_use_memory"),
+            (
+                memory_reading._USES.format("WHERE memory IN (SELECT value FROM json_each(?))"),
+                "COVERING INDEX memory_use_memory",
+            ),
             ("SELECT count(*) FROM memory_use WHERE seal = ?", "memory_use_seal"),
         ):
             rows = connection.execute(f"EXPLAIN QUERY PLAN {sql}", ("x",) * sql.count("?"))
             plan = [row[3] for row in rows if "json_each" not in row[3]]
             assert wanted in " ".join(plan), (sql, plan)
             assert not [step for step in plan if "SCAN" in step], (sql, plan)
-            assert "LIMIT 256" not in sql or not [step for step in plan if "TEMP B-TREE" in step], (sql, plan)
+            assert "LIMIT 256" not in sql or not [step for step in plan if "TEMP B-TREE" in step], (
+                sql,
+                plan,
+            )
 
 
 def test_a_thousand_memories_are_one_commit(store):

@@ -28,12 +28,20 @@ _TUNING = Tuning(ballast_bytes=0)
 
 def _left_by(format, folder):
     folder.mkdir(mode=0o700)
-    (folder / "store.db").write_bytes(gzip.decompress((_HERE / f"format-{format}.db.gz").read_bytes()))
+    (folder / "store.db").write_bytes(
+        gzip.decompress((_HERE / f"format-{format}.db.gz").read_bytes())
+    )
     return folder
 
 
 def _exported_by(format):
-    return list(read_lines(gzip.decompress((_HERE / f"format-{format}.jsonl.gz").read_bytes()).splitlines(keepends=True)))
+    return list(
+        read_lines(
+            gzip.decompress((_HERE / f"format-{format}.jsonl.gz").read_bytes()).splitlines(
+                keepends=True
+            )
+        )
+    )
 
 
 def _is_old_note(row):
@@ -46,7 +54,9 @@ def _but_notes(rows):
 
 
 def _notes(rows):
-    return sorted((row.space, row.key, row.version, row.value) for row in rows if isinstance(row, Note))
+    return sorted(
+        (row.space, row.key, row.version, row.value) for row in rows if isinstance(row, Note)
+    )
 
 
 @pytest.fixture
@@ -91,8 +101,16 @@ def test_a_store_of_format_1_learns_the_page_table(old, rows):
         assert store.table(line) == store.table(line, turn.ref) == Table()
         assert not list(store.bills())
         assert not store.summaries(session.id)
-        row, sent, hidden = shows(line[0], "a form " * 300), Sent(line[-1], 5.0), Hidden(line[1], (b"{}",))
-        for deposit in (Planned(turn.id, sent, (row,)), Hid(turn.id, hidden), Billed(turn.id, Bill("m", "u"))):
+        row, sent, hidden = (
+            shows(line[0], "a form " * 300),
+            Sent(line[-1], 5.0),
+            Hidden(line[1], (b"{}",)),
+        )
+        for deposit in (
+            Planned(turn.id, sent, (row,)),
+            Hid(turn.id, hidden),
+            Billed(turn.id, Bill("m", "u")),
+        ):
             kept(store, deposit)
         assert store.table(line) == Table({row.spot: row}, {hidden.chain: hidden}, sent)
         said = next(page for page in store.pages(Where(session=session.id)))
@@ -110,7 +128,9 @@ def test_a_store_of_an_earlier_format_learns_to_remember(tmp_path, format):
         lives(store, next(store.sessions()).id)
         assert len(list(store.memories())) == len(MemoryKind)
         assert not list(store.verify())
-        assert [row for row in store.dump() if not isinstance(row, Memory | MemoryLink | Use)] == _exported_by(format)
+        assert [
+            row for row in store.dump() if not isinstance(row, Memory | MemoryLink | Use)
+        ] == _exported_by(format)
 
 
 @pytest.mark.parametrize("format", [1, 2, 3])
@@ -136,7 +156,10 @@ def test_an_export_of_an_earlier_format_can_be_imported_and_continued(tmp_path, 
         assert len(_notes(store.dump())) == sum(map(_is_old_note, rows))
         talk = Talk(store, time=9e9)
         turn = talk.turn("life", "goes on")
-        kept(store, Planned(id_of(store, turn), Sent(talk.line[0], 1.0), (shows(talk.line[0], "a form"),)))
+        kept(
+            store,
+            Planned(id_of(store, turn), Sent(talk.line[0], 1.0), (shows(talk.line[0], "a form"),)),
+        )
         assert Blob(digest(b"a form"), b"a form") in list(read_lines(write_lines(store.dump())))
 
 
@@ -154,11 +177,19 @@ def test_what_format_3_kept_as_hidden_rows_becomes_notes(tmp_path, how):
         ratios = [note.value for note in store.note_versions(Space("calibration"), "model-1")]
         assert ratios == [b'{"ratio":1.0}', b'{"ratio":1.1}', b'{"ratio":1.2}']
         session = next(store.sessions())
-        held = [store.notes(Space("calibration"), as_of=turn.ref)["model-1"].value for turn in list(store.turns(session.id))[1:]]
+        held = [
+            store.notes(Space("calibration"), as_of=turn.ref)["model-1"].value
+            for turn in list(store.turns(session.id))[1:]
+        ]
         assert held == ratios[:2]
         resumed = store.notes(Space("response"), ["resp_1"])["resp_1"]
-        assert resumed.value == b'{"last":"resp_2","answers":["{\\"type\\":\\"function_call_output\\"}"]}'
+        assert (
+            resumed.value
+            == b'{"last":"resp_2","answers":["{\\"type\\":\\"function_call_output\\"}"]}'
+        )
         line = [node.chain for node in store.nodes(session.id)]
-        assert [len(store.notes(Space(space), line)) for space in ("offer", "found", "brought")] == [1, 1, 1]
+        assert [
+            len(store.notes(Space(space), line)) for space in ("offer", "found", "brought")
+        ] == [1, 1, 1]
         assert [chain in store.table(line).hidden for chain in line] == [False, True] * 3
         assert not list(store.verify())

@@ -1,12 +1,12 @@
-"""The page table: any life of it comes back as a simple model says, in every store, now and as of any turn."""
+"""The page table: any life of it comes back as a simple model says, in every store, now and as of
+any turn."""
 
 import subprocess
 import sys
 import threading
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hotset.errors import BadInput
 from hotset.nouns.bill import Bill, Summary
@@ -35,17 +35,28 @@ _shown = st.builds(
     time=st.floats(-10, 10),
 )
 _hidden = st.builds(
-    Hidden, _chain, st.lists(_raw, max_size=2).map(tuple), _raw, st.lists(_raw, max_size=2).map(tuple), st.integers(0, 2)
+    Hidden,
+    _chain,
+    st.lists(_raw, max_size=2).map(tuple),
+    _raw,
+    st.lists(_raw, max_size=2).map(tuple),
+    st.integers(0, 2),
 )
 _plan = st.tuples(
     st.just("plan"),
     _turn,
-    st.tuples(st.builds(Sent, _chain, st.floats(-10, 10), st.integers(0, 9)), st.lists(_shown, max_size=4)),
+    st.tuples(
+        st.builds(Sent, _chain, st.floats(-10, 10), st.integers(0, 9)), st.lists(_shown, max_size=4)
+    ),
 )
 _hide = st.tuples(st.just("hide"), _turn, _hidden)
 _life = st.lists(st.one_of(_plan, _hide), max_size=25)
 _lines = st.lists(
-    st.permutations(_CHAINS).flatmap(lambda line: st.integers(0, len(line)).map(lambda end: line[:end])), min_size=1, max_size=3
+    st.permutations(_CHAINS).flatmap(
+        lambda line: st.integers(0, len(line)).map(lambda end: line[:end])
+    ),
+    min_size=1,
+    max_size=3,
 )
 
 
@@ -62,7 +73,11 @@ class _Model:
     def table(self, line, as_of=None):
         acts = self._acts
         if as_of is not None:
-            plans = [number for number, (act, turn, _) in enumerate(acts) if act == "plan" and turn == as_of]
+            plans = [
+                number
+                for number, (act, turn, _) in enumerate(acts)
+                if act == "plan" and turn == as_of
+            ]
             acts = acts[: plans[-1] + 1] if plans else []
         shown, hidden, sent = {}, {}, None
         for act, _, what in acts:
@@ -71,7 +86,9 @@ class _Model:
                 continue
             request, rows = what
             shown.update({row.spot: row for row in rows})
-            if request.head in line and (sent is None or line.index(request.head) >= line.index(sent.head)):
+            if request.head in line and (
+                sent is None or line.index(request.head) >= line.index(sent.head)
+            ):
                 sent = request
         return Table(
             {spot: row for spot, row in shown.items() if spot.chain in line},
@@ -83,7 +100,9 @@ class _Model:
 def _turns_of(store):
     """Two sessions with two turns each."""
     talks = [Talk(store, key="one"), Talk(store, key="two")]
-    return [talk.turn(f"question {number}", "answer") for number in range(_TURNS // 2) for talk in talks]
+    return [
+        talk.turn(f"question {number}", "answer") for number in range(_TURNS // 2) for talk in talks
+    ]
 
 
 def _live(store, turns, life, model):
@@ -94,9 +113,13 @@ def _live(store, turns, life, model):
 
 
 @given(_life, _life, _lines)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @pytest.mark.slow
-def test_whatever_is_decided_a_table_is_what_a_simple_model_says_now_and_as_of_any_turn(tmp_path_factory, life, later, lines):
+def test_whatever_is_decided_a_table_is_what_a_simple_model_says_now_and_as_of_any_turn(
+    tmp_path_factory, life, later, lines
+):
     with SqliteStore.open(tmp_path_factory.mktemp("s") / "s", _TUNING) as sqlite:
         for store in (sqlite, RamStore()):
             turns = _turns_of(store)
@@ -107,7 +130,9 @@ def test_whatever_is_decided_a_table_is_what_a_simple_model_says_now_and_as_of_a
             for each in (store, other):
                 for line in lines:
                     assert each.table(line) == model.table(line)
-                    assert [each.table(line, turn) for turn in turns] == [model.table(line, turn) for turn in turns]
+                    assert [each.table(line, turn) for turn in turns] == [
+                        model.table(line, turn) for turn in turns
+                    ]
             _live(other, turns, later, model)
             assert [other.table(line) for line in lines] == [model.table(line) for line in lines]
             assert not list(store.verify())
@@ -115,20 +140,27 @@ def test_whatever_is_decided_a_table_is_what_a_simple_model_says_now_and_as_of_a
 
 def test_a_table_is_the_same_whether_its_rows_are_remembered_or_not(tmp_path):
     line = [Chain(digest(b"%d" % number)) for number in range(600)]
-    rows = tuple(shows(chain, f"form {number} " * 40, form=Form.EXCERPT) for number, chain in enumerate(line))
+    rows = tuple(
+        shows(chain, f"form {number} " * 40, form=Form.EXCERPT) for number, chain in enumerate(line)
+    )
     with SqliteStore.open(tmp_path / "s", _TUNING) as store:
         id = id_of(store, Talk(store).turn("hello", "hi"))
         kept(store, Planned(id, Sent(line[-1], 1.0), rows))
         expected = {row.spot: row for row in rows}
         assert store.table(line).shown == store.table(line).shown == expected
-        narrow = tabling.Tables(room=50_000)  # less than the line takes: rows are let go while it is read
+        narrow = tabling.Tables(
+            room=50_000
+        )  # less than the line takes: rows are let go while it is read
         with store._reading() as connection:
             for way in (line, line[::-1], line):
                 assert narrow.table(connection, way, None).shown == expected
 
 
 def test_a_version_tells_of_commits_by_threads_and_processes(tmp_path):
-    with SqliteStore.open(tmp_path / "s", _TUNING) as store, SqliteStore.open(tmp_path / "s", _TUNING) as beside:
+    with (
+        SqliteStore.open(tmp_path / "s", _TUNING) as store,
+        SqliteStore.open(tmp_path / "s", _TUNING) as beside,
+    ):
         before = store.version()
         assert store.version() == before
         kept(beside, Event("by another store", 1.0))
@@ -144,20 +176,31 @@ def test_a_version_tells_of_commits_by_threads_and_processes(tmp_path):
             "from pathlib import Path\n"
             "from hotset.nouns.turn import Event\n"
             "from hotset.store.sqlite import SqliteStore\n"
-            "with SqliteStore.open(Path(sys.argv[1])) as store: store.keep(Event('by another process', 1.0)).result()"
+            "with SqliteStore.open(Path(sys.argv[1])) as store: store.keep(Event('by another "
+            "process', 1.0)).result()"
         )
         subprocess.run([sys.executable, "-c", code, tmp_path / "s"], check=True, timeout=120)
         assert store.version() != after
 
 
 def test_forms_that_one_process_decides_another_sends(tmp_path):
-    with SqliteStore.open(tmp_path / "s", _TUNING) as one, SqliteStore.open(tmp_path / "s", _TUNING) as two:
+    with (
+        SqliteStore.open(tmp_path / "s", _TUNING) as one,
+        SqliteStore.open(tmp_path / "s", _TUNING) as two,
+    ):
         talk = Talk(one)
         turn = talk.turn("hello", "hi")
         for number in range(3):
             row = shows(talk.line[0], f"form {number}")
-            kept(one if number % 2 else two, Planned(id_of(one, turn), Sent(talk.line[0], float(number)), (row,)))
-            assert one.table(talk.line) == two.table(talk.line) == Table({row.spot: row}, {}, Sent(talk.line[0], float(number)))
+            kept(
+                one if number % 2 else two,
+                Planned(id_of(one, turn), Sent(talk.line[0], float(number)), (row,)),
+            )
+            assert (
+                one.table(talk.line)
+                == two.table(talk.line)
+                == Table({row.spot: row}, {}, Sent(talk.line[0], float(number)))
+            )
 
 
 def test_a_deposit_that_cannot_be_stored_fails_alone(tmp_path):
@@ -168,7 +211,11 @@ def test_a_deposit_that_cannot_be_stored_fails_alone(tmp_path):
         before = list(store.dump())
         for bad in (
             Planned(id, Sent(chain, float("nan"))),
-            Planned(id, Sent(chain, 1.0), (shows(chain, "kept?"), shows(chain, "x", tokens=2**70, position=1))),
+            Planned(
+                id,
+                Sent(chain, 1.0),
+                (shows(chain, "kept?"), shows(chain, "x", tokens=2**70, position=1)),
+            ),
             Hid(id, Hidden(chain, (b"kept?",), asides=2**70)),
             Billed(id, Bill("\ud800", "upstream")),
             Summary(turn.session, (1, 1), 0, 1, "\ud800", "rules", 1.0),
@@ -196,7 +243,10 @@ def test_a_deposit_that_cannot_be_stored_fails_alone(tmp_path):
 )
 def test_indexes_answer_what_is_asked_at_every_turn(tmp_path, sql):
     with SqliteStore.open(tmp_path / "s", _TUNING) as store, store._reading() as connection:
-        plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", ("x",) * sql.count("?")))
+        plan = " ".join(
+            row[3]
+            for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", ("x",) * sql.count("?"))
+        )
         assert "INDEX" in plan
         assert "SCAN" not in plan
 
@@ -205,6 +255,8 @@ def test_a_turn_of_another_session_has_no_table_here(tmp_path):
     with SqliteStore.open(tmp_path / "s", _TUNING) as store:
         talk = Talk(store)
         turn = talk.turn("hello", "hi")
-        kept(store, Planned(id_of(store, turn), Sent(talk.line[0], 1.0), (shows(talk.line[0], "x"),)))
+        kept(
+            store, Planned(id_of(store, turn), Sent(talk.line[0], 1.0), (shows(talk.line[0], "x"),))
+        )
         stranger = Talk(store, key="stranger").turn("hello", "hi")
         assert store.table(talk.line, TurnRef(stranger.session, 1)) == Table()

@@ -1,4 +1,5 @@
-"""Sessions that belong to another: subagents, and what goes on after a client summed its past up."""
+"""Sessions that belong to another: subagents, and what goes on after a client summed its past
+up."""
 
 from __future__ import annotations
 
@@ -29,17 +30,27 @@ from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 
 TASK = "Look through the folder for every use of the tokenizer and report the lines"
-REPLY = "The tokenizer is used in lex.py, and lines are counted there from nought; the parser counts from one, so they differ."
+REPLY = (
+    "The tokenizer is used in lex.py, and lines are counted there "
+    "from nought; the parser counts "
+    "from one, so they differ."
+)
 SUMMARY = """The person wants the parser to take empty lines, without a change of its public names.
 Done so far: lex.py was read; it drops every newline, which is why no empty line arrives.
 Left to do: keep newlines in lex.py, skip them in parse.py, and add a test for both."""
-SETUP = "This is the Qwen Code. We are setting up the context for our chat.\nMy operating system is: linux"
+SETUP = (
+    "This is the Qwen Code. We are setting up the context for our "
+    "chat.\nMy operating system is: "
+    "linux"
+)
 TOOLS = [{"type": "function", "function": {"name": "agent", "parameters": {"type": "object"}}}]
 
 
 @pytest.fixture(params=["sqlite", "ram"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with closing(SqliteStore.open(tmp_path / "store") if request.param == "sqlite" else RamStore()) as opened:
+    with closing(
+        SqliteStore.open(tmp_path / "store") if request.param == "sqlite" else RamStore()
+    ) as opened:
         yield opened
 
 
@@ -52,7 +63,13 @@ class Client:
     agent: str = "QwenCode/0.15.10 (linux)"
     ticks: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def asks(self, *messages: dict[str, Any], says: str = "", calls: dict[str, Any] | None = None, **more: Any) -> SessionId:
+    def asks(
+        self,
+        *messages: dict[str, Any],
+        says: str = "",
+        calls: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> SessionId:
         """One call and its reply: a text, and calls by the name of their tool."""
         dialect = DIALECTS[DialectName.OPENAI_CHAT]
         body = {"model": "gpt-5", "messages": messages, "tools": TOOLS, **more}
@@ -67,10 +84,18 @@ class Client:
         )
         kept = self.store.keep(asked).result(120)
         assert kept.turn is not None
-        choice = {"index": 0, "message": answer(says, calls or {}), "finish_reason": "tool_calls" if calls else "stop"}
-        raw = json.dumps({"id": "c", "object": "chat.completion", "model": "gpt-5", "choices": [choice]}).encode()
+        choice = {
+            "index": 0,
+            "message": answer(says, calls or {}),
+            "finish_reason": "tool_calls" if calls else "stop",
+        }
+        raw = json.dumps(
+            {"id": "c", "object": "chat.completion", "model": "gpt-5", "choices": [choice]}
+        ).encode()
         reply = dialect.read(raw, streamed=False)
-        self.store.keep(Answered(kept.turn, float(next(self.ticks)), Outcome.DONE, 200, raw, reply)).result(120)
+        self.store.keep(
+            Answered(kept.turn, float(next(self.ticks)), Outcome.DONE, 200, raw, reply)
+        ).result(120)
         return kept.turn.session
 
 
@@ -84,7 +109,11 @@ def assistant(text: str) -> dict[str, Any]:
 
 def answer(says: str, calls: dict[str, Any]) -> dict[str, Any]:
     made = [
-        {"id": f"call_{place}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        {
+            "id": f"call_{place}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(arguments)},
+        }
         for place, (name, arguments) in enumerate(calls.items())
     ]
     return {"role": "assistant", "content": says, **({"tool_calls": made} if made else {})}
@@ -117,10 +146,13 @@ def test_a_subagent_is_known_by_the_call_that_told_it_what_to_do(store):
     ("tool", "told", "prompt"),
     [
         ("Task", {"prompt": "Find uses"}, "Find uses"),
-        ("new_task", {"mode": "code", "message": "Find uses"}, "<task>\nFind uses\n</task>\n<details>x</details>"),
-        ("codebase_investigator", {"objective": TASK}, f"Your task:\n{TASK}\n\nReport when you are done."),
+        ("new_task", {"mode": "code", "message": "Find uses"}, ("<task>\nFind uses\n</task>\n"
+            "<details>x</details>")),
+        ("codebase_investigator", {"objective": TASK}, (f"Your task:\n{TASK}\n\nReport "
+            f"when you are done.")),
         ("bash", {"command": f'qwen -p "{TASK}"'}, TASK),
-        ("mcp__work__agent", {"tasks": [{"prompt": "Another thing"}, {"prompt": "Find uses"}]}, "Find uses"),
+        ("mcp__work__agent", {"tasks": [{"prompt": ("Another "
+            "thing")}, {"prompt": "Find uses"}]}, "Find uses"),
     ],
 )  # fmt: skip
 def test_whatever_the_tool_is_called_its_words_tell(store, tool, told, prompt):
@@ -132,8 +164,12 @@ def test_whatever_the_tool_is_called_its_words_tell(store, tool, told, prompt):
 
 def test_subagents_of_one_reply_and_subagents_of_subagents_are_found(store):
     client = Client(store)
-    main = client.asks(user("Mend it"), calls={"agent": {"prompt": TASK}, "task": {"prompt": f"{TASK} again"}})
-    one = client.asks(user(TASK), says="I ask another", calls={"agent": {"prompt": "Count the lines of it"}})
+    main = client.asks(
+        user("Mend it"), calls={"agent": {"prompt": TASK}, "task": {"prompt": f"{TASK} again"}}
+    )
+    one = client.asks(
+        user(TASK), says="I ask another", calls={"agent": {"prompt": "Count the lines of it"}}
+    )
     below = client.asks(user("Count the lines of it"))
     two = client.asks(user(f"{TASK} again"))
 
@@ -142,7 +178,11 @@ def test_subagents_of_one_reply_and_subagents_of_subagents_are_found(store):
 
 def test_sessions_that_have_nothing_to_do_with_each_other_have_no_parent(store):
     client = Client(store)
-    client.asks(user("Mend the parser"), says="I let one look.", calls={"agent": {"prompt": TASK, "kind": "explore"}})
+    client.asks(
+        user("Mend the parser"),
+        says="I let one look.",
+        calls={"agent": {"prompt": TASK, "kind": "explore"}},
+    )
 
     strangers = [
         client.asks(user("Mend the tokenizer, please, and tell me what you did with it")),
@@ -151,7 +191,11 @@ def test_sessions_that_have_nothing_to_do_with_each_other_have_no_parent(store):
         client.asks(*OPENING, user("Mend the parser")),
         Client(store, agent="other/1").asks(user(TASK)),
         client.asks(user(f"{SUMMARY}\nHow does that sound to you?")),
-        client.asks(user("Hello"), assistant("Hello, how can I be of help to you today? " * 3), user("Mend it")),
+        client.asks(
+            user("Hello"),
+            assistant("Hello, how can I be of help to you today? " * 3),
+            user("Mend it"),
+        ),
     ]
 
     assert [parent(store, each) for each in strangers] == [None] * len(strangers)
@@ -178,7 +222,10 @@ def test_a_call_that_was_answered_starts_no_more_subagents(store):
     "before",
     [
         OPENING,
-        (user("I have *added these files to the chat* so you can go ahead.\na.py"), assistant("Ok, I will change those files.")),
+        (
+            user("I have *added these files to the chat* so you can go ahead.\na.py"),
+            assistant("Ok, I will change those files."),
+        ),
     ],
     ids=["qwen-code", "aider"],
 )
@@ -198,10 +245,25 @@ def test_two_sessions_of_one_day_are_two_though_their_client_says_the_same_befor
     "successor",
     [
         (user(SUMMARY), assistant("Got it. Thanks for the additional context!"), user("Go on")),
-        (user(f"This session is being continued from a previous conversation.\n\n{SUMMARY}\nPlease continue."),),
+        (
+            user(
+                f"This session is being continued from a previous conversation.\n\n{SUMMARY}\n"
+                f"Please continue."
+            ),
+        ),
         (user(f"<summary>\n{SUMMARY}\n</summary>"), user("Go on")),
-        (user("I spoke to you previously about a number of things.\n" + SUMMARY), assistant("Ok."), user("Go on")),
-        (user("\n".join(["What came before:", *SUMMARY.splitlines()[:2], "The rest is not known."])),),
+        (
+            user("I spoke to you previously about a number of things.\n" + SUMMARY),
+            assistant("Ok."),
+            user("Go on"),
+        ),
+        (
+            user(
+                "\n".join(
+                    ["What came before:", *SUMMARY.splitlines()[:2], "The rest is not known."]
+                )
+            ),
+        ),
     ],
     ids=["qwen-code", "continued", "tagged", "aider", "in part"],
 )
@@ -209,7 +271,11 @@ def test_what_goes_on_after_a_summary_is_known_by_it(store, successor):
     client = Client(store)
     said = (*OPENING, user("Mend the parser"), assistant("I read lex.py."))
     main = client.asks(*said[:3], says="I read lex.py.")
-    reply = f"<analysis>\nThe person wants it short.\n</analysis>\n\n{SUMMARY}" if len(successor) == 1 else SUMMARY
+    reply = (
+        f"<analysis>\nThe person wants it short.\n</analysis>\n\n{SUMMARY}"
+        if len(successor) == 1
+        else SUMMARY
+    )
     assert client.asks(*said, user("Sum up what was said so far."), says=reply) == main
 
     child = client.asks(*successor)
@@ -230,7 +296,11 @@ def test_what_goes_on_behind_another_past_is_known_by_what_the_model_said_there(
     main = client.asks(user("Mend the parser"), says=REPLY)
 
     child = client.asks(
-        user("We talked about a parser."), assistant("Ok."), user("What is wrong?"), assistant(REPLY), user("Go on")
+        user("We talked about a parser."),
+        assistant("Ok."),
+        user("What is wrong?"),
+        assistant(REPLY),
+        user("Go on"),
     )
 
     assert child != main
@@ -242,16 +312,27 @@ def test_what_a_client_lets_the_model_say_is_no_link(store):
     example = (user("Change the factorial"), assistant(REPLY))
     client.asks(*example, user("Mend the parser"), says="Done.")
 
-    assert parent(store, client.asks(user("Another way to put it"), *example[1:], user("Write the docs"))) is None
+    assert (
+        parent(
+            store, client.asks(user("Another way to put it"), *example[1:], user("Write the docs"))
+        )
+        is None
+    )
 
 
 def test_metadata_that_names_a_session_links_to_it_and_a_user_does_not(store):
     client = Client(store)
-    named, person = ({"user": name} for name in ("user_1_account__session_2d7e4c1a-77c1-4f6e", "somebody"))
+    named, person = (
+        {"user": name} for name in ("user_1_account__session_2d7e4c1a-77c1-4f6e", "somebody")
+    )
     main = client.asks(user("Mend the parser"), says="Done.", **named)
     client.asks(user("Write the docs"), **person)
 
-    assert parent(store, client.asks(user("A new beginning"), **named)) == (main, "continuation", "metadata")
+    assert parent(store, client.asks(user("A new beginning"), **named)) == (
+        main,
+        "continuation",
+        "metadata",
+    )
     assert parent(store, client.asks(user("Another beginning"), **person)) is None
 
 
@@ -261,16 +342,25 @@ def test_metadata_that_names_a_session_links_to_it_and_a_user_does_not(store):
         ({"x-session-id": "ses_1"}, {"x-session-id": "ses_2", "x-parent-session-id": "ses_1"}),
         (
             {"session-id": "1", "thread-id": "1"},
-            {"session-id": "1", "thread-id": "2", "x-codex-parent-thread-id": "1", "x-openai-subagent": "collab_spawn"},
+            {
+                "session-id": "1",
+                "thread-id": "2",
+                "x-codex-parent-thread-id": "1",
+                "x-openai-subagent": "collab_spawn",
+            },
         ),
-        ({"x-claude-code-session-id": "1"}, {"x-claude-code-session-id": "1", "x-claude-code-agent-id": "a"}),
+        (
+            {"x-claude-code-session-id": "1"},
+            {"x-claude-code-session-id": "1", "x-claude-code-agent-id": "a"},
+        ),
         ({"x-hotset-session": "1"}, {"x-hotset-session": "2", "x-hotset-parent": "1"}),
     ],
     ids=["opencode", "codex", "claude-code", "ours"],
 )
 def test_a_header_names_the_parent(store, of_parent, of_child):
     one, two = (
-        Client(store, tuple((name.encode(), value.encode()) for name, value in each.items())) for each in (of_parent, of_child)
+        Client(store, tuple((name.encode(), value.encode()) for name, value in each.items()))
+        for each in (of_parent, of_child)
     )
     main = one.asks(user("Mend the parser"))
     sub = two.asks(user("Find uses"), says="Found.")
@@ -284,23 +374,40 @@ def test_a_header_names_the_parent(store, of_parent, of_child):
 
 def test_a_subagent_of_a_subagent_is_named_by_a_header(store):
     def of(thread: str, above: str) -> Client:
-        given = {"session-id": "1", "thread-id": thread, **({"x-codex-parent-thread-id": above} if above else {})}
-        return Client(store, tuple((name.encode(), value.encode()) for name, value in given.items()))
+        given = {
+            "session-id": "1",
+            "thread-id": thread,
+            **({"x-codex-parent-thread-id": above} if above else {}),
+        }
+        return Client(
+            store, tuple((name.encode(), value.encode()) for name, value in given.items())
+        )
 
-    main, one, two, lost = (of(*each).asks(user("Hello")) for each in (("1", ""), ("2", "1"), ("3", "2"), ("5", "4")))
+    main, one, two, lost = (
+        of(*each).asks(user("Hello")) for each in (("1", ""), ("2", "1"), ("3", "2"), ("5", "4"))
+    )
 
-    assert [parent(store, each) for each in (one, two)] == [(main, "subagent", "header"), (one, "subagent", "header")]
-    assert parent(store, lost) == (main, "subagent", "header"), "of an agent that was not kept, the session is still known"
+    assert [parent(store, each) for each in (one, two)] == [
+        (main, "subagent", "header"),
+        (one, "subagent", "header"),
+    ]
+    assert parent(store, lost) == (main, "subagent", "header"), (
+        "of an agent that was not kept, the session is still known"
+    )
 
 
 def test_a_parent_that_is_not_kept_is_no_parent(store):
-    child = Client(store, ((b"x-session-id", b"2"), (b"x-parent-session-id", b"1"))).asks(user("Hello"))
+    child = Client(store, ((b"x-session-id", b"2"), (b"x-parent-session-id", b"1"))).asks(
+        user("Hello")
+    )
 
     assert parent(store, child) is None
 
 
 def test_a_session_is_not_its_own_parent(store):
-    child = Client(store, ((b"x-session-id", b"1"), (b"x-parent-session-id", b"1"))).asks(user("Hello"))
+    child = Client(store, ((b"x-session-id", b"1"), (b"x-parent-session-id", b"1"))).asks(
+        user("Hello")
+    )
 
     assert parent(store, child) is None
 
@@ -310,10 +417,15 @@ def test_a_link_survives_a_restart_and_goes_with_its_session(tmp_path):
         main = Client(store).asks(user("Mend it"), calls={"agent": {"prompt": TASK}})
     with closing(SqliteStore.open(tmp_path / "one")) as store:
         sub = Client(store).asks(user(TASK))
-    with closing(SqliteStore.open(tmp_path / "one")) as store, closing(SqliteStore.open(tmp_path / "two")) as other:
+    with (
+        closing(SqliteStore.open(tmp_path / "one")) as store,
+        closing(SqliteStore.open(tmp_path / "two")) as other,
+    ):
         assert parent(store, sub) == (main, "subagent", "call")
         for session in (sub, main):
-            other.load(read_lines(write_lines(SealedRows(lambda session=session: store.dump(session)))))
+            other.load(
+                read_lines(write_lines(SealedRows(lambda session=session: store.dump(session))))
+            )
         assert parent(other, sub) == parent(store, sub)
         assert list(store.verify()) == list(other.verify()) == []
 
@@ -322,7 +434,16 @@ def test_links_in_a_circle_are_cut():
     def linked(child: str, above: object) -> Event:
         return Event(LINKED, 1.0, SessionId(child), 1, {"parent": above, "kinship": "strange"})  # type: ignore[dict-item]
 
-    found = parents([linked("a", "b"), linked("b", "c"), linked("c", "a"), linked("d", "d"), linked("a", "e"), linked("e", 7)])
+    found = parents(
+        [
+            linked("a", "b"),
+            linked("b", "c"),
+            linked("c", "a"),
+            linked("d", "d"),
+            linked("a", "e"),
+            linked("e", 7),
+        ]
+    )
 
     assert {child: each.session for child, each in found.items()} == {"a": "b", "b": "c"}
     chain = [linked(f"s{number}", f"s{number + 1}") for number in range(10_000)]
@@ -331,9 +452,14 @@ def test_links_in_a_circle_are_cut():
 
 def test_a_damaged_link_costs_itself_and_no_list(tmp_path):
     with closing(SqliteStore.open(tmp_path)) as store:
-        main = Client(store).asks(user("Mend it"), calls={"agent": {"prompt": TASK}, "task": {"prompt": f"{TASK} again"}})
+        main = Client(store).asks(
+            user("Mend it"), calls={"agent": {"prompt": TASK}, "task": {"prompt": f"{TASK} again"}}
+        )
         one, two = (Client(store).asks(user(text)) for text in (TASK, f"{TASK} again"))
-        assert {child: each.session for child, each in parents_in(store).items()} == {one: main, two: main}
+        assert {child: each.session for child, each in parents_in(store).items()} == {
+            one: main,
+            two: main,
+        }
     with closing(apsw.Connection(str(tmp_path / DATABASE))) as connection:
         connection.execute("UPDATE event SET time = 7 WHERE session = ?", (two,))
     with closing(SqliteStore.open(tmp_path)) as store:

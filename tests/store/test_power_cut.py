@@ -75,7 +75,9 @@ def _survived(image, acknowledged):
 
 def _found(store, id):
     if id.startswith("sem-"):
-        whole = [link.of for link in store.memory_links(id)] == [id] and store.memory_uses([id]) == {id: Uses(read=1, last=1.0)}
+        whole = [link.of for link in store.memory_links(id)] == [id] and store.memory_uses(
+            [id]
+        ) == {id: Uses(read=1, last=1.0)}
         return bytes.fromhex(store.memory(id).text) if whole else b"a part"
     return store.content(store.page(id).digest) if id.startswith("p") else _form(store, id)
 
@@ -84,7 +86,11 @@ def _form(store, chain):
     """What is shown for a message, if the rest of its table fits to it."""
     table = store.table([chain])
     text = table.shown[Spot(chain, 0)].text if table.shown else b""
-    return text if table.hidden == {chain: Hidden(chain, (text[::-1],))} and table.sent == Sent(chain, 1.0) else b"lost"
+    return (
+        text
+        if table.hidden == {chain: Hidden(chain, (text[::-1],))} and table.sent == Sent(chain, 1.0)
+        else b"lost"
+    )
 
 
 @pytest.mark.row("V1")

@@ -23,7 +23,9 @@ _SCRIPT = Path(__file__).with_name("store_process.py")
 
 
 def _start(*words):
-    return subprocess.Popen([sys.executable, _SCRIPT, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, _SCRIPT, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
 def _report(process):
@@ -59,12 +61,23 @@ def test_of_processes_that_change_one_memory_at_once_each_sees_the_others_change
     report = _report(_start("contending", tmp_path / "store", 4, 25))
     assert report["damage"] == []
     assert report["conflicts"] > 0
-    assert [(version, text) for version, text, _ in report["versions"]] == [(n + 1, str(n)) for n in range(101)]
-    assert Counter(who for _, _, who in report["versions"]) == {"nobody": 1, "w0": 25, "w1": 25, "w2": 25, "w3": 25}
+    assert [(version, text) for version, text, _ in report["versions"]] == [
+        (n + 1, str(n)) for n in range(101)
+    ]
+    assert Counter(who for _, _, who in report["versions"]) == {
+        "nobody": 1,
+        "w0": 25,
+        "w1": 25,
+        "w2": 25,
+        "w3": 25,
+    }
 
 
 def test_what_one_store_keeps_another_sees_at_once(tmp_path):
-    with SqliteStore.open(tmp_path / "s", Tuning(ballast_bytes=0)) as one, SqliteStore.open(tmp_path / "s") as two:
+    with (
+        SqliteStore.open(tmp_path / "s", Tuning(ballast_bytes=0)) as one,
+        SqliteStore.open(tmp_path / "s") as two,
+    ):
         talk = Talk(one)
         turn = talk.turn("hello", "hi")
         talk.store = two
@@ -86,7 +99,9 @@ def test_a_reader_that_dawdles_does_not_keep_the_wal_from_shrinking(tmp_path):
         assert len(list(dawdling)) == 1001
 
 
-def test_a_store_that_was_opened_before_a_fork_is_refused_in_the_child_and_works_in_the_parent(tmp_path):
+def test_a_store_that_was_opened_before_a_fork_is_refused_in_the_child_and_works_in_the_parent(
+    tmp_path,
+):
     code = f"""
 import os, sys
 from pathlib import Path
@@ -113,8 +128,10 @@ names = [event.name for event in store.events()]
 assert not list(store.verify())
 store.close()
 print(status, *names)
-"""
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, check=True, timeout=120)
+"""  # noqa: E501
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, check=True, timeout=120
+    )
     assert done.stdout.decode().split() == ["0", "before", "own", "after"]
 
 
@@ -124,7 +141,11 @@ def test_a_closed_store_says_so_and_has_written_what_waited(tmp_path):
     store.close()
     store.close()
     assert all(future.done() for future in waiting)
-    for act in (lambda: store.keep(Event("late", 1.0)), store.census, lambda: list(store.sessions())):
+    for act in (
+        lambda: store.keep(Event("late", 1.0)),
+        store.census,
+        lambda: list(store.sessions()),
+    ):
         with pytest.raises(StoreFailed, match="closed"):
             act()
     with SqliteStore.open(tmp_path / "s") as again:

@@ -29,7 +29,9 @@ GIVEN = f"db_password = '{PASSWORD}'"
 
 @pytest.fixture(params=["sqlite", "ram"])
 def opens(request, tmp_path) -> Callable[[str], Store]:
-    return lambda name: SqliteStore.open(tmp_path / name) if request.param == "sqlite" else RamStore()
+    return lambda name: (
+        SqliteStore.open(tmp_path / name) if request.param == "sqlite" else RamStore()
+    )
 
 
 def exported(store: Store) -> tuple[bytes, int]:
@@ -50,7 +52,8 @@ def test_four_hundred_secrets_stay_behind(opens):
     talk = Talk(store)
     for at in range(0, len(secrets), 43):
         talk.turn(
-            "\n".join(each.text for each in secrets[at : at + 20]), "\n".join(each.text for each in secrets[at + 20 : at + 43])
+            "\n".join(each.text for each in secrets[at : at + 20]),
+            "\n".join(each.text for each in secrets[at + 20 : at + 43]),
         )
 
     lines, sealed = exported(store)
@@ -105,7 +108,10 @@ def test_a_secret_that_a_stream_said_in_pieces_is_sealed_with_the_stream(opens):
     token = "ghp_" + "a1B2c3D4e5F6" * 3
     pieces = [token[at : at + 5] for at in range(0, len(token), 5)]
     stream = b"".join(
-        b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": each}}]}).encode() + b"\n\n" for each in pieces
+        b"data: "
+        + json.dumps({"choices": [{"index": 0, "delta": {"content": each}}]}).encode()
+        + b"\n\n"
+        for each in pieces
     )
     reply = Reply((said(Role.ASSISTANT, f"it is {token}"),), complete=True)
     kept(store, Answered(asked.turn, talk.time + 1, Outcome.DONE, 200, stream, reply))
@@ -151,10 +157,37 @@ def filled(store: Store) -> tuple[Store, Talk]:
     turn = talk.turn(f"{GIVEN} is what I use", f"I will log in with {PASSWORD} then")
     page = next(iter(store.pages(Where())))
     clipped = f"log in with {PASSWORD[:12]}…"
-    kept(store, Planned(id_of(store, turn), Sent(talk.line[-1], 1.0), (shows(talk.line[0], f"{GIVEN} and more " * 10),)))
-    kept(store, Hid(id_of(store, turn), Hidden(talk.line[-1], (json.dumps({"role": "user", "content": GIVEN}).encode(),))))
+    kept(
+        store,
+        Planned(
+            id_of(store, turn),
+            Sent(talk.line[-1], 1.0),
+            (shows(talk.line[0], f"{GIVEN} and more " * 10),),
+        ),
+    )
+    kept(
+        store,
+        Hid(
+            id_of(store, turn),
+            Hidden(talk.line[-1], (json.dumps({"role": "user", "content": GIVEN}).encode(),)),
+        ),
+    )
     kept(store, Gisted((Gist(page.id, 7, (PASSWORD.lower(),), (PASSWORD,), ()),)))
     kept(store, Event("Retrieved", 3.0, turn.session, 1, {"query": PASSWORD, "hits": 2}))
-    kept(store, Reference("r1", turn.session, "stretch", (page.id,), (1, 1), 5, 3.0, ("billing", PASSWORD), (PASSWORD[:10],), ()))
+    kept(
+        store,
+        Reference(
+            "r1",
+            turn.session,
+            "stretch",
+            (page.id,),
+            (1, 1),
+            5,
+            3.0,
+            ("billing", PASSWORD),
+            (PASSWORD[:10],),
+            (),
+        ),
+    )
     kept(store, Summary(turn.session, (1, 1), 0, 1, f"worked on billing; {clipped}", "rules", 4.0))
     return store, talk

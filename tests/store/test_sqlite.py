@@ -5,8 +5,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hotset.errors import BadInput
 from hotset.nouns.bill import Bill, Summary
@@ -26,7 +25,22 @@ _TUNING = Tuning(ballast_bytes=0)
 _WORDS = st.sampled_from(["hi", "yes", "no", "go on", "zażółć", "x" * 700])
 _STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["turn", "ask", "retry", "edit", "rewind", "fork", "aside", "break", "note", "event", "plan", "hide"]),
+        st.sampled_from(
+            [
+                "turn",
+                "ask",
+                "retry",
+                "edit",
+                "rewind",
+                "fork",
+                "aside",
+                "break",
+                "note",
+                "event",
+                "plan",
+                "hide",
+            ]
+        ),
         st.integers(0, 2),
         _WORDS,
         _WORDS,
@@ -69,7 +83,9 @@ def _live(store, steps):  # noqa: C901, PLR0912 - one case a kind of step
                 clients.append(Talk(store, history=list(talk.history), time=talk.time))
                 clients[-1].turn(question, answer)
             case "aside":
-                talk.history.insert(number % (len(talk.history) + 1), said(Role.SYSTEM, question, aside=True))
+                talk.history.insert(
+                    number % (len(talk.history) + 1), said(Role.SYSTEM, question, aside=True)
+                )
                 talk.asks(answer)
             case "break":
                 talk.hears(talk.asks(question).turn, answer, outcome=Outcome.BROKEN)
@@ -79,21 +95,42 @@ def _live(store, steps):  # noqa: C901, PLR0912 - one case a kind of step
             case "plan":
                 asked, line = talk.asks(question).turn, talk.line
                 rows = (shows(line[number % len(line)], answer, number % 3 - 1), shows(line[-1]))
-                stub = Stub(f"r{number}", "conversation", (Spot(line[0], WHOLE),), (1, number), number, talk.time)
-                kept(store, Planned(id_of(store, asked), Sent(line[-1], talk.time, number), rows, (stub,)))
+                stub = Stub(
+                    f"r{number}",
+                    "conversation",
+                    (Spot(line[0], WHOLE),),
+                    (1, number),
+                    number,
+                    talk.time,
+                )
+                kept(
+                    store,
+                    Planned(id_of(store, asked), Sent(line[-1], talk.time, number), rows, (stub,)),
+                )
             case "hide":
                 asked, line = talk.asks(question).turn, talk.line
                 raws = (answer.encode(),) * (number % 3)
-                kept(store, Hid(id_of(store, asked), Hidden(line[number % len(line)], raws, question.encode(), raws, number)))
+                kept(
+                    store,
+                    Hid(
+                        id_of(store, asked),
+                        Hidden(line[number % len(line)], raws, question.encode(), raws, number),
+                    ),
+                )
                 kept(store, Billed(id_of(store, asked), Bill(answer, question, calls=number)))
-                kept(store, Summary(asked.session, (1, number), 0, number, answer, "rules", talk.time))
+                kept(
+                    store,
+                    Summary(asked.session, (1, number), 0, number, answer, "rules", talk.time),
+                )
             case "event":
                 kept(store, Event(question, talk.time, None, number))
     return list(store.dump())
 
 
 @given(_STEPS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @pytest.mark.slow
 def test_whatever_conversations_do_both_stores_hold_the_same(tmp_path_factory, steps):
     with SqliteStore.open(tmp_path_factory.mktemp("s") / "s", _TUNING) as store:
@@ -110,14 +147,19 @@ def test_whatever_conversations_do_both_stores_hold_the_same(tmp_path_factory, s
 
 def test_deposits_that_wait_together_share_a_commit_and_keep_their_order(store):
     session = Talk(store).turn("hello", "hi").session
-    futures = [store.keep(Noted(session, "a", Kind.FINDING, str(number).encode(), 1.0)) for number in range(1000)]
+    futures = [
+        store.keep(Noted(session, "a", Kind.FINDING, str(number).encode(), 1.0))
+        for number in range(1000)
+    ]
     pages = [future.result(120).pages[0] for future in futures]
     assert [page.id for page in store.pages(Where(kinds=frozenset({Kind.FINDING})))] == pages
 
 
 def test_an_event_loop_can_wait_for_a_deposit(store):
     async def main():
-        answers = await asyncio.gather(*(asyncio.wrap_future(store.keep(Event(f"e{n}", 1.0))) for n in range(50)))
+        answers = await asyncio.gather(
+            *(asyncio.wrap_future(store.keep(Event(f"e{n}", 1.0))) for n in range(50))
+        )
         return len(answers)
 
     assert asyncio.run(main()) == 50
@@ -154,7 +196,9 @@ def test_threads_read_while_others_write(store):
     session = Talk(store).turn("hello", "hi").session
 
     def write(number):
-        return kept(store, Noted(session, "a", Kind.FINDING, random.Random(number).randbytes(2000), 1.0)).pages[0]
+        return kept(
+            store, Noted(session, "a", Kind.FINDING, random.Random(number).randbytes(2000), 1.0)
+        ).pages[0]
 
     def read(_):
         return all(store.content(page.digest) for page in store.pages(Where()))
@@ -182,15 +226,27 @@ def test_indexes_answer_the_questions_that_are_asked_at_every_turn(store):
             "SELECT 1 FROM node WHERE chain = ? ORDER BY seq DESC LIMIT 5",
             "SELECT 1 FROM node WHERE chain = ? AND session = ?",
             "SELECT 1 FROM node WHERE session = ? AND parent = ? AND NOT aside LIMIT 1",
-            "SELECT 1 FROM page WHERE chain = ? AND chain <> '' AND session = ? ORDER BY position DESC LIMIT 1",
+            (
+                "SELECT 1 FROM page WHERE chain = ? AND chain <> '' AND session = ? ORDER BY "
+                "position DESC LIMIT 1"
+            ),
             "SELECT 1 FROM page WHERE seq > ? AND session = ? ORDER BY seq LIMIT 256",
-            "SELECT 1 FROM page WHERE seq > ? AND parent = ? AND parent IS NOT NULL ORDER BY seq LIMIT 256",
+            (
+                "SELECT 1 FROM page WHERE seq > ? AND parent = ? AND parent IS NOT NULL ORDER BY "
+                "seq LIMIT 256"
+            ),
             "SELECT 1 FROM page WHERE seq > ? AND call = ? AND call <> '' ORDER BY seq LIMIT 256",
-            "SELECT 1 FROM turn WHERE response_id = ? AND response_id <> '' ORDER BY seq DESC LIMIT 1",
+            (
+                "SELECT 1 FROM turn WHERE response_id = ? AND response_id <> '' ORDER BY seq DESC "
+                "LIMIT 1"
+            ),
             "SELECT 1 FROM turn WHERE session = ? ORDER BY number DESC LIMIT 1",
             "SELECT 1 FROM session WHERE key = ? AND key <> '' ORDER BY seq LIMIT 1",
         ):
-            plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", ("x",) * sql.count("?")))
+            plan = " ".join(
+                row[3]
+                for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", ("x",) * sql.count("?"))
+            )
             assert "INDEX" in plan, (sql, plan)
             assert "SCAN" not in plan, (sql, plan)
 
@@ -207,7 +263,10 @@ def test_an_export_names_the_line_that_cannot_be_used(store):
         ([*lines[:3], b'{"is":"elephant"}\n', *lines[3:]], "line 4.*elephant"),
         ([*lines[:3], b'{"is":"page","id":5}\n', *lines[3:]], "line 4"),
         ([*lines[:3], b'{"is":"content","digest":"00","text":"x"}\n', *lines[3:]], "line 4.*hash"),
-        ([*lines[:3], b'{"is":"content","digest":"00","base64":"?"}\n', *lines[3:]], "line 4.*base64"),
+        (
+            [*lines[:3], b'{"is":"content","digest":"00","base64":"?"}\n', *lines[3:]],
+            "line 4.*base64",
+        ),
         ([*lines[:3], b'{"is":"content"}\n', *lines[3:]], "line 4"),
         ([*lines[:3], b"[1]\n", *lines[3:]], "line 4"),
         ([*lines[:3], b"\xff\xfe\n", *lines[3:]], "line 4"),

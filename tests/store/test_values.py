@@ -64,7 +64,9 @@ def test_a_file_of_an_earlier_version_becomes_the_note_and_is_removed(store, tmp
 
 
 @pytest.mark.parametrize("junk", [b"", b"{", b"null", b'{"number": "x"}', b"\xff"])
-def test_what_cannot_be_read_is_the_default_and_a_file_like_that_is_left_alone(store, tmp_path, junk):
+def test_what_cannot_be_read_is_the_default_and_a_file_like_that_is_left_alone(
+    store, tmp_path, junk
+):
     file = tmp_path / "old.json"
     file.write_bytes(junk)
     value = StoredValue(COUNTS, Count, lambda: store, old_file=file)

@@ -8,7 +8,11 @@ import socket
 import zlib
 from dataclasses import dataclass
 
-PATHS = {"anthropic": "/v1/messages", "openai-chat": "/v1/chat/completions", "openai-responses": "/v1/responses"}
+PATHS = {
+    "anthropic": "/v1/messages",
+    "openai-chat": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+}
 DIALECTS = tuple(PATHS)
 
 
@@ -43,7 +47,11 @@ class Exchange:
     @property
     def body(self):
         body = b"".join(self.chunks) if self.header("transfer-encoding") == "chunked" else self.raw
-        return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(body) if self.header("content-encoding") == "gzip" else body
+        return (
+            zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(body)
+            if self.header("content-encoding") == "gzip"
+            else body
+        )
 
     @property
     def events(self):
@@ -52,13 +60,21 @@ class Exchange:
         for block in re.split(rb"\r?\n\r?\n", self.body)[:-1]:
             lines = re.split(rb"\r?\n", block)
             name = b"".join(line[7:] for line in lines if line.startswith(b"event: ")).decode()
-            found.append((name, b"\n".join(line[6:] for line in lines if line.startswith(b"data: "))))
+            found.append(
+                (name, b"\n".join(line[6:] for line in lines if line.startswith(b"data: ")))
+            )
         return found
 
 
 def request_bytes(path, body, headers=()):
     payload = body if isinstance(body, bytes) else json.dumps(body).encode()
-    lines = [f"POST {path} HTTP/1.1", "host: test", "content-type: application/json", f"content-length: {len(payload)}", *headers]
+    lines = [
+        f"POST {path} HTTP/1.1",
+        "host: test",
+        "content-type: application/json",
+        f"content-length: {len(payload)}",
+        *headers,
+    ]
     return "\r\n".join([*lines, "", ""]).encode() + payload
 
 

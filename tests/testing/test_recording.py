@@ -1,4 +1,5 @@
-"""The recorded session is coherent, large enough to matter, small on disk, and plays in every dialect."""
+"""The recorded session is coherent, large enough to matter, small on disk, and plays in every
+dialect."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ import pytest
 
 from hotset.nouns.message import DialectName
 from hotset.testing import ScriptedUpstream
-from hotset.testing.recording import RecordedPrompt, RecordedReply, RecordedResult, requests, script, session
+from hotset.testing.recording import (
+    RecordedPrompt,
+    RecordedReply,
+    RecordedResult,
+    requests,
+    script,
+    session,
+)
 from tests.testing.raw_http import PATHS, connect, read_exchange, request_bytes
 
 every_dialect = pytest.mark.parametrize("dialect", list(DialectName))
@@ -28,7 +36,14 @@ def test_it_is_long_and_its_tools_say_a_lot():
 
 def test_it_is_small_on_disk():
     folder = Path(str(files("hotset.testing.recording")))
-    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts) < 500_000
+    assert (
+        sum(
+            path.stat().st_size
+            for path in folder.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        )
+        < 500_000
+    )
 
 
 def test_every_call_is_answered_before_the_model_speaks_again():
@@ -72,9 +87,14 @@ def test_it_shows_files_of_hundreds_of_lines_and_every_kind_of_output():
 def test_what_the_agent_says_is_what_the_tools_showed():
     said = " ".join(reply.text for reply in session().replies)
     assert "57 of 845 deliveries" in said
-    assert _output("run_command", "python -").endswith("57 of 845 delivered deliveries were delivered more than once")
+    assert _output("run_command", "python -").endswith(
+        "57 of 845 delivered deliveries were delivered more than once"
+    )
     endpoints = json.loads(_output("http_get", "/v1/endpoints"))["data"]
-    assert (len(endpoints), sum(endpoint["timeout_seconds"] >= 60 for endpoint in endpoints)) == (36, 6)
+    assert (len(endpoints), sum(endpoint["timeout_seconds"] >= 60 for endpoint in endpoints)) == (
+        36,
+        6,
+    )
     assert "Six of the 36 endpoints" in said
     assert "datetime.now()" in _output("read_file", "ferrypost/backoff.py").splitlines()[39]
 
@@ -83,13 +103,19 @@ def _output(tool, argument):
     """What the first call of a tool with an argument that begins like this gave back."""
     calls = [call for reply in session().replies for call in reply.calls if call.name == tool]
     id = next(call.id for call in calls if next(iter(call.arguments.values())).startswith(argument))
-    return next(step.output for step in session().steps if isinstance(step, RecordedResult) and step.call == id)
+    return next(
+        step.output
+        for step in session().steps
+        if isinstance(step, RecordedResult) and step.call == id
+    )
 
 
 def _conversation(dialect, body):
     """The messages without marks that move, and what stands in front of them."""
     key = "input" if dialect is DialectName.OPENAI_RESPONSES else "messages"
-    messages = json.loads(json.dumps(body[key]).replace(', "cache_control": {"type": "ephemeral"}', ""))
+    messages = json.loads(
+        json.dumps(body[key]).replace(', "cache_control": {"type": "ephemeral"}', "")
+    )
     return messages, {name: value for name, value in body.items() if name != key}
 
 
@@ -99,7 +125,10 @@ def test_each_request_extends_the_one_before(dialect):
     bodies = [json.loads(body) for body in requests(session(), dialect)]
     assert len(bodies) == len(session().replies)
     for before, after in pairwise(bodies):
-        (earlier, head), (later, same_head) = _conversation(dialect, before), _conversation(dialect, after)
+        (earlier, head), (later, same_head) = (
+            _conversation(dialect, before),
+            _conversation(dialect, after),
+        )
         assert later[: len(earlier)] == earlier
         assert len(later) > len(earlier)
         assert head == same_head
@@ -120,7 +149,9 @@ def test_the_scripted_provider_says_what_the_client_sends_back_next(dialect):
         for body, following in pairwise(bodies[:13]):
             client.sendall(request_bytes(PATHS[dialect], body))
             reply = json.loads(read_exchange(client).body)
-            assert _said(dialect, reply) == _sent_back(dialect, json.loads(body), json.loads(following))
+            assert _said(dialect, reply) == _sent_back(
+                dialect, json.loads(body), json.loads(following)
+            )
 
 
 def _said(dialect, reply):
@@ -129,7 +160,10 @@ def _said(dialect, reply):
     if dialect is DialectName.OPENAI_CHAT:
         message = reply["choices"][0]["message"]
         return {key: message[key] for key in ("role", "content", "tool_calls") if key in message}
-    wanted = {"message": ("type", "role"), "function_call": ("type", "call_id", "name", "arguments")}
+    wanted = {
+        "message": ("type", "role"),
+        "function_call": ("type", "call_id", "name", "arguments"),
+    }
     return [{key: item[key] for key in wanted[item["type"]]} for item in reply["output"]]
 
 
@@ -138,7 +172,11 @@ def _sent_back(dialect, body, following):
         return following["messages"][len(body["messages"])]["content"]
     if dialect is DialectName.OPENAI_CHAT:
         return following["messages"][len(body["messages"])]
-    new = [item for item in following["input"][len(body["input"]) :] if item["type"] != "function_call_output"]
+    new = [
+        item
+        for item in following["input"][len(body["input"]) :]
+        if item["type"] != "function_call_output"
+    ]
     return [{key: value for key, value in item.items() if key != "content"} for item in new]
 
 

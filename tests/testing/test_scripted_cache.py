@@ -1,12 +1,12 @@
-"""The simulated prompt caches charge what the providers' rules say: examples worked out by hand, then properties."""
+"""The simulated prompt caches charge what the providers' rules say: examples worked out by hand,
+then properties."""
 
 from __future__ import annotations
 
 import anthropic
 import openai
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.testing import Clock, Say, ScriptedUpstream
 from hotset.testing.upstream.cache import (
@@ -76,7 +76,9 @@ def test_a_longer_conversation_reads_its_past_and_writes_its_news():
     ],
 )
 def test_below_the_models_minimum_nothing_is_cached(model, minimum):
-    below, enough = (prompt(block("q", tokens, SHORT), model=model) for tokens in (minimum - 1, minimum))
+    below, enough = (
+        prompt(block("q", tokens, SHORT), model=model) for tokens in (minimum - 1, minimum)
+    )
     assert minimum_prefix(model) == minimum
     assert charges(below, below)[1] == Charge(fresh=minimum - 1)
     assert charges(enough, enough)[1] == Charge(read=minimum)
@@ -87,12 +89,19 @@ def test_a_breakpoint_looks_back_over_twenty_blocks_itself_included(added, hit):
     first = prompt(block("q", 2000, SHORT))
     news = [block(f"n{number}", 10) for number in range(added - 1)]
     second = prompt(block("q", 2000), *news, block("last", 10, SHORT))
-    assert charges(first, second)[1] == (Charge(read=2000, written=10 * added) if hit else Charge(written=2000 + 10 * added))
+    assert charges(first, second)[1] == (
+        Charge(read=2000, written=10 * added) if hit else Charge(written=2000 + 10 * added)
+    )
 
 
 def test_an_entry_lives_five_minutes_after_its_last_use():
     asked = prompt(block("q", 2000, SHORT))
-    assert [charge.read for charge in charges(asked, asked, asked, asked, apart=299)] == [0, 2000, 2000, 2000]
+    assert [charge.read for charge in charges(asked, asked, asked, asked, apart=299)] == [
+        0,
+        2000,
+        2000,
+        2000,
+    ]
     assert [charge.read for charge in charges(asked, asked, apart=300)] == [0, 0]
 
 
@@ -129,7 +138,10 @@ def test_a_change_kills_what_is_built_on_it(change, read):
 
 def test_a_fifth_mark_is_refused_in_the_providers_words():
     marked = [block(str(number), 10, SHORT) for number in range(5)]
-    with pytest.raises(BreakpointsRefused, match=r"^A maximum of 4 blocks with cache_control may be provided\. Found 5\.$"):
+    with pytest.raises(
+        BreakpointsRefused,
+        match=r"^A maximum of 4 blocks with cache_control may be provided\. Found 5\.$",
+    ):
         charges(prompt(*marked))
 
 
@@ -142,20 +154,42 @@ def test_the_mark_itself_is_not_part_of_what_is_cached():
     marked = marked_prompt(body([{"type": "text", "text": "hi", **mark}]))
     automatic = marked_prompt(body("hi", **mark))
     inside = marked_prompt(
-        body([{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "a", **mark}]}])
+        body(
+            [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t",
+                    "content": [{"type": "text", "text": "a", **mark}],
+                }
+            ]
+        )
     )
     assert plain.messages[0].raw == marked.messages[0].raw == automatic.messages[0].raw
-    assert [each.messages[0].ttl for each in (plain, marked, automatic, inside)] == [None, SHORT, SHORT, SHORT]
+    assert [each.messages[0].ttl for each in (plain, marked, automatic, inside)] == [
+        None,
+        SHORT,
+        SHORT,
+        SHORT,
+    ]
     assert b"cache_control" not in inside.messages[0].raw
 
 
 def test_deferred_tools_do_not_enter_the_prefix_and_stand_where_they_are_referred_to():
-    tools = [{"name": "a", "input_schema": {}}, *({"name": name, "input_schema": {}, "defer_loading": True} for name in "bc")]
+    tools = [
+        {"name": "a", "input_schema": {}},
+        *({"name": name, "input_schema": {}, "defer_loading": True} for name in "bc"),
+    ]
     references = [{"type": "tool_reference", "tool_name": name} for name in ("c", "gone")]
     result = {"type": "tool_result", "tool_use_id": "t", "content": references}
 
     def prompt(count, *blocks):
-        return marked_prompt({"model": "m", "messages": [{"role": "user", "content": list(blocks)}], "tools": tools[:count]})
+        return marked_prompt(
+            {
+                "model": "m",
+                "messages": [{"role": "user", "content": list(blocks)}],
+                "tools": tools[:count],
+            }
+        )
 
     none, one, two = (prompt(count).tools for count in (1, 2, 3))
     assert none == one[:1]
@@ -168,7 +202,9 @@ def test_deferred_tools_do_not_enter_the_prefix_and_stand_where_they_are_referre
 
 
 def plain(tokens, **fields):
-    return PlainPrompt("gpt-5.5", b"".join(b"%03d." % (number % 1000) for number in range(tokens)), **fields)
+    return PlainPrompt(
+        "gpt-5.5", b"".join(b"%03d." % (number % 1000) for number in range(tokens)), **fields
+    )
 
 
 def test_openai_reads_back_whole_steps_of_128_from_1024_on():
@@ -193,7 +229,9 @@ def test_the_bill_reaches_the_sdks_and_adds_up():
     clock = Clock()
     system = [{"type": "text", "text": "rules. " * 1000, "cache_control": {"type": "ephemeral"}}]
     with ScriptedUpstream(lambda _: Say("ok"), now=clock) as upstream:
-        with anthropic.Anthropic(base_url=upstream.anthropic_url, api_key="k", max_retries=0) as claude:
+        with anthropic.Anthropic(
+            base_url=upstream.anthropic_url, api_key="k", max_retries=0
+        ) as claude:
             asked = {
                 "model": "claude-sonnet-5",
                 "max_tokens": 9,
@@ -205,7 +243,12 @@ def test_the_bill_reaches_the_sdks_and_adds_up():
             third = claude.messages.create(**asked).usage
             with pytest.raises(anthropic.BadRequestError, match=r"Found 5\."):
                 claude.messages.create(**asked | {"system": system * 5})
-        assert first.cache_creation_input_tokens == second.cache_read_input_tokens == third.cache_creation_input_tokens > 1700
+        assert (
+            first.cache_creation_input_tokens
+            == second.cache_read_input_tokens
+            == third.cache_creation_input_tokens
+            > 1700
+        )
         assert first.cache_creation.ephemeral_5m_input_tokens == first.cache_creation_input_tokens
         assert upstream.bill.cache_read == second.cache_read_input_tokens
         assert upstream.bill.cache_write == 2 * first.cache_creation_input_tokens
@@ -219,12 +262,19 @@ def test_openais_cached_tokens_reach_the_sdk_in_both_dialects():
         openai.OpenAI(base_url=upstream.openai_url, api_key="k", max_retries=0) as gpt,
     ):
         chat = [
-            gpt.chat.completions.create(model="gpt-5.6", messages=[{"role": "user", "content": long}]).usage for _ in range(2)
+            gpt.chat.completions.create(
+                model="gpt-5.6", messages=[{"role": "user", "content": long}]
+            ).usage
+            for _ in range(2)
         ]
         responses = [gpt.responses.create(model="gpt-5.6", input=long).usage for _ in range(2)]
     written = chat[0].prompt_tokens_details.cache_write_tokens
     assert [usage.prompt_tokens_details.cached_tokens for usage in chat] == [0, written]
-    assert responses[1].input_tokens_details.cached_tokens == responses[0].input_tokens_details.cache_write_tokens > 1900
+    assert (
+        responses[1].input_tokens_details.cached_tokens
+        == responses[0].input_tokens_details.cache_write_tokens
+        > 1900
+    )
 
 
 sizes = st.lists(st.integers(1, 900), min_size=1, max_size=12)
@@ -245,9 +295,16 @@ def test_appending_extends_the_hit(tokens, more):
 @settings(max_examples=60)
 @given(sizes, st.data())
 def test_a_changed_block_kills_everything_behind_it_and_nothing_before(tokens, data):
-    blocks = [block(str(place), size + 1024, SHORT if place % 4 == 0 else None) for place, size in enumerate(tokens)]
+    blocks = [
+        block(str(place), size + 1024, SHORT if place % 4 == 0 else None)
+        for place, size in enumerate(tokens)
+    ]
     changed = data.draw(st.integers(0, len(blocks) - 1))
-    other = [*blocks[:changed], Block(b"!" + blocks[changed].raw[1:], blocks[changed].ttl), *blocks[changed + 1 :]]
+    other = [
+        *blocks[:changed],
+        Block(b"!" + blocks[changed].raw[1:], blocks[changed].ttl),
+        *blocks[changed + 1 :],
+    ]
     _, charge = charges(prompt(*blocks), prompt(*other))
     last_mark_before = max((place for place in range(changed) if place % 4 == 0), default=-1)
     assert charge.read == sum(size + 1024 for size in tokens[: last_mark_before + 1])

@@ -39,7 +39,9 @@ every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 
 def told(fault, dialect, say=None, *, stream=True):
     say = say or Say(TEXT)
-    with ScriptedUpstream([Say(say.text, say.calls, chunks=say.chunks, fault=fault)], now=Clock()) as upstream:
+    with ScriptedUpstream(
+        [Say(say.text, say.calls, chunks=say.chunks, fault=fault)], now=Clock()
+    ) as upstream:
         return ask(upstream, dialect, stream=stream)
 
 
@@ -51,7 +53,10 @@ def said(dialect, say=None):
 def test_a_status_speaks_anthropics_error_language():
     refused = told(Status(529), "anthropic")
     assert refused.status == 529
-    assert json.loads(refused.body)["error"] == {"type": "overloaded_error", "message": "Overloaded"}
+    assert json.loads(refused.body)["error"] == {
+        "type": "overloaded_error",
+        "message": "Overloaded",
+    }
 
 
 @pytest.mark.parametrize("dialect", DIALECTS[1:])
@@ -61,13 +66,19 @@ def test_a_status_speaks_openais_error_language(dialect):
     assert json.loads(refused.body)["error"]["code"] == "rate_limit_exceeded"
 
 
-@pytest.mark.parametrize("code", [400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529])
+@pytest.mark.parametrize(
+    "code", [400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529]
+)
 @pytest.mark.rest_slow
 def test_the_sdks_raise_what_each_status_means(code):
     with ScriptedUpstream(lambda _: Say(fault=Status(code, "So it is."))) as upstream:
-        with anthropic.Anthropic(base_url=upstream.anthropic_url, api_key="k", max_retries=0) as claude:
+        with anthropic.Anthropic(
+            base_url=upstream.anthropic_url, api_key="k", max_retries=0
+        ) as claude:
             with pytest.raises(anthropic.APIStatusError, match=r"So it is\.") as raised:
-                claude.messages.create(model="c", max_tokens=9, messages=[{"role": "user", "content": "hi"}])
+                claude.messages.create(
+                    model="c", max_tokens=9, messages=[{"role": "user", "content": "hi"}]
+                )
             assert raised.value.status_code == code
         with openai.OpenAI(base_url=upstream.openai_url, api_key="k", max_retries=0) as gpt:
             with pytest.raises(openai.APIStatusError, match=r"So it is\.") as raised:
@@ -93,12 +104,18 @@ def test_an_error_may_come_inside_a_stream(dialect):
 
 def test_the_sdks_raise_an_error_that_comes_inside_a_stream():
     with ScriptedUpstream(lambda _: Say(TEXT, fault=ErrorEvent())) as upstream:
-        with anthropic.Anthropic(base_url=upstream.anthropic_url, api_key="k", max_retries=0) as claude:
-            stream = claude.messages.create(model="c", max_tokens=9, messages=[{"role": "user", "content": "hi"}], stream=True)
+        with anthropic.Anthropic(
+            base_url=upstream.anthropic_url, api_key="k", max_retries=0
+        ) as claude:
+            stream = claude.messages.create(
+                model="c", max_tokens=9, messages=[{"role": "user", "content": "hi"}], stream=True
+            )
             with pytest.raises(anthropic.APIStatusError, match="Overloaded"):
                 list(stream)
         with openai.OpenAI(base_url=upstream.openai_url, api_key="k", max_retries=0) as gpt:
-            stream = gpt.chat.completions.create(model="g", messages=[{"role": "user", "content": "hi"}], stream=True)
+            stream = gpt.chat.completions.create(
+                model="g", messages=[{"role": "user", "content": "hi"}], stream=True
+            )
             with pytest.raises(openai.APIError, match="Overloaded"):
                 list(stream)
 
@@ -117,14 +134,18 @@ def test_the_connection_is_reset_before_the_first_byte():
     assert (cut.ending, cut.head, cut.raw) == ("reset", b"", b"")
 
 
-@pytest.mark.parametrize(("fault", "ending"), [(Reset(bytes=100), "reset"), (Fin(bytes=100), "fin")])
+@pytest.mark.parametrize(
+    ("fault", "ending"), [(Reset(bytes=100), "reset"), (Fin(bytes=100), "fin")]
+)
 def test_the_connection_ends_after_so_many_bytes(fault, ending):
     cut = told(fault, "openai-responses")
     assert cut.ending == ending
     assert cut.body == said("openai-responses").body[:100]
 
 
-@pytest.mark.parametrize(("fault", "ending"), [(Reset(events=99), "reset"), (Fin(events=99), "fin")])
+@pytest.mark.parametrize(
+    ("fault", "ending"), [(Reset(events=99), "reset"), (Fin(events=99), "fin")]
+)
 def test_a_cut_after_the_last_event_leaves_the_stream_without_its_end(fault, ending):
     cut = told(fault, "anthropic")
     assert cut.ending == ending
@@ -185,7 +206,9 @@ def test_comments_may_stand_between_events(dialect):
 def test_data_may_be_spread_over_lines(dialect):
     spread, whole = told(MultilineData(), dialect), said(dialect)
     assert spread.body.count(b"\ndata: ") > 3 * whole.body.count(b"\ndata: ")
-    assert [_parsed(data) for _, data in spread.events] == [_parsed(data) for _, data in whole.events]
+    assert [_parsed(data) for _, data in spread.events] == [
+        _parsed(data) for _, data in whole.events
+    ]
 
 
 @every_dialect
@@ -231,14 +254,19 @@ def test_the_sdks_read_a_compressed_stream():
         ScriptedUpstream(lambda _: Say(TEXT, fault=(Gzipped(), Split(5)))) as upstream,
         openai.OpenAI(base_url=upstream.openai_url, api_key="k", max_retries=0) as gpt,
     ):
-        chunks = gpt.chat.completions.create(model="g", messages=[{"role": "user", "content": "hi"}], stream=True)
+        chunks = gpt.chat.completions.create(
+            model="g", messages=[{"role": "user", "content": "hi"}], stream=True
+        )
         assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == TEXT
 
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("by", [50, -50])
 def test_the_length_may_be_wrong(stream, by):
-    wrong, right = told(WrongLength(by), "anthropic", stream=stream), told(None, "anthropic", stream=stream)
+    wrong, right = (
+        told(WrongLength(by), "anthropic", stream=stream),
+        told(None, "anthropic", stream=stream),
+    )
     assert int(wrong.header("content-length")) == len(right.body) + by
     assert wrong.ending == "fin"
     assert wrong.raw == right.body
@@ -247,7 +275,11 @@ def test_the_length_may_be_wrong(stream, by):
 def test_a_body_may_end_with_its_connection():
     closed = told(CloseDelimited(), "anthropic")
     assert closed.head.startswith(b"HTTP/1.0 200")
-    assert (closed.header("content-length"), closed.header("transfer-encoding"), closed.ending) == ("", "", "fin")
+    assert (closed.header("content-length"), closed.header("transfer-encoding"), closed.ending) == (
+        "",
+        "",
+        "fin",
+    )
     assert closed.raw == said("anthropic").body
 
 

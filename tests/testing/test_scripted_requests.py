@@ -1,4 +1,5 @@
-"""Every request is kept as it came, a client that leaves is noticed, and a test can wait for both without sleeping."""
+"""Every request is kept as it came, a client that leaves is noticed, and a test can wait for both
+without sleeping."""
 
 from __future__ import annotations
 
@@ -21,11 +22,21 @@ def test_a_request_is_kept_byte_for_byte():
     clock = Clock(1234.5)
     with ScriptedUpstream(now=clock) as upstream, connect(upstream) as client:
         body = b'{ "model":"m",\n "messages" : [{"role":"user","content":"caf\\u00e9"}] }'
-        client.sendall(request_bytes("/v1/messages?beta=true", body, ["X-Odd:  spaced ", "x-odd: twice"]))
+        client.sendall(
+            request_bytes("/v1/messages?beta=true", body, ["X-Odd:  spaced ", "x-odd: twice"])
+        )
         read_exchange(client)
         (seen,) = upstream.requests
-    assert (seen.method, seen.path, seen.body, seen.arrived) == ("POST", "/v1/messages?beta=true", body, 1234.5)
-    assert [pair for pair in seen.headers if pair[0].lower() == "x-odd"] == [("X-Odd", "spaced"), ("x-odd", "twice")]
+    assert (seen.method, seen.path, seen.body, seen.arrived) == (
+        "POST",
+        "/v1/messages?beta=true",
+        body,
+        1234.5,
+    )
+    assert [pair for pair in seen.headers if pair[0].lower() == "x-odd"] == [
+        ("X-Odd", "spaced"),
+        ("x-odd", "twice"),
+    ]
     assert seen.dialect == "anthropic"
 
 
@@ -80,7 +91,11 @@ def test_any_other_path_says_back_the_request():
     with ScriptedUpstream() as upstream, connect(upstream) as client:
         client.sendall(request_bytes("/v1/embeddings?x=1", b'{"input":"a"}', ["x-mine: 7"]))
         echoed = json.loads(read_exchange(client).body)
-    assert (echoed["method"], echoed["path"], echoed["body"]) == ("POST", "/v1/embeddings?x=1", '{"input":"a"}')
+    assert (echoed["method"], echoed["path"], echoed["body"]) == (
+        "POST",
+        "/v1/embeddings?x=1",
+        '{"input":"a"}',
+    )
     assert ["x-mine", "7"] in echoed["headers"]
 
 
@@ -114,7 +129,10 @@ def test_a_client_that_leaves_in_the_middle_of_a_stream_is_noticed():
 
 def test_a_gate_holds_a_reply_until_the_test_opens_it():
     gate = Gate()
-    with ScriptedUpstream([Say("at last", fault=Hold(gate))]) as upstream, connect(upstream) as client:
+    with (
+        ScriptedUpstream([Say("at last", fault=Hold(gate))]) as upstream,
+        connect(upstream) as client,
+    ):
         client.sendall(request_bytes("/v1/messages", prompt("anthropic", stream=False)))
         upstream.wait_for_requests(1)
         gate.open()
@@ -170,7 +188,15 @@ def test_a_taken_port_is_an_error_and_leaves_nothing_behind():
 def test_as_a_process_it_says_where_it_is_and_plays_a_script_from_a_file(tmp_path):
     script, ready = tmp_path / "script.jsonl", tmp_path / "ready.json"
     script.write_text('{"text": "from a file"}\n\n{"fault": {"type": "Status", "code": 529}}\n')
-    command = [sys.executable, "-m", "hotset.testing.upstream", "--ready-file", str(ready), "--script", str(script)]
+    command = [
+        sys.executable,
+        "-m",
+        "hotset.testing.upstream",
+        "--ready-file",
+        str(ready),
+        "--script",
+        str(script),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert "scripted upstream on http://127.0.0.1:" in process.stdout.readline()

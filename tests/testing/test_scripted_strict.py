@@ -15,7 +15,10 @@ BROKEN = {
     DialectName.ANTHROPIC: {
         "messages": [
             {"role": "user", "content": "hi"},
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "grep", "input": {}}]},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "toolu_1", "name": "grep", "input": {}}],
+            },
             {"role": "user", "content": "and?"},
         ]
     },
@@ -25,7 +28,13 @@ BROKEN = {
             {
                 "role": "assistant",
                 "content": None,
-                "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "grep", "arguments": "{}"}}],
+                "tool_calls": [
+                    {
+                        "id": "call_1",
+                        "type": "function",
+                        "function": {"name": "grep", "arguments": "{}"},
+                    }
+                ],
             },
             {"role": "user", "content": "and?"},
         ]
@@ -39,7 +48,9 @@ BROKEN = {
     },
 }
 WORDS = {
-    DialectName.ANTHROPIC: "`tool_use` ids were found without `tool_result` blocks immediately after: toolu_1",
+    DialectName.ANTHROPIC: (
+        "`tool_use` ids were found without `tool_result` blocks immediately after: toolu_1"
+    ),
     DialectName.OPENAI_CHAT: "The following tool_call_ids did not have response messages: call_1",
     DialectName.OPENAI_RESPONSES: "No tool output found for function call call_1",
 }
@@ -54,7 +65,10 @@ def sent(upstream, dialect, body):
 @pytest.mark.parametrize("dialect", list(DialectName))
 def test_a_call_without_its_result_is_refused_in_the_providers_words(dialect):
     body = {"model": "m", "max_tokens": 9, **BROKEN[dialect]}
-    with ScriptedUpstream(lambda _: Say("fine"), strict=True) as strict, ScriptedUpstream(lambda _: Say("fine")) as lenient:
+    with (
+        ScriptedUpstream(lambda _: Say("fine"), strict=True) as strict,
+        ScriptedUpstream(lambda _: Say("fine")) as lenient,
+    ):
         refused = sent(strict, dialect, body)
         assert refused.status == 400
         assert WORDS[dialect] in json.loads(refused.body)["error"]["message"]

@@ -12,12 +12,22 @@ from hotset.testing import Clock
 
 
 def test_importing_it_imports_nothing_heavy():
-    code = "import sys, hotset.testing; print([m for m in ('asyncio', 'msgspec', 'aiohttp', 'starlette') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    code = (
+        "import sys, hotset.testing; print([m for m in ('asyncio', 'msgspec', 'aiohttp', "
+        "'starlette') if m in sys.modules])"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
+    )
 
 
 def test_it_names_what_it_has_and_refuses_what_it_has_not():
-    assert {"ScriptedUpstream", "RamStore", "Clock", "check_store", "check_dialect"} <= set(dir(hotset.testing))
+    assert {"ScriptedUpstream", "RamStore", "Clock", "check_store", "check_dialect"} <= set(
+        dir(hotset.testing)
+    )
     with pytest.raises(AttributeError, match="has no attribute 'MockStore'"):
         hotset.testing.MockStore  # noqa: B018
 

@@ -1,9 +1,10 @@
 # ruff: noqa: RUF001 - letters that look like others are what this is about
-"""What shows nothing or looks like something else is found, and honest texts of any script stay as they are."""
+
+"""What shows nothing or looks like something else is found, and honest texts of any script stay as
+they are."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.text.characters import folded, hidden, lookalikes, skeleton, squeezed, visible
 
@@ -66,7 +67,18 @@ def test_what_hides_is_found_and_made_visible(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["раураl", "gооgle", "ѕеnd", "ｒｅａｄ it", "𝗜𝗴𝗻𝗼𝗿𝗲 this", "ⓘⓖⓝⓞⓡⓔ", "please сору it", "αpple", "Ꭺdmin"]
+    "text",
+    [
+        "раураl",
+        "gооgle",
+        "ѕеnd",
+        "ｒｅａｄ it",
+        "𝗜𝗴𝗻𝗼𝗿𝗲 this",
+        "ⓘⓖⓝⓞⓡⓔ",
+        "please сору it",
+        "αpple",
+        "Ꭺdmin",
+    ],
 )
 def test_words_in_others_letters_are_found(text):
     assert lookalikes(text)

@@ -1,7 +1,6 @@
 """What is cut keeps its room and says that it was cut."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.text.clip import clip, clip_prose, first_words
 

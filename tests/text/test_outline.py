@@ -1,7 +1,6 @@
 """What code defines is found by its lines alone."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.text.outline import (
     defined_names,
@@ -65,7 +64,19 @@ def test_names_and_headings_are_listed_and_a_name_comes_apart_at_its_container()
     assert split_name("Window::plan()") == ("Window", "plan")
 
 
-_LINE = st.sampled_from(["", "def f():", "    x = 1", "class A {", "}", "// note", "    def g(self):", "\tfn h() {", "text"])
+_LINE = st.sampled_from(
+    [
+        "",
+        "def f():",
+        "    x = 1",
+        "class A {",
+        "}",
+        "// note",
+        "    def g(self):",
+        "\tfn h() {",
+        "text",
+    ]
+)
 
 
 @given(st.lists(_LINE, min_size=1))

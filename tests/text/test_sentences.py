@@ -1,8 +1,7 @@
 """Sentences end where a reader sees them end."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.text.sentences import report_sentences, sentences, unique_sentences, without_fences
 
@@ -11,7 +10,10 @@ from hotset.text.sentences import report_sentences, sentences, unique_sentences,
     ("text", "found"),
     [
         ("Use uv. Never pip!", ["Use uv.", "Never pip!"]),
-        ("Ask Dr. Miller, e.g. about version 1.2 of it.", ["Ask Dr. Miller, e.g. about version 1.2 of it."]),
+        (
+            "Ask Dr. Miller, e.g. about version 1.2 of it.",
+            ["Ask Dr. Miller, e.g. about version 1.2 of it."],
+        ),
         ("- first thing\n- second thing\n3. third", ["first thing", "second thing", "third"]),
         ("# Heading\n\nText over\ttabs", ["Heading", "Text over tabs"]),
         ("", []),
@@ -22,13 +24,20 @@ def test_what_a_person_wrote_comes_apart_at_sentences_and_at_the_items_of_lists(
 
 
 def test_in_a_report_a_colon_ends_a_sentence_and_code_is_none():
-    text = "The cause: `parse` drops the sign. Fixed.\n```\nx = 1. Y = 2\n```\n- It holds. see below"
+    text = (
+        "The cause: `parse` drops the sign. Fixed.\n```\nx = 1. Y = 2\n```\n- It holds. see below"
+    )
     found = [each for each in report_sentences(text) if each]
     assert found == ["The cause:", "`parse` drops the sign.", "Fixed.", "It holds. see below"]
 
 
 def test_in_any_script_a_sentence_is_told_once():
-    assert unique_sentences("一。二\uff01 Done… so far.\nDone… so far.") == ["一。", "二\uff01", "Done…", "so far."]
+    assert unique_sentences("一。二\uff01 Done… so far.\nDone… so far.") == [
+        "一。",
+        "二\uff01",
+        "Done…",
+        "so far.",
+    ]
 
 
 def test_only_lines_between_fences_are_left_out():

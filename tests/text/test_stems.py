@@ -1,8 +1,7 @@
 """Forms of one word share a stem; what is shown stays a word."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.text.stems import light_stem, root, singular, stem
 
@@ -27,7 +26,9 @@ def test_a_plural_and_its_singular_are_one_word_and_a_word_of_the_language(said,
     assert singular(said) == singular(one) == one
 
 
-@pytest.mark.parametrize("forms", ["merge merges merged merging", "run runs running", "test tests tested testing"])
+@pytest.mark.parametrize(
+    "forms", ["merge merges merged merging", "run runs running", "test tests tested testing"]
+)
 def test_the_forms_of_a_word_have_one_root(forms):
     assert len({root(form) for form in forms.split()}) == 1
 

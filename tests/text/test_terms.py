@@ -9,7 +9,12 @@ def test_the_plural_of_a_word_that_tells_nothing_tells_nothing():
 
 
 def test_plurals_and_possessives_are_one_topic_word():
-    assert list(topic_words("The parser\u2019s queries, the query's PARSERS")) == ["parser", "query", "query", "parser"]
+    assert list(topic_words("The parser\u2019s queries, the query's PARSERS")) == [
+        "parser",
+        "query",
+        "query",
+        "parser",
+    ]
 
 
 def test_a_question_is_its_names_first_then_its_words_by_their_stems():
@@ -28,4 +33,6 @@ def test_a_term_is_found_where_words_begin_and_a_short_one_only_as_a_whole():
 
 
 def test_each_term_that_stands_in_a_text_is_told_with_its_first_place():
-    assert [(at, term.text) for at, term in first_hits("a plan, planned", terms("plan window"))] == [(2, "plan")]
+    assert [
+        (at, term.text) for at, term in first_hits("a plan, planned", terms("plan window"))
+    ] == [(2, "plan")]

@@ -1,8 +1,7 @@
 """Names come apart at their humps, and lower case moves no character."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.text.words import humps, lowered, once, split_humps, word_set
 

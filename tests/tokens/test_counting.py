@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 import tiktoken
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tiktoken_ext import openai_public
 
 import hotset
@@ -40,7 +39,8 @@ SAMPLES = [
 
 @pytest.fixture(scope="module", params=list(Encoding))
 def reference(request, tmp_path_factory):
-    """tiktoken by itself, over the file that it would have downloaded: it checks the hash of that file."""
+    """tiktoken by itself, over the file that it would have downloaded: it checks the hash of that
+    file."""
     encoding = request.param
     folder = tmp_path_factory.mktemp("ranks")
     url = f"https://openaipublic.blob.core.windows.net/encodings/{encoding}_base.tiktoken"
@@ -52,7 +52,10 @@ def reference(request, tmp_path_factory):
 
 
 def published_file(encoding: Encoding) -> bytes:
-    return b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(vocabulary(encoding)))
+    return b"".join(
+        b"%s %d\n" % (base64.b64encode(token), rank)
+        for rank, token in enumerate(vocabulary(encoding))
+    )
 
 
 @pytest.mark.parametrize("encoding", list(Encoding))
@@ -131,13 +134,18 @@ def test_a_slash_behind_a_line_end_stays_with_the_signs_before_it(reference):
 @pytest.mark.slow
 def test_real_files_count_as_the_reference_counts_them(reference):
     encoding, counted = reference
-    text = "\n".join(path.read_text("utf-8") for path in sorted(Path(hotset.__file__).parent.rglob("*.py")))
+    text = "\n".join(
+        path.read_text("utf-8") for path in sorted(Path(hotset.__file__).parent.rglob("*.py"))
+    )
     assert len(text) > 200_000
     assert count(text, encoding) == counted(text)
 
 
 @settings(deadline=None)
-@given(words=st.lists(st.from_regex(r"[a-z]{1,12}", fullmatch=True), min_size=2, max_size=50), cut=st.integers(1, 49))
+@given(
+    words=st.lists(st.from_regex(r"[a-z]{1,12}", fullmatch=True), min_size=2, max_size=50),
+    cut=st.integers(1, 49),
+)
 @pytest.mark.slow
 def test_counts_add_up_where_a_word_ends(words, cut):
     front, back = " ".join(words[:cut]), "".join(f" {word}" for word in words[cut:])
@@ -188,7 +196,10 @@ def test_what_was_counted_before_costs_no_second_count():
 def test_encodings_do_not_share_what_they_remember():
     text = "お誕生日おめでとう" * 100
     assert count(text) != count(text, Encoding.CL100K)
-    assert (count(text), count(text, Encoding.CL100K)) == (count(text), count(text, Encoding.CL100K))
+    assert (count(text), count(text, Encoding.CL100K)) == (
+        count(text),
+        count(text, Encoding.CL100K),
+    )
 
 
 def test_many_threads_count_the_same():

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.tokens import image
 
 SIZES = st.tuples(st.integers(1, 9000), st.integers(1, 9000))
-MODELS = st.sampled_from(["claude-opus-5", "claude-haiku-4-5", "gpt-4o", "gpt-5", "gpt-5-mini", "gpt-5.5", "gemini-2.5-pro", "x"])
+MODELS = st.sampled_from(
+    [
+        "claude-opus-5",
+        "claude-haiku-4-5",
+        "gpt-4o",
+        "gpt-5",
+        "gpt-5-mini",
+        "gpt-5.5",
+        "gemini-2.5-pro",
+        "x",
+    ]
+)
 
 
 @pytest.mark.parametrize(

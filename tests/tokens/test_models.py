@@ -35,7 +35,10 @@ def test_openai_models_are_counted_exactly_in_their_own_encoding(model, encoding
     assert exact(model)
 
 
-@pytest.mark.parametrize("model", ["claude-opus-5", "anthropic/claude-sonnet-4.5", "gemini-3-pro", "ollama/llama4", "o", ""])
+@pytest.mark.parametrize(
+    "model",
+    ["claude-opus-5", "anthropic/claude-sonnet-4.5", "gemini-3-pro", "ollama/llama4", "o", ""],
+)
 def test_all_others_are_measured_in_o200k_and_not_called_exact(model):
     assert encoding_of(model) is Encoding.O200K
     assert not exact(model)

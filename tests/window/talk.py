@@ -37,7 +37,15 @@ class Talk:
     def user(self, text: str) -> Talk:
         return self.add(Role.USER, piece(Kind.PROMPT, text))
 
-    def step(self, result: str, *, tool: str = "run", path: str = "", said: str = "", kind: Kind = Kind.TOOL_RESULT) -> Talk:
+    def step(
+        self,
+        result: str,
+        *,
+        tool: str = "run",
+        path: str = "",
+        said: str = "",
+        kind: Kind = Kind.TOOL_RESULT,
+    ) -> Talk:
         """The model calls a tool, and gets this back."""
         id = f"call{len(self.lines)}"
         arguments = json.dumps({"path": path or f"src/file_{len(self.lines)}.py"})
@@ -47,7 +55,9 @@ class Talk:
 
     def sent(self, plan: Plan, now: float = 1000.0) -> Talk:
         """The request went out as planned."""
-        self.table = Table({**self.table.shown, **plan.shown}, {}, Sent(self.lines[-1].chain, now, plan.tokens))
+        self.table = Table(
+            {**self.table.shown, **plan.shown}, {}, Sent(self.lines[-1].chain, now, plan.tokens)
+        )
         return self
 
 
@@ -56,7 +66,9 @@ def piece(kind: Kind, text: str, tool: str = "", call: str = "") -> Piece:
 
 
 def code(functions: int, mark: str = "f") -> str:
-    return "\n".join(f"def {mark}_{n}(a, b):\n    return a + b + {n * 7919}\n" for n in range(functions))
+    return "\n".join(
+        f"def {mark}_{n}(a, b):\n    return a + b + {n * 7919}\n" for n in range(functions)
+    )
 
 
 def texts(lines: Sequence[Line]) -> list[bytes]:

@@ -13,8 +13,14 @@ from hotset.window.arguments import Use, arguments, names_path, spoken
     ("call", "uses"),
     [
         ({"path": "a.py", "oldText": "x", "newText": "y"}, [Use.SAID, Use.REPLACED, Use.WRITTEN]),
-        ({"file_path": "a.py", "old_string": "x", "new_string": "y"}, [Use.SAID, Use.REPLACED, Use.WRITTEN]),
-        ({"edits": [{"search": "x", "replace": "y"}], "path": "a.py"}, [Use.REPLACED, Use.WRITTEN, Use.SAID]),
+        (
+            {"file_path": "a.py", "old_string": "x", "new_string": "y"},
+            [Use.SAID, Use.REPLACED, Use.WRITTEN],
+        ),
+        (
+            {"edits": [{"search": "x", "replace": "y"}], "path": "a.py"},
+            [Use.REPLACED, Use.WRITTEN, Use.SAID],
+        ),
         ({"path": "a.py", "content": "y"}, [Use.SAID, Use.WRITTEN]),
         ({"command": "create", "file_text": "y"}, [Use.SAID, Use.WRITTEN]),
         ({"query": "x", "newest": True, "limit": 3}, [Use.SAID, Use.SAID]),

@@ -6,8 +6,7 @@ import base64
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.page import Kind
@@ -22,15 +21,24 @@ def _last(talk: Talk, knobs: Knobs | None = None) -> Shown:
     """The form of the latest result, when everything before it was sent as planned."""
     before, table = talk.lines[:-2], talk.table
     if len(before) > 1:
-        talk.table = table = Talk(before).sent(plan(before, table, knobs or Knobs(), moment())).table
+        talk.table = table = (
+            Talk(before).sent(plan(before, table, knobs or Knobs(), moment())).table
+        )
     return plan(talk.lines, table, knobs or Knobs(), moment()).shown[Spot(talk.lines[-1].chain, 0)]
 
 
 def _numbered(text: str, first: int = 1, mark: str = "→") -> str:
-    return "\n".join(f"{number:6}{mark}{line}" for number, line in enumerate(text.split("\n"), first))
+    return "\n".join(
+        f"{number:6}{mark}{line}" for number, line in enumerate(text.split("\n"), first)
+    )
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"])), min_size=5), st.integers(1, 9000))
+@given(
+    st.lists(
+        st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"])), min_size=5
+    ),
+    st.integers(1, 9000),
+)
 def test_a_text_without_its_numbers_has_every_line_where_it_stood(lines, first):
     text = "\n".join(lines)
 
@@ -41,7 +49,13 @@ def test_a_text_without_its_numbers_has_every_line_where_it_stood(lines, first):
 
 
 @pytest.mark.parametrize(
-    "text", ["1\t2\t3\n4\t5\t6\n7\t8\t9\n10\t2\t1\n13\t1\t1\n16\t1\t0", "src/a.py:1: x\n" * 9, "", "     1→only one"]
+    "text",
+    [
+        "1\t2\t3\n4\t5\t6\n7\t8\t9\n10\t2\t1\n13\t1\t1\n16\t1\t0",
+        "src/a.py:1: x\n" * 9,
+        "",
+        "     1→only one",
+    ],
 )
 def test_what_is_not_numbered_line_by_line_keeps_its_numbers(text):
     found = bare(text)
@@ -57,7 +71,9 @@ def test_a_file_is_shown_without_the_numbers_of_its_lines_and_says_so():
     note, _, shown = row.text.decode().partition("\n")
     assert row.form is Form.EXCERPT
     assert shown == source
-    assert note == f"[hotset: lines 41-{40 + len(source.split(chr(10)))}, shown without their numbers]"
+    assert (
+        note == f"[hotset: lines 41-{40 + len(source.split(chr(10)))}, shown without their numbers]"
+    )
     assert row.tokens < row.whole
 
 
@@ -83,8 +99,14 @@ def test_an_excerpt_lists_names_of_what_it_leaves_out_and_says_how_to_get_them()
     "text",
     [
         base64.b64encode(bytes(range(256)) * 40).decode(),
-        "\n".join(f"2026-11-03T09:{n // 60:02}:{n % 60:02}.{n * 7 % 1000:03}Z INFO took 0.{n:03}s" for n in range(900)),
-        "\n".join(f"tests/test_a.py::{chr(97 + n // 26)}{chr(97 + n % 26)}_works PASSED [{n // 5}%]" for n in range(500)),
+        "\n".join(
+            f"2026-11-03T09:{n // 60:02}:{n % 60:02}.{n * 7 % 1000:03}Z INFO took 0.{n:03}s"
+            for n in range(900)
+        ),
+        "\n".join(
+            f"tests/test_a.py::{chr(97 + n // 26)}{chr(97 + n % 26)}_works PASSED [{n // 5}%]"
+            for n in range(500)
+        ),
         " id | name | balance\n----+------+--------\n"
         + "\n".join(f"{n:3} | name{n} | {n * 7919 % 100000:6}" for n in range(400)),
     ],
@@ -100,7 +122,9 @@ def test_what_nobody_copies_is_no_list_of_names(text):
 
 
 def test_names_take_no_more_than_a_third_of_the_excerpt_beside_which_they_stand():
-    lines = [f"a line of {n} words" for n in range(3)] + [f"{chr(97 + n // 26)}{chr(97 + n % 26)}_name of" for n in range(676)]
+    lines = [f"a line of {n} words" for n in range(3)] + [
+        f"{chr(97 + n // 26)}{chr(97 + n % 26)}_name of" for n in range(676)
+    ]
 
     shown = alone("\n".join(lines).encode(), "bash", b'{"command": "./run"}', Knobs(index=5000))
 
@@ -142,14 +166,30 @@ def test_what_changed_back_is_not_said_to_be_unchanged():
     third = first.replace("return a + b + 0\n", "return b - a\n")
     talk = Talk().user("Edit it, and look again.")
 
-    told = [_last(talk.step(text, path="a.py")) for text in (first, first, second, second, first, second, third)]
+    told = [
+        _last(talk.step(text, path="a.py"))
+        for text in (first, first, second, second, first, second, third)
+    ]
 
-    assert [row.form for row in told] == [Form.FULL, Form.ECHO, Form.CHANGE, Form.ECHO, Form.ECHO, Form.CHANGE, Form.CHANGE]
+    assert [row.form for row in told] == [
+        Form.FULL,
+        Form.ECHO,
+        Form.CHANGE,
+        Form.ECHO,
+        Form.ECHO,
+        Form.CHANGE,
+        Form.CHANGE,
+    ]
     _, same, changed, still, back, again, other = (row.text.decode() for row in told)
     assert "the same result as above, unchanged" in same
     assert "the same result as above" not in still + back
-    assert "the same as the last result of this call, of which the changed lines stand above" in still
-    assert 'not that of the last time; it is exactly that earlier result above which begins "def f_0(a, b):"' in back
+    assert (
+        "the same as the last result of this call, of which the changed lines stand above" in still
+    )
+    assert (
+        'not that of the last time; it is exactly that earlier result above which begins "def '
+        'f_0(a, b):"'
+    ) in back
     assert changed == again  # each compares with the one that stands whole, which was the last
     assert "as the last result of the same call that stands whole above" in other
     assert "return a * b" not in other

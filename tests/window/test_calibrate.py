@@ -1,4 +1,5 @@
-"""Our count becomes the provider's: priors, learning from reports, and no report that can spoil it."""
+"""Our count becomes the provider's: priors, learning from reports, and no report that can spoil
+it."""
 
 from __future__ import annotations
 
@@ -6,8 +7,7 @@ import json
 from functools import reduce
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.window.calibrate import Calibration, from_numbers, prior
 
@@ -36,10 +36,16 @@ def test_a_family_starts_with_what_is_known_of_it(model, ratio):
     assert prior(model).scale(10_000) == round(10_000 * ratio)
 
 
-@given(true=st.floats(0.6, 2.8), estimated=st.lists(st.integers(2_000, 200_000), min_size=60, max_size=80))
+@given(
+    true=st.floats(0.6, 2.8),
+    estimated=st.lists(st.integers(2_000, 200_000), min_size=60, max_size=80),
+)
 @pytest.mark.slow
 def test_steady_reports_are_learned_however_far_they_are_from_the_prior(true, estimated):
-    learned = after(prior("claude-opus-5"), [(tokens, round(tokens * true)) for tokens in [*estimated, *[50_000] * 60]])
+    learned = after(
+        prior("claude-opus-5"),
+        [(tokens, round(tokens * true)) for tokens in [*estimated, *[50_000] * 60]],
+    )
     assert learned.ratio == pytest.approx(true, rel=0.03)
 
 
@@ -49,7 +55,8 @@ def test_one_long_prompt_already_outweighs_the_prior():
 
 
 @pytest.mark.parametrize(
-    "report", [(0, 100), (-5, 5), (399, 700), (10_000, 0), (10_000, -1), (10_000, 100_000), (100_000, 2_000)]
+    "report",
+    [(0, 100), (-5, 5), (399, 700), (10_000, 0), (10_000, -1), (10_000, 100_000), (100_000, 2_000)],
 )
 def test_reports_that_do_not_count_the_same_thing_are_not_looked_at(report):
     assert prior("claude-opus-5").observed(*report) == prior("claude-opus-5")
@@ -58,7 +65,9 @@ def test_reports_that_do_not_count_the_same_thing_are_not_looked_at(report):
 @given(estimated=st.integers(400, 2_000_000), factor=st.floats(0.5, 3.0))
 def test_one_strange_report_hardly_moves_what_many_have_said(estimated, factor):
     steady = after(prior("claude-opus-5"), [(40_000, 52_000)] * 20)
-    assert steady.observed(estimated, round(estimated * factor)).ratio == pytest.approx(1.3, rel=0.04)
+    assert steady.observed(estimated, round(estimated * factor)).ratio == pytest.approx(
+        1.3, rel=0.04
+    )
 
 
 @given(seen=reports)
@@ -74,6 +83,9 @@ def test_what_was_learned_survives_being_stored(seen):
     assert from_numbers(json.loads(json.dumps(learned.as_numbers())), "gpt-5") == learned
 
 
-@pytest.mark.parametrize("numbers", [{}, {"ratio": 1.2}, {"ratio": 99.0, "weight": 1.0}, {"ratio": float("nan"), "weight": 1.0}])
+@pytest.mark.parametrize(
+    "numbers",
+    [{}, {"ratio": 1.2}, {"ratio": 99.0, "weight": 1.0}, {"ratio": float("nan"), "weight": 1.0}],
+)
 def test_numbers_that_are_none_of_ours_give_the_prior(numbers):
     assert from_numbers(numbers, "claude-opus-5") == prior("claude-opus-5")

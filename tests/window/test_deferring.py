@@ -8,16 +8,29 @@ from hotset.nouns.message import Loading, ToolSpec
 from hotset.window.deferring import ANCHOR, at_once, deferring, is_refusal, words_for
 from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS, USE
 
-FOUND = ToolSpec("github__create_issue", "Create an issue.", b'{"type":"object"}', Loading.WHEN_FOUND)
+FOUND = ToolSpec(
+    "github__create_issue", "Create an issue.", b'{"type":"object"}', Loading.WHEN_FOUND
+)
 
 
 @pytest.mark.parametrize(
     ("status", "words", "is_one"),
     [
         (400, b"tools.5.custom.defer_loading: Extra inputs are not permitted", True),
-        (400, b"messages.2.content.0.tool_result.content.0: Input tag 'tool_reference' found using 'type'", True),
+        (
+            400,
+            (
+                b"messages.2.content.0.tool_result.content.0: Input tag 'tool_reference' found "
+                b"using 'type'"
+            ),
+            True,
+        ),
         (400, b"Invalid value: 'tool_search'. Supported values are: 'function'", True),
-        (400, b"Invalid Value: 'tools.defer_loading'. Deferred tools require tools.tool_search.", True),
+        (
+            400,
+            b"Invalid Value: 'tools.defer_loading'. Deferred tools require tools.tool_search.",
+            True,
+        ),
         (422, b'{"loc": ["body", "tools", 3, "deferLoading"]}', True),
         (400, b"Invalid tool name: hotset__later", True),
         (400, b"prompt is too long: 208310 tokens > 200000 maximum", False),

@@ -20,7 +20,8 @@ from tests.window.talk import Talk, code, moment, piece
 
 @pytest.mark.slow
 def test_batches_stay_rare_however_long_the_work_goes_on():
-    """Logs that only grew would fill the window in the end, and each batch would make less room than the one before."""
+    """Logs that only grew would fill the window in the end, and each batch would make less room
+    than the one before."""
     talk, knobs = Talk().user("Do it."), Knobs(window=8000)
     breaks: list[int] = []
     for n in range(400):
@@ -32,7 +33,9 @@ def test_batches_stay_rare_however_long_the_work_goes_on():
         talk.sent(made)
 
     assert min(after - before for before, after in pairwise(breaks)) >= 8
-    stubs = [row.text.decode() for row in talk.table.shown.values() if row.form is Form.GONE and row.text]
+    stubs = [
+        row.text.decode() for row in talk.table.shown.values() if row.form is Form.GONE and row.text
+    ]
     assert all('retrieve_context(id="r' in text for text in stubs)
     assert "What was done there" not in stubs[0]
     assert "What was done there" in stubs[-1]
@@ -43,14 +46,21 @@ def test_steps_that_are_shorter_than_their_log_leave_with_a_reference_alone():
     for _ in range(60):
         talk.step("fine", path="src/a_rather_long_name_for_such_a_file.py")
 
-    made = plan(talk.lines, talk.table, Knobs(window=1200, early=False, entry=4000, said=4000), moment())
+    made = plan(
+        talk.lines, talk.table, Knobs(window=1200, early=False, entry=4000, said=4000), moment()
+    )
 
     assert made.tokens <= 1200
     assert made.stubs
 
 
 @pytest.mark.parametrize(
-    ("now", "head", "cause"), [(1000.0, "last", Cause.PAYS), (9000.0, "last", Cause.COLD), (1000.0, "elsewhere", Cause.REWOUND)]
+    ("now", "head", "cause"),
+    [
+        (1000.0, "last", Cause.PAYS),
+        (9000.0, "last", Cause.COLD),
+        (1000.0, "elsewhere", Cause.REWOUND),
+    ],
 )
 @pytest.mark.rest_slow
 def test_a_row_says_why_its_page_left(now, head, cause):
@@ -60,7 +70,9 @@ def test_a_row_says_why_its_page_left(now, head, cause):
     talk.sent(plan(talk.lines, talk.table, Knobs(early=False), moment()))
     if head == "elsewhere":
         assert talk.table.sent is not None
-        talk.table = replace(talk.table, sent=replace(talk.table.sent, head="a message that is no more"))
+        talk.table = replace(
+            talk.table, sent=replace(talk.table.sent, head="a message that is no more")
+        )
 
     made = plan(talk.step("ok").lines, talk.table, Knobs(), moment(now))
 
@@ -77,13 +89,18 @@ def test_a_window_that_would_overflow_says_so():
     assert {row.cause for row in made.fresh if row.form is Form.GONE} == {Cause.OVERFLOW}
 
 
-@pytest.mark.parametrize(("policy", "longest"), [("recency", 5), ("use", 1), ("size", 4), ("topic", 2), ("task", 5)])
+@pytest.mark.parametrize(
+    ("policy", "longest"), [("recency", 5), ("use", 1), ("size", 4), ("topic", 2), ("task", 5)]
+)
 def test_a_policy_says_which_of_the_older_steps_stays_longest(policy, longest):
-    """Of six: the second was used again, the third shares names with the latest, the fifth is small."""
+    """Of six: the second was used again, the third shares names with the latest, the fifth is
+    small."""
     talk = Talk().user("Do it.")
     for n in range(6):
         talk.step(code(8 if n == 4 else 40, f"part{n}"), path=f"src/step_{n}.py")
-    talk.user("Now the rest.").step("ok").step("ok").step("ok", path="part1_7").step("\n".join(f"part2_{n}" for n in range(30)))
+    talk.user("Now the rest.").step("ok").step("ok").step("ok", path="part1_7").step(
+        "\n".join(f"part2_{n}" for n in range(30))
+    )
 
     assert next(_staying(talk, policy)) == [longest]
 
@@ -94,7 +111,11 @@ def _staying(talk: Talk, policy: str) -> Iterator[list[int]]:
     models = [line for line in talk.lines if line.role is Role.ASSISTANT]
     for room in range(1, 100):
         made = plan(talk.lines, talk.table, structs.replace(knobs, low=room / 100), moment())
-        if staying := [index for index, line in enumerate(models[:6]) if Spot(line.chain, WHOLE) not in made.shown]:
+        if staying := [
+            index
+            for index, line in enumerate(models[:6])
+            if Spot(line.chain, WHOLE) not in made.shown
+        ]:
             yield staying
 
 
@@ -102,7 +123,10 @@ def test_what_pointed_to_a_result_that_leaves_is_shown_anew():
     """An excerpt, an echo or a difference is of use only while what it speaks of stands."""
     text = code(60, "kept")
     changed = text.replace("kept_7(", "renamed_7(")
-    talk, knobs = Talk().user("Do it.").step(text, path="src/a.py", kind=Kind.FILE), Knobs(window=4000, early=False)
+    talk, knobs = (
+        Talk().user("Do it.").step(text, path="src/a.py", kind=Kind.FILE),
+        Knobs(window=4000, early=False),
+    )
     for n in range(20):
         talk.step(code(20, f"k{n}"), said="Next.")
     talk.step(text, path="src/b.py", kind=Kind.FILE).step(changed, path="src/a.py", kind=Kind.FILE)
@@ -125,9 +149,15 @@ def _worked(steps: int) -> Talk:
 
 
 def _edited(talk: Talk, at: int) -> Talk:
-    """The same conversation, with other words from this message on: every later message is another one."""
-    lines = [line if index < at else replace(line, chain=f"{line.chain}'") for index, line in enumerate(talk.lines)]
-    lines[at] = replace(lines[at], pieces=(replace(lines[at].pieces[0], content=b"[cleared]", tokens=3),))
+    """The same conversation, with other words from this message on: every later message is another
+    one."""
+    lines = [
+        line if index < at else replace(line, chain=f"{line.chain}'")
+        for index, line in enumerate(talk.lines)
+    ]
+    lines[at] = replace(
+        lines[at], pieces=(replace(lines[at].pieces[0], content=b"[cleared]", tokens=3),)
+    )
     return Talk(lines, talk.table)
 
 
@@ -145,7 +175,9 @@ def test_a_step_of_which_a_part_has_left_is_still_there():
     assert not weighed.after([both]).is_resident(weighed.steps[0])
 
 
-@pytest.mark.parametrize("at", [2, 20, 41], ids=["in its first step", "in the midst", "in its last"])
+@pytest.mark.parametrize(
+    "at", [2, 20, 41], ids=["in its first step", "in the midst", "in its last"]
+)
 def test_a_stub_that_an_edit_cuts_is_made_anew_and_stays(at):
     talk = _worked(30)
     talk.sent(plan(talk.lines, talk.table, _SMALL, moment()))
@@ -162,16 +194,30 @@ def test_a_stub_that_an_edit_cuts_is_made_anew_and_stays(at):
     told = [row.text.decode() for row in made.shown.values() if row.form is Form.GONE and row.text]
     turns = [re.search(r"turns? (\d+)(?:-(\d+))?,", text) for text in told]
     assert max(int(each[2] or each[1]) for each in turns if each) <= 26
-    kept = {**talk.table.shown, **{row.spot: row for row in made.fresh}}  # as a store gives it back after a restart
-    again = plan(other.lines, Table(kept, {}, Sent(other.lines[-1].chain, 1000.0)), _SMALL, moment())
+    kept = {
+        **talk.table.shown,
+        **{row.spot: row for row in made.fresh},
+    }  # as a store gives it back after a restart
+    again = plan(
+        other.lines, Table(kept, {}, Sent(other.lines[-1].chain, 1000.0)), _SMALL, moment()
+    )
     assert (again.fresh, again.broke, again.tokens) == ((), None, made.tokens)
 
 
 def test_a_stub_does_not_vanish_with_the_thought_in_whose_place_it_stood():
-    """Clients drop what the model thought in earlier turns; the messages around it stay the same."""
+    """Clients drop what the model thought in earlier turns; the messages around it stay the
+    same."""
     talk = Talk().user("Do it.")
     for n in range(30):
-        talk.lines.append(Line(f"thought{n}", Role.ASSISTANT, (piece(Kind.THINKING, f"Hm, {n}."),), extra=4, aside=True))
+        talk.lines.append(
+            Line(
+                f"thought{n}",
+                Role.ASSISTANT,
+                (piece(Kind.THINKING, f"Hm, {n}."),),
+                extra=4,
+                aside=True,
+            )
+        )
         talk.step(code(30, f"k{n}"))
     talk.sent(plan(talk.lines, talk.table, _SMALL, moment()))
     assert talk.table.shown[Spot("thought0", WHOLE)].text
@@ -186,7 +232,9 @@ def test_a_stub_does_not_vanish_with_the_thought_in_whose_place_it_stood():
 def test_two_thoughts_that_say_the_same_leave_behind_one_stub():
     talk = Talk().user("Do it.")
     for n in range(30):
-        same = Line(f"thought{n}", Role.ASSISTANT, (piece(Kind.THINKING, "Hm."),), extra=4, aside=True)
+        same = Line(
+            f"thought{n}", Role.ASSISTANT, (piece(Kind.THINKING, "Hm."),), extra=4, aside=True
+        )
         talk.lines += [same, same]
         talk.step(code(30, f"k{n}"))
 
@@ -198,9 +246,13 @@ def test_two_thoughts_that_say_the_same_leave_behind_one_stub():
 
 def test_a_call_and_its_result_that_stand_apart_stay_and_what_they_brought_leaves():
     talk = _worked(3)
-    talk.add(Role.ASSISTANT, piece(Kind.TOOL_CALL, "{}", "run", "late")).user("Meanwhile, think of the tests.")
+    talk.add(Role.ASSISTANT, piece(Kind.TOOL_CALL, "{}", "run", "late")).user(
+        "Meanwhile, think of the tests."
+    )
     talk.add(Role.TOOL, piece(Kind.TOOL_RESULT, code(60, "late"), "run", "late"))
-    talk.add(Role.ASSISTANT, piece(Kind.TOOL_CALL, "{}", "run", "told")).add(Role.SYSTEM, piece(Kind.SYSTEM, "Be brief."))
+    talk.add(Role.ASSISTANT, piece(Kind.TOOL_CALL, "{}", "run", "told")).add(
+        Role.SYSTEM, piece(Kind.SYSTEM, "Be brief.")
+    )
     talk.add(Role.TOOL, piece(Kind.TOOL_RESULT, code(60, "told"), "run", "told"))
     apart = {line.chain for line in talk.lines[7:]}
     for n in range(20):
@@ -214,9 +266,13 @@ def test_a_call_and_its_result_that_stand_apart_stay_and_what_they_brought_leave
 
 
 def test_what_pointed_to_a_result_in_a_step_that_comes_back_or_leaves_is_shown_anew_after_an_edit():
-    """The same file was read in step 1 and in step 6; both had left, and the sixth comes back without the first."""
+    """The same file was read in step 1 and in step 6; both had left, and the sixth comes back
+    without the first."""
     text = code(40, "same")
-    talk, wide = Talk().user("Do it.").step(text, path="a.py"), structs.replace(_SMALL, window=200_000)
+    talk, wide = (
+        Talk().user("Do it.").step(text, path="a.py"),
+        structs.replace(_SMALL, window=200_000),
+    )
     for n in range(4):
         talk.step(code(30, f"k{n}"))
     talk.step(text, path="a.py")
@@ -228,7 +284,16 @@ def test_what_pointed_to_a_result_in_a_step_that_comes_back_or_leaves_is_shown_a
     talk.sent(plan(talk.lines, talk.table, _SMALL, moment()))
     assert Spot(again.chain, WHOLE) in talk.table.shown
     lines = talk.lines[:13]
-    lines.insert(12, Line("a thought of the sixth step", Role.ASSISTANT, (piece(Kind.THINKING, "Hm."),), extra=4, aside=True))
+    lines.insert(
+        12,
+        Line(
+            "a thought of the sixth step",
+            Role.ASSISTANT,
+            (piece(Kind.THINKING, "Hm."),),
+            extra=4,
+            aside=True,
+        ),
+    )
 
     made = plan(lines, talk.table, wide, moment())
 

@@ -8,14 +8,19 @@ import pytest
 
 from hotset.nouns.knobs import ToolboxKnobs
 from hotset.nouns.message import Loading, Tool, ToolSpec
-from hotset.nouns.tool import Ghost, Origin
-from hotset.nouns.tool import Tool as LibraryTool
+from hotset.nouns.tool import Ghost, Origin, Tool as LibraryTool
 from hotset.window.ghosts import beside, defers, found_spec, ghost_spec, speaks_of
 
 OBJECT = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
 
 
-def tool(schema=OBJECT, *, name="github__create_issue", own="create_issue", description="Create an issue on GitHub."):
+def tool(
+    schema=OBJECT,
+    *,
+    name="github__create_issue",
+    own="create_issue",
+    description="Create an issue on GitHub.",
+):
     parameters = schema if isinstance(schema, bytes) else json.dumps(schema).encode()
     return LibraryTool(name, "github", Origin.SERVER, own, description, parameters)
 
@@ -27,7 +32,9 @@ def made(*arguments, **named):
 def test_a_ghost_carries_its_mark_its_score_and_its_whole_schema():
     spec = made()
 
-    assert spec == ToolSpec("github__create_issue", "[GHOST 0.88] Create an issue on GitHub.", spec.parameters)
+    assert spec == ToolSpec(
+        "github__create_issue", "[GHOST 0.88] Create an issue on GitHub.", spec.parameters
+    )
     assert json.loads(spec.parameters) == OBJECT
 
 
@@ -37,8 +44,15 @@ def test_a_ghost_carries_its_mark_its_score_and_its_whole_schema():
         {},
         {"type": "object"},
         {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {}},
-        {"type": "object", "properties": {"a": {"type": ["string", "null"]}, "b": {"type": "array", "items": {}}}},
-        {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"anyOf": [{"type": "string"}]}}},
+        {
+            "type": "object",
+            "properties": {"a": {"type": ["string", "null"]}, "b": {"type": "array", "items": {}}},
+        },
+        {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/A"}},
+            "$defs": {"A": {"anyOf": [{"type": "string"}]}},
+        },
         {"type": "object", "properties": {"a": {"type": "object", "additionalProperties": True}}},
     ],
 )
@@ -107,7 +121,9 @@ def test_a_long_description_is_cut_and_one_line():
 @pytest.mark.parametrize("is_chat", [False, True])
 def test_a_tool_that_the_client_has_is_not_offered_again(name, description, same, is_chat):
     told = {"name": name, "description": description}
-    theirs = Tool(name, json.dumps({"type": "function", "function": told} if is_chat else told).encode())
+    theirs = Tool(
+        name, json.dumps({"type": "function", "function": told} if is_chat else told).encode()
+    )
 
     assert beside([made()], [theirs]) == (() if same and name != "recreate_issue" else (made(),))
 
@@ -134,7 +150,9 @@ def test_a_prompt_speaks_of_a_tool_where_it_names_what_the_tool_does(prompt, spe
 
 def test_a_long_prompt_that_speaks_of_much_else_does_not_ask_for_a_tool():
     novel = " ".join(
-        f"{a}{b}" for a in ("alpha", "beta", "gamma", "delta", "omega") for b in ("wards", "light", "stone", "water", "fall")
+        f"{a}{b}"
+        for a in ("alpha", "beta", "gamma", "delta", "omega")
+        for b in ("wards", "light", "stone", "water", "fall")
     )
 
     assert not speaks_of(f"{novel} issue github", tool(), ToolboxKnobs())
@@ -147,7 +165,10 @@ def test_a_long_prompt_that_speaks_of_much_else_does_not_ask_for_a_tool():
         ({"type": "function", "function": {"name": "a", "defer_loading": True}}, True),
         ({"type": "tool_search"}, True),
         ({"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}, True),
-        ({"type": "namespace", "name": "crm", "tools": [{"name": "a", "defer_loading": True}]}, True),
+        (
+            {"type": "namespace", "name": "crm", "tools": [{"name": "a", "defer_loading": True}]},
+            True,
+        ),
         ({"name": "a", "input_schema": {}, "defer_loading": False}, False),
         ({"name": "a", "description": "about tool_search and defer_loading"}, False),
     ],
@@ -159,11 +180,15 @@ def test_a_client_that_searches_its_own_tools_is_recognised(raw, deferred):
 def test_a_tool_that_was_found_says_what_it_does_without_a_mark():
     spec = found_spec(tool())
 
-    assert spec == ToolSpec("github__create_issue", "Create an issue on GitHub.", spec.parameters, Loading.WHEN_FOUND)
+    assert spec == ToolSpec(
+        "github__create_issue", "Create an issue on GitHub.", spec.parameters, Loading.WHEN_FOUND
+    )
     assert json.loads(spec.parameters) == OBJECT
 
 
-@pytest.mark.parametrize("schema", [b"{", b"[]", {"type": "object", "anyOf": [{"required": ["a"]}]}, {"type": "string"}])
+@pytest.mark.parametrize(
+    "schema", [b"{", b"[]", {"type": "object", "anyOf": [{"required": ["a"]}]}, {"type": "string"}]
+)
 def test_a_found_tool_whose_schema_a_provider_might_refuse_tells_of_it_in_its_description(schema):
     spec = found_spec(tool(schema))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.nouns.page import ROOT, Gist, Kind, Page, PageId, Role, SessionId, digest
 from hotset.testing.secrets import planted
@@ -22,7 +21,20 @@ src/app/main.ts:33:4: error: cannot find name 'fooBar' in README.md
 
 def of(content: bytes, kind: Kind = Kind.TOOL_RESULT, media: str = "text/plain") -> Gist:
     page = Page(
-        PageId("p1"), SessionId("s1"), "a", 1, 0, kind, Role.TOOL, None, digest(content), len(content), media, 0.0, ROOT, 0
+        PageId("p1"),
+        SessionId("s1"),
+        "a",
+        1,
+        0,
+        kind,
+        Role.TOOL,
+        None,
+        digest(content),
+        len(content),
+        media,
+        0.0,
+        ROOT,
+        0,
     )
     return gist(page, content)
 
@@ -45,16 +57,25 @@ def test_keywords_are_the_commonest_words_that_mean_something():
 
 
 def test_the_arguments_of_a_call_are_read_through_their_escapes():
-    assert of(b'{"command":"cat src/x.py\\npytest tests/test_x.py"}', Kind.TOOL_CALL, "application/json").files == (
+    assert of(
+        b'{"command":"cat src/x.py\\npytest tests/test_x.py"}', Kind.TOOL_CALL, "application/json"
+    ).files == (
         "src/x.py",
         "tests/test_x.py",
     )
 
 
 def test_what_looks_like_a_key_is_in_no_gist():
-    told = of(b"export API_KEY=sk-ant-api03-abcdEFGH1234567890abcdEFGH and ghp_16C7e42F292c6912E7710c838347Ae178B4a")
+    told = of(
+        b"export API_KEY=sk-ant-api03-abcdEFGH1234567890abcdEFGH and "
+        b"ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    )
 
-    assert not [word for word in (*told.keywords, *told.entities, *told.files) if "abcd" in word.lower() or "ghp" in word.lower()]
+    assert not [
+        word
+        for word in (*told.keywords, *told.entities, *told.files)
+        if "abcd" in word.lower() or "ghp" in word.lower()
+    ]
 
 
 def test_no_planted_secret_is_in_a_gist():
@@ -73,7 +94,11 @@ def test_a_secret_that_is_cut_by_what_is_looked_at_is_in_no_gist():
 
 @pytest.mark.parametrize(
     ("content", "least", "most"),
-    [(b"", 0, 0), (b"word", 1, 2), (b"The quick brown fox jumps over the lazy dog. " * 100, 900, 1100)],
+    [
+        (b"", 0, 0),
+        (b"word", 1, 2),
+        (b"The quick brown fox jumps over the lazy dog. " * 100, 900, 1100),
+    ],
 )
 def test_tokens_are_estimated(content, least, most):
     assert least <= of(content).tokens <= most
@@ -90,14 +115,18 @@ def test_an_image_has_tokens_and_nothing_else():
     assert of(b"\x89PNG" * 1000, Kind.IMAGE, "image/png") == Gist(PageId("p1"), 1600, (), (), ())
 
 
-@pytest.mark.parametrize("unit", ["a", "a/", "_", "aB_", ".", "A-", "é", "../", "1:", "((", "\\n", "a.b"])
+@pytest.mark.parametrize(
+    "unit", ["a", "a/", "_", "aB_", ".", "A-", "é", "../", "1:", "((", "\\n", "a.b"]
+)
 def test_no_content_makes_it_slow(unit):
     content = (unit * 40_000).encode()
     begun = time.process_time()
 
     of(content)
 
-    assert time.process_time() - begun < 1.0  # tens of milliseconds; a quadratic pattern would take minutes
+    assert (
+        time.process_time() - begun < 1.0
+    )  # tens of milliseconds; a quadratic pattern would take minutes
 
 
 @given(st.binary(max_size=2000))

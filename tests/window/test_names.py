@@ -20,7 +20,9 @@ def _bytes(size: int) -> bytes:
     "text",
     [
         base64.b64encode(_bytes(3000)).decode(),
-        "\n".join(base64.b64encode(_bytes(3000)).decode()[at : at + 76] for at in range(0, 4000, 76)),
+        "\n".join(
+            base64.b64encode(_bytes(3000)).decode()[at : at + 76] for at in range(0, 4000, 76)
+        ),
         _bytes(50).hex().upper(),
         "2026-11-03T09:00:01.961Z 09:00:01.961 12.5ms 0.003s 1024.5kB 1763686876.33s",
         "tests/test_a.py::test_rows PASSED\n--- PASS: TestRows (0.01s)\ntest rows::load_all ... ok",
@@ -52,14 +54,18 @@ def test_paths_ids_and_versions_are_coined(name):
 
 
 def test_of_names_that_differ_by_a_number_only_one_stands_for_all_of_them():
-    counts = Counter([*(f"crate{n}" for n in range(67)), *(f"api-{n:04x}" for n in range(30)), "src/main.rs"])
+    counts = Counter(
+        [*(f"crate{n}" for n in range(67)), *(f"api-{n:04x}" for n in range(30)), "src/main.rs"]
+    )
 
     assert apart(counts, "") == {"crate0 (67 alike)": 1, "api-0000 (30 alike)": 1, "src/main.rs": 1}
     assert apart(counts, "Compiling crate9") == {"api-0000 (30 alike)": 1, "src/main.rs": 1}
 
 
 def test_few_names_alike_and_one_that_comes_up_far_more_often_stand_for_themselves():
-    counts = Counter([*(f"crate{n}" for n in range(67)), *["crate7"] * 9, "utf-8", "utf-16", "utf-32"])
+    counts = Counter(
+        [*(f"crate{n}" for n in range(67)), *["crate7"] * 9, "utf-8", "utf-16", "utf-32"]
+    )
 
     assert set(apart(counts, "crate1")) == {"crate7", "utf-8", "utf-16", "utf-32"}
 

@@ -1,4 +1,5 @@
-"""What prompts say about a file before it is read, and what that changes in how the file is shown."""
+"""What prompts say about a file before it is read, and what that changes in how the file is
+shown."""
 
 from __future__ import annotations
 
@@ -49,7 +50,10 @@ def test_a_number_behind_the_name_of_a_file_is_a_line_of_that_file_alone():
 
 def test_without_headings_the_lines_beside_a_mention_tell():
     text = "\n".join(
-        ["unlike_this"] * 9 + ["Look at rows.py, line 12: `parse_row` is wrong."] + ["\n"] * 9 + ["nor_this_one"] * 9
+        ["unlike_this"] * 9
+        + ["Look at rows.py, line 12: `parse_row` is wrong."]
+        + ["\n"] * 9
+        + ["nor_this_one"] * 9
     )
 
     assert told_of("rows.py", [text]) == Sought(frozenset({"parse_row", "unlike_this"}), (12,))
@@ -85,6 +89,10 @@ def test_a_part_of_a_file_that_does_not_say_where_it_begins_is_not_shown_by_numb
         line = talk.lines[-2]
         call = replace(line.pieces[0], content=b'{"path": "src/big.py", "offset": 400}')
         talk.lines[-2] = replace(line, pieces=(call,))
-        return plan(talk.lines, talk.table, Knobs(), moment()).shown[Spot(talk.lines[-1].chain, 0)].text.decode()
+        return (
+            plan(talk.lines, talk.table, Knobs(), moment())
+            .shown[Spot(talk.lines[-1].chain, 0)]
+            .text.decode()
+        )
 
     assert shown("In big.py, look at line 2950.") == shown("In big.py, look at line 1111.")

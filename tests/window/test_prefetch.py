@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from msgspec import structs
 
 from hotset.nouns.finding import Entry, EntryId, Hit, Hits, Sort
@@ -39,20 +38,46 @@ PROMPT = Prompt("Please mend the rounding in src/shop/basket.py", 7200.0)
 
 def entry(number: int, path: str = "", **more: object) -> Entry:
     path = path or f"src/shop/file{number}.py"
-    text = "\n".join(f"    total = total + price_of_item_{number}_{line} * 1758" for line in range(12))
-    given = Entry(EntryId(f"e{number}"), f"p{number}", Sort.PAGE, text, "file", f"read_file {path}", "s1", "", 3, 3600.0, path)
+    text = "\n".join(
+        f"    total = total + price_of_item_{number}_{line} * 1758" for line in range(12)
+    )
+    given = Entry(
+        EntryId(f"e{number}"),
+        f"p{number}",
+        Sort.PAGE,
+        text,
+        "file",
+        f"read_file {path}",
+        "s1",
+        "",
+        3,
+        3600.0,
+        path,
+    )
     return replace(given, **more)
 
 
 def hits(*entries: Entry) -> list[Hits]:
-    return [Hits(tuple(Hit(each, 1.0 - at / 100, 10.0 - at / 10, 0.5) for at, each in enumerate(entries)))]
+    return [
+        Hits(
+            tuple(Hit(each, 1.0 - at / 100, 10.0 - at / 10, 0.5) for at, each in enumerate(entries))
+        )
+    ]
 
 
-def offered(found: list[Hits], knobs: Prefetch = ON, window: tuple[str, ...] = (), free: int = 100_000, weights: Weights = SURE):
+def offered(
+    found: list[Hits],
+    knobs: Prefetch = ON,
+    window: tuple[str, ...] = (),
+    free: int = 100_000,
+    weights: Weights = SURE,
+):
     return offer(PROMPT, found, window=window, free=free, knobs=knobs, count=count, weights=weights)
 
 
-entries = st.lists(st.builds(entry, st.integers(0, 30), st.sampled_from(["", "a/x.py", "b/y.py"])), max_size=12)
+entries = st.lists(
+    st.builds(entry, st.integers(0, 30), st.sampled_from(["", "a/x.py", "b/y.py"])), max_size=12
+)
 
 
 @pytest.mark.row("V7")
@@ -118,20 +143,33 @@ def test_an_excerpt_says_where_it_stands_and_how_sure_it_is():
     made = offered(hits(entry(1, "src/shop/basket.py", text=numbered), code))
 
     page, file = (each.text.split("\n")[0] for each in made.excerpts)
-    assert page == "[AUTO-RETRIEVED: src/shop/basket.py:40-49 in session s1, turn 3 | confidence 1.00]"
+    assert (
+        page == "[AUTO-RETRIEVED: src/shop/basket.py:40-49 in session s1, turn 3 | confidence 1.00]"
+    )
     assert file == "[AUTO-RETRIEVED: lib/tax.py:10-21 | confidence 1.00]"
 
 
 def test_an_excerpt_that_is_cut_says_which_lines_it_shows():
-    made = offered(hits(entry(2, "lib/tax.py", sort=Sort.CODE, kind="python", lines=(10, 21))), structs.replace(ON, lines=4))
-    assert made.excerpts[0].text.split("\n")[0] == "[AUTO-RETRIEVED: lib/tax.py:10-13 | confidence 1.00]"
+    made = offered(
+        hits(entry(2, "lib/tax.py", sort=Sort.CODE, kind="python", lines=(10, 21))),
+        structs.replace(ON, lines=4),
+    )
+    assert (
+        made.excerpts[0].text.split("\n")[0]
+        == "[AUTO-RETRIEVED: lib/tax.py:10-13 | confidence 1.00]"
+    )
     assert len(made.excerpts[0].text.split("\n")) == 5
 
 
 def test_a_hint_is_one_line_with_the_call_that_brings_the_page_back():
-    made = offered(hits(entry(1, "src/shop/basket.py")), structs.replace(ON, mode=Prefetching.HINTS))
+    made = offered(
+        hits(entry(1, "src/shop/basket.py")), structs.replace(ON, mode=Prefetching.HINTS)
+    )
     assert [each.text for each in made.hints] == [
-        '[RELATED: src/shop/basket.py in session s1, turn 3 read_file | confidence 1.00 | retrieve_context(id="p1")]'
+        (
+            "[RELATED: src/shop/basket.py in session s1, turn 3 read_file | confidence 1.00 | "
+            'retrieve_context(id="p1")]'
+        )
     ]
 
 
@@ -149,14 +187,18 @@ def test_what_is_about_no_file_is_not_offered(kind):
 def test_a_file_that_the_prompt_names_is_likelier_than_one_that_it_does_not():
     named, other = (
         likelihood(signs, WEIGHTS.excerpt)
-        for _, signs in weigh(PROMPT, hits(entry(1, "/home/me/src/shop/basket.py"), entry(2, "/home/me/src/shop/tax.py")))
+        for _, signs in weigh(
+            PROMPT,
+            hits(entry(1, "/home/me/src/shop/basket.py"), entry(2, "/home/me/src/shop/tax.py")),
+        )
     )
     assert named > 0.5 > other
 
 
 def test_the_index_is_asked_for_each_file_that_a_prompt_names_and_for_no_phrase():
     asked = queries(
-        Prompt('Why does src/a.py say "not found" and tax.rs not? It is version 1.24.'), Prefetch(found=9, found_in_named=2)
+        Prompt('Why does src/a.py say "not found" and tax.rs not? It is version 1.24.'),
+        Prefetch(found=9, found_in_named=2),
     )
     assert [query.only.path for query in asked] == ["", "**/src/a.py", "**/tax.rs"]
     assert [query.most for query in asked] == [9, 2, 2]
@@ -164,7 +206,10 @@ def test_the_index_is_asked_for_each_file_that_a_prompt_names_and_for_no_phrase(
 
 
 def test_files_that_only_a_client_names_are_not_asked_for():
-    said = "<system-reminder>See docs/rules.md.</system-reminder>Mend src/a.py.<environment_context>src/b.py"
+    said = (
+        "<system-reminder>See docs/rules.md.</system-reminder>Mend "
+        "src/a.py.<environment_context>src/b.py"
+    )
     assert asked_in(said) == "Mend src/a.py."
     assert asked_in("a < b, and <b>this</b> stays") == "a < b, and <b>this</b> stays"
 
@@ -201,7 +246,8 @@ def test_what_nobody_touched_is_wasted_after_some_actions_and_not_before():
 
 @pytest.mark.row("V7")
 def test_of_a_file_the_stretch_that_answers_the_prompt_is_shown_whatever_makes_its_file_likely():
-    """The weights that say how likely a file is used speak of files: a word more in a stretch is not to make it less likely."""
+    """The weights that say how likely a file is used speak of files: a word more in a stretch is
+    not to make it less likely."""
     imports = replace(entry(1, "src/shop/basket.py"), lines=(1, 12))
     rounding = replace(entry(2, "src/shop/basket.py"), lines=(40, 51))
     found = [Hits((Hit(rounding, 2.0, 20.0, 0.8), Hit(imports, 0.5, 4.0, 0.3)))]

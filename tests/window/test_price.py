@@ -1,4 +1,5 @@
-"""What a prompt costs under its provider's rules, when evicting pays, and prices of the user's own."""
+"""What a prompt costs under its provider's rules, when evicting pays, and prices of the user's
+own."""
 
 from __future__ import annotations
 
@@ -6,13 +7,22 @@ from dataclasses import replace
 from math import inf
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.config import listed_prices, load
 from hotset.errors import BadConfig
 from hotset.nouns.message import Usage
-from hotset.window.price import Price, Prices, break_even, charge, dollars, lasting, pays, price_of, units
+from hotset.window.price import (
+    Price,
+    Prices,
+    break_even,
+    charge,
+    dollars,
+    lasting,
+    pays,
+    price_of,
+    units,
+)
 
 LISTED = Prices(listed_prices())
 ANTHROPIC = price_of("claude-sonnet-5", LISTED)
@@ -30,7 +40,10 @@ def prices(tmp_path):
     def make(file: str) -> Prices:
         path = tmp_path / "config.toml"
         path.write_text(file)
-        return load(project=str(tmp_path), environ={"HOTSET_CONFIG": str(path), "HOTSET_HOME": str(tmp_path)}).prices
+        return load(
+            project=str(tmp_path),
+            environ={"HOTSET_CONFIG": str(path), "HOTSET_HOME": str(tmp_path)},
+        ).prices
 
     return make
 
@@ -92,7 +105,9 @@ def test_a_model_that_nobody_knows_has_a_price_that_says_so(model):
 def test_every_listed_price_makes_sense(price):
     assert 0 < price.input <= price.output
     assert 0 < price.read <= 1 <= price.write
-    assert (price.write_lasting >= price.write and price.ttl_lasting > price.ttl) or price.write_lasting == price.ttl_lasting == 0
+    assert (
+        price.write_lasting >= price.write and price.ttl_lasting > price.ttl
+    ) or price.write_lasting == price.ttl_lasting == 0
     assert 0 < price.ttl <= 86_400
     assert price.minimum % price.step == 0
     assert 0 < price.longest_reply <= price.window
@@ -101,7 +116,12 @@ def test_every_listed_price_makes_sense(price):
 
 @pytest.mark.parametrize(
     ("write", "behind", "evicted", "calls"),
-    [(1.25, 30_000, 8_000, 43.125), (1.25, 3_000, 8_000, 4.3125), (2.0, 8_000, 8_000, 19.0), (1.0, 8_000, 8_000, 9.0)],
+    [
+        (1.25, 30_000, 8_000, 43.125),
+        (1.25, 3_000, 8_000, 4.3125),
+        (2.0, 8_000, 8_000, 19.0),
+        (1.0, 8_000, 8_000, 9.0),
+    ],
 )
 def test_evicting_pays_above_the_break_even(write, behind, evicted, calls):
     price = replace(ANTHROPIC, write=write)
@@ -147,7 +167,10 @@ def test_a_charge_bills_every_token_of_the_prompt_once(price, prompt, kept, cold
 
 @given(price=any_price, prompt=tokens, kept=tokens, more=st.integers(0, 10_000))
 def test_a_longer_kept_prefix_is_never_dearer(price, prompt, kept, more):
-    assert units(price, charge(price, prompt, kept + more)) <= units(price, charge(price, prompt, kept)) + 1e-6
+    assert (
+        units(price, charge(price, prompt, kept + more))
+        <= units(price, charge(price, prompt, kept)) + 1e-6
+    )
 
 
 def test_a_prompt_below_the_minimum_is_not_cached():
@@ -158,7 +181,9 @@ def test_a_prompt_below_the_minimum_is_not_cached():
 
 def test_openai_finds_prefixes_in_steps_of_128_and_before_5_6_does_not_bill_the_writing():
     assert charge(OPENAI, 5_000, 2_000) == Usage(cache_read=1_920, input=3_080)
-    assert charge(price_of("gpt-5.6", LISTED), 5_000, 2_000) == Usage(cache_read=1_920, cache_write=3_080)
+    assert charge(price_of("gpt-5.6", LISTED), 5_000, 2_000) == Usage(
+        cache_read=1_920, cache_write=3_080
+    )
     assert charge(OPENAI, 5_000, 2_000, cold=True) == Usage(input=5_000)
 
 
@@ -172,7 +197,10 @@ def test_dollars_and_units_are_one_bill_in_two_coins():
     assert dollars(ANTHROPIC, usage) == pytest.approx(units(ANTHROPIC, usage) * 2 / 1e6)
 
 
-@given(price=any_price, usage=st.builds(Usage, input=tokens, cache_read=tokens, cache_write=tokens, output=tokens))
+@given(
+    price=any_price,
+    usage=st.builds(Usage, input=tokens, cache_read=tokens, cache_write=tokens, output=tokens),
+)
 def test_units_are_dollars_over_the_price_of_input(price, usage):
     assert dollars(price, usage) == pytest.approx(units(price, usage) * price.input / 1e6)
 
@@ -197,7 +225,9 @@ def test_the_cache_that_lasts_an_hour_costs_more_to_write_where_there_is_one():
 
 def test_the_users_values_stand_over_the_listed_ones_and_leave_the_others(prices):
     mine = prices('[prices."claude-opus-*"]\ninput = 4.5\nwindow = 150_000')
-    assert price_of("claude-opus-5", mine) == replace(price_of("claude-opus-5", LISTED), input=4.5, window=150_000)
+    assert price_of("claude-opus-5", mine) == replace(
+        price_of("claude-opus-5", LISTED), input=4.5, window=150_000
+    )
     assert price_of("claude-sonnet-5", mine) == ANTHROPIC
 
 
@@ -208,8 +238,13 @@ def test_a_price_that_the_user_told_is_a_known_one(prices):
 
 
 def test_the_first_of_the_users_patterns_wins_and_a_pattern_may_name_an_upstream(prices):
-    mine = prices('[prices."groq/*"]\ninput = 1\n[prices."Llama*"]\ninput = 2\n[prices."*"]\ninput = 3')
-    assert [price_of(*asked).input for asked in (("llama4", mine, "groq"), ("llama4", mine), ("other", mine))] == [1, 2, 3]
+    mine = prices(
+        '[prices."groq/*"]\ninput = 1\n[prices."Llama*"]\ninput = 2\n[prices."*"]\ninput = 3'
+    )
+    assert [
+        price_of(*asked).input
+        for asked in (("llama4", mine, "groq"), ("llama4", mine), ("other", mine))
+    ] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -217,9 +252,15 @@ def test_the_first_of_the_users_patterns_wins_and_a_pattern_may_name_an_upstream
     [
         ("prices = 3", "must be tables"),
         ("[prices]\ninput = 3", "must be tables"),
-        ('[prices."gpt-*"]\nreads = 0.1', "cannot say 'reads'; it can say input, output, read, write"),
+        (
+            '[prices."gpt-*"]\nreads = 0.1',
+            "cannot say 'reads'; it can say input, output, read, write",
+        ),
         ('[prices."gpt-*"]\nlisted = true', "cannot say 'listed'"),
-        ('[prices."gpt-*"]\ninput = "5"', "input of prices.'gpt-\\*' in .*config.toml must be a number from 0 up, not '5'"),
+        (
+            '[prices."gpt-*"]\ninput = "5"',
+            "input of prices.'gpt-\\*' in .*config.toml must be a number from 0 up, not '5'",
+        ),
         ('[prices."gpt-*"]\ninput = true', "number from 0 up"),
         ('[prices."gpt-*"]\ninput = -1', "number from 0 up"),
         ('[prices."gpt-*"]\noutput = nan', "number from 0 up"),

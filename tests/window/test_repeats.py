@@ -15,13 +15,20 @@ SHORT = b"ok"
 
 
 def results(*contents: bytes) -> Message:
-    parts = tuple(Part(Kind.FILE, each, tool="read", call=f"call_{n}") for n, each in enumerate(contents))
+    parts = tuple(
+        Part(Kind.FILE, each, tool="read", call=f"call_{n}") for n, each in enumerate(contents)
+    )
     return Message(Role.USER, b"{}", parts, Digest(str(contents)))
 
 
-def born(message: Message, forms: list[Form], cause: Cause = Cause.BIRTH) -> tuple[list, list[Shown]]:
+def born(
+    message: Message, forms: list[Form], cause: Cause = Cause.BIRTH
+) -> tuple[list, list[Shown]]:
     links = list(link(ROOT, [message]))
-    rows = [Shown(Spot(links[0].chain, at), form, b"", 1, 1, cause, 0.0) for at, form in enumerate(forms)]
+    rows = [
+        Shown(Spot(links[0].chain, at), form, b"", 1, 1, cause, 0.0)
+        for at, form in enumerate(forms)
+    ]
     return links, rows
 
 
@@ -36,7 +43,9 @@ def born(message: Message, forms: list[Form], cause: Cause = Cause.BIRTH) -> tup
         ([LONG, LONG + b"more"], [Form.FULL, Form.FULL], Repeats(0, 0)),
     ],
 )
-def test_a_result_repeats_what_was_said_word_for_word_or_points_to_what_it_was(contents, forms, found):
+def test_a_result_repeats_what_was_said_word_for_word_or_points_to_what_it_was(
+    contents, forms, found
+):
     assert repeats(*born(results(*contents), forms)) == found
 
 

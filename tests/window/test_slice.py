@@ -7,8 +7,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset import tokens
 from hotset.nouns.retrieval import END, JsonPath, Lines, Question, Regex, Rows, Symbol, Whole
@@ -46,7 +45,9 @@ def test_going_on_as_the_note_says_brings_back_every_line():
     seen, how = [], Whole()
     for _ in range(100):
         made = sliced(TEXT, how, 300)
-        seen += [line.partition("\t")[2] if "\t" in line else line for line in made.text.split("\n")]
+        seen += [
+            line.partition("\t")[2] if "\t" in line else line for line in made.text.split("\n")
+        ]
         following = re.search(r'lines="(\d+)-', made.note)
         if len(seen) >= 412:
             break
@@ -74,7 +75,9 @@ def test_a_text_with_numbers_of_its_own_keeps_them_and_is_found_by_them():
     numbered = "".join(f"{number:>6}\tx = {number}\n" for number in range(500, 700))
 
     assert sliced(numbered, Lines(((650, 651),))).text == "   650\tx = 650\n   651\tx = 651"
-    assert sliced(numbered, Lines(((3, 3),))).text == "   502\tx = 502"  # as the marks of an excerpt count
+    assert (
+        sliced(numbered, Lines(((3, 3),))).text == "   502\tx = 502"
+    )  # as the marks of an excerpt count
 
 
 def test_a_heading_above_a_numbered_file_hides_no_line():
@@ -90,7 +93,9 @@ def test_a_line_that_is_too_long_is_cut_and_told():
     made = sliced("x" * 100_000, Lines(((1, 1),)), 100)
 
     assert made.text
-    assert made.note == 'line 1.1 of 1 (line 1 has pieces 1.1-1.200 of 500 characters); lines="1.2-1.200" for more'
+    assert made.note == (
+        'line 1.1 of 1 (line 1 has pieces 1.1-1.200 of 500 characters); lines="1.2-1.200" for more'
+    )
 
 
 LONG = " ".join(f"word{number}" for number in range(9000))
@@ -128,7 +133,9 @@ def test_a_long_line_among_others_goes_on_behind_what_was_cut_and_so_do_the_line
     assert made.text.startswith("1\tfirst\n2.1\tword0 word1")
     named = re.search(r'lines="2\.(\d+)-3" for more', made.note)
     assert named
-    assert sliced(text, asked(f"2.{named[1]}-3"), 700).text.startswith(f"2.{named[1]}\t{LONG[(int(named[1]) - 1) * 500 :][:500]}")
+    assert sliced(text, asked(f"2.{named[1]}-3"), 700).text.startswith(
+        f"2.{named[1]}\t{LONG[(int(named[1]) - 1) * 500 :][:500]}"
+    )
     assert sliced(text, asked(f"2.{len(LONG) // 500}-3")).text.endswith(f"{LONG[-20:]}\n3\tlast")
 
 
@@ -141,8 +148,13 @@ def test_what_is_too_large_for_a_small_answer_says_how_large_one_must_be():
 
 
 def test_pieces_that_are_not_there_are_told():
-    assert sliced(LONG, asked("1.900")).note == f"no such lines; it has one line, in pieces 1.1-1.{-(-len(LONG) // 500)}"
-    assert sliced(LONG, Lines(((2, 5),))).note.startswith("no such lines; it has one line, in pieces 1.1-1.")
+    assert (
+        sliced(LONG, asked("1.900")).note
+        == f"no such lines; it has one line, in pieces 1.1-1.{-(-len(LONG) // 500)}"
+    )
+    assert sliced(LONG, Lines(((2, 5),))).note.startswith(
+        "no such lines; it has one line, in pieces 1.1-1."
+    )
 
 
 def test_finds_in_a_long_line_say_which_piece_they_are_in():
@@ -176,7 +188,9 @@ def test_a_regex_that_cannot_be_read_is_told_as_it_was_given():
 )
 def test_values_that_did_not_fit_say_the_path_that_goes_on(path, more):
     rows = [{"id": number, "name": f"the name of {number}"} for number in range(500)]
-    text = json.dumps({"data": rows, "long": LONG, **{f"key_{number}": number for number in range(900)}})
+    text = json.dumps(
+        {"data": rows, "long": LONG, **{f"key_{number}": number for number in range(900)}}
+    )
 
     assert re.search(more, sliced(text, JsonPath(path), 300).note)
 
@@ -184,7 +198,10 @@ def test_values_that_did_not_fit_say_the_path_that_goes_on(path, more):
 def test_rows_bring_the_header_along():
     table = "id,name\n" + "".join(f'{number},"n {number}"\n' for number in range(1, 501))
 
-    assert sliced(table, Rows(((10, 11), (500, 900)))).text == 'id,name\n10,"n 10"\n11,"n 11"\n500,"n 500"'
+    assert (
+        sliced(table, Rows(((10, 11), (500, 900)))).text
+        == 'id,name\n10,"n 10"\n11,"n 11"\n500,"n 500"'
+    )
 
 
 def test_a_row_with_a_line_end_in_quotes_is_one_row():
@@ -192,11 +209,17 @@ def test_a_row_with_a_line_end_in_quotes_is_one_row():
 
 
 def test_rows_of_a_drawn_table_stand_below_its_rule():
-    assert sliced("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n", Rows(((2, 2),))).text == "| a | b |\n|---|---|\n| 3 | 4 |"
+    assert (
+        sliced("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n", Rows(((2, 2),))).text
+        == "| a | b |\n|---|---|\n| 3 | 4 |"
+    )
 
 
 def test_rows_of_an_array_are_its_elements_also_when_it_is_wrapped():
-    assert sliced('{"items": [{"a": 1.50}, {"a": 2}], "next": null}', Rows(((1, 1),))).text == '{"a": 1.50}'
+    assert (
+        sliced('{"items": [{"a": 1.50}, {"a": 2}], "next": null}', Rows(((1, 1),))).text
+        == '{"a": 1.50}'
+    )
 
 
 def test_rows_that_do_not_fit_are_told():
@@ -207,7 +230,11 @@ def test_rows_that_do_not_fit_are_told():
     assert re.fullmatch(r'rows 1-(\d+) of 500; rows="\d+-500" for more', made.note)
 
 
-DOCUMENT = '{"a": {"b": [10, 11.50, {"c d": "é", "deep": {"x": 1}}]}, "n": 12345678901234567890123, "list": [[1],[2],[3]]}'
+DOCUMENT = (
+    '{"a": {"b": [10, 11.50, {"c d": "é", "deep": {"x": 1}}]}, '
+    '"n": 12345678901234567890123, '
+    '"list": [[1],[2],[3]]}'
+)
 
 
 @pytest.mark.parametrize(
@@ -277,21 +304,31 @@ def test_a_pattern_sees_line_ends_as_the_ends_of_lines():
     assert sliced("one\ntwo\nthree", Regex(r"one\ntwo")).note == "1 match: lines 1-3 of 3"
 
 
-@pytest.mark.parametrize("pattern", ["(", "(?=x)", r"(x)\1", "x{1,100000}", r"(\pL{1,30}\s*){1,30}q"])
+@pytest.mark.parametrize(
+    "pattern", ["(", "(?=x)", r"(x)\1", "x{1,100000}", r"(\pL{1,30}\s*){1,30}q"]
+)
 def test_a_pattern_that_cannot_be_used_is_told(pattern):
     assert "the regex cannot be used" in sliced(TEXT, Regex(pattern)).note
 
 
 @pytest.mark.parametrize(
     ("pattern", "unit"),
-    [("(x+x+)+y", "x"), (r"(a|b)*a(a|b){500}c", "abba"), (r"(?s)a.*z|a", "a\n"), (r"(a*)*b", "a"), ("(.*)(.*)(.*)z", "a b ")],
+    [
+        ("(x+x+)+y", "x"),
+        (r"(a|b)*a(a|b){500}c", "abba"),
+        (r"(?s)a.*z|a", "a\n"),
+        (r"(a*)*b", "a"),
+        ("(.*)(.*)(.*)z", "a b "),
+    ],
 )
 def test_no_pattern_takes_long(pattern, unit):
     begun = time.process_time()
 
     sliced(unit * (1_000_000 // len(unit)), Regex(pattern))
 
-    assert time.process_time() - begun < 5  # a fraction of a second; a backtracking engine would not come back
+    assert (
+        time.process_time() - begun < 5
+    )  # a fraction of a second; a backtracking engine would not come back
 
 
 def test_matches_in_a_file_of_one_line_come_with_the_characters_around_them():
@@ -355,7 +392,10 @@ def test_a_method_is_told_from_a_function_of_the_same_name():
 OTHERS = {
     "go": (
         "Add",
-        '// Add adds.\nfunc (s *Store) Add(a int,\n\tb int) (int, error) {\n\tif a > 0 {\n\t\treturn b\n\t}\n\treturn f("}{")\n}',
+        (
+            "// Add adds.\nfunc (s *Store) Add(a int,\n\tb int) (int, error) {\n\tif a > 0 {\n"
+            '\t\treturn b\n\t}\n\treturn f("}{")\n}'
+        ),
         "\n\nfunc Other() {\n\tAdd(1, 2)\n}\n",
     ),
     "typescript": (
@@ -363,16 +403,44 @@ OTHERS = {
         "  async getThing(id: string): Promise<X> {\n    return {a: 1};\n  }",
         "\n  other() { this.getThing('x'); }\n}\n",
     ),
-    "arrow": ("handler", "export const handler = async (event) => {\n  return event;\n};", "\nhandler(1);\n"),
-    "rust": ("parse", "#[inline]\npub(crate) fn parse<'a>(s: &'a str) -> Result<T> {\n    s.parse()\n}", "\n\nfn other() {}\n"),
-    "c": ("add", "static int add(int a, int b)\n{\n    return a + b;\n}", "\n\nint main(void)\n{\n    return add(1, 2);\n}\n"),
-    "java": ("run", "    @Override\n    public void run() throws X {\n        go();\n    }", "\n    void b() { run(); }\n}\n"),
-    "ruby": ("greet", "  def greet(name)\n    if name\n      puts name\n    end\n  end", "\n  def other\n  end\nend\n"),
+    "arrow": (
+        "handler",
+        "export const handler = async (event) => {\n  return event;\n};",
+        "\nhandler(1);\n",
+    ),
+    "rust": (
+        "parse",
+        "#[inline]\npub(crate) fn parse<'a>(s: &'a str) -> Result<T> {\n    s.parse()\n}",
+        "\n\nfn other() {}\n",
+    ),
+    "c": (
+        "add",
+        "static int add(int a, int b)\n{\n    return a + b;\n}",
+        "\n\nint main(void)\n{\n    return add(1, 2);\n}\n",
+    ),
+    "java": (
+        "run",
+        "    @Override\n    public void run() throws X {\n        go();\n    }",
+        "\n    void b() { run(); }\n}\n",
+    ),
+    "ruby": (
+        "greet",
+        "  def greet(name)\n    if name\n      puts name\n    end\n  end",
+        "\n  def other\n  end\nend\n",
+    ),
     "shell": ("deploy", "deploy() {\n  echo hi\n}", "\ndeploy\n"),
-    "sql": ("users", "CREATE TABLE IF NOT EXISTS users (\n  id INT,\n  name TEXT\n);", "\nSELECT * FROM users;\n"),
+    "sql": (
+        "users",
+        "CREATE TABLE IF NOT EXISTS users (\n  id INT,\n  name TEXT\n);",
+        "\nSELECT * FROM users;\n",
+    ),
     "yaml": ("jobs", "jobs:\n  build:\n    runs-on: x", "\nother: 1\n"),
     "toml": ("tool.ruff", "[tool.ruff]\nline-length = 130\n", "[tool.mypy]\nstrict = true\n"),
-    "markdown": ("Install", "## Install it\n\npip install x\n\n### More\n\nwords\n", "## Use\n\nwords\n"),
+    "markdown": (
+        "Install",
+        "## Install it\n\npip install x\n\n### More\n\nwords\n",
+        "## Use\n\nwords\n",
+    ),
 }
 
 
@@ -384,11 +452,15 @@ def test_a_definition_comes_with_its_whole_body_in_other_languages(language):
     made = sliced(text, Symbol(name))
     numbered = made.text or made.note
 
-    assert [line.partition("\t")[2] for line in numbered.split("\n")] == wanted.removesuffix("\n").split("\n")
+    assert [line.partition("\t")[2] for line in numbered.split("\n")] == wanted.removesuffix(
+        "\n"
+    ).split("\n")
 
 
 def test_a_definition_is_found_in_an_excerpt_with_line_numbers():
-    numbered = "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(CODE.split("\n"), 100))
+    numbered = "\n".join(
+        f"{number:>6}\t{line}" for number, line in enumerate(CODE.split("\n"), 100)
+    )
 
     shown = sliced(numbered, Symbol("Window.size")).text
 
@@ -410,7 +482,9 @@ def test_a_question_brings_the_function_that_answers_it():
 
 def test_a_question_is_answered_in_the_order_of_the_text():
     story = "\n\n".join(
-        f"chapter {n}\n\n" + ("the dragon slept in its cave\n" if n in (3, 17) else "nothing much\n") * 4 for n in range(30)
+        f"chapter {n}\n\n"
+        + ("the dragon slept in its cave\n" if n in (3, 17) else "nothing much\n") * 4
+        for n in range(30)
     )
     shown = [
         int(line.split("\t")[0])
@@ -427,7 +501,9 @@ def test_a_question_with_no_word_in_the_text_is_told():
 
 def test_a_question_finds_its_passage_in_a_file_of_one_line():
     made = sliced(
-        "lorem ipsum " * 10_000 + "the password rotates daily " + "dolor sit " * 10_000, Question("password rotation"), 500
+        "lorem ipsum " * 10_000 + "the password rotates daily " + "dolor sit " * 10_000,
+        Question("password rotation"),
+        500,
     )
 
     assert "the password rotates daily" in made.text
@@ -455,7 +531,9 @@ def test_a_question_finds_its_passage_in_a_file_of_one_line():
     ],
 )
 @pytest.mark.parametrize(
-    "how", [Symbol("x"), Rows(((1, 3),)), JsonPath("$..x"), Question("x class def")], ids=lambda how: type(how).__name__
+    "how",
+    [Symbol("x"), Rows(((1, 3),)), JsonPath("$..x"), Question("x class def")],
+    ids=lambda how: type(how).__name__,
 )
 @pytest.mark.rest_slow
 def test_no_text_takes_long(unit, how):
@@ -464,13 +542,19 @@ def test_no_text_takes_long(unit, how):
 
     sliced(text, how)
 
-    assert time.process_time() - begun < 3  # a fraction of a second; a quadratic pattern would take minutes
+    assert (
+        time.process_time() - begun < 3
+    )  # a fraction of a second; a quadratic pattern would take minutes
 
 
 _hows = st.one_of(
     st.just(Whole()),
-    st.lists(st.tuples(st.integers(1, 60), st.integers(60, 90)), min_size=1, max_size=3).map(lambda spans: Lines(tuple(spans))),
-    st.lists(st.tuples(st.integers(1, 9), st.integers(9, 30)), min_size=1, max_size=2).map(lambda spans: Rows(tuple(spans))),
+    st.lists(st.tuples(st.integers(1, 60), st.integers(60, 90)), min_size=1, max_size=3).map(
+        lambda spans: Lines(tuple(spans))
+    ),
+    st.lists(st.tuples(st.integers(1, 9), st.integers(9, 30)), min_size=1, max_size=2).map(
+        lambda spans: Rows(tuple(spans))
+    ),
     st.text(max_size=12).map(JsonPath),
     st.sampled_from(["foo", "a.b", "x", ""]).map(Symbol),
     st.sampled_from(["a", ".", "^$", r"\s+", "(?i)É|b", "x*"]).map(Regex),
@@ -480,7 +564,10 @@ _texts = st.one_of(
     st.text(max_size=400),
     st.text(alphabet='ab x\n\t{}[]":,1#é\r\u0130', max_size=800),
     st.lists(
-        st.sampled_from(["def foo(x):", "    return x", "", "class x {", "}", "a,b,c", "# foo", "x" * 300]), max_size=80
+        st.sampled_from(
+            ["def foo(x):", "    return x", "", "class x {", "}", "a,b,c", "# foo", "x" * 300]
+        ),
+        max_size=80,
     ).map("\n".join),
 )
 
@@ -508,18 +595,30 @@ def test_lines_are_verbatim(text, first):
 def test_a_megabyte_is_sliced_in_milliseconds():
     tokens.warm()
     text = (CODE * 3000)[:1_000_000] + "\ndef only_here(x):\n    return x\n"
-    for how in (Whole(), Lines(((9000, 9100),)), Rows(((1, 9),)), Symbol("only_here"), Regex("only_here"), Question("only_here")):
+    for how in (
+        Whole(),
+        Lines(((9000, 9100),)),
+        Rows(((1, 9),)),
+        Symbol("only_here"),
+        Regex("only_here"),
+        Question("only_here"),
+    ):
         begun = time.process_time()
         assert sliced(text, how).text
         assert time.process_time() - begun < 0.5, how  # 5 to 25 ms when nothing else runs
 
 
 SECTIONS = [
-    f"<h2 id='s{number}'>Section {number}: <em>Limits</em> &amp; Auth</h2>\n<p>The limit is {number * 37}.</p>"
+    (
+        f"<h2 id='s{number}'>Section {number}: <em>Limits</em> &amp; Auth</h2>\n<p>The limit is "
+        f"{number * 37}.</p>"
+    )
     for number in range(40)
 ]
 PAGE = (
-    "<html><head><title>Guide</title></head>\n<body><h1>All of it</h1>\n" + "\n".join(SECTIONS) + "\n<h1>Index</h1></body></html>"
+    "<html><head><title>Guide</title></head>\n<body><h1>All of it</h1>\n"
+    + "\n".join(SECTIONS)
+    + "\n<h1>Index</h1></body></html>"
 )
 
 

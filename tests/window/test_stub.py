@@ -26,17 +26,25 @@ def _log(talk: Talk, knobs: Knobs | None = None) -> list[str]:
     return list(entries(steps, knobs or Knobs()))
 
 
-def _stub(talk: Talk, turns: tuple[int, int], forms: FormKnobs | None = None, now: float = 60.0) -> Stub:
+def _stub(
+    talk: Talk, turns: tuple[int, int], forms: FormKnobs | None = None, now: float = 60.0
+) -> Stub:
     spots = [Spot(line.chain, -1) for line in talk.lines]
-    return stub_of(spots, talk.lines, turns, "conversation", forms=forms or FormKnobs(), moment=moment(now))
+    return stub_of(
+        spots, talk.lines, turns, "conversation", forms=forms or FormKnobs(), moment=moment(now)
+    )
 
 
 def _many(functions: int) -> str:
     """Functions whose names have nothing in common."""
-    return "\n".join(code(1, f"of_{chr(97 + n // 26)}{chr(97 + n % 26)}_length") for n in range(functions))
+    return "\n".join(
+        code(1, f"of_{chr(97 + n // 26)}{chr(97 + n % 26)}_length") for n in range(functions)
+    )
 
 
-def _call(talk: Talk, tool: str, result: str = "ok", kind: Kind = Kind.TOOL_RESULT, **arguments: object) -> Talk:
+def _call(
+    talk: Talk, tool: str, result: str = "ok", kind: Kind = Kind.TOOL_RESULT, **arguments: object
+) -> Talk:
     talk.add(Role.ASSISTANT, piece(Kind.TOOL_CALL, json.dumps(arguments), tool, "c"))
     return talk.add(Role.TOOL, piece(kind, result, tool, "c"))
 
@@ -72,7 +80,11 @@ def test_less_of_what_was_written_is_told_in_a_small_window():
 
 
 def test_open_tasks_of_a_list_stay_word_for_word():
-    plan = "# Plan\n" + code(200) + "\n- [x] Read the code\n- [ ] Split `main()` in two\n  - [ ] Write the tests for both\n"
+    plan = (
+        "# Plan\n"
+        + code(200)
+        + "\n- [x] Read the code\n- [ ] Split `main()` in two\n  - [ ] Write the tests for both\n"
+    )
     [written] = _log(_call(Talk(), "write", path="PLAN.md", content=plan))
     [read] = _log(_call(Talk(), "read", plan, Kind.FILE, path="PLAN.md"))
 
@@ -90,7 +102,12 @@ def test_more_names_of_a_file_are_told_than_of_what_a_shell_printed():
 
 
 def test_what_went_wrong_and_what_was_named_is_told_and_no_name_twice():
-    talk = _call(Talk(), "run", "all fine\nTypeError: bad_value in load_rows\nsrc/rows.py src/rows.py", command="go")
+    talk = _call(
+        Talk(),
+        "run",
+        "all fine\nTypeError: bad_value in load_rows\nsrc/rows.py src/rows.py",
+        command="go",
+    )
     first, second = _log(_call(talk, "run", "src/rows.py other_rows.py", command="again"))
 
     assert "-> TypeError: bad_value in load_rows" in first
@@ -101,9 +118,12 @@ def test_what_went_wrong_and_what_was_named_is_told_and_no_name_twice():
 
 def test_what_nobody_copies_is_not_told_of_a_result():
     blob = base64.b64encode(bytes(range(256)) * 20).decode()
-    log = "\n".join(f"2026-11-03T09:00:01.{n:03}Z order ord_{n:05} took 0.{n:03}s" for n in range(200))
+    log = "\n".join(
+        f"2026-11-03T09:00:01.{n:03}Z order ord_{n:05} took 0.{n:03}s" for n in range(200)
+    )
     told = [
-        _log(_call(Talk(), "run", text, command="go"))[0].split("\n")[2:] for text in (blob, f"\ufffd\x01 k{blob}\x00" * 9, log)
+        _log(_call(Talk(), "run", text, command="go"))[0].split("\n")[2:]
+        for text in (blob, f"\ufffd\x01 k{blob}\x00" * 9, log)
     ]
 
     assert told == [[], [], ["-> ord_00000 (200 alike)"]]
@@ -121,21 +141,31 @@ def test_a_stretch_says_what_it_was_how_much_and_how_to_get_it_back():
 
     text = stretch(stub, ["3. looked"], "- it was fine")
 
-    assert text.split("\n")[1:] == ["- it was fine", "What was done there, by number of the reply:", "3. looked"]
+    assert text.split("\n")[1:] == [
+        "- it was fine",
+        "What was done there, by number of the reply:",
+        "3. looked",
+    ]
     assert reference(stub).startswith(
-        f"[CTX-REF:conversation | turns 3-4, 2 turns ({stub.tokens:,} tokens) @ 1970-01-01 00:01 | Topics: src/steps.py"
+        f"[CTX-REF:conversation | turns 3-4, 2 turns ({stub.tokens:,} tokens) @ 1970-01-01 "
+        f"00:01 | Topics: src/steps.py"
     )
     assert f'retrieve_context(id="{stub.id}")' in text
     assert set(stub.topics) <= set(names(" ".join([code(30), "src/steps.py"])))
 
 
 def test_a_reference_is_one_line_that_tells_what_its_topics_do_not():
-    names_in_it = " ".join(f"src/part_{word}.py" for word in "abcdefg") + " OrderHandler load_rows load_rows"
+    names_in_it = (
+        " ".join(f"src/part_{word}.py" for word in "abcdefg") + " OrderHandler load_rows load_rows"
+    )
     talk = _call(Talk(), "grep", names_in_it, pattern="charge_card", path="src/part_a.py")
     stub = _stub(talk, (3, 3), now=1_800_000_000.0)
     told = reference(stub)
 
-    form = r"\[CTX-REF:conversation \| turn 3, 1 turn \([\d,]+ tokens\) @ (.+?) \| (.+) \| retrieve_context\(id=\"(\w+)\"\)\]"
+    form = (
+        r"\[CTX-REF:conversation \| turn 3, 1 turn \([\d,]+ tokens\) @ (.+?) \| (.+) \| "
+        r"retrieve_context\(id=\"(\w+)\"\)\]"
+    )
     found = re.fullmatch(form, told)
     assert found is not None
     assert (found[1], found[3]) == ("2027-01-15 08:00", stub.id)
@@ -155,14 +185,25 @@ def test_a_reference_says_nothing_twice_where_its_topics_tell_all():
 
 
 def test_topics_are_no_row_of_numbers():
-    talk = _call(Talk(), "run", "\n".join(f"{n * 7919 + 10000} row_{n:03}" for n in range(90)) + " balance_of", command="go")
+    talk = _call(
+        Talk(),
+        "run",
+        "\n".join(f"{n * 7919 + 10000} row_{n:03}" for n in range(90)) + " balance_of",
+        command="go",
+    )
     stub = _stub(talk, (3, 3))
 
     assert set(stub.topics) == {"balance_of", "row_000"}
 
 
 @pytest.mark.parametrize(
-    "fine", ["-rw-r--r-- 1 ada ada 90 Jan  4 10:00 errors.py", "src/errors.py", "0 errors, 0 failed", "import hotset.errors_of"]
+    "fine",
+    [
+        "-rw-r--r-- 1 ada ada 90 Jan  4 10:00 errors.py",
+        "src/errors.py",
+        "0 errors, 0 failed",
+        "import hotset.errors_of",
+    ],
 )
 def test_what_is_only_called_like_an_error_is_none(fine):
     [told] = _log(_call(Talk(), "run", f"{fine}\nfine", command="go"))
@@ -173,7 +214,14 @@ def test_what_is_only_called_like_an_error_is_none(fine):
 
 
 def test_a_log_is_folded_to_the_names_in_it_and_then_to_its_reference():
-    talk = _call(Talk(), "edit", "done", path="src/rows.py", old="a", new="def load_rows(path):\n    return path\n" * 20)
+    talk = _call(
+        Talk(),
+        "edit",
+        "done",
+        path="src/rows.py",
+        old="a",
+        new="def load_rows(path):\n    return path\n" * 20,
+    )
     stub = _stub(talk, (3, 3))
     told = stretch(stub, _log(talk))
 

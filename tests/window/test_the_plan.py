@@ -1,4 +1,5 @@
-"""One function decides how a request is sent: forms at birth, departures in batches, and nothing else."""
+"""One function decides how a request is sent: forms at birth, departures in batches, and nothing
+else."""
 
 from __future__ import annotations
 
@@ -6,8 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from msgspec import structs
 
 from hotset.nouns.knobs import NEVER, Knobs, Limit
@@ -45,7 +45,12 @@ def conversations(draw: st.DrawFn) -> Talk:
         for _ in range(draw(st.integers(0, 9))):
             kind = draw(st.sampled_from([Kind.FILE, Kind.TOOL_RESULT, Kind.TEST_RESULT]))
             path = draw(st.sampled_from(["a.py", "b.py", ""]))
-            talk.step(draw(st.sampled_from(results)), said=draw(st.sampled_from(["", "I look."])), path=path, kind=kind)
+            talk.step(
+                draw(st.sampled_from(results)),
+                said=draw(st.sampled_from(["", "I look."])),
+                path=path,
+                kind=kind,
+            )
     return talk
 
 
@@ -66,14 +71,18 @@ knobs = st.builds(
 @settings(deadline=None, max_examples=sample(60, 150))
 @given(conversations(), knobs)
 @pytest.mark.slow
-def test_every_page_is_shown_whole_or_names_what_brings_it_back_and_what_people_said_is_never_touched(talk, knobs):
+def test_every_page_is_shown_whole_or_names_what_brings_it_back_and_what_people_said_is_never_touched(  # noqa: E501
+    talk, knobs
+):
     made = _planned(talk, knobs)
 
     for line in talk.lines:
         gone = made.shown.get(Spot(line.chain, WHOLE))
         if line.role in (Role.USER, Role.SYSTEM):
             assert gone is None
-            assert not any(Spot(line.chain, position) in made.shown for position in range(len(line.pieces)))
+            assert not any(
+                Spot(line.chain, position) in made.shown for position in range(len(line.pieces))
+            )
         for position, each in enumerate(line.pieces):
             row = made.shown.get(Spot(line.chain, position))
             if gone is None and row is not None and row.form is not Form.FULL:
@@ -119,7 +128,9 @@ def test_a_form_once_given_changes_only_when_pages_leave(talk, data):
         for row in made.fresh:
             assert row.spot not in forms or row.cause is not Cause.BIRTH
             forms[row.spot] = row.text
-        assert all(made.shown[spot].text == text for spot, text in forms.items() if spot in made.shown)
+        assert all(
+            made.shown[spot].text == text for spot, text in forms.items() if spot in made.shown
+        )
         growing.sent(made)
 
 
@@ -141,7 +152,13 @@ def test_a_window_over_the_latest_steps_lets_the_others_leave_in_batches():
         talk.step(f"result {n} " * 30, said="Next.")
         made = _planned(talk, knobs)
         breaks += made.broke is Cause.GROWN
-        resident.append(sum(Spot(line.chain, WHOLE) not in made.shown for line in talk.lines if line.role is Role.ASSISTANT))
+        resident.append(
+            sum(
+                Spot(line.chain, WHOLE) not in made.shown
+                for line in talk.lines
+                if line.role is Role.ASSISTANT
+            )
+        )
         talk.sent(made)
 
     assert max(resident) == 10
@@ -156,7 +173,14 @@ def test_a_window_over_the_latest_steps_lets_the_others_leave_in_batches():
 def test_the_same_result_again_points_to_the_first_and_a_changed_one_shows_what_changed():
     first = code(30)
     changed = first.replace("def f_7(a, b)", "def f_7(a, b, c)")
-    talk = Talk().user("Look.").step(first, path="a.py").step("ok", path="x").step(first, path="b.py").step(changed, path="a.py")
+    talk = (
+        Talk()
+        .user("Look.")
+        .step(first, path="a.py")
+        .step("ok", path="x")
+        .step(first, path="b.py")
+        .step(changed, path="a.py")
+    )
 
     made = _planned(talk, Knobs())
 
@@ -200,7 +224,11 @@ def test_pinned_messages_stay_and_kinds_that_are_spared_leave_last():
 
     made = _planned(talk, knobs, pinned=frozenset({pin}))
 
-    stays = [line.chain for line in talk.lines if line.role is Role.ASSISTANT and Spot(line.chain, WHOLE) not in made.shown]
+    stays = [
+        line.chain
+        for line in talk.lines
+        if line.role is Role.ASSISTANT and Spot(line.chain, WHOLE) not in made.shown
+    ]
     assert made.stubs
     assert pin not in {spot.chain for stub in made.stubs for spot in stub.spots}
     assert talk.lines[3].chain in stays  # a paper, while younger results had to leave
@@ -210,7 +238,11 @@ def test_pinned_messages_stay_and_kinds_that_are_spared_leave_last():
 def test_a_step_with_a_users_words_among_its_results_keeps_its_messages():
     talk = Talk().user("Do it.")
     talk.add(Role.ASSISTANT, piece(Kind.TOOL_CALL, "{}", "run", "c1"))
-    talk.add(Role.USER, piece(Kind.TOOL_RESULT, "line of output\n" * 200, "run", "c1"), piece(Kind.PROMPT, "Stop that!"))
+    talk.add(
+        Role.USER,
+        piece(Kind.TOOL_RESULT, "line of output\n" * 200, "run", "c1"),
+        piece(Kind.PROMPT, "Stop that!"),
+    )
     for _ in range(8):
         talk.step("ok " * 100)
 

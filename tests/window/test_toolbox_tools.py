@@ -6,17 +6,30 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset import tokens
 from hotset.errors import Malformed
-from hotset.window.toolbox_tools import TOOLBOX_SPECS, FindCall, UseCall, parse_direct, parse_find, parse_use
+from hotset.window.toolbox_tools import (
+    TOOLBOX_SPECS,
+    FindCall,
+    UseCall,
+    parse_direct,
+    parse_find,
+    parse_use,
+)
 from hotset.window.tools import SPECS
 
 
 def _tokens(specs) -> int:
-    told = [{"name": each.name, "description": each.description, "input_schema": json.loads(each.parameters)} for each in specs]
+    told = [
+        {
+            "name": each.name,
+            "description": each.description,
+            "input_schema": json.loads(each.parameters),
+        }
+        for each in specs
+    ]
     return tokens.count(json.dumps(told, separators=(",", ":")).encode())
 
 
@@ -52,14 +65,20 @@ def test_what_is_looked_for(fields, sought):
         ({"tool_name": " a__b ", "args": {"x": 1}}, UseCall("a__b", {"x": 1})),
         ({"name": "a__b", "arguments": [1]}, UseCall("a__b", "[1]")),
         ({"name": "a__b", "arguments": "no json"}, UseCall("a__b", "no json")),
-        ({"name": "a__b", "arguments": {"name": "n", "arguments": {}}}, UseCall("a__b", {"name": "n", "arguments": {}})),
+        (
+            {"name": "a__b", "arguments": {"name": "n", "arguments": {}}},
+            UseCall("a__b", {"name": "n", "arguments": {}}),
+        ),
     ],
 )
 def test_what_is_to_be_called(fields, wanted):
     assert parse_use(json.dumps(fields).encode()) == wanted
 
 
-@pytest.mark.parametrize("arguments", [b"", b"{}", b"[]", b"nothing", b'{"name": ""}', b'{"name": 5}', b'{"query": "?"}', b"7"])
+@pytest.mark.parametrize(
+    "arguments",
+    [b"", b"{}", b"[]", b"nothing", b'{"name": ""}', b'{"name": 5}', b'{"query": "?"}', b"7"],
+)
 def test_what_says_nothing_is_told_what_to_send(arguments):
     for parse in (parse_find, parse_use):
         with pytest.raises(Malformed, match="send an object such as"):
@@ -75,7 +94,8 @@ def test_a_tool_that_is_called_by_its_name_gets_its_arguments_as_they_are():
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "arguments", "query", "limit", "x"]), inner)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["name", "arguments", "query", "limit", "x"]), inner)
     ),
     max_leaves=8,
 )
@@ -83,7 +103,9 @@ _json = st.recursive(
 
 @given(_json | st.text(max_size=20))
 def test_nothing_that_a_model_sends_breaks_anything(sent):
-    arguments = json.dumps(sent).encode() if not isinstance(sent, str) else sent.encode("utf-8", "replace")
+    arguments = (
+        json.dumps(sent).encode() if not isinstance(sent, str) else sent.encode("utf-8", "replace")
+    )
     for parse in (parse_find, parse_use):
         with suppress(Malformed):
             parse(arguments)

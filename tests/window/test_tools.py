@@ -7,13 +7,25 @@ import time
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset import tokens
 from hotset.errors import Malformed
 from hotset.nouns.page import Kind
-from hotset.nouns.retrieval import END, JsonPath, Lines, Pieces, Question, Range, Regex, Retrieve, Rows, Search, Symbol, Whole
+from hotset.nouns.retrieval import (
+    END,
+    JsonPath,
+    Lines,
+    Pieces,
+    Question,
+    Range,
+    Regex,
+    Retrieve,
+    Rows,
+    Search,
+    Symbol,
+    Whole,
+)
 from hotset.window.tools import OUR_TOOLS, SPECS, parse_call
 
 
@@ -28,7 +40,12 @@ def retrieve(**fields):
 @pytest.mark.row("V6")
 def test_all_three_together_are_at_most_450_tokens_of_schema():
     offered = [
-        {"name": spec.name, "description": spec.description, "input_schema": json.loads(spec.parameters)} for spec in SPECS
+        {
+            "name": spec.name,
+            "description": spec.description,
+            "input_schema": json.loads(spec.parameters),
+        }
+        for spec in SPECS
     ]
 
     assert tokens.count(json.dumps(offered, separators=(",", ":")).encode()) <= 450
@@ -112,8 +129,12 @@ def test_a_question_without_an_id_is_a_topic():
 
 
 def test_a_search_has_words_a_type_and_sessions():
-    assert call("search_history", query="retry", type="file", session="all") == Search("retry", Kind.FILE, "all")
-    assert call("search_history", q="retry", content_type="code_file", session="this") == Search("retry", Kind.FILE, "")
+    assert call("search_history", query="retry", type="file", session="all") == Search(
+        "retry", Kind.FILE, "all"
+    )
+    assert call("search_history", q="retry", content_type="code_file", session="this") == Search(
+        "retry", Kind.FILE, ""
+    )
 
 
 def test_a_range_of_turns_is_understood_however_it_is_named():
@@ -124,7 +145,9 @@ def test_a_range_of_turns_is_understood_however_it_is_named():
 
 
 def test_arguments_that_are_json_in_json_are_read():
-    assert parse_call("get_turn_range", json.dumps('{"first": 1, "last": 2}').encode()) == Range(1, 2)
+    assert parse_call("get_turn_range", json.dumps('{"first": 1, "last": 2}').encode()) == Range(
+        1, 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,10 +192,26 @@ def test_a_query_of_a_megabyte_is_cut_to_its_first_words():
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=6,
 )
-_names = st.sampled_from(["id", "lines", "rows", "path", "regex", "iteration", "query", "type", "first", "last", "max_tokens"])
+_names = st.sampled_from(
+    [
+        "id",
+        "lines",
+        "rows",
+        "path",
+        "regex",
+        "iteration",
+        "query",
+        "type",
+        "first",
+        "last",
+        "max_tokens",
+    ]
+)
 
 
 @given(st.sampled_from(sorted(OUR_TOOLS)), st.dictionaries(_names, _json, max_size=5))

@@ -1,9 +1,11 @@
-"""Reads packages and writes what the table learns from: short texts for the teacher, and pairs that mean the same.
+"""Reads packages and writes what the table learns from: short texts for the teacher, and pairs that
+mean the same.
 
     python collect.py OUT PACKAGE_FILE...
 
-A package file is a wheel or an npm tarball. One whose metadata names no permissive licence, or that holds what `evaluate.py`
-tests with, is left out and named. Writes OUT/texts.jsonl.gz, OUT/pairs.jsonl.gz and OUT/sources.tsv.
+A package file is a wheel or an npm tarball. One whose metadata names no permissive licence, or that
+holds what `evaluate.py` tests with, is left out and named. Writes OUT/texts.jsonl.gz,
+OUT/pairs.jsonl.gz and OUT/sources.tsv.
 """
 
 from __future__ import annotations
@@ -22,10 +24,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PERMISSIVE = re.compile(
-    r"\b(MIT|BSD|0BSD|Apache|PSF|Python Software Foundation|Python-2\.0|ISC|HPND|CC0|Unlicense|Zlib)\b", re.IGNORECASE
+    (
+        r"\b(MIT|BSD|0BSD|Apache|PSF|Python Software "
+        r"Foundation|Python-2\.0|ISC|HPND|CC0|Unlicense|Zlib)\b"
+    ),
+    re.IGNORECASE,
 )
-RESTRICTED = re.compile(r"GPL|MPL|EPL|SSPL|CC[- ]BY|Proprietary|Commercial|Business|Elastic|Commons Clause", re.IGNORECASE)
-HELD_OUT = re.compile(r"^(django|pandas|networkx|bfcl)", re.IGNORECASE)  # what `evaluate.py` asks, and a benchmark of tools
+RESTRICTED = re.compile(
+    r"GPL|MPL|EPL|SSPL|CC[- ]BY|Proprietary|Commercial|Business|Elastic|Commons Clause",
+    re.IGNORECASE,
+)
+HELD_OUT = re.compile(
+    r"^(django|pandas|networkx|bfcl)", re.IGNORECASE
+)  # what `evaluate.py` asks, and a benchmark of tools
 MOST_FUNCTIONS = 900  # of a package, so that no giant speaks for all
 MOST_SENTENCES = 600
 MOST_OPERATIONS = 60  # of one API
@@ -51,7 +62,11 @@ def main(out: Path, sources: list[Path]) -> None:
         table.write("package\tversion\tlicence\ttexts\tpairs\n")
         for source in sorted(sources):
             package = opened(source)
-            if HELD_OUT.match(package.name) or not PERMISSIVE.search(package.licence) or RESTRICTED.search(package.licence):
+            if (
+                HELD_OUT.match(package.name)
+                or not PERMISSIVE.search(package.licence)
+                or RESTRICTED.search(package.licence)
+            ):
                 print(f"left out: {package.name} ({package.licence or 'no licence named'})")
                 continue
             before = len(texts), len(pairs)
@@ -61,7 +76,10 @@ def main(out: Path, sources: list[Path]) -> None:
                 else:
                     pairs.setdefault(item, (kind, package.name))
             counts = len(texts) - before[0], len(pairs) - before[1]
-            table.write("\t".join([package.name, package.version, package.licence, *map(str, counts)]) + "\n")
+            table.write(
+                "\t".join([package.name, package.version, package.licence, *map(str, counts)])
+                + "\n"
+            )
     write(out / "texts.jsonl.gz", [(*origin, text) for text, origin in texts.items()], rng)
     write(out / "pairs.jsonl.gz", [(*origin, *pair) for pair, origin in pairs.items()], rng)
 
@@ -76,12 +94,22 @@ def write(path: Path, rows: list[tuple[str, ...]], rng: random.Random) -> None:
 def opened(source: Path) -> Package:
     if source.suffix == ".whl":
         wheel = zipfile.ZipFile(source)
-        files = {info.filename: (lambda info=info: wheel.read(info)) for info in wheel.infolist() if info.file_size < 3_000_000}
-        [metadata] = [read() for name, read in files.items() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name)]
+        files = {
+            info.filename: (lambda info=info: wheel.read(info))
+            for info in wheel.infolist()
+            if info.file_size < 3_000_000
+        }
+        [metadata] = [
+            read()
+            for name, read in files.items()
+            if re.fullmatch(r"[^/]+\.dist-info/METADATA", name)
+        ]
         head = metadata.decode("utf-8", "replace").split("\n\n", 1)[0]
         return Package(field(head, "Name"), field(head, "Version"), licence_of(head), files)
     with tarfile.open(source) as tarball:
-        contents = {member.name: tarball.extractfile(member).read() for member in tarball if member.isfile()}
+        contents = {
+            member.name: tarball.extractfile(member).read() for member in tarball if member.isfile()
+        }
     files = {name: (lambda data=data: data) for name, data in contents.items()}
     about = json.loads(files["package/package.json"]())
     return Package(about["name"], about["version"], str(about.get("license", "")), files)
@@ -92,8 +120,14 @@ def field(head: str, name: str) -> str:
 
 
 def licence_of(head: str) -> str:
-    classifiers = re.findall(r"^Classifier: License :: (?:OSI Approved :: )?(.+)$", head, re.MULTILINE)
-    return field(head, "License-Expression") or "; ".join(c.strip() for c in classifiers) or field(head, "License")[:80]
+    classifiers = re.findall(
+        r"^Classifier: License :: (?:OSI Approved :: )?(.+)$", head, re.MULTILINE
+    )
+    return (
+        field(head, "License-Expression")
+        or "; ".join(c.strip() for c in classifiers)
+        or field(head, "License")[:80]
+    )
 
 
 def read(package: Package, rng: random.Random) -> Iterator[tuple[str, Item]]:
@@ -114,7 +148,11 @@ def read(package: Package, rng: random.Random) -> Iterator[tuple[str, Item]]:
 
 
 def source_code(package: Package, rng: random.Random) -> Iterator[tuple[str, Item]]:
-    names = [name for name in package.files if name.endswith((".py", ".md", ".rst", "METADATA")) and "/_vendor" not in name]
+    names = [
+        name
+        for name in package.files
+        if name.endswith((".py", ".md", ".rst", "METADATA")) and "/_vendor" not in name
+    ]
     rng.shuffle(names)
     functions, sentences_left = 0, MOST_SENTENCES
     for name in names:
@@ -143,17 +181,27 @@ def module(text: str, rng: random.Random) -> Iterator[tuple[str, Item]]:
             message = spoken(node.exc.args[0])
             if worth_it(message) and rng.random() < 0.5:
                 yield "error", message
-                yield "error", (message, "\n".join(lines[max(0, node.lineno - 4) : node.end_lineno]))
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and (doc := ast.get_docstring(node)):
+                yield (
+                    "error",
+                    (message, "\n".join(lines[max(0, node.lineno - 4) : node.end_lineno])),
+                )
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and (
+            doc := ast.get_docstring(node)
+        ):
             yield from described(node, doc, lines, rng)
 
 
-def described(node: ast.FunctionDef | ast.ClassDef, doc: str, lines: list[str], rng: random.Random) -> Iterator[tuple[str, Item]]:
+def described(
+    node: ast.FunctionDef | ast.ClassDef, doc: str, lines: list[str], rng: random.Random
+) -> Iterator[tuple[str, Item]]:
     first, rest = parted(doc)
     if not worth_it(first):
         return
     docstring = node.body[0]
-    code = "\n".join(lines[node.lineno - 1 : docstring.lineno - 1] + lines[docstring.end_lineno : node.end_lineno])[:1200]
+    code = "\n".join(
+        lines[node.lineno - 1 : docstring.lineno - 1]
+        + lines[docstring.end_lineno : node.end_lineno]
+    )[:1200]
     yield "code", (first, code)
     yield "name", (first, f"{node.name} {words(node.name)}")
     yield "docstring", first
@@ -172,7 +220,9 @@ def spoken(node: ast.expr) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
-        return " ".join(str(part.value).strip() for part in node.values if isinstance(part, ast.Constant))
+        return " ".join(
+            str(part.value).strip() for part in node.values if isinstance(part, ast.Constant)
+        )
     return ""
 
 
@@ -208,7 +258,8 @@ def question(sentence: str, rng: random.Random) -> str:
     return f"{opening} {verb} {what}{closing}"
 
 
-# Descriptions of interfaces: what an operation does, with its name and parameters. These read like descriptions of tools.
+# Descriptions of interfaces: what an operation does, with its name and parameters. These read like
+# descriptions of tools.
 
 
 def amazon(package: Package, rng: random.Random) -> Iterator[tuple[str, Item]]:
@@ -219,7 +270,11 @@ def amazon(package: Package, rng: random.Random) -> Iterator[tuple[str, Item]]:
         service = json.loads(gzip.decompress(data) if name.endswith(".gz") else data)
         yield from prose("api", service.get("documentation", ""))
         for operation, about in some(service["operations"].items(), rng):
-            members = service["shapes"].get(about.get("input", {}).get("shape", ""), {}).get("members", {})
+            members = (
+                service["shapes"]
+                .get(about.get("input", {}).get("shape", ""), {})
+                .get("members", {})
+            )
             yield from tool(operation, about.get("documentation", ""), list(members), rng)
 
 
@@ -234,15 +289,28 @@ def google(package: Package, rng: random.Random) -> Iterator[tuple[str, Item]]:
             service = json.loads(read_file())
             yield from prose("api", service.get("description", ""))
             for method in some(methods(service), rng):
-                yield from tool(method["id"], method.get("description", ""), list(method.get("parameters", {})), rng)
+                yield from tool(
+                    method["id"],
+                    method.get("description", ""),
+                    list(method.get("parameters", {})),
+                    rng,
+                )
 
 
 def openapi(package: Package, rng: random.Random) -> Iterator[tuple[str, Item]]:
     for name, read_file in package.files.items():
-        if not name.startswith("package/api/") or not name.endswith(".json") or "amazonaws" in name or "googleapis" in name:
+        if (
+            not name.startswith("package/api/")
+            or not name.endswith(".json")
+            or "amazonaws" in name
+            or "googleapis" in name
+        ):
             continue
         service = json.loads(read_file())
-        title, about = plain(service.get("info", {}).get("title", "")), service.get("info", {}).get("description", "")
+        title, about = (
+            plain(service.get("info", {}).get("title", "")),
+            service.get("info", {}).get("description", ""),
+        )
         yield from prose("api", about)
         if title and worth_it(first := parted(plain(about))[0]):
             yield "api", (title, first)
@@ -251,19 +319,36 @@ def openapi(package: Package, rng: random.Random) -> Iterator[tuple[str, Item]]:
             for path, verbs in (service.get("paths") or {}).items()
             if isinstance(verbs, dict)
             for operation in verbs.values()
-            if isinstance(operation, dict) and (operation.get("summary") or operation.get("description"))
+            if isinstance(operation, dict)
+            and (operation.get("summary") or operation.get("description"))
         ]
         for path, operation in some(operations, rng, 40 if "azure" not in name else 4):
-            summary, description = plain(operation.get("summary", "")), plain(operation.get("description", ""))
-            parameters = [p["name"] for p in operation.get("parameters", []) if isinstance(p, dict) and "name" in p]
-            yield from tool(
-                operation.get("operationId") or path, f"{summary}. {description}" if description else summary, parameters, rng
+            summary, description = (
+                plain(operation.get("summary", "")),
+                plain(operation.get("description", "")),
             )
-            if worth_it(summary) and worth_it(description) and summary.lower() not in description.lower():
+            parameters = [
+                p["name"]
+                for p in operation.get("parameters", [])
+                if isinstance(p, dict) and "name" in p
+            ]
+            yield from tool(
+                operation.get("operationId") or path,
+                f"{summary}. {description}" if description else summary,
+                parameters,
+                rng,
+            )
+            if (
+                worth_it(summary)
+                and worth_it(description)
+                and summary.lower() not in description.lower()
+            ):
                 yield "api", (summary, description[:500])
 
 
-def tool(name: str, about: str, parameters: list[str], rng: random.Random) -> Iterator[tuple[str, Item]]:
+def tool(
+    name: str, about: str, parameters: list[str], rng: random.Random
+) -> Iterator[tuple[str, Item]]:
     about = plain(about)
     first, rest = parted(about)
     if not worth_it(first):
@@ -292,7 +377,10 @@ def wordnet(package: Package, rng: random.Random) -> Iterator[tuple[str, Item]]:
                 continue
             fields, gloss = line.split(" | ", 1)
             fields = fields.split()
-            lemmas = [re.sub(r"\(.+\)|_", " ", lemma).strip() for lemma in fields[4 : 4 + 2 * int(fields[3], 16) : 2]]
+            lemmas = [
+                re.sub(r"\(.+\)|_", " ", lemma).strip()
+                for lemma in fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+            ]
             examples = [example.strip() for example in re.findall(r'"([^"]+)"', gloss)]
             meaning = plain(gloss.split('"')[0].strip(" ;"))
             yield "dictionary", (", ".join(lemmas[:4]), meaning)
@@ -311,7 +399,9 @@ def wordnet(package: Package, rng: random.Random) -> Iterator[tuple[str, Item]]:
 def conversations(package: Package) -> Iterator[tuple[str, Item]]:
     for name, read_file in package.files.items():
         if "/english/" in name:
-            said = re.findall(r"^\s*-\s+(?:-\s+)?(.+)$", read_file().decode("utf-8", "replace"), re.MULTILINE)
+            said = re.findall(
+                r"^\s*-\s+(?:-\s+)?(.+)$", read_file().decode("utf-8", "replace"), re.MULTILINE
+            )
             for sentence in (line.strip("'\"") for line in said):
                 if worth_it(sentence):
                     yield "talk", sentence[:200]
@@ -349,7 +439,11 @@ def plain(text: str) -> str:
 
 def worth_it(text: str) -> bool:
     """A few English words at least."""
-    return len(text) >= 12 and len(re.findall(r"[A-Za-z]{2,}", text)) >= 3 and sum(map(str.isascii, text)) > 0.95 * len(text)
+    return (
+        len(text) >= 12
+        and len(re.findall(r"[A-Za-z]{2,}", text)) >= 3
+        and sum(map(str.isascii, text)) > 0.95 * len(text)
+    )
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
     python evaluate.py [--table FOLDER]... [--minilm MODEL.safetensors] [--wordllama]
                        [--sts sts-test.csv] [--tools FOLDER] [--memory FILE] [--code WHEEL...]
 
-STS-B: Spearman's rank correlation, in hundredths of people's own judgement. The others: the mean of 1/place of the first right
-answer, and the share of the right answers among the first ten. Code: the first sentence of a docstring asks for its function
-(without the docstring) among functions of packages that were kept out of training. Tools: files NAME.tools.jsonl.gz and
-NAME.queries.jsonl.gz. Memory: questions of LongMemEval ask for the turns that hold the answer.
+STS-B: Spearman's rank correlation, in hundredths of people's own judgement. The others: the mean of
+1/place of the first right answer, and the share of the right answers among the first ten. Code: the
+first sentence of a docstring asks for its function (without the docstring) among functions of
+packages that were kept out of training. Tools: files NAME.tools.jsonl.gz and NAME.queries.jsonl.gz.
+Memory: questions of LongMemEval ask for the turns that hold the answer.
 """
 
 from __future__ import annotations
@@ -48,17 +49,40 @@ def main() -> None:
     given = parser.parse_args()
     embedders = embedders_of(given)
     if given.sts:
-        rows = [row for row in csv.reader(given.sts.open(newline=""), delimiter="\t", quoting=csv.QUOTE_NONE) if len(row) >= 7]
+        rows = [
+            row
+            for row in csv.reader(
+                given.sts.open(newline=""), delimiter="\t", quoting=csv.QUOTE_NONE
+            )
+            if len(row) >= 7
+        ]
         for name, (embed, _) in embedders.items():
             ones, others = embed([row[5] for row in rows]), embed([row[6] for row in rows])
             alike = (ones * others).sum(1)
-            print(f"STS-B test\t{name}\t{spearmanr(alike, [float(row[4]) for row in rows]).statistic:.3f}", flush=True)
+            print(
+                (
+                    f"STS-B "
+                    f"test\t{name}\t"
+                    f"{spearmanr(alike, [float(row[4]) for row in rows]).statistic:.3f}"
+                ),
+                flush=True,
+            )
     for title, documents, asked in tasks(given):
         print(f"{title}: {len(asked)} questions, {len(documents)} entries")
         for name, (embed, ask) in embedders.items():
             begun = time.process_time()
-            place, recall = found(embed(documents), ask([question for question, _ in asked]), [right for _, right in asked])
-            print(f"{title}\t{name}\t{place:.3f} / {recall:.3f}\t{time.process_time() - begun:.1f} cpu-s", flush=True)
+            place, recall = found(
+                embed(documents),
+                ask([question for question, _ in asked]),
+                [right for _, right in asked],
+            )
+            print(
+                (
+                    f"{title}\t{name}\t{place:.3f} / "
+                    f"{recall:.3f}\t{time.process_time() - begun:.1f} cpu-s"
+                ),
+                flush=True,
+            )
         if title == "code":
             speed(documents)
 
@@ -77,18 +101,25 @@ def speed(documents: list[str]) -> None:
         table.embed([question[:100]])
     asked = time.process_time()
     rate = len(chunks) / (embedded - loaded)
-    print(f"loaded in {1000 * (loaded - begun):.0f} ms; {len(chunks)} chunks of {tokens:.0f} tokens: {rate:,.0f} a cpu-s")
+    print(
+        f"loaded in {1000 * (loaded - begun):.0f} ms; {len(chunks)} chunks of {tokens:.0f} "
+        f"tokens: {rate:,.0f} a cpu-s"
+    )
     print(f"one question of 100 characters: {1000 * (asked - embedded) / 2000:.3f} ms")
 
 
 def embedders_of(given: argparse.Namespace) -> dict[str, tuple[Embed, Embed]]:
     """What embeds documents, and what embeds questions."""
-    tables = {str(folder): Table(folder).embed for folder in given.table} or {"the shipped table": Table().embed}
+    tables = {str(folder): Table(folder).embed for folder in given.table} or {
+        "the shipped table": Table().embed
+    }
     embedders = {name: (embed, embed) for name, embed in tables.items()}
     if given.wordllama:
         import wordllama
 
-        home = Path(wordllama.__file__).parent  # where it does not look by itself, although its own files are there
+        home = Path(
+            wordllama.__file__
+        ).parent  # where it does not look by itself, although its own files are there
         model = wordllama.WordLlama.load(cache_dir=home, disable_download=True)
         embedders["wordllama"] = (plain := lambda texts: unit(model.embed(list(texts))), plain)
     if given.minilm:
@@ -103,7 +134,10 @@ def embedders_of(given: argparse.Namespace) -> dict[str, tuple[Embed, Embed]]:
             return np.stack([memo[text] for text in texts])
 
         name, table = next(iter(tables.items()))
-        embedders[f"{name}, asked with the mean of it and MiniLM"] = (table, lambda texts: unit(table(texts) + minilm(texts)))
+        embedders[f"{name}, asked with the mean of it and MiniLM"] = (
+            table,
+            lambda texts: unit(table(texts) + minilm(texts)),
+        )
         embedders["MiniLM"] = (minilm, minilm)
     return embedders
 
@@ -118,10 +152,17 @@ def tasks(given: argparse.Namespace) -> Iterator[tuple[str, list[str], list[tupl
         title = queries.name.removesuffix(".queries.jsonl.gz")
         tools = lines_of(given.tools / f"{title}.tools.jsonl.gz")
         numbers = {tool["id"]: number for number, tool in enumerate(tools)}
-        asked = [(row["query"], {numbers[g] for g in row["gold"] if g in numbers}) for row in lines_of(queries)]
+        asked = [
+            (row["query"], {numbers[g] for g in row["gold"] if g in numbers})
+            for row in lines_of(queries)
+        ]
         asked = [row for row in asked if row[1]]
         random.Random(0).shuffle(asked)
-        yield title, [f"{tool['name']}: {tool['description']}" for tool in tools], asked[:MOST_TOOL_QUERIES]
+        yield (
+            title,
+            [f"{tool['name']}: {tool['description']}" for tool in tools],
+            asked[:MOST_TOOL_QUERIES],
+        )
     if given.memory:
         yield "memory", *memory(given.memory)
     if given.code:
@@ -156,13 +197,17 @@ def code(wheels: list[Path]) -> tuple[list[str], list[tuple[str, set[int]]]]:
                 found += list(functions(wheel.read(name).decode("utf-8", "replace")))
     rng = random.Random(0)
     chosen = rng.sample(sorted(set(found)), FUNCTIONS)
-    return [text for _, text in chosen], [(chosen[i][0], {i}) for i in rng.sample(range(FUNCTIONS), QUERIES)]
+    return [text for _, text in chosen], [
+        (chosen[i][0], {i}) for i in rng.sample(range(FUNCTIONS), QUERIES)
+    ]
 
 
 def functions(text: str) -> Iterator[tuple[str, str]]:
     lines = text.splitlines()
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (doc := ast.get_docstring(node)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (
+            doc := ast.get_docstring(node)
+        ):
             first, _ = parted(doc)
             docstring = node.body[0]
             rest = lines[docstring.end_lineno : node.end_lineno]
@@ -170,13 +215,18 @@ def functions(text: str) -> Iterator[tuple[str, str]]:
                 yield first, "\n".join(lines[node.lineno - 1 : docstring.lineno - 1] + rest)[:1500]
 
 
-def found(documents: np.ndarray, questions: np.ndarray, right: list[set[int]]) -> tuple[float, float]:
+def found(
+    documents: np.ndarray, questions: np.ndarray, right: list[set[int]]
+) -> tuple[float, float]:
     order = np.argsort(-(questions @ documents.T), axis=1, kind="stable")
     first = [
         1 / (1 + next(place for place, number in enumerate(row) if number in wanted))
         for row, wanted in zip(order, right, strict=True)
     ]
-    recall = [len(wanted.intersection(row[:10].tolist())) / len(wanted) for row, wanted in zip(order, right, strict=True)]
+    recall = [
+        len(wanted.intersection(row[:10].tolist())) / len(wanted)
+        for row, wanted in zip(order, right, strict=True)
+    ]
     return float(np.mean(first)), float(np.mean(recall))
 
 

@@ -1,4 +1,5 @@
-"""Packs MiniLM's own file into one of a quarter its size, which `hotset.index.embed.minilm` reads as well.
+"""Packs MiniLM's own file into one of a quarter its size, which `hotset.index.embed.minilm` reads
+as well.
 
 python pack_minilm.py model.safetensors minilm.npz
 """

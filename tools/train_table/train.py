@@ -1,11 +1,13 @@
-"""Trains the table: one vector a token, so that the sum of a text's vectors points where MiniLM points, and pairs point alike.
+"""Trains the table: one vector a token, so that the sum of a text's vectors points where MiniLM
+points, and pairs point alike.
 
     python train.py MODEL.safetensors PAIRS.jsonl.gz OUT_FOLDER TEACHER.npz...
 
-The start is MiniLM's vector of each token alone, weighed by how rare the token is. Then, in batches: texts against their
-teacher vectors (the batch's teacher vectors as choices, and the cosine itself), pairs against each other (the batch's other
-halves as choices). A batch of pairs is of one kind, and half of them of one package, because a search asks within a project.
-numpy and scipy only. Prints how well pairs and texts that were put aside are found, and writes table.npy and weights.npy.
+The start is MiniLM's vector of each token alone, weighed by how rare the token is. Then, in
+batches: texts against their teacher vectors (the batch's teacher vectors as choices, and the cosine
+itself), pairs against each other (the batch's other halves as choices). A batch of pairs is of one
+kind, and half of them of one package, because a search asks within a project. numpy and scipy only.
+Prints how well pairs and texts that were put aside are found, and writes table.npy and weights.npy.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ class Options:
     cosine: float = 5.0  # how much the cosine to the teacher counts beside the choice
     most_pairs: int = 360_000
     teacher_passes: int = 2  # over the teacher's texts in each epoch
-    diluted: float = 0.3  # the share of batches in which the second halves stand among one to four others, as in a long document
+    # the share of batches in which the second halves stand among one to four others, as in a long
+    # document
+    diluted: float = 0.3
 
 
 def main() -> None:
@@ -69,7 +73,11 @@ def train(model: Path, pairs: Path, out: Path, teacher: list[Path], options: Opt
     groups, aside = split(kinds, rng)
     learn = np.arange(ASIDE, texts.shape[0])
     report(table, (texts, goal), (left, right), aside, "start")
-    steps = options.epochs * (options.teacher_passes * len(learn) + sum(map(len, groups.values()))) // options.batch
+    steps = (
+        options.epochs
+        * (options.teacher_passes * len(learn) + sum(map(len, groups.values())))
+        // options.batch
+    )
     begun = time.process_time()
     done = 0
     for epoch in range(options.epochs):
@@ -84,7 +92,13 @@ def train(model: Path, pairs: Path, out: Path, teacher: list[Path], options: Opt
                     for _ in range(rng.integers(1, 5)):
                         found = found + right[rng.choice(groups[what], len(rows))]
                 pair(adam, left[rows], found, options.sharp)
-        report(table, (texts, goal), (left, right), aside, f"epoch {epoch + 1}, {time.process_time() - begun:.0f} cpu-s")
+        report(
+            table,
+            (texts, goal),
+            (left, right),
+            aside,
+            f"epoch {epoch + 1}, {time.process_time() - begun:.0f} cpu-s",
+        )
         save(table, out)
 
 
@@ -114,7 +128,9 @@ def load_pairs(path: Path, most: int) -> tuple[np.ndarray, np.ndarray, csr_matri
 def matrix(ids: np.ndarray, ends: np.ndarray) -> csr_matrix:
     """A row for each text, a column for each token: how often."""
     starts = np.concatenate([[0], ends]).astype(np.int64)
-    texts = csr_matrix((np.ones(len(ids), np.float32), ids.astype(np.int32), starts), (len(ends), VOCABULARY))
+    texts = csr_matrix(
+        (np.ones(len(ids), np.float32), ids.astype(np.int32), starts), (len(ends), VOCABULARY)
+    )
     texts.sum_duplicates()
     return texts
 
@@ -127,7 +143,9 @@ def start(model: Path, memo: Path) -> np.ndarray:
     table = np.zeros((VOCABULARY, 384), np.float32)
     for first in range(0, VOCABULARY, 256):
         ids = np.arange(first, min(first + 256, VOCABULARY))
-        table[ids] = _forward(weights, np.stack([np.full_like(ids, 101), ids, np.full_like(ids, 102)], 1)).mean(1)
+        table[ids] = _forward(
+            weights, np.stack([np.full_like(ids, 101), ids, np.full_like(ids, 102)], 1)
+        ).mean(1)
     table /= np.linalg.norm(table, axis=1, keepdims=True)
     table[list(SPECIAL)] = 0
     memo.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +162,9 @@ def weighed(table: np.ndarray, texts: list[csr_matrix]) -> np.ndarray:
     ).astype(np.float32)
 
 
-def split(kinds: np.ndarray, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+def split(
+    kinds: np.ndarray, rng: np.random.Generator
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     groups, aside = {}, {}
     for kind in np.unique(kinds):
         rows = rng.permutation(np.flatnonzero(kinds == kind))
@@ -153,17 +173,27 @@ def split(kinds: np.ndarray, rng: np.random.Generator) -> tuple[dict[str, np.nda
 
 
 def schedule(
-    learn: np.ndarray, groups: dict[str, np.ndarray], packages: np.ndarray, options: Options, rng: np.random.Generator
+    learn: np.ndarray,
+    groups: dict[str, np.ndarray],
+    packages: np.ndarray,
+    options: Options,
+    rng: np.random.Generator,
 ) -> Iterator:
     batches = []
     for _ in range(options.teacher_passes):
         order = rng.permutation(learn)
-        batches += [("teacher", order[i : i + options.batch]) for i in range(0, len(order) - options.batch, options.batch)]
+        batches += [
+            ("teacher", order[i : i + options.batch])
+            for i in range(0, len(order) - options.batch, options.batch)
+        ]
     for kind, rows in groups.items():
         mixed, ours = np.array_split(rng.permutation(rows), 2)
         ours = ours[np.argsort(packages[ours], kind="stable")]
         for order in (mixed, ours):
-            batches += [(kind, order[i : i + options.batch]) for i in range(0, len(order) - options.batch + 1, options.batch)]
+            batches += [
+                (kind, order[i : i + options.batch])
+                for i in range(0, len(order) - options.batch + 1, options.batch)
+            ]
     rng.shuffle(batches)
     return iter(batches)
 
@@ -193,11 +223,14 @@ class Adam:
 
 
 class Batch:
-    """Texts as sums of the rows they touch; a token that comes four times counts twice, as in `hotset.index.embed.table`."""
+    """Texts as sums of the rows they touch; a token that comes four times counts twice, as in
+    `hotset.index.embed.table`."""
 
     def __init__(self, table: np.ndarray, texts: csr_matrix) -> None:
         self.rows, columns = np.unique(texts.indices, return_inverse=True)
-        self._counts = csr_matrix((np.sqrt(texts.data), columns, texts.indptr), (texts.shape[0], len(self.rows)))
+        self._counts = csr_matrix(
+            (np.sqrt(texts.data), columns, texts.indptr), (texts.shape[0], len(self.rows))
+        )
         sums = self._counts @ table[self.rows]
         self._lengths = np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
         self.vectors = sums / self._lengths
@@ -211,7 +244,10 @@ class Batch:
 
 def teach(adam: Adam, texts: csr_matrix, goal: np.ndarray, options: Options) -> None:
     batch = Batch(adam.table, texts)
-    slope = choice(batch.vectors, goal, options.sharp_teacher)[0] - np.float32(options.cosine / len(goal)) * goal
+    slope = (
+        choice(batch.vectors, goal, options.sharp_teacher)[0]
+        - np.float32(options.cosine / len(goal)) * goal
+    )
     adam.step(batch.rows, batch.slope(slope))
 
 
@@ -227,7 +263,8 @@ def pair(adam: Adam, left: csr_matrix, right: csr_matrix, sharp: float) -> None:
 
 
 def choice(asked: np.ndarray, choices: np.ndarray, sharp: float) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes of the cross entropy of finding one's own among all, for the asked and for the choices."""
+    """Slopes of the cross entropy of finding one's own among all, for the asked and for the
+    choices."""
     scores = np.float32(sharp) * (asked @ choices.T)
     scores -= scores.max(1, keepdims=True)
     np.exp(scores, out=scores)
@@ -240,9 +277,16 @@ def choice(asked: np.ndarray, choices: np.ndarray, sharp: float) -> tuple[np.nda
 # Telling and keeping
 
 
-def report(table: np.ndarray, taught: tuple, pairs: tuple, aside: dict[str, np.ndarray], when: str) -> None:
+def report(
+    table: np.ndarray, taught: tuple, pairs: tuple, aside: dict[str, np.ndarray], when: str
+) -> None:
     (texts, goal), (left, right) = taught, pairs
-    told = [f"cosine to the teacher {(Batch(table, texts[:ASIDE]).vectors * goal[:ASIDE]).sum(1).mean():.3f}"]
+    told = [
+        (
+            f"cosine to the teacher "
+            f"{(Batch(table, texts[:ASIDE]).vectors * goal[:ASIDE]).sum(1).mean():.3f}"
+        )
+    ]
     for kind, rows in aside.items():
         scores = Batch(table, left[rows]).vectors @ Batch(table, right[rows]).vectors.T
         places = (scores > np.diag(scores)[:, None]).sum(1)

@@ -20,11 +20,17 @@ DIALECTS: Dialects = {each.name: each for each in _EVERY}
 _OF_ALL = Invariant(
     25,
     "all",
-    "An error is told by its code or type; its wording may change. Enforced by `explain`, not by a check of requests.",
+    (
+        "An error is told by its code or type; its wording may change. Enforced by `explain`, not "
+        "by a check of requests."
+    ),
     "",
 )
 INVARIANTS = {
     each.number: each
-    for each in sorted((*(rule for dialect in _EVERY for rule in dialect.invariants), _OF_ALL), key=lambda rule: rule.number)
+    for each in sorted(
+        (*(rule for dialect in _EVERY for rule in dialect.invariants), _OF_ALL),
+        key=lambda rule: rule.number,
+    )
 }
 """Every provider's rules, by number."""

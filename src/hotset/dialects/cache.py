@@ -1,4 +1,5 @@
-"""What was worked out before, by bytes: a client resends its history with every call, and only the tail of it is new."""
+"""What was worked out before, by bytes: a client resends its history with every call, and only the
+tail of it is new."""
 
 from __future__ import annotations
 
@@ -13,23 +14,27 @@ from hotset.files.lru import Lru
 from hotset.nouns.message import Message, Span
 from hotset.nouns.page import Kind
 
-MOST_BYTES = 8 << 20  # about twenty-five sessions of 300 KB; what is understood of them takes as much again
+MOST_BYTES = (
+    8 << 20
+)  # about twenty-five sessions of 300 KB; what is understood of them takes as much again
 LARGEST = 1 << 20
 _AROUND = 1500  # bytes that the objects of a message take, however short it is
 
-_MOST_OF_BODIES = 4 << 20  # bytes: a dozen sessions of 300 KB; their messages are the very objects that `MessageCache` holds
+# bytes: a dozen sessions of 300 KB; their messages are the very objects that `MessageCache` holds
+_MOST_OF_BODIES = 4 << 20
 _MOST_BODIES = 8  # each may have to be compared with a body that comes: some 20 µs
 _WORTH = 8 << 10  # bytes of a body below which it is read anew as fast
 _LITTLE = 16 << 10  # bytes that are read in 0.2 ms
 _MARKS_MOVED = 4
-"""Messages at its end that a client may send otherwise, as those do that move a cache mark along: still the same session."""
+"""Messages at its end that a client may send otherwise, as those do that move a cache mark along:
+still the same session."""
 
 _T = TypeVar("_T")
 
 
 class FactCache(Generic[_T]):
-    """What a provider's rules ask of a message. It depends on the message's bytes and on nothing else: rules that look at several
-    messages are applied anew to the facts of each."""
+    """What a provider's rules ask of a message. It depends on the message's bytes and on nothing
+    else: rules that look at several messages are applied anew to the facts of each."""
 
     def __init__(self, work_out: Callable[[bytes], _T]) -> None:
         self._work_out = work_out
@@ -53,7 +58,8 @@ class _Understood:
     makes: tuple[tuple[str, EarlierCall], ...]
     """The calls that it makes."""
     needs: tuple[tuple[str, EarlierCall], ...]
-    """The earlier calls by which its results were told; with other ones it would be read differently."""
+    """The earlier calls by which its results were told; with other ones it would be read
+    differently."""
 
 
 class MessageCache:
@@ -64,7 +70,8 @@ class MessageCache:
         self.bodies = BodyCache()
 
     def recall(self, raw: bytes, span: Span, calls: Calls) -> Message | None:
-        """The message in these bytes, if it was understood before after the same calls; `calls` then has its own as well."""
+        """The message in these bytes, if it was understood before after the same calls; `calls`
+        then has its own as well."""
         known = self.messages.get(raw)
         if known is None or any(calls.get(id, UNKNOWN) != call for id, call in known.needs):
             return None
@@ -83,7 +90,8 @@ class MessageCache:
 
 @dataclass(frozen=True, slots=True)
 class KnownFront:
-    """The messages at the front of a body that an earlier one had at the same bytes, and what stood before them."""
+    """The messages at the front of a body that an earlier one had at the same bytes, and what stood
+    before them."""
 
     messages: tuple[Message, ...]
     calls: Calls
@@ -131,7 +139,8 @@ class BodyCache:
         return front is not None and len(body) - front.end <= _LITTLE
 
     def keep(self, body: bytes, read: KnownFront, known: KnownFront | None) -> None:
-        """Remembers a body for those that go on from it, in place of the one that it went on from; `known` was found for it."""
+        """Remembers a body for those that go on from it, in place of the one that it went on from;
+        `known` was found for it."""
         if not read.messages or not _WORTH <= len(body) <= _MOST_OF_BODIES:
             return
         old, calls = (len(known.messages), len(known.calls)) if known is not None else (0, 0)

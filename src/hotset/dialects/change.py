@@ -1,4 +1,5 @@
-"""Changes that are alike in every dialect: other words for a part, tools offered or withheld, hidden turns spliced in again.
+"""Changes that are alike in every dialect: other words for a part, tools offered or withheld,
+hidden turns spliced in again.
 
 The bytes around a change stay as they are.
 """
@@ -29,7 +30,9 @@ _IN_RESULTS = frozenset({Kind.TOOL_RESULT, Kind.IMAGE, Kind.OPAQUE})
 _KEPT = frozenset({Kind.SYSTEM, Kind.PROMPT, Kind.THINKING})
 """What a person said and what a model thought is never reworded."""
 
-_PROBE = 16  # tokens; a client that asks for so few wants to know whether the model answers, not what
+_PROBE = (
+    16  # tokens; a client that asks for so few wants to know whether the model answers, not what
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,13 @@ class Slot:
 
 
 Slots = Callable[[JsonNode], Iterator[Slot | None]]
-"""A slot for each part of a message, in the order of its parts; None, or no more, where a part cannot be reworded."""
+"""A slot for each part of a message, in the order of its parts; None, or no more, where a part
+cannot be reworded."""
 
 
 def reword(message: Message, words: Mapping[int, bytes], slots: Slots) -> Message:
-    """The message with other words at these positions. Raises `ValueError` where a part cannot be reworded so."""
+    """The message with other words at these positions. Raises `ValueError` where a part cannot be
+    reworded so."""
     if not words:
         return message
     said, edits = list(message.parts), []
@@ -56,7 +61,9 @@ def reword(message: Message, words: Mapping[int, bytes], slots: Slots) -> Messag
         for position, new in words.items():
             part, slot = message.parts[position], found[position]
             is_json = part.kind.family is Kind.TOOL_CALL and part.media == parts.JSON
-            trimmed = new.strip() if is_json else new  # white space around a JSON document is not a part of it
+            trimmed = (
+                new.strip() if is_json else new
+            )  # white space around a JSON document is not a part of it
             edits.append((slot.span, slot.write(trimmed)))
             said[position] = _reworded(message, part, trimmed, slot.tool)
     except Malformed as error:
@@ -72,19 +79,32 @@ def text(value: JsonNode) -> Slot:
 def text_block(block: JsonNode, kind: str = "text") -> Slot:
     """A block of any type that becomes a text in its place."""
     members = block.members()
-    marks = b"".join(b',"%s":%s' % (name.encode(), members[name].raw) for name in _MARKS if name in members)
-    return Slot(block.span, lambda words: b'{"type":"%s","text":%s%s}' % (kind.encode(), _quoted(words), marks))
+    marks = b"".join(
+        b',"%s":%s' % (name.encode(), members[name].raw) for name in _MARKS if name in members
+    )
+    return Slot(
+        block.span,
+        lambda words: b'{"type":"%s","text":%s%s}' % (kind.encode(), _quoted(words), marks),
+    )
 
 
 def text_member(owner: JsonNode, name: str, value: JsonNode | None) -> Slot:
     """A member of `owner`, which has others, that is or becomes one text."""
     front = owner.span.start + 1
-    return text(value) if value else Slot(Span(front, front), lambda words: b'"%s":%s,' % (name.encode(), _quoted(words)))
+    return (
+        text(value)
+        if value
+        else Slot(Span(front, front), lambda words: b'"%s":%s,' % (name.encode(), _quoted(words)))
+    )
 
 
 def arguments(value: JsonNode) -> Slot:
     """A call's arguments: an object, or the text of one."""
-    return Slot(value.span, lambda words: _quoted(_object(words))) if value.is_text else given_object(value)
+    return (
+        Slot(value.span, lambda words: _quoted(_object(words)))
+        if value.is_text
+        else given_object(value)
+    )
 
 
 def given_object(value: JsonNode) -> Slot:
@@ -96,7 +116,9 @@ def _found(message: Message, words: Mapping[int, bytes], slots: Slots) -> dict[i
     up_to_the_last = message.parts[: max(words) + 1]
     found = {
         position: slot
-        for position, (part, slot) in enumerate(zip(up_to_the_last, slots(wire.node(message.raw)), strict=False))
+        for position, (part, slot) in enumerate(
+            zip(up_to_the_last, slots(wire.node(message.raw)), strict=False)
+        )
         if slot is not None and position in words and part.kind not in _KEPT
     }
     if missing := sorted(words.keys() - found.keys()):
@@ -108,7 +130,8 @@ def _reworded(message: Message, part: Part, words: bytes, tool: str) -> Part:
     if part.kind.family not in _IN_RESULTS or part.media == "text/plain":
         return replace(part, content=words)
     tool = tool or part.tool
-    # It is called what a text of the same result is; its call's arguments, which could say more, stand in another message.
+    # It is called what a text of the same result is; its call's arguments, which could say more,
+    # stand in another message.
     others = (each for each in message.parts if each is not part and each.call == part.call)
     beside = (each.kind for each in others if each.kind.family is Kind.TOOL_RESULT)
     return Part(next(beside, parts.kind_of_result(tool, b"")), words, tool=tool, call=part.call)
@@ -127,13 +150,18 @@ def _object(words: bytes) -> bytes:
     return words
 
 
-def declared(tools: Iterable[ToolSpec], form: Callable[[ToolSpec], dict[str, Any]]) -> tuple[Tool, ...]:
+def declared(
+    tools: Iterable[ToolSpec], form: Callable[[ToolSpec], dict[str, Any]]
+) -> tuple[Tool, ...]:
     """The tools as `form` writes them in the dialect."""
     return tuple(Tool(tool.name, wire.encode(form(tool))) for tool in tools)
 
 
-def offer(outer: Envelope, tools: Sequence[Tool], declared: Iterable[str], *, before_last: bool = False) -> bytes:
-    """The body with these tools among the client's, last or before its last. Unchanged where the client offers none.
+def offer(
+    outer: Envelope, tools: Sequence[Tool], declared: Iterable[str], *, before_last: bool = False
+) -> bytes:
+    """The body with these tools among the client's, last or before its last. Unchanged where the
+    client offers none.
 
     Raises `ValueError` where a name, `declared` by the client or among ours, would come twice.
     """
@@ -148,16 +176,22 @@ def offer(outer: Envelope, tools: Sequence[Tool], declared: Iterable[str], *, be
     return wire.splice(outer.body, [(Span(here, here), new)])
 
 
-def withhold(outer: Envelope, unwanted: Callable[[bytes], bool], finish: Callable[[list[bytes]], list[bytes]] = list) -> bytes:
-    """The body without those of the client's tools that are unwanted, also in a namespace. `finish` has the last word on the
-    tools that are left."""
+def withhold(
+    outer: Envelope,
+    unwanted: Callable[[bytes], bool],
+    finish: Callable[[list[bytes]], list[bytes]] = list,
+) -> bytes:
+    """The body without those of the client's tools that are unwanted, also in a namespace. `finish`
+    has the last word on the tools that are left."""
     if not outer.raw("tools").startswith(b"["):
         return outer.body
     raws = [outer.body[span.start : span.end] for span in outer.array("tools")[1]]
     kept = [_wanted(raw, unwanted) for raw in raws]
     if kept == raws:
         return outer.body
-    return wire.splice(outer.body, [(outer.fields["tools"].value, wire.array_of(finish(list(filter(None, kept)))))])
+    return wire.splice(
+        outer.body, [(outer.fields["tools"].value, wire.array_of(finish(list(filter(None, kept)))))]
+    )
 
 
 def _wanted(raw: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
@@ -184,7 +218,8 @@ def reveal(
     understand: Callable[[bytes], Message],
     slots: Slots,
 ) -> Request:
-    """The request as the model saw it: what its client never saw stands again before, instead of and behind its messages."""
+    """The request as the model saw it: what its client never saw stands again before, instead of
+    and behind its messages."""
     if not any(link.chain in hidden for link in links):
         return request
     seen: list[Message] = []
@@ -195,24 +230,37 @@ def reveal(
             continue
         place = len(seen) - min(kept.asides, _reasoning_at_the_end(seen))
         seen[place:place] = map(understand, kept.before)
-        seen.append(_instead(message, link.message, understand(kept.instead), slots) if kept.instead else message)
+        seen.append(
+            _instead(message, link.message, understand(kept.instead), slots)
+            if kept.instead
+            else message
+        )
         seen += map(understand, kept.after)
     return replace(request, messages=tuple(seen))
 
 
 def resume(request: Request, dialect: Dialect, previous: str, before: Sequence[bytes]) -> bytes:
-    """The body of a request that continues another reply, with these messages before the client's own. Nothing else changes."""
+    """The body of a request that continues another reply, with these messages before the client's
+    own. Nothing else changes."""
     said = tuple(dialect.understand(raw) for raw in before)
-    body = dialect.render(replace(request, messages=(*said, *request.messages))) if said else request.raw
-    return wire.splice(body, [(wire.fields(body)[dialect.previous_field].value, wire.encode(previous))])
+    body = (
+        dialect.render(replace(request, messages=(*said, *request.messages)))
+        if said
+        else request.raw
+    )
+    return wire.splice(
+        body, [(wire.fields(body)[dialect.previous_field].value, wire.encode(previous))]
+    )
 
 
 def is_open(request: Request, names: Collection[str], limits: Sequence[str]) -> bool:
-    """True where tools of these names can stand beside the client's, and its request is no probe; `limits` name the
-    fields that bound the length of its reply."""
+    """True where tools of these names can stand beside the client's, and its request is no probe;
+    `limits` name the fields that bound the length of its reply."""
     fields = params(request)
     bounds = [bound for name in limits if isinstance(bound := fields.get(name), int)]
-    has_room = bool(request.tools) and not request.previous and all(bound > _PROBE for bound in bounds)
+    has_room = (
+        bool(request.tools) and not request.previous and all(bound > _PROBE for bound in bounds)
+    )
     return has_room and {tool.name for tool in request.tools}.isdisjoint(names)
 
 
@@ -231,18 +279,22 @@ def plain(text: str) -> str:
 
 
 def user_message(text: str) -> bytes:
-    """A message of the user's, which every dialect writes alike. Raises `ValueError` where there is nothing to say."""
+    """A message of the user's, which every dialect writes alike. Raises `ValueError` where there is
+    nothing to say."""
     if not text.strip():
         raise ValueError("a message that says nothing is refused by providers")
     return wire.encode({"role": "user", "content": plain(text)})
 
 
 def _instead(message: Message, was: Message, seen: Message, slots: Slots) -> Message:
-    """What the model saw at a message's place, with the words that the message got meanwhile; whose it is stays the client's."""
+    """What the model saw at a message's place, with the words that the message got meanwhile; whose
+    it is stays the client's."""
     words: dict[int, bytes] = {}
     for before, now in zip(was.parts, message.parts, strict=True):
         if now.content != before.content:
-            place = next((place for place, part in enumerate(seen.parts) if _is_same(part, before)), None)
+            place = next(
+                (place for place, part in enumerate(seen.parts) if _is_same(part, before)), None
+            )
             words |= {place: now.content} if place is not None else {}
     said = reword(seen, words, slots)
     return replace(message, raw=said.raw, parts=said.parts)
@@ -250,10 +302,15 @@ def _instead(message: Message, was: Message, seen: Message, slots: Slots) -> Mes
 
 def _is_same(part: Part, other: Part) -> bool:
     if part.kind.family is Kind.TOOL_CALL and part.call:
-        return (other.kind.family, other.call) == (Kind.TOOL_CALL, part.call)  # a client may spell its arguments otherwise
+        return (other.kind.family, other.call) == (
+            Kind.TOOL_CALL,
+            part.call,
+        )  # a client may spell its arguments otherwise
     return part == other
 
 
 def _reasoning_at_the_end(messages: Sequence[Message]) -> int:
-    is_reasoning = (message.aside and message.role is Role.ASSISTANT for message in reversed(messages))
+    is_reasoning = (
+        message.aside and message.role is Role.ASSISTANT for message in reversed(messages)
+    )
     return sum(1 for _ in takewhile(bool, is_reasoning))

@@ -1,4 +1,5 @@
-"""The body around the messages: its fields, its array, and how a changed request becomes bytes again."""
+"""The body around the messages: its fields, its array, and how a changed request becomes bytes
+again."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from hotset.errors import Malformed
 from hotset.nouns.message import Message, Request, Span, Tool
 
 Understand = Callable[[bytes, dict[str, Any], Span | None, str, Calls], Message]
-"""A message from its bytes, its fields, its place in the body, its place in words, and the calls that came before it."""
+"""A message from its bytes, its fields, its place in the body, its place in words, and the calls
+that came before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,8 @@ class Envelope:
         return wire.as_text(self.tree(name))
 
     def array(self, name: str) -> tuple[Span, tuple[Span, ...]]:
-        """Where the array stands and where its elements do. Raises `Malformed` where there is no such array."""
+        """Where the array stands and where its elements do. Raises `Malformed` where there is no
+        such array."""
         field = self.fields.get(name)
         if field is None:
             raise Malformed(f"the body has no {name!r}")
@@ -52,7 +55,11 @@ class Envelope:
         """The other fields as one object, each with the bytes it came with."""
         skip = frozenset(without)
         kept = (field for name, field in self.fields.items() if name not in skip)
-        return b"{" + b",".join(self._slice(each.key) + b":" + self._slice(each.value) for each in kept) + b"}"
+        return (
+            b"{"
+            + b",".join(self._slice(each.key) + b":" + self._slice(each.value) for each in kept)
+            + b"}"
+        )
 
     def tools(self, name: str, named: Callable[[dict[str, Any]], str]) -> tuple[Tool, ...]:
         field = self.fields.get(name)
@@ -68,7 +75,8 @@ class Envelope:
 
 
 def opened(body: bytes, messages: str, cache: MessageCache | None = None) -> Envelope:
-    """Raises `Malformed` for what is not a JSON object in valid UTF-8; `messages` names the field that is decoded later."""
+    """Raises `Malformed` for what is not a JSON object in valid UTF-8; `messages` names the field
+    that is decoded later."""
     for latest in tuple(_latest):
         if latest.body is body:
             return latest
@@ -83,7 +91,8 @@ def opened(body: bytes, messages: str, cache: MessageCache | None = None) -> Env
 
 
 _latest: deque[Envelope] = deque(maxlen=4)
-"""Bodies that were opened a moment ago: the rules are held against the very bytes that were parsed."""
+"""Bodies that were opened a moment ago: the rules are held against the very bytes that were
+parsed."""
 
 _LARGEST_LATEST = 1 << 20
 
@@ -94,8 +103,11 @@ def _remembered(found: Envelope) -> Envelope:
     return found
 
 
-def messages_of(outer: Envelope, name: str, understand: Understand, cache: MessageCache) -> tuple[Span, tuple[Message, ...]]:
-    """Where the array stands, and each of its elements understood. Raises `Malformed` for one that is not an object."""
+def messages_of(
+    outer: Envelope, name: str, understand: Understand, cache: MessageCache
+) -> tuple[Span, tuple[Message, ...]]:
+    """Where the array stands, and each of its elements understood. Raises `Malformed` for one that
+    is not an object."""
     front = outer.front
     array, spans = outer.array(name) if front is None else _behind(outer, front, name)
     found: list[Message] = list(front.messages) if front is not None else []
@@ -114,8 +126,10 @@ def messages_of(outer: Envelope, name: str, understand: Understand, cache: Messa
 
 
 def _resumed(body: bytes, name: str, front: KnownFront) -> Envelope | None:
-    """The envelope of a body that is known up to the end of a message; None where it has to be read from its start."""
-    # Behind an element of an array that stands in an object all JSON goes on alike, whatever that element is.
+    """The envelope of a body that is known up to the end of a message; None where it has to be read
+    from its start."""
+    # Behind an element of an array that stands in an object all JSON goes on alike, whatever that
+    # element is.
     rest = b'{"%s":[{}' % name.encode() + body[front.end :]
     shift = len(body) - len(rest)
     try:
@@ -129,7 +143,10 @@ def _resumed(body: bytes, name: str, front: KnownFront) -> Envelope | None:
         return None
     own, *behind = found.items()
     joined = {**front.fields, name: Field(front.key, Span(front.start, own[1].value.end + shift))}
-    joined.update((each, Field(wire.moved(field.key, shift), wire.moved(field.value, shift))) for each, field in behind)
+    joined.update(
+        (each, Field(wire.moved(field.key, shift), wire.moved(field.value, shift)))
+        for each, field in behind
+    )
     return Envelope(body, joined, front)
 
 
@@ -138,16 +155,26 @@ def _behind(outer: Envelope, front: KnownFront, name: str) -> tuple[Span, list[S
     array = outer.fields[name].value
     rest = b"[{}" + outer.body[front.end : array.end]
     shift = array.end - len(rest)
-    return array, [wire.moved(span, shift) for span in wire.element_spans(rest, Span(0, len(rest)), name)[1:]]
+    return array, [
+        wire.moved(span, shift) for span in wire.element_spans(rest, Span(0, len(rest)), name)[1:]
+    ]
 
 
 @lru_cache(maxsize=16)  # a session's tools stay the same: some 50 KB, told with every call
 def _tools(array: bytes, name: str, named: Callable[[dict[str, Any]], str]) -> tuple[Tool, ...]:
-    raws = [array[span.start : span.end] for span in wire.element_spans(array, Span(0, len(array)), name)]
-    return tuple(Tool(named(wire.as_object(wire.decode(raw, f"{name}.{i}"))), raw) for i, raw in enumerate(raws))
+    raws = [
+        array[span.start : span.end]
+        for span in wire.element_spans(array, Span(0, len(array)), name)
+    ]
+    return tuple(
+        Tool(named(wire.as_object(wire.decode(raw, f"{name}.{i}"))), raw)
+        for i, raw in enumerate(raws)
+    )
 
 
-def _understood(raw: bytes, span: Span, where: str, understand: Understand, calls: Calls) -> Message:
+def _understood(
+    raw: bytes, span: Span, where: str, understand: Understand, calls: Calls
+) -> Message:
     tree = wire.decode(raw, where)
     if not isinstance(tree, dict):
         raise Malformed(f"{where}: expected an object, got {_what(raw)}")
@@ -160,18 +187,25 @@ def _understood(raw: bytes, span: Span, where: str, understand: Understand, call
 def role_of(tree: dict[str, Any], where: str) -> str:
     role = tree.get("role")
     if not isinstance(role, str):
-        raise Malformed(f"{where}: " + ("it has no role" if role is None else f"expected a string as role, got {role!r:.40}"))
+        raise Malformed(
+            f"{where}: "
+            + ("it has no role" if role is None else f"expected a string as role, got {role!r:.40}")
+        )
     return role
 
 
 def render(request: Request, wrap: Callable[[bytes], bytes] = bytes) -> bytes:
-    """The body again: the same bytes where nothing changed, spliced where messages were replaced; `wrap` makes an element of
-    a message that does not stand in an array."""
+    """The body again: the same bytes where nothing changed, spliced where messages were replaced;
+    `wrap` makes an element of a message that does not stand in an array."""
     body, array = request.raw, request.array
     if not _in_place(request):
-        return wire.splice(body, [(array, wire.array_of(wrap(each.raw) for each in request.messages))])
+        return wire.splice(
+            body, [(array, wire.array_of(wrap(each.raw) for each in request.messages))]
+        )
     placed = ((each.span, each.raw) for each in request.messages if each.span)
-    return wire.splice(body, [(span, raw) for span, raw in placed if raw != body[span.start : span.end]])
+    return wire.splice(
+        body, [(span, raw) for span, raw in placed if raw != body[span.start : span.end]]
+    )
 
 
 def _in_place(request: Request) -> bool:
@@ -191,5 +225,12 @@ def _check_utf8(value: bytes, name: str) -> None:
 
 
 def _what(raw: bytes) -> str:
-    names = {b'"': "a string", b"{": "an object", b"[": "an array", b"n": "null", b"t": "true", b"f": "false"}
+    names = {
+        b'"': "a string",
+        b"{": "an object",
+        b"[": "an array",
+        b"n": "null",
+        b"t": "true",
+        b"f": "false",
+    }
     return names.get(raw[:1], "a number")

@@ -1,5 +1,6 @@
-"""Images that tools gave, or that left the window, for models that can look at them. One that a provider refuses would end the
-conversation for ever, so only those go out that every provider takes."""
+"""Images that tools gave, or that left the window, for models that can look at them. One that a
+provider refuses would end the conversation for ever, so only those go out that every provider
+takes."""
 
 from __future__ import annotations
 
@@ -29,12 +30,20 @@ def can_see(model: str) -> bool:
 
 
 def fitting_images(
-    pages: Sequence[Page], content_of: Callable[[Digest], bytes], room: int, weigh: Callable[[tuple[int, int] | None], int]
+    pages: Sequence[Page],
+    content_of: Callable[[Digest], bytes],
+    room: int,
+    weigh: Callable[[tuple[int, int] | None], int],
 ) -> dict[PageId, Image]:
     """The first few images among pages, as many as fit into so many tokens."""
     found: dict[PageId, Image] = {}
     for page in pages:
-        if page.kind is not Kind.IMAGE or page.media not in _MEDIA or page.size > _MOST_BYTES or len(found) == _MOST:
+        if (
+            page.kind is not Kind.IMAGE
+            or page.media not in _MEDIA
+            or page.size > _MOST_BYTES
+            or len(found) == _MOST
+        ):
             continue
         try:
             content = content_of(page.digest)
@@ -55,7 +64,9 @@ def images_in(content: bytes) -> tuple[Image, ...]:
 def _images(content: bytes) -> Iterator[Image]:
     for block in msgspec.json.decode(content):
         match block:
-            case {"type": "image", "data": str(data), "mimeType": str(media)} if media in _MEDIA and _is_sound(_decoded(data)):
+            case {"type": "image", "data": str(data), "mimeType": str(media)} if (
+                media in _MEDIA and _is_sound(_decoded(data))
+            ):
                 yield Image(media, data)
 
 
@@ -69,4 +80,6 @@ def _decoded(data: str) -> bytes:
 
 def _is_sound(raw: bytes) -> bool:
     size = size_of(raw)
-    return size is not None and min(size) > 0 and max(size) <= _MOST_PIXELS and len(raw) <= _MOST_BYTES
+    return (
+        size is not None and min(size) > 0 and max(size) <= _MOST_PIXELS and len(raw) <= _MOST_BYTES
+    )

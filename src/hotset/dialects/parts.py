@@ -1,4 +1,5 @@
-"""The parts of a message in every dialect: what a block becomes, its kind, its identity, and an image's size."""
+"""The parts of a message in every dialect: what a block becomes, its kind, its identity, and an
+image's size."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ URI = "text/uri-list"
 
 @dataclass(frozen=True, slots=True)
 class EarlierCall:
-    """A tool call that came earlier in the same request: it tells what kind of page its result is."""
+    """A tool call that came earlier in the same request: it tells what kind of page its result
+    is."""
 
     tool: str
     arguments: bytes
@@ -32,17 +34,31 @@ Calls = dict[str, EarlierCall]
 
 UNKNOWN = EarlierCall("", b"")
 
-_TEXT_KINDS = {Role.SYSTEM: Kind.SYSTEM, Role.USER: Kind.PROMPT, Role.ASSISTANT: Kind.RESPONSE, Role.TOOL: Kind.TOOL_RESULT}
+_TEXT_KINDS = {
+    Role.SYSTEM: Kind.SYSTEM,
+    Role.USER: Kind.PROMPT,
+    Role.ASSISTANT: Kind.RESPONSE,
+    Role.TOOL: Kind.TOOL_RESULT,
+}
 
 
-def message(role: Role, raw: bytes, parts: Sequence[Part], span: Span | None, *, aside: bool = False) -> Message:
-    return Message(role, raw, tuple(parts), essence(role, parts), aside or role is Role.SYSTEM, span)
+def message(
+    role: Role, raw: bytes, parts: Sequence[Part], span: Span | None, *, aside: bool = False
+) -> Message:
+    return Message(
+        role, raw, tuple(parts), essence(role, parts), aside or role is Role.SYSTEM, span
+    )
 
 
 def has_block(message: Mapping[str, Any], types: Collection[str], field: str = "") -> bool:
-    """True where a message, as a program has it, holds a block of one of these types, or one with this field."""
+    """True where a message, as a program has it, holds a block of one of these types, or one with
+    this field."""
     content = message.get("content")
-    blocks = [block for block in content if isinstance(block, Mapping)] if isinstance(content, Sequence) else []
+    blocks = (
+        [block for block in content if isinstance(block, Mapping)]
+        if isinstance(content, Sequence)
+        else []
+    )
     return any(block.get("type") in types or (field and field in block) for block in blocks)
 
 
@@ -93,22 +109,29 @@ def image_at(url: Any) -> Part | None:
         return Part(Kind.IMAGE, wire.encode_text(url), URI)
     head, comma, data = url[5:].partition(",")
     media, *traits = head.split(";")
-    return image(data, media or "application/octet-stream") if comma and "base64" in traits else None
+    return (
+        image(data, media or "application/octet-stream") if comma and "base64" in traits else None
+    )
 
 
 _TEXTS = frozenset({Kind.SYSTEM, Kind.PROMPT, Kind.RESPONSE})
 _MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 _OWN = frozenset({"id", "status"})
-"""What a provider adds to an item of its own reply; clients keep or drop it. It is all that an `item_reference` says."""
+"""What a provider adds to an item of its own reply; clients keep or drop it. It is all that an
+`item_reference` says."""
 
 
 def essence(role: Role, parts: Sequence[Part]) -> Digest:
-    """What a message says, as one hash: equal when a client sends it again, whatever it rearranged on the way.
+    """What a message says, as one hash: equal when a client sends it again, whatever it rearranged
+    on the way.
 
-    It ignores thinking, cache marks, key order, number spelling, the split of a text into blocks, white space around what the
-    assistant said, an item's own id and status, and how hotset classified it.
+    It ignores thinking, cache marks, key order, number spelling, the split of a text into blocks,
+    white space around what the assistant said, an item's own id and status, and how hotset
+    classified it.
     """
-    said = [part for part in parts if part.kind is not Kind.THINKING] or parts  # nothing but thinking is told by its thinking
+    said = [
+        part for part in parts if part.kind is not Kind.THINKING
+    ] or parts  # nothing but thinking is told by its thinking
     told = hashlib.sha256(role.encode())
     for label, content in _runs(role, said):
         told.update(b"\0%s\0%d\0" % (label.encode("utf-8", "replace"), len(content)))
@@ -141,7 +164,9 @@ def _runs(role: Role, parts: Iterable[Part]) -> Iterator[tuple[str, bytes]]:
     """Each part as a label and its content; texts that follow each other are one text."""
     for label, run in groupby(parts, _text_label):
         same = list(run)
-        yield from _text(role, label, [part.content for part in same]) if label else map(_other, same)
+        yield from (
+            _text(role, label, [part.content for part in same]) if label else map(_other, same)
+        )
 
 
 def _text_label(part: Part) -> str:
@@ -170,7 +195,11 @@ def _other(part: Part) -> tuple[str, bytes]:
 
 def _unmarked(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _unmarked(item) for key, item in value.items() if item is not None and key not in _MARKS}
+        return {
+            key: _unmarked(item)
+            for key, item in value.items()
+            if item is not None and key not in _MARKS
+        }
     if isinstance(value, list):
         return [_unmarked(item) for item in value]
     return value
@@ -188,26 +217,33 @@ _decoder = msgspec.json.Decoder(float_hook=_number)
 _RESULTS = {
     Kind.FILE: """
         read read_file readfile read_text_file read_many_files read_media_file file_read fs_read view view_file viewfile
-        cat open_file get_file_contents notebookread""",
+        cat open_file get_file_contents notebookread""",  # noqa: E501
     Kind.WEB_FETCH: """
         webfetch web_fetch fetch fetch_url fetch_webpage fetch_page fetch_html fetch_markdown read_url open_url url_fetch
-        browse scrape firecrawl_scrape""",
+        browse scrape firecrawl_scrape""",  # noqa: E501
     Kind.AGENT_MESSAGE: """
-        task agent subagent spawn_agent run_subagent runsubagent dispatch_agent delegate new_task wait_agent""",
+        task agent subagent spawn_agent run_subagent runsubagent dispatch_agent delegate new_task wait_agent""",  # noqa: E501
     Kind.TEST_RESULT: "run_tests runtests pytest test_runner",
     Kind.PAPER: "fetch_paper read_paper get_paper download_paper",
 }
-_PLANS = "todowrite todo_write write_todos update_todo_list manage_todo_list update_plan exitplanmode exit_plan_mode"
+_PLANS = (
+    "todowrite todo_write write_todos update_todo_list "
+    "manage_todo_list update_plan exitplanmode "
+    "exit_plan_mode"
+)
 _EDITORS = "str_replace_based_edit_tool str_replace_editor text_editor"
 _SHELLS = """
     bash shell terminal exec exec_command run_command execute_command execute_bash run_shell_command run_terminal_cmd
-    run_in_terminal shell_command local_shell container.exec"""
+    run_in_terminal shell_command local_shell container.exec"""  # noqa: E501
 _plans, _editors, _shells = (frozenset(names.split()) for names in (_PLANS, _EDITORS, _SHELLS))
 _results = {name: kind for kind, names in _RESULTS.items() for name in names.split()}
 
 _HEAD = 4096  # a test command stands near the start of a call's arguments
 _VIEW = re.compile(rb'"command"\s*:\s*"view"')
-_PAPERS = re.compile(rb"arxiv\.org|openreview\.net|aclanthology\.org|(?<![\w.])doi\.org|semanticscholar\.org", re.IGNORECASE)
+_PAPERS = re.compile(
+    rb"arxiv\.org|openreview\.net|aclanthology\.org|(?<![\w.])doi\.org|semanticscholar\.org",
+    re.IGNORECASE,
+)
 _SHOWS = re.compile(rb'"(?:cat|head|tail|sed -n|nl|bat)\s[^|;&<>]*"')
 _TESTS = re.compile(
     rb"""(?:^|["'&;|(]|\\n)\s*                                  # where a command begins, in JSON
@@ -217,7 +253,7 @@ _TESTS = re.compile(
          (?:pytest|py\.test|tox|nox|unittest|jest|vitest|rspec|phpunit|ctest|mocha
            |(?:npm|yarn|pnpm|bun|deno)\ (?:run\ )?test|cargo\ (?:test|nextest)|go\ test|dotnet\ test|swift\ test|mix\ test
            |(?:mvn|gradle|gradlew)\ (?:\S+\ )?test|make\ (?:test|check))
-         (?![\w-]*=)\b""",
+         (?![\w-]*=)\b""",  # noqa: E501
     re.VERBOSE,
 )
 
@@ -272,7 +308,9 @@ def _jpeg(data: bytes) -> tuple[int, int] | None:
         if marker == 0xFF:
             here += 1
         elif 0xC0 <= marker <= 0xCF and marker not in _NO_SIZE:
-            return int.from_bytes(data[here + 7 : here + 9], "big"), int.from_bytes(data[here + 5 : here + 7], "big")
+            return int.from_bytes(data[here + 7 : here + 9], "big"), int.from_bytes(
+                data[here + 5 : here + 7], "big"
+            )
         else:
             here += 2 + max(2, int.from_bytes(data[here + 2 : here + 4], "big"))
     return None
@@ -281,10 +319,14 @@ def _jpeg(data: bytes) -> tuple[int, int] | None:
 def _webp(data: bytes) -> tuple[int, int] | None:
     match data[12:16]:
         case b"VP8X":
-            return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
+            return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(
+                data[27:30], "little"
+            )
         case b"VP8L":
             bits = int.from_bytes(data[21:25], "little")
             return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
         case b"VP8 ":
-            return int.from_bytes(data[26:28], "little") & 0x3FFF, int.from_bytes(data[28:30], "little") & 0x3FFF
+            return int.from_bytes(data[26:28], "little") & 0x3FFF, int.from_bytes(
+                data[28:30], "little"
+            ) & 0x3FFF
     return None

@@ -1,6 +1,8 @@
-"""A provider's rules that a changed request must never break, and which one an error reply is about.
+"""A provider's rules that a changed request must never break, and which one an error reply is
+about.
 
-The rules themselves are data in the dialects' own `rules.py`; their numbers are one list for all of them.
+The rules themselves are data in the dialects' own `rules.py`; their numbers are one list for all of
+them.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from hotset.dialects.port import Invariant, Violation
 
 
 def broken_rule(rules: Iterable[Invariant]) -> Callable[..., Violation]:
-    """What makes a `Violation` of one of these rules: `broken(number, where, *about, **gaps)`. `about` names the calls or tools
-    that it is about."""
+    """What makes a `Violation` of one of these rules: `broken(number, where, *about, **gaps)`.
+    `about` names the calls or tools that it is about."""
     texts = {each.number: each.text for each in rules}
 
     def broken(number: int, where: str, *about: str, **gaps: Any) -> Violation:
@@ -26,7 +28,8 @@ def broken_rule(rules: Iterable[Invariant]) -> Callable[..., Violation]:
 
 
 def beyond(found: Iterable[Violation], theirs: Iterable[Violation]) -> Violation | None:
-    """The first violation that is not the client's own: the same rule, for the same call or tool, counts once for each."""
+    """The first violation that is not the client's own: the same rule, for the same call or tool,
+    counts once for each."""
     allowed = Counter(key for each in theirs for key in _keys(each))
     for each in found:
         keys = Counter(_keys(each))
@@ -41,14 +44,20 @@ def _keys(violation: Violation) -> list[tuple[int, str]]:
 
 
 def explain(status: int, body: bytes, rules: Collection[Invariant]) -> int | None:
-    """The rule that an error reply is about, by its code, then its type, then its text; None where it is another matter."""
+    """The rule that an error reply is about, by its code, then its type, then its text; None where
+    it is another matter."""
     if status < 400:
         return None
     by_code = {code: each.number for each in rules for code in each.codes}
     tree = wire.lenient_object(body)
     error = wire.as_object(tree.get("error")) or tree
     details = wire.as_object(error.get("details"))
-    for name in (details.get("error_code"), error.get("error_code"), error.get("code"), error.get("type")):
+    for name in (
+        details.get("error_code"),
+        error.get("error_code"),
+        error.get("code"),
+        error.get("type"),
+    ):
         if isinstance(name, str) and name in by_code:
             return by_code[name]
     if status == 413 or error.get("code") == "context_length_exceeded":
@@ -56,4 +65,6 @@ def explain(status: int, body: bytes, rules: Collection[Invariant]) -> int | Non
     if status not in (400, 422):
         return None  # overload, credentials and limits are no matter of the body, whatever they say
     text = wire.as_text(error.get("message"))
-    return next((each.number for each in rules if each.pattern and re.search(each.pattern, text)), None)
+    return next(
+        (each.number for each in rules if each.pattern and re.search(each.pattern, text)), None
+    )

@@ -1,4 +1,5 @@
-"""Server-sent events: read out of bytes that arrive cut anywhere, and relayed with the bytes they came with."""
+"""Server-sent events: read out of bytes that arrive cut anywhere, and relayed with the bytes they
+came with."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class Splitter:
         self._data: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that these bytes complete. Raises `Malformed` for one that is larger than the limit."""
+        """The events that these bytes complete. Raises `Malformed` for one that is larger than the
+        limit."""
         if not chunk:
             return []
         if self._after_cr:
@@ -48,7 +50,9 @@ class Splitter:
         for line in chunk.splitlines(keepends=True):
             self._size += len(line)
             if self._size > self._max:
-                raise Malformed(f"an event of more than {self._max} bytes; this is not an event stream")
+                raise Malformed(
+                    f"an event of more than {self._max} bytes; this is not an event stream"
+                )
             self._line.append(line)
             if line.endswith((b"\n", b"\r")):
                 events += self._end_line()
@@ -69,7 +73,9 @@ class Splitter:
             return self._end_event()
         field, value = _field(line)
         if not field:
-            self._size = sum(map(len, self._data))  # comments keep a connection awake and may come for hours
+            self._size = sum(
+                map(len, self._data)
+            )  # comments keep a connection awake and may come for hours
         if field == b"data":
             self._data.append(value)
         elif field == b"event":
@@ -98,8 +104,8 @@ def events(body: bytes) -> Iterator[SseEvent]:
 
 
 _BLANK = re.compile(rb"(?>\r\n|\n|\r){2}")
-"""The end of a line and a line with nothing on it. A CR LF that is cut in the middle counts as whole: its LF comes with what
-follows, and says nothing there."""
+"""The end of a line and a line with nothing on it. A CR LF that is cut in the middle counts as
+whole: its LF comes with what follows, and says nothing there."""
 
 _LONGEST_BLANK = 4  # bytes
 
@@ -131,7 +137,8 @@ class SseFrame:
 
 
 class Frames:
-    """Feed it bytes as they come; the frames' bytes, one after the other, are the bytes that came."""
+    """Feed it bytes as they come; the frames' bytes, one after the other, are the bytes that
+    came."""
 
     def __init__(self, max_event: int = MAX_EVENT) -> None:
         self._max = max_event
@@ -152,7 +159,8 @@ class Frames:
         return bool(self._buffer)
 
     def rest(self) -> SseFrame | None:
-        """What the stream's end leaves over: half an event, or one whose blank line was forgotten."""
+        """What the stream's end leaves over: half an event, or one whose blank line was
+        forgotten."""
         return self._cut(len(self._buffer)) if self._buffer else None
 
     def _end(self) -> int | None:

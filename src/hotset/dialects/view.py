@@ -1,8 +1,10 @@
-"""What a client sees of a turn in which the model called tools of ours: one reply, as if it had never called them.
+"""What a client sees of a turn in which the model called tools of ours: one reply, as if it had
+never called them.
 
-Such a turn is several calls upstream, *rounds*. Events are relayed at once and as they came, but for three things: what belongs
-to a call of ours is left out, what counts blocks or events is counted on, and the end of each round waits until it is known
-whether it is the end of the turn. Here is what the dialects' views and replies share.
+Such a turn is several calls upstream, *rounds*. Events are relayed at once and as they came, but
+for three things: what belongs to a call of ours is left out, what counts blocks or events is
+counted on, and the end of each round waits until it is known whether it is the end of the turn.
+Here is what the dialects' views and replies share.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ COMMENT = b": keep-alive\n\n"
 
 @dataclass(slots=True)
 class IndexMap:
-    """Where the things that an upstream numbers stand for the client, whose numbers go on from round to round."""
+    """Where the things that an upstream numbers stand for the client, whose numbers go on from
+    round to round."""
 
     _base: int = 0
     _next: int = 0
@@ -62,7 +65,8 @@ class IndexMap:
 
 @dataclass(slots=True)
 class Editor(ABC):
-    """How one dialect's replies are shown. The bytes that `show` and `end` give are all that the client of a stream gets."""
+    """How one dialect's replies are shown. The bytes that `show` and `end` give are all that the
+    client of a stream gets."""
 
     ours: Container[str]
     plain: bool = True
@@ -112,7 +116,9 @@ class Editor(ABC):
         """One document out of those of all rounds."""
 
     @abstractmethod
-    def conceal(self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
+    def conceal(
+        self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]
+    ) -> tuple[Hidden, ...]:
         """See `TurnView.hidden`."""
 
 
@@ -126,7 +132,9 @@ class _View:
         self._rounds: list[Round] = []
         self._is_over = False
 
-    def hidden(self, answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
+    def hidden(
+        self, answers: Sequence[Sequence[bytes]], links: Sequence[Link]
+    ) -> tuple[Hidden, ...]:
         return self._editor.conceal(self._rounds, answers, links)
 
     def _observe(self) -> Round:
@@ -206,7 +214,9 @@ class DocumentView(_View):
     def close(self) -> bytes:
         last = self._rounds[-1] if self._is_over else self.round()
         is_plain = len(self._rounds) == 1 and not last.calls
-        if is_plain or not last.complete:  # what is no whole reply is for the client to judge, as it came
+        if (
+            is_plain or not last.complete
+        ):  # what is no whole reply is for the client to judge, as it came
             return self._bodies[-1]
         return self._editor.merge([wire.salvaged(body)[0] for body in self._bodies], last)
 
@@ -217,7 +227,9 @@ class DocumentView(_View):
 
 def view_turn(editor: Editor, read: Callable[..., Reply], *, streamed: bool) -> TurnView:
     """The view of a turn whose upstream answers by events, or by a document."""
-    return (StreamView if streamed else DocumentView)(editor, lambda body: read(body, streamed=streamed))
+    return (StreamView if streamed else DocumentView)(
+        editor, lambda body: read(body, streamed=streamed)
+    )
 
 
 def observed(reply: Reply, ours: Container[str], raws: tuple[bytes, ...]) -> Round:
@@ -234,13 +246,21 @@ def is_call(part: Part) -> bool:
 
 
 def exchanged(raw: bytes, values: Mapping[str, bytes]) -> bytes:
-    """A JSON object with other values for some of its members, or with these members as well; everything else as it is."""
+    """A JSON object with other values for some of its members, or with these members as well;
+    everything else as it is."""
     try:
         known = wire.fields(raw)
     except Malformed:  # a member that comes twice: one of them is enough
-        return wire.encode({**wire.lenient_object(raw), **{name: msgspec.Raw(value) for name, value in values.items()}})
+        return wire.encode(
+            {
+                **wire.lenient_object(raw),
+                **{name: msgspec.Raw(value) for name, value in values.items()},
+            }
+        )
     edits = [(known[name].value, value) for name, value in values.items() if name in known]
-    new = b",".join(b'"%s":%s' % (name.encode(), value) for name, value in values.items() if name not in known)
+    new = b",".join(
+        b'"%s":%s' % (name.encode(), value) for name, value in values.items() if name not in known
+    )
     if new:
         end = raw.rindex(b"}")
         edits.append((Span(end, end), b"," + new if known else new))
@@ -252,16 +272,20 @@ def summed(before: Any, now: Any) -> Any:
     match before, now:
         case dict(), dict():
             return {key: summed(before.get(key), now.get(key)) for key in {**before, **now}}
-        case ((int() | float()), (int() | float())) if not isinstance(before, bool) and not isinstance(now, bool):
+        case ((int() | float()), (int() | float())) if not isinstance(
+            before, bool
+        ) and not isinstance(now, bool):
             return before + now
         case _:
             return before if now is None else now
 
 
 def with_sum(usage: bytes, rounds: Sequence[Any]) -> bytes:
-    """The last round's usage as it is, with what all rounds were billed for together as its member `hotset`.
+    """The last round's usage as it is, with what all rounds were billed for together as its member
+    `hotset`.
 
-    A client takes its usage for the size of its context, and the last prompt holds the earlier rounds already.
+    A client takes its usage for the size of its context, and the last prompt holds the earlier
+    rounds already.
     """
     total: Any = {}
     for each in rounds:
@@ -269,28 +293,39 @@ def with_sum(usage: bytes, rounds: Sequence[Any]) -> bytes:
     return exchanged(usage, {"hotset": wire.encode({"calls": len(rounds), **total})})
 
 
-def merge_lists(bodies: Sequence[bytes], name: str, is_own: Callable[[dict[str, Any]], bool]) -> dict[str, bytes]:
-    """The fields of one document out of those of all rounds: the list under `name` without our calls, and the usage."""
+def merge_lists(
+    bodies: Sequence[bytes], name: str, is_own: Callable[[dict[str, Any]], bool]
+) -> dict[str, bytes]:
+    """The fields of one document out of those of all rounds: the list under `name` without our
+    calls, and the usage."""
     raws = [raw for body in bodies for raw in wire.elements_of(wire.member_of(body, name))]
-    return {name: wire.array_of(raw for raw in raws if not is_own(wire.lenient_object(raw)))} | merge_usage(bodies)
+    return {
+        name: wire.array_of(raw for raw in raws if not is_own(wire.lenient_object(raw)))
+    } | merge_usage(bodies)
 
 
 def merge_usage(bodies: Sequence[bytes]) -> dict[str, bytes]:
-    """The usage of several documents as a field of their last; none where it tells of none, or is the only one."""
+    """The usage of several documents as a field of their last; none where it tells of none, or is
+    the only one."""
     usages = [wire.lenient_object(body).get("usage") for body in bodies]
     if len(bodies) == 1 or not wire.as_object(usages[-1]):
         return {}
     return {"usage": with_sum(wire.member_of(bodies[-1], "usage"), usages)}
 
 
-def one_after_another(rounds: Sequence[Round], answers: Sequence[Sequence[bytes]]) -> Iterator[bytes]:
+def one_after_another(
+    rounds: Sequence[Round], answers: Sequence[Sequence[bytes]]
+) -> Iterator[bytes]:
     """What the model said and was answered, round by round."""
     for said, answered in zip(rounds, answers, strict=False):
         yield from (*said.raws, *answered)
 
 
 def in_one_message(
-    rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link], strip: Callable[[Round], bytes]
+    rounds: Sequence[Round],
+    answers: Sequence[Sequence[bytes]],
+    links: Sequence[Link],
+    strip: Callable[[Round], bytes],
 ) -> tuple[Hidden, ...]:
     """What is hidden where the client holds one message for the whole turn.
 
@@ -303,19 +338,25 @@ def in_one_message(
     if last.calls and last.foreign and len(answers) == len(rounds):
         before = tuple(one_after_another(earlier, answers))
         return (Hidden(seen.chain, before, last.raws[0], tuple(answers[-1])),)
-    # Rounds at the end of which nothing is left leave no trace: a conversation cannot go on from calls without answers.
+    # Rounds at the end of which nothing is left leave no trace: a conversation cannot go on from
+    # calls without answers.
     said = next((index for index in reversed(range(len(rounds))) if strip(rounds[index])), 0)
     if said == 0:
         return ()  # what the client holds is all that the model said
-    return (Hidden(seen.chain, tuple(one_after_another(rounds[:said], answers)), strip(rounds[said])),)
+    return (
+        Hidden(seen.chain, tuple(one_after_another(rounds[:said], answers)), strip(rounds[said])),
+    )
 
 
 def _is_whole(data: bytes) -> bool:
     return data.strip() == b"[DONE]" or wire.lenient(data) is not None
 
 
-def read_reply(body: bytes, reader: Callable[[bytes], Reply], document: Callable[[bytes], Reply]) -> Reply:
-    """What `reader` makes of the body. Never raises. An error answers a streaming request with a JSON `document`."""
+def read_reply(
+    body: bytes, reader: Callable[[bytes], Reply], document: Callable[[bytes], Reply]
+) -> Reply:
+    """What `reader` makes of the body. Never raises. An error answers a streaming request with a
+    JSON `document`."""
     try:
         return document(body) if body.lstrip().startswith(b"{") else reader(body)
     except (RecursionError, Malformed):
@@ -323,7 +364,8 @@ def read_reply(body: bytes, reader: Callable[[bytes], Reply], document: Callable
 
 
 def error_of(tree: dict[str, Any]) -> str:
-    """The most precise name a provider gives to its error: a code, else a type. Empty where there is no error."""
+    """The most precise name a provider gives to its error: a code, else a type. Empty where there
+    is no error."""
     error = tree.get("error")
     if isinstance(error, str):
         return error

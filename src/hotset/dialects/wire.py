@@ -1,4 +1,5 @@
-"""JSON on the wire: read strictly for requests and leniently for replies, located in its bytes, and spliced there."""
+"""JSON on the wire: read strictly for requests and leniently for replies, located in its bytes, and
+spliced there."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def decode(raw: bytes, where: str) -> Any:
 
 
 def members(raw: bytes, where: str) -> dict[str, Raw]:
-    """An object's values as raw JSON. Of a key that comes twice the last value stays: see `fields`."""
+    """An object's values as raw JSON. Of a key that comes twice the last value stays: see
+    `fields`."""
     return _strict(_object, raw, where)
 
 
@@ -64,7 +66,8 @@ def lenient_object(raw: bytes) -> dict[str, Any]:
 
 
 def salvaged(raw: bytes) -> tuple[bytes, Any]:
-    """The value in `raw` and the bytes it was read from; bytes that are no character are replaced by U+FFFD."""
+    """The value in `raw` and the bytes it was read from; bytes that are no character are replaced
+    by U+FFFD."""
     for mend in (bytes, _mended):
         text = mend(raw)
         try:
@@ -75,7 +78,8 @@ def salvaged(raw: bytes) -> tuple[bytes, Any]:
 
 
 def member_of(raw: bytes, key: str) -> bytes:
-    """One value of an object that was read before, as its bytes; empty where there is none, or no object."""
+    """One value of an object that was read before, as its bytes; empty where there is none, or no
+    object."""
     return member(raw, key) if raw.lstrip().startswith(b"{") else b""
 
 
@@ -135,10 +139,13 @@ class Field:
 
 
 def fields(body: bytes) -> dict[str, Field]:
-    """Every top-level field of an object. Raises `Malformed` for what is no object, and for a key that comes twice."""
+    """Every top-level field of an object. Raises `Malformed` for what is no object, and for a key
+    that comes twice."""
     values = members(body, "the body")
     if len(values) > _MOST_FIELDS:
-        raise Malformed(f"the body: {len(values)} top-level fields; no request has more than {_MOST_FIELDS}")
+        raise Malformed(
+            f"the body: {len(values)} top-level fields; no request has more than {_MOST_FIELDS}"
+        )
     found: dict[str, Field] = {}
     here = _after(body, _gap(body, 0), b"{")
     while not body.startswith(b"}", here):
@@ -149,8 +156,13 @@ def fields(body: bytes) -> dict[str, Field]:
         raw = bytes(values[name])
         end = start + len(raw)
         here = _gap(body, end)
-        # `values` holds the last value of each name: another one stands here only where the name comes again.
-        if name in found or not body.startswith(raw, start) or body[here : here + 1] not in (b",", b"}"):
+        # `values` holds the last value of each name: another one stands here only where the name
+        # comes again.
+        if (
+            name in found
+            or not body.startswith(raw, start)
+            or body[here : here + 1] not in (b",", b"}")
+        ):
             raise Malformed(f"the body: the field {name!r} comes twice")
         found[name] = Field(key, Span(start, end))
     return found
@@ -173,14 +185,17 @@ def splice(raw: bytes, edits: Iterable[tuple[Span, bytes]]) -> bytes:
     here = 0
     for span, new in sorted(edits, key=lambda edit: (edit[0].start, edit[0].end)):
         if not here <= span.start <= span.end <= len(raw):
-            raise ValueError(f"the edit at {span.start}:{span.end} overlaps another, or leaves the body")
+            raise ValueError(
+                f"the edit at {span.start}:{span.end} overlaps another, or leaves the body"
+            )
         pieces += (raw[here : span.start], new)
         here = span.end
     return b"".join((*pieces, raw[here:])) if pieces else raw
 
 
 def is_all_of(array: Span, spans: Iterable[Span], body: bytes) -> bool:
-    """True where `spans` are all the elements of the array at `array`, in order: nothing but commas lies between."""
+    """True where `spans` are all the elements of the array at `array`, in order: nothing but commas
+    lies between."""
     here, mark = array.start, b"["
     for span in spans:
         if span.start < here or span.end > array.end or body[here : span.start].strip() != mark:
@@ -192,7 +207,8 @@ def is_all_of(array: Span, spans: Iterable[Span], body: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class JsonNode:
-    """A JSON value at its place, `body[span.start:span.end]`. Looks inside one level at a time, and only when asked to."""
+    """A JSON value at its place, `body[span.start:span.end]`. Looks inside one level at a time, and
+    only when asked to."""
 
     body: bytes
     span: Span
@@ -206,16 +222,22 @@ class JsonNode:
         return self.body.startswith(b'"', self.span.start)
 
     def members(self) -> dict[str, JsonNode]:
-        """An object's values; none where it is no object. Raises `Malformed` for a key that comes twice."""
+        """An object's values; none where it is no object. Raises `Malformed` for a key that comes
+        twice."""
         if not self.body.startswith(b"{", self.span.start):
             return {}
-        return {name: JsonNode(self.body, moved(at.value, self.span.start)) for name, at in fields(self.raw).items()}
+        return {
+            name: JsonNode(self.body, moved(at.value, self.span.start))
+            for name, at in fields(self.raw).items()
+        }
 
     def elements(self) -> tuple[JsonNode, ...]:
         """An array's elements; none where it is no array."""
         if not self.body.startswith(b"[", self.span.start):
             return ()
-        return tuple(JsonNode(self.body, span) for span in element_spans(self.body, self.span, "an array"))
+        return tuple(
+            JsonNode(self.body, span) for span in element_spans(self.body, self.span, "an array")
+        )
 
     def value(self) -> Any:
         return decode(self.raw, "a value")
@@ -287,4 +309,6 @@ def _explained(raw: bytes, error: str) -> str:
         return "it begins with a byte order mark, which JSON does not allow"
     if raw.startswith(_UTF16) or b"\0" in raw[:4]:
         return "it is not UTF-8 (UTF-16 or UTF-32?)"
-    return "it holds half of a surrogate pair, which is no character" if _LONE.search(raw) else error
+    return (
+        "it holds half of a surrogate pair, which is no character" if _LONE.search(raw) else error
+    )

@@ -1,4 +1,5 @@
-"""A piece of work that is done soon, on a thread of its own, once for all who asked for it meanwhile."""
+"""A piece of work that is done soon, on a thread of its own, once for all who asked for it
+meanwhile."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from collections.abc import Callable
 
 
 class Debouncer:
-    """Any thread may ask. The thread starts with the first request and does not keep a program from ending."""
+    """Any thread may ask. The thread starts with the first request and does not keep a program from
+    ending."""
 
     def __init__(self, work: Callable[[], None], seconds: float) -> None:
         """The work tells of its own failures; it must not raise."""
@@ -25,7 +27,9 @@ class Debouncer:
             if not self._closed:
                 self._due = due if self._due is None else min(self._due, due)
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name="hotset-soon", daemon=True)
+                    self._thread = threading.Thread(
+                        target=self._run, name="hotset-soon", daemon=True
+                    )
                     self._thread.start()
                 self._changed.notify()
                 return

@@ -26,9 +26,13 @@ def private_folder(folder: Path, *, makes: bool = True) -> Path:
         here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
         if folder.is_symlink():
-            raise StoreFailed(f"{folder} is a symbolic link; give the folder it points to instead") from error
+            raise StoreFailed(
+                f"{folder} is a symbolic link; give the folder it points to instead"
+            ) from error
         if not makes and isinstance(error, FileNotFoundError):
-            raise StoreFailed(f"the data folder {folder} is gone; put it back, or start again to make a new one") from error
+            raise StoreFailed(
+                f"the data folder {folder} is gone; put it back, or start again to make a new one"
+            ) from error
         raise StoreFailed(f"cannot open the folder {folder}: {error.strerror}") from error
     try:
         found = os.fstat(here)
@@ -38,7 +42,9 @@ def private_folder(folder: Path, *, makes: bool = True) -> Path:
         if mode != wanted:
             os.fchmod(here, wanted)
     except OSError as error:
-        raise StoreFailed(f"{folder} is open to others, and its mode cannot be changed: {error.strerror}") from error
+        raise StoreFailed(
+            f"{folder} is open to others, and its mode cannot be changed: {error.strerror}"
+        ) from error
     finally:
         os.close(here)
     return folder

@@ -18,7 +18,8 @@ _CHANGE_SECONDS = 10.0  # changing a small file takes milliseconds
 
 
 def lock_file(file: int, *, shared: bool = False, patience: float = 0.0) -> bool:
-    """Lock an open file or folder until it is closed; False if it stays locked for `patience` seconds."""
+    """Lock an open file or folder until it is closed; False if it stays locked for `patience`
+    seconds."""
     how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     deadline = time.monotonic() + patience
     while True:
@@ -34,7 +35,8 @@ def lock_file(file: int, *, shared: bool = False, patience: float = 0.0) -> bool
 
 @contextmanager
 def hold_lock(path: Path, busy: str, patience: float = 0.0) -> Iterator[None]:
-    """Hold the exclusive lock of a file, which is made. Raises `StoreBusy` with the sentence `busy`."""
+    """Hold the exclusive lock of a file, which is made. Raises `StoreBusy` with the sentence
+    `busy`."""
     file = open_private(path)
     try:
         if not lock_file(file, patience=patience):
@@ -46,7 +48,8 @@ def hold_lock(path: Path, busy: str, patience: float = 0.0) -> Iterator[None]:
 
 @contextmanager
 def hold_to_change(what: Path, lock: Path) -> Iterator[None]:
-    """Let one thread of one process at a time change `what`. Raises `StoreBusy` after 10 seconds."""
+    """Let one thread of one process at a time change `what`. Raises `StoreBusy` after 10
+    seconds."""
     busy = f"another process has been changing {what} for {_CHANGE_SECONDS:.0f} s; try again later"
     with hold_lock(lock, busy, _CHANGE_SECONDS):
         yield

@@ -41,7 +41,8 @@ def open_private(path: Path) -> int:
 
 
 def open_regular(path: Path) -> int:
-    """Open a regular file for reading. Raises `OSError`, or `NotRegular` where it is something else."""
+    """Open a regular file for reading. Raises `OSError`, or `NotRegular` where it is something
+    else."""
     try:
         file = os.open(path, os.O_RDONLY | _SAFELY)
     except OSError as error:
@@ -88,7 +89,9 @@ def refuse_special(path: Path, found: os.stat_result) -> None:
 def refuse_foreign(path: Path, found: os.stat_result) -> None:
     """Raises `StoreFailed` for what another user owns."""
     if found.st_uid != os.geteuid():
-        raise StoreFailed(f"{path} belongs to another user (uid {found.st_uid}); choose a folder of your own")
+        raise StoreFailed(
+            f"{path} belongs to another user (uid {found.st_uid}); choose a folder of your own"
+        )
 
 
 def _unusable(path: Path, error: OSError) -> StoreFailed:
@@ -98,6 +101,7 @@ def _unusable(path: Path, error: OSError) -> StoreFailed:
         return NotRegular(f"{path} is a symbolic link; somebody planted it: remove it")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return StoreFailed(
-            f"{path.parent} cannot be written ({path.name}: {error.strerror}); what is there can be read, nothing can be added"
+            f"{path.parent} cannot be written ({path.name}: {error.strerror}); what is there "
+            f"can be read, nothing can be added"
         )
     return StoreFailed(f"cannot open {path}: {error.strerror}")

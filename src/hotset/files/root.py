@@ -1,4 +1,5 @@
-"""Files of a project, opened so that no path, link or trick leads out of it: one folder after another, never through a link."""
+"""Files of a project, opened so that no path, link or trick leads out of it: one folder after
+another, never through a link."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ _LONGEST_PATH = 4096
 _TRIES = 3  # to read a file that is being written
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | getattr(os, "O_NOCTTY", 0)
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e0fff]")
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e0fff]"
+)
 
 
 class Why(StrEnum):
@@ -104,7 +107,9 @@ class Root:
             raise NotTaken(path, Why.SPECIAL)
         with self._parent(path, parts) as parent:
             for _ in range(_TRIES):
-                if (content := self._read_once(path, parts[-1], parent, most, hard_links=hard_links)) is not None:
+                if (
+                    content := self._read_once(path, parts[-1], parent, most, hard_links=hard_links)
+                ) is not None:
                     return content
         raise NotTaken(path, Why.CHANGING)
 
@@ -120,7 +125,9 @@ class Root:
         """What stands in a folder, folders with a slash behind them. Raises `NotTaken`."""
         with self._parent(path, (*parts_of(path), ".")) as here, os.scandir(here) as entries:
             return sorted(
-                each.name + ("/" if each.is_dir(follow_symlinks=False) else "") for each in entries if not each.is_symlink()
+                each.name + ("/" if each.is_dir(follow_symlinks=False) else "")
+                for each in entries
+                if not each.is_symlink()
             )
 
     @contextmanager
@@ -140,7 +147,9 @@ class Root:
             with suppress(OSError):
                 os.close(here)
 
-    def _read_once(self, path: str, name: str, parent: int, most: int, *, hard_links: bool) -> Content | None:
+    def _read_once(
+        self, path: str, name: str, parent: int, most: int, *, hard_links: bool
+    ) -> Content | None:
         """None where it changed in the meantime."""
         try:
             file = os.open(name, _FILE, dir_fd=parent)
@@ -161,7 +170,9 @@ class Root:
         return Content(data, Stat.of(after))
 
 
-def refused(found: os.stat_result, device: int, most: int, *, hard_links: bool = False) -> Why | None:
+def refused(
+    found: os.stat_result, device: int, most: int, *, hard_links: bool = False
+) -> Why | None:
     """Why a file is not read, as far as that can be told without reading it."""
     if stat.S_ISLNK(found.st_mode):
         return Why.LINK
@@ -175,8 +186,14 @@ def refused(found: os.stat_result, device: int, most: int, *, hard_links: bool =
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """The folders and the name in a path below the root; empty for the root itself. Raises `NotTaken` for any other path."""
-    if len(path) > _LONGEST_PATH or _UNPRINTABLE.search(path) or path.startswith(("/", "\\", "~")) or "\\" in path:
+    """The folders and the name in a path below the root; empty for the root itself. Raises
+    `NotTaken` for any other path."""
+    if (
+        len(path) > _LONGEST_PATH
+        or _UNPRINTABLE.search(path)
+        or path.startswith(("/", "\\", "~"))
+        or "\\" in path
+    ):
         raise NotTaken(path, Why.STRANGE_NAME)
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     if ".." in parts or (parts and re.match(r"[A-Za-z]:", parts[0])):
@@ -185,7 +202,8 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def below(folder: Path, path: str) -> str:
-    """A path as agents write it, which may have the project's folder in front. Any other one comes back as it is."""
+    """A path as agents write it, which may have the project's folder in front. Any other one comes
+    back as it is."""
     folder = folder.expanduser()
     for own in (f"{folder.absolute()}".rstrip("/"), f"{folder.resolve()}".rstrip("/")):
         if path.rstrip("/") == own or path.startswith(f"{own}/"):

@@ -13,7 +13,8 @@ from hotset.text.words import UNSPACED
 VERSION = 1
 """Another number when the same text gives other words: everything is folded anew then."""
 
-_MOST_ASKED = 16_384  # characters of a question that are read; a prompt is shorter, and what is longer is no question
+# characters of a question that are read; a prompt is shorter, and what is longer is no question
+_MOST_ASKED = 16_384
 _MOST_PHRASES = 8
 _MOST_NAMED = 60  # characters of a phrase: quotation marks come with whole error messages, too
 _LOWER, _UPPER, _DIGIT = 1, 2, 3
@@ -24,8 +25,10 @@ _CLASS[ord("0") : ord("9") + 1] = _DIGIT
 _SPACE = ord(" ")
 _END = b"\0\0"  # what is looked at around a letter is there, however short the text
 _SHORT = 1000  # characters: below that arrays take longer to make than to use
-_BORDER = re.compile(  # what may follow stands first: most letters are small, and looking back takes twice the time
-    "(?=[A-Z0-9])(?:(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z]{2})(?=[0-9]))|(?<=[0-9])(?=[A-Za-z]{2})"
+# what may follow stands first: most letters are small, and looking back takes twice the time
+_BORDER = re.compile(
+    "(?=[A-Z0-9])(?:(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z]{2})(?=[0-9]))|"
+    "(?<=[0-9])(?=[A-Za-z]{2})"
 )
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _QUOTED = re.compile('"([^"]+)"')
@@ -62,12 +65,16 @@ def says(text: str, phrases: Sequence[tuple[str, ...]]) -> bool:
 
 
 def split(texts: Sequence[str]) -> list[str]:
-    """Each text with spaces where its identifiers come apart: `parseHTTPDate2` is `parse HTTP Date 2`.
+    """Each text with spaces where its identifiers come apart: `parseHTTPDate2` is `parse HTTP Date
+    2`.
 
-    A border lies before a capital that follows a small letter, before the last of several capitals, and between digits and two
-    letters or more; a single letter beside digits is as a rule part of a hash.
+    A border lies before a capital that follows a small letter, before the last of several capitals,
+    and between digits and two letters or more; a single letter beside digits is as a rule part of a
+    hash.
     """
-    joined = "\0".join(text.replace("\0", " ") for text in texts).encode("utf-8", "replace").decode()
+    joined = (
+        "\0".join(text.replace("\0", " ") for text in texts).encode("utf-8", "replace").decode()
+    )
     if not joined.isascii():
         joined = _UNSPACED.sub(r" \g<0> ", joined)
     apart = _BORDER.sub(" ", joined) if len(joined) < _SHORT else _split_many(joined)
@@ -90,7 +97,9 @@ def _split_many(joined: str) -> str:
 
 def _within(words: Sequence[str], phrase: tuple[str, ...]) -> bool:
     first, length = phrase[0], len(phrase)
-    return any(word == first and tuple(words[at : at + length]) == phrase for at, word in enumerate(words))
+    return any(
+        word == first and tuple(words[at : at + length]) == phrase for at, word in enumerate(words)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +110,13 @@ class QueryWording:
 
 
 def wordings(query: str) -> Iterator[QueryWording]:
-    """What to ask, one after the other, until something is found: the query, and without its quotation marks if they count."""
+    """What to ask, one after the other, until something is found: the query, and without its
+    quotation marks if they count."""
     yield QueryWording(query)
     if question(query).phrases:
-        named = ", ".join(f'"{_shortened(" ".join(each.split()))}"' for each in _QUOTED.findall(query))
+        named = ", ".join(
+            f'"{_shortened(" ".join(each.split()))}"' for each in _QUOTED.findall(query)
+        )
         note = f"nothing holds {named} word for word; these come nearest, by words or by meaning"
         yield QueryWording(query.replace('"', " "), note)
 

@@ -13,7 +13,8 @@ _REST_SECONDS = 5.0
 
 
 class Breaker:
-    """Closed: everything goes. Open: nothing does, for a while. Then one may try; it closes the breaker, or opens it again."""
+    """Closed: everything goes. Open: nothing does, for a while. Then one may try; it closes the
+    breaker, or opens it again."""
 
     def __init__(
         self,
@@ -23,8 +24,8 @@ class Breaker:
         rest: float = _REST_SECONDS,
         longest: float = _REST_SECONDS,
     ) -> None:
-        """Opens after three failures in a row that lie `within` so many seconds; rests twice as long after each try that failed,
-        up to the `longest`."""
+        """Opens after three failures in a row that lie `within` so many seconds; rests twice as
+        long after each try that failed, up to the `longest`."""
         self._clock = clock
         self._within = within
         self._first_rest = rest
@@ -65,6 +66,10 @@ class Breaker:
             self._failed_at.append(now)
             if self._trying:
                 self._rest = min(self._longest, 2 * self._rest)
-            elif not self._rest and len(self._failed_at) == _FAILURES and now - self._failed_at[0] <= self._within:
+            elif (
+                not self._rest
+                and len(self._failed_at) == _FAILURES
+                and now - self._failed_at[0] <= self._within
+            ):
                 self._rest = self._first_rest
             self._trying = False

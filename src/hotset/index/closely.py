@@ -1,6 +1,8 @@
-"""The hot entries, read once more by whoever reads questions: slowly, while nobody works. Their vectors stay in memory.
+"""The hot entries, read once more by whoever reads questions: slowly, while nobody works. Their
+vectors stay in memory.
 
-As long as an entry is hot, in the process where it is: nothing of it is on the disk, and whoever folds knows nothing of it.
+As long as an entry is hot, in the process where it is: nothing of it is on the disk, and whoever
+folds knows nothing of it.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from hotset.nouns.finding import Filter
 _FAIR = 0.97
 """What a cosine with an entry that was read closely is worth beside the others'.
 
-Such an entry is a little nearer to everything. On 1,200 docstrings and as many functions of Python's library, the mean of 1/place
-of what was hot rose from .50 to .56 and from .53 to .61; that of the rest fell by .01, and without the factor by up to .02.
+Such an entry is a little nearer to everything. On 1,200 docstrings and as many functions of
+Python's library, the mean of 1/place of what was hot rose from .50 to .56 and from .53 to .61; that
+of the rest fell by .01, and without the factor by up to .02.
 """
 
 
@@ -59,4 +62,7 @@ class Closely:
         if not fitting:
             return []
         cosines = _FAIR * np.einsum("ij,j->i", np.stack([read[doc] for doc in fitting]), query)
-        return [Found(doc, cosine, sort) for (doc, sort), cosine in zip(fitting.items(), cosines.tolist(), strict=True)]
+        return [
+            Found(doc, cosine, sort)
+            for (doc, sort), cosine in zip(fitting.items(), cosines.tolist(), strict=True)
+        ]

@@ -1,6 +1,8 @@
-"""How many of some bits are set, for 64 rows at once: a bit of each row in a word, and a sum has an array for each of its bits.
+"""How many of some bits are set, for 64 rows at once: a bit of each row in a word, and a sum has an
+array for each of its bits.
 
-Where a word is a row numpy counts its bits in half the time; but here bits that nobody asks for are not even read.
+Where a word is a row numpy counts its bits in half the time; but here bits that nobody asks for are
+not even read.
 """
 
 from __future__ import annotations
@@ -24,19 +26,25 @@ def packed(rows: NDArray[np.bool_]) -> Bits:
 
 def unpacked(bits: Bits) -> NDArray[np.intp]:
     """Where rows are set."""
-    return np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_).nonzero()[0]  # 8 times as fast as of bytes
+    return (
+        np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_).nonzero()[0]
+    )  # 8 times as fast as of bytes
 
 
 def without(bits: Bits, rows: NDArray[np.intp]) -> Bits:
     left = bits.copy()
-    np.bitwise_and.at(left, rows // WORD_BITS, ~(np.uint64(1) << (rows % WORD_BITS).astype(np.uint64)))
+    np.bitwise_and.at(
+        left, rows // WORD_BITS, ~(np.uint64(1) << (rows % WORD_BITS).astype(np.uint64))
+    )
     return left
 
 
 def sums(bits: Bits) -> list[Bits]:
-    """How many of each column are set, lowest bit first. `bits` are used up, and one fewer than a power of two.
+    """How many of each column are set, lowest bit first. `bits` are used up, and one fewer than a
+    power of two.
 
-    As hardware adds: of three bits the sum stays and the carry goes to the next bit. Of so many none is left over.
+    As hardware adds: of three bits the sum stays and the carry goes to the next bit. Of so many
+    none is left over.
     """
     every: list[Bits] = []
     while len(bits):
@@ -58,7 +66,8 @@ def sums(bits: Bits) -> list[Bits]:
 
 
 def least(sums: Sequence[Bits], among: Bits, many: int) -> Bits:
-    """Those rows whose sums are least: as many as are wanted, or more where the last ones have the same sum."""
+    """Those rows whose sums are least: as many as are wanted, or more where the last ones have the
+    same sum."""
     surely, perhaps, found = np.zeros_like(among), among, 0
     for bit in reversed(sums):
         high = perhaps & bit

@@ -1,4 +1,5 @@
-"""An index taken from the disk, whoever has it open: they see that it is gone, let go of it and begin anew."""
+"""An index taken from the disk, whoever has it open: they see that it is gone, let go of it and
+begin anew."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _POLL_SECONDS = 0.05
 
 
 def discard(folder: Path) -> int | None:
-    """Nothing of what was added is left in any file. Tells the process that did not let go in time of what it had read."""
+    """Nothing of what was added is left in any file. Tells the process that did not let go in time
+    of what it had read."""
     throw_away(folder)
     for generation in folder.glob(f"{FOLDERS}*"):
         shutil.rmtree(generation, ignore_errors=True)

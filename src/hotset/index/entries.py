@@ -1,4 +1,5 @@
-"""The entries of an index: added, removed, read, and, where they are not folded yet, found by SQLite's own full text."""
+"""The entries of an index: added, removed, read, and, where they are not folded yet, found by
+SQLite's own full text."""
 
 from __future__ import annotations
 
@@ -25,12 +26,16 @@ _MOST_IN_ONE = 500  # numbers in one statement
 _MOST_PATTERNS = 32
 _MOST_NAMES = 5000  # remembered with their numbers: half a MB
 _FAR = 2**62  # beyond every turn, and within what every engine counts
-_COLUMNS = "id, whole, sort, kind, title, session, agent, turn, time, path, sealing, text, first, last"
-_INSERT = f"INSERT INTO entry ({_COLUMNS}) VALUES ({', '.join('?' * 14)})"  # noqa: S608
+_COLUMNS = (
+    "id, whole, sort, kind, title, session, agent, turn, time, path, sealing, text, first, last"
+)
+_INSERT = f"INSERT INTO entry ({_COLUMNS}) VALUES ({', '.join('?' * 14)})"
 _READ = (
-    "SELECT e.doc, e.id, w.text, e.sort, e.text, k.text, e.title, s.text, a.text, e.turn, e.time, p.text, e.first, e.last"
+    "SELECT e.doc, e.id, w.text, e.sort, e.text, k.text, e.title, s.text, a.text, e.turn, "
+    "e.time, p.text, e.first, e.last"
     " FROM entry e JOIN name w ON w.number = e.whole JOIN name k ON k.number = e.kind"
-    " JOIN name s ON s.number = e.session JOIN name a ON a.number = e.agent JOIN path p ON p.number = e.path"
+    " JOIN name s ON s.number = e.session JOIN name a ON a.number = e.agent JOIN path p ON "
+    "p.number = e.path"
 )
 
 
@@ -73,7 +78,9 @@ class Entries:
                 _drop(connection, whole, frozenset())
             self._mark(connection, watermark)
 
-    def replace(self, whole: str, entries: Iterable[Entry], watermark: Watermark | None = None) -> None:
+    def replace(
+        self, whole: str, entries: Iterable[Entry], watermark: Watermark | None = None
+    ) -> None:
         prepared = _prepared(entries)
         with self._writing() as connection:
             _drop(connection, whole, frozenset(each.entry.id for each in prepared))
@@ -83,17 +90,24 @@ class Entries:
     def by_id(self, ids: Sequence[EntryId]) -> list[tuple[int, Entry]]:
         """With their numbers: those that are there, in the order asked for."""
         with self._rows.reading() as connection:
-            rows = [connection.execute(f"{_READ} WHERE e.id = ?", (kept(id),)).fetchone() for id in ids]
+            rows = [
+                connection.execute(f"{_READ} WHERE e.id = ?", (kept(id),)).fetchone() for id in ids
+            ]
         return [_entry(row) for row in rows if row is not None]
 
     def wholes(self, sort: Sort) -> list[str]:
-        sql = "SELECT text FROM name WHERE number IN (SELECT whole FROM entry INDEXED BY entry_whole WHERE sort = ?)"
+        sql = (
+            "SELECT text FROM name WHERE number IN (SELECT whole FROM entry INDEXED BY "
+            "entry_whole WHERE sort = ?)"
+        )
         with self._rows.reading() as connection:
             return [text_of(text) for (text,) in connection.execute(sql, (SORTS.index(sort),))]
 
     def watermarks(self) -> dict[str, int]:
         with self._rows.reading() as connection:
-            rows: Any = connection.execute("SELECT name, number FROM watermark WHERE sealing = ?", (self._sealing,))
+            rows: Any = connection.execute(
+                "SELECT name, number FROM watermark WHERE sealing = ?", (self._sealing,)
+            )
             return {text_of(name): reached for name, reached in rows}
 
     def count(self) -> int:
@@ -102,19 +116,29 @@ class Entries:
 
     def outdated(self) -> int:
         with self._rows.reading() as connection:
-            if not number(connection, "SELECT EXISTS (SELECT 1 FROM watermark WHERE sealing < ?)", (self._sealing,)):
+            if not number(
+                connection,
+                "SELECT EXISTS (SELECT 1 FROM watermark WHERE sealing < ?)",
+                (self._sealing,),
+            ):
                 return 0
-            return number(connection, "SELECT count(*) FROM entry WHERE sealing < ?", (self._sealing,))
+            return number(
+                connection, "SELECT count(*) FROM entry WHERE sealing < ?", (self._sealing,)
+            )
 
     def drop_outdated(self) -> None:
         """What older rules sealed leaves once every source has come as far again as it was."""
         now = {"now": self._sealing}
         with self._rows.reading() as connection:
-            if not number(connection, "SELECT EXISTS (SELECT 1 FROM watermark WHERE sealing < :now)", now):
+            if not number(
+                connection, "SELECT EXISTS (SELECT 1 FROM watermark WHERE sealing < :now)", now
+            ):
                 return
         with self._rows.writing() as connection:
             if not number(connection, _BEHIND, now):
-                rows: Any = connection.execute("SELECT doc FROM entry WHERE sealing < :now", now).fetchall()
+                rows: Any = connection.execute(
+                    "SELECT doc FROM entry WHERE sealing < :now", now
+                ).fetchall()
                 _forget(connection, [doc for (doc,) in rows])
                 connection.execute("DELETE FROM watermark WHERE sealing < :now", now)
 
@@ -125,12 +149,16 @@ class Entries:
         with self._rows.reading() as connection:
             known: list[Any] = connection.execute(numbers + where, (folded, limit)).fetchall()
             entries = [_entry(row)[1] for row in connection.execute(_READ + where, (folded, limit))]
-        return [Numbered(doc, entry, *rest) for (doc, *rest), entry in zip(known, entries, strict=True)]
+        return [
+            Numbered(doc, entry, *rest) for (doc, *rest), entry in zip(known, entries, strict=True)
+        ]
 
     def numbers(self, connection: apsw.Connection, only: Filter) -> Numbers:
         """The filter in our numbers."""
         return Numbers(
-            sorts=frozenset(SORTS.index(sort) for sort in only.sorts) if 0 < len(only.sorts) < len(SORTS) else None,
+            sorts=frozenset(SORTS.index(sort) for sort in only.sorts)
+            if 0 < len(only.sorts) < len(SORTS)
+            else None,
             kinds=_known(connection, only.kinds),
             sessions=_known(connection, only.sessions),
             agents=_known(connection, only.agents),
@@ -140,14 +168,22 @@ class Entries:
             until=only.until,
         )
 
-    def names(self, connection: apsw.Connection, paths: Collection[int]) -> dict[int, frozenset[str]]:
+    def names(
+        self, connection: apsw.Connection, paths: Collection[int]
+    ) -> dict[int, frozenset[str]]:
         """The words of each path's last part."""
         self._forget_what_was_renewed()
         known = self._name_words
         for some in _portions([path for path in paths if path not in known]):
-            sql = f"SELECT number, text FROM path WHERE number IN ({_marks(some)})"  # noqa: S608
+            sql = f"SELECT number, text FROM path WHERE number IN ({_marks(some)})"
             rows: list[Any] = connection.execute(sql, some).fetchall()
-            known.update(zip((path for path, _ in rows), words_of_names([text_of(text) for _, text in rows]), strict=True))
+            known.update(
+                zip(
+                    (path for path, _ in rows),
+                    words_of_names([text_of(text) for _, text in rows]),
+                    strict=True,
+                )
+            )
         if len(known) > _MOST_NAMES:
             self._name_words = {}
         return {path: known[path] for path in paths if path in known}
@@ -176,19 +212,29 @@ class Entries:
     def _put(self, connection: apsw.Connection, prepared: Sequence[_Prepared]) -> None:
         for each in prepared:
             row = self._row(connection, each.entry)
-            there: Any = connection.execute(f"SELECT doc, {_COLUMNS} FROM entry WHERE id = ?", row[:1]).fetchone()  # noqa: S608
+            there: Any = connection.execute(
+                f"SELECT doc, {_COLUMNS} FROM entry WHERE id = ?", row[:1]
+            ).fetchone()
             if there is not None and there[1:-2] == row[:-2]:
                 if there[-2:] != row[-2:]:
-                    connection.execute("UPDATE entry SET first = ?, last = ? WHERE doc = ?", (*row[-2:], there[0]))
+                    connection.execute(
+                        "UPDATE entry SET first = ?, last = ? WHERE doc = ?", (*row[-2:], there[0])
+                    )
                 continue
             if there is not None:
                 _forget(connection, [there[0]])
             connection.execute(_INSERT, row)
             doc = connection.last_insert_rowid()
-            connection.execute("INSERT INTO tail (rowid, title, body) VALUES (?, ?, ?)", (doc, each.title, each.text))
+            connection.execute(
+                "INSERT INTO tail (rowid, title, body) VALUES (?, ?, ?)",
+                (doc, each.title, each.text),
+            )
 
     def _row(self, connection: apsw.Connection, entry: Entry) -> tuple[Any, ...]:
-        name, path = partial(self._names.number, connection), partial(self._paths.number, connection)
+        name, path = (
+            partial(self._names.number, connection),
+            partial(self._paths.number, connection),
+        )
         return (
             kept(entry.id),
             name(entry.whole),
@@ -208,7 +254,10 @@ class Entries:
     def _mark(self, connection: apsw.Connection, watermark: Watermark | None) -> None:
         if watermark is not None:
             connection.execute(
-                "INSERT INTO watermark VALUES (?, ?, ?) ON CONFLICT (name, sealing) DO UPDATE SET number = excluded.number",
+                (
+                    "INSERT INTO watermark VALUES (?, ?, ?) ON CONFLICT (name, sealing) DO UPDATE "
+                    "SET number = excluded.number"
+                ),
                 (kept(watermark.name), self._sealing, watermark.number),
             )
 
@@ -217,7 +266,9 @@ class Entries:
         self._forget_what_was_renewed()
         with self._path_lock:
             last = self._every_path[-1][0] if self._every_path else 0
-            rows: Any = connection.execute("SELECT number, text FROM path WHERE number > ? ORDER BY number", (last,))
+            rows: Any = connection.execute(
+                "SELECT number, text FROM path WHERE number > ? ORDER BY number", (last,)
+            )
             self._every_path += [(known, text_of(path)) for known, path in rows]
             seen, fitting = self._fitting.get(wanted) or (0, frozenset())
             if new := self._every_path[seen:]:
@@ -230,7 +281,10 @@ class Entries:
 def by_number(connection: apsw.Connection, docs: Sequence[int]) -> dict[int, Entry]:
     found: dict[int, Entry] = {}
     for some in _portions(docs):
-        found.update(_entry(row) for row in connection.execute(f"{_READ} WHERE e.doc IN ({_marks(some)})", some))
+        found.update(
+            _entry(row)
+            for row in connection.execute(f"{_READ} WHERE e.doc IN ({_marks(some)})", some)
+        )
     return found
 
 
@@ -238,7 +292,9 @@ def still_there(connection: apsw.Connection, docs: Sequence[int]) -> set[int]:
     """Those of them that are."""
     found: set[int] = set()
     for some in _portions(docs):
-        rows: Any = connection.execute(f"SELECT doc FROM entry WHERE doc IN ({_marks(some)})", some)  # noqa: S608
+        rows: Any = connection.execute(
+            (f"SELECT doc FROM entry WHERE doc IN ({_marks(some)})"), some
+        )
         found.update(doc for (doc,) in rows)
     return found
 
@@ -247,31 +303,43 @@ def paths_of(connection: apsw.Connection, docs: Sequence[int]) -> dict[int, int]
     """The number of each one's path, of those that are there."""
     found: dict[int, int] = {}
     for some in _portions(docs):
-        rows: Any = connection.execute(f"SELECT doc, path FROM entry WHERE doc IN ({_marks(some)})", some)  # noqa: S608
+        rows: Any = connection.execute(
+            f"SELECT doc, path FROM entry WHERE doc IN ({_marks(some)})", some
+        )
         found.update(rows)
     return found
 
 
-def tail_by_words(connection: apsw.Connection, folded: int, match: str, only: Numbers, limit: int) -> list[tuple[int, Entry]]:
-    """Entries beyond `folded` that fit; `match` is an expression of FTS5, and empty where just the last ones are wanted."""
+def tail_by_words(
+    connection: apsw.Connection, folded: int, match: str, only: Numbers, limit: int
+) -> list[tuple[int, Entry]]:
+    """Entries beyond `folded` that fit; `match` is an expression of FTS5, and empty where just the
+    last ones are wanted."""
     conditions, given = _conditions(only)
     sql = " ".join(
         (
             _READ,
-            "JOIN tail t ON t.rowid = e.doc WHERE t.tail MATCH ? AND e.doc > ?" if match else "WHERE e.doc > ?",
+            "JOIN tail t ON t.rowid = e.doc WHERE t.tail MATCH ? AND e.doc > ?"
+            if match
+            else "WHERE e.doc > ?",
             *(f"AND {condition}" for condition in conditions),
             f"ORDER BY {'t.rank' if match else 'e.doc DESC'} LIMIT ?",
         )
     )
-    return [_entry(row) for row in connection.execute(sql, (*([match] if match else []), folded, *given, limit))]
+    return [
+        _entry(row)
+        for row in connection.execute(sql, (*([match] if match else []), folded, *given, limit))
+    ]
 
 
-def tail_numbers(connection: apsw.Connection, folded: int, only: Numbers, limit: int) -> dict[int, Sort]:
+def tail_numbers(
+    connection: apsw.Connection, folded: int, only: Numbers, limit: int
+) -> dict[int, Sort]:
     """The last entries beyond `folded` that fit, by number."""
     conditions, given = _conditions(only)
     where = " AND ".join(("e.doc > ?", *conditions))
     rows: Any = connection.execute(
-        f"SELECT e.doc, e.sort FROM entry e WHERE {where} ORDER BY e.doc DESC LIMIT ?",  # noqa: S608
+        (f"SELECT e.doc, e.sort FROM entry e WHERE {where} ORDER BY e.doc DESC LIMIT ?"),
         (folded, *given, limit),
     )
     return {doc: SORTS[sort] for doc, sort in rows}
@@ -293,9 +361,11 @@ class _Names:
     def number(self, connection: apsw.Connection, text: str) -> int:
         if (known := self._known.get(text)) is not None:
             return known
-        row: Any = connection.execute(f"SELECT number FROM {self._table} WHERE text = ?", (kept(text),)).fetchone()  # noqa: S608
+        row: Any = connection.execute(
+            f"SELECT number FROM {self._table} WHERE text = ?", (kept(text),)
+        ).fetchone()
         if row is None:
-            connection.execute(f"INSERT INTO {self._table} (text) VALUES (?)", (kept(text),))  # noqa: S608
+            connection.execute((f"INSERT INTO {self._table} (text) VALUES (?)"), (kept(text),))
         given: int = connection.last_insert_rowid() if row is None else row[0]
         if len(self._known) >= _MOST_NAMES:
             self._known.clear()
@@ -339,7 +409,10 @@ def _forget(connection: apsw.Connection, docs: Sequence[int]) -> None:
 def _known(connection: apsw.Connection, names: frozenset[str]) -> frozenset[int] | None:
     if not names:
         return None
-    rows: Any = (connection.execute("SELECT number FROM name WHERE text = ?", (kept(name),)).fetchone() for name in names)
+    rows: Any = (
+        connection.execute("SELECT number FROM name WHERE text = ?", (kept(name),)).fetchone()
+        for name in names
+    )
     return frozenset(row[0] for row in rows if row is not None)
 
 
@@ -351,7 +424,7 @@ def _conditions(only: Numbers) -> tuple[list[str], list[Any]]:
     conditions: list[str] = []
     given: list[Any] = []
     for name, numbers in only.sets:
-        conditions.append(f"e.{name} IN (SELECT value FROM json_each(?))")  # noqa: S608 - a name of ours
+        conditions.append(f"e.{name} IN (SELECT value FROM json_each(?))")
         given.append(json.dumps(sorted(numbers)))
     for condition, value in (("e.time >= ?", only.since), ("e.time < ?", only.until)):
         if value is not None:

@@ -1,4 +1,5 @@
-"""Which entries a filter lets through: told once for an entry, once for the numbers by which an index knows it."""
+"""Which entries a filter lets through: told once for an entry, once for the numbers by which an
+index knows it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _LONGEST_PATTERN = 4096  # as long as a path can be
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A filter in an index's own numbers; None is no condition, an empty set lets nothing through."""
+    """A filter in an index's own numbers; None is no condition, an empty set lets nothing
+    through."""
 
     sorts: frozenset[int] | None = None
     kinds: frozenset[int] | None = None
@@ -69,10 +71,11 @@ def holds(only: Filter, entry: Entry) -> bool:
 
 @lru_cache(maxsize=64)
 def on_path(wanted: str) -> Callable[[str], bool]:
-    """A folder with all that is in it, a file, or a pattern: `*` and `?` stay in one folder, `**` does not, `{a,b}` is either.
+    """A folder with all that is in it, a file, or a pattern: `*` and `?` stay in one folder, `**`
+    does not, `{a,b}` is either.
 
-    What has no slash in it is about names, in whichever folder: `a.py`, `*.py`, but not `./a.py` or `src/`. A file that is called
-    like a pattern is found by its name.
+    What has no slash in it is about names, in whichever folder: `a.py`, `*.py`, but not `./a.py` or
+    `src/`. A file that is called like a pattern is found by its name.
     """
     anywhere = "/" not in wanted
     wanted = wanted.removeprefix("./").rstrip("/")
@@ -125,7 +128,8 @@ def _expression(pattern: str) -> str:
 
 
 def _choices(pattern: str) -> frozenset[int]:
-    """Where the braces and commas of `{a,b}` stand; a brace without a comma, or without its other half, is a letter."""
+    """Where the braces and commas of `{a,b}` stand; a brace without a comma, or without its other
+    half, is a letter."""
     found: set[int] = set()
     open_ones: list[list[int]] = []
     for at, letter in enumerate(pattern):

@@ -1,4 +1,5 @@
-"""Generations of the folded structures: which one serves, how far it was folded, and the one that is made beside it."""
+"""Generations of the folded structures: which one serves, how far it was folded, and the one that
+is made beside it."""
 
 from __future__ import annotations
 
@@ -28,11 +29,13 @@ class Generation:
 
     number: int
     identity: str
-    """What made it: see `writing.identity`. One that is damaged says so here, and is nobody's any more."""
+    """What made it: see `writing.identity`. One that is damaged says so here, and is nobody's any
+    more."""
     folded: int
     """Entries with numbers up to this one are in it."""
     rows: int
-    """Vectors in it that count; what a file holds beyond them is a fold that did not come to its end."""
+    """Vectors in it that count; what a file holds beyond them is a fold that did not come to its
+    end."""
     serving: bool
 
 
@@ -42,17 +45,24 @@ class Generations:
 
     def every(self) -> list[Generation]:
         with self._rows.reading() as connection:
-            return [_generation(row) for row in connection.execute("SELECT * FROM generation ORDER BY number")]
+            return [
+                _generation(row)
+                for row in connection.execute("SELECT * FROM generation ORDER BY number")
+            ]
 
     def new(self, identity: str) -> Generation:
-        """Its number is the time: no folder and nothing that anybody has open was ever called by it before."""
+        """Its number is the time: no folder and nothing that anybody has open was ever called by it
+        before."""
         with self._rows.writing() as connection:
-            called = max(time.time_ns(), 1 + number(connection, "SELECT max(number) FROM generation"))
+            called = max(
+                time.time_ns(), 1 + number(connection, "SELECT max(number) FROM generation")
+            )
             connection.execute("INSERT INTO generation VALUES (?, ?, 0, 0, 0)", (called, identity))
             return Generation(called, identity, 0, 0, serving=False)
 
     def folded(self, generation: Generation, forgotten: Sequence[int]) -> None:
-        """Makes a fold count, all at once: what it holds, what it forgot, and what the tail no longer needs."""
+        """Makes a fold count, all at once: what it holds, what it forgot, and what the tail no
+        longer needs."""
         with self._rows.writing() as connection:
             connection.execute(
                 "UPDATE generation SET folded = ?, rows = ?, serving = ? WHERE number = ?",
@@ -60,26 +70,38 @@ class Generations:
             )
             if generation.serving:
                 connection.execute("DELETE FROM generation WHERE number < ?", (generation.number,))
-                connection.executemany("DELETE FROM gone WHERE doc = ?", ((doc,) for doc in forgotten))
+                connection.executemany(
+                    "DELETE FROM gone WHERE doc = ?", ((doc,) for doc in forgotten)
+                )
                 _shorten_tail(connection, generation.folded)
 
     def drop_abandoned(self, identity: str) -> bool:
-        """While one of this identity serves, what others began and did not finish is nobody's. Was there any?"""
+        """While one of this identity serves, what others began and did not finish is nobody's. Was
+        there any?"""
         every = self.every()
         if not any(each.serving and each.identity == identity for each in every):
             return False
         left = [(each.number,) for each in every if not each.serving and each.identity != identity]
         if left:
             with self._rows.writing() as connection:
-                connection.executemany("DELETE FROM generation WHERE number = ? AND NOT serving", left)
+                connection.executemany(
+                    "DELETE FROM generation WHERE number = ? AND NOT serving", left
+                )
         return bool(left)
 
     def condemn(self, generation: int) -> bool:
-        """Its files are damaged: one that serves goes on as far as it can while another one is made. Was it still there?"""
+        """Its files are damaged: one that serves goes on as far as it can while another one is
+        made. Was it still there?"""
         with self._rows.writing() as connection:
-            connection.execute("DELETE FROM generation WHERE number = ? AND NOT serving", (generation,))
+            connection.execute(
+                "DELETE FROM generation WHERE number = ? AND NOT serving", (generation,)
+            )
             gone = connection.changes()
-            sql = "UPDATE generation SET identity = json_set(identity, '$.damaged', 1) WHERE number = ?"
+            sql = (
+                "UPDATE generation SET identity = json_set(identity, "
+                "'$.damaged', 1) WHERE number "
+                "= ?"
+            )
             connection.execute(sql, (generation,))
             return bool(gone or connection.changes())
 
@@ -97,7 +119,11 @@ class Generations:
     def lag(self, generation: Generation | None) -> int:
         """How many entries are not folded into it."""
         with self._rows.reading() as connection:
-            return number(connection, "SELECT count(*) FROM entry WHERE doc > ?", (generation.folded if generation else 0,))
+            return number(
+                connection,
+                "SELECT count(*) FROM entry WHERE doc > ?",
+                (generation.folded if generation else 0,),
+            )
 
     def done(self, generation: Generation) -> float:
         """The share of all entries that is folded into it."""

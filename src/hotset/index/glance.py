@@ -1,4 +1,5 @@
-"""How an index is, told from its database alone: nothing is made, mended or loaded, and nobody is kept from working."""
+"""How an index is, told from its database alone: nothing is made, mended or loaded, and nobody is
+kept from working."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class Glance:
 
 
 def glance(folder: Path, sealing: int) -> Glance | None:
-    """None where there is no index. `sealing` is the version of the rules by which texts are sealed now."""
+    """None where there is no index. `sealing` is the version of the rules by which texts are sealed
+    now."""
     database = folder / DATABASE
     if not database.exists():
         return None
@@ -58,7 +60,8 @@ class Rest:
 
 
 def at_rest(folder: Path, source: str) -> Rest | None:
-    """None where anything waits to be folded, sealed again or made anew, where rows cannot be read, or a folder is missing."""
+    """None where anything waits to be folded, sealed again or made anew, where rows cannot be read,
+    or a folder is missing."""
     database = folder / DATABASE
     if not database.exists():
         return None
@@ -67,13 +70,23 @@ def at_rest(folder: Path, source: str) -> Rest | None:
             generation = serving(connection)
             if generation is None or any(number(connection, sql) for sql in _UNREST):
                 return None
-            if number(connection, "SELECT EXISTS (SELECT 1 FROM entry WHERE doc > ?)", (generation.folded,)):
+            if number(
+                connection,
+                "SELECT EXISTS (SELECT 1 FROM entry WHERE doc > ?)",
+                (generation.folded,),
+            ):
                 return None
-            reached: Any = connection.execute("SELECT number, sealing FROM watermark WHERE name = ?", (source,)).fetchall()
+            reached: Any = connection.execute(
+                "SELECT number, sealing FROM watermark WHERE name = ?", (source,)
+            ).fetchall()
             written = number(connection, "PRAGMA user_version")
     except StoreFailed:
         return None
-    if written != FORMAT or len(reached) != 1 or not (folder / f"{FOLDERS}{generation.number}").is_dir():
+    if (
+        written != FORMAT
+        or len(reached) != 1
+        or not (folder / f"{FOLDERS}{generation.number}").is_dir()
+    ):
         return None
     (watermark, sealing), *_ = reached
     return Rest(watermark, f"{generation.identity} {sealing}")
@@ -99,13 +112,17 @@ def _looking_into(database: Path) -> Iterator[apsw.Connection]:
 
 def _read(connection: apsw.Connection, sealing: int, writer: int | None) -> Glance:
     generation = serving(connection)
-    rows: Any = connection.execute("SELECT name, number FROM watermark WHERE sealing = ?", (sealing,))
+    rows: Any = connection.execute(
+        "SELECT name, number FROM watermark WHERE sealing = ?", (sealing,)
+    )
     folded = generation.folded if generation else 0
     return Glance(
         entries=number(connection, "SELECT count(*) FROM entry"),
         waiting=number(connection, "SELECT count(*) FROM entry WHERE doc > ?", (folded,)),
         embedder=embedder_of(generation.identity) if generation else "",
         writer=writer,
-        building=bool(number(connection, "SELECT EXISTS (SELECT 1 FROM generation WHERE NOT serving)")),
+        building=bool(
+            number(connection, "SELECT EXISTS (SELECT 1 FROM generation WHERE NOT serving)")
+        ),
         watermarks={text_of(name): reached for name, reached in rows},
     )

@@ -10,20 +10,29 @@ import msgspec
 
 from hotset.nouns.finding import Sort
 
-WORDS_WEIGHT: Mapping[Sort, float] = {Sort.TOOL: 1.0, Sort.MEMORY: 0.7, Sort.PAGE: 1.0, Sort.CODE: 1.2}
+WORDS_WEIGHT: Mapping[Sort, float] = {
+    Sort.TOOL: 1.0,
+    Sort.MEMORY: 0.7,
+    Sort.PAGE: 1.0,
+    Sort.CODE: 1.2,
+}
 """What words count beside meaning.
 
-Code is best between 0.7 and 1.5, on docstrings and their functions; tools between 0.5 and 1.5, without the words of chat.
+Code is best between 0.7 and 1.5, on docstrings and their functions; tools between 0.5 and 1.5,
+without the words of chat.
 """
 
 _NAMED = 0.6  # deviations for a file whose whole name the question says
 _OTHERS = 0.2  # of what other finds of the same file have, the second a half, the third a third
 _MOST_OTHERS = 4
 _BY_SCORE = itemgetter(0, 1)
-_RANK_OFFSET = 10  # of reciprocal ranks: between 5 and 20 it makes little difference, 60 flattens the first places
+# of reciprocal ranks: between 5 and 20 it makes little difference, 60 flattens the first places
+_RANK_OFFSET = 10
 
 
-class Found(msgspec.Struct, frozen=True):  # hundreds a search; made in a third of the time of a tuple with names
+class Found(
+    msgspec.Struct, frozen=True
+):  # hundreds a search; made in a third of the time of a tuple with names
     """An entry that a signal found."""
 
     doc: int
@@ -45,11 +54,12 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 def fuse(words: Iterable[Found], meaning: Iterable[Found]) -> list[Ranked]:
-    """Each signal in its own deviations from its own mean, weighed by the sort of the entry; best first.
+    """Each signal in its own deviations from its own mean, weighed by the sort of the entry; best
+    first.
 
-    Of an entry that a signal names twice the last counts. On 700 docstrings and 4,000 functions this put the right one at a mean
-    reciprocal rank of .573, scores between 0 and 1 at .569, reciprocal ranks at .549, words alone at .523 and meaning alone at
-    .476.
+    Of an entry that a signal names twice the last counts. On 700 docstrings and 4,000 functions
+    this put the right one at a mean reciprocal rank of .573, scores between 0 and 1 at .569,
+    reciprocal ranks at .549, words alone at .523 and meaning alone at .476.
     """
     of_words = {each.doc: each for each in words}
     of_meaning = {each.doc: each for each in meaning}
@@ -59,17 +69,24 @@ def fuse(words: Iterable[Found], meaning: Iterable[Found]) -> list[Ranked]:
     by_words = _deviations(every_word, narrow=len(of_words) < len(of_meaning))
     by_meaning = _deviations(every_meaning, narrow=len(of_meaning) < len(of_words))
     weights = [WORDS_WEIGHT[each.sort] for each in there.values()]
-    scores = [(weight * word + meant) / (weight + 1.0) for weight, word, meant in zip(weights, by_words, by_meaning, strict=True)]
+    scores = [
+        (weight * word + meant) / (weight + 1.0)
+        for weight, word, meant in zip(weights, by_words, by_meaning, strict=True)
+    ]
     order = sorted(zip(map(neg, scores), there, scores, every_word, every_meaning, strict=True))
     return [Ranked(there[doc], score, word, meant) for _, doc, score, word, meant in order]
 
 
-def by_file(ranked: Sequence[Ranked], files: Mapping[int, int], said: Mapping[int, float]) -> list[Ranked]:
-    """Code once more, by its files: one that the question names is lifted, and so is the best stretch of one with several finds.
+def by_file(
+    ranked: Sequence[Ranked], files: Mapping[int, int], said: Mapping[int, float]
+) -> list[Ranked]:
+    """Code once more, by its files: one that the question names is lifted, and so is the best
+    stretch of one with several finds.
 
-    `files` has the number of each entry's file, `said` the share of a file's name that stands in the question. On commits of four
-    public repositories and the files that they changed, NDCG@10 rose from .534 to .554, on docstrings of two and their functions
-    from .571 to .572. More for other finds (0.4) gave .556 and .568, more for names (1.0) .560 and .571.
+    `files` has the number of each entry's file, `said` the share of a file's name that stands in
+    the question. On commits of four public repositories and the files that they changed, NDCG@10
+    rose from .534 to .554, on docstrings of two and their functions from .571 to .572. More for
+    other finds (0.4) gave .556 and .568, more for names (1.0) .560 and .571.
     """
     of_file: dict[int, list[int]] = {}
     scores = [each.score for each in ranked]
@@ -81,7 +98,9 @@ def by_file(ranked: Sequence[Ranked], files: Mapping[int, int], said: Mapping[in
         if others:
             rest = (max(0.0, ranked[at].score) for at in others[:_MOST_OTHERS])
             scores[first] += _OTHERS * sum(score / place for place, score in enumerate(rest, 2))
-    order = sorted(zip(map(neg, scores), (each.doc for each in ranked), ranked, strict=True), key=_BY_SCORE)
+    order = sorted(
+        zip(map(neg, scores), (each.doc for each in ranked), ranked, strict=True), key=_BY_SCORE
+    )
     return [Ranked(each.found, -score, each.by_words, each.by_meaning) for score, _, each in order]
 
 
@@ -95,7 +114,8 @@ def by_rank(*orders: Sequence[int]) -> dict[int, float]:
 
 
 def _deviations(scores: Sequence[float | None], *, narrow: bool) -> list[float]:
-    """What a signal did not find counts as the least that it found; as nothing, where it found fewer than the other one."""
+    """What a signal did not find counts as the least that it found; as nothing, where it found
+    fewer than the other one."""
     found = [score for score in scores if score is not None]
     if not found:
         return [0.0] * len(scores)
@@ -103,5 +123,7 @@ def _deviations(scores: Sequence[float | None], *, narrow: bool) -> list[float]:
     every = [floor if score is None else score for score in scores]
     mean = sum(every) / len(every)
     apart = [score - mean for score in every]
-    spread = math.sqrt(sum(map(mul, apart, apart)) / len(every))  # `statistics` takes 20 times as long
+    spread = math.sqrt(
+        sum(map(mul, apart, apart)) / len(every)
+    )  # `statistics` takes 20 times as long
     return [each / spread for each in apart] if spread else [0.0] * len(scores)

@@ -1,4 +1,5 @@
-"""The index of a project, in a folder of its own: rows, full text, vectors, and whoever folds them."""
+"""The index of a project, in a folder of its own: rows, full text, vectors, and whoever folds
+them."""
 
 from __future__ import annotations
 
@@ -56,9 +57,11 @@ class LocalIndex:
         folds: bool = True,
         rhythm: Rhythm = _RHYTHM,
     ) -> None:
-        """`asking` reads questions instead of the embedder, in the same vector space, where it has the time.
+        """`asking` reads questions instead of the embedder, in the same vector space, where it has
+        the time.
 
-        `sealing` is the version of the rules by which texts were sealed. A process that only looks need not fold.
+        `sealing` is the version of the rules by which texts were sealed. A process that only looks
+        need not fold.
         """
         self.folder = private_folder(folder)
         self._rows = Rows(self.folder)
@@ -73,7 +76,9 @@ class LocalIndex:
         self._worked = time.monotonic()
         self._wake = threading.Event()
         self._closed = False
-        self._thread = threading.Thread(target=self._fold_now_and_then, name="hotset-fold", daemon=True)
+        self._thread = threading.Thread(
+            target=self._fold_now_and_then, name="hotset-fold", daemon=True
+        )
         if folds:
             self._thread.start()
 
@@ -112,7 +117,9 @@ class LocalIndex:
         self._rows.shorten()
         self._wake.set()
 
-    def replace(self, whole: str, entries: Iterable[Entry], watermark: Watermark | None = None) -> None:
+    def replace(
+        self, whole: str, entries: Iterable[Entry], watermark: Watermark | None = None
+    ) -> None:
         given = list(entries)
         self._write(lambda: self._entries.replace(whole, given, watermark), len(given))
 
@@ -146,7 +153,8 @@ class LocalIndex:
         return self._fold() is not None
 
     def read_closely(self) -> bool:
-        """Reads one hot entry once more, by whoever reads questions. False where there is none, or it failed: then for good."""
+        """Reads one hot entry once more, by whoever reads questions. False where there is none, or
+        it failed: then for good."""
         closely = self._searching.closely
         if closely is None or self._reading_trouble:
             return False
@@ -207,10 +215,18 @@ class LocalIndex:
             if not self._writing.take():
                 return None
             folded = self._folding.fold()
-        except Exception as error:  # background work: nobody above could do anything about it, and an embedder may raise anything
-            if self._closed or not self.folder.exists():  # nobody is left who could miss what was to be folded
+        except Exception as error:
+            # background work: nobody above could do anything about it, and an embedder may raise
+            # anything
+            if (
+                self._closed or not self.folder.exists()
+            ):  # nobody is left who could miss what was to be folded
                 return None
-            self._fold_trouble = str(error) if isinstance(error, HotsetError) else f"a fold failed ({type(error).__name__})"
+            self._fold_trouble = (
+                str(error)
+                if isinstance(error, HotsetError)
+                else f"a fold failed ({type(error).__name__})"
+            )
             _log.warning("a fold failed: %s", self._fold_trouble)
             return None
         self._fold_trouble = ""
@@ -236,7 +252,9 @@ class LocalIndex:
 
     def _read_some(self) -> None:
         for _ in range(_READ_AT_ONCE):
-            at_work = self._wake.is_set() or time.monotonic() - self._worked < self._rhythm.quiet_seconds
+            at_work = (
+                self._wake.is_set() or time.monotonic() - self._worked < self._rhythm.quiet_seconds
+            )
             if self._closed or at_work or not self.read_closely():
                 return
 

@@ -1,4 +1,5 @@
-"""What every index can do. `hotset.testing.check_index()` is the contract; engines stay behind it."""
+"""What every index can do. `hotset.testing.check_index()` is the contract; engines stay behind
+it."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class State:
     building: float | None = None
     """The share of a new generation that is done, while one is made beside the one that serves."""
     outdated: int = 0
-    """Entries whose secrets were sealed by older rules; they leave when their sources have come by again."""
+    """Entries whose secrets were sealed by older rules; they leave when their sources have come by
+    again."""
     troubles: tuple[str, ...] = ()
     """As `Index.troubles` tells them."""
 
@@ -60,11 +62,15 @@ class Index(Protocol):
         ...
 
     def purge(self, wholes: Iterable[str]) -> None:
-        """As `remove`; and as soon as whoever folds has made the files anew, no word of them is left in any."""
+        """As `remove`; and as soon as whoever folds has made the files anew, no word of them is
+        left in any."""
         ...
 
-    def replace(self, whole: str, entries: Iterable[Entry], watermark: Watermark | None = None) -> None:
-        """All entries of this whole leave, but for those that are given and unchanged; nobody ever sees half of it."""
+    def replace(
+        self, whole: str, entries: Iterable[Entry], watermark: Watermark | None = None
+    ) -> None:
+        """All entries of this whole leave, but for those that are given and unchanged; nobody ever
+        sees half of it."""
         ...
 
     def search(self, query: Query) -> Hits: ...
@@ -86,13 +92,15 @@ class Index(Protocol):
         ...
 
     def fold(self) -> bool:
-        """Brings everything that waits into the fast structures. False where another process does that, or it failed."""
+        """Brings everything that waits into the fast structures. False where another process does
+        that, or it failed."""
         ...
 
     def state(self) -> State: ...
 
     def troubles(self) -> Sequence[str]:
-        """What went wrong here and is being made good: a damaged file, a full disk, an embedder that does not answer."""
+        """What went wrong here and is being made good: a damaged file, a full disk, an embedder
+        that does not answer."""
         ...
 
     def close(self) -> None: ...

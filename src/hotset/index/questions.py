@@ -1,4 +1,5 @@
-"""Vectors of what is asked: by the documents' own embedder, or by one that reads more closely where that helps and fits."""
+"""Vectors of what is asked: by the documents' own embedder, or by one that reads more closely where
+that helps and fits."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from hotset.nouns.finding import Query, Sort
 
 _KEPT = 256  # vectors of the last questions
 _CLOSE_SECONDS = 0.1  # less leaves no time for that and for the search itself
-_CLOSE_CHARACTERS = 400  # 31 ms of one core, 8 for a few words; and a long text has words enough for the table
+_CLOSE_CHARACTERS = (
+    400  # 31 ms of one core, 8 for a few words; and a long text has words enough for the table
+)
 _CODE_ALONE = frozenset({Sort.CODE})
 
 
@@ -32,10 +35,13 @@ class Questions:
     def vector(self, query: Query) -> Floats:
         text = question(query.words).text
         reader = self._reader(query)
-        return self._known.get_or_make((reader is self._asking, text), lambda: _vector_of(text, reader))
+        return self._known.get_or_make(
+            (reader is self._asking, text), lambda: _vector_of(text, reader)
+        )
 
     def _reader(self, query: Query) -> Embedder:
-        # Asked by the mean of table and MiniLM, code gave .555 instead of .569 (mean of 1/place), tools .644 instead of .590.
+        # Asked by the mean of table and MiniLM, code gave .555 instead of .569 (mean of 1/place),
+        # tools .644 instead of .590.
         helps = query.only.sorts != _CODE_ALONE
         fits = query.deadline >= _CLOSE_SECONDS and len(query.words) <= _CLOSE_CHARACTERS
         return self._asking if self._asking is not None and helps and fits else self._documents

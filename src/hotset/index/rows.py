@@ -1,7 +1,8 @@
 """The database of an index: its tables, its connections, and what becomes of it when it is damaged.
 
-Derived data: commits do not wait for the disk. kill -9 loses nothing, a loss of power perhaps the last moments, which the
-sources add again. What cannot be read is thrown away, and the sources begin anew.
+Derived data: commits do not wait for the disk. kill -9 loses nothing, a loss of power perhaps the
+last moments, which the sources add again. What cannot be read is thrown away, and the sources begin
+anew.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ FORMAT = 1
 """Of the tables below. Another number: everything is thrown away and added again by its sources."""
 
 _TUNING = Tuning(ballast_bytes=0, patience=10.0, synchronous="NORMAL")
-_CHECKPOINT_PAGES = 4000  # 16 MB of WAL: a batch of additions fits into it, so that few commits pay for moving it
+_CHECKPOINT_PAGES = (
+    4000  # 16 MB of WAL: a batch of additions fits into it, so that few commits pay for moving it
+)
 _VERSION_BITS = 64  # more than SQLite counts
 _APPLICATION = 0x68735831  # in the file's header: what it is
 
@@ -54,7 +57,7 @@ CREATE VIRTUAL TABLE tail USING fts5(
 );
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {FORMAT};
-"""
+"""  # noqa: E501
 
 
 class RowsDamaged(StoreFailed):
@@ -62,12 +65,14 @@ class RowsDamaged(StoreFailed):
 
 
 class Rows:
-    """The database, open. Every process of a project may write here: that is how additions are handed over."""
+    """The database, open. Every process of a project may write here: that is how additions are
+    handed over."""
 
     def __init__(self, folder: Path) -> None:
         self.database = folder / DATABASE
         self.renewals = 0
-        """How often the rows were unusable and thrown away, here or by another process, while this one had them open."""
+        """How often the rows were unusable and thrown away, here or by another process, while this
+        one had them open."""
         self._folder = folder
         self._lock = threading.RLock()
         self._open()
@@ -99,7 +104,8 @@ class Rows:
                 raise
 
     def shorten(self) -> None:
-        """Nothing that was removed stays in the file or its WAL, as far as nobody else reads there right now."""
+        """Nothing that was removed stays in the file or its WAL, as far as nobody else reads there
+        right now."""
         with self.writing() as connection:
             connection.execute("INSERT INTO tail (tail) VALUES ('optimize')")
         with self._lock, in_our_words(self.database):
@@ -181,9 +187,14 @@ def _translated(error: apsw.Error, database: Path) -> StoreFailed:
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusy(f"another process kept {database} locked for too long; try again")
         case apsw.FullError():
-            return DiskFull(f"the disk that holds {database} is full; make room: the index goes on from where it is")
+            return DiskFull(
+                f"the disk that holds {database} is full; make room: the index goes on from "
+                f"where it is"
+            )
         case apsw.CorruptError() | apsw.NotADBError() | apsw.SQLError():
-            return RowsDamaged(f"{database} is damaged; it is made again from what is kept elsewhere")
+            return RowsDamaged(
+                f"{database} is damaged; it is made again from what is kept elsewhere"
+            )
         case _:
             return StoreFailed(f"{database} failed: {type(error).__name__}: {error}")
 
@@ -203,8 +214,12 @@ def _prepared(database: Path) -> apsw.Connection:
             connection.pragma("journal_mode", "WAL")
             with connection:
                 connection.execute(_SCHEMA)
-                # Numbers go on from the time: those of rows that were thrown away are not given again, whoever remembers them.
-                connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('entry', ?)", (time.time_ns() // 1_000_000,))
+                # Numbers go on from the time: those of rows that were thrown away are not given
+                # again, whoever remembers them.
+                connection.execute(
+                    "INSERT INTO sqlite_sequence (name, seq) VALUES ('entry', ?)",
+                    (time.time_ns() // 1_000_000,),
+                )
         _refuse_other_format(connection)
     except BaseException:
         leave(connection)
@@ -213,7 +228,10 @@ def _prepared(database: Path) -> apsw.Connection:
 
 
 def _refuse_other_format(connection: apsw.Connection) -> None:
-    if (connection.pragma("application_id"), connection.pragma("user_version")) != (_APPLICATION, FORMAT):
+    if (connection.pragma("application_id"), connection.pragma("user_version")) != (
+        _APPLICATION,
+        FORMAT,
+    ):
         raise _OtherFormat
 
 

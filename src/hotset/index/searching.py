@@ -1,4 +1,5 @@
-"""One search: one state of the rows, both signals over it, one order, and only what may be shown."""
+"""One search: one state of the rows, both signals over it, one order, and only what may be
+shown."""
 
 from __future__ import annotations
 
@@ -24,8 +25,12 @@ from hotset.index.words import Terms, match, of_tools, terms
 from hotset.nouns.finding import Entry, Filter, Hit, Hits, Query, Sort
 
 _TAIL_FOUND = 50
-_BY_FILE = 30  # of the first, whose files are looked at; with 50 the same NDCG on eight repositories, .5420 and .5415, for 0.2 ms
-_TAIL_SCANNED = 1000  # entries beyond the folded ones that are looked through for a phrase: 15 ms at worst
+# of the first, whose files are looked at; with 50 the same NDCG on eight repositories, .5420 and
+# .5415, for 0.2 ms
+_BY_FILE = 30
+_TAIL_SCANNED = (
+    1000  # entries beyond the folded ones that are looked through for a phrase: 15 ms at worst
+)
 _MOST_CONDEMNED = 3  # generations: whatever still fails then is no matter of damaged files
 _FILTERS_KEPT = 32
 _ALL = frozenset({"words", "meaning", "tail"})
@@ -36,7 +41,12 @@ class Searching:
     """Use it from any thread."""
 
     def __init__(
-        self, folder: Path, rows: Rows, entries: Entries, embedder: Embedder | None, asking: Embedder | None = None
+        self,
+        folder: Path,
+        rows: Rows,
+        entries: Entries,
+        embedder: Embedder | None,
+        asking: Embedder | None = None,
     ) -> None:
         self._rows = rows
         self._entries = entries
@@ -44,7 +54,11 @@ class Searching:
         self._words = ByWords(folder)
         self.hot = Hot(rows, entries)
         self.closely = Closely(asking, self.hot) if asking is not None else None
-        self._meaning = ByMeaning(folder, rows, embedder, asking, self.closely) if embedder is not None else None
+        self._meaning = (
+            ByMeaning(folder, rows, embedder, asking, self.closely)
+            if embedder is not None
+            else None
+        )
         self._signals = Signals()
         self._answers = Answers()
         self._standing: _Standing | None = None
@@ -64,15 +78,25 @@ class Searching:
             return Hits(self.hot.find(query, asked, wanted), _ALL)
         view = self._view(query, asked, wanted, version)
         hits = self._hits(view, query, (asked, wanted), tier.value, until)
-        if hits.lacking and (again := self._view(query, asked, wanted, self._rows.version())).generation != view.generation:
-            hits = self._hits(again, query, (asked, wanted), tier.value, until)  # it was swapped while we looked
+        if (
+            hits.lacking
+            and (again := self._view(query, asked, wanted, self._rows.version())).generation
+            != view.generation
+        ):
+            hits = self._hits(
+                again, query, (asked, wanted), tier.value, until
+            )  # it was swapped while we looked
         if not hits.lacking:
             self._answers.put(query, tier, version, hits)
         return hits
 
     def troubles(self) -> Iterable[str]:
         for name, error in sorted(self._signals.failed.items()):
-            rests = "is left out for now: it failed again and again" if self._signals.breakers[name].open else "failed last time"
+            rests = (
+                "is left out for now: it failed again and again"
+                if self._signals.breakers[name].open
+                else "failed last time"
+            )
             yield f"{name} {rests} ({type(error).__name__})"
         if self._condemned:
             yield "the folded files were damaged; they are made again"
@@ -84,28 +108,44 @@ class Searching:
         """What the rows say at this version at least, all of it at one moment."""
         known = self._standing
         if known is not None and known.version == version and query.only in known.filters:
-            return View(known.generation, known.filters[query.only], known.hidden, beyond=False, tail=[])
+            return View(
+                known.generation, known.filters[query.only], known.hidden, beyond=False, tail=[]
+            )
         with self._rows.reading() as connection:
             generation = serving(connection)
             folded = generation.folded if generation else 0
             only = self._entries.numbers(connection, query.only)
             hidden = frozenset(gone(connection))
-            beyond = bool(number(connection, "SELECT EXISTS (SELECT 1 FROM entry WHERE doc > ?)", (folded,)))
+            beyond = bool(
+                number(connection, "SELECT EXISTS (SELECT 1 FROM entry WHERE doc > ?)", (folded,))
+            )
             tail: list[tuple[int, Entry]] = []
             if beyond and wanted and not only.nothing:
                 words, most = ("", _TAIL_SCANNED) if asked.phrases else (match(asked), _TAIL_FOUND)
                 if words or asked.phrases:
                     tail = tail_by_words(connection, folded, words, only, most)
         if not beyond:
-            others = list(known.filters.items())[1 - _FILTERS_KEPT :] if known is not None and known.version == version else ()
-            self._standing = _Standing(version, generation, hidden, {**dict(others), query.only: only})
+            others = (
+                list(known.filters.items())[1 - _FILTERS_KEPT :]
+                if known is not None and known.version == version
+                else ()
+            )
+            self._standing = _Standing(
+                version, generation, hidden, {**dict(others), query.only: only}
+            )
         said = [(doc, entry) for doc, entry in tail if _says(entry, asked)]
         return View(generation, only, hidden, beyond, said)
 
-    def _hits(self, view: View, query: Query, asked: tuple[Question, Terms], effort: Effort, until: float) -> Hits:
+    def _hits(
+        self, view: View, query: Query, asked: tuple[Question, Terms], effort: Effort, until: float
+    ) -> Hits:
         question, wanted = asked
         limit = max(effort.found, 2 * query.most)
-        words = partial(self._words.find, view, wanted, limit) if wanted and not view.only.nothing else None
+        words = (
+            partial(self._words.find, view, wanted, limit)
+            if wanted and not view.only.nothing
+            else None
+        )
         meaning = None
         if self._meaning is not None and not view.only.nothing:
             meaning = partial(self._meaning.find, view, query, limit, effort)
@@ -118,23 +158,36 @@ class Searching:
             code = [each.found for each in ranked[:first] if each.found.sort is Sort.CODE]
             if code and wanted.loose:
                 files = _files(connection, code)
-                said = _said(self._entries.names(connection, frozenset(files.values())), frozenset(wanted.loose))
+                said = _said(
+                    self._entries.names(connection, frozenset(files.values())),
+                    frozenset(wanted.loose),
+                )
                 ranked = [*by_file(ranked[:first], files, said), *ranked[first:]]
             hits = _shown(connection, ranked, query, question)
         return Hits(hits, lacking | self._absent(view))
 
     def _absent(self, view: View) -> frozenset[str]:
         """What cannot serve however long one waits."""
-        if self._meaning is None or (view.generation is not None and not self._meaning.serves(view.generation)):
+        if self._meaning is None or (
+            view.generation is not None and not self._meaning.serves(view.generation)
+        ):
             return frozenset({"meaning"})
         return frozenset()
 
     def _look_into(self, view: View, lacking: frozenset[str]) -> None:
-        """A signal whose files are missing, or that fails again and again: they are made anew, by whoever folds."""
-        if view.generation is None or view.generation.number in self._condemned or len(self._condemned) >= _MOST_CONDEMNED:
+        """A signal whose files are missing, or that fails again and again: they are made anew, by
+        whoever folds."""
+        if (
+            view.generation is None
+            or view.generation.number in self._condemned
+            or len(self._condemned) >= _MOST_CONDEMNED
+        ):
             return
         for name in lacking & self._signals.failed.keys():
-            if isinstance(self._signals.failed[name], FilesDamaged) or self._signals.breakers[name].open:
+            if (
+                isinstance(self._signals.failed[name], FilesDamaged)
+                or self._signals.breakers[name].open
+            ):
                 if self._generations.condemn(view.generation.number):
                     self._condemned.add(view.generation.number)
                 return
@@ -142,7 +195,8 @@ class Searching:
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """What the rows said while nothing waited to be folded: as long as nobody commits, the next search need not ask again."""
+    """What the rows said while nothing waited to be folded: as long as nobody commits, the next
+    search need not ask again."""
 
     version: int
     generation: Generation | None
@@ -150,8 +204,11 @@ class _Standing:
     filters: Mapping[Filter, Numbers]
 
 
-def _shown(connection: apsw.Connection, ranked: list[Ranked], query: Query, asked: Question) -> tuple[Hit, ...]:
-    """The best that are still there, looked at once more: an engine may be wrong about a filter or a phrase."""
+def _shown(
+    connection: apsw.Connection, ranked: list[Ranked], query: Query, asked: Question
+) -> tuple[Hit, ...]:
+    """The best that are still there, looked at once more: an engine may be wrong about a filter or
+    a phrase."""
     hits: list[Hit] = []
     for at in range(0, len(ranked), query.most):
         some = ranked[at : at + query.most]
@@ -168,7 +225,11 @@ def _shown(connection: apsw.Connection, ranked: list[Ranked], query: Query, aske
 def _files(connection: apsw.Connection, found: Sequence[Found]) -> dict[int, int]:
     """The number of each one's file; the database is asked for those that are not folded."""
     known = {each.doc: each.path for each in found if each.path is not None}
-    return known | paths_of(connection, [each.doc for each in found if each.path is None]) if len(known) < len(found) else known
+    return (
+        known | paths_of(connection, [each.doc for each in found if each.path is None])
+        if len(known) < len(found)
+        else known
+    )
 
 
 def _said(names: Mapping[int, frozenset[str]], asked: frozenset[str]) -> dict[int, float]:

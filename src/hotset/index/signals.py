@@ -1,4 +1,5 @@
-"""The two signals over one generation of folded structures, and how both are asked within a deadline."""
+"""The two signals over one generation of folded structures, and how both are asked within a
+deadline."""
 
 from __future__ import annotations
 
@@ -34,11 +35,16 @@ from hotset.index.writing import embed, embedded_text, folder_of
 from hotset.nouns.finding import Entry, Query
 
 _THREADS = 4  # searches at once; one that a slow embedder holds is one less
-_CLOSE_SECONDS = 30.0  # for searches that still read the index; an embedder that hangs holds up nothing longer
+_CLOSE_SECONDS = (
+    30.0  # for searches that still read the index; an embedder that hangs holds up nothing longer
+)
 _FAIR_SECONDS = 0.1  # who is given less and does not answer has not failed: the machine may be busy
-_TAIL_EMBEDDED = 512  # entries beyond the folded ones whose meaning is looked at: the last ones, 20 ms at worst
+_TAIL_EMBEDDED = (
+    512  # entries beyond the folded ones whose meaning is looked at: the last ones, 20 ms at worst
+)
 _TAIL_KEPT = 4096
-_QUICK_ROWS = 200_000  # vectors. Of 100,000 both signals take 3.0 ms one after the other and side by side; p95 4.3 and 5.4
+# vectors. Of 100,000 both signals take 3.0 ms one after the other and side by side; p95 4.3 and 5.4
+_QUICK_ROWS = 200_000
 _SCORE = attrgetter("score")
 _Look = Callable[[], list[Found]]
 
@@ -77,7 +83,11 @@ class ByWords:
     def _over(self, generation: Generation) -> Words:
         """The full text of this generation, as far as it was folded at least."""
         with self._lock:
-            if self._words is None or self._generation is None or self._generation.number != generation.number:
+            if (
+                self._words is None
+                or self._generation is None
+                or self._generation.number != generation.number
+            ):
                 self._words = Words(folder_of(self._folder, generation) / "words")
             elif self._generation != generation:
                 self._words.reload()
@@ -86,9 +96,17 @@ class ByWords:
 
 
 class ByMeaning:
-    """What vectors find, and what lies beyond them: its vectors are made here and forgotten again."""
+    """What vectors find, and what lies beyond them: its vectors are made here and forgotten
+    again."""
 
-    def __init__(self, folder: Path, rows: Rows, embedder: Embedder, asking: Embedder | None, closely: Closely | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        rows: Rows,
+        embedder: Embedder,
+        asking: Embedder | None,
+        closely: Closely | None,
+    ) -> None:
         self._folder = folder
         self._rows = rows
         self._embedder = embedder
@@ -101,7 +119,8 @@ class ByMeaning:
         self._tail: Lru[int, Floats] = Lru(count=_TAIL_KEPT)
 
     def serves(self, generation: Generation) -> bool:
-        """Vectors of another embedder do not compare with ours, and files of another form are not read."""
+        """Vectors of another embedder do not compare with ours, and files of another form are not
+        read."""
         made = made_by(generation.identity)
         return made.get("embedder") == self._embedder.id and made.get("vectors") == vectors.VERSION
 
@@ -123,13 +142,19 @@ class ByMeaning:
             found += self._in_tail(query, generation.folded if generation else 0, only, limit)
         if self._closely is not None and (generation is None or self.serves(generation)):
             closer = self._closely.found(query, asked.only)
-            found = nlargest(limit, {each.doc: each for each in (*found, *closer)}.values(), key=_SCORE) if closer else found
+            found = (
+                nlargest(limit, {each.doc: each for each in (*found, *closer)}.values(), key=_SCORE)
+                if closer
+                else found
+            )
         return found
 
     def _over(self, generation: Generation) -> Vectors:
         with self._lock:
             if self._vectors is None or self._generation != generation:
-                self._vectors = Vectors(folder_of(self._folder, generation), self._embedder.size, generation.rows)
+                self._vectors = Vectors(
+                    folder_of(self._folder, generation), self._embedder.size, generation.rows
+                )
                 self._generation = generation
             return self._vectors
 
@@ -164,8 +189,9 @@ class Signals:
     ) -> tuple[list[Found], list[Found], frozenset[str]]:
         """What each gave, and the names of those that gave nothing in time.
 
-        An embedder may be far away, so meaning is asked `apart`, in a thread that can be left behind; words are asked in this
-        one, which saves a millisecond: full text is here and takes a bounded time.
+        An embedder may be far away, so meaning is asked `apart`, in a thread that can be left
+        behind; words are asked in this one, which saves a millisecond: full text is here and takes
+        a bounded time.
         """
         patience = max(0.0, until - time.monotonic())
         by_words = by_meaning = asked = None
@@ -178,8 +204,15 @@ class Signals:
             by_words = self._here("words", words, StoreFailed)
         if asked is not None:
             by_meaning = self._there(asked, until, patience)
-        silent = {"words": words is not None and by_words is None, "meaning": meaning is not None and by_meaning is None}
-        return by_words or [], by_meaning or [], frozenset(name for name, lacks in silent.items() if lacks)
+        silent = {
+            "words": words is not None and by_words is None,
+            "meaning": meaning is not None and by_meaning is None,
+        }
+        return (
+            by_words or [],
+            by_meaning or [],
+            frozenset(name for name, lacks in silent.items() if lacks),
+        )
 
     def close(self) -> None:
         self._pool.close(_CLOSE_SECONDS)
@@ -193,7 +226,9 @@ class Signals:
         self._note(name, None)
         return found
 
-    def _there(self, asked: Future[list[Found]], until: float, patience: float) -> list[Found] | None:
+    def _there(
+        self, asked: Future[list[Found]], until: float, patience: float
+    ) -> list[Found] | None:
         try:
             error = asked.exception(max(0.0, until - time.monotonic()))
         except TimeoutError:

@@ -1,4 +1,5 @@
-"""How much is done in the time there is: the hot few from memory, most of it in milliseconds, all of it in a blink."""
+"""How much is done in the time there is: the hot few from memory, most of it in milliseconds, all
+of it in a blink."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class Effort:
     """What a search does."""
 
     candidates: int
-    """Vectors that are looked at closely, at least: of 100,000, 1,000 hold 98 % of the nearest ten of four words."""
+    """Vectors that are looked at closely, at least: of 100,000, 1,000 hold 98 % of the nearest ten
+    of four words."""
     share: float
     """And of very many so many."""
     found: int
@@ -104,7 +106,8 @@ class Hot:
             self._kept = {id: kept for id, kept in self._kept.items() if id in hot}
             new = [id for id in hot if id not in self._kept]
         loaded = {
-            entry.id: _Kept(doc, entry, words_of(f"{entry.title}\n{entry.text}")) for doc, entry in self._entries.by_id(new)
+            entry.id: _Kept(doc, entry, words_of(f"{entry.title}\n{entry.text}"))
+            for doc, entry in self._entries.by_id(new)
         }
         with self._lock:
             self._kept.update(loaded)
@@ -132,7 +135,11 @@ class Hot:
     def _hot(self) -> dict[EntryId, _Looked]:
         """The last that were looked at first."""
         since = max(0, self._turn - _RECENT_TURNS)
-        hot = ((id, each) for id, each in reversed(self._looked.items()) if each.times >= _OFTEN or each.turn > since)
+        hot = (
+            (id, each)
+            for id, each in reversed(self._looked.items())
+            if each.times >= _OFTEN or each.turn > since
+        )
         return dict(pair for pair, _ in zip(hot, range(_MOST_HOT), strict=False))
 
     def _still_there(self) -> list[_Kept]:

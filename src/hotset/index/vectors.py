@@ -1,12 +1,16 @@
-"""Vectors: signs find candidates, bytes put them in order. numpy over mapped files; in memory is what the last filters take.
+"""Vectors: signs find candidates, bytes put them in order. numpy over mapped files; in memory is
+what the last filters take.
 
-Signs are those of the difference to the middle of all vectors: texts share much of their direction, and without it 1 % of the
-rows as candidates held 96 % of the nearest ten instead of 74 %. (A random rotation gave 69 %, and nothing on top of this.)
-They stand number by number, a bit a row. A question looks only at the numbers in which it is farthest from the middle: of 384
-numbers these 63 find nearly as much as all, 98.3 and 98.6 % of the nearest ten among 1 % of the rows, in two thirds of the time.
+Signs are those of the difference to the middle of all vectors: texts share much of their direction,
+and without it 1 % of the rows as candidates held 96 % of the nearest ten instead of 74 %. (A random
+rotation gave 69 %, and nothing on top of this.) They stand number by number, a bit a row. A
+question looks only at the numbers in which it is farthest from the middle: of 384 numbers these 63
+find nearly as much as all, 98.3 and 98.6 % of the nearest ten among 1 % of the rows, in two thirds
+of the time.
 
-A row is a vector with the numbers that filters ask for. Files grow at their end; what counts is told by the rows' own database,
-so that a fold that was cut off leaves nothing but bytes to be written over.
+A row is a vector with the numbers that filters ask for. Files grow at their end; what counts is
+told by the rows' own database, so that a fold that was cut off leaves nothing but bytes to be
+written over.
 """
 
 from __future__ import annotations
@@ -37,14 +41,19 @@ Floats = NDArray[np.float32]
 _Rows = NDArray[np.intp]
 _Condition = Callable[[NDArray[Any]], NDArray[np.bool_]]
 
-_BLOCK = 1 << 17  # rows: what is counted at a time. Of a million, half as many at a time took a fifth longer
+_BLOCK = (
+    1 << 17
+)  # rows: what is counted at a time. Of a million, half as many at a time took a fifth longer
 _BLOCK_WORDS = _BLOCK // WORD_BITS
 _BLOCK_BYTES = _BLOCK // 8
 _FILTERS_KEPT = 8  # of a million rows an eighth of a megabyte each, at most
 _LOOKED_AT = 6  # one number of so many
 _LEAST_BITS = 6
-_SIGNED_FROM = 4096  # rows: up to them bytes alone take a millisecond; and so many tell well where the middle is
-_AT_ONCE = 256  # rows made floats at a time: they stay in the cache, and are few enough for BLAS to stay on one thread
+# rows: up to them bytes alone take a millisecond; and so many tell well where the middle is
+_SIGNED_FROM = 4096
+# rows made floats at a time: they stay in the cache, and are few enough for BLAS to stay on one
+# thread
+_AT_ONCE = 256
 _NO_ROWS: Final[_Rows] = np.empty(0, np.intp)
 _NO_BITS: Final[Bits] = np.empty(0, np.uint64)
 _COLUMNS: Final[Mapping[str, np.dtype[Any]]] = {
@@ -71,20 +80,29 @@ class Vectors:
         self._middle = _mapped(folder / "middle", np.dtype("<f4"), (size if signed else 0,))
         self._signs = _mapped(folder / "signs", np.dtype("<u8"), (blocks, size, _BLOCK_WORDS))
         self._bytes = _mapped(folder / "bytes", np.dtype("i1"), (rows, size))
-        self._column = {name: _mapped(folder / name, dtype, (rows,)) for name, dtype in _COLUMNS.items()}
+        self._column = {
+            name: _mapped(folder / name, dtype, (rows,)) for name, dtype in _COLUMNS.items()
+        }
         self._looked_at = _looked_at(size)
         self._fitting: Lru[Numbers, _Fitting] = Lru(count=_FILTERS_KEPT)
         """Which rows fit, for the last filters."""
 
-    def nearest(self, query: Floats, only: Numbers, hidden: frozenset[int], limit: int, candidates: int) -> list[Found]:
-        """The nearest that are alive, not hidden and fit, nearest first; their scores are cosines."""
+    def nearest(
+        self, query: Floats, only: Numbers, hidden: frozenset[int], limit: int, candidates: int
+    ) -> list[Found]:
+        """The nearest that are alive, not hidden and fit, nearest first; their scores are
+        cosines."""
         if not self._rows or only.nothing:
             return []
         fitting = self._fitting.get_or_make(only, lambda: self._worked_out(only))
         removed = self._rows_of(sorted(hidden))
         if fitting.few is not None:
             return self._ranked(query, self._shown(fitting.few, removed), limit)
-        return self._ranked(query, self._candidates(query, self._shown_of_many(fitting.many, removed), candidates), limit)
+        return self._ranked(
+            query,
+            self._candidates(query, self._shown_of_many(fitting.many, removed), candidates),
+            limit,
+        )
 
     def _worked_out(self, only: Numbers) -> _Fitting:
         few: _Rows | None = np.arange(self._rows) if self._rows <= _SIGNED_FROM else None
@@ -145,7 +163,9 @@ class Vectors:
         cosines = np.empty(len(rows), np.float32)
         for at in range(0, len(rows), _AT_ONCE):
             some = rows[at : at + _AT_ONCE]
-            cosines[at : at + _AT_ONCE] = np.dot(self._bytes.take(some, axis=0).astype(np.float32), query)
+            cosines[at : at + _AT_ONCE] = np.dot(
+                self._bytes.take(some, axis=0).astype(np.float32), query
+            )
         cosines *= self._column["scale"][rows]
         cosines[self._column["alive"][rows] == 0] = -np.inf
         if len(rows) > limit:
@@ -153,9 +173,18 @@ class Vectors:
             rows, cosines = rows[best], cosines[best]
         order = (-cosines).argsort(kind="stable")
         rows = rows[order]
-        columns = (self._column["doc"][rows], cosines[order], self._column["sort"][rows], self._column["path"][rows])
+        columns = (
+            self._column["doc"][rows],
+            cosines[order],
+            self._column["sort"][rows],
+            self._column["path"][rows],
+        )
         found = zip(*(column.tolist() for column in columns), strict=True)
-        return [Found(doc, cosine, SORTS[sort], path) for doc, cosine, sort, path in found if math.isfinite(cosine)]
+        return [
+            Found(doc, cosine, SORTS[sort], path)
+            for doc, cosine, sort, path in found
+            if math.isfinite(cosine)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +214,18 @@ class VectorsWriter:
         self._folder = folder
         signed = rows >= _SIGNED_FROM
         blocks = -(-rows // _BLOCK) if signed else 0
-        least = {"middle": size * 4 * signed, "signs": blocks * size * _BLOCK_BYTES, "bytes": rows * size}
+        least = {
+            "middle": size * 4 * signed,
+            "signs": blocks * size * _BLOCK_BYTES,
+            "bytes": rows * size,
+        }
         least |= {name: rows * dtype.itemsize for name, dtype in _COLUMNS.items()}
         for name, file in self._files.items():
             if os.fstat(file).st_size < least[name]:
                 self.close()
-                raise FilesDamaged(f"{folder / name} is shorter than it was left; the vectors are made again")
+                raise FilesDamaged(
+                    f"{folder / name} is shorter than it was left; the vectors are made again"
+                )
 
     def append(self, vectors: Floats, columns: Mapping[str, Sequence[float]]) -> None:
         """Rows in the order of their numbers. They count when the rows' database says so."""
@@ -201,7 +236,11 @@ class VectorsWriter:
             self._write("bytes", np.rint(vectors / scale[:, None]).astype(np.int8), self._size)
             for name, dtype in _COLUMNS.items():
                 column: Any = {"alive": np.ones(len(vectors), np.uint8), "scale": scale}.get(name)
-                self._write(name, np.asarray(columns[name] if column is None else column, dtype), dtype.itemsize)
+                self._write(
+                    name,
+                    np.asarray(columns[name] if column is None else column, dtype),
+                    dtype.itemsize,
+                )
             self._sign(vectors)
         except OSError as error:
             raise _failed(error, self._folder) from error
@@ -223,7 +262,11 @@ class VectorsWriter:
             raise _failed(error, self._folder) from error
 
     def alive(self) -> int:
-        return int(np.count_nonzero(_mapped(self._folder / "alive", _COLUMNS["alive"], (self.rows,)))) if self.rows else 0
+        return (
+            int(np.count_nonzero(_mapped(self._folder / "alive", _COLUMNS["alive"], (self.rows,))))
+            if self.rows
+            else 0
+        )
 
     def sync(self) -> None:
         """Bytes reach the disk before anybody is told that they count."""
@@ -247,7 +290,9 @@ class VectorsWriter:
             middle = _mapped(self._folder / "middle", np.dtype("<f4"), (self._size,))
             self._write_signs(self.rows, vectors > middle)
         elif (rows := self.rows + len(vectors)) >= _SIGNED_FROM:
-            every = _mapped(self._folder / "bytes", np.dtype("i1"), (rows, self._size)).astype(np.float32)
+            every = _mapped(self._folder / "bytes", np.dtype("i1"), (rows, self._size)).astype(
+                np.float32
+            )
             every *= _mapped(self._folder / "scale", _COLUMNS["scale"], (rows,))[:, None]
             middle = every.mean(axis=0, dtype=np.float64).astype("<f4")
             _write_all(self._files["middle"], middle.tobytes(), 0)
@@ -261,30 +306,44 @@ class VectorsWriter:
             first += len(some)
             end = (block + 1) * self._size * _BLOCK_BYTES
             if os.fstat(self._files["signs"]).st_size < end:
-                os.ftruncate(self._files["signs"], end)  # nobody looks at what is not written yet, and it takes no room
+                os.ftruncate(
+                    self._files["signs"], end
+                )  # nobody looks at what is not written yet, and it takes no room
             byte, before = divmod(at, 8)
             if before:
                 some = np.concatenate((self._signs_in(block, byte)[:before], some))
             bits = np.ascontiguousarray(np.packbits(some, axis=0, bitorder="little").T)
             for number, stretch in enumerate(bits):
-                _write_all(self._files["signs"], stretch.tobytes(), (block * self._size + number) * _BLOCK_BYTES + byte)
+                _write_all(
+                    self._files["signs"],
+                    stretch.tobytes(),
+                    (block * self._size + number) * _BLOCK_BYTES + byte,
+                )
 
     def _signs_in(self, block: int, byte: int) -> NDArray[np.bool_]:
         """Of the eight rows that share a byte."""
-        every = _mapped(self._folder / "signs", np.dtype(np.uint8), (block + 1, self._size, _BLOCK_BYTES))
-        return np.unpackbits(every[block, :, byte, None], axis=1, bitorder="little").T.view(np.bool_)
+        every = _mapped(
+            self._folder / "signs", np.dtype(np.uint8), (block + 1, self._size, _BLOCK_BYTES)
+        )
+        return np.unpackbits(every[block, :, byte, None], axis=1, bitorder="little").T.view(
+            np.bool_
+        )
 
 
 def checked(vectors: Floats, size: int) -> None:
     """Refuses what is no set of vectors of this size: one NaN would be near to everything."""
     if vectors.ndim != 2 or vectors.shape[1] != size:
-        raise BadInput(f"vectors of the form {vectors.shape} do not fit an index of {size} numbers; nothing was folded")
+        raise BadInput(
+            f"vectors of the form {vectors.shape} do not fit an index of {size} numbers; "
+            f"nothing was folded"
+        )
     if not np.isfinite(vectors).all():
         raise BadInput("a vector holds something that is not a number; nothing was folded")
 
 
 def _looked_at(size: int) -> int:
-    """Of how many numbers the signs are counted: about a sixth, but not too few, and one fewer than a power of two."""
+    """Of how many numbers the signs are counted: about a sixth, but not too few, and one fewer than
+    a power of two."""
     bits = max(_LEAST_BITS, round(math.log2(size / _LOOKED_AT)))
     return (1 << min(bits, (size + 1).bit_length() - 1)) - 1
 
@@ -316,7 +375,9 @@ def _mapped(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray
     try:
         return np.asarray(np.memmap(path, dtype, "r", shape=shape))
     except (OSError, ValueError) as error:
-        raise FilesDamaged(f"{path} is missing or shorter than it was left; the vectors are made again") from error
+        raise FilesDamaged(
+            f"{path} is missing or shorter than it was left; the vectors are made again"
+        ) from error
 
 
 def _write_all(file: int, content: bytes, at: int) -> None:
@@ -328,5 +389,7 @@ def _write_all(file: int, content: bytes, at: int) -> None:
 
 def _failed(error: OSError, folder: Path) -> StoreFailed:
     if is_full(error):
-        return DiskFull(f"the disk that holds {folder} is full; make room: the index goes on from where it is")
+        return DiskFull(
+            f"the disk that holds {folder} is full; make room: the index goes on from where it is"
+        )
     return StoreFailed(f"{folder} cannot be written: {error.strerror}")

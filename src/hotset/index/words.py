@@ -31,16 +31,23 @@ VERSION = f"tantivy {version('tantivy')}, fields 2"
 
 _LONGEST_WORD = 64  # what is longer is no word: a hash, a blob
 _LONGEST_IDENTIFIER = 128
-_MOST_TERMS = 32  # of a question, the rarest: the time grows with each, and the common ones say little
+_MOST_TERMS = (
+    32  # of a question, the rarest: the time grows with each, and the common ones say little
+)
 _SAID_BY_MANY = 0.25
 _DOCUMENTS_ENOUGH = 1000  # to tell what is common
-_MOST_PATHS = 2000  # as a condition of the engine: 1.5 ms for 1,000 paths, 7 for 3,000 at 100,000 entries
+_MOST_PATHS = (
+    2000  # as a condition of the engine: 1.5 ms for 1,000 paths, 7 for 3,000 at 100,000 entries
+)
 _MOST_NUMBERS = 64  # of a condition: for more it takes too long to ask how common each is
 _COMMON = 0.25  # of all documents: a condition that so many fulfil is looked at once they are found
-_MARGIN = 1.5  # times as many are looked at as would do, did such a condition not depend on what is asked
+_MARGIN = (
+    1.5  # times as many are looked at as would do, did such a condition not depend on what is asked
+)
 _FURTHER = 8  # times as many hits, where too few of the first ones may be shown
 _MOST_LOOKED_AT = 20_000
-_HEAP_BYTES = 128_000_000  # for additions until their commit, at most: what does not fit into it is a segment more
+# for additions until their commit, at most: what does not fit into it is a segment more
+_HEAP_BYTES = 128_000_000
 _FILE_MODE = 0o600
 _LOW_MACRON = "\N{MODIFIER LETTER LOW MACRON}"
 _LOOSE, _TITLE, _EXACT = "body", "title", "exact"
@@ -77,9 +84,17 @@ class Document:
 
 
 def terms(question: Question) -> Terms:
-    words = [word for word in dict.fromkeys(_WORD.findall(question.text)) if len(word) <= _LONGEST_IDENTIFIER]
+    words = [
+        word
+        for word in dict.fromkeys(_WORD.findall(question.text))
+        if len(word) <= _LONGEST_IDENTIFIER
+    ]
     text, *apart = split([question.text, *words])
-    compound = (word for word, parts in zip(words, apart, strict=True) if " " in parts or "_" in word.strip("_"))
+    compound = (
+        word
+        for word, parts in zip(words, apart, strict=True)
+        if " " in parts or "_" in word.strip("_")
+    )
     return Terms(
         tuple(dict.fromkeys(_analyzer().analyze(text))),
         tuple(dict.fromkeys(word.lower() for word in compound))[:_MOST_TERMS],
@@ -88,22 +103,30 @@ def terms(question: Question) -> Terms:
 
 
 def of_tools(asked: Terms) -> Terms:
-    """The same, for tools: without what people say around their wish, and less for names, which are a third of the text.
+    """The same, for tools: without what people say around their wish, and less for names, which are
+    a third of the text.
 
-    On seven public sets of tools (none of them in the benchmark) NDCG@10 of words alone was 52.1, without these words 54.6, and
-    with names at a quarter 55.3; names in full gave 54.3, three times in the text 55.1.
+    On seven public sets of tools (none of them in the benchmark) NDCG@10 of words alone was 52.1,
+    without these words 54.6, and with names at a quarter 55.3; names in full gave 54.3, three times
+    in the text 55.1.
     """
-    return replace(asked, loose=tuple(term for term in asked.loose if term not in _chat()) or asked.loose, title_weight=0.25)
+    return replace(
+        asked,
+        loose=tuple(term for term in asked.loose if term not in _chat()) or asked.loose,
+        title_weight=0.25,
+    )
 
 
 def match(question: Question) -> str:
-    """The question for FTS5, which stems by itself: every word of it a string, so that none is an operator."""
+    """The question for FTS5, which stems by itself: every word of it a string, so that none is an
+    operator."""
     words = list(dict.fromkeys(_PART.findall(split([question.text])[0])))
     return " OR ".join(f'"{word}"' for word in words[:_MOST_TERMS])
 
 
 def score(asked: Terms, entries: Sequence[tuple[int, Entry]], folded: Words | None) -> list[Found]:
-    """What entries that are not folded would be given: the same formula over the same frequencies."""
+    """What entries that are not folded would be given: the same formula over the same
+    frequencies."""
     if not entries:  # as a rule; a look for ten words' frequencies takes a millisecond
         return []
     every = [(field, term) for field in (_LOOSE, _TITLE) for term in asked.loose]
@@ -111,10 +134,22 @@ def score(asked: Terms, entries: Sequence[tuple[int, Entry]], folded: Words | No
     counted = [(doc, entry.sort, _counts(entry)) for doc, entry in entries]
     among = Counter(key for *_, counts in counted for key in every if counts[key[0]][key[1]])
     total = len(counted) + (folded.documents if folded else 0)
-    weights = {key: _rarity(among[key] + (folded.frequency(*key) if folded else 0), total) for key in every}
-    weights |= {key: weight * asked.title_weight for key, weight in weights.items() if key[0] == _TITLE}
+    weights = {
+        key: _rarity(among[key] + (folded.frequency(*key) if folded else 0), total) for key in every
+    }
+    weights |= {
+        key: weight * asked.title_weight for key, weight in weights.items() if key[0] == _TITLE
+    }
     return [
-        Found(doc, sum(weights[key] * _share(counts[key[0]], *key) for key in every if counts[key[0]][key[1]]), sort)
+        Found(
+            doc,
+            sum(
+                weights[key] * _share(counts[key[0]], *key)
+                for key in every
+                if counts[key[0]][key[1]]
+            ),
+            sort,
+        )
         for doc, sort, counts in counted
     ]
 
@@ -155,10 +190,11 @@ class Words:
             return int(self._searcher.doc_freq(field, _whole(term) if field == _EXACT else term))
 
     def telling(self, asked: Terms) -> Terms:
-        """Without words that a quarter of all documents say, as long as there are others: they tell little and take most time.
+        """Without words that a quarter of all documents say, as long as there are others: they tell
+        little and take most time.
 
-        On commits of five public repositories and docstrings of a sixth, NDCG@10 rose from .545 to .549; with a tenth instead of
-        a quarter it fell to .534.
+        On commits of five public repositories and docstrings of a sixth, NDCG@10 rose from .545 to
+        .549; with a tenth instead of a quarter it fell to .534.
         """
         documents = self.documents
         if documents < _DOCUMENTS_ENOUGH:
@@ -166,50 +202,78 @@ class Words:
         with _in_our_words(self._folder):
             often = {term: int(self._searcher.doc_freq(_LOOSE, term)) for term in asked.loose}
         rare = tuple(term for term, said in often.items() if said <= _SAID_BY_MANY * documents)
-        return replace(asked, loose=rare) if len(rare) < len(often) and any(often[term] for term in rare) else asked
+        return (
+            replace(asked, loose=rare)
+            if len(rare) < len(often) and any(often[term] for term in rare)
+            else asked
+        )
 
-    def search(self, asked: Terms, only: Numbers, hidden: frozenset[int], upto: int, limit: int) -> list[Found]:
+    def search(
+        self, asked: Terms, only: Numbers, hidden: frozenset[int], upto: int, limit: int
+    ) -> list[Found]:
         """The best that are not hidden and have numbers up to `upto`, best first."""
         if only.nothing or not asked:
             return []
         with _in_our_words(self._folder):
             try:
                 return self._search(asked, only, hidden, upto, limit)
-            except ValueError as error:  # a question that it cannot take says nothing about its files
+            except ValueError as error:
+                # a question that it cannot take says nothing about its files
                 raise StoreFailed(f"full text in {self._folder} could not answer") from error
 
-    def _search(self, asked: Terms, only: Numbers, hidden: frozenset[int], upto: int, limit: int) -> list[Found]:
+    def _search(
+        self, asked: Terms, only: Numbers, hidden: frozenset[int], upto: int, limit: int
+    ) -> list[Found]:
         searcher = self._searcher
         shares = self._common(searcher, only)
         look = int(limit * _MARGIN / math.prod(shares.values())) if shares else limit
-        sifted = {name: numbers for name, numbers in only.sets if name in shares or len(numbers) > _MOST_PATHS}
+        sifted = {
+            name: numbers
+            for name, numbers in only.sets
+            if name in shares or len(numbers) > _MOST_PATHS
+        }
         while True:
-            hits = searcher.search(self._query(searcher, asked, only, sifted), look, count=False).hits
-            found = [each for each in _sifted(searcher, hits, sifted) if each.doc <= upto and each.doc not in hidden]
+            hits = searcher.search(
+                self._query(searcher, asked, only, sifted), look, count=False
+            ).hits
+            found = [
+                each
+                for each in _sifted(searcher, hits, sifted)
+                if each.doc <= upto and each.doc not in hidden
+            ]
             if len(found) >= limit or len(hits) < look or look >= _MOST_LOOKED_AT:
                 return found[:limit]
-            sifted = {name: numbers for name, numbers in sifted.items() if len(numbers) > _MOST_PATHS}
+            sifted = {
+                name: numbers for name, numbers in sifted.items() if len(numbers) > _MOST_PATHS
+            }
             look = min(look * _FURTHER, _MOST_LOOKED_AT)
 
     def _common(self, searcher: Any, only: Numbers) -> dict[str, float]:
         """The share of all documents that fulfils each of the conditions that many do.
 
-        By sort alone, at a million documents: 5 ms if it is looked at afterwards, 11 as a condition.
+        By sort alone, at a million documents: 5 ms if it is looked at afterwards, 11 as a
+        condition.
         """
         every = max(1, searcher.num_docs)
         few = ((name, numbers) for name, numbers in only.sets if len(numbers) <= _MOST_NUMBERS)
-        shares = {name: sum(searcher.doc_freq(name, number) for number in numbers) / every for name, numbers in few}
+        shares = {
+            name: sum(searcher.doc_freq(name, number) for number in numbers) / every
+            for name, numbers in few
+        }
         return {name: min(1.0, share) for name, share in shares.items() if share >= _COMMON}
 
     def _query(self, searcher: Any, asked: Terms, only: Numbers, sifted: Collection[str]) -> Any:
         must, should = tantivy.Occur.Must, tantivy.Occur.Should
         loose = self._rarest(searcher, asked.loose)
         any_of = [(should, self._term(_LOOSE, term)) for term in loose]
-        any_of += [(should, _weighed(self._term(_TITLE, term), asked.title_weight)) for term in loose]
+        any_of += [
+            (should, _weighed(self._term(_TITLE, term), asked.title_weight)) for term in loose
+        ]
         any_of += [(should, self._term(_EXACT, _whole(term))) for term in asked.exact]
         conditions = [(must, self._phrase(phrase)) for phrase in asked.phrases]
         conditions += [(must, _unscored(query)) for query in self._conditions(only, sifted)]
-        # Without conditions it stays a flat list of terms: only then does tantivy skip what cannot be among the best.
+        # Without conditions it stays a flat list of terms: only then does tantivy skip what cannot
+        # be among the best.
         if not conditions:
             return tantivy.Query.boolean_query(any_of)
         asked_for = (should if asked.phrases else must, tantivy.Query.boolean_query(any_of))
@@ -218,7 +282,9 @@ class Words:
     def _rarest(self, searcher: Any, loose: tuple[str, ...]) -> Sequence[str]:
         if len(loose) <= _MOST_TERMS:
             return loose
-        known = [(frequency, term) for term in loose if (frequency := searcher.doc_freq(_LOOSE, term))]
+        known = [
+            (frequency, term) for term in loose if (frequency := searcher.doc_freq(_LOOSE, term))
+        ]
         return [term for _, term in sorted(known)[:_MOST_TERMS]]
 
     def _term(self, field: str, term: str) -> Any:
@@ -233,7 +299,9 @@ class Words:
         for name, numbers in only.sets:
             if name in sifted:
                 continue
-            if len(numbers) == 1:  # half the time of a set of one, which is spread over all documents first
+            if (
+                len(numbers) == 1
+            ):  # half the time of a set of one, which is spread over all documents first
                 yield tantivy.Query.term_query(self._schema, name, next(iter(numbers)), "basic")
             else:
                 yield tantivy.Query.term_set_query(self._schema, name, sorted(numbers))
@@ -248,13 +316,19 @@ class Words:
         return tantivy.Query.range_query(self._schema, field, sort, first, last)
 
 
-def _sifted(searcher: Any, hits: Sequence[tuple[float, Any]], sets: Mapping[str, frozenset[int]]) -> Iterator[Found]:
+def _sifted(
+    searcher: Any, hits: Sequence[tuple[float, Any]], sets: Mapping[str, frozenset[int]]
+) -> Iterator[Found]:
     """Those hits whose numbers are in these sets."""
     if not hits:
         return
     addresses = [address for _, address in hits]
-    column = {name: searcher.fast_field_values(name, addresses) for name in ("doc", "sort", "path", *sets)}
-    for at, ((score, _), doc, sort, path) in enumerate(zip(hits, column["doc"], column["sort"], column["path"], strict=True)):
+    column = {
+        name: searcher.fast_field_values(name, addresses) for name in ("doc", "sort", "path", *sets)
+    }
+    for at, ((score, _), doc, sort, path) in enumerate(
+        zip(hits, column["doc"], column["sort"], column["path"], strict=True)
+    ):
         if not sets or all(column[name][at] in numbers for name, numbers in sets.items()):
             yield Found(doc, score, SORTS[sort], path)
 
@@ -282,14 +356,22 @@ class WordsWriter:
     def forget_beyond(self, doc: int) -> None:
         """What a fold that did not come to its end has left."""
         beyond = tantivy.Query.range_query(
-            self._schema, "doc", tantivy.FieldType.Unsigned, doc, None, include_lower=False, include_upper=True
+            self._schema,
+            "doc",
+            tantivy.FieldType.Unsigned,
+            doc,
+            None,
+            include_lower=False,
+            include_upper=True,
         )
         self._writer.delete_documents_by_query(beyond)
 
     def commit(self) -> None:
         with _in_our_words(self._folder):
             self._writer.commit()
-            for path in self._folder.iterdir():  # tantivy leaves them readable for everybody who can look into the folder
+            for path in (
+                self._folder.iterdir()
+            ):  # tantivy leaves them readable for everybody who can look into the folder
                 with suppress(FileNotFoundError):
                     path.chmod(_FILE_MODE)
 
@@ -307,10 +389,17 @@ def _in_our_words(folder: Path) -> Iterator[None]:
     except (ValueError, OSError, RuntimeError) as error:
         said = str(error)
         if "LockBusy" in said:
-            raise StoreBusy(f"another process writes in {folder}; it will fold what waits") from error
+            raise StoreBusy(
+                f"another process writes in {folder}; it will fold what waits"
+            ) from error
         if "No space left" in said or "StorageFull" in said:
-            raise DiskFull(f"the disk that holds {folder} is full; make room: the index goes on from where it is") from error
-        raise FilesDamaged(f"full text in {folder} cannot be read or written; it is made again") from error
+            raise DiskFull(
+                f"the disk that holds {folder} is full; make room: the index goes on from "
+                f"where it is"
+            ) from error
+        raise FilesDamaged(
+            f"full text in {folder} cannot be read or written; it is made again"
+        ) from error
     except BaseException as error:
         if type(error).__name__ == _PANIC:
             raise FilesDamaged(f"full text in {folder} is damaged; it is made again") from error
@@ -318,7 +407,11 @@ def _in_our_words(folder: Path) -> Iterator[None]:
 
 
 def _opened(folder: Path, *, new: bool) -> Any:
-    index = tantivy.Index(_schema(), str(folder), reuse=True) if new else tantivy.Index.open(str(folder))
+    index = (
+        tantivy.Index(_schema(), str(folder), reuse=True)
+        if new
+        else tantivy.Index.open(str(folder))
+    )
     index.register_tokenizer("loose", _analyzer())
     index.register_tokenizer("exact", _exactly())
     index.config_reader("manual")
@@ -389,7 +482,8 @@ def _body(entry: Entry) -> str:
 
 
 def _whole(text: str) -> str:
-    """Identifiers stay whole with what tantivy takes for a letter in the place of `_`; a pattern of ours takes twice the time."""
+    """Identifiers stay whole with what tantivy takes for a letter in the place of `_`; a pattern of
+    ours takes twice the time."""
     return text.replace("_", _LOW_MACRON)
 
 

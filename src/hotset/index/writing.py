@@ -1,7 +1,8 @@
-"""Folding: what was added goes into the fast structures, by the one process of a project that has the role.
+"""Folding: what was added goes into the fast structures, by the one process of a project that has
+the role.
 
-A fold is written into files first and counts when one commit of the rows' database says so; cut off at any moment it leaves only
-what the next one writes over.
+A fold is written into files first and counts when one commit of the rows' database says so; cut off
+at any moment it leaves only what the next one writes over.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from hotset.index.words import Document, WordsWriter
 from hotset.nouns.finding import Entry
 
 _AT_ONCE = 16_384  # entries in memory, with their vectors
-_COMMITTED = 131_072  # entries: each commit is a segment of full text, and each segment makes every search longer
+# entries: each commit is a segment of full text, and each segment makes every search longer
+_COMMITTED = 131_072
 _EMBED_AT_ONCE = 256
 _WASTED = 0.5  # of the rows are empty: then a new generation is smaller and faster
 _WASTED_LEAST = 10_000
@@ -35,7 +37,13 @@ _WASTED_LEAST = 10_000
 def identity(embedder: Embedder | None) -> str:
     """What the folded structures depend on: where one of these changes, they are made anew."""
     made_by = {"analysis": analysis.VERSION, "words": words.VERSION, "vectors": vectors.VERSION}
-    return json.dumps({**made_by, "embedder": embedder.id if embedder else "", "size": embedder.size if embedder else 0})
+    return json.dumps(
+        {
+            **made_by,
+            "embedder": embedder.id if embedder else "",
+            "size": embedder.size if embedder else 0,
+        }
+    )
 
 
 def folder_of(folder: Path, generation: Generation) -> Path:
@@ -45,7 +53,9 @@ def folder_of(folder: Path, generation: Generation) -> Path:
 class Folding:
     """Folds, for whoever holds the role. One thread at a time."""
 
-    def __init__(self, folder: Path, rows: Rows, entries: Entries, embedder: Embedder | None) -> None:
+    def __init__(
+        self, folder: Path, rows: Rows, entries: Entries, embedder: Embedder | None
+    ) -> None:
         self._folder = folder
         self._entries = entries
         self._generations = Generations(rows)
@@ -82,7 +92,8 @@ class Folding:
             return waited
 
     def stop(self) -> None:
-        """A fold that is under way ends with its present batch; whoever comes next goes on from there."""
+        """A fold that is under way ends with its present batch; whoever comes next goes on from
+        there."""
         self._stopping = True
 
     def close(self) -> None:
@@ -90,7 +101,8 @@ class Folding:
             self._close()
 
     def _target(self) -> Generation:
-        """Ours, serving or under way; a new one where there is none, or where the one that serves is mostly empty."""
+        """Ours, serving or under way; a new one where there is none, or where the one that serves
+        is mostly empty."""
         ours = [each for each in self._generations.every() if each.identity == self._identity]
         if not ours or (ours[-1].serving and self._mostly_empty()):
             return self._generations.new(self._identity)
@@ -98,7 +110,11 @@ class Folding:
 
     def _mostly_empty(self) -> bool:
         meaning = self._open[2] if self._open is not None else None
-        return meaning is not None and meaning.rows >= _WASTED_LEAST and meaning.alive() < (1 - _WASTED) * meaning.rows
+        return (
+            meaning is not None
+            and meaning.rows >= _WASTED_LEAST
+            and meaning.alive() < (1 - _WASTED) * meaning.rows
+        )
 
     def _behind(self, generation: Generation) -> bool:
         return not generation.serving or self._generations.behind(generation)
@@ -121,8 +137,11 @@ class Folding:
         self._generations.folded(after, forgotten)
         return after
 
-    def _add(self, full_text: WordsWriter, meaning: VectorsWriter | None, folded: int) -> tuple[int, bool]:
-        """As many as one commit takes; up to which number that is, and whether it is every entry there is."""
+    def _add(
+        self, full_text: WordsWriter, meaning: VectorsWriter | None, folded: int
+    ) -> tuple[int, bool]:
+        """As many as one commit takes; up to which number that is, and whether it is every entry
+        there is."""
         for _ in range(_COMMITTED // _AT_ONCE):
             batch = self._entries.beyond(folded, _AT_ONCE)
             if batch:
@@ -144,7 +163,11 @@ class Folding:
         if not generation.folded:
             for made in (folder, folder / "words"):
                 made.mkdir(mode=0o700, exist_ok=True)
-        meaning = VectorsWriter(folder, self._embedder.size, generation.rows) if self._embedder is not None else None
+        meaning = (
+            VectorsWriter(folder, self._embedder.size, generation.rows)
+            if self._embedder is not None
+            else None
+        )
         try:
             full_text = WordsWriter(folder / "words", new=not generation.folded)
         except BaseException:
@@ -188,7 +211,9 @@ def embed(embedder: Embedder, texts: Sequence[str]) -> Floats:
     """Vectors of the promised form, or `BadInput`."""
     made = np.array(embedder.embed(texts), np.float32)
     if made.shape != (len(texts), embedder.size):
-        raise BadInput(f"the embedder {embedder.id} gave {made.shape} instead of {(len(texts), embedder.size)}")
+        raise BadInput(
+            f"the embedder {embedder.id} gave {made.shape} instead of {(len(texts), embedder.size)}"
+        )
     return made
 
 
@@ -199,10 +224,16 @@ def embedded_text(entry: Entry) -> str:
 
 def _document(numbered: Numbered) -> Document:
     names = ("sort", "kind", "session", "agent", "path")
-    return Document(numbered.doc, numbered.entry, tuple((name, getattr(numbered, name)) for name in names))
+    return Document(
+        numbered.doc, numbered.entry, tuple((name, getattr(numbered, name)) for name in names)
+    )
 
 
 def _columns(batch: Sequence[Numbered]) -> dict[str, list[float]]:
     names = ("doc", "sort", "kind", "session", "agent", "path")
     own = {name: [getattr(each, name) for each in batch] for name in names}
-    return {**own, "turn": [each.entry.turn for each in batch], "time": [each.entry.time for each in batch]}
+    return {
+        **own,
+        "turn": [each.entry.turn for each in batch],
+        "time": [each.entry.time for each in batch],
+    }

@@ -43,18 +43,29 @@ class Alert:
 NO_LIMIT = inf
 
 THRESHOLDS: Mapping[str, Threshold] = {
-    # A retrieval is a call more. Below one turn in 20 that is lost in what is saved; above, too much is left out.
-    "retrieval_pct": Threshold(5.0, Side.ABOVE, "the model asks for what was left out in too many turns"),
-    # Each failure leaves a stretch without its summary, and they tend to have one cause: a model that cannot be reached.
+    # A retrieval is a call more. Below one turn in 20 that is lost in what is saved; above, too
+    # much is left out.
+    "retrieval_pct": Threshold(
+        5.0, Side.ABOVE, "the model asks for what was left out in too many turns"
+    ),
+    # Each failure leaves a stretch without its summary, and they tend to have one cause: a model
+    # that cannot be reached.
     "summary_failures": Threshold(0.0, Side.ABOVE, "summaries could not be written"),
-    # A broken prefix is written again at full price. Batches that pay for themselves come less often than once in 50 turns.
+    # A broken prefix is written again at full price. Batches that pay for themselves come less
+    # often than once in 50 turns.
     "prefix_kept_pct": Threshold(98.0, Side.BELOW, "the provider's cache is lost too often"),
     # Beside a model's first token, which takes hundreds, nobody notices ten.
     "overhead_ms_p95": Threshold(10.0, Side.ABOVE, "planning holds requests up"),
     # What a turn may take depends on the work and the purse: whoever has a bound sets it.
-    "prompt_per_turn": Threshold(NO_LIMIT, Side.ABOVE, "turns take more tokens than they are meant to"),
-    # Pages leave at 95 % of the window at the latest. Where prompts stay near it there is little left that could leave.
+    "prompt_per_turn": Threshold(
+        NO_LIMIT, Side.ABOVE, "turns take more tokens than they are meant to"
+    ),
+    # Pages leave at 95 % of the window at the latest. Where prompts stay near it there is little
+    # left that could leave.
     "window_pct": Threshold(90.0, Side.ABOVE, "prompts fill the window"),
-    # What is repeated word for word is pointed to, unless what it repeats has left or was shortened: then that was too soon.
-    "dedup_hit_pct": Threshold(50.0, Side.BELOW, "what results repeat had left the window, or was shortened, too often"),
+    # What is repeated word for word is pointed to, unless what it repeats has left or was
+    # shortened: then that was too soon.
+    "dedup_hit_pct": Threshold(
+        50.0, Side.BELOW, "what results repeat had left the window, or was shortened, too often"
+    ),
 }

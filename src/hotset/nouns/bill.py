@@ -10,7 +10,8 @@ from hotset.nouns.page import SessionId
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """One turn's entry in the ledger. `usage` is the provider's own count, if it gave one; all other tokens are estimated."""
+    """One turn's entry in the ledger. `usage` is the provider's own count, if it gave one; all
+    other tokens are estimated."""
 
     model: str
     upstream: str
@@ -19,7 +20,8 @@ class Bill:
     whole: Usage = field(default_factory=Usage)
     """What sending everything would have come to, under the same rules."""
     usage: Usage = field(default_factory=Usage)
-    """What the provider reported, summed over every call of the turn; our own count where it reported nothing, and says so."""
+    """What the provider reported, summed over every call of the turn; our own count where it
+    reported nothing, and says so."""
     calls: int = 1
     """Calls to the provider: one, and one more for each round of faults."""
     faults: int = 0
@@ -38,7 +40,8 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a stretch of a session was about. Made from what stood there at that moment: it never contains what came after."""
+    """What a stretch of a session was about. Made from what stood there at that moment: it never
+    contains what came after."""
 
     session: SessionId
     turns: tuple[int, int]

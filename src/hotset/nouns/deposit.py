@@ -1,4 +1,5 @@
-"""What can be handed to the store, one or several together: all of a group become durable in one commit, or none."""
+"""What can be handed to the store, one or several together: all of a group become durable in one
+commit, or none."""
 
 from __future__ import annotations
 
@@ -26,11 +27,14 @@ class Asked:
     client: str = ""
     """What tells this client from another beside the body (its user agent)."""
     since: float = 0.0
-    """When whoever hands it over began its work: a turn that was open before that will get no reply any more."""
+    """When whoever hands it over began its work: a turn that was open before that will get no reply
+    any more."""
     id: TurnId | None = None
-    """The name of its turn, by which its reply can be handed over at any time; None lets the store make one."""
+    """The name of its turn, by which its reply can be handed over at any time; None lets the store
+    make one."""
     parents: tuple[str, ...] = ()
-    """Names under which the session that this one belongs to may be known, from a header; the likeliest first."""
+    """Names under which the session that this one belongs to may be known, from a header; the
+    likeliest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +108,9 @@ class Billed:
 class Remembered:
     """Versions of memories, links between them and uses of them: all of these or none.
 
-    A version follows the latest one of its id, or is the first. One that is there already and says the same is left out, as is
-    a link that holds already; one that says something else is a `Conflict`.
+    A version follows the latest one of its id, or is the first. One that is there already and says
+    the same is left out, as is a link that holds already; one that says something else is a
+    `Conflict`.
     """
 
     memories: tuple[Memory, ...] = ()
@@ -115,7 +120,8 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """These memories leave the store, with every version, link and use. An event `Erased` says how many there were.
+    """These memories leave the store, with every version, link and use. An event `Erased` says how
+    many there were.
 
     The pages whose words they stood on stay.
     """
@@ -141,7 +147,19 @@ class NoteWritten:
 
 
 Deposit = (
-    Asked | Answered | Noted | Gisted | Event | Reference | Planned | Hid | Billed | Summary | Remembered | Erased | NoteWritten
+    Asked
+    | Answered
+    | Noted
+    | Gisted
+    | Event
+    | Reference
+    | Planned
+    | Hid
+    | Billed
+    | Summary
+    | Remembered
+    | Erased
+    | NoteWritten
 )
 
 

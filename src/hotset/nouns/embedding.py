@@ -13,7 +13,8 @@ class Embedding:
     """A table that comes with hotset, unless something else is named."""
 
     minilm: str = AUTO
-    """The weights of the model that reads questions: a file, those of an installed package if there is one, or none."""
+    """The weights of the model that reads questions: a file, those of an installed package if there
+    is one, or none."""
     url: str = ""
     """An endpoint that embeds everything, instead of the table; empty is none."""
     model: str = ""

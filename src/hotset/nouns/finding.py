@@ -12,7 +12,8 @@ EntryId = NewType("EntryId", str)
 
 
 class Sort(StrEnum):
-    """Where an entry comes from. Each sort has weights of its own: tools want little of the words, code wants more."""
+    """Where an entry comes from. Each sort has weights of its own: tools want little of the words,
+    code wants more."""
 
     PAGE = "page"
     """A stretch of a page of a conversation."""
@@ -24,17 +25,20 @@ class Sort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A stretch of text that can be found. Its text holds no secrets: they were sealed before it was made."""
+    """A stretch of text that can be found. Its text holds no secrets: they were sealed before it
+    was made."""
 
     id: EntryId
     whole: str
-    """What it is a stretch of: a page's id, a file's path in the project. All entries of one whole leave together."""
+    """What it is a stretch of: a page's id, a file's path in the project. All entries of one whole
+    leave together."""
     sort: Sort
     text: str
     kind: str = ""
     """A page's kind, or a file's language."""
     title: str = ""
-    """Words that say what it is and weigh more than those of its text: a symbol with its scope, a path, a tool's name."""
+    """Words that say what it is and weigh more than those of its text: a symbol with its scope, a
+    path, a tool's name."""
     session: str = ""
     agent: str = ""
     turn: int = 0
@@ -42,7 +46,8 @@ class Entry:
     """When it was said; when the file was changed."""
     path: str = ""
     lines: tuple[int, int] = (0, 0)
-    """First and last line of the stretch in its whole, both included, from 1; (0, 0) where it has none."""
+    """First and last line of the stretch in its whole, both included, from 1; (0, 0) where it has
+    none."""
 
 
 @dataclass(frozen=True, slots=True)

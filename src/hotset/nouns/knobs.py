@@ -1,4 +1,5 @@
-"""What can be turned: how much is shown, how much stays, when pages leave. One frozen set holds for a session."""
+"""What can be turned: how much is shown, how much stays, when pages leave. One frozen set holds for
+a session."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from msgspec import Meta, Struct, convert, field, structs, to_builtins
 from hotset.nouns.page import Kind
 
 _ROOMY = 128_000
-"""Tokens of a window for which limits are meant as they are written. What is a page in it is a chapter in a small one."""
+"""Tokens of a window for which limits are meant as they are written. What is a page in it is a
+chapter in a small one."""
 
 _LEAST_SHARE = 0.15
 """Of a limit, however small the window is: below that, excerpts no longer say anything."""
@@ -39,7 +41,8 @@ PolicyName = Literal["recency", "use", "size", "topic", "task"]
 
 
 class Limit(Struct, frozen=True):
-    """When a result is shortened at birth, and to what. In characters, for a window of 128,000 tokens or more."""
+    """When a result is shortened at birth, and to what. In characters, for a window of 128,000
+    tokens or more."""
 
     over: Characters
     """Longer results are shortened; 0 never shortens."""
@@ -52,7 +55,8 @@ class Limit(Struct, frozen=True):
 
 NEVER = Limit(0, 0)
 
-# Actions copy lines from files that were read to be edited, and hardly anything from a test run's output.
+# Actions copy lines from files that were read to be edited, and hardly anything from a test run's
+# output.
 _LIMITS = {Kind.FILE: Limit(24_000, 9000), Kind.TEST_RESULT: Limit(3000, 1500)}
 
 
@@ -67,7 +71,8 @@ class Prefetching(StrEnum):
 
 
 class Prefetch(Struct, frozen=True):
-    """On recorded sessions offers hardly ever paid for themselves, so there are none unless somebody wants them."""
+    """On recorded sessions offers hardly ever paid for themselves, so there are none unless
+    somebody wants them."""
 
     mode: Prefetching = Prefetching.OFF
     """`off`, `hints` (where something is, in a line each) or `on` (hints, and what is there)."""
@@ -94,7 +99,8 @@ class Prefetch(Struct, frozen=True):
     seconds: Seconds = 0.1
     """That a request may wait for an offer: up to five searches, of some 5 ms each."""
     racing: bool = False
-    """Also while a client's tools run: with their results stands what was found by then, and nothing is waited for."""
+    """Also while a client's tools run: with their results stands what was found by then, and
+    nothing is waited for."""
 
 
 class ToolboxKnobs(Struct, frozen=True):
@@ -105,13 +111,17 @@ class ToolboxKnobs(Struct, frozen=True):
     ghost_share: WindowShare = 0.05
     """For the schemas of ghosts, which every call of the session pays for."""
     ghost_words: Annotated[Count, _of("words")] = 2
-    """Telling words that a prompt and a tool must share. A search always finds something, and most prompts ask for no tool."""
+    """Telling words that a prompt and a tool must share. A search always finds something, and most
+    prompts ask for no tool."""
     ghost_words_share: Share = 0.1
-    """Of a prompt's telling words, that it must share with the tool: a long prompt has every word in it somewhere."""
+    """Of a prompt's telling words, that it must share with the tool: a long prompt has every word
+    in it somewhere."""
     fit: Share = 0.05
-    """Of the best score, that a tool needs to be told by `find_tools`: what is below is no better than any other."""
+    """Of the best score, that a tool needs to be told by `find_tools`: what is below is no better
+    than any other."""
     together: Share = 0.1
-    """What is added to the score of a tool that is used together with those the session used: it decides between near ones."""
+    """What is added to the score of a tool that is used together with those the session used: it
+    decides between near ones."""
     waiting: Annotated[Count, _of("skills")] = 3
     """Skills that would fit and wait for a person's yes, told in a line each."""
 
@@ -122,15 +132,19 @@ class MemoryKnobs(Struct, frozen=True):
     reminders: Annotated[Count, _of("memories")] = 4
     """Memories that a prompt is told without having asked."""
     shared_words: Annotated[Count, _of("words")] = 2
-    """Telling words that a prompt and a memory must share. A search always finds something, and most prompts need none."""
+    """Telling words that a prompt and a memory must share. A search always finds something, and
+    most prompts need none."""
     shared_share: Share = 0.2
-    """Of the telling words of the memory or of the prompt, whichever are fewer, that they must share."""
+    """Of the telling words of the memory or of the prompt, whichever are fewer, that they must
+    share."""
     advice: Annotated[Count, _of("memories")] = 2
     """Procedures, and pitfalls, in one answer: more of a kind crowd out what was done and said."""
     cluster_alike: Similarity = 0.6
-    """How alike the vectors of two episodes' goals must be for the episodes to be one kind of work."""
+    """How alike the vectors of two episodes' goals must be for the episodes to be one kind of
+    work."""
     merge_alike: Similarity = 0.9
-    """How alike the vectors of two memories must be for them to be merged. Below, too much is lost that is asked for later."""
+    """How alike the vectors of two memories must be for them to be merged. Below, too much is lost
+    that is asked for later."""
     conflict_alike: Similarity = 0.75
     """How alike the vectors of two facts must be for it to be checked whether both can hold."""
     conflict_facts: Annotated[Count, _of("facts")] = 8
@@ -147,7 +161,8 @@ class HistoryKnobs(Struct, frozen=True):
     excerpt_chars: Annotated[AtLeastOne, _of("characters")] = 160
     """Characters of each line that a result shows."""
     whole_chars: Characters = 4000
-    """Up to so many characters a result names its page to be brought back whole; of a longer one, the lines around the find."""
+    """Up to so many characters a result names its page to be brought back whole; of a longer one,
+    the lines around the find."""
     around_lines: Annotated[Count, _of("lines")] = 30
     """Lines before and behind a find that are named then: a function, as a rule."""
 
@@ -156,11 +171,14 @@ class FormKnobs(Struct, frozen=True):
     """How results are shown beside their limits, and what stays of steps that left."""
 
     again: Annotated[AtLeastOne, _of("times")] = 4
-    """How many times longer a result may be that was asked for again after its excerpt was shown: that one was too short."""
+    """How many times longer a result may be that was asked for again after its excerpt was shown:
+    that one was too short."""
     change_share: Share = 0.6
-    """What a difference may take of the whole result that it stands for; a longer one is hard to read and saves little."""
+    """What a difference may take of the whole result that it stands for; a longer one is hard to
+    read and saves little."""
     names_share: Share = 0.33
-    """Of an excerpt, for the names of what it leaves out: the excerpt is read, names are looked up."""
+    """Of an excerpt, for the names of what it leaves out: the excerpt is read, names are looked
+    up."""
     topics: Annotated[Count, _of("names")] = 5
     """Names in the reference of what left: the most frequent paths, then other names."""
     entities: Annotated[Count, _of("names")] = 24
@@ -168,18 +186,23 @@ class FormKnobs(Struct, frozen=True):
     hints: Annotated[Count, _of("names")] = 3
     """Names that calls used, shown in a reference as what to ask for."""
     replaced: Characters = 40
-    """Characters of a text that an edit replaced, in the log: it is gone from the file, so no later call copies it."""
+    """Characters of a text that an edit replaced, in the log: it is gone from the file, so no later
+    call copies it."""
     tasks: Characters = 4000
-    """Characters of open tasks in the log: what the work goes on with, and copied when it is ticked off."""
+    """Characters of open tasks in the log: what the work goes on with, and copied when it is ticked
+    off."""
     folded_share: Share = 0.5
-    """Of a log's length, for its names once it is folded. In a session of 439 calls they saved 7 of 21 faults."""
+    """Of a log's length, for its names once it is folded. In a session of 439 calls they saved 7 of
+    21 faults."""
     logs_share: Share = 0.4
-    """Of the window, for the logs of all that left. Beyond it, each batch would make less room than the one before. Only very
-    long sessions get there: one of 439 calls cost 49 % of its full history with 13 faults, and at 0.3 44 % with 14."""
+    """Of the window, for the logs of all that left. Beyond it, each batch would make less room than
+    the one before. Only very long sessions get there: one of 439 calls cost 49 % of its full
+    history with 13 faults, and at 0.3 44 % with 14."""
     summary_share: Share = 0.1
     """Of the stretch that leaves, for its summaries: its log comes to a few per cent."""
     latest: Annotated[AtLeastOne, _of("steps")] = 4
-    """The latest steps, which say what is being done now, for policies that compare older ones with it."""
+    """The latest steps, which say what is being done now, for policies that compare older ones with
+    it."""
 
 
 class Knobs(Struct, frozen=True):
@@ -190,29 +213,35 @@ class Knobs(Struct, frozen=True):
     high: WindowShare = 0.95
     """The share of the window at which pages have to leave."""
     low: WindowShare = 0.03
-    """The share of the free window that steps may take after others left; the latest `keep` may take more."""
+    """The share of the free window that steps may take after others left; the latest `keep` may
+    take more."""
     keep: Annotated[AtLeastOne, _of("steps")] = 4
-    """The latest steps, which never leave. A step is one reply of the model with the results of its calls."""
+    """The latest steps, which never leave. A step is one reply of the model with the results of its
+    calls."""
     most: Annotated[Count, _of("steps")] = 0
     """How many steps may stand in the window before all but `keep` leave; 0 sets no such bound."""
     limit: Limit = Limit(4500, 2900)
-    """When a result is shortened the first time it is shown, and to what, in characters; `{over = 0}` never."""
+    """When a result is shortened the first time it is shown, and to what, in characters; `{over =
+    0}` never."""
     limits: Mapping[Kind, Limit] = field(default_factory=lambda: dict(_LIMITS))
     """Other limits for some kinds of results."""
     tools: Mapping[str, Limit] = field(default_factory=dict)
     """Other limits for some tools, by name; they win over `limits`."""
     index: Characters = 1200
-    """Characters of names that an excerpt lists of what it leaves out, for a window of 128,000 tokens or more."""
+    """Characters of names that an excerpt lists of what it leaves out, for a window of 128,000
+    tokens or more."""
     echo: bool = True
     """Results that stand already become a line that says where; changed ones show what changed."""
     policy: PolicyName = "recency"
-    """Which steps leave first: the oldest, the least used, the largest, those off the topic, those of a finished task."""
+    """Which steps leave first: the oldest, the least used, the largest, those off the topic, those
+    of a finished task."""
     spared: frozenset[Kind] = frozenset()
     """Kinds of pages whose steps leave last."""
     early: bool = True
     """Pages may leave before the window is full, where the price model says that it pays."""
     regret: Annotated[float, Meta(ge=0, le=10_000, extra={"unit": "retrievals"})] = 10.0
-    """How many retrievals a batch of departures is expected to cause: what it must save at least, beside its own price."""
+    """How many retrievals a batch of departures is expected to cause: what it must save at least,
+    beside its own price."""
     patience: Annotated[AtLeastOne, _of("calls")] = 60
     """The most calls that a session is expected to go on for."""
     said: Characters = 160
@@ -222,9 +251,11 @@ class Knobs(Struct, frozen=True):
     mentions: Characters = 500
     """Characters of names from each result in that log."""
     written: Characters = 4000
-    """Characters of a text that a call wrote into a file, in that log; for a window of 128,000 tokens or more."""
+    """Characters of a text that a call wrote into a file, in that log; for a window of 128,000
+    tokens or more."""
     read: Characters = 3000
-    """Characters of names from a file that was read, in that log; for a window of 128,000 tokens or more."""
+    """Characters of names from a file that was read, in that log; for a window of 128,000 tokens or
+    more."""
     forms: FormKnobs = FormKnobs()
     prefetch: Prefetch = Prefetch()
     """What is offered with a new prompt."""
@@ -233,23 +264,35 @@ class Knobs(Struct, frozen=True):
     history: HistoryKnobs = HistoryKnobs()
 
     def turned(self, values: Mapping[str, Any]) -> Knobs:
-        """These knobs with other values, by name: `keep`, or `prefetch.mode` for a knob of a group."""
+        """These knobs with other values, by name: `keep`, or `prefetch.mode` for a knob of a
+        group."""
         own: dict[str, Any] = {}
         groups: dict[str, dict[str, Any]] = defaultdict(dict)
         for name, value in values.items():
             group, dot, rest = name.rpartition(".")
             (groups[group] if dot else own)[rest] = value
         return structs.replace(
-            self, **own, **{name: structs.replace(getattr(self, name), **given) for name, given in groups.items()}
+            self,
+            **own,
+            **{
+                name: structs.replace(getattr(self, name), **given)
+                for name, given in groups.items()
+            },
         )
 
     def changed(self, profile: Knobs) -> dict[str, Any]:
-        """The values that differ from a profile's, by name, as JSON can hold them: what is stored with a session."""
+        """The values that differ from a profile's, by name, as JSON can hold them: what is stored
+        with a session."""
         before, now = profile.by_name(), self.by_name()
-        return {name: to_builtins(value, order="sorted") for name, value in now.items() if value != before[name]}
+        return {
+            name: to_builtins(value, order="sorted")
+            for name, value in now.items()
+            if value != before[name]
+        }
 
     def with_changes(self, changes: Mapping[str, Any]) -> Knobs:
-        """This profile with what `changed` gave. Raises `msgspec.ValidationError` where a value is out of its range."""
+        """This profile with what `changed` gave. Raises `msgspec.ValidationError` where a value is
+        out of its range."""
         raw = to_builtins(self)
         for name, value in changes.items():
             group, _, rest = name.rpartition(".")
@@ -260,7 +303,11 @@ class Knobs(Struct, frozen=True):
         """Every value; knobs of a group by dotted names."""
         found: dict[str, Any] = {}
         for name, value in structs.asdict(self).items():
-            inner = structs.asdict(value) if isinstance(value, Struct) and not isinstance(value, Limit) else {}
+            inner = (
+                structs.asdict(value)
+                if isinstance(value, Struct) and not isinstance(value, Limit)
+                else {}
+            )
             found |= {f"{name}.{each}": one for each, one in inner.items()} or {name: value}
         return found
 

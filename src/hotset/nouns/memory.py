@@ -1,7 +1,8 @@
-"""Memories: what an agent did, what it knows, how things are done, and what goes wrong; each with where it comes from.
+"""Memories: what an agent did, what it knows, how things are done, and what goes wrong; each with
+where it comes from.
 
-A memory is never changed. Whatever happens to it, being corrected, replaced, merged, confirmed or forgotten, is a new version of
-it, and the versions before stay.
+A memory is never changed. Whatever happens to it, being corrected, replaced, merged, confirmed or
+forgotten, is a new version of it, and the versions before stay.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import NewType
 from hotset.nouns.page import PageId, SessionId
 
 MemoryId = NewType("MemoryId", str)
-"""`ep-2026-01-05-3k9f2mqx`, `sem-7ha2c0de`: a kind, the day of an episode, and a hash (see `sources.memory.kinds`)."""
+"""`ep-2026-01-05-3k9f2mqx`, `sem-7ha2c0de`: a kind, the day of an episode, and a hash (see
+`sources.memory.kinds`)."""
 
 
 class MemoryKind(StrEnum):
@@ -107,7 +109,8 @@ class Provenance:
     pages: tuple[PageId, ...] = ()
     """The pages whose words it stands on."""
     places: tuple[str, ...] = ()
-    """What those words came from: tools, addresses, files. `rollback` takes back by any of these, by session and by agent."""
+    """What those words came from: tools, addresses, files. `rollback` takes back by any of these,
+    by session and by agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,8 @@ class Episode:
     tokens: int = 0
     """Of the pages it stands for."""
     quoted: bool = False
-    """The goal's words are not proven to be the user's own: a document or a tool may have said them. Never told unasked."""
+    """The goal's words are not proven to be the user's own: a document or a tool may have said
+    them. Never told unasked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +201,8 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """How memories are shown in this store: what the corrective actions of the economics changed."""
+    """How memories are shown in this store: what the corrective actions of the economics
+    changed."""
 
     scores: dict[str, float] = field(default_factory=dict)
     """Of topics that were judged by their use; 1 is what any other has."""

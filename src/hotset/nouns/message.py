@@ -1,4 +1,5 @@
-"""What flows over the wire, in one set of nouns for every dialect: requests, messages, parts, replies."""
+"""What flows over the wire, in one set of nouns for every dialect: requests, messages, parts,
+replies."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Part:
 
     kind: Kind
     content: bytes
-    """Text as UTF-8, a call's arguments as JSON, an image's own bytes, an unknown block as its JSON."""
+    """Text as UTF-8, a call's arguments as JSON, an image's own bytes, an unknown block as its
+    JSON."""
     media: str = "text/plain"
     tool: str = ""
     call: str = ""
@@ -43,9 +45,11 @@ class Message:
     """Its exact bytes on the wire."""
     parts: tuple[Part, ...]
     essence: Digest
-    """The hash of what it says, blind to what clients change when they resend it: cache marks, key order, thinking."""
+    """The hash of what it says, blind to what clients change when they resend it: cache marks, key
+    order, thinking."""
     aside: bool = False
-    """True where later messages' identity does not build on it: system texts and reasoning, which clients change or drop."""
+    """True where later messages' identity does not build on it: system texts and reasoning, which
+    clients change or drop."""
     span: Span | None = None
     """Where it stood in the body it was parsed from; None for a message that is new."""
 
@@ -61,9 +65,11 @@ class Loading(StrEnum):
 
     AT_ONCE = "at once"
     FINDS = "finds"
-    """At once; by it the model finds others, and it takes the provider's own form of such a tool where there is one."""
+    """At once; by it the model finds others, and it takes the provider's own form of such a tool
+    where there is one."""
     WHEN_FOUND = "when found"
-    """Where an answer refers to it. Until then it is declared at most, and no part of what the provider caches."""
+    """Where an answer refers to it. Until then it is declared at most, and no part of what the
+    provider caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +101,16 @@ class Answer:
     images: tuple[Image, ...] = ()
     """Behind the text, where the dialect's results can carry any: the text tells of them anyway."""
     tools: tuple[ToolSpec, ...] = ()
-    """What the model may call by its own name from here on. Where the dialect can say that, it stands instead of the text."""
+    """What the model may call by its own name from here on. Where the dialect can say that, it
+    stands instead of the text."""
     searched: bool = False
     """It answers the provider's own search for tools: by tools, and by nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A parsed request. `dialect.render(request)` gives its bytes back, spliced where messages were replaced."""
+    """A parsed request. `dialect.render(request)` gives its bytes back, spliced where messages were
+    replaced."""
 
     dialect: DialectName
     raw: bytes

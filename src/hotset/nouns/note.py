@@ -24,7 +24,8 @@ class Space:
     name: str
     scope: Scope = Scope.PROJECT
     keeps: int = 0
-    """Versions of a key that stay; 0 keeps all. For values that change often and have no history."""
+    """Versions of a key that stay; 0 keeps all. For values that change often and have no
+    history."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import NewType
 
 PageId = NewType("PageId", str)
-"""`p` and 15 hex digits, made from the session, the chain and the position: the same page gets the same id on any machine."""
+"""`p` and 15 hex digits, made from the session, the chain and the position: the same page gets the
+same id on any machine."""
 
 SessionId = NewType("SessionId", str)
 
@@ -16,7 +17,8 @@ Digest = NewType("Digest", str)
 """SHA-256 of content, in hex: the address of a blob."""
 
 Chain = NewType("Chain", str)
-"""A message's identity: the hash of its essence and its parent's chain. `ROOT` is the parent of a first message."""
+"""A message's identity: the hash of its essence and its parent's chain. `ROOT` is the parent of a
+first message."""
 
 ROOT = Chain("")
 
@@ -54,7 +56,8 @@ class Kind(StrEnum):
 
     @property
     def family(self) -> Kind:
-        """The wire-level kind this one is a special case of (a file that a tool read is a tool result)."""
+        """The wire-level kind this one is a special case of (a file that a tool read is a tool
+        result)."""
         return _FAMILY.get(self, self)
 
 
@@ -106,7 +109,8 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Gist:
-    """What a page is about, by rules alone: derived from its content, can be made again at any time."""
+    """What a page is about, by rules alone: derived from its content, can be made again at any
+    time."""
 
     page: PageId
     tokens: int

@@ -27,7 +27,8 @@ class Price:
     write: Factor = 1.25
     """Factor for tokens that the provider caches now; 1 where that costs nothing extra."""
     ttl: Whole = 300
-    """Seconds after its last use for which a cached prefix is sure to be there, or may be: behind them the cache is cold."""
+    """Seconds after its last use for which a cached prefix is sure to be there, or may be: behind
+    them the cache is cold."""
     write_lasting: Amount = 0.0
     """Factor for tokens cached for longer; 0 where a provider does not sell that."""
     ttl_lasting: Whole = 0
@@ -46,7 +47,8 @@ class Price:
     """What a long prompt multiplies the price of input by, cached or not."""
     long_output: Factor = 1.0
     listed: bool = True
-    """A list price; False where nobody published one that we know of, and a sane guess stands in."""
+    """A list price; False where nobody published one that we know of, and a sane guess stands
+    in."""
 
 
 @dataclass(frozen=True, slots=True)

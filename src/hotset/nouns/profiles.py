@@ -1,4 +1,5 @@
-"""Knobs by name: what suits a kind of agent. A profile that was set holds for every agent; else each gets its own kind's."""
+"""Knobs by name: what suits a kind of agent. A profile that was set holds for every agent; else
+each gets its own kind's."""
 
 from __future__ import annotations
 
@@ -18,10 +19,13 @@ _AS_DEFAULT = ("engineer", "designer", "inspector", "tester", "orchestrator", "g
 def _evicting(share: float, *, at: float, policy: PolicyName, keep: int, spared: Kind) -> Knobs:
     """At the share `at` of the window, so much of what stands there leaves.
 
-    `Knobs.low` is what the kept steps may take of the window afterwards. They took nearly all of `at` before, because what
-    never leaves (system text, tools, the user's own words) is small beside them: at x (1 - share) stays.
+    `Knobs.low` is what the kept steps may take of the window afterwards. They took nearly all of
+    `at` before, because what never leaves (system text, tools, the user's own words) is small
+    beside them: at x (1 - share) stays.
     """
-    return replace(_PLAIN, high=at, low=at * (1 - share), policy=policy, keep=keep, spared=frozenset({spared}))
+    return replace(
+        _PLAIN, high=at, low=at * (1 - share), policy=policy, keep=keep, spared=frozenset({spared})
+    )
 
 
 _LEAN = replace(
@@ -41,9 +45,10 @@ _LIBRARIAN = _evicting(0.25, at=0.75, policy="recency", keep=5, spared=Kind.PROM
 
 PROFILES: Mapping[str, Knobs] = {
     DEFAULT: _PLAIN,
-    # The fewest tokens, for models that have no cache or little room: every result cut at 500 characters, the last 3 to 6 steps
-    # whole, a short log of the others. They leave in batches, because a window that moves with every call would break the
-    # prefix with every call; with `low` at 0 all of the older ones leave, however much room there is.
+    # The fewest tokens, for models that have no cache or little room: every result cut at 500
+    # characters, the last 3 to 6 steps whole, a short log of the others. They leave in batches,
+    # because a window that moves with every call would break the prefix with every call; with `low`
+    # at 0 all of the older ones leave, however much room there is.
     "lean": _LEAN,
     "librarian": _LIBRARIAN,
     "archivalist": _LIBRARIAN,

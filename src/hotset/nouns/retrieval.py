@@ -23,7 +23,8 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """From one piece of a long line to another, both included: each is a line and the number of a piece in it, from 1."""
+    """From one piece of a long line to another, both included: each is a line and the number of a
+    piece in it, from 1."""
 
     first: Span
     last: Span
@@ -31,14 +32,16 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """By line number: the text's own numbers where it carries some. Of long lines also piece by piece."""
+    """By line number: the text's own numbers where it carries some. Of long lines also piece by
+    piece."""
 
     spans: tuple[Span | Pieces, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a table or elements of an array, from 1; a header is no row and always comes along."""
+    """Rows of a table or elements of an array, from 1; a header is no row and always comes
+    along."""
 
     spans: tuple[Span, ...]
 
@@ -114,13 +117,15 @@ Retrieval = Retrieve | Search | Range
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the question is asked: nothing that is not said before it, on its own line, is "here"."""
+    """Where the question is asked: nothing that is not said before it, on its own line, is
+    "here"."""
 
     session: SessionId | None
     """None for a conversation that is not kept yet."""
     turn: int = 0
     chains: tuple[Chain, ...] = ()
-    """The line's messages in their order, asides too; empty stands for the session's latest line."""
+    """The line's messages in their order, asides too; empty stands for the session's latest
+    line."""
     knobs: HistoryKnobs = field(default_factory=HistoryKnobs)
 
 
@@ -137,10 +142,12 @@ class Retrieved:
     truncated: bool = False
     """Less came back than was asked for; the text says what is missing and how to get it."""
     pages: tuple[PageId, ...] = ()
-    """The pages that were asked for and looked into, in order, also where the slice that was asked for is not in them."""
+    """The pages that were asked for and looked into, in order, also where the slice that was asked
+    for is not in them."""
     spots: tuple[Spot, ...] = ()
     """Where these stand."""
     contents: tuple[Digest, ...] = ()
-    """Their content's addresses: a page that was shortened elsewhere with the same content is meant too."""
+    """Their content's addresses: a page that was shortened elsewhere with the same content is meant
+    too."""
     images: tuple[Image, ...] = ()
     """Those among the pages that the model can look at again. The text tells of them."""

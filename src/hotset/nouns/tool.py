@@ -1,4 +1,5 @@
-"""A tool of the library: what it is, where it comes from, what a call of it gives, and how it fares."""
+"""A tool of the library: what it is, where it comes from, what a call of it gives, and how it
+fares."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class Stdio:
     command: tuple[str, ...]
     """The program and its arguments, as they are: no shell reads them."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Beside the few variables that every process gets. May hold keys: never logged, never shown."""
+    """Beside the few variables that every process gets. May hold keys: never logged, never
+    shown."""
     cwd: str = ""
     """Empty is the project's folder."""
 
@@ -64,12 +66,14 @@ class Source:
     launch: Launch | None = None
     """None where there is nothing to run: a skill that is only read, functions of this program."""
     stamp: str = ""
-    """The hash of everything that makes another process of it: the launch, and the files of a skill. A process that was started
-    under another stamp is not used again."""
+    """The hash of everything that makes another process of it: the launch, and the files of a
+    skill. A process that was started under another stamp is not used again."""
     shared: bool = False
-    """Keeps nothing between two calls: all sessions may use one process. Otherwise each session gets its own."""
+    """Keeps nothing between two calls: all sessions may use one process. Otherwise each session
+    gets its own."""
     trusted: bool = True
-    """The person chose it by their own hand. False for skills that lie in the project's folder: they run after consent."""
+    """The person chose it by their own hand. False for skills that lie in the project's folder:
+    they run after consent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +119,8 @@ class Ghost:
 
 
 UNLIKELY = 0.15
-"""A score below which nothing fits, as a rule: of such first results 9 in 100 were right. Of all that were right 10 in 100 are
-below it, of all that were wrong half."""
+"""A score below which nothing fits, as a rule: of such first results 9 in 100 were right. Of all
+that were right 10 in 100 are below it, of all that were wrong half."""
 
 
 class Tier(StrEnum):
@@ -155,12 +159,14 @@ class Life:
 
 
 class Deferring(StrEnum):
-    """Whether tools that were found are handed to the model in the provider's own way, to be called by their own names."""
+    """Whether tools that were found are handed to the model in the provider's own way, to be called
+    by their own names."""
 
     OFF = "off"
     """They are told in words, and called through `use_tool`."""
     AUTO = "auto"
-    """Where the upstream is the provider itself and the model is known to take it (`window.deferring`)."""
+    """Where the upstream is the provider itself and the model is known to take it
+    (`window.deferring`)."""
     ON = "on"
     """Wherever the dialect has a form for it; an upstream that refuses it gets words instead."""
 
@@ -172,13 +178,16 @@ class Tooling(Struct, frozen=True):
     limit: AtLeastOne = 15
     """Processes that may run at once; the least recently used one makes room."""
     ghosts: Count = 5
-    """Tools that stand ready in a session's list from its first request on; 0 leaves them to `find_tools`."""
+    """Tools that stand ready in a session's list from its first request on; 0 leaves them to
+    `find_tools`."""
     deferred: Deferring = Deferring.OFF
-    """Off, because what it does to a session's price and success was measured on a scripted provider only."""
+    """Off, because what it does to a session's price and success was measured on a scripted
+    provider only."""
     list_seconds: Seconds = 10.0
     call_seconds: Seconds = 30.0
     idle_seconds: Seconds = 60.0
-    """After which an unused process stops; one that is used often is kept up to five times as long."""
+    """After which an unused process stops; one that is used often is kept up to five times as
+    long."""
     create: bool = False
     """Agents may write tools of their own, which then run on this machine."""
     skills: Texts = ()

@@ -24,7 +24,8 @@ class Outcome(StrEnum):
 
 
 TurnId = NewType("TurnId", str)
-"""A turn's own name, made by whoever hands its request over: the reply can be handed over before the request is on disk."""
+"""A turn's own name, made by whoever hands its request over: the reply can be handed over before
+the request is on disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,8 @@ class Turn:
     response_id: str = ""
     error: str = ""
     usage: Usage = field(default_factory=Usage)
-    """What the client was told: of a turn of several calls the last one's, whose prompt is the size of the context. What all of
-    its calls were billed for is its bill's."""
+    """What the client was told: of a turn of several calls the last one's, whose prompt is the size
+    of the context. What all of its calls were billed for is its bill's."""
     reply: Digest | None = None
     """The address of the reply's exact bytes."""
 

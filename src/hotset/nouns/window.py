@@ -1,4 +1,5 @@
-"""What stands in the window: pages, the form in which each is shown, and the plan for one request."""
+"""What stands in the window: pages, the form in which each is shown, and the plan for one
+request."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ WHOLE = -1
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A page's place: its message, and its position among the message's parts. The same in every session and on any machine."""
+    """A page's place: its message, and its position among the message's parts. The same in every
+    session and on any machine."""
 
     chain: Chain
     position: int
@@ -56,12 +58,14 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A row of the page table: the exact form in which a page is sent. The latest row of a spot holds."""
+    """A row of the page table: the exact form in which a page is sent. The latest row of a spot
+    holds."""
 
     spot: Spot
     form: Form
     text: bytes
-    """What stands in place of the page, byte for byte; empty where the page is shown full, or gone without a word."""
+    """What stands in place of the page, byte for byte; empty where the page is shown full, or gone
+    without a word."""
     tokens: int
     """Of what is shown."""
     whole: int
@@ -86,7 +90,8 @@ class Hidden:
     instead: bytes = b""
     """What stands in its place, raw; empty where it is the client's own bytes."""
     after: tuple[bytes, ...] = ()
-    """What answers our calls beside the client's: messages behind it, or blocks that join the message behind it."""
+    """What answers our calls beside the client's: messages behind it, or blocks that join the
+    message behind it."""
     asides: int = 0
     """How many of the asides right before the client's message belong behind `before`."""
 
@@ -142,7 +147,8 @@ class Line:
     """The number of the turn with which it came, as far as it is known."""
     time: float = 0.0
     whole: int = field(init=False, repr=False, compare=False)
-    """Tokens of it if it is shown whole. Worked out once, like the next: a client resends it with every call."""
+    """Tokens of it if it is shown whole. Worked out once, like the next: a client resends it with
+    every call."""
     results: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """Where among its pieces results of calls stand."""
     ids: tuple[str, ...] = field(init=False, repr=False, compare=False)
@@ -157,8 +163,14 @@ class Line:
         object.__setattr__(self, "whole", self.extra + sum(piece.tokens for piece in self.pieces))
         object.__setattr__(self, "results", results)
         object.__setattr__(self, "ids", tuple(piece.call for piece in self.pieces if piece.call))
-        object.__setattr__(self, "answers", self.role is Role.TOOL or (self.role is Role.USER and bool(results)))
-        object.__setattr__(self, "speaks", self.role is not Role.TOOL and not all(piece.call for piece in self.pieces))
+        object.__setattr__(
+            self, "answers", self.role is Role.TOOL or (self.role is Role.USER and bool(results))
+        )
+        object.__setattr__(
+            self,
+            "speaks",
+            self.role is not Role.TOOL and not all(piece.call for piece in self.pieces),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +193,8 @@ class Plan:
     """How one request is to be sent."""
 
     shown: Mapping[Spot, Shown]
-    """Every page of the request that is not shown full, and every page whose form was decided now."""
+    """Every page of the request that is not shown full, and every page whose form was decided
+    now."""
     fresh: tuple[Shown, ...] = ()
     """The rows that are new: decided by this plan."""
     stubs: tuple[Stub, ...] = ()

@@ -1,7 +1,8 @@
 """What others do with a long conversation: the policies that ours is measured against.
 
-All of them show system and user messages always, as ours does. What they differ in is what becomes of the model's own messages
-and of the results of its calls. What a summary says stands for what a model would write: names, as many as fit.
+All of them show system and user messages always, as ours does. What they differ in is what becomes
+of the model's own messages and of the results of its calls. What a summary says stands for what a
+model would write: names, as many as fit.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from hotset.tokens import count
 from hotset.window.price import units
 
 SUMMARY = 500
-"""Tokens of a summary. Those that agents write of real sessions are six times as long: this flatters whoever summarises."""
+"""Tokens of a summary. Those that agents write of real sessions are six times as long: this
+flatters whoever summarises."""
 
 _CUT = 500  # characters
 _CUT_MARK = "\n[truncated]"
@@ -43,7 +45,8 @@ _EVICTED = "[Evicted; to be had by its reference]"
 
 @dataclass(slots=True)
 class Baseline:
-    """A conversation of which everything is shown as it arrives. A policy says what it changes before a call."""
+    """A conversation of which everything is shown as it arrives. A policy says what it changes
+    before a call."""
 
     conversation: Conversation
     rules: Rules
@@ -81,10 +84,15 @@ class Baseline:
         return [index for index, line in self.arrived() if line.answers]
 
     def older(self, kept: int) -> list[int]:
-        """The model's messages and the results of its calls, without those of its latest replies."""
+        """The model's messages and the results of its calls, without those of its latest
+        replies."""
         replies = [index for index, line in self.arrived() if line.role is Role.ASSISTANT]
         end = replies[-kept] if len(replies) >= kept else 0
-        return [index for index, line in self.arrived() if index < end and (line.role is Role.ASSISTANT or line.answers)]
+        return [
+            index
+            for index, line in self.arrived()
+            if index < end and (line.role is Role.ASSISTANT or line.answers)
+        ]
 
     def blank(self, indexes: Iterable[int], placeholder: str) -> None:
         """Puts a placeholder in the place of each of these, where that is shorter."""
@@ -98,17 +106,21 @@ class Baseline:
         self.departures += left
 
     def summary(self, blocks: Iterable[Block], read: Usage) -> Block:
-        """Tells of these and of all that earlier summaries told of. Paid for: what its writer reads, and what it writes."""
+        """Tells of these and of all that earlier summaries told of. Paid for: what its writer
+        reads, and what it writes."""
         for block in blocks:
             if not block.stands_in:
                 self._told.update(block.said.names)
         self.extra += units(self.rules.price, read) + units(self.rules.price, Usage(output=SUMMARY))
-        return Block(_fitting(name for name, _ in self._told.most_common()), SUMMARY, stands_in=True)
+        return Block(
+            _fitting(name for name, _ in self._told.most_common()), SUMMARY, stands_in=True
+        )
 
 
 @dataclass(slots=True)
 class Truncate(Baseline):
-    """Results cut at 500 characters, a window of five iterations that moves with every call, a summary of what is behind it."""
+    """Results cut at 500 characters, a window of five iterations that moves with every call, a
+    summary of what is behind it."""
 
     _waiting: list[Block] = field(default_factory=list)
     """What left and no summary tells of yet."""
@@ -124,7 +136,11 @@ class Truncate(Baseline):
 
     def change(self) -> None:
         older = self.older(_ITERATIONS)
-        leaving = [index for index in older if self.blocks[index] is not NOTHING and not self.blocks[index].stands_in]
+        leaving = [
+            index
+            for index in older
+            if self.blocks[index] is not NOTHING and not self.blocks[index].stands_in
+        ]
         for index in leaving:
             self._waiting.append(self.blocks[index])
             self._iterations += self.conversation.lines[index].role is Role.ASSISTANT
@@ -146,7 +162,8 @@ class Mask(Baseline):
 
 @dataclass(slots=True)
 class ClearToolUses(Baseline):
-    """The latest three results once the client's own prompt is over half of the window; the provider clears the older ones.
+    """The latest three results once the client's own prompt is over half of the window; the
+    provider clears the older ones.
 
     The client goes on sending everything, so from then on the window moves with every call.
     """
@@ -166,14 +183,19 @@ class ClearToolUses(Baseline):
 
 @dataclass(slots=True)
 class Compact(Baseline):
-    """A summary for everything before the latest reply, each time that the prompt is over three quarters of the window."""
+    """A summary for everything before the latest reply, each time that the prompt is over three
+    quarters of the window."""
 
     def change(self) -> None:
         tokens = self.tokens
         older = self.older(1)
-        fresh = any(self.blocks[index].tokens and not self.blocks[index].stands_in for index in older)
+        fresh = any(
+            self.blocks[index].tokens and not self.blocks[index].stands_in for index in older
+        )
         if fresh and tokens > _FULL * self.rules.window:
-            summary = self.summary([self.blocks[index] for index in older], Usage(cache_read=tokens))
+            summary = self.summary(
+                [self.blocks[index] for index in older], Usage(cache_read=tokens)
+            )
             for index in older:
                 self.blocks[index] = NOTHING
             self.blocks[older[0]] = summary
@@ -182,7 +204,8 @@ class Compact(Baseline):
 
 @dataclass(slots=True)
 class Evict(Baseline):
-    """The oldest quarter leaves, each time that the prompt is over three quarters of the window; references stay."""
+    """The oldest quarter leaves, each time that the prompt is over three quarters of the window;
+    references stay."""
 
     def change(self) -> None:
         tokens = self.tokens

@@ -1,4 +1,5 @@
-"""A recorded session as the window sees it: lines with weights, cut where its client had compacted it."""
+"""A recorded session as the window sees it: lines with weights, cut where its client had compacted
+it."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ class Conversation:
     @property
     def peak(self) -> int:
         """Tokens of everything."""
-        return self.fixed + sum(line.extra + sum(piece.tokens for piece in line.pieces) for line in self.lines)
+        return self.fixed + sum(
+            line.extra + sum(piece.tokens for piece in line.pieces) for line in self.lines
+        )
 
 
 def conversations(recorded: Recorded) -> Iterator[Conversation]:
@@ -45,14 +48,17 @@ def conversations(recorded: Recorded) -> Iterator[Conversation]:
     number, here = 0, []  # type: tuple[int, list[Line]]
     for message, line in zip(recorded.messages, lines, strict=True):
         if message.compaction and here:
-            yield Conversation(f"{recorded.id}#{number}", recorded.set, recorded.model, fixed, tuple(here))
+            yield Conversation(
+                f"{recorded.id}#{number}", recorded.set, recorded.model, fixed, tuple(here)
+            )
             number, here = number + 1, list(system)
         here.append(line)
     yield Conversation(f"{recorded.id}#{number}", recorded.set, recorded.model, fixed, tuple(here))
 
 
 def _unrecorded(recorded: Recorded, lines: list[Line]) -> int:
-    """What the provider counted for the first call, less what the record has of it: the tools, and hidden system text."""
+    """What the provider counted for the first call, less what the record has of it: the tools, and
+    hidden system text."""
     before = 0
     for message, line in zip(recorded.messages, lines, strict=True):
         usage = message.usage
@@ -71,7 +77,14 @@ def _lines(recorded: Recorded) -> list[Line]:
         tool, given = arguments.get(message.call, (message.tool, b""))
         pieces = tuple(_pieces(message, tool, given))
         lines.append(
-            Line(Chain(f"{recorded.id}:{index}"), message.role, pieces, _AROUND, time=message.time or 0.0, turn=index),
+            Line(
+                Chain(f"{recorded.id}:{index}"),
+                message.role,
+                pieces,
+                _AROUND,
+                time=message.time or 0.0,
+                turn=index,
+            ),
         )
     return lines
 
@@ -87,7 +100,13 @@ def _pieces(message: RecordedMessage, tool: str, given: bytes) -> Iterator[Piece
             for call in message.calls:
                 said = call.arguments.encode("utf-8", "replace")
                 inline = bool(said) and call.arguments in message.text
-                yield Piece(kind_of_call(call.name), said, 0 if inline else count(said) + count(call.name), call.name, call.id)
+                yield Piece(
+                    kind_of_call(call.name),
+                    said,
+                    0 if inline else count(said) + count(call.name),
+                    call.name,
+                    call.id,
+                )
         case Role.SYSTEM:
             yield Piece(Kind.SYSTEM, text, count(text))
         case _:

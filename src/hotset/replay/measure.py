@@ -1,7 +1,9 @@
-"""What a policy costs on recorded conversations: tokens, money under the provider's cache rules, and what the model misses.
+"""What a policy costs on recorded conversations: tokens, money under the provider's cache rules,
+and what the model misses.
 
-A miss is a string or line that an action copies and that no longer stands in anything shown. An action with a miss pays for one
-more call: the prompt read again, a slice of what was missing, and the words to ask for it; the slice then stays for ten calls.
+A miss is a string or line that an action copies and that no longer stands in anything shown. An
+action with a miss pays for one more call: the prompt read again, a slice of what was missing, and
+the words to ask for it; the slice then stays for ten calls.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ class Figures:
     each: dict[str, float] = field(default_factory=dict)
     """The cost of each conversation, faults paid."""
     tools_cost: float = 0.0
-    """Of the tools that a policy puts before every prompt, by which a model asks for what is missing."""
+    """Of the tools that a policy puts before every prompt, by which a model asks for what is
+    missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,9 @@ class Rules:
     """Seconds after which the provider's cache is cold; None leaves pauses out of account."""
 
 
-def measure(studied: Studied, policy: Policy, rules: Rules, figures: Figures, clock: Callable[[], float]) -> None:
+def measure(
+    studied: Studied, policy: Policy, rules: Rules, figures: Figures, clock: Callable[[], float]
+) -> None:
     """Replays one conversation and adds its figures."""
     conversation = studied.conversation
     todo: dict[int, list[Action]] = {}
@@ -103,7 +108,9 @@ def measure(studied: Studied, policy: Policy, rules: Rules, figures: Figures, cl
         cold = rules.ttl is not None and now - last > rules.ttl
         usage = charge(rules.price, prompt, kept, cold=cold or not before)
         cost += units(rules.price, usage)
-        with_tools = charge(rules.price, prompt + policy.tools, kept + policy.tools, cold=cold or not before)
+        with_tools = charge(
+            rules.price, prompt + policy.tools, kept + policy.tools, cold=cold or not before
+        )
         figures.tools_cost += units(rules.price, with_tools) - units(rules.price, usage)
         figures.calls += 1
         figures.prompt += prompt
@@ -123,11 +130,17 @@ def measure(studied: Studied, policy: Policy, rules: Rules, figures: Figures, cl
                 continue
             figures.faults += 1
             source = max(action.needs[need][-1] for need in missed)
-            figures.distances.append(sum(1 for call in conversation.calls if source < call <= index))
+            figures.distances.append(
+                sum(1 for call in conversation.calls if source < call <= index)
+            )
             slice = _slice(conversation, source, missed, number)
             slices.append(slice)
             fault = Usage(output=_ASKING)
-            fault_cost += rules.price.read * (prompt + held) + rules.price.write * slice.tokens + units(rules.price, fault)
+            fault_cost += (
+                rules.price.read * (prompt + held)
+                + rules.price.write * slice.tokens
+                + units(rules.price, fault)
+            )
         before, last = blocks, now
     figures.cost += cost + policy.extra
     figures.fault_cost += fault_cost
@@ -137,7 +150,10 @@ def measure(studied: Studied, policy: Policy, rules: Rules, figures: Figures, cl
 
 def _same(before: Sequence[Block], blocks: Sequence[Block]) -> int:
     """How many blocks at the front are as they were."""
-    return next((i for i, (a, b) in enumerate(zip(before, blocks, strict=False)) if a is not b), min(len(before), len(blocks)))
+    return next(
+        (i for i, (a, b) in enumerate(zip(before, blocks, strict=False)) if a is not b),
+        min(len(before), len(blocks)),
+    )
 
 
 def _missed(action: Action, blocks: Sequence[Block], slices: Iterable[_Slice]) -> list[str]:
@@ -145,7 +161,8 @@ def _missed(action: Action, blocks: Sequence[Block], slices: Iterable[_Slice]) -
     return [
         need
         for need, where in action.needs.items()
-        if not any(blocks[index].said.holds(need) for index in where) and not any(said.holds(need) for said in elsewhere)
+        if not any(blocks[index].said.holds(need) for index in where)
+        and not any(said.holds(need) for said in elsewhere)
     ]
 
 

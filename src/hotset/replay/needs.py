@@ -1,4 +1,5 @@
-"""What an action copies from the messages before it: the strings and lines without which it could not have been written."""
+"""What an action copies from the messages before it: the strings and lines without which it could
+not have been written."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ class Said:
     def of(cls, text: str) -> Said:
         """A line that a difference adds is told by it, mark or no mark."""
         lines = frozenset(_lines(text))
-        return cls(frozenset(names(text)), lines | {line[1:].strip() for line in lines if line[0] == "+"})
+        return cls(
+            frozenset(names(text)), lines | {line[1:].strip() for line in lines if line[0] == "+"}
+        )
 
     def holds(self, need: str) -> bool:
         return need in self.names or need in self.lines
@@ -49,7 +52,11 @@ def actions(lines: Sequence[Line], said: Sequence[Said]) -> Iterator[Action]:
         for piece in line.pieces:
             if piece.kind.family is Kind.TOOL_CALL:
                 words = spoken(piece.content)
-                needs = {need: tuple(where[need]) for need in sorted({*names(words), *_lines(words)}) if need in where}
+                needs = {
+                    need: tuple(where[need])
+                    for need in sorted({*names(words), *_lines(words)})
+                    if need in where
+                }
                 yield Action(index, needs)
         for need in said[index].names | said[index].lines:
             where.setdefault(need, []).append(index)

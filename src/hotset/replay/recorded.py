@@ -1,6 +1,7 @@
 """A session as somebody's agent recorded it: the messages in the order in which the model saw them.
 
-`hotset.replay.formats.read` makes these out of files; nothing else here knows how anyone writes their transcripts.
+`hotset.replay.formats.read` makes these out of files; nothing else here knows how anyone writes
+their transcripts.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class RecordedMessage:
-    """One message. What an assistant said in one reply is one message: its text, its thinking and its calls together."""
+    """One message. What an assistant said in one reply is one message: its text, its thinking and
+    its calls together."""
 
     role: Role
     text: str
@@ -39,7 +41,8 @@ class RecordedMessage:
     usage: Usage | None = None
     """What the provider reported for the reply."""
     compaction: bool = False
-    """True on a summary that took the place of everything before it: the prompt begins anew here."""
+    """True on a summary that took the place of everything before it: the prompt begins anew
+    here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,8 @@ class Recorded:
 
     id: str
     set: str
-    """What it is grouped under in reports: the record's own word for it, else the name of its file or folder."""
+    """What it is grouped under in reports: the record's own word for it, else the name of its file
+    or folder."""
     model: str
     messages: tuple[RecordedMessage, ...]
     fixed_tokens: int = 0

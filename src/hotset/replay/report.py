@@ -1,4 +1,5 @@
-"""What a replay found, in figures that people compare: one row a policy, in percent of sending everything."""
+"""What a replay found, in figures that people compare: one row a policy, in percent of sending
+everything."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _DIGITS = 2
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One policy on one set. Shares are in percent; `docs/replay.md` says how each figure comes about."""
+    """One policy on one set. Shares are in percent; `docs/replay.md` says how each figure comes
+    about."""
 
     tokens_pct: float
     """Tokens of all prompts, of those of full history."""
@@ -41,12 +43,14 @@ class Row:
     evictions: int
     """How many times something left the window."""
     dearest_session_p95: float
-    """Cost with faults of one session in twenty is above this, in percent of the same session's full history."""
+    """Cost with faults of one session in twenty is above this, in percent of the same session's
+    full history."""
     miss_distance_p50: int
     """How many calls before a fault the text that it wanted was last said."""
     miss_distance_p90: int
     tools_pct: float
-    """What the tools by which a model asks for more add to the cost, in percent of full history's; in none of the costs above."""
+    """What the tools by which a model asks for more add to the cost, in percent of full history's;
+    in none of the costs above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,11 @@ def meaning(report: Report, name: str, full: str) -> str:
     ours, everything = report.policies[name], report.policies.get(full)
     these = "this session" if report.sessions == 1 else f"these {report.sessions:,} sessions"
     cost = _beside(ours.cost_with_faults_pct + ours.tools_pct)
-    sentence = f"On {these} hotset would have cost {cost} sending everything, its own tools included; {_faults(ours)}."
+    sentence = (
+        f"On {these} hotset would have cost {cost} sending "
+        f"everything, its own tools included; "
+        f"{_faults(ours)}."
+    )
     if everything is None or not everything.over_window_pct:
         return sentence
     over = max(1, round(everything.over_window_pct))
@@ -122,6 +130,7 @@ def _percent(part: float, whole: float) -> float:
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share of them does not exceed; 0 where there are none."""
+    """The smallest value that at least this share of them does not exceed; 0 where there are
+    none."""
     ranked = sorted(values)
     return ranked[ceil(share * len(ranked)) - 1] if ranked else 0.0

@@ -1,4 +1,5 @@
-"""Recorded sessions through policies: which of them count, under which rules, and what came of it."""
+"""Recorded sessions through policies: which of them count, under which rules, and what came of
+it."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ PROVIDERS: Mapping[str, str] = {
     "mistral": "mistral-large",
     "qwen": "qwen-plus",
 }
-"""Each provider's cache rules stand with a model of its in the list of prices that has no rules of its own."""
+"""Each provider's cache rules stand with a model of its in the list of prices that has no rules of
+its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,8 @@ class Ruling:
     window: int = 0
     """Tokens that a prompt may have; 0 for the recorded model's own window."""
     ttl: int | None = None
-    """Seconds after which a cache is cold; None for the price's own, 0 leaves recorded pauses out of account."""
+    """Seconds after which a cache is cold; None for the price's own, 0 leaves recorded pauses out
+    of account."""
 
     def rules(self, model: str) -> Rules:
         own = price_of(model, self.prices)
@@ -64,10 +67,14 @@ class Gathered:
         return len(self.counted) * len(_with_full(makers))
 
 
-def gather(recorded: Iterable[Recorded], ruling: Ruling, *, everything: bool = False) -> list[Gathered]:
-    """The sessions by set. Those count that are long and would overflow their window; all, where a set has none of these.
+def gather(
+    recorded: Iterable[Recorded], ruling: Ruling, *, everything: bool = False
+) -> list[Gathered]:
+    """The sessions by set. Those count that are long and would overflow their window; all, where a
+    set has none of these.
 
-    A session that is not going to count is forgotten as soon as that is known: a folder of transcripts can be large.
+    A session that is not going to count is forgotten as soon as that is known: a folder of
+    transcripts can be large.
     """
     sets: dict[str, Gathered] = {}
     rest: dict[str, list[tuple[int, Conversation]]] = {}
@@ -76,7 +83,8 @@ def gather(recorded: Iterable[Recorded], ruling: Ruling, *, everything: bool = F
         gathered.sessions += 1
         short = rest.setdefault(session.set, [])
         for stretch in conversations(session):
-            # Sessions of different files may have the same name; what is told of each is told by its name.
+            # Sessions of different files may have the same name; what is told of each is told by
+            # its name.
             entry = (number, replace(stretch, id=f"{number}:{stretch.id}"))
             if not any(stretch.calls):
                 continue
@@ -97,7 +105,8 @@ def replay(
     clock: Callable[[], float],
     step: Callable[[], None] = lambda: None,
 ) -> Report:
-    """Every one of these policies on everything that counts. `step` is called after each of `gathered.rounds(makers)` rounds."""
+    """Every one of these policies on everything that counts. `step` is called after each of
+    `gathered.rounds(makers)` rounds."""
     figures = {name: Figures() for name in _with_full(makers)}
     for _, conversation in gathered.counted:
         rules = ruling.rules(conversation.model)
@@ -112,7 +121,11 @@ def replay(
         policies={name: row(figures[name], figures[FULL]) for name in makers},
         sessions_read=gathered.sessions,
         stretches=len(gathered.counted),
-        windows=tuple(sorted({ruling.rules(conversation.model).window for _, conversation in gathered.counted})),
+        windows=tuple(
+            sorted(
+                {ruling.rules(conversation.model).window for _, conversation in gathered.counted}
+            )
+        ),
     )
 
 

@@ -1,4 +1,5 @@
-"""What a policy shows of a conversation at each call: one block a message, the same object for as long as it stays the same."""
+"""What a policy shows of a conversation at each call: one block a message, the same object for as
+long as it stays the same."""
 
 from __future__ import annotations
 
@@ -41,14 +42,19 @@ NOTHING = Block("", 0)
 @cache
 def _our_tools() -> int:
     """Tokens of their schema, which every request of ours pays for."""
-    return sum(count(text) for spec in SPECS for text in (spec.name.encode(), spec.description.encode(), spec.parameters))
+    return sum(
+        count(text)
+        for spec in SPECS
+        for text in (spec.name.encode(), spec.description.encode(), spec.parameters)
+    )
 
 
 class Policy(Protocol):
     """One conversation under one policy."""
 
     extra: float
-    """What the policy itself has cost so far, in units of an uncached input token: the writing of summaries."""
+    """What the policy itself has cost so far, in units of an uncached input token: the writing of
+    summaries."""
 
     @property
     def tools(self) -> int:
@@ -63,7 +69,9 @@ class Policy(Protocol):
 def text_of(line: Line) -> str:
     """A message as plain text: what it says, and what it calls with which arguments."""
     return "\n".join(
-        f"{piece.tool} {spoken(piece.content)}" if piece.call and line.role == "assistant" else _text(piece.content)
+        f"{piece.tool} {spoken(piece.content)}"
+        if piece.call and line.role == "assistant"
+        else _text(piece.content)
         for piece in line.pieces
     )
 
@@ -132,11 +140,21 @@ def _shown(line: Line, rows: Mapping[Spot, Shown], before: Block) -> Block:
     gone = rows.get(Spot(line.chain, WHOLE))
     if gone is not None:
         return Block(_text(gone.text), gone.tokens, stands_in=True) if gone.text else NOTHING
-    pieces = [(piece, rows.get(Spot(line.chain, position))) for position, piece in enumerate(line.pieces)]
+    pieces = [
+        (piece, rows.get(Spot(line.chain, position))) for position, piece in enumerate(line.pieces)
+    ]
     if not any(row is not None and row.text for _, row in pieces):
         return before
-    told = replace(line, pieces=tuple(replace(piece, content=row.text) if row and row.text else piece for piece, row in pieces))
-    return Block(text_of(told), line.extra + sum(row.tokens if row else piece.tokens for piece, row in pieces))
+    told = replace(
+        line,
+        pieces=tuple(
+            replace(piece, content=row.text) if row and row.text else piece for piece, row in pieces
+        ),
+    )
+    return Block(
+        text_of(told),
+        line.extra + sum(row.tokens if row else piece.tokens for piece, row in pieces),
+    )
 
 
 def _text(content: bytes) -> str:

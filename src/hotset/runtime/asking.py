@@ -1,8 +1,9 @@
 """Asks an upstream: the client's own call once, a follow-up of ours again where it was refused.
 
-A client tries its own call again as it likes. It does not know of our follow-ups, and one that fails costs it a turn that has
-begun. A call is also sent once more without deferred tools where the upstream does not know what those are: it was refused for a
-field of ours, and nobody else can mend it.
+A client tries its own call again as it likes. It does not know of our follow-ups, and one that
+fails costs it a turn that has begun. A call is also sent once more without deferred tools where the
+upstream does not know what those are: it was refused for a field of ours, and nobody else can mend
+it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from hotset.upstream.port import Wire
 from hotset.window.deferring import is_refusal
 
 _PAUSES = (0.5, 2.0)
-"""Seconds before each further try of a follow-up, where the upstream does not say how long to wait."""
+"""Seconds before each further try of a follow-up, where the upstream does not say how long to
+wait."""
 
 _RETRY_SECONDS = 30.0
 """How long the further tries may take together, waiting included."""
@@ -55,9 +57,11 @@ async def asked(call: Call, sending: Sending, wire: Wire) -> AsyncIterator[Respo
 async def followed_up(
     call: Call, sending: Sending, machine: Machine, pulse: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[Response]:
-    """What the upstream answers to a follow-up, which is tried twice more while no byte of a reply has come.
+    """What the upstream answers to a follow-up, which is tried twice more while no byte of a reply
+    has come.
 
-    `pulse` is called every 10 s while the client waits for a further try. Raises `UpstreamFailed` where the last gets no reply.
+    `pulse` is called every 10 s while the client waits for a further try. Raises `UpstreamFailed`
+    where the last gets no reply.
     """
     left, clock = _RETRY_SECONDS, asyncio.get_running_loop().time
     async with AsyncExitStack() as reply, AsyncExitStack() as pulses:
@@ -66,7 +70,9 @@ async def followed_up(
             failure: UpstreamFailed | None = None
             response: Response | None = None
             try:
-                response = await _begun(await reply.enter_async_context(asked(call, sending, machine.wire)))
+                response = await _begun(
+                    await reply.enter_async_context(asked(call, sending, machine.wire))
+                )
             except UpstreamFailed as error:
                 failure = error
             left -= clock() - began if number > 2 else 0.0
@@ -79,7 +85,9 @@ async def followed_up(
             sending.tries_again(number, response.status if response is not None else 0, wait)
             await machine.sleep(wait)
             left -= wait
-            call = sending.call if sending.call is not sent else call  # it may have been worded without deferred tools
+            call = (
+                sending.call if sending.call is not sent else call
+            )  # it may have been worded without deferred tools
         await pulses.aclose()
         if response is None:
             assert failure is not None
@@ -88,9 +96,12 @@ async def followed_up(
 
 
 async def _begun(response: Response) -> Response:
-    """A reply whose first bytes have come; all of them of a refusal. Raises `UpstreamFailed` where none came."""
+    """A reply whose first bytes have come; all of them of a refusal. Raises `UpstreamFailed` where
+    none came."""
     if response.status >= 400:
-        return replace(response, chunks=_chunks(b"".join([chunk async for chunk in response.chunks])))
+        return replace(
+            response, chunks=_chunks(b"".join([chunk async for chunk in response.chunks]))
+        )
     async for chunk in response.chunks:
         if chunk:
             return replace(response, chunks=_chunks(chunk, response.chunks))
@@ -127,7 +138,9 @@ def _retry_after(headers: Headers, now: float) -> float | None:
 @asynccontextmanager
 async def _pulsing(machine: Machine, pulse: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
     async def beat() -> None:
-        for _ in range(int(_RETRY_SECONDS / _PULSE_SECONDS)):  # an upstream that is silent for longer is the client's to judge
+        for _ in range(
+            int(_RETRY_SECONDS / _PULSE_SECONDS)
+        ):  # an upstream that is silent for longer is the client's to judge
             await machine.sleep(_PULSE_SECONDS)
             await pulse()
 

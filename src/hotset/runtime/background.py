@@ -1,4 +1,5 @@
-"""The one supervisor of work that nobody waits for. What fails here is counted and told, never raised at a client."""
+"""The one supervisor of work that nobody waits for. What fails here is counted and told, never
+raised at a client."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ class Background:
         task = asyncio.create_task(self._watch(work, name), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: work.close())  # cancelled before its first step, it would never be awaited
+        task.add_done_callback(
+            lambda _: work.close()
+        )  # cancelled before its first step, it would never be awaited
         return task
 
     def under_way(self, name: str) -> int:
@@ -60,7 +63,8 @@ class Background:
 
 
 def _is_ending() -> bool:
-    """Whether this program is about to end: then no pool takes work any more, and what was begun is done after the next start."""
+    """Whether this program is about to end: then no pool takes work any more, and what was begun is
+    done after the next start."""
     with ThreadPoolExecutor(1) as pool:
         try:
             pool.submit(int)

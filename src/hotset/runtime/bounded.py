@@ -1,7 +1,9 @@
-"""Work that a call waits for, but not for long. Each session has its own queue: one that is slow holds up no other.
+"""Work that a call waits for, but not for long. Each session has its own queue: one that is slow
+holds up no other.
 
-A call waits for 5 s of its work's CPU time and 20 s by the clock, then it goes on without. Work that takes longer goes on for a
-while: the session's next calls go on at once until it has ended. Threads are daemons, so that none of them keeps the process.
+A call waits for 5 s of its work's CPU time and 20 s by the clock, then it goes on without. Work
+that takes longer goes on for a while: the session's next calls go on at once until it has ended.
+Threads are daemons, so that none of them keeps the process.
 """
 
 from __future__ import annotations
@@ -27,15 +29,19 @@ _SECONDS = 20.0
 """By the clock: on a busy machine a plan gets a tenth of a core."""
 
 _CPU_SECONDS = 5.0
-"""Of the thread that works. A plan takes milliseconds, and a first look at a conversation of 20 MB up to ten seconds."""
+"""Of the thread that works. A plan takes milliseconds, and a first look at a conversation of 20 MB
+up to ten seconds."""
 
 _MOST_CPU_SECONDS = 30.0
-"""Work that has used so much is ended where it checks; its session rests before it is tried again."""
+"""Work that has used so much is ended where it checks; its session rests before it is tried
+again."""
 
 _REST_SECONDS = 300.0
 
 _THREADS = 4  # work is done under one lock of the interpreter: more threads would only take turns
-_SLOW_SECONDS = 1.0  # after which a thread no longer counts as one of these, so that short work finds one
+_SLOW_SECONDS = (
+    1.0  # after which a thread no longer counts as one of these, so that short work finds one
+)
 _MOST_THREADS = 20
 _MOST_RESTING = 1000
 
@@ -60,7 +66,8 @@ _own = threading.local()
 
 
 def check() -> None:
-    """To be called in the loops of long work: ends it with `OutOfTime` once it has used too much. Free outside of a `Bounded`."""
+    """To be called in the loops of long work: ends it with `OutOfTime` once it has used too much.
+    Free outside of a `Bounded`."""
     job: _Job | None = getattr(_own, "job", None)
     if job is not None:
         job.check()
@@ -95,10 +102,13 @@ class Bounded:
         return sum(self._is_late(job) for job in self._running.values())
 
     async def run(self, session: str, work: Callable[[], _T]) -> _T:
-        """What the work gives or raises; `TimeoutError` where it takes too long, or where earlier work of the session does."""
+        """What the work gives or raises; `TimeoutError` where it takes too long, or where earlier
+        work of the session does."""
         loop = asyncio.get_running_loop()
         running = self._running.get(session)
-        if (running is not None and self._is_late(running)) or (self._resting.get(session) or 0.0) > time.monotonic():
+        if (running is not None and self._is_late(running)) or (
+            self._resting.get(session) or 0.0
+        ) > time.monotonic():
             raise TimeoutError("what was begun before has not ended yet")
         if len(self._running) >= _MOST_THREADS:
             raise Crowded(f"{self.hung} earlier ones have not ended")

@@ -1,4 +1,5 @@
-"""How many tokens a provider counts for one of ours, learned from its reports and kept, so that a restart counts alike."""
+"""How many tokens a provider counts for one of ours, learned from its reports and kept, so that a
+restart counts alike."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _CALIBRATION = Space("calibration")
 """By model."""
 
 _WORTH_KEEPING = 0.002
-"""A change of the ratio that would move the edge of a window of 128,000 tokens by 250: less makes no other plan."""
+"""A change of the ratio that would move the edge of a window of 128,000 tokens by 250: less makes
+no other plan."""
 
 _MOST_MODELS = 256
 
@@ -37,7 +39,8 @@ class Calibrations:
         self._lock = Lock()
 
     def knows(self, model: str) -> bool:
-        """Was this model asked for before? Then its ratio is at hand, without a look into the store."""
+        """Was this model asked for before? Then its ratio is at hand, without a look into the
+        store."""
         with self._lock:
             return model in self._known
 
@@ -49,7 +52,8 @@ class Calibrations:
         return known.ratio
 
     def observed(self, model: str, estimated: int, reported: Usage) -> NoteWritten | None:
-        """Learns from what a provider counted for a prompt; gives the note to be kept where that made a difference."""
+        """Learns from what a provider counted for a prompt; gives the note to be kept where that
+        made a difference."""
         told = reported.input + reported.cache_read + reported.cache_write
         with self._lock:
             now = self._known.get(model, prior(model)).observed(estimated, told)
@@ -75,4 +79,7 @@ class Calibrations:
 
 def _kept(model: str, store: Store, as_of: TurnRef | None = None) -> Calibration:
     note = store.notes(_CALIBRATION, [model], as_of).get(model)
-    return from_numbers(msgspec.json.decode(note.value or b"{}", type=dict[str, float]) if note is not None else {}, model)
+    return from_numbers(
+        msgspec.json.decode(note.value or b"{}", type=dict[str, float]) if note is not None else {},
+        model,
+    )

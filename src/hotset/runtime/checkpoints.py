@@ -31,10 +31,14 @@ def note_checkpoints(prepared: Prepared, record: Record, machine: Machine) -> No
     before = round(prepared.before.tokens * scale) if prepared.before else 0
     marks = passed(before, now, prepared.window)
     if marks:
-        machine.background.spawn(_keep(marks, now, prepared.window, record, machine), "keep a checkpoint")
+        machine.background.spawn(
+            _keep(marks, now, prepared.window, record, machine), "keep a checkpoint"
+        )
 
 
-async def _keep(marks: tuple[int, ...], tokens: int, window: int, record: Record, machine: Machine) -> None:
+async def _keep(
+    marks: tuple[int, ...], tokens: int, window: int, record: Record, machine: Machine
+) -> None:
     ref = await record.ref(_PLACE_SECONDS)
     store = machine.keeper.store
     if ref is None or store is None:
@@ -42,10 +46,18 @@ async def _keep(marks: tuple[int, ...], tokens: int, window: int, record: Record
     known = await asyncio.to_thread(_known, store, ref)
     for mark in marks:
         if mark not in known:
-            detail: dict[str, str | int | float] = {"mark": mark, "tokens": tokens, "window": window}
-            await machine.keeper.happened(Event(CHECKPOINT, record.asked_at, ref.session, ref.number, detail))
+            detail: dict[str, str | int | float] = {
+                "mark": mark,
+                "tokens": tokens,
+                "window": window,
+            }
+            await machine.keeper.happened(
+                Event(CHECKPOINT, record.asked_at, ref.session, ref.number, detail)
+            )
 
 
 def _known(store: Store, ref: TurnRef) -> frozenset[object]:
     """Marks that the session passed before: after pages left, its prompt may pass them again."""
-    return frozenset(event.detail.get("mark") for event in store.events(ref.session) if event.name == CHECKPOINT)
+    return frozenset(
+        event.detail.get("mark") for event in store.events(ref.session) if event.name == CHECKPOINT
+    )

@@ -25,13 +25,17 @@ _STEP = 1 << 20
 _MOST_CODINGS = 2
 
 _MOST_MEMBERS = 4096
-"""Gzip members or zstd frames, one behind the other, in a body. The usual writers make one, parallel ones one for each 64 KiB."""
+"""Gzip members or zstd frames, one behind the other, in a body. The usual writers make one,
+parallel ones one for each 64 KiB."""
 
 _LEAST_FED, _MOST_FED = 1 << 8, 1 << 16
-"""Bytes of input at a time, doubled from the first to the second within a member: what a member leaves over is copied, and must
-not be longer than the member. With all of the body fed at once, 9.7 KB of small members inside a gzip body took minutes."""
+"""Bytes of input at a time, doubled from the first to the second within a member: what a member
+leaves over is copied, and must not be longer than the member. With all of the body fed at once, 9.7
+KB of small members inside a gzip body took minutes."""
 
-_WINDOW_LOG = 26  # zstd frames that need a window of more than 64 MiB, as much as `MOST`, are refused
+_WINDOW_LOG = (
+    26  # zstd frames that need a window of more than 64 MiB, as much as `MOST`, are refused
+)
 
 
 def _goes_on() -> bool:
@@ -41,10 +45,14 @@ def _goes_on() -> bool:
 def decode(body: bytes, encoding: str, stopped: Callable[[], bool] = _goes_on) -> bytes:
     """The body without its transfer compression, in time linear in what it unpacks to.
 
-    Raises `Malformed` for a coding we cannot read, a body that breaks it, one that is larger than `MOST` or in too many pieces,
-    and once `stopped` says so.
+    Raises `Malformed` for a coding we cannot read, a body that breaks it, one that is larger than
+    `MOST` or in too many pieces, and once `stopped` says so.
     """
-    codings = [coding for each in encoding.lower().split(",") if (coding := each.strip()) not in ("", "identity")]
+    codings = [
+        coding
+        for each in encoding.lower().split(",")
+        if (coding := each.strip()) not in ("", "identity")
+    ]
     if len(codings) > _MOST_CODINGS:
         raise Malformed(f"{len(codings)} content codings on top of each other")
     for coding in reversed(codings):
@@ -81,10 +89,13 @@ def salvage(body: bytes, encoding: str) -> bytes:
 async def plain(response: Response) -> Response:
     """The same reply without compression, and without the headers that speak of its form.
 
-    Replies that we look into are asked for uncompressed; one that is compressed all the same is read whole first.
+    Replies that we look into are asked for uncompressed; one that is compressed all the same is
+    read whole first.
     """
     coding = header(response.headers, b"content-encoding")
-    headers = tuple((name, value) for name, value in response.headers if name.lower() not in _OF_ITS_FORM)
+    headers = tuple(
+        (name, value) for name, value in response.headers if name.lower() not in _OF_ITS_FORM
+    )
     if coding.lower() in ("", "identity"):
         return Response(response.status, headers, response.chunks)
     return Response(response.status, headers, _decoded(response, coding))
@@ -128,7 +139,9 @@ def _unpack(body: bytes, coding: str) -> Iterator[bytes]:
             raise Malformed(f"content coding {coding[:20]!r} is not one that hotset reads")
 
 
-def _members(body: bytes, begin: Callable[[], Any], feed: Callable[[Any, memoryview], Iterator[bytes]]) -> Iterator[bytes]:
+def _members(
+    body: bytes, begin: Callable[[], Any], feed: Callable[[Any, memoryview], Iterator[bytes]]
+) -> Iterator[bytes]:
     """What all members of a body hold, one behind the other."""
     view, at, members = memoryview(body), 0, 0
     try:

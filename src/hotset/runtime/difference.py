@@ -1,4 +1,5 @@
-"""What one turn's request was to the client, and what it was to the provider: every page that was not sent whole, and why."""
+"""What one turn's request was to the client, and what it was to the provider: every page that was
+not sent whole, and why."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Change:
     fresh: bool
     """It was decided for this turn; else it stood like this before."""
     whole: int
-    """Tokens of what was there, in the provider's count as it was known when the turn was planned: the bill's unit."""
+    """Tokens of what was there, in the provider's count as it was known when the turn was planned:
+    the bill's unit."""
     tokens: int
     """Tokens of what was sent, in the same."""
     pages: tuple[Page, ...]
@@ -69,7 +71,8 @@ class Difference:
 
 
 def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) -> Difference:
-    """`inject` says whether our tools are offered where they can be: that is a setting, and no turn remembers it."""
+    """`inject` says whether our tools are offered where they can be: that is a setting, and no turn
+    remembers it."""
     nodes = {node.chain: node for node in store.nodes(turn.session)}
     line = lineage(nodes.values(), turn)
     table = store.table(line, turn.ref)
@@ -89,7 +92,8 @@ def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) ->
 
 
 def lineage(nodes: Iterable[Node], turn: Turn) -> list[Chain]:
-    """The messages of a turn's request, from the first to the last, asides behind what they follow."""
+    """The messages of a turn's request, from the first to the last, asides behind what they
+    follow."""
     known: dict[Chain, Node] = {}
     asides: dict[Chain, list[Chain]] = {}
     for node in nodes:
@@ -101,7 +105,12 @@ def lineage(nodes: Iterable[Node], turn: Turn) -> list[Chain]:
     while chain in known and chain not in line:
         line[chain] = None
         chain = known[chain].parent
-    return [each for chain in (ROOT, *reversed(line)) for each in (chain, *asides.get(chain, ())) if each != ROOT]
+    return [
+        each
+        for chain in (ROOT, *reversed(line))
+        for each in (chain, *asides.get(chain, ()))
+        if each != ROOT
+    ]
 
 
 def _changes(store: Store, turn: Turn, line: list[Chain], table: Table) -> Iterator[Change]:
@@ -131,7 +140,9 @@ def _gone(table: Table, chain: Chain) -> Shown | None:
     return row if row is not None and not row.is_back else None
 
 
-def _change(store: Store, turn: Turn, rows: list[Shown], pages: Mapping[Chain, list[Page]]) -> Change:
+def _change(
+    store: Store, turn: Turn, rows: list[Shown], pages: Mapping[Chain, list[Page]]
+) -> Change:
     """Rows of messages that left together are one change: the first says what stays of them all."""
     first = rows[0]
     return Change(
@@ -171,7 +182,11 @@ def _spliced(line: list[Chain], nodes: Mapping[Chain, Node], table: Table) -> It
 
 
 def _happened(store: Store, turn: Turn, name: str) -> Iterator[Event]:
-    return (event for event in store.events(turn.session) if event.name == name and event.turn == turn.number)
+    return (
+        event
+        for event in store.events(turn.session)
+        if event.name == name and event.turn == turn.number
+    )
 
 
 def _ours(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Iterator[str]:
@@ -184,7 +199,8 @@ def _ours(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Ite
 
 
 def _open_request(store: Store, turn: Turn, dialects: Dialects) -> Request | None:
-    """A request with the fields of the turn's, which says nothing; None where our tools could not stand beside the client's."""
+    """A request with the fields of the turn's, which says nothing; None where our tools could not
+    stand beside the client's."""
     if turn.tools is None:
         return None
     dialect = dialects[turn.dialect]

@@ -1,4 +1,5 @@
-"""Page faults: the model asks for what left its window, or for a tool of ours, and goes on. The client sees none of it."""
+"""Page faults: the model asks for what left its window, or for a tool of ours, and goes on. The
+client sees none of it."""
 
 from __future__ import annotations
 
@@ -35,14 +36,20 @@ MOST_ROUNDS = 4
 """How often a turn is given back what left: a model that still asks then would ask for ever."""
 
 MOST_USES = 12
-"""How often it may find and use tools of the toolbox: what is done with several takes several rounds."""
+"""How often it may find and use tools of the toolbox: what is done with several takes several
+rounds."""
 
 _LEAST = 100
-"""Tokens that an answer may have in any case: room to say what there is, and how to ask for less."""
+"""Tokens that an answer may have in any case: room to say what there is, and how to ask for
+less."""
 
 _LAST = "\n[hotset: this was the last {} of this turn; go on with what you have]"
 _SORRY = "[hotset: it cannot be brought back now; get it again from where it came]"
-_LOST = "[hotset: the answer was lost by a fault of ours; the tool may have run: look before you call it again]"
+_LOST = (
+    "[hotset: the answer was lost by a fault of ours; the tool may "
+    "have run: look before you call "
+    "it again]"
+)
 
 
 @dataclass(slots=True)
@@ -80,14 +87,17 @@ class Faults:
     said: list[tuple[bytes, ...]] = field(default_factory=list)
     """For each round, the model's messages."""
     work: list[int] = field(default_factory=list)
-    """Which rounds read a tool's result: a client that has the tool without us pays for them, too."""
+    """Which rounds read a tool's result: a client that has the tool without us pays for them,
+    too."""
     worked: bool = False
     """The latest round called a tool."""
     events: list[Deposit] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.outgoing = self.prepared.outgoing
-        self.ours = own_tool_names(self.prepared.specs, self.prepared.request, self.using.tools if self.using else None)
+        self.ours = own_tool_names(
+            self.prepared.specs, self.prepared.request, self.using.tools if self.using else None
+        )
 
     async def next_body(self, asked: Round, here: Place, now: float) -> bytes | None:
         """The request that answers a round; None where the turn is over with it."""
@@ -116,7 +126,8 @@ class Faults:
         return tuple(self.using.found.values()) if self.using is not None else ()
 
     def without_deferred(self, prepared: Prepared) -> bytes:
-        """The latest request again, as `prepared` now has it: for an upstream that cannot defer tools."""
+        """The latest request again, as `prepared` now has it: for an upstream that cannot defer
+        tools."""
         self.prepared, self.in_words = prepared, True
         if self.using is not None:
             self.using.deferred = False
@@ -126,7 +137,9 @@ class Faults:
         """The request of this round: the turn's own, with everything that was said since."""
         prepared, dialect = self.prepared, self.dialect
         words = {each.name: words_for(each) for each in self.found}
-        raws = [dialect.spelled_out(raw, words) for raw in self.grown] if self.in_words else self.grown
+        raws = (
+            [dialect.spelled_out(raw, words) for raw in self.grown] if self.in_words else self.grown
+        )
         said = tuple(dialect.understand(raw) for raw in raws)
         self.outgoing = replace(prepared.outgoing, messages=(*prepared.outgoing.messages, *said))
         names = {spec.name for spec in prepared.specs}
@@ -135,11 +148,13 @@ class Faults:
 
     @property
     def unheard(self) -> tuple[bytes, ...]:
-        """Our answers to the latest round, where the client has to answer it as well: the provider does not have them yet."""
+        """Our answers to the latest round, where the client has to answer it as well: the provider
+        does not have them yet."""
         return self.answers[-1] if len(self.answers) == len(self.usages) else ()
 
     def billed(self, reply: Reply, price: Callable[[], Price]) -> list[Usage]:
-        """What each round came to: as the provider counted it, and where it reported nothing as we do."""
+        """What each round came to: as the provider counted it, and where it reported nothing as we
+        do."""
         usages, said = self.usages, self.said
         if not usages:  # a turn that had no rounds to look into
             usages, said = [reply.usage], [tuple(message.raw for message in reply.messages)]
@@ -152,9 +167,14 @@ class Faults:
             parts = [part for raw in said[number] for part in self.dialect.understand(raw).parts]
             output = round(self._scale * sum(tokens.count(part.content) for part in parts))
             own = charge(price(), prompt, before) if number else sent
-            counted.append(reported if reported != Usage() else replace(own, output=output, estimated=True))
+            counted.append(
+                reported if reported != Usage() else replace(own, output=output, estimated=True)
+            )
             answers = self.answers[number] if number < len(self.answers) else ()
-            before, prompt = prompt, prompt + round(self._scale * sum(map(weigh, (*said[number], *answers))))
+            before, prompt = (
+                prompt,
+                prompt + round(self._scale * sum(map(weigh, (*said[number], *answers)))),
+            )
         return counted
 
     def happened(self) -> tuple[Deposit, ...]:
@@ -165,11 +185,16 @@ class Faults:
     async def _answer(self, asked: Round, here: Place, now: float) -> tuple[bytes, ...]:
         room = max(_LEAST, self._room(asked) // len(asked.calls))
         given = await asyncio.gather(*(self._result(call, room, here, now) for call in asked.calls))
-        results = [replace(each, searched=call.searches) for each, call in zip(given, asked.calls, strict=True)]
+        results = [
+            replace(each, searched=call.searches)
+            for each, call in zip(given, asked.calls, strict=True)
+        ]
         self.ours.also(each.name for each in self.found)
         if last := self._count(asked):
             words = results[-1].text + _LAST.format(last)  # which only words can tell
-            results[-1] = replace(results[-1], text=words, tools=results[-1].tools if results[-1].searched else ())
+            results[-1] = replace(
+                results[-1], text=words, tools=results[-1].tools if results[-1].searched else ()
+            )
         raws = self.dialect.answer(results)
         self.answers.append(raws)
         return raws
@@ -185,13 +210,23 @@ class Faults:
     @property
     def _scale(self) -> float:
         """The provider's tokens for one of ours."""
-        return prompt_of(self.prepared.bill.sent) / self.prepared.estimated if self.prepared.estimated else 1.0
+        return (
+            prompt_of(self.prepared.bill.sent) / self.prepared.estimated
+            if self.prepared.estimated
+            else 1.0
+        )
 
     def _room(self, asked: Round) -> int:
         """Tokens by which the prompt may still grow in this turn."""
         prepared = self.prepared
-        grown = (message.raw for message in self.outgoing.messages[len(prepared.outgoing.messages) :])
-        return round(prepared.window / self._scale) - prepared.estimated - sum(map(weigh, (*grown, *asked.raws)))
+        grown = (
+            message.raw for message in self.outgoing.messages[len(prepared.outgoing.messages) :]
+        )
+        return (
+            round(prepared.window / self._scale)
+            - prepared.estimated
+            - sum(map(weigh, (*grown, *asked.raws)))
+        )
 
     async def _result(self, call: OwnCall, room: int, here: Place, now: float) -> Answer:
         try:
@@ -204,7 +239,9 @@ class Faults:
             return Answer(call.id, f"[hotset: {error}]", failed=True)
         except Exception as error:  # fail open: the model is told, and goes on without
             doing = "bringing back" if call.name in OUR_TOOLS else "using a tool"
-            detail: dict[str, str | int | float] = {"reason": f"{doing} failed: {type(error).__name__}"}
+            detail: dict[str, str | int | float] = {
+                "reason": f"{doing} failed: {type(error).__name__}"
+            }
             self.events.append(Event("Bypassed", now, here.session, here.turn, detail))
             return Answer(call.id, _SORRY if call.name in OUR_TOOLS else _LOST, failed=True)
         self._tell(call, wanted, got, here, now)
@@ -215,13 +252,27 @@ class Faults:
         index = self.follower.index if self.follower else None
         asked = replace(wanted, max_tokens=min(wanted.max_tokens, room))
         sees_images = can_see(self.outgoing.model) and self.dialect.carries_images
-        return wanted, recall.answer(asked, self.store, here, index=index, sees=sees_images, patience=self.patience)
+        return wanted, recall.answer(
+            asked, self.store, here, index=index, sees=sees_images, patience=self.patience
+        )
 
-    def _tell(self, call: OwnCall, wanted: Retrieval | None, got: Retrieved | None, here: Place, now: float) -> None:
+    def _tell(
+        self,
+        call: OwnCall,
+        wanted: Retrieval | None,
+        got: Retrieved | None,
+        here: Place,
+        now: float,
+    ) -> None:
         again = got is not None and any(self._had_left(spot) for spot in got.spots)
         self.refaults += again
         self.events.append(recall.event_of(call.name, wanted, got, here, now, refault=again))
-        if isinstance(wanted, Retrieve) and got is not None and got.found and is_memory_id(wanted.id):
+        if (
+            isinstance(wanted, Retrieve)
+            and got is not None
+            and got.found
+            and is_memory_id(wanted.id)
+        ):
             self.events += read_deposits(MemoryId(wanted.id), got.tokens, here, now)
 
     def _had_left(self, spot: Spot) -> bool:

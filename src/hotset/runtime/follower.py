@@ -1,4 +1,5 @@
-"""Background work on kept pages: `Follower` brings them into the index, `Gister` works out what they are about."""
+"""Background work on kept pages: `Follower` brings them into the index, `Gister` works out what
+they are about."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ _TROUBLES = (HotsetError, OSError, ImportError)
 class Follower:
     """One piece of work at a time, however many turns ask for it."""
 
-    def __init__(self, open_index: Callable[[], Index] | None, keeper: Keeper, background: Background) -> None:
+    def __init__(
+        self, open_index: Callable[[], Index] | None, keeper: Keeper, background: Background
+    ) -> None:
         """Without a way to open an index there is none."""
         self._open = open_index
         self._keeper = keeper
@@ -55,7 +58,8 @@ class Follower:
         self._stopped = False
         self._working: asyncio.Task[None] | None = None
         self.trouble = ""
-        """Why there is no index at the moment; empty while all is well, and while none was needed yet."""
+        """Why there is no index at the moment; empty while all is well, and while none was needed
+        yet."""
 
     @property
     def index(self) -> Index | None:
@@ -63,7 +67,8 @@ class Follower:
         return self._index
 
     def opened(self) -> Index | None:
-        """The index, opened now where it is not: a quarter of a second, for whoever may wait. None where there is none."""
+        """The index, opened now where it is not: a quarter of a second, for whoever may wait. None
+        where there is none."""
         with self._lock:
             if self._index is None and self._open is not None and not self._stopped:
                 try:
@@ -80,7 +85,11 @@ class Follower:
 
     def nudge(self) -> None:
         """Something was kept."""
-        if self._open is not None and not self._stopped and (self._working is None or self._working.done()):
+        if (
+            self._open is not None
+            and not self._stopped
+            and (self._working is None or self._working.done())
+        ):
             self._working = self._background.spawn(self._work(), "follow the store")
 
     async def close(self) -> None:
@@ -119,12 +128,15 @@ class Follower:
             if self._stopped or self._open is None:
                 return 0
             if self._followed not in (None, store):
-                self._drop()  # the store was opened anew: its folder may be another one, and the index with it
+                # the store was opened anew: its folder may be another one, and the index with it
+                self._drop()
             self._followed = store
             try:
                 self._index = self._index or self._open()
                 until = time.monotonic() + _STINT_SECONDS
-                passed = follow(store, self._index, until) + follow_memories(store, self._index, until)
+                passed = follow(store, self._index, until) + follow_memories(
+                    store, self._index, until
+                )
             except _TROUBLES as error:
                 self._say(type(error).__name__)
                 self._drop()
@@ -143,7 +155,10 @@ class Follower:
 
     def _say(self, trouble: str) -> None:
         if trouble and not self.trouble:
-            _log.warning("the index cannot be kept up to date (%s); searches look through the store instead", trouble)
+            _log.warning(
+                "the index cannot be kept up to date (%s); searches look through the store instead",
+                trouble,
+            )
         self.trouble = trouble
 
 
@@ -173,7 +188,11 @@ class Gister:
                     pause = _REST_SECONDS
                     continue
                 store = self._keeper.store
-                gists = await asyncio.to_thread(next_gists, store, _GISTS_AT_ONCE) if store is not None else ()
+                gists = (
+                    await asyncio.to_thread(next_gists, store, _GISTS_AT_ONCE)
+                    if store is not None
+                    else ()
+                )
                 if not gists:
                     return
                 await self._keeper.keep(Gisted(gists))

@@ -1,4 +1,5 @@
-"""Hands things to the store and holds its troubles: a store that is down is a state to tell of, not an error to pass on."""
+"""Hands things to the store and holds its troubles: a store that is down is a state to tell of, not
+an error to pass on."""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ _log = logging.getLogger("hotset")
 _MOST_EVENTS = 1000
 _REOPEN_SECONDS = 5.0
 _SLOW_SECONDS = 2.0
-"""For so long nothing was kept while something waits: then the store is stuck. A commit takes a millisecond, but many that wait
-for a busy machine are no sign of trouble as long as one after the other is kept."""
+"""For so long nothing was kept while something waits: then the store is stuck. A commit takes a
+millisecond, but many that wait for a busy machine are no sign of trouble as long as one after the
+other is kept."""
 
 _MOST_STUCK = 128
 """How many deposits may wait for a store that is stuck: each holds a request in memory."""
@@ -30,7 +32,9 @@ _MOST_STUCK_BYTES = 64 << 20
 
 
 class Keeper:
-    def __init__(self, open_store: Callable[[], Store], monotonic: Callable[[], float], patience: float = 1.0) -> None:
+    def __init__(
+        self, open_store: Callable[[], Store], monotonic: Callable[[], float], patience: float = 1.0
+    ) -> None:
         self._open = open_store
         self._monotonic = monotonic
         self._slow = _SLOW_SECONDS * patience
@@ -65,7 +69,8 @@ class Keeper:
         return bool(self._under_way)
 
     def open(self) -> None:
-        """Opens the store, if it is not open and was not tried a moment ago. Blocks: not for the event loop."""
+        """Opens the store, if it is not open and was not tried a moment ago. Blocks: not for the
+        event loop."""
         now = self._monotonic()
         if self._store is not None or now - self._tried < _REOPEN_SECONDS:
             return
@@ -83,7 +88,8 @@ class Keeper:
             await asyncio.to_thread(self.open)
 
     async def look(self) -> None:
-        """Is the store still where it was? For those who ask while nothing is kept that would tell."""
+        """Is the store still where it was? For those who ask while nothing is kept that would
+        tell."""
         await self.ready()
         if self._store is not None:
             try:
@@ -92,12 +98,15 @@ class Keeper:
                 self._failed(error)
 
     def hand_over(self, *deposits: Deposit) -> asyncio.Future[Kept]:
-        """Queues a group of deposits for the store, behind all that was handed over before. Raises a `HotsetError`."""
+        """Queues a group of deposits for the store, behind all that was handed over before. Raises
+        a `HotsetError`."""
         self.told.update(each.name for each in deposits if isinstance(each, Event))
         if self._store is None:
             raise StoreFailed(self._failure or "the store is not open")
         size = sum(map(_bytes_of, deposits))
-        crowded = len(self._under_way) >= _MOST_STUCK or self._waiting_bytes + size > _MOST_STUCK_BYTES
+        crowded = (
+            len(self._under_way) >= _MOST_STUCK or self._waiting_bytes + size > _MOST_STUCK_BYTES
+        )
         if crowded and self._stuck():
             raise StoreBusy("the store does not answer, and too much waits for it")
         loop = asyncio.get_running_loop()
@@ -110,7 +119,8 @@ class Keeper:
             with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
                 loop.call_soon_threadsafe(self._done, deposits, size, keeping, kept)
 
-        # Not `asyncio.wrap_future`: with what a cancelled one needs, it costs twice as much, at every commit.
+        # Not `asyncio.wrap_future`: with what a cancelled one needs, it costs twice as much, at
+        # every commit.
         kept.add_done_callback(tell)
         return keeping
 
@@ -131,7 +141,13 @@ class Keeper:
             self._store.close()
             self._store = None
 
-    def _done(self, deposits: tuple[Deposit, ...], size: int, keeping: asyncio.Future[Kept], kept: Future[Kept]) -> None:
+    def _done(
+        self,
+        deposits: tuple[Deposit, ...],
+        size: int,
+        keeping: asyncio.Future[Kept],
+        kept: Future[Kept],
+    ) -> None:
         del self._under_way[keeping]
         self._waiting_bytes -= size
         self._moved = self._monotonic()

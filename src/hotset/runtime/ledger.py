@@ -1,4 +1,5 @@
-"""The ledger as the store has it: what sessions cost, what they would have cost, and how the window does."""
+"""The ledger as the store has it: what sessions cost, what they would have cost, and how the window
+does."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class SessionAccount:
     session: Session
     account: Account
     uncounted: int
-    """Turns that ended well and have no bill: the provider reported no usage, or they went through without a plan."""
+    """Turns that ended well and have no bill: the provider reported no usage, or they went through
+    without a plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +71,17 @@ class Metrics:
     saved_pct: float
     prefetches: Prefetches = field(default_factory=Prefetches)
     dedup_hit_pct: float | None = None
-    """Repeated results that became a pointer to what they repeat, or what changed; None where there was none, or nobody knows."""
+    """Repeated results that became a pointer to what they repeat, or what changed; None where there
+    was none, or nobody knows."""
 
 
 def empty_ledger(config: Config, most: int = 0) -> Ledger:
     return Ledger(lambda model, upstream: price_of(model, config.prices, upstream), most)
 
 
-def savings(store: Store, config: Config, session: SessionId | None = None, since: float | None = None) -> Savings:
+def savings(
+    store: Store, config: Config, session: SessionId | None = None, since: float | None = None
+) -> Savings:
     """Everything that was billed, of one session or all, since a moment or ever."""
     ledger = empty_ledger(config)
     for bill in store.bills(session, since):
@@ -92,7 +97,9 @@ def savings(store: Store, config: Config, session: SessionId | None = None, sinc
     return Savings(ledger.total(), tuple(reversed(told)), uncounted)
 
 
-def metrics(account: Account, births: Births | None, summaries: int, summary_failures: int) -> Metrics:
+def metrics(
+    account: Account, births: Births | None, summaries: int, summary_failures: int
+) -> Metrics:
     turns = max(1, account.turns)
     return Metrics(
         turns=account.turns,
@@ -128,10 +135,16 @@ def over_store(store: Store, config: Config, since: float) -> tuple[Metrics, tup
         failed += event.name == SUMMARY_FAILED
         if event.name == ALERT and event.time >= since:
             raised.append(event)
-    return replace(metrics(ledger.total(), None, written, failed), prefetches=prefetches), tuple(raised)
+    return replace(metrics(ledger.total(), None, written, failed), prefetches=prefetches), tuple(
+        raised
+    )
 
 
 def _ended(store: Store, session: SessionId, since: float | None) -> int:
     """How many turns came to a good end."""
-    ends = (turn.finished or turn.started for turn in store.turns(session) if turn.outcome is Outcome.DONE)
+    ends = (
+        turn.finished or turn.started
+        for turn in store.turns(session)
+        if turn.outcome is Outcome.DONE
+    )
     return sum(since is None or end >= since for end in ends)

@@ -1,4 +1,5 @@
-"""A request's messages as the window weighs them. A message that was weighed before costs a look-up."""
+"""A request's messages as the window weighs them. A message that was weighed before costs a
+look-up."""
 
 from __future__ import annotations
 
@@ -28,16 +29,19 @@ _MOST_BYTES = 64 << 20
 
 
 _MOST_CONVERSATIONS = 256
-"""Whose lines are held, as many as page tables are: with only the bytes bounded, 60,000 short ones were held."""
+"""Whose lines are held, as many as page tables are: with only the bytes bounded, 60,000 short ones
+were held."""
 
 _MOST_LINKED = 8 << 20
-"""Bytes of requests whose links are held: some two dozen sessions of 300 KB. Their messages are held by the parser as well."""
+"""Bytes of requests whose links are held: some two dozen sessions of 300 KB. Their messages are
+held by the parser as well."""
 
 _AROUND_BYTES = 1000  # that objects take around what they hold, for each message
 
 
 class Linked:
-    """Puts messages at their places in a lineage, and remembers where they stood. Safe to use from several threads."""
+    """Puts messages at their places in a lineage, and remembers where they stood. Safe to use from
+    several threads."""
 
     def __init__(self) -> None:
         self._known: Lru[int, tuple[Link, ...]] = Lru(weight=_MOST_LINKED)
@@ -48,7 +52,9 @@ class Linked:
         first = id(messages[0])
         known = self._known.get(first) or ()
         same = _same(known, messages)
-        parent = next((each.chain for each in reversed(known[:same]) if not each.message.aside), ROOT)
+        parent = next(
+            (each.chain for each in reversed(known[:same]) if not each.message.aside), ROOT
+        )
         links = (*known[:same], *link(parent, messages[same:]))
         self._known.put(first, links, len(request.raw) + _AROUND_BYTES * len(links))
         return links
@@ -73,9 +79,12 @@ class Scales:
         """By the first message."""
         self._lock = Lock()
 
-    def lines(self, links: Sequence[Link], model: str, hidden: Mapping[Chain, Hidden]) -> tuple[Line, ...]:
+    def lines(
+        self, links: Sequence[Link], model: str, hidden: Mapping[Chain, Hidden]
+    ) -> tuple[Line, ...]:
         encoding = tokens.encoding_of(model)
-        # What the client never saw belongs to its message, and comes to be known only after the message was weighed.
+        # What the client never saw belongs to its message, and comes to be known only after the
+        # message was weighed.
         keys = [(link.chain, encoding + ("+" if link.chain in hidden else "")) for link in links]
         first = next((link.chain for link in links if not link.message.aside), ROOT)
         with self._lock:
@@ -108,16 +117,28 @@ class Scales:
 
 
 def _same(known: Sequence[Link], messages: Sequence[Message]) -> int:
-    """How many messages at the front are the very ones that were linked: what a parser has read before it gives again."""
+    """How many messages at the front are the very ones that were linked: what a parser has read
+    before it gives again."""
     pairs = zip(known, messages, strict=False)
-    return next((at for at, (each, message) in enumerate(pairs) if each.message is not message), min(len(known), len(messages)))
+    return next(
+        (at for at, (each, message) in enumerate(pairs) if each.message is not message),
+        min(len(known), len(messages)),
+    )
 
 
 def _weighed(link: Link, encoding: Encoding, model: str, hidden: Hidden | None) -> Line:
     check()
     message = link.message
-    extra = _AROUND + (sum(weigh(raw, encoding) for raw in (*hidden.before, *hidden.after)) if hidden else 0)
-    return Line(link.chain, message.role, tuple(_pieces(message.parts, encoding, model)), extra, aside=message.aside)
+    extra = _AROUND + (
+        sum(weigh(raw, encoding) for raw in (*hidden.before, *hidden.after)) if hidden else 0
+    )
+    return Line(
+        link.chain,
+        message.role,
+        tuple(_pieces(message.parts, encoding, model)),
+        extra,
+        aside=message.aside,
+    )
 
 
 def weigh(raw: bytes, encoding: Encoding = Encoding.O200K) -> int:
@@ -131,7 +152,11 @@ def weigh(raw: bytes, encoding: Encoding = Encoding.O200K) -> int:
 def _pieces(parts: Sequence[Part], encoding: Encoding, model: str) -> Iterator[Piece]:
     for part in parts:
         seen = part.kind is Kind.IMAGE
-        weight = tokens.image(size_of(part.content), model) if seen else tokens.count(part.content, encoding)
+        weight = (
+            tokens.image(size_of(part.content), model)
+            if seen
+            else tokens.count(part.content, encoding)
+        )
         yield Piece(part.kind, part.content, weight, part.tool, part.call, part.media)
 
 

@@ -111,11 +111,17 @@ class Machine:
         self.began = self.clock()
         self.background = Background(self._failed)
         self.gister = Gister(self.keeper, self.background)
-        opening = partial(open_index, self.config.folder, self.config.embedding) if self.config.search else None
+        opening = (
+            partial(open_index, self.config.folder, self.config.embedding)
+            if self.config.search
+            else None
+        )
         self.follower = Follower(opening, self.keeper, self.background)
         self.keeper.pages_came = self._pages_came
         self.prefetcher = Prefetcher(lambda: self.follower.index, patience=self.config.patience)
-        self.memories = MemorySource(self.config, partial(_opened, self.keeper), lambda: self.follower.index, self.clock)
+        self.memories = MemorySource(
+            self.config, partial(_opened, self.keeper), lambda: self.follower.index, self.clock
+        )
         chosen, patience = self.config.memory, self.config.patience
         reminds = chosen.enabled and chosen.offer and not self.config.off
         self.reminding = Reminders(self.memories, chosen, patience=patience) if reminds else None
@@ -123,11 +129,22 @@ class Machine:
         asking = partial(ask_about, chosen=summing, wire=self.wire, dialects=self.dialects)
         writer = EpisodeWriter(summing.model, asking) if summing.model else None
         self.rememberer = MemoryUpkeep(
-            self.memories, chosen, lambda: self.keeper.store, self.background.spawn, self.clock, writer=writer
+            self.memories,
+            chosen,
+            lambda: self.keeper.store,
+            self.background.spawn,
+            self.clock,
+            writer=writer,
         )
-        self.summariser = Summariser(summing, self.wire, self.keeper, self.background, self.dialects, clock=self.clock)
+        self.summariser = Summariser(
+            summing, self.wire, self.keeper, self.background, self.dialects, clock=self.clock
+        )
         self.planner = Planner(
-            self.config, summaries=self.summariser.told, prefetcher=self.prefetcher, tools=self.toolbox, reminding=self.reminding
+            self.config,
+            summaries=self.summariser.told,
+            prefetcher=self.prefetcher,
+            tools=self.toolbox,
+            reminding=self.reminding,
         )
         self.ledger = empty_ledger(self.config, _MOST_BOOKS)
         self.watch = Watch(self.config.thresholds)
@@ -153,15 +170,20 @@ class Machine:
         machine.gister.nudge()  # what the last run did not get to
         if config.knobs_for("").prefetch.mode is not Prefetching.OFF:
             machine.follower.nudge()  # opens the index: the first prompt may find something already
-        machine.background.spawn(asyncio.to_thread(tokens.warm), "load the tokenizer")  # or the first call would wait for it
+        machine.background.spawn(
+            asyncio.to_thread(tokens.warm), "load the tokenizer"
+        )  # or the first call would wait for it
         if machine.reminding is not None:
             machine.reminding.warm()
         if isinstance(machine.toolbox, Toolbox):
-            machine.tending = machine.background.spawn(machine._tend(machine.toolbox), "tend the tools")
+            machine.tending = machine.background.spawn(
+                machine._tend(machine.toolbox), "tend the tools"
+            )
         return machine
 
     def over(self, wire: Wire, planner: Planner) -> Machine:
-        """The same machine with another way out: for a call whose client sends it itself, and has a budget of its own."""
+        """The same machine with another way out: for a call whose client sends it itself, and has a
+        budget of its own."""
         other = copy.copy(self)
         other.wire, other.planner = wire, planner
         return other
@@ -169,8 +191,13 @@ class Machine:
     def bypass(self, reason: str, **detail: str | int) -> None:
         """A call went through that we could not do our part for."""
         self.tally.bypassed += 1
-        # Said once, and again only when it is another one: the count is in the tally, every one in the store's events.
-        _log.log(logging.DEBUG if reason == self.tally.reason else logging.WARNING, "bypassed: %s", reason)
+        # Said once, and again only when it is another one: the count is in the tally, every one in
+        # the store's events.
+        _log.log(
+            logging.DEBUG if reason == self.tally.reason else logging.WARNING,
+            "bypassed: %s",
+            reason,
+        )
         self.tally.reason = reason
         event = Event("Bypassed", self.clock(), detail={"reason": reason, **detail})
         self.background.spawn(self.keeper.happened(event), "keep an event")
@@ -181,8 +208,17 @@ class Machine:
         self.tally.repeated += repeats.all
         self.tally.pointed += repeats.pointed
         now = self.clock()
-        for alert in self.watch.add(bill, self.keeper.told[SUMMARY_FAILED], now, window=window, repeats=repeats):
-            _log.warning("alert: %s is %.4g, %s %.4g: %s", alert.name, alert.value, alert.side, alert.threshold, alert.means)
+        for alert in self.watch.add(
+            bill, self.keeper.told[SUMMARY_FAILED], now, window=window, repeats=repeats
+        ):
+            _log.warning(
+                "alert: %s is %.4g, %s %.4g: %s",
+                alert.name,
+                alert.value,
+                alert.side,
+                alert.threshold,
+                alert.means,
+            )
             self.background.spawn(self._raise(event_of(alert, now)), "keep an alert")
 
     def metrics(self) -> Metrics:
@@ -203,7 +239,9 @@ class Machine:
         self.background.spawn(self.follower.close(), "close the index")
         await self.background.drain(seconds)
         if isinstance(self.toolbox, Toolbox):
-            self.toolbox.close()  # here: a program that is about to end begins no threads, and nobody else needs the loop now
+            # here: a program that is about to end begins no threads, and nobody else needs the loop
+            # now
+            self.toolbox.close()
         await self.wire.close()
         self.bounded.close()
         self.prefetcher.close()
@@ -214,7 +252,8 @@ class Machine:
         self.rememberer.nudge()
 
     async def _tend(self, toolbox: Toolbox) -> None:
-        """Makes the toolbox ready while nobody waits, and lets tools go that nobody uses any more."""
+        """Makes the toolbox ready while nobody waits, and lets tools go that nobody uses any
+        more."""
         await asyncio.to_thread(toolbox.warm)
         while True:
             await asyncio.sleep(CYCLE)
@@ -228,7 +267,12 @@ class Machine:
 
     def _failed(self, name: str, error: BaseException) -> None:
         # The error's text may quote content, so only its type is told.
-        _log.error("could not %s: %s", name, type(error).__name__, exc_info=_log.isEnabledFor(logging.DEBUG))
+        _log.error(
+            "could not %s: %s",
+            name,
+            type(error).__name__,
+            exc_info=_log.isEnabledFor(logging.DEBUG),
+        )
         self.tally.bypassed += 1
 
 

@@ -1,4 +1,5 @@
-"""A project's memories for a command: its store, its index and its memory source, opened to look and closed again."""
+"""A project's memories for a command: its store, its index and its memory source, opened to look
+and closed again."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""Looks for what a model is about to need, before it sees a new prompt; and tells later what became of it.
+"""Looks for what a model is about to need, before it sees a new prompt; and tells later what became
+of it.
 
-An offer is hidden behind the prompt like any other thing that the model saw and the client did not: as a row of the page table,
-so that every later request says it again at the same place. Nothing here can fail a call or hold it up for long: no index, a
-slow one, a broken one, and the prompt goes out alone.
+An offer is hidden behind the prompt like any other thing that the model saw and the client did not:
+as a row of the page table, so that every later request says it again at the same place. Nothing
+here can fail a call or hold it up for long: no index, a slow one, a broken one, and the prompt goes
+out alone.
 """
 
 from __future__ import annotations
@@ -27,7 +29,17 @@ from hotset.nouns.message import Request
 from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.turn import Event
 from hotset.nouns.window import WHOLE, Hidden, Shown, Spot, Table
-from hotset.window.prefetch import Judged, Offer, Offered, Prompt, Verdict, asked_in, judge, offer, queries
+from hotset.window.prefetch import (
+    Judged,
+    Offer,
+    Offered,
+    Prompt,
+    Verdict,
+    asked_in,
+    judge,
+    offer,
+    queries,
+)
 
 PREFETCHED, JUDGED = "Prefetched", "PrefetchJudged"
 """Events: what was offered, and what became of each part of it."""
@@ -65,7 +77,9 @@ class Prefetched:
 
 def is_new_prompt(last: Link, table: Table) -> bool:
     """A request ends with a prompt, and none before it on its line did."""
-    asks = last.message.role is Role.USER and any(part.kind is Kind.PROMPT for part in last.message.parts)
+    asks = last.message.role is Role.USER and any(
+        part.kind is Kind.PROMPT for part in last.message.parts
+    )
     answers = any(part.kind.family is Kind.TOOL_RESULT for part in last.message.parts)
     return asks and not answers and (table.sent is None or table.sent.head != last.chain)
 
@@ -73,8 +87,14 @@ def is_new_prompt(last: Link, table: Table) -> bool:
 def reply_answered(links: Sequence[Link]) -> Link | None:
     """The reply whose calls a request answers with its last messages."""
     said = [each for each in links if not each.message.aside]
-    brings = bool(said) and any(part.kind.family is Kind.TOOL_RESULT for part in said[-1].message.parts)
-    return next((each for each in reversed(said) if each.message.role is Role.ASSISTANT), None) if brings else None
+    brings = bool(said) and any(
+        part.kind.family is Kind.TOOL_RESULT for part in said[-1].message.parts
+    )
+    return (
+        next((each for each in reversed(said) if each.message.role is Role.ASSISTANT), None)
+        if brings
+        else None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +109,10 @@ class Prefetcher:
     """Safe to use from several threads."""
 
     def __init__(
-        self, index: Callable[[], Index | None], monotonic: Callable[[], float] = time.monotonic, patience: float = 1.0
+        self,
+        index: Callable[[], Index | None],
+        monotonic: Callable[[], float] = time.monotonic,
+        patience: float = 1.0,
     ) -> None:
         """`index` gives it once it is open."""
         self._patience = patience
@@ -104,14 +127,22 @@ class Prefetcher:
         """What to offer with a prompt; None where there is nothing, or nothing in time."""
         asked = Prompt(_text(scene.last), scene.now)
         index = self._index()
-        if knobs.mode is Prefetching.OFF or index is None or scene.free <= 0 or not asked.text.strip():
+        if (
+            knobs.mode is Prefetching.OFF
+            or index is None
+            or scene.free <= 0
+            or not asked.text.strip()
+        ):
             return None
         patient = msgspec.structs.replace(knobs, seconds=knobs.seconds * self._patience)
-        working = self._pool.submit_if_free(lambda: _made(asked, list(self._found(index, asked, patient)), scene, knobs))
+        working = self._pool.submit_if_free(
+            lambda: _made(asked, list(self._found(index, asked, patient)), scene, knobs)
+        )
         return self._result(working, patient.seconds)
 
     def race(self, reply: Chain, said: str, now: float, knobs: Prefetch) -> None:
-        """A reply with calls has left: what they will want next is looked for while they run. Nobody waits for it."""
+        """A reply with calls has left: what they will want next is looked for while they run.
+        Nobody waits for it."""
         index = self._index()
         if knobs.mode is Prefetching.OFF or not knobs.racing or index is None:
             return
@@ -123,9 +154,15 @@ class Prefetcher:
         self._races.put(reply, _Race(asked, finding))
 
     def raced(self, reply: Chain, scene: Scene, knobs: Prefetch) -> Prefetched | None:
-        """What to offer with the results of a reply's calls; None where the search lost its race."""
+        """What to offer with the results of a reply's calls; None where the search lost its
+        race."""
         race = self._races.pop(reply)
-        if race is None or not race.finding.done() or race.finding.exception() is not None or scene.free <= 0:
+        if (
+            race is None
+            or not race.finding.done()
+            or race.finding.exception() is not None
+            or scene.free <= 0
+        ):
             return None
         found = race.finding.result()
         working = self._pool.submit_if_free(lambda: _made(race.asked, found, scene, knobs))
@@ -133,15 +170,31 @@ class Prefetcher:
 
     def judged(self, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> tuple[Judged, ...]:
         """The verdicts that a request makes possible. Each is told once."""
-        waiting = [(at, every) for at, each in enumerate(links) if (every := self._open.get(each.chain)) is not None]
+        waiting = [
+            (at, every)
+            for at, each in enumerate(links)
+            if (every := self._open.get(each.chain)) is not None
+        ]
         told: list[Judged] = []
         for at, every in waiting:
-            actions = [part.content for each in links[at:] for part in each.message.parts if part.kind.family is Kind.TOOL_CALL]
-            retrieved = _retrieved(every, [hidden[each.chain] for each in links[at:] if each.chain in hidden])
+            actions = [
+                part.content
+                for each in links[at:]
+                for part in each.message.parts
+                if part.kind.family is Kind.TOOL_CALL
+            ]
+            retrieved = _retrieved(
+                every, [hidden[each.chain] for each in links[at:] if each.chain in hidden]
+            )
             verdicts = [(each, judge(each, actions, retrieved)) for each in every]
             told += [verdict for _, verdict in verdicts if verdict is not None]
-            self._leave_open(links[at].chain, tuple(each for each, verdict in verdicts if verdict is None))
-        index, useful = self._index(), [each.offered.entry.id for each in told if each.verdict is not Verdict.WASTED]
+            self._leave_open(
+                links[at].chain, tuple(each for each, verdict in verdicts if verdict is None)
+            )
+        index, useful = (
+            self._index(),
+            [each.offered.entry.id for each in told if each.verdict is not Verdict.WASTED],
+        )
         if index is not None and useful:
             self._pool.submit_if_free(lambda: index.touch(useful))
         return tuple(told)
@@ -154,7 +207,9 @@ class Prefetcher:
     def close(self) -> None:
         self._pool.close()
 
-    def _result(self, working: Future[Prefetched | None] | None, seconds: float) -> Prefetched | None:
+    def _result(
+        self, working: Future[Prefetched | None] | None, seconds: float
+    ) -> Prefetched | None:
         try:
             if working is None or working.exception(seconds) is not None:
                 return None
@@ -200,10 +255,16 @@ class Prefetches:
         detail = event.detail
         if event.name == PREFETCHED:
             many = int(detail["excerpts"]) + int(detail["hints"])
-            return replace(self, offered=self.offered + many, tokens=self.tokens + int(detail["tokens"]))
+            return replace(
+                self, offered=self.offered + many, tokens=self.tokens + int(detail["tokens"])
+            )
         if event.name == JUDGED:
             verdict = str(Verdict(str(detail["verdict"])))
-            return replace(self, saved=self.saved + int(detail["saved"]), **{verdict: getattr(self, verdict) + 1})
+            return replace(
+                self,
+                saved=self.saved + int(detail["saved"]),
+                **{verdict: getattr(self, verdict) + 1},
+            )
         return self
 
 
@@ -231,7 +292,9 @@ def judged_event(judged: Judged, now: float) -> Event:
 
 
 def _made(asked: Prompt, found: Sequence[Hits], scene: Scene, knobs: Prefetch) -> Prefetched | None:
-    made = offer(asked, found, window=list(_window(scene)), free=scene.free, knobs=knobs, count=scene.count)
+    made = offer(
+        asked, found, window=list(_window(scene)), free=scene.free, knobs=knobs, count=scene.count
+    )
     if not made:
         return None
     hidden = behind(scene, made.text)
@@ -272,7 +335,10 @@ def _decoded(content: bytes) -> str:
 def behind(scene: Scene, text: str) -> Hidden:
     """The text behind the prompt, and behind what stands there already."""
     there = scene.hidden.get(scene.last.chain)
-    return Hidden(scene.last.chain, after=(*(there.after if there is not None else ()), scene.dialect.say(text).raw))
+    return Hidden(
+        scene.last.chain,
+        after=(*(there.after if there is not None else ()), scene.dialect.say(text).raw),
+    )
 
 
 def is_allowed(hidden: Hidden, scene: Scene) -> bool:
@@ -293,4 +359,6 @@ def _retrieved(every: Collection[Offered], hidden: Collection[Hidden]) -> frozen
     """Which of these the model asked for: its calls of our tools stand among what is hidden."""
     raws = [raw for told in hidden for raw in (*told.before, told.instead)]
     wholes = {each.entry.whole for each in every}
-    return frozenset(whole for whole in wholes if any(msgspec.json.encode(whole)[1:-1] in raw for raw in raws))
+    return frozenset(
+        whole for whole in wholes if any(msgspec.json.encode(whole)[1:-1] in raw for raw in raws)
+    )

@@ -1,7 +1,8 @@
-"""Answers `retrieve_context`, `search_history` and `get_turn_range` from the sources, within their budgets.
+"""Answers `retrieve_context`, `search_history` and `get_turn_range` from the sources, within their
+budgets.
 
-An answer never raises for what was asked or for what the store holds: a model that asks for the wrong thing reads
-what to ask instead.
+An answer never raises for what was asked or for what the store holds: a model that asks for the
+wrong thing reads what to ask instead.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from hotset.index.port import Index
 from hotset.nouns.memory import MemoryId, Standing
 from hotset.nouns.retrieval import Place, Range, Retrieval, Retrieve, Retrieved, Search
 from hotset.nouns.turn import Event
-from hotset.sources.history.answers import cut_text, fit_answer, search_pages, show_pages, show_turns
+from hotset.sources.history.answers import (
+    cut_text,
+    fit_answer,
+    search_pages,
+    show_pages,
+    show_turns,
+)
 from hotset.sources.history.lookup import NothingFound, look_up
 from hotset.sources.history.search import Deadline
 from hotset.sources.memory import is_memory_id, memory_heading, memory_text
@@ -39,7 +46,11 @@ def read_memory(id: str, store: Store) -> tuple[str, str] | None:
         memory = store.memory(MemoryId(id))
     except NotFound:
         return None
-    return None if memory.standing is Standing.FORGOTTEN else (memory_heading(memory), memory_text(memory, store))
+    return (
+        None
+        if memory.standing is Standing.FORGOTTEN
+        else (memory_heading(memory), memory_text(memory, store))
+    )
 
 
 def answer(
@@ -55,7 +66,8 @@ def answer(
     memory: MemoryReader = read_memory,
     patience: float = 1.0,
 ) -> Retrieved:
-    """The answer for the model, of at most `call.max_tokens`. Without an index the store itself is looked through.
+    """The answer for the model, of at most `call.max_tokens`. Without an index the store itself is
+    looked through.
 
     `sees` says that images can be given along with the text, and that the model can look at them.
     """
@@ -66,7 +78,11 @@ def answer(
                 made = cut_text(*remembered, call.how, call.max_tokens, count)
             case Retrieve():
                 choice = look_up(call, store, here, deadline, index)
-                images = fitting_images(choice.pages, store.content, call.max_tokens, tokens.image) if sees else {}
+                images = (
+                    fitting_images(choice.pages, store.content, call.max_tokens, tokens.image)
+                    if sees
+                    else {}
+                )
                 made = show_pages(call, choice, store, here, count, images=images)
             case Search():
                 made = search_pages(call, store, here, deadline, index, count=count)
@@ -74,14 +90,22 @@ def answer(
                 made = show_turns(call, store, here, count, sees=sees)
     except (NothingFound, HotsetError) as error:
         failed = isinstance(error, HotsetError)
-        lost = f"the store could not be read ({type(error).__name__}); get it again from where it came"
+        lost = (
+            f"the store could not be read ({type(error).__name__}); get it again from where it came"
+        )
         text = clipped(f"[hotset: {lost if failed else error}]", call.max_tokens, count)
         return Retrieved(text, count(text.encode("utf-8", "replace")), found=False, failed=failed)
     return fit_answer(made, call.max_tokens, count)
 
 
 def event_of(
-    tool: str, call: Retrieval | None, got: Retrieved | None, here: Place, now: float, *, refault: bool = False
+    tool: str,
+    call: Retrieval | None,
+    got: Retrieved | None,
+    here: Place,
+    now: float,
+    *,
+    refault: bool = False,
 ) -> Event:
     """The audit's event of a retrieval: what was asked for by name, never what it said."""
     # What a model makes up is content, so only an id that was found is named.

@@ -1,4 +1,5 @@
-"""What is kept of one call: its request while it is under way, its reply before the client is told how it ended."""
+"""What is kept of one call: its request while it is under way, its reply before the client is told
+how it ended."""
 
 from __future__ import annotations
 
@@ -27,14 +28,16 @@ KEEPING = "keep a turn"
 """The name of this work among that of the background."""
 
 _PATIENCE_SECONDS = 2.0
-"""How long a call waits in all for request and reply to be on disk: two group commits, a few milliseconds each."""
+"""How long a call waits in all for request and reply to be on disk: two group commits, a few
+milliseconds each."""
 
 _LONGEST_REASON = 300
 _SMALL = 16 << 10  # below this, reading on the event loop is faster than a trip to a thread
 
 
 class Record:
-    """The record of one call. Every method fails open: trouble is told in `headers` and in an event, never raised."""
+    """The record of one call. Every method fails open: trouble is told in `headers` and in an
+    event, never raised."""
 
     def __init__(self, call: Call, machine: Machine) -> None:
         assert call.dialect is not None
@@ -67,7 +70,8 @@ class Record:
         """The request, once it is read; None where it cannot be."""
         self._reply = Reply()
         self.closing: Callable[[Reply], Sequence[Deposit]] | None = None
-        """What is to be kept with the reply once it is read. Let go when it was asked: it refers back to this record."""
+        """What is to be kept with the reply once it is read. Let go when it was asked: it refers
+        back to this record."""
         self._beside_request: list[Deposit] = []
         self._beside_reply: list[Deposit] = []
         self._given_up = True
@@ -91,12 +95,15 @@ class Record:
         return self._asking.request if self._asking is not None else None
 
     def goes_out(self) -> None:
-        """The request is about to be sent. From then on it is kept: sooner, the store's thread would hold up its bytes."""
-        # Behind what the sender does in this very step: on a connection that is open, that is to write all of it.
+        """The request is about to be sent. From then on it is kept: sooner, the store's thread
+        would hold up its bytes."""
+        # Behind what the sender does in this very step: on a connection that is open, that is to
+        # write all of it.
         asyncio.get_running_loop().call_soon(self._goes_out.set)
 
     def beside(self, work: asyncio.Task[None]) -> None:
-        """Work on this call for which the upstream need not wait. It is done before the reply ends: the next one builds on it."""
+        """Work on this call for which the upstream need not wait. It is done before the reply ends:
+        the next one builds on it."""
         self._beside = work
 
     async def ref(self, seconds: float) -> TurnRef | None:
@@ -114,7 +121,8 @@ class Record:
         return self._reply
 
     def also(self, *deposits: Deposit) -> None:
-        """Keeps more about this turn, in the commit of its request or of its reply, whichever is next; behind both by itself."""
+        """Keeps more about this turn, in the commit of its request or of its reply, whichever is
+        next; behind both by itself."""
         if not self._handed_over.is_set():
             self._beside_request += deposits
         elif self._ended_size < 0:
@@ -123,20 +131,22 @@ class Record:
             self.at_once(*deposits)
 
     def at_once(self, *deposits: Deposit) -> None:
-        """Keeps deposits in a commit of their own, behind the request: others look for them before the reply ends."""
+        """Keeps deposits in a commit of their own, behind the request: others look for them before
+        the reply ends."""
         if deposits:
             self._machine.background.spawn(self._keep_also(deposits), KEEPING)
 
     def bypassed(self, reason: str) -> None:
-        """We could not do our part for this call; it is told with the reply, as far as that has not begun."""
+        """We could not do our part for this call; it is told with the reply, as far as that has not
+        begun."""
         if reason == self._trouble:
             return
         self._trouble = reason
         self._machine.bypass(reason, path=self._call.path.split("?")[0])
 
     async def answered(self, response: Response) -> None:
-        """The reply begins. It waits for the request's commit, which had all the time that the provider took: by it the client
-        is told where its turn is kept."""
+        """The reply begins. It waits for the request's commit, which had all the time that the
+        provider took: by it the client is told where its turn is kept."""
         self._response = response
         await self._until_kept(self._asked)
         if not self._asked.done():
@@ -149,7 +159,10 @@ class Record:
         """What is known of this record by now, for the client."""
         told: list[tuple[bytes, bytes]] = []
         if self._ref is not None:
-            told += [(b"x-hotset-session", self._ref.session.encode()), (b"x-hotset-turn", str(self._ref.number).encode())]
+            told += [
+                (b"x-hotset-session", self._ref.session.encode()),
+                (b"x-hotset-turn", str(self._ref.number).encode()),
+            ]
         if self._trouble:
             told.append((b"x-hotset-degraded", _header_text(self._trouble)))
         self._told = self._trouble
@@ -157,7 +170,8 @@ class Record:
 
     @property
     def comment(self) -> bytes:
-        """What the headers did not tell yet, as a comment between two events of a stream; empty where there is nothing."""
+        """What the headers did not tell yet, as a comment between two events of a stream; empty
+        where there is nothing."""
         if self._trouble in ("", self._told):
             return b""
         self._told = self._trouble
@@ -181,18 +195,19 @@ class Record:
         return StreamTail(self._dialect, self._header(b"content-encoding"))
 
     def stopped(self, stopped: bool) -> None:
-        """Whether the client waits to be told how the reply ended: its patience counts from then."""
+        """Whether the client waits to be told how the reply ended: its patience counts from
+        then."""
         if not stopped:
             self._stopped = None
         elif self._stopped is None:
             self._stopped = asyncio.get_running_loop().time()
 
     async def end(self, outcome: Outcome) -> None:
-        """Hands the reply to the store as it stands and waits until it is on disk; said again it counts only if more has come
-        since.
+        """Hands the reply to the store as it stands and waits until it is on disk; said again it
+        counts only if more has come since.
 
-        Whatever the client sees behind this is acknowledged. Its next request is handed over behind it, too, so that it finds
-        its own past.
+        Whatever the client sees behind this is acknowledged. Its next request is handed over behind
+        it, too, so that it finds its own past.
         """
         handing = self.end_later(outcome)
         await self._wait(handing)
@@ -210,7 +225,9 @@ class Record:
     def _is_late(self) -> None:
         """The call goes on before it is on disk, and says so once."""
         keeper = self._machine.keeper
-        reason = f"store: {keeper.trouble}" if keeper.store is None else keeper.trouble or self._lateness
+        reason = (
+            f"store: {keeper.trouble}" if keeper.store is None else keeper.trouble or self._lateness
+        )
         if not self._late and self._trouble != reason:
             self._machine.tally.late += 1
             self.bypassed(reason)
@@ -239,7 +256,8 @@ class Record:
             await self._handed_over.wait()
             async with self._ending:
                 await self._hand_reply_over(outcome)
-        except Exception as error:  # fail open: the reply has come, and nothing of ours may stand in its way
+        except Exception as error:
+            # fail open: the reply has come, and nothing of ours may stand in its way
             self.bypassed(f"a fault of ours: {type(error).__name__}")
 
     async def _hand_reply_over(self, outcome: Outcome) -> None:
@@ -250,11 +268,16 @@ class Record:
             self.bypassed(f"a reply of {self._size >> 20} MiB was kept only in part")
             outcome = Outcome.BROKEN
         raw = b"".join(self._got)
-        packed = self._header(b"content-encoding").lower() not in ("", "identity")  # then it may hold any number of bytes
+        packed = self._header(b"content-encoding").lower() not in (
+            "",
+            "identity",
+        )  # then it may hold any number of bytes
         body, reply = await _off_loop(_SMALL + 1 if packed else len(raw), self._read, raw)
         self._reply = reply
         status = self._response.status if self._response else 0
-        ended = Answered(self._id, self._machine.clock(), _judged(outcome, status, reply), status, body, reply)
+        ended = Answered(
+            self._id, self._machine.clock(), _judged(outcome, status, reply), status, body, reply
+        )
         before, self._beside_reply = self._beside_reply, []
         group = (*before, ended, *self._closed_with(reply)) if first else (ended,)
         if (keeping := self._hand_over(*group)) is not None:
@@ -303,7 +326,8 @@ class Record:
 
     @property
     def _is_quick(self) -> bool:
-        """Reading it takes less than a trip to a thread. A packed body may hold any number of bytes."""
+        """Reading it takes less than a trip to a thread. A packed body may hold any number of
+        bytes."""
         body = self._call.body
         assert isinstance(body, bytes)
         return not self._packing and (len(body) <= _SMALL or self._dialect.is_quick(body))
@@ -321,7 +345,8 @@ class Record:
 
     def _take_in(self, read: Request | Malformed) -> None:
         if isinstance(read, Malformed):
-            # Not ours to judge: the upstream says what is wrong with it. Nothing is written, not even an event.
+            # Not ours to judge: the upstream says what is wrong with it. Nothing is written, not
+            # even an event.
             self._trouble = f"unreadable request: {read}"
             self._machine.tally.bypassed += 1
         else:
@@ -346,7 +371,12 @@ class Record:
             return None
 
     async def _confirm(
-        self, keeping: asyncio.Future[Kept], main: Asked | Answered, group: Sequence[Deposit], *, first: bool = False
+        self,
+        keeping: asyncio.Future[Kept],
+        main: Asked | Answered,
+        group: Sequence[Deposit],
+        *,
+        first: bool = False,
     ) -> None:
         """What was handed over is on disk, or it is told why not."""
         try:
@@ -365,7 +395,9 @@ class Record:
             self._machine.gister.nudge()
             _tell(kept.turn, main, self._asked_at)
 
-    async def _or_alone(self, keeping: asyncio.Future[Kept], main: Asked | Answered, group: Sequence[Deposit]) -> Kept:
+    async def _or_alone(
+        self, keeping: asyncio.Future[Kept], main: Asked | Answered, group: Sequence[Deposit]
+    ) -> Kept:
         """A request or a reply is kept also where something beside it cannot be."""
         try:
             return await keeping

@@ -1,6 +1,8 @@
-"""Replies that a client continues by their id (`previous_response_id`) and of which it saw less than the provider remembers.
+"""Replies that a client continues by their id (`previous_response_id`) and of which it saw less
+than the provider remembers.
 
-A streamed turn of several rounds carries the id of its first one, and the provider remembers the rest under the id of its last.
+A streamed turn of several rounds carries the id of its first one, and the provider remembers the
+rest under the id of its last.
 """
 
 from __future__ import annotations
@@ -35,16 +37,26 @@ class Resuming:
         self._known: Lru[str, _Continued] = Lru(count=_MOST)
 
     def remember(self, seen: str, last: str, answers: tuple[bytes, ...]) -> NoteWritten:
-        """The client saw `seen`; the provider goes on from `last`, and still has to be given these answers to our calls."""
+        """The client saw `seen`; the provider goes on from `last`, and still has to be given these
+        answers to our calls."""
         continued = _Continued(last, tuple(each.decode() for each in answers))
         self._known.put(seen, continued)
         return NoteWritten(_RESPONSE, seen, msgspec.json.encode(continued))
 
     def body(self, request: Request, dialect: Dialect, store: Store) -> bytes | None:
-        """What to send for a request that continues such a reply; None where it goes out as it is."""
+        """What to send for a request that continues such a reply; None where it goes out as it
+        is."""
         if not dialect.previous_field or not request.previous:
             return None
         known = self._known.get(request.previous)
-        if known is None and (note := store.notes(_RESPONSE, [request.previous]).get(request.previous)) is not None:
+        if (
+            known is None
+            and (note := store.notes(_RESPONSE, [request.previous]).get(request.previous))
+            is not None
+        ):
             known = msgspec.json.decode(note.value or b"", type=_Continued)
-        return resume(request, dialect, known.last, [each.encode() for each in known.answers]) if known is not None else None
+        return (
+            resume(request, dialect, known.last, [each.encode() for each in known.answers])
+            if known is not None
+            else None
+        )

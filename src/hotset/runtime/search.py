@@ -1,4 +1,5 @@
-"""One search over every source: pages, code, memories and tools as hits whose scores can be compared."""
+"""One search over every source: pages, code, memories and tools as hits whose scores can be
+compared."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _LONGEST_TITLE = 200
 
 
 def merge_hits(groups: Iterable[Sequence[SearchHit]]) -> list[SearchHit]:
-    """One list, best first. Scores of different sources say nothing about each other, so each is a share of its best."""
+    """One list, best first. Scores of different sources say nothing about each other, so each is a
+    share of its best."""
     scaled = [
         replace(hit, score=hit.score / best)
         for group in groups
@@ -39,8 +41,16 @@ def code_hits(found: Hits) -> list[SearchHit]:
 def _code_hit(entry: Entry, score: float) -> SearchHit:
     first, last = entry.lines
     what = entry.title.removeprefix(entry.path).strip()
-    detail = {"path": entry.path, "lines": [first, last], "title": what, "language": entry.kind, "text": entry.text}
-    return SearchHit(Sort.CODE, score, f"{entry.path}:{first}-{last}", what, stretch=entry, detail=detail)
+    detail = {
+        "path": entry.path,
+        "lines": [first, last],
+        "title": what,
+        "language": entry.kind,
+        "text": entry.text,
+    }
+    return SearchHit(
+        Sort.CODE, score, f"{entry.path}:{first}-{last}", what, stretch=entry, detail=detail
+    )
 
 
 def page_hits(found: PageHits, store: Store) -> list[SearchHit]:
@@ -81,9 +91,14 @@ def _page_hit(page: Page, score: float, lines: tuple[int, int], store: Store) ->
     )
 
 
-def memory_hits(memories: MemorySource, words: str, most: int, since: float | None = None) -> list[SearchHit]:
-    """What is remembered: the memories that `hotset memory search` finds, without the words that were said."""
-    kinds = [kind for kind in MemoryKind if kind is not MemoryKind.ARRANGEMENT]  # which is hotset's own
+def memory_hits(
+    memories: MemorySource, words: str, most: int, since: float | None = None
+) -> list[SearchHit]:
+    """What is remembered: the memories that `hotset memory search` finds, without the words that
+    were said."""
+    kinds = [
+        kind for kind in MemoryKind if kind is not MemoryKind.ARRANGEMENT
+    ]  # which is hotset's own
     found = memories.recall(words, kinds=kinds, most=most).recall.items
     return [
         SearchHit(
@@ -93,7 +108,13 @@ def memory_hits(memories: MemorySource, words: str, most: int, since: float | No
             f"{each.kind}: {clip_prose(each.title or each.text, _LONGEST_TITLE)}",
             f"hotset memory show {each.id}",
             each.time,
-            detail={"id": each.id, "kind": each.kind, "title": each.title, "time": each.time, "text": each.text},
+            detail={
+                "id": each.id,
+                "kind": each.kind,
+                "title": each.title,
+                "time": each.time,
+                "text": each.text,
+            },
         )
         for each in found[:most]
         if since is None or each.time >= since
@@ -101,9 +122,12 @@ def memory_hits(memories: MemorySource, words: str, most: int, since: float | No
 
 
 def tool_hits(toolbox: Toolbox, words: str, most: int) -> list[SearchHit]:
-    """The tools that fit, and skills of the project that would once they are approved. What hardly fits is left out."""
+    """The tools that fit, and skills of the project that would once they are approved. What hardly
+    fits is left out."""
     found = toolbox.look_for(words, most)
-    fitting = [(ghost.tool, ghost.score, "tools find") for ghost in found.ghosts if ghost.score >= UNLIKELY]
+    fitting = [
+        (ghost.tool, ghost.score, "tools find") for ghost in found.ghosts if ghost.score >= UNLIKELY
+    ]
     waiting = [(known.tool, UNLIKELY, "tools approve") for known in found.waiting]
     return [
         SearchHit(

@@ -1,4 +1,5 @@
-"""Sums up stretches of work in the background, one at a time and in their order. No turn waits for it, whatever happens here."""
+"""Sums up stretches of work in the background, one at a time and in their order. No turn waits for
+it, whatever happens here."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ RULES = "rules"
 
 _MOST_WAITING = 16
 _MOST_BYTES = 32 << 20
-"""How many stretches wait, and how much content they hold on to. One that finds no room is due again when the next turn ends."""
+"""How many stretches wait, and how much content they hold on to. One that finds no room is due
+again when the next turn ends."""
 
 _MOST_TEXTS = 4096  # some 5 MB; a session of a thousand steps has a hundred
 _MOST_LOOKED_AT = 1024
@@ -44,7 +46,8 @@ _PLACE_SECONDS = 10.0
 """How long a stretch waits for its turn to be on disk."""
 
 Place = Callable[[float], Awaitable[TurnRef | None]]
-"""Waits for a turn to have its place in the store, for so many seconds; None where it has none by then."""
+"""Waits for a turn to have its place in the store, for so many seconds; None where it has none by
+then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +69,9 @@ class _Waiting:
 class Summariser:
     """Knows each summary by the chain of the message that its stretch ends with.
 
-    A chain stands for everything up to its message and for nothing behind it. So a line finds its own summaries, whichever
-    session or branch it belongs to, and none that speaks of what came later.
+    A chain stands for everything up to its message and for nothing behind it. So a line finds its
+    own summaries, whichever session or branch it belongs to, and none that speaks of what came
+    later.
     """
 
     def __init__(
@@ -92,24 +96,33 @@ class Summariser:
         self._stopped = False
         self._known: Lru[Chain, _Known] = Lru(count=_MOST_TEXTS)
         self._looked_at: Lru[Chain, bool] = Lru(count=_MOST_LOOKED_AT)
-        """Lines whose summaries were read from the store, by a message that only they and their forks have."""
+        """Lines whose summaries were read from the store, by a message that only they and their
+        forks have."""
 
     def turn_ended(self, links: Sequence[Link], place: Place) -> None:
-        """Takes a snapshot of what came since the last one on this line, once that is long enough."""
+        """Takes a snapshot of what came since the last one on this line, once that is long
+        enough."""
         if self._stopped or not self._chosen.every or len(self._waiting) >= _MOST_WAITING:
             return
         heads = {each.stretch.head for each in self._waiting}
-        stretch = due(links, lambda chain: chain in self._known or chain in heads, self._chosen.every)
-        if stretch is None or sum(each.stretch.size for each in self._waiting) + stretch.size > _MOST_BYTES:
+        stretch = due(
+            links, lambda chain: chain in self._known or chain in heads, self._chosen.every
+        )
+        if (
+            stretch is None
+            or sum(each.stretch.size for each in self._waiting) + stretch.size > _MOST_BYTES
+        ):
             return
         self._waiting.append(_Waiting(stretch, place))
         if self._working is None or self._working.done():
             self._working = self._background.spawn(self._work(), "sum up")
 
     def told(self, lines: Sequence[Line], store: Store) -> Mapping[int, str]:
-        """The summaries on a line, each by the number of the last step that it speaks of. Safe to use from threads.
+        """The summaries on a line, each by the number of the last step that it speaks of. Safe to
+        use from threads.
 
-        The store is asked once about a line: when it is long enough to have summaries and none is known.
+        The store is asked once about a line: when it is long enough to have summaries and none is
+        known.
         """
         found = by_step(lines, self._text)
         if not found and self._is_news(lines, store):
@@ -129,13 +142,16 @@ class Summariser:
             try:
                 await self._sum_up(first.stretch, first.place)
             except HotsetError:
-                pass  # the keeper tells of the store's troubles; the stretch is due again when the next turn ends
+                # the keeper tells of the store's troubles; the stretch is due again when the next
+                # turn ends
+                pass
             finally:
                 if self._waiting:
                     self._waiting.popleft()
 
     async def _sum_up(self, stretch: Stretch, place: Place) -> None:
-        """By rules first, so that something stands there at once; a model's words are the version after that."""
+        """By rules first, so that something stands there at once; a model's words are the version
+        after that."""
         store, before = self._keeper.store, self._known.get(stretch.after)
         if store is None or (before is None and stretch.after != ROOT):
             return  # the stretch before it was not kept: what is due next begins there
@@ -146,18 +162,29 @@ class Summariser:
         turns = (min(first, ref.number), ref.number)
         latest = await asyncio.to_thread(_latest, store, ref.session, turns, stretch.head)
         text = await asyncio.to_thread(notes, stretch)
-        latest = await self._keep(stretch, replace(latest, version=latest.version + 1, text=text, by=RULES), {})
+        latest = await self._keep(
+            stretch, replace(latest, version=latest.version + 1, text=text, by=RULES), {}
+        )
         if not self._chosen.model:
             return
         began = time.monotonic()
         try:
             text, usage = await ask(stretch, self._chosen, self._wire, self._dialects)
         except NotWritten as why:
-            await self._happened(SUMMARY_FAILED, latest, {"model": self._chosen.model, "why": str(why)})
+            await self._happened(
+                SUMMARY_FAILED, latest, {"model": self._chosen.model, "why": str(why)}
+            )
             return
-        spent = {"input": usage.input + usage.cache_read + usage.cache_write, "output": usage.output}
+        spent = {
+            "input": usage.input + usage.cache_read + usage.cache_write,
+            "output": usage.output,
+        }
         took = {"ms": round(1000 * (time.monotonic() - began))}
-        await self._keep(stretch, replace(latest, version=latest.version + 1, text=text, by=self._chosen.model), spent | took)
+        await self._keep(
+            stretch,
+            replace(latest, version=latest.version + 1, text=text, by=self._chosen.model),
+            spent | took,
+        )
 
     async def _keep(self, stretch: Stretch, summary: Summary, detail: Mapping[str, int]) -> Summary:
         """On disk first: what stands in a window can be found in the store."""
@@ -173,8 +200,12 @@ class Summariser:
         await self._happened(SUMMARISED, summary, {**told, **detail})
         return summary
 
-    async def _happened(self, name: str, summary: Summary, detail: Mapping[str, str | int | float]) -> None:
-        await self._keeper.happened(Event(name, self._clock(), summary.session, summary.turns[1], dict(detail)))
+    async def _happened(
+        self, name: str, summary: Summary, detail: Mapping[str, str | int | float]
+    ) -> None:
+        await self._keeper.happened(
+            Event(name, self._clock(), summary.session, summary.turns[1], dict(detail))
+        )
 
     def _text(self, chain: Chain) -> str:
         known = self._known.get(chain)
@@ -182,7 +213,10 @@ class Summariser:
 
     def _is_news(self, lines: Sequence[Line], store: Store) -> bool:
         """Reads what the store knows of a line that was not looked at since the start."""
-        early = next((lines[step.last].chain for step in steps(lines) if step.number == self._chosen.every), ROOT)
+        early = next(
+            (lines[step.last].chain for step in steps(lines) if step.number == self._chosen.every),
+            ROOT,
+        )
         if early == ROOT or self._looked_at.get(early):
             return False
         self._looked_at.put(early, True)
@@ -202,14 +236,21 @@ def _latest(store: Store, session: SessionId, turns: tuple[int, int], head: Chai
     """What the store has on a stretch; version 0 where it has nothing."""
     page = next(iter(store.pages(Where(session=session, chain=head, limit=1))), None)
     nothing = Summary(session, turns, page.branch if page else 0, 0, "", RULES, 0.0)
-    same = (each for each in store.summaries(session) if (each.turns, each.branch) == (turns, nothing.branch))
+    same = (
+        each
+        for each in store.summaries(session)
+        if (each.turns, each.branch) == (turns, nothing.branch)
+    )
     return next(same, nothing)
 
 
 def _found(store: Store, chain: Chain) -> dict[Chain, _Known]:
-    """The summaries of every session that has this message, by the message that each one's stretch ended with."""
+    """The summaries of every session that has this message, by the message that each one's stretch
+    ended with."""
     found: dict[Chain, _Known] = {}
-    for session in dict.fromkeys(page.session for page in islice(store.pages(Where(chain=chain)), _MOST_PAGES)):
+    for session in dict.fromkeys(
+        page.session for page in islice(store.pages(Where(chain=chain)), _MOST_PAGES)
+    ):
         summaries = store.summaries(session)
         heads = {turn.number: turn.head for turn in store.turns(session)} if summaries else {}
         for each in summaries:

@@ -1,4 +1,5 @@
-"""Asks a small model to sum up a stretch of work: one request, bounded in size and time, with a key of its own."""
+"""Asks a small model to sum up a stretch of work: one request, bounded in size and time, with a key
+of its own."""
 
 from __future__ import annotations
 
@@ -26,13 +27,18 @@ class NotWritten(HotsetError):
     """The model gave no summary. Says why in a word or two, never with content."""
 
 
-async def ask(stretch: Stretch, chosen: Summarising, wire: Wire, dialects: Dialects) -> tuple[str, Usage]:
+async def ask(
+    stretch: Stretch, chosen: Summarising, wire: Wire, dialects: Dialects
+) -> tuple[str, Usage]:
     """What the model wrote, and what it counted. Raises `NotWritten`."""
     return await ask_about(await asyncio.to_thread(transcript, stretch), chosen, wire, dialects)
 
 
-async def ask_about(source: str, chosen: Summarising, wire: Wire, dialects: Dialects) -> tuple[str, Usage]:
-    """The same, of a text that tells of some work. Nothing is believed that does not stand in it."""
+async def ask_about(
+    source: str, chosen: Summarising, wire: Wire, dialects: Dialects
+) -> tuple[str, Usage]:
+    """The same, of a text that tells of some work. Nothing is believed that does not stand in
+    it."""
     spoken = (each for each in dialects.values() if each.provider == chosen.upstream)
     dialect = next(spoken, DEFAULT)  # every upstream but a provider's own speaks OpenAI's chat
     call = _call(source, chosen, dialect)
@@ -51,12 +57,18 @@ async def ask_about(source: str, chosen: Summarising, wire: Wire, dialects: Dial
 
 
 def checked_words(reply: Reply, source: str) -> str:
-    """The words of a reply as far as they can be trusted. Raises `NotWritten` where nothing is left of them."""
+    """The words of a reply as far as they can be trusted. Raises `NotWritten` where nothing is left
+    of them."""
     if not reply.complete:
         raise NotWritten("unreadable")
     if reply.stop in _REFUSALS:
         raise NotWritten("refused")
-    said = (part.content for message in reply.messages for part in message.parts if part.kind is Kind.RESPONSE)
+    said = (
+        part.content
+        for message in reply.messages
+        for part in message.parts
+        if part.kind is Kind.RESPONSE
+    )
     words = b"\n".join(said).decode("utf-8", "replace").strip()
     if not words:
         raise NotWritten("empty")
@@ -67,14 +79,20 @@ def checked_words(reply: Reply, source: str) -> str:
 
 
 def _call(source: str, chosen: Summarising, dialect: Dialect) -> Call:
-    headers: Headers = ((b"content-type", b"application/json"), (b"accept-encoding", b"identity"), (b"user-agent", b"hotset"))
+    headers: Headers = (
+        (b"content-type", b"application/json"),
+        (b"accept-encoding", b"identity"),
+        (b"user-agent", b"hotset"),
+    )
     body = {
         "model": chosen.model,
         dialect.length_field(chosen.upstream): _REPLY_TOKENS,
         **dialect.compose(INSTRUCTION, [{"role": "user", "content": source}]),
     }
     headers += dialect.headers(chosen.key)
-    return Call("POST", dialect.endpoint, headers, msgspec.json.encode(body), chosen.upstream, dialect.name)
+    return Call(
+        "POST", dialect.endpoint, headers, msgspec.json.encode(body), chosen.upstream, dialect.name
+    )
 
 
 async def _whole(chunks: AsyncIterator[bytes]) -> bytes:

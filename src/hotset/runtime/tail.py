@@ -1,4 +1,5 @@
-"""The end of a streamed reply, held back until it is on disk: from the event on that tells how the reply ended."""
+"""The end of a streamed reply, held back until it is on disk: from the event on that tells how the
+reply ended."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ else:
     from backports import zstd
 
 REST_SECONDS = 1.0
-"""How long the rest of a stream (counts, an end mark) may take behind the event that told how the reply ended."""
+"""How long the rest of a stream (counts, an end mark) may take behind the event that told how the
+reply ended."""
 
 _FIRST_EVENT = 64 << 10
 """Bytes without a single event: then it is no event stream, whatever its type says."""
@@ -29,11 +31,13 @@ _MOST_AT_ONCE = 4 << 20  # a chunk has 128 KiB at most, and events pack to a ten
 class StreamTail:
     """Feed it a reply's bytes as they come; it gives back those that may go to the client now.
 
-    Events go as soon as they are whole; half an event says nothing to a client. From the one on that tells how the reply ended,
-    everything is held until `release`. Where the reply goes on behind it, it was no end.
+    Events go as soon as they are whole; half an event says nothing to a client. From the one on
+    that tells how the reply ended, everything is held until `release`. Where the reply goes on
+    behind it, it was no end.
 
-    A compressed stream is unpacked beside the relay, to see its events: its bytes go as they came, up to the last of them that
-    ends an event. In one that cannot be read at all the latest bytes are always held: they may be the end.
+    A compressed stream is unpacked beside the relay, to see its events: its bytes go as they came,
+    up to the last of them that ends an event. In one that cannot be read at all the latest bytes
+    are always held: they may be the end.
     """
 
     def __init__(self, dialect: Dialect, coding: str) -> None:
@@ -64,10 +68,13 @@ class StreamTail:
             self._is_opaque = True
         if self._is_opaque:
             return self._all_but(chunk)
-        return self._whole_events(text) if self._unpacker is None else self._whole_chunks(text, chunk)
+        return (
+            self._whole_events(text) if self._unpacker is None else self._whole_chunks(text, chunk)
+        )
 
     def release(self) -> bytes:
-        """Everything that is held; what comes behind it is held only where it tells an end again."""
+        """Everything that is held; what comes behind it is held only where it tells an end
+        again."""
         self.is_stopped = self.is_whole = False
         held, self._held = b"".join(self._held), []
         return held
@@ -109,8 +116,11 @@ class StreamTail:
         return shown
 
 
-async def patiently(chunks: AsyncIterator[bytes], is_stopped: Callable[[], bool]) -> AsyncGenerator[bytes]:
-    """The chunks as they come, and an empty one where the reply has told how it ended and its rest keeps the client waiting."""
+async def patiently(
+    chunks: AsyncIterator[bytes], is_stopped: Callable[[], bool]
+) -> AsyncGenerator[bytes]:
+    """The chunks as they come, and an empty one where the reply has told how it ended and its rest
+    keeps the client waiting."""
     loop = asyncio.get_running_loop()
     reading: asyncio.Future[bytes | None] | None = None
     until: float | None = None

@@ -2,11 +2,13 @@
 
     bytes arrive -> parse -> plan -> keep, send -> relay as it comes -> read -> keep
                                ^                      |
-                               |______________________|   the model asked for what left its window: `faults`
+                               |______________________|   the model asked for what left its window:
+                               `faults`
 
-The request is made durable beside the call to the upstream, and the reply goes to the client as it comes. From the event on that
-tells how it ended, its bytes wait until request and reply are on disk: what a client saw end is kept (see `tail` and `record`).
-Any fault of ours ends in the client's own bytes going through (see `record` and `sending`).
+The request is made durable beside the call to the upstream, and the reply goes to the client as it
+comes. From the event on that tells how it ended, its bytes wait until request and reply are on
+disk: what a client saw end is kept (see `tail` and `record`). Any fault of ours ends in the
+client's own bytes going through (see `record` and `sending`).
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from hotset.runtime.tail import StreamTail, patiently
 
 _WHOLE_BYTES = 1 << 20
 _WHOLE_SECONDS = 1.0
-"""Up to here a document is held whole. Some upstreams send blanks for minutes before it, to keep the connection."""
+"""Up to here a document is held whole. Some upstreams send blanks for minutes before it, to keep
+the connection."""
 
 
 class Client(Protocol):
@@ -57,7 +60,8 @@ async def walk(call: Call, client: Client, machine: Machine) -> None:
     """One call of a conversation. Cancelled when the client leaves."""
     try:
         record = Record(call, machine)
-    except Exception as error:  # fail open: nothing was sent yet, so the client's bytes go through without us
+    except Exception as error:
+        # fail open: nothing was sent yet, so the client's bytes go through without us
         machine.bypass(f"a fault of ours: {type(error).__name__}", path=call.path.split("?")[0])
         await pass_through(call, client, machine)
         return
@@ -78,7 +82,9 @@ async def walk(call: Call, client: Client, machine: Machine) -> None:
         machine.tally.left += 1
         record.end_later(Outcome.LEFT)
         if sending is not None:
-            sending.settle()  # many a client leaves as soon as it has the last event: the reply was whole all the same
+            # many a client leaves as soon as it has the last event: the reply was whole all the
+            # same
+            sending.settle()
         raise
     finally:
         if sending is not None:
@@ -114,8 +120,8 @@ def _told(record: Record, tail: StreamTail) -> bytes:
 
 
 async def _document(response: Response, record: Record, client: Client) -> None:
-    """A document is of use only whole: it waits until it is on disk, and its headers say where that failed. Of a large or slow
-    one only the last piece waits."""
+    """A document is of use only whole: it waits until it is on disk, and its headers say where that
+    failed. Of a large or slow one only the last piece waits."""
     held: list[bytes] = []
     now = asyncio.get_running_loop().time
     begun, size = now(), 0
@@ -132,15 +138,20 @@ async def _document(response: Response, record: Record, client: Client) -> None:
     await client.finish(b"".join(held))
 
 
-async def _rounds(response: Response, sending: Sending, record: Record, client: Client, machine: Machine) -> None:
-    """A turn in which the model may ask us for something: as many calls as it takes, one reply for the client."""
+async def _rounds(
+    response: Response, sending: Sending, record: Record, client: Client, machine: Machine
+) -> None:
+    """A turn in which the model may ask us for something: as many calls as it takes, one reply for
+    the client."""
     await record.answered(response)
     view, tail = sending.view(streamed=record.streamed), record.tail()
     await _relay(response, view, tail, record, client)
     said = view.round()
     while (again := await sending.answered(said)) is not None:
         try:
-            async with followed_up(again, sending, machine, partial(_pulse, view, record, client)) as later:
+            async with followed_up(
+                again, sending, machine, partial(_pulse, view, record, client)
+            ) as later:
                 response = await plain(later)
                 if response.status >= 400:
                     await _refused(response, view, tail, record, client)
@@ -164,8 +175,11 @@ async def _rounds(response: Response, sending: Sending, record: Record, client: 
     await client.finish((record.comment if record.streamed else b"") + tail.rest() + last)
 
 
-async def _relay(response: Response, view: TurnView, tail: StreamTail, record: Record, client: Client) -> None:
-    """What the client may see of a round, as it comes; of a document that is nothing before its end."""
+async def _relay(
+    response: Response, view: TurnView, tail: StreamTail, record: Record, client: Client
+) -> None:
+    """What the client may see of a round, as it comes; of a document that is nothing before its
+    end."""
     try:
         async with aclosing(patiently(response.chunks, lambda: view.stopped)) as chunks:
             async for chunk in chunks:
@@ -182,8 +196,11 @@ async def _relay(response: Response, view: TurnView, tail: StreamTail, record: R
             raise
 
 
-async def _refused(response: Response, view: TurnView, tail: StreamTail, record: Record, client: Client) -> None:
-    """The upstream refused a later round: its own words, in the form that fits what the client has seen so far."""
+async def _refused(
+    response: Response, view: TurnView, tail: StreamTail, record: Record, client: Client
+) -> None:
+    """The upstream refused a later round: its own words, in the form that fits what the client has
+    seen so far."""
     body = b"".join([chunk async for chunk in response.chunks])
     if client.begun:
         last, outcome = view.fail(response.status, body), Outcome.BROKEN
@@ -197,7 +214,8 @@ async def _refused(response: Response, view: TurnView, tail: StreamTail, record:
 
 
 async def _broke_off(last: bytes, tail: StreamTail, record: Record, client: Client) -> None:
-    """A later round did not come to its end, of which the client has seen the beginning: an error event in its own dialect."""
+    """A later round did not come to its end, of which the client has seen the beginning: an error
+    event in its own dialect."""
     record.take(last)
     await record.end(Outcome.BROKEN)
     await client.finish(tail.rest() + last)
@@ -215,7 +233,8 @@ async def _begin(response: Response, record: Record, client: Client) -> None:
 
 
 async def pass_through(call: Call, client: Client, machine: Machine) -> None:
-    """A call that is not part of a conversation, or that we cannot read: nothing is looked at, nothing is kept."""
+    """A call that is not part of a conversation, or that we cannot read: nothing is looked at,
+    nothing is kept."""
     told: Headers = ((b"x-hotset-degraded", call.unread.encode()),) if call.unread else ()
     try:
         async with machine.wire.send(call) as response:

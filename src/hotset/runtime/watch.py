@@ -1,4 +1,5 @@
-"""Keeps an eye on the latest turns: which figures are beyond their thresholds, and when that is worth telling again."""
+"""Keeps an eye on the latest turns: which figures are beyond their thresholds, and when that is
+worth telling again."""
 
 from __future__ import annotations
 
@@ -20,13 +21,16 @@ QUIET_SECONDS = 3600.0
 """An alert of the same name is not raised again for so long."""
 
 _RECENT = 200
-"""Turns that are looked at: long enough for one in 50 to show, short enough to forget what was mended."""
+"""Turns that are looked at: long enough for one in 50 to show, short enough to forget what was
+mended."""
 
 _FEWEST = 50
-"""Turns below which shares say nothing: a single broken prefix among fewer would be more than 2 %."""
+"""Turns below which shares say nothing: a single broken prefix among fewer would be more than 2
+%."""
 
 _FEWEST_REPEATS = 20
-"""Repeated results below which their share says nothing: a single one among fewer would be more than 5 %."""
+"""Repeated results below which their share says nothing: a single one among fewer would be more
+than 5 %."""
 
 _LOOKS_EVERY = 10
 """Turns from one look to the next: a look counts all of them, and shares of 200 move slowly."""
@@ -49,8 +53,17 @@ class Watch:
         self._added = 0
         self._raised: dict[str, float] = {}
 
-    def add(self, bill: Bill, failures: int, now: float, *, window: int = 0, repeats: Repeats = NO_REPEATS) -> tuple[Alert, ...]:
-        """The alerts that are to be raised now; `failures` are the summaries that failed since the start.
+    def add(
+        self,
+        bill: Bill,
+        failures: int,
+        now: float,
+        *,
+        window: int = 0,
+        repeats: Repeats = NO_REPEATS,
+    ) -> tuple[Alert, ...]:
+        """The alerts that are to be raised now; `failures` are the summaries that failed since the
+        start.
 
         `window` is how many tokens the turn's prompt might have had; 0 where that is not known.
         """
@@ -60,7 +73,11 @@ class Watch:
         self._failures = failures
         if not failed and self._added % _LOOKS_EVERY:
             return ()
-        fresh = tuple(each for each in self.standing() if now - self._raised.get(each.name, -QUIET_SECONDS) >= QUIET_SECONDS)
+        fresh = tuple(
+            each
+            for each in self.standing()
+            if now - self._raised.get(each.name, -QUIET_SECONDS) >= QUIET_SECONDS
+        )
         self._raised.update((each.name, now) for each in fresh)
         return fresh
 
@@ -93,9 +110,14 @@ def _shares(bills: Sequence[Bill]) -> dict[str, float]:
 
 
 def _sizes(turns: Collection[_Turn]) -> dict[str, float]:
-    """Of the prompts, as the provider counted them: what a turn took, and how much of the window each call did."""
+    """Of the prompts, as the provider counted them: what a turn took, and how much of the window
+    each call did."""
     found = {"prompt_per_turn": _mean([prompt_of(turn.bill.usage) for turn in turns])}
-    filled = [100 * prompt_of(turn.bill.usage) / turn.bill.calls / turn.window for turn in turns if turn.window]
+    filled = [
+        100 * prompt_of(turn.bill.usage) / turn.bill.calls / turn.window
+        for turn in turns
+        if turn.window
+    ]
     return found | ({"window_pct": _mean(filled)} if len(filled) >= _FEWEST else {})
 
 
@@ -104,12 +126,19 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def event_of(alert: Alert, now: float) -> Event:
-    return Event(ALERT, now, detail={"name": alert.name, "value": round(alert.value, 3), "threshold": alert.threshold})
+    return Event(
+        ALERT,
+        now,
+        detail={"name": alert.name, "value": round(alert.value, 3), "threshold": alert.threshold},
+    )
 
 
 def raised_lately(store: Store, event: Event) -> bool:
-    """Has another run, or another process, told of the same within the hour? Reads every event: not for the event loop."""
+    """Has another run, or another process, told of the same within the hour? Reads every event: not
+    for the event loop."""
     return any(
-        each.name == ALERT and each.detail.get("name") == event.detail["name"] and event.time - each.time < QUIET_SECONDS
+        each.name == ALERT
+        and each.detail.get("name") == event.detail["name"]
+        and event.time - each.time < QUIET_SECONDS
         for each in store.events()
     )

@@ -1,4 +1,5 @@
-"""Messages that say what the plan shows of them. The same words in the same message are put there once."""
+"""Messages that say what the plan shows of them. The same words in the same message are put there
+once."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class Words:
             for position in range(len(message.parts))
             if (row := plan.shown.get(Spot(link.chain, position))) is not None and row.text
         )
-        said = self._once((dialect.name, message.raw, words), lambda: _reworded(message, words, dialect))
+        said = self._once(
+            (dialect.name, message.raw, words), lambda: _reworded(message, words, dialect)
+        )
         return replace(said, span=message.span)
 
     def said(self, text: bytes, dialect: Dialect) -> Message:

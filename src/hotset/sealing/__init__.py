@@ -1,10 +1,12 @@
-"""What is a secret, and text without it. Pure: nothing is read, and no secret is ever part of a message, a repr or a log."""
+"""What is a secret, and text without it. Pure: nothing is read, and no secret is ever part of a
+message, a repr or a log."""
 
 from hotset.sealing.files import secret_file
 from hotset.sealing.known import Known
 from hotset.sealing.text import Found, Sealed, Span, find, gather, seal
 
 VERSION = 3
-"""Of the patterns: part of the identity of whatever is made from sealed text. A change that finds more, or less, counts it up."""
+"""Of the patterns: part of the identity of whatever is made from sealed text. A change that finds
+more, or less, counts it up."""
 
 __all__ = ["VERSION", "Found", "Known", "Sealed", "Span", "find", "gather", "seal", "secret_file"]

@@ -1,4 +1,5 @@
-"""Is it a secret, or does it only stand where one would? Cheap rules over a value that a pattern has found."""
+"""Is it a secret, or does it only stand where one would? Cheap rules over a value that a pattern
+has found."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from collections import Counter
 from itertools import pairwise
 
 _STAND_INS = re.compile(
-    rb"(?i)example|placeholder|change[-_]?(?:me|this|it)|your[-_ ]?|dummy|fake|sample|redacted|removed|hidden|masked|"
-    rb"(?-i:x{4}|X{4})|\*\*\*|\.\.\.|insert|replace|fixme|todo|foo[-_]?bar|lorem|secret:|not[-_]?a[-_]?real|hunter2|s3cr3t|"
+    rb"(?i)example|placeholder|change[-_]?(?:me|this|it)|your[-_ "
+    rb"]?|dummy|fake|sample|redacted|removed|hidden|masked|"
+    rb"(?-i:x{4}|X{4})|\*\*\*|\.\.\.|insert|replace|fixme|todo|foo[-_]?bar|lorem|secret:|"
+    rb"not[-_]?a[-_]?real|hunter2|s3cr3t|"
     rb"<[^>]*>|\$[({]|\{\{|\}\}|%\(|%[sdr]\b|\{[a-z_.0-9]*\}|#\{|"
     rb"process\.env|environ|getenv|\benv[.\[(]|secrets\.|config\.|settings\.|\bvault:|keychain|"
     rb"test[-_]?(?:key|token|secret|pass|pw|api)|(?:key|token|secret|pass|password)[-_]?test|"
@@ -21,22 +24,28 @@ _STAND_INS = re.compile(
 """What people write where a secret would be: templates, look-ups, and the words of examples."""
 
 _FIXED_STAND_INS = re.compile(
-    rb"(?i)example|placeholder|your[-_]|dummy|redacted|(?-i:xxxx|XXXX)|\*\*\*|\.\.\.|0000000|1234567|abcdefg|aaaaaaa"
+    rb"(?i)example|placeholder|your[-_]|dummy|redacted|(?-i:xxxx|XXXX)|\*\*\*|\.\.\.|0000000|"
+    rb"1234567|abcdefg|aaaaaaa"
 )
-"""The same for tokens whose shape says that they are tokens: chance writes short words into long ones."""
+"""The same for tokens whose shape says that they are tokens: chance writes short words into long
+ones."""
 
 _PIECES = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _LETTERS = re.compile(rb"[A-Za-z]{2,}")
-_HEX = re.compile(rb"[0-9a-f]{16,}|[0-9A-F]{16,}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_HEX = re.compile(
+    rb"[0-9a-f]{16,}|[0-9A-F]{16,}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+)
 _SYMBOLS = frozenset(b"!@#$%^&*?+=~|")
 _CODE = re.compile(
-    rb"[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+|[A-Za-z]+(?:[-_./:][A-Za-z]+)+|[\w.]+\(.*|[@#/.~][\w./-]*|[\d.,:/+-]+|"
+    rb"[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+|[A-Za-z]+(?:[-_./:][A-Za-z]+)+|[\w.]+\(."
+    rb"*|[@#/.~][\w./-]*|[\d.,:/+-]+|"
     rb"0x[0-9a-fA-F]+[lLuU]*"
 )
 """A look-up, words with something between them, a call, a path, a date or a number."""
 
 _CAMEL = re.compile(rb"_*(?:[a-z]{3,})?(?:[A-Z][a-z]{2,})+")
-"""`SyntaxKind`, `getCsrfToken`: a name of words. Of ten letters drawn by lot 1.5 % look like one; with a digit in them none."""
+"""`SyntaxKind`, `getCsrfToken`: a name of words. Of ten letters drawn by lot 1.5 % look like one;
+with a digit in them none."""
 
 _DENSE = re.compile(rb"[A-Za-z0-9+/]+={0,2}")
 _DATE = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.Z+-]*")
@@ -49,15 +58,19 @@ _COMMON_PAIRS = frozenset(
         ge ie wh ee wi em ad ol rt po we na ul ni ts mo ow pa im mi ai sh ir su id os iv ia am fi ci vi pl ig tu ev ld ry mp
         fe bl ab gh ty op wo sa ay ex ke ui gr ap ue up ag do ck ey ok ub by da db ef if cl pi cr ob bu bo br ba bi dd od fa
         fl fr ga gi go
-        """,
+        """,  # noqa: E501
     )
 )
-"""Pairs of letters that words are made of: 83 % of those in the names of real code, 24 % where letters are drawn by lot."""
+"""Pairs of letters that words are made of: 83 % of those in the names of real code, 24 % where
+letters are drawn by lot."""
 
-_RANDOM_PIECE = (
-    2.6  # mean length of runs of one class: 1.9 in letters and digits by lot, 2.1 in hex, 5.8 in the names of real code
-)
-_SURELY_RANDOM = (2.4, 20)  # the mean length of runs, and how long a value must be for it to tell everything
+# mean length of runs of one class: 1.9 in letters and digits by lot, 2.1 in hex, 5.8 in the names
+# of real code
+_RANDOM_PIECE = 2.6
+_SURELY_RANDOM = (
+    2.4,
+    20,
+)  # the mean length of runs, and how long a value must be for it to tell everything
 _RANDOM_IF_SHORT, _SHORT = 2.2, 12
 _COMMON_SHARE = 0.56
 _LONG = 32  # characters; a name of that length has something between its words
@@ -75,16 +88,27 @@ def shaped(value: bytes) -> bool:
 
 
 def random(value: bytes) -> bool:
-    """Does it look drawn by lot? Names that people make have long runs of one class of characters, and pairs that words have."""
+    """Does it look drawn by lot? Names that people make have long runs of one class of characters,
+    and pairs that words have."""
     pieces = _PIECES.findall(value)
     digits = sum(len(piece) for piece in pieces if piece.isdigit())
     together = sum(map(len, pieces))
-    if not together or digits == together or not shaped(value) or monotonous(value) or _DATE.fullmatch(value):
+    if (
+        not together
+        or digits == together
+        or not shaped(value)
+        or monotonous(value)
+        or _DATE.fullmatch(value)
+    ):
         return False
     run = together / len(pieces)
     if _HEX.fullmatch(value) or (run <= _SURELY_RANDOM[0] and len(value) >= _SURELY_RANDOM[1]):
         return True
-    if stands_in(value) or _CAMEL.fullmatch(value) or (_CODE.fullmatch(value) and not (digits and unlike_words(value))):
+    if (
+        stands_in(value)
+        or _CAMEL.fullmatch(value)
+        or (_CODE.fullmatch(value) and not (digits and unlike_words(value)))
+    ):
         return False
     if len(value) >= _LONG and _DENSE.fullmatch(value) and digits and _mixed_case(value):
         return True
@@ -99,21 +123,31 @@ def _mixed_case(value: bytes) -> bool:
 
 def unlike_words(value: bytes) -> bool:
     """Few of its pairs of letters are those of words."""
-    pairs = [run[at : at + 2].decode() for run in _LETTERS.findall(value.lower()) for at in range(len(run) - 1)]
-    return len(pairs) >= 4 and sum(pair in _COMMON_PAIRS for pair in pairs) <= _COMMON_SHARE * len(pairs)
+    pairs = [
+        run[at : at + 2].decode()
+        for run in _LETTERS.findall(value.lower())
+        for at in range(len(run) - 1)
+    ]
+    return len(pairs) >= 4 and sum(pair in _COMMON_PAIRS for pair in pairs) <= _COMMON_SHARE * len(
+        pairs
+    )
 
 
 def chosen(value: bytes) -> bool:
     """Does it look like a password that somebody made up: letters, digits and a symbol?"""
     if stands_in(value) or _CODE.fullmatch(value) or entropy(value) < _LEAST_BITS:
         return False
-    lower, upper = any(0x61 <= byte <= 0x7A for byte in value), any(0x41 <= byte <= 0x5A for byte in value)
+    lower, upper = (
+        any(0x61 <= byte <= 0x7A for byte in value),
+        any(0x41 <= byte <= 0x5A for byte in value),
+    )
     digit, symbol = any(0x30 <= byte <= 0x39 for byte in value), not _SYMBOLS.isdisjoint(value)
     return digit and (lower or upper) and symbol and lower + upper + digit + symbol >= 3
 
 
 def made_up(value: bytes, *, quoted: bool) -> bool:
-    """Does what is called a password look like one that somebody made of words and digits? Without quotes it may be a name."""
+    """Does what is called a password look like one that somebody made of words and digits? Without
+    quotes it may be a name."""
     if not _WORDS_AND_DIGITS.fullmatch(value) or _EXAMPLES.fullmatch(value) or _TERMS.search(value):
         return False
     if stands_in(value) or _CODE.fullmatch(value) or entropy(value) < _LEAST_BITS:
@@ -129,14 +163,18 @@ _APART = re.compile(rb"[_.-]")
 _DIGITS = 2  # that tell a password from a name with a number behind it: `newPwd2`, `form-step-2`
 _EXAMPLES = re.compile(
     rb"(?i)(?:(?:my|the|a|new|old|user|db|some|super)?[-_.]?"
-    rb"(?:test(?:ing|er|user)?|admin|user(?:name)?|guest|root|demo|pass(?:wd|word|phrase|code)?|pwd|pw|secret|hello|foo|bar|baz|abc|temp|value|string|"
+    rb"(?:test(?:ing|er|user)?|admin|user(?:name)?|guest|root|demo|pass(?:wd|word|phrase|code)"
+    rb"?|pwd|pw|secret|hello|foo|bar|baz|abc|temp|value|string|"
     rb"field|param|arg|input|text|key|token))[-_.]?[0-9]{0,4}"
 )
-"""What examples and tests have for a password, and the names of parameters: words and a number that counts."""
+"""What examples and tests have for a password, and the names of parameters: words and a number that
+counts."""
 
 _TERMS = re.compile(
-    rb"(?i)sha-?[0-9]|md[45]|pbkdf|argon|bcrypt|scrypt|utf-?(?:8|16)|aes[-_]?[0-9]|base-?(?:32|58|64)|x509|oauth|rfc-?[0-9]|"
-    rb"u?int-?[0-9]|float-?[0-9]|bytes?[0-9]|str(?:ing)?[0-9]|char[0-9]|http|py(?:thon|test)|iso-?[0-9]|latin|ascii|regex"
+    rb"(?i)sha-?[0-9]|md[45]|pbkdf|argon|bcrypt|scrypt|utf-?(?:8|16)|aes[-_]?[0-9]|"
+    rb"base-?(?:32|58|64)|x509|oauth|rfc-?[0-9]|"
+    rb"u?int-?[0-9]|float-?[0-9]|bytes?[0-9]|str(?:ing)?[0-9]|char[0-9]|http|py(?:thon|test)|"
+    rb"iso-?[0-9]|latin|ascii|regex"
 )
 """Names of types, codings and algorithms that have a number in them."""
 
@@ -144,7 +182,11 @@ _TERMS = re.compile(
 def entropy(value: bytes) -> float:
     """Bits a character, by how often each comes up."""
     size = len(value)
-    return -sum(count / size * math.log2(count / size) for count in Counter(value).values()) if size else 0.0
+    return (
+        -sum(count / size * math.log2(count / size) for count in Counter(value).values())
+        if size
+        else 0.0
+    )
 
 
 def monotonous(value: bytes) -> bool:

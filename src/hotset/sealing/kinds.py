@@ -1,7 +1,8 @@
 """The kinds of secrets: how each begins, how the whole of it is told, and what speaks against it.
 
-Every `head` is of bounded length, and so is what `whole` looks at: the time for a text grows with its length and with nothing
-else. Text may stand inside JSON inside JSON: a line end may be written `\\n`, and a quote may have backslashes before it.
+Every `head` is of bounded length, and so is what `whole` looks at: the time for a text grows with
+its length and with nothing else. Text may stand inside JSON inside JSON: a line end may be written
+`\\n`, and a quote may have backslashes before it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Kind:
 
 
 _EDGE = rb"(?:\b|\\[nrtbf]|%[0-9A-Fa-f]{2})"
-"""A token begins at a word's edge. In JSON and in URLs the letters of an escape are no part of the word behind it."""
+"""A token begins at a word's edge. In JSON and in URLs the letters of an escape are no part of the
+word behind it."""
 
 _EDGE_BYTES = frozenset(b"\\%")
 _QUOTE = rb"\\{0,31}[\"'`]"
@@ -41,13 +43,21 @@ def _is_shaped(match: re.Match[bytes]) -> bool:
     return doubts.shaped(match["secret"])
 
 
-def _token(name: str, prefix: bytes, alphabet: bytes, least: int, *, most: int = 512, begins: bytes = b"") -> Kind:
+def _token(
+    name: str, prefix: bytes, alphabet: bytes, least: int, *, most: int = 512, begins: bytes = b""
+) -> Kind:
     """A token that begins with a prefix of its own and ends where its alphabet does."""
     some = rb"[" + alphabet + rb"]"
     return Kind(
         name,
         head=_EDGE + prefix + some + b"{%d}" % min(least, 16),
-        whole=_EDGE + rb"(?P<secret>" + prefix + some + b"{%d,%d})(?!" % (least, most) + some + rb"|[A-Za-z0-9])",
+        whole=_EDGE
+        + rb"(?P<secret>"
+        + prefix
+        + some
+        + b"{%d,%d})(?!" % (least, most)
+        + some
+        + rb"|[A-Za-z0-9])",
         begins=frozenset(begins or prefix[:1]) | _EDGE_BYTES,
         holds=_is_shaped,
     )
@@ -64,7 +74,8 @@ _TOKENS = (
     _token("google-oauth", rb"1//0", _DASH, 30),
     _token("github-token", rb"gh[pousr]_", _WORD, 30),
     _token("github-token", rb"github_pat_", rb"A-Za-z0-9_", 36),
-    _token("gitlab-token", rb"gl(?:pat|dt|rt|oas|ptt|ft|soat|imt|agent|cbt|ffct)-", rb"A-Za-z0-9_.-", 20),
+    _token("gitlab-token", (rb"gl(?:pat|dt|rt|oas|ptt|ft|soat|imt|"
+        rb"agent|cbt|ffct)-"), rb"A-Za-z0-9_.-", 20),
     _token("slack-token", rb"xox[abceoprs]-", rb"A-Za-z0-9-", 20),
     _token("slack-token", rb"xapp-", rb"A-Za-z0-9-", 30),
     _token("stripe-key", rb"[rs]k_(?:live|test)_", _WORD, 16, begins=b"rs"),
@@ -80,7 +91,8 @@ _TOKENS = (
     _token("twilio-key", rb"SK", _HEX, 32, most=32),
     _token(
         "discord-webhook",
-        rb"discord(?:app)?\.com\\{0,31}/api(?:\\{0,31}/v[0-9]{1,2})?\\{0,31}/webhooks\\{0,31}/[0-9]{15,20}\\{0,31}/",
+        (rb"discord(?:app)?\.com\\{0,31}/api(?:\\{0,31}/v[0-9]{1,2})?\\{0,31}/webhooks\\{0,31}/"
+            rb"[0-9]{15,20}\\{0,31}/"),
         _DASH,
         40,
     ),
@@ -133,7 +145,8 @@ _END = rb"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 
 
 def _has_body(match: re.Match[bytes]) -> bool:
-    """A pattern, or a word about keys, has no body; a key that was cut off has the beginning of one."""
+    """A pattern, or a word about keys, has no body; a key that was cut off has the beginning of
+    one."""
     body = re.sub(rb"-----[A-Z ]*-----|[^A-Za-z0-9+/]", b"", match[0])
     return len(body) >= 32 and doubts.entropy(body) > 3.5 and not _NO_BODY.search(match[0])
 
@@ -152,7 +165,14 @@ def _of_card(match: re.Match[bytes]) -> bool:
 
 
 _KNOWN_CARDS = frozenset(
-    (b"4242424242424242", b"4111111111111111", b"5555555555554444", b"4000056655665556", b"5105105105105100", b"6011111111111117")
+    (
+        b"4242424242424242",
+        b"4111111111111111",
+        b"5555555555554444",
+        b"4000056655665556",
+        b"5105105105105100",
+        b"6011111111111117",
+    )
 )
 
 
@@ -169,7 +189,10 @@ def _in_url(match: re.Match[bytes]) -> bool:
 
 
 _MANUALS = frozenset(
-    b"pass password passwd pwd secret token user admin root test guest postgres mysql mongo redis rabbit pass123".split()
+    (
+        b"pass password passwd pwd secret token user admin root test guest postgres mysql mongo "
+        b"redis rabbit pass123"
+    ).split()
 )
 
 
@@ -179,7 +202,10 @@ def _credentials(match: re.Match[bytes]) -> bool:
     return inner is not None and b":" in inner[:128] and inner.isascii() and not _DULL.search(inner)
 
 
-_DULL = re.compile(rb"(?i)^(?:user(?:name)?|admin|foo|test|aladdin|name)?:(?:pass(?:word)?|bar|open ?sesame|secret|test|admin)?$")
+_DULL = re.compile(
+    rb"(?i)^(?:user(?:name)?|admin|foo|test|aladdin|name)?:(?:pass(?:word)?|bar|open "
+    rb"?sesame|secret|test|admin)?$"
+)
 
 
 def _is_random(match: re.Match[bytes]) -> bool:
@@ -189,7 +215,9 @@ def _is_random(match: re.Match[bytes]) -> bool:
 def _is_password(match: re.Match[bytes]) -> bool:
     secret = match["secret"]
     return (
-        doubts.random(secret) or doubts.chosen(secret) or (len(secret) >= _LEAST_MADE_UP and doubts.made_up(secret, quoted=True))
+        doubts.random(secret)
+        or doubts.chosen(secret)
+        or (len(secret) >= _LEAST_MADE_UP and doubts.made_up(secret, quoted=True))
     )
 
 
@@ -208,18 +236,23 @@ _MIXED = re.compile(rb"[0-9].*[A-Za-z]|[A-Za-z].*[0-9]")
 def _has_random_part(match: re.Match[bytes]) -> bool:
     """A part of the path was drawn by lot; what is called by words and numbers is a page."""
     parts = re.split(rb"[/\\@]", match["secret"])
-    return any(len(part) >= _LEAST_IN_PATH and doubts.random(part) for part in parts) and not doubts.stands_in(match["secret"])
+    return any(
+        len(part) >= _LEAST_IN_PATH and doubts.random(part) for part in parts
+    ) and not doubts.stands_in(match["secret"])
 
 
 _LEAST_IN_PATH = 16  # characters
 
 
 def _in_base64(prefixes: Iterable[bytes]) -> bytes:
-    """How texts begin in base64 that have one of these in them, wherever in its groups of three bytes it stands."""
+    """How texts begin in base64 that have one of these in them, wherever in its groups of three
+    bytes it stands."""
     heads = set()
     for prefix in prefixes:
         for before, first in ((0, 0), (1, 2), (2, 3)):
-            sure = (8 * (before + len(prefix))) // 6  # characters that no byte behind the prefix changes
+            sure = (
+                8 * (before + len(prefix))
+            ) // 6  # characters that no byte behind the prefix changes
             head = base64.b64encode(b"\0" * before + prefix + b"\0\0")[first:sure]
             if len(head) >= _LEAST_HEAD:
                 heads.add(head)
@@ -228,8 +261,10 @@ def _in_base64(prefixes: Iterable[bytes]) -> bytes:
 
 _LEAST_HEAD = 4  # characters
 _IN_BASE64 = _in_base64(
-    b"ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xoxb- xoxp- xoxa- xapp- sk_live_ sk_test_ rk_live_ whsec_ sk-ant- sk-or-"
-    b" sk-proj- sk-svcacct- sk-admin- hf_ npm_ pypi- AKIA ASIA AIza GOCSPX- ya29. dop_v1_ shpat_ dckr_pat_ lin_api_ gsk_ xai-"
+    b"ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xoxb- xoxp- xoxa- xapp- sk_live_ sk_test_ "
+    b"rk_live_ whsec_ sk-ant- sk-or-"
+    b" sk-proj- sk-svcacct- sk-admin- hf_ npm_ pypi- AKIA ASIA AIza GOCSPX- ya29. dop_v1_ "
+    b"shpat_ dckr_pat_ lin_api_ gsk_ xai-"
     b" pplx- hvs. eyJ".split()
 )
 _IN_BASE64_BEGINS = b"".join(head[:1] for head in _IN_BASE64[3:-1].split(b"|"))
@@ -249,21 +284,24 @@ _SHAPED = (
         rb"(?P<secret>"
         + _PEM
         + rb"(?:" + _BREAK + rb"(?:" + _LABEL + rb"|" + _CHUNK + rb")){0,2000}"
-        + rb"(?:(?:" + _BREAK + rb"[A-Za-z0-9+/=]{1,16})?" + _BREAK + _END + rb"|(?:" + _SHORT_END + rb"){0,2}))",
+        + rb"(?:(?:" + _BREAK + rb"[A-Za-z0-9+/=]{1,16})?" + _BREAK + _END + (rb"|"
+            rb"(?:") + _SHORT_END + rb"){0,2}))",
         b"-",
         _has_body,
     ),
     _kind(
         "private-key",
         rb"PuTTY-User-Key-File-",
-        rb"PuTTY-User-Key-File-[\s\S]{1,8192}?Private-Lines: [0-9]{1,3}(?P<secret>(?:\s{1,2}[A-Za-z0-9+/=]{1,64}(?=\s)){1,200})",
+        (rb"PuTTY-User-Key-File-[\s\S]{1,8192}?Private-Lines: "
+            rb"[0-9]{1,3}(?P<secret>(?:\s{1,2}[A-Za-z0-9+/=]{1,64}(?=\s)){1,200})"),
         b"P",
         _is_shaped,
     ),
     _kind(
         "jwt",
         _EDGE + rb"eyJ[A-Za-z0-9_-]{8}",
-        _EDGE + rb"(?P<secret>eyJ[A-Za-z0-9_-]{8,4096}\.[A-Za-z0-9_-]{0,8192}\.[A-Za-z0-9_-]{8,8192}"
+        _EDGE + rb"(?P<secret>eyJ[A-Za-z0-9_-]{8,4096}\.[A-Za-z0-9_-]{0,"
+            rb"8192}\.[A-Za-z0-9_-]{8,8192}"
         rb"(?:\.[A-Za-z0-9_-]{4,8192}){0,2})",
         b"e\\%",
         _is_jwt,
@@ -292,7 +330,8 @@ _SHAPED = (
     _kind(
         "slack-webhook",
         rb"hooks\.slack\.com\\{0,31}/(?:services|workflows|triggers)\\{0,31}/[A-Za-z0-9]{4}",
-        rb"hooks\.slack\.com\\{0,31}/(?:services|workflows|triggers)(?P<secret>(?:\\{0,31}/[A-Za-z0-9_+-]{4,128}){2,5})",
+        (rb"hooks\.slack\.com\\{0,31}/(?:services|workflows|triggers)(?P<secret>(?:\\{0,31}/"
+            rb"[A-Za-z0-9_+-]{4,128}){2,5})"),
         b"h",
     ),
     _kind(
@@ -312,7 +351,8 @@ _SHAPED = (
     _kind(
         "telegram-token",
         _EDGE + rb"[0-9]{8,10}:AA[A-Za-z0-9_-]{16}",
-        rb"(?:\\[nrtbf]|%[0-9A-Fa-f]{2})?(?P<secret>[0-9]{8,10}:AA[A-Za-z0-9_-]{32,36})(?![A-Za-z0-9_-])",
+        (rb"(?:\\[nrtbf]|%[0-9A-Fa-f]{2})?(?P<secret>[0-9]{8,10}:AA[A-Za-z0-9_-]{32,36})"
+            rb"(?![A-Za-z0-9_-])"),
         b"0123456789\\%",
     ),
     _kind(
@@ -324,25 +364,29 @@ _SHAPED = (
     _kind(
         "discord-token",
         _EDGE + rb"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{20}",
-        _EDGE + rb"(?P<secret>[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40})(?![A-Za-z0-9_-])",
+        _EDGE + (rb"(?P<secret>[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40})"
+            rb"(?![A-Za-z0-9_-])"),
         b"MNO\\%",
     ),
     _kind(
         "azure-key",
         _EDGE + rb"[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{16}",
-        rb"(?:\\[nrtbf]|%[0-9A-Fa-f]{2})?(?P<secret>[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34})(?![A-Za-z0-9_~.-])",
+        (rb"(?:\\[nrtbf]|%[0-9A-Fa-f]{2})?(?P<secret>[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~."
+            rb"-]{31,34})(?![A-Za-z0-9_~.-])"),
         bytes(range(0x30, 0x3A)) + bytes(range(0x41, 0x5B)) + bytes(range(0x61, 0x7B)) + b"_~.\\%",
     ),
     _kind(
         "terraform-token",
         _EDGE + rb"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{16}",
-        rb"(?:\\[nrtbf]|%[0-9A-Fa-f]{2})?(?P<secret>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{50,90})",
+        (rb"(?:\\[nrtbf]|%[0-9A-Fa-f]{2})?(?P<secret>"
+            rb"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{50,90})"),
         bytes(range(0x30, 0x3A)) + bytes(range(0x41, 0x5B)) + bytes(range(0x61, 0x7B)) + b"\\%",
     ),
     _kind(
         "password-hash",
         rb"\$(?:2[aby]\$[0-9]{2}\$|apr1\$|[156]\$)[A-Za-z0-9./]{8}",
-        rb"(?P<secret>\$(?:2[aby]\$[0-9]{2}\$[A-Za-z0-9./]{53}|apr1\$[A-Za-z0-9./]{1,8}\$[A-Za-z0-9./]{22}|"
+        rb"(?P<secret>\$(?:2[aby]\$[0-9]{2}\$[A-Za-z0-9./]{53}|apr1\$[A-Za-z0-9./]{1,"
+            rb"8}\$[A-Za-z0-9./]{22}|"
         rb"[156]\$(?:rounds=[0-9]{1,9}\$)?[A-Za-z0-9./]{1,16}\$[A-Za-z0-9./]{22,86}))",
         b"$",
     ),
@@ -356,7 +400,8 @@ _SHAPED = (
 )  # fmt: skip
 
 _BETWEEN = rb"(?:\\{1,31}[nrt]|\\{0,31}[\s\"',]){1,40}"
-"""Two words apart, on one line or on two, and where each line is a string of a list, as in a notebook."""
+"""Two words apart, on one line or on two, and where each line is a string of a list, as in a
+notebook."""
 
 _URL_TEXT = rb"[^\s:/@\"'<>\\`\x80-\xff]"
 _BY_PLACE = (
@@ -378,9 +423,11 @@ _BY_PLACE = (
     ),
     _kind(
         "login",
-        rb"[ ](?:-u[ =]?|--user[ =]|-a[ ]|--auth[ =])(?:" + _QUOTE + rb")?[^\s:\"'`\\]{1,64}(?:" + _QUOTE + rb")?:"
+        rb"[ ](?:-u[ =]?|--user[ =]|-a[ ]|--auth[ =])(?:" + _QUOTE + (rb")"
+            rb"?[^\s:\"'`\\]{1,64}(?:") + _QUOTE + rb")?:"
         rb"(?:" + _QUOTE + rb")?[^\s\"'`\\]{6}",
-        rb"[ ](?:-u[ =]?|--user[ =]|-a[ ]|--auth[ =])(?:" + _QUOTE + rb")?[^\s:\"'`\\]{1,64}(?:" + _QUOTE + rb")?:"
+        rb"[ ](?:-u[ =]?|--user[ =]|-a[ ]|--auth[ =])(?:" + _QUOTE + (rb")"
+            rb"?[^\s:\"'`\\]{1,64}(?:") + _QUOTE + rb")?:"
         rb"(?:" + _QUOTE + rb")?(?P<secret>[^\s\"'`\\\x80-\xff]{6,256})",
         b" ",
         _is_password,
@@ -388,9 +435,11 @@ _BY_PLACE = (
     ),
     _kind(
         "password",
-        rb"(?:sshpass[ ]-p[ ]?|mysql[a-z]{0,8}[ ](?:[^\n]{0,60}[ ])?-p|redis-cli[ ](?:[^\n]{0,60}[ ])?(?:-a|--pass)[ ])"
+        (rb"(?:sshpass[ ]-p[ ]?|mysql[a-z]{0,8}[ ](?:[^\n]{0,60}[ ])?-p|redis-cli[ ](?:[^\n"
+            rb"]{0,60}[ ])?(?:-a|--pass)[ ])")
         + _QUOTE + rb"?[^\s\"'`\\]{6}",
-        rb"(?:sshpass[ ]-p[ ]?|mysql[a-z]{0,8}[ ](?:[^\n]{0,60}?[ ])?-p|redis-cli[ ](?:[^\n]{0,60}?[ ])?(?:-a|--pass)[ ])"
+        rb"(?:sshpass[ ]-p[ ]?|mysql[a-z]{0,8}[ ](?:[^\n]{0,60}?[ ])?-p|redis-cli[ ](?:[^\n"
+            rb"]{0,60}?[ ])?(?:-a|--pass)[ ])"
         rb"(?:" + _QUOTE + rb")?(?P<secret>[^\s\"'`\\\x80-\xff]{6,256})",
         b"smr",
         _is_password,
@@ -406,9 +455,11 @@ _BY_PLACE = (
     ),
     _kind(
         "authorization",
-        rb"(?i:bearer|authorization" + _QUOTE + rb"?\s{0,4}[:=]\s{0,4}(?:" + _QUOTE + rb")?(?:token|apikey|key))"
+        rb"(?i:bearer|authorization" + _QUOTE + (rb"?\s{0,"
+            rb"4}[:=]\s{0,4}(?:") + _QUOTE + rb")?(?:token|apikey|key))"
         rb"(?:\s{1,4}|%20)[A-Za-z0-9._~+/-]{12}",
-        rb"(?i:bearer|authorization[^A-Za-z]{1,24}(?:token|apikey|key))(?:\s{1,4}|%20)(?P<secret>[A-Za-z0-9._~+/-]{12,4096}={0,2})(?![A-Za-z0-9._~+/=-])",
+        (rb"(?i:bearer|authorization[^A-Za-z]{1,24}(?:token|apikey|key))(?:\s{1,4}|%20)"
+            rb"(?P<secret>[A-Za-z0-9._~+/-]{12,4096}={0,2})(?![A-Za-z0-9._~+/=-])"),
         b"aAbB",
         _is_bearer,
         by_name=True,
@@ -423,7 +474,8 @@ _BY_PLACE = (
     ),
     _kind(
         "session",
-        rb"(?i:cookie)(?:" + _QUOTE + rb")?\s{0,4}:\s{0,4}(?:" + _QUOTE + rb")?[A-Za-z0-9_.-]{1,64}=",
+        rb"(?i:cookie)(?:" + _QUOTE + (rb")?\s{0,"
+            rb"4}:\s{0,4}(?:") + _QUOTE + rb")?[A-Za-z0-9_.-]{1,64}=",
         rb"(?i:cookie)(?:" + _QUOTE + rb")?\s{0,4}:\s{0,4}(?:" + _QUOTE + rb")?"
         rb"(?:[A-Za-z0-9_.-]{1,64}=(?:[^;\s\"'\\]{0,15}|\[secret:[a-z0-9-]{1,40}\]);[ ]?){0,16}"
         rb"[A-Za-z0-9_.-]{1,64}=(?P<secret>[A-Za-z0-9%_.~+/=-]{16,1024})(?![A-Za-z0-9%_.~+/=-])",
@@ -434,21 +486,24 @@ _BY_PLACE = (
     _kind(
         "docker-auth",
         rb"\"auth\\{0,31}\"\s{0,4}:\s{0,4}\\{0,31}\"[A-Za-z0-9+/]{8}",
-        rb"\"auth\\{0,31}\"\s{0,4}:\s{0,4}\\{0,31}\"(?P<secret>[A-Za-z0-9+/]{8,4096}={0,2})(?=\\{0,31}\")",
+        (rb"\"auth\\{0,31}\"\s{0,4}:\s{0,4}\\{0,31}\"(?P<secret>[A-Za-z0-9+/]{8,4096}={0,2})"
+            rb"(?=\\{0,31}\")"),
         b'"',
         _credentials,
         by_name=True,
     ),
     _kind(
         "kube-key",
-        rb"client-key-data" + rb"(?:" + _QUOTE + rb")?\s{0,4}:\s{0,4}(?:" + _QUOTE + rb")?[A-Za-z0-9+/]{16}",
+        rb"client-key-data" + rb"(?:" + _QUOTE + (rb")?\s{0,"
+            rb"4}:\s{0,4}(?:") + _QUOTE + rb")?[A-Za-z0-9+/]{16}",
         rb"client-key-data[^A-Za-z0-9+/]{1,24}(?P<secret>[A-Za-z0-9+/]{16,16384}={0,2})",
         b"c",
     ),
     _kind(
         "login",
         rb"(?:login|account)\s{1,8}[^\s]{1,64}[\s\\nrt\"',]{1,40}password\s{1,8}[^\s]{6}",
-        rb"(?:login|account)\s{1,8}[^\s]{1,64}?" + _BETWEEN + rb"password\s{1,8}(?P<secret>[^\s\"'\\\x80-\xff]{6,256})",
+        rb"(?:login|account)\s{1,8}[^\s]{1,64}?" + _BETWEEN + (rb"password\s{1,8}(?P<secret>"
+            rb"[^\s\"'\\\x80-\xff]{6,256})"),
         b"la",
         lambda match: not doubts.stands_in(match["secret"]) and not match["secret"].isalpha(),
         by_name=True,
@@ -456,7 +511,8 @@ _BY_PLACE = (
     _kind(
         "login",
         rb":[0-9]{4,5}:[A-Za-z0-9_*-]{1,63}:[A-Za-z0-9_.*-]{1,63}:[^\s:/]{6}",
-        rb":[0-9]{4,5}:[A-Za-z0-9_*-]{1,63}:[A-Za-z0-9_.*-]{1,63}:(?P<secret>[^\s:/\"'\\\x80-\xff]{6,256})(?=[\s\"'\\]|$)",
+        (rb":[0-9]{4,5}:[A-Za-z0-9_*-]{1,63}:[A-Za-z0-9_.*-]{1,63}:(?P<secret>[^\s:/"
+            rb"\"'\\\x80-\xff]{6,256})(?=[\s\"'\\]|$)"),
         b":",
         _is_password,
         by_name=True,
@@ -473,16 +529,28 @@ _NAMES_BEGIN = b"pstcaelmwhjPSTCAELMWHJ_-.?&;"
 _REST = rb"[A-Za-z0-9_.-]{0,24}"
 _GAP = rb"[ \t]{0,8}"
 _TYPE = rb"(?::[ ]?[A-Za-z]{2,12}(?:[ ]?\|[ ]?None)?[ ]?)?"
-_BLOCK = rb"[ ]{0,4}:[ ]{1,4}[|>][+-]?[0-9]?[+-]?[ ]{0,8}(?:\r?\n|(?:\\{1,31}r)?\\{1,31}n)(?:[ ]|\\{1,31}t|\t){1,32}"
+_BLOCK = (
+    rb"[ ]{0,4}:[ ]{1,4}[|>][+-]?[0-9]?[+-]?[ ]{0,8}(?:\r?\n|(?:\\{1,31}r)?\\{1,31}n)(?:[ "
+    rb"]|\\{1,31}t|\t){1,32}"
+)
 """In YAML, where the value stands on the next line."""
 
 _SIGN = (
-    rb"(?:" + _GAP + _TYPE + _GAP + rb"(?:=>|:=|\|\|=|\?\?=|[=:]|%3[ADad])" + _GAP + rb"|>|[ ]{1,2}is:?[ ]{1,2}|" + _BLOCK + rb")"
+    rb"(?:"
+    + _GAP
+    + _TYPE
+    + _GAP
+    + rb"(?:=>|:=|\|\|=|\?\?=|[=:]|%3[ADad])"
+    + _GAP
+    + rb"|>|[ ]{1,2}is:?[ ]{1,2}|"
+    + _BLOCK
+    + rb")"
 )
 """Between a name and its value in code, JSON, YAML, INI, XML, a shell, and in prose."""
 
 _CALL = rb"(?:" + _GAP + rb"[,(]" + _GAP + rb"|[ ]{1,4}value[ ]?=[ ]?)"
-"""The same where only a value in quotes is one: `define('DB_PASSWORD', '...')`, `setPassword('...')`, `<add key= value=>`."""
+"""The same where only a value in quotes is one: `define('DB_PASSWORD', '...')`,
+`setPassword('...')`, `<add key= value=>`."""
 
 _SEEN = rb"[!#-&(-\[\]-_a-~]"
 """What a value is made of, whatever quotes it stands in."""
@@ -494,7 +562,8 @@ _BARE = rb"[!#%&*+./0-9:=?@A-Z^_a-z|~$-]"
 _VALUE = (
     rb"(?P<quote>[bBfrRu]{0,2}\\{0,31}(?:(?P<double>\")|(?P<single>')|`))?"
     rb"(?P<secret>(?(double)" + _IN_DOUBLE + rb"{8,512}(?=\\{0,31}\")|"
-    rb"(?(single)" + _IN_SINGLE + rb"{8,512}(?=\\{0,31}')|(?(quote)" + _SEEN + rb"{8,512}(?=\\{0,31}`)|"
+    rb"(?(single)" + _IN_SINGLE + (rb"{8,512}(?=\\{0,31}')|"
+        rb"(?(quote)") + _SEEN + rb"{8,512}(?=\\{0,31}`)|"
     + _BARE + rb"{8,512}(?!" + _BARE + rb"|[(\[])))))"
 )  # fmt: skip
 
@@ -523,13 +592,22 @@ _KIND_OF_NAME = (
 
 
 def _is_assigned(match: re.Match[bytes]) -> bool:
-    """A name says that a secret follows. What was drawn by lot is one; what a person chose must be called a password."""
+    """A name says that a secret follows. What was drawn by lot is one; what a person chose must be
+    called a password."""
     secret = match["secret"]
-    if secret[:1] in b"=.&|" or b"://" in secret or match.string.startswith(b"[secret:", max(0, match.start() - 1)):
+    if (
+        secret[:1] in b"=.&|"
+        or b"://" in secret
+        or match.string.startswith(b"[secret:", max(0, match.start() - 1))
+    ):
         return False  # an operator, a look-up, an address, a placeholder of ours
-    if doubts.random(secret) or (_PASSWORD.search(match["name"]) is not None and doubts.chosen(secret)):
+    if doubts.random(secret) or (
+        _PASSWORD.search(match["name"]) is not None and doubts.chosen(secret)
+    ):
         return True
-    return _PLAIN_PASSWORD.fullmatch(match["name"]) is not None and doubts.made_up(secret, quoted=match["quote"] is not None)
+    return _PLAIN_PASSWORD.fullmatch(match["name"]) is not None and doubts.made_up(
+        secret, quoted=match["quote"] is not None
+    )
 
 
 def _is_given(match: re.Match[bytes]) -> bool:
@@ -538,12 +616,15 @@ def _is_given(match: re.Match[bytes]) -> bool:
 
 def _is_told(match: re.Match[bytes]) -> bool:
     secret = match["secret"]
-    made_up = len(secret) >= _LEAST_MADE_UP and doubts.made_up(secret, quoted=match["quote"] is not None)
+    made_up = len(secret) >= _LEAST_MADE_UP and doubts.made_up(
+        secret, quoted=match["quote"] is not None
+    )
     return doubts.random(secret) or doubts.chosen(secret) or made_up
 
 
 _CALLED = (
-    rb"(?:(?i:passwor[dt]|passphrase|kennwort|clave|mot[ ]de[ ]passe|contrasena)|[Cc]ontrase(?:\xc3\xb1|n\xcc\x83)a"
+    rb"(?:(?i:passwor[dt]|passphrase|kennwort|clave|mot[ ]de[ "
+    rb"]passe|contrasena)|[Cc]ontrase(?:\xc3\xb1|n\xcc\x83)a"
     rb"|CONTRASE\xc3\x91A|\xe5\xaf\x86(?:\xe7\xa0\x81|\xe7\xa2\xbc)|\xe5\x8f\xa3\xe4\xbb\xa4)"
 )
 """What a password is called in English, German, Spanish, French and Chinese."""
@@ -555,12 +636,17 @@ _IS = (
 _OPEN = rb"(?:" + _QUOTE + rb"|\xe2\x80[\x98\x9c\x9e\x9a]|\xc2\xab[ ]?|\xe3\x80\x8c)"
 _PASSWORD = re.compile(rb"(?i)pass|pwd|secret")
 _PLAIN_PASSWORD = re.compile(
-    rb"(?i)[a-z0-9_.-]{0,24}(?:pass(?:w(?:or[dt]|d)|[_-]?(?:phrase|code))?|pwd)(?:|[0-9_]{1,4}|[_-](?!"
-    rb"hash|policy|field|file|path|ur[il]|name|id|type|min|max|len|reset|encod|encrypt|input|regex|pattern|label|hint|algo|format|"
-    rb"version|key|col|class|c(?:om)?m(?:an)?d|manag|valid|check|re?quire|change|help|prompt|confirm_?url|salt|size|mode|method|"
-    rb"through|fd|expir|strength|context|hasher|generator|ref|from|var|env|secret)[a-z0-9_.-]{1,24})"
+    rb"(?i)[a-z0-9_.-]{0,24}(?:pass(?:w(?:or[dt]|d)|[_-]?(?:phrase|code))?|pwd)(?:|[0-9_]{1,"
+    rb"4}|[_-](?!"
+    rb"hash|policy|field|file|path|ur[il]|name|id|type|min|max|len|reset|encod|encrypt|input|"
+    rb"regex|pattern|label|hint|algo|format|"
+    rb"version|key|col|class|c(?:om)?m(?:an)?d|manag|valid|check|re?quire|change|help|prompt|"
+    rb"confirm_?url|salt|size|mode|method|"
+    rb"through|fd|expir|strength|context|hasher|generator|ref|from|var|env|secret)[a-z0-9_."
+    rb"-]{1,24})"
 )
-"""A name that calls its value a password, not a thing that passwords have: `DB_PASSWORD_PROD`, not `password_policy`."""
+"""A name that calls its value a password, not a thing that passwords have: `DB_PASSWORD_PROD`, not
+`password_policy`."""
 _CLOSE = rb"(?:" + _QUOTE + rb")?\]?"
 _ASSIGNED = (
     _kind(
@@ -581,7 +667,11 @@ _ASSIGNED = (
     ),
     _kind(
         _named,
-        rb"--[a-z-]{0,24}(?:password|passwd|token|secret|key)[ ]{1,2}(?:" + _QUOTE + rb")?" + _SEEN + rb"{8}",
+        rb"--[a-z-]{0,24}(?:password|passwd|token|secret|key)[ ]{1,2}(?:"
+        + _QUOTE
+        + rb")?"
+        + _SEEN
+        + rb"{8}",
         rb"--(?P<name>[a-z-]{0,24}(?:password|passwd|token|secret|key))[ ]{1,2}" + _VALUE,
         b"-",
         _is_assigned,
@@ -591,15 +681,20 @@ _ASSIGNED = (
         "password",
         _CALLED + rb"(?:[ ][^\n=:;.!?]{1,48})?" + _IS + _OPEN + rb"?" + _SEEN + rb"{6}",
         _CALLED + rb"(?:[ ][^\n=:;.!?]{1,48}?)?" + _IS + rb"(?P<quote>" + _OPEN + rb")?"
-        rb"(?P<secret>[!#-&(-+\--\[\]-_a-~]{5,255}[A-Za-z0-9!#$%&*+=@^_~-])(?=[\s\"'`\\,;.:!?)\x80-\xff]|$)",
+        rb"(?P<secret>[!#-&(-+\--\[\]-_a-~]{5,255}[A-Za-z0-9!#$%&*+=@^_~-])(?=[\s\"'`\\,;.:!?)"
+        rb"\x80-\xff]|$)",
         _CALLED_BEGIN,
         _is_told,
         by_name=True,
     ),
     _kind(
         "password",
-        rb"(?i:password|identified[ ](?:with[ ][a-z0-9_]{1,32}[ ])?by(?:[ ]password)?)\s{1,4}" + _QUOTE + _SEEN + rb"{8}",
-        rb"(?i:password|identified[ ](?:with[ ][a-z0-9_]{1,32}[ ])?by(?:[ ]password)?)\s{1,4}" + _VALUE,
+        rb"(?i:password|identified[ ](?:with[ ][a-z0-9_]{1,32}[ ])?by(?:[ ]password)?)\s{1,4}"
+        + _QUOTE
+        + _SEEN
+        + rb"{8}",
+        rb"(?i:password|identified[ ](?:with[ ][a-z0-9_]{1,32}[ ])?by(?:[ ]password)?)\s{1,4}"
+        + _VALUE,
         b"pPiI",
         lambda match: match["quote"] is not None and _is_password(match),
         by_name=True,

@@ -1,4 +1,5 @@
-"""Secrets that were found once, wherever else they stand: without a name beside them, or cut off at their end."""
+"""Secrets that were found once, wherever else they stand: without a name beside them, or cut off at
+their end."""
 
 from __future__ import annotations
 
@@ -8,9 +9,13 @@ from typing import NamedTuple
 
 import re2
 
-MEMORY = 64 << 20  # what an automaton may take; with RE2's usual 8 MB it was thrown away and built anew on dense text
+# what an automaton may take; with RE2's usual 8 MB it was thrown away and built anew on dense text
+MEMORY = 64 << 20
 
-_SHORTEST, _LONGEST = 8, 256  # characters; a shorter one could be part of any word, and a longer one has a shape of its own
+_SHORTEST, _LONGEST = (
+    8,
+    256,
+)  # characters; a shorter one could be part of any word, and a longer one has a shape of its own
 _TELLING = 16  # characters with which a longer one is recognised, so that a clipped one is, too
 _MOST = 2000  # what is looked for at once; the longest ones
 
@@ -27,7 +32,11 @@ class Known:
     """Secrets and their kinds. They are kept in memory alone, and not shown."""
 
     def __init__(self, kinds: Mapping[bytes, str]) -> None:
-        fit = sorted((each for each in kinds if _SHORTEST <= len(each) <= _LONGEST and b"\n" not in each), key=len, reverse=True)
+        fit = sorted(
+            (each for each in kinds if _SHORTEST <= len(each) <= _LONGEST and b"\n" not in each),
+            key=len,
+            reverse=True,
+        )
         self._kinds = {each: kinds[each] for each in fit[:_MOST]}
         self._by_head: dict[bytes, list[bytes]] = {}
         for each in self._kinds:
@@ -41,19 +50,26 @@ class Known:
         for match in self._finder.finditer(content):
             start = match.start()
             secret, shared = max(
-                ((each, _shared(each, content, start)) for each in self._by_head[match.group()]), key=lambda found: found[1]
+                ((each, _shared(each, content, start)) for each in self._by_head[match.group()]),
+                key=lambda found: found[1],
             )
             yield Hit(start, start + shared, self._kinds[secret])
 
     def has_part(self, word: str) -> bool:
         """Is this word, long enough to tell anything, a part of one of them?"""
-        return len(word) >= _SHORTEST - 2 and word.lower().encode("utf-8", "surrogatepass") in self._parts
+        return (
+            len(word) >= _SHORTEST - 2
+            and word.lower().encode("utf-8", "surrogatepass") in self._parts
+        )
 
 
 def _pieces(secret: bytes) -> Iterator[bytes]:
-    """A secret of one line, or the lines of a block of them that are nothing but secret: not `-----BEGIN`, nor `Version: 2`."""
+    """A secret of one line, or the lines of a block of them that are nothing but secret: not
+    `-----BEGIN`, nor `Version: 2`."""
     lines = [line.strip(b" \t\"'+") for line in _LINE_ENDS.split(secret)]
-    return (line for line in lines if len(lines) == 1 or not (line.startswith(b"-") or b" " in line))
+    return (
+        line for line in lines if len(lines) == 1 or not (line.startswith(b"-") or b" " in line)
+    )
 
 
 _LINE_ENDS = re.compile(rb"(?:[\r\n]|\\{1,31}[nr])+")  # in JSON they are written out
@@ -74,4 +90,6 @@ def _shared(secret: bytes, content: bytes, start: int) -> int:
     here = content[start : start + len(secret)]
     if here == secret:
         return len(secret)
-    return next((at for at, (a, b) in enumerate(zip(secret, here, strict=False)) if a != b), len(here))
+    return next(
+        (at for at, (a, b) in enumerate(zip(secret, here, strict=False)) if a != b), len(here)
+    )

@@ -1,4 +1,5 @@
-"""Text without its secrets: one pass of one RE2 pattern over all of it, then a closer look at each place where it stopped."""
+"""Text without its secrets: one pass of one RE2 pattern over all of it, then a closer look at each
+place where it stopped."""
 
 from __future__ import annotations
 
@@ -35,13 +36,15 @@ class Found:
 @dataclass(frozen=True, slots=True)
 class Sealed:
     text: str = field(repr=False)
-    """Each secret is replaced by its kind in brackets; everything else, and every line end, is as it was."""
+    """Each secret is replaced by its kind in brackets; everything else, and every line end, is as
+    it was."""
     found: tuple[Found, ...] = ()
     """In the order of the text it was made from, whose places they tell."""
 
 
 def seal(text: str, known: Known | None = None) -> Sealed:
-    """The text with a placeholder for each secret: the same one wherever the same secret stands. `known` are others' secrets."""
+    """The text with a placeholder for each secret: the same one wherever the same secret stands.
+    `known` are others' secrets."""
     content = text.encode("utf-8", "surrogatepass")
     hits = _hits(content, known)
     if not hits:
@@ -56,7 +59,9 @@ def seal(text: str, known: Known | None = None) -> Sealed:
     return Sealed(sealed.decode("utf-8", "surrogatepass"), tuple(_in_characters(content, hits)))
 
 
-_ROUNDS = 8  # where a secret was taken out, what stood right behind it begins a word and may be one, too
+_ROUNDS = (
+    8  # where a secret was taken out, what stood right behind it begins a word and may be one, too
+)
 
 
 def find(text: str) -> tuple[Found, ...]:
@@ -65,7 +70,8 @@ def find(text: str) -> tuple[Found, ...]:
 
 
 def gather(texts: Iterable[str]) -> Known:
-    """The secrets of many texts: one of them may tell by a name beside it what stands bare in another."""
+    """The secrets of many texts: one of them may tell by a name beside it what stands bare in
+    another."""
     kinds: dict[bytes, str] = {}
     for text in texts:
         content = text.encode("utf-8", "surrogatepass")
@@ -75,7 +81,8 @@ def gather(texts: Iterable[str]) -> Known:
 
 
 def _hits(content: bytes, known: Known | None) -> list[Hit]:
-    """What the pattern finds, and the same secrets, or known ones, where they stand without anything that tells them."""
+    """What the pattern finds, and the same secrets, or known ones, where they stand without
+    anything that tells them."""
     hits = list(_by_pattern(content))
     if hits:
         again = Known({content[hit.start : hit.end]: hit.kind for hit in reversed(hits)})
@@ -84,7 +91,8 @@ def _hits(content: bytes, known: Known | None) -> list[Hit]:
 
 
 def _by_pattern(content: bytes) -> Iterator[Hit]:
-    """The pattern finds where a secret may begin; a kind's own pattern and its doubts say whether one does, and where it ends."""
+    """The pattern finds where a secret may begin; a kind's own pattern and its doubts say whether
+    one does, and where it ends."""
     finder = _finder()
     at = 0
     while (start := _search(finder, content, at)) is not None:
@@ -112,8 +120,14 @@ def _look(kind: Kind, content: bytes, start: int) -> tuple[Hit | None, int]:
         return None, start + 1
     first, end = match.span("secret")
     if kind.by_name:
-        for own in _kinds_from(content[first]):  # a token with a shape of its own keeps its kind, whatever name stands before it
-            if not own.by_name and (found := _look(own, content, first)[0]) is not None and found.start == first:
+        for own in _kinds_from(
+            content[first]
+        ):  # a token with a shape of its own keeps its kind, whatever name stands before it
+            if (
+                not own.by_name
+                and (found := _look(own, content, first)[0]) is not None
+                and found.start == first
+            ):
                 return found, found.end
     if not (_wraps(match) if kind.wraps else kind.holds(match)):
         return None, end if kind.wraps and content[first] == _PERCENT else max(start + 1, first)
@@ -122,7 +136,8 @@ def _look(kind: Kind, content: bytes, start: int) -> tuple[Hit | None, int]:
 
 
 def _wraps(match: re.Match[bytes]) -> bool:
-    """Is there a secret in what it says? What is found inside base64 may stand anywhere in a group of its four characters."""
+    """Is there a secret in what it says? What is found inside base64 may stand anywhere in a group
+    of its four characters."""
     start, end = match.span("secret")
     if match["secret"][0] == _PERCENT:
         return any(True for _ in _by_pattern(unquote_to_bytes(match["secret"])))
@@ -138,7 +153,9 @@ _PERCENT = b"%"[0]
 def _finder() -> re2._Regexp:
     options = re2.Options()
     options.max_mem = MEMORY
-    options.encoding = re2.Options.Encoding.LATIN1  # bytes: what is not valid UTF-8 is text all the same
+    options.encoding = (
+        re2.Options.Encoding.LATIN1
+    )  # bytes: what is not valid UTF-8 is text all the same
     options.never_capture = True
     options.log_errors = False
     return re2.compile(b"|".join(b"(?:" + kind.head + b")" for kind in KINDS), options)
@@ -200,7 +217,8 @@ def _replaced(content: bytes, hits: Sequence[Hit]) -> tuple[bytes, list[_Seam]]:
 
 
 def _in_original(hit: Hit, seams: Sequence[_Seam]) -> Hit:
-    """A secret of sealed bytes where it stands in the bytes they were made from; a placeholder that it touches is part of it."""
+    """A secret of sealed bytes where it stands in the bytes they were made from; a placeholder that
+    it touches is part of it."""
     first = bisect_right(seams, hit.start, key=lambda seam: seam.end)
     behind = bisect_left(seams, hit.end, key=lambda seam: seam.start)
     start, end = hit.start + _shift(seams, first), hit.end + _shift(seams, behind)

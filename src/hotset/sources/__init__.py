@@ -1,1 +1,2 @@
-"""What can be offered to the window beside the conversation itself. Sources do not know each other."""
+"""What can be offered to the window beside the conversation itself. Sources do not know each
+other."""

@@ -1,6 +1,7 @@
 """A file that only takes up room, to be thrown overboard when the disk is full.
 
-Without it a full disk also stops what could help: SQLite needs room for a checkpoint and even for deleting.
+Without it a full disk also stops what could help: SQLite needs room for a checkpoint and even for
+deleting.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ class Ballast:
 
     @property
     def has_room(self) -> bool:
-        """Is there room for a few commits? A full disk also shows as an I/O error without a reason."""
+        """Is there room for a few commits? A full disk also shows as an I/O error without a
+        reason."""
         return self._free() >= _FEW_COMMITS
 
     def _free(self) -> int:

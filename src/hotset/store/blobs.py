@@ -1,4 +1,5 @@
-"""Content as it lies on disk: addressed by its hash, compressed where that helps, checked whenever it is read."""
+"""Content as it lies on disk: addressed by its hash, compressed where that helps, checked whenever
+it is read."""
 
 from __future__ import annotations
 
@@ -18,8 +19,12 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-_LEVEL = 1  # on a recorded session as small as 3 (346 and 347 KB of 1.6 MB), in two thirds of the time
-_WORTH_TRYING = 1024  # below this it saves less than a quarter of a database page; compressing 1 KB takes 27 us
+_LEVEL = (
+    1  # on a recorded session as small as 3 (346 and 347 KB of 1.6 MB), in two thirds of the time
+)
+_WORTH_TRYING = (
+    1024  # below this it saves less than a quarter of a database page; compressing 1 KB takes 27 us
+)
 _MOST_SEEN = 16384  # digests: the latest requests of some dozens of sessions, in 3 MB
 _WORTH_KEEPING = 0.9  # decompression is paid at every read; a saving of a tenth pays for it
 
@@ -56,7 +61,8 @@ def unpress(address: Digest, codec: object, size: object, body: object) -> bytes
 
 
 def inflate(what: str, codec: object, size: object, body: object) -> bytes:
-    """The bytes without a proof that they are the right ones; `what` names them where they cannot be read."""
+    """The bytes without a proof that they are the right ones; `what` names them where they cannot
+    be read."""
     if not isinstance(size, int) or not isinstance(body, bytes):
         raise PageDamaged(f"{what} is damaged: its row is not readable")
     if codec != Codec.ZSTD:

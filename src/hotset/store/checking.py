@@ -1,4 +1,5 @@
-"""Is everything as it was kept? Every hash, seal and chain is worked out again; nothing is changed."""
+"""Is everything as it was kept? Every hash, seal and chain is worked out again; nothing is
+changed."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def verify(reading: Reading, database: Path) -> Iterator[Damage]:
             try:
                 noun = table.unpack(row)
             except PageDamaged as error:
-                yield Damage(table.name, table.describe(row), str(error) + _WITHOUT.get(table.name, ""))
+                yield Damage(
+                    table.name, table.describe(row), str(error) + _WITHOUT.get(table.name, "")
+                )
                 continue
             for why in _wrongs(reading, noun):
                 yield Damage(table.name, table.describe(row), why + _WITHOUT.get(table.name, ""))
@@ -76,7 +79,10 @@ def _wrongs(reading: Reading, row: Row) -> Iterator[str]:
         if row.chain != derive(row.parent, row.essence, aside=row.aside):
             yield "its chain does not follow from its parent and what it says"
         parent_known = row.parent == ROOT or _there(
-            reading, "SELECT 1 FROM node WHERE chain = ? AND session = ?", pack_hex(row.parent), row.session
+            reading,
+            "SELECT 1 FROM node WHERE chain = ? AND session = ?",
+            pack_hex(row.parent),
+            row.session,
         )
         if not parent_known:
             yield "the message before it is not there"
@@ -94,7 +100,7 @@ def _sift(reading: Reading, table: str, columns: str) -> Iterator[Sequence[Any] 
     """Every row that can be reached; what cannot is reported and stepped over."""
     try:
         with reading() as connection:
-            last = connection.execute(f'SELECT max(seq) FROM "{table}"').fetchone()  # noqa: S608
+            last = connection.execute(f'SELECT max(seq) FROM "{table}"').fetchone()
     except PageDamaged as error:
         yield Damage("file", table, f"its rows cannot be reached: {error}")
         return
@@ -104,11 +110,16 @@ def _sift(reading: Reading, table: str, columns: str) -> Iterator[Sequence[Any] 
         try:
             with reading() as connection:
                 rows = connection.execute(
-                    f'SELECT seq, {columns} FROM "{table}" WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {_CHUNK}',  # noqa: S608
+                    (
+                        f'SELECT seq, {columns} FROM "{table}" WHERE seq > ? AND seq <= ? ORDER '
+                        f"BY seq LIMIT {_CHUNK}"
+                    ),
                     (after, end),
                 ).fetchall()
         except PageDamaged:
-            yield from _one_by_one(reading, table, columns, range(after + 1, min(end, after + _CHUNK) + 1))
+            yield from _one_by_one(
+                reading, table, columns, range(after + 1, min(end, after + _CHUNK) + 1)
+            )
             after += _CHUNK
             continue
         for row in rows:
@@ -120,11 +131,15 @@ def _sift(reading: Reading, table: str, columns: str) -> Iterator[Sequence[Any] 
         after = last
 
 
-def _one_by_one(reading: Reading, table: str, columns: str, seqs: range) -> Iterator[Sequence[Any] | Damage]:
+def _one_by_one(
+    reading: Reading, table: str, columns: str, seqs: range
+) -> Iterator[Sequence[Any] | Damage]:
     for seq in seqs:
         try:
             with reading() as connection:
-                row = connection.execute(f'SELECT {columns} FROM "{table}" WHERE seq = ?', (seq,)).fetchone()  # noqa: S608
+                row = connection.execute(
+                    f'SELECT {columns} FROM "{table}" WHERE seq = ?', (seq,)
+                ).fetchone()
         except PageDamaged as error:
             yield Damage("file", f"{table} {seq}", str(error))
         else:

@@ -1,8 +1,9 @@
-"""The commit seal: a small file beside the store that says how much was committed, so that a lost end is noticed.
+"""The commit seal: a small file beside the store that says how much was committed, so that a lost
+end is noticed.
 
-Each transaction counts itself in the store; the same count is written to the seal once the commit has returned. So the seal may
-lag behind the store (a kill between the two), and never leads. It is synced at checkpoints, not at commits: a power cut can only
-make it lag.
+Each transaction counts itself in the store; the same count is written to the seal once the commit
+has returned. So the seal may lag behind the store (a kill between the two), and never leads. It is
+synced at checkpoints, not at commits: a power cut can only make it lag.
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ from hotset.store.wal import refuse_hollow_wal
 _MAGIC = b"hotseal1"
 _RECORD = struct.Struct(">8s16sQ16sQQQQ")
 _SUM_BYTES = 16
-_SLOT_BYTES = 512  # one sector for each of two records in turn: a write that is torn spoils only its own
+_SLOT_BYTES = (
+    512  # one sector for each of two records in turn: a write that is torn spoils only its own
+)
 _ROW = struct.Struct(">16sQ16s")
 _STATE = (
-    "SELECT (SELECT value FROM meta WHERE name = 'committed'), (SELECT max(seq) FROM session), (SELECT max(seq) FROM turn),"
+    "SELECT (SELECT value FROM meta WHERE name = 'committed'), (SELECT max(seq) FROM "
+    "session), (SELECT max(seq) FROM turn),"
     " (SELECT max(seq) FROM page), (SELECT max(seq) FROM blob)"
 )
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -38,13 +42,15 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """How far a store has come. Rows are numbered from 1, so that the highest number is their count."""
+    """How far a store has come. Rows are numbered from 1, so that the highest number is their
+    count."""
 
     store: bytes = b""
     """Random, made with the first commit."""
     commits: int = 0
     tip: bytes = b""
-    """A rolling hash over the commits: two stores that were copies once and went different ways differ in it."""
+    """A rolling hash over the commits: two stores that were copies once and went different ways
+    differ in it."""
     sessions: int = 0
     turns: int = 0
     pages: int = 0
@@ -55,30 +61,37 @@ class Committed:
 
 
 def committed_in(connection: apsw.Connection) -> Committed:
-    """How far the store has come, as it says itself; all zero where it was written by a hotset that did not count yet."""
+    """How far the store has come, as it says itself; all zero where it was written by a hotset that
+    did not count yet."""
     try:
         row: Any = connection.execute(_STATE).fetchone()
     except apsw.SQLError:  # no such table: a new file
         return Committed()
     said, *counts = row
-    known = _ROW.unpack(said) if isinstance(said, bytes) and len(said) == _ROW.size else (b"", 0, b"")
+    known = (
+        _ROW.unpack(said) if isinstance(said, bytes) and len(said) == _ROW.size else (b"", 0, b"")
+    )
     return Committed(*known, *(count or 0 for count in counts))
 
 
 def count_commit(connection: apsw.Connection, *, after: Committed | None = None) -> Committed:
-    """Counts the transaction that is under way, as its last statement; behind `after` where that is further."""
+    """Counts the transaction that is under way, as its last statement; behind `after` where that is
+    further."""
     here = committed_in(connection)
     store = (after.store if after is not None else here.store) or secrets.token_bytes(16)
     commits = max(here.commits, after.commits if after is not None else 0) + 1
     tip = hashlib.sha256(here.tip + secrets.token_bytes(16)).digest()[:16]
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('committed', ?)", (_ROW.pack(store, commits, tip),))
+    connection.execute(
+        "INSERT OR REPLACE INTO meta VALUES ('committed', ?)", (_ROW.pack(store, commits, tip),)
+    )
     return replace(here, store=store, commits=commits, tip=tip)
 
 
 def commit(connection: Connection) -> None:
     """Counts and commits the transaction that is under way, and seals it once it is on disk.
 
-    Raises `StoreMoved` where that was a file which the folder does not hold any more: such a commit is not acknowledged.
+    Raises `StoreMoved` where that was a file which the folder does not hold any more: such a commit
+    is not acknowledged.
     """
     committed = count_commit(connection)
     connection.execute("COMMIT")
@@ -97,7 +110,9 @@ def read_seal(folder: Path) -> Committed | None:
         found = [_read_slot(file, slot) for slot in (0, 1)]
     finally:
         os.close(file)
-    return max((each for each in found if each is not None), key=lambda each: each.commits, default=None)
+    return max(
+        (each for each in found if each is not None), key=lambda each: each.commits, default=None
+    )
 
 
 def write_seal(folder: Path, committed: Committed) -> None:
@@ -125,26 +140,39 @@ def sync_seal(folder: Path) -> None:
 
 
 def what_is_missing(sealed: Committed | None, found: Committed) -> str:
-    """What the seal tells of and the store does not hold, in a sentence; empty where nothing is missing."""
+    """What the seal tells of and the store does not hold, in a sentence; empty where nothing is
+    missing."""
     if sealed is None:
         return ""
     if sealed.store != found.store and found.store:
         return f"the seal beside it is that of another store, at {sealed}; this one is at {found}"
     if sealed.commits > found.commits:
-        gone = f"{max(0, sealed.turns - found.turns):,} turns and {max(0, sealed.pages - found.pages):,} pages"
+        gone = (
+            f"{max(0, sealed.turns - found.turns):,} turns and "
+            f"{max(0, sealed.pages - found.pages):,} pages"
+        )
         return (
-            f"its seal says {sealed}, the store ends at {found}: {sealed.commits - found.commits:,} commits are missing,"
+            f"its seal says {sealed}, the store ends at {found}: "
+            f"{sealed.commits - found.commits:,} commits are missing,"
             f" with them {gone}"
         )
     if sealed.commits == found.commits and sealed.tip != found.tip:
-        return f"its seal is of {sealed}, and the store came to as many commits by another way: it was replaced"
+        return (
+            f"its seal is of {sealed}, and the store came to as many "
+            f"commits by another way: it "
+            f"was replaced"
+        )
     return ""
 
 
 def _read_slot(file: int, slot: int) -> Committed | None:
     content = os.pread(file, _RECORD.size + _SUM_BYTES, slot * _SLOT_BYTES)
     record = content[: _RECORD.size]
-    if len(content) < _RECORD.size + _SUM_BYTES or content[_RECORD.size :] != _sum(record) or not record.startswith(_MAGIC):
+    if (
+        len(content) < _RECORD.size + _SUM_BYTES
+        or content[_RECORD.size :] != _sum(record)
+        or not record.startswith(_MAGIC)
+    ):
         return None
     return Committed(*_RECORD.unpack(record)[1:])
 

@@ -1,4 +1,5 @@
-"""One way to open SQLite: durable, patient, on the files that are meant, and with its errors told in our words."""
+"""One way to open SQLite: durable, patient, on the files that are meant, and with its errors told
+in our words."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from hotset.store.folder import beside
 
 _OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
 _SHORTEST_WAIT = 0.0002
-_LONGEST_WAIT = 0.01  # commits take about a millisecond: whoever waits longer than ten loses its turn again and again
+# commits take about a millisecond: whoever waits longer than ten loses its turn again and again
+_LONGEST_WAIT = 0.01
 _IDLE_READERS = 4
 _ALWAYS = {"temp_store": "MEMORY", "trusted_schema": False, "cell_size_check": True}
 _READING = {"query_only": True}
@@ -31,7 +33,8 @@ _WRITING = {
     "fullfsync": True,  # macOS: its fsync does not reach the disk by itself
     "checkpoint_fullfsync": True,
     "journal_size_limit": 8 * 1024 * 1024,
-    "secure_delete": True,  # what is erased is overwritten, not only let go; little else is ever deleted
+    # what is erased is overwritten, not only let go; little else is ever deleted
+    "secure_delete": True,
 }
 
 
@@ -60,7 +63,8 @@ _counting = threading.Lock()
 
 
 def is_open_here(database: Path) -> bool:
-    """This process has it open. Then nobody may open and close it by another way: that drops all locks of the process on it."""
+    """This process has it open. Then nobody may open and close it by another way: that drops all
+    locks of the process on it."""
     return _open_here[_look(database)[0]] > 0
 
 
@@ -80,9 +84,11 @@ class Connection(apsw.Connection):
             _sizes[file] = max(size, _sizes.get(file, 0))
 
     def refuse_moved(self) -> None:
-        """Raises `StoreMoved` where the database, its WAL or its index is not the file that this connection works with.
+        """Raises `StoreMoved` where the database, its WAL or its index is not the file that this
+        connection works with.
 
-        SQLite would go on with the files that it has open, and what it commits there would be lost with them.
+        SQLite would go on with the files that it has open, and what it commits there would be lost
+        with them.
         """
         self.refuse_replaced()
         now = _look(self._wal)[0], _look(self._index)[0]
@@ -98,7 +104,9 @@ class Connection(apsw.Connection):
         found, size = _look(self._path)
         if found is None:
             here = self.database if self.database.parent.exists() else self.database.parent
-            raise StoreMoved(f"{here} was removed or moved away; put it back. Nothing is kept until then")
+            raise StoreMoved(
+                f"{here} was removed or moved away; put it back. Nothing is kept until then"
+            )
         if found != self.file:
             raise StoreMoved(f"{self.database} was replaced by another file while it was in use")
         if size == _sizes[found]:
@@ -109,27 +117,41 @@ class Connection(apsw.Connection):
                 size = _look(self._path)[1]  # another thread may have looked later than we did
             _sizes[found] = max(size, known)
         if size < known:
-            raise StoreMoved(f"{self.database} was cut off from {known:,} to {size:,} bytes while it was in use")
+            raise StoreMoved(
+                f"{self.database} was cut off from {known:,} to {size:,} bytes while it was in use"
+            )
 
     @property
     def has_lost_wal(self) -> bool:
-        """Only files beside the database were removed: what they hold can still be moved into it."""
-        lost = any(was is not None and was != found for was, found in zip(self.beside, _beside(self.database), strict=True))
+        """Only files beside the database were removed: what they hold can still be moved into
+        it."""
+        lost = any(
+            was is not None and was != found
+            for was, found in zip(self.beside, _beside(self.database), strict=True)
+        )
         return lost and _look(self.database)[0] == self.file
 
 
-def connect(database: Path, tuning: Tuning, *, reading: bool = False, file: _FileId = None) -> Connection:
+def connect(
+    database: Path, tuning: Tuning, *, reading: bool = False, file: _FileId = None
+) -> Connection:
     """Raises `StoreMoved` where `file` is given and the path leads to another one."""
     refuse_old_sqlite(apsw.sqlite_lib_version())
     before, size = _look(database)
     if file is not None and before != file:
-        raise StoreMoved(f"{database} was removed or replaced while it was in use; it is opened anew when it is back")
+        raise StoreMoved(
+            f"{database} was removed or replaced while it was in use; it is opened anew when "
+            f"it is back"
+        )
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
     connection = Connection(str(database), flags=flags, vfs=tuning.vfs)
     connection.works_with(database, before, size)
     try:
-        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # a database that fails here is left as it is
-        # Plans that do not depend on the values: else SQLite prepares some statements anew at every call.
+        connection.config(
+            apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1
+        )  # a database that fails here is left as it is
+        # Plans that do not depend on the values: else SQLite prepares some statements anew at every
+        # call.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.set_busy_handler(_patient(tuning.patience))
         connection.wal_autocheckpoint(0)  # never on the commit path: `wal.Checkpointer` does it
@@ -145,7 +167,8 @@ def connect(database: Path, tuning: Tuning, *, reading: bool = False, file: _Fil
 
 
 def connect_to_read(database: Path, tuning: Tuning) -> Connection:
-    """Changes nothing, also where the folder cannot be written: SQLite alone would need to make its index of the WAL there."""
+    """Changes nothing, also where the folder cannot be written: SQLite alone would need to make its
+    index of the WAL there."""
     refuse_old_sqlite(apsw.sqlite_lib_version())
     file, size = _look(database)
     try:
@@ -153,7 +176,9 @@ def connect_to_read(database: Path, tuning: Tuning) -> Connection:
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError):
         wal, _ = beside(database)
         if wal.exists() and wal.stat().st_size:
-            connection = _read_copy(database, tuning)  # a WAL that is not looked into would be content that is missed
+            connection = _read_copy(
+                database, tuning
+            )  # a WAL that is not looked into would be content that is missed
         else:
             # Whoever writes makes a WAL first; `refuse_moved` notices that one came.
             connection = _open_to_read(f"file:{quote(str(database))}?immutable=1", tuning)
@@ -201,11 +226,15 @@ def _beside(database: Path) -> tuple[_FileId, _FileId]:
 def refuse_old_sqlite(version: str) -> None:
     if tuple(int(part) for part in version.split(".")[:3]) < _OLDEST_SQLITE:
         oldest = ".".join(map(str, _OLDEST_SQLITE))
-        raise StoreFailed(f"SQLite {version} can damage a store; hotset needs {oldest} or newer: `pip install -U apsw`")
+        raise StoreFailed(
+            f"SQLite {version} can damage a store; hotset needs {oldest} or newer: `pip "
+            f"install -U apsw`"
+        )
 
 
 def leave(connection: apsw.Connection) -> None:
-    """Closes it. The last one to leave also moves the WAL into the database; where that fails, the next to come will."""
+    """Closes it. The last one to leave also moves the WAL into the database; where that fails, the
+    next to come will."""
     with suppress(apsw.Error):
         if isinstance(connection, Connection) and connection.file is not None:
             found, size = _look(connection.database)
@@ -233,7 +262,9 @@ def in_our_words(database: Path) -> Iterator[None]:
     except apsw.Error as error:
         raise translated(error, database) from error
     except UnicodeDecodeError as error:
-        raise PageDamaged(f"{database} is damaged (text that is not UTF-8); `hotset repair` saves what is intact") from error
+        raise PageDamaged(
+            f"{database} is damaged (text that is not UTF-8); `hotset repair` saves what is intact"
+        ) from error
 
 
 def translated(error: apsw.Error, database: Path) -> StoreFailed:
@@ -241,11 +272,19 @@ def translated(error: apsw.Error, database: Path) -> StoreFailed:
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusy(f"another process kept {database} locked for too long; try again")
         case apsw.FullError():
-            return DiskFull(f"the disk that holds {database} is full; make room, nothing that was kept is lost")
+            return DiskFull(
+                f"the disk that holds {database} is full; make room, nothing that was kept is lost"
+            )
         case apsw.NotADBError():
-            return PageDamaged(f"{database} is not readable as a store; `hotset repair` saves what is intact")
-        case apsw.CorruptError() | apsw.SQLError():  # our statements fit our tables, unless the file says that they are others
-            return PageDamaged(f"{database} is damaged ({error}); `hotset repair` saves what is intact")
+            return PageDamaged(
+                f"{database} is not readable as a store; `hotset repair` saves what is intact"
+            )
+        case (
+            apsw.CorruptError() | apsw.SQLError()
+        ):  # our statements fit our tables, unless the file says that they are others
+            return PageDamaged(
+                f"{database} is damaged ({error}); `hotset repair` saves what is intact"
+            )
         case apsw.CantOpenError():
             return StoreFailed(f"cannot open {database}: {error}")
         case _:

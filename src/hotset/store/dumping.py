@@ -1,4 +1,5 @@
-"""Everything a store holds, in one snapshot: the content first, then the rows in the order in which they were kept."""
+"""Everything a store holds, in one snapshot: the content first, then the rows in the order in which
+they were kept."""
 
 from __future__ import annotations
 
@@ -37,14 +38,15 @@ _OF_SESSION = {
     "memory_use": f"session = :session AND memory IN {_MEMORIES}",
     "note": f"session = :session AND {_TRAVELS}",
 }
-"""Forms belong to messages: those of a session's messages go with it, whichever session decided them. A memory goes with all of
-its versions, or an older one would hold where it is loaded.
+"""Forms belong to messages: those of a session's messages go with it, whichever session decided
+them. A memory goes with all of its versions, or an older one would hold where it is loaded.
 """
 
 _OF_STORE = {"note": _TRAVELS}
 
 _ORDER = {"shown": "step, seq", "hidden": "step, seq", "sent": "step, seq"}
-"""What two stores hold of one page table is in the same order, whichever of them it was loaded into first."""
+"""What two stores hold of one page table is in the same order, whichever of them it was loaded into
+first."""
 
 _CONTENT_OF_SESSION = """
     digest IN (
@@ -61,24 +63,32 @@ _CONTENT_OF_SESSION = """
             WHERE chain IN (SELECT chain FROM node WHERE session = :session)
         UNION ALL SELECT unhex(value) FROM hidden, json_each(after)
             WHERE chain IN (SELECT chain FROM node WHERE session = :session))
-"""
+"""  # noqa: E501
 
 
-def dump(reading: Callable[[], AbstractContextManager[apsw.Connection]], session: SessionId | None) -> Iterator[Row]:
-    """One read transaction for the whole of it: a row must not point to content that was kept after we looked."""
+def dump(
+    reading: Callable[[], AbstractContextManager[apsw.Connection]], session: SessionId | None
+) -> Iterator[Row]:
+    """One read transaction for the whole of it: a row must not point to content that was kept after
+    we looked."""
     of_session = {"session": session}
     with reading() as connection, connection:
         which = _CONTENT_OF_SESSION if session is not None else "1"
         for packed, *form in connection.execute(
-            f"SELECT digest, codec, size, body FROM blob WHERE {which} ORDER BY seq",  # noqa: S608
+            f"SELECT digest, codec, size, body FROM blob WHERE {which} ORDER BY seq",
             of_session if session is not None else None,
         ):
             digest = Digest(unpack_hex(packed))
             yield Blob(digest, unpress(digest, *form))
         for table in TABLES:
-            which = _OF_SESSION[table.name] if session is not None else _OF_STORE.get(table.name, "1")
+            which = (
+                _OF_SESSION[table.name] if session is not None else _OF_STORE.get(table.name, "1")
+            )
             for row in connection.execute(
-                f'SELECT {table.names} FROM "{table.name}" WHERE {which} ORDER BY {_ORDER.get(table.name, "seq")}',  # noqa: S608
+                (
+                    f'SELECT {table.names} FROM "{table.name}" WHERE {which} ORDER BY '
+                    f"{_ORDER.get(table.name, 'seq')}"
+                ),
                 of_session if session is not None else None,
             ):
                 if not is_blank(row):

@@ -1,4 +1,5 @@
-"""A store as text: one JSON object a line, so that people and other programs can read what was exported."""
+"""A store as text: one JSON object a line, so that people and other programs can read what was
+exported."""
 
 from __future__ import annotations
 
@@ -21,7 +22,12 @@ from hotset.store.port import Blob, Row
 from hotset.store.showing import Hiding, Sending, Showing
 
 FORMAT = 4
-_READABLE = (1, 2, 3, 4)  # 2 has the page table, bills and summaries, 3 memories, 4 notes; every earlier row is as it was
+_READABLE = (
+    1,
+    2,
+    3,
+    4,
+)  # 2 has the page table, bills and summaries, 3 memories, 4 notes; every earlier row is as it was
 
 _NAMES: dict[type, str] = {
     Blob: "content",
@@ -47,10 +53,11 @@ _TYPES: dict[str, Any] = {name: noun for noun, name in _NAMES.items()}
 
 
 def write_lines(rows: Iterable[Row], *, sealed: int = 0) -> Iterator[bytes]:
-    """A header, a line for each row, and a last line that says how many there were: a file that was cut off is noticed.
+    """A header, a line for each row, and a last line that says how many there were: a file that was
+    cut off is noticed.
 
-    `sealed` is the version of the patterns by which secrets were taken out (see `store.sealed`), 0 where they were not: the
-    header tells it to whoever reads the file.
+    `sealed` is the version of the patterns by which secrets were taken out (see `store.sealed`), 0
+    where they were not: the header tells it to whoever reads the file.
     """
     yield _line({"hotset": "store", "format": FORMAT} | ({"sealed": sealed} if sealed else {}))
     count = 0
@@ -73,7 +80,9 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[Row]:
         fields = _object(number, line)
         if "end" in fields:
             if fields["end"] != count:
-                raise BadInput(f"line {number}: the export had {fields['end']} rows, here are {count}")
+                raise BadInput(
+                    f"line {number}: the export had {fields['end']} rows, here are {count}"
+                )
             ended = True
             continue
         count += 1
@@ -108,7 +117,10 @@ def _check_header(first: tuple[int, bytes] | None) -> None:
     if header.get("hotset") != "store":
         raise BadInput(f"line {first[0]}: this is not an export of a hotset store")
     if header.get("format") not in _READABLE:
-        raise BadInput(f"line {first[0]}: format {header.get('format')!r} is not known here (up to {FORMAT}); update hotset")
+        raise BadInput(
+            f"line {first[0]}: format {header.get('format')!r} is not known here (up to "
+            f"{FORMAT}); update hotset"
+        )
 
 
 def _object(number: int, line: bytes) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""The files of a store in its data folder, and the locks under which it is opened, used and repaired."""
+"""The files of a store in its data folder, and the locks under which it is opened, used and
+repaired."""
 
 from __future__ import annotations
 
@@ -29,7 +30,11 @@ def refuse_links(database: Path) -> None:
 def has_store(folder: Path) -> bool:
     """Something is kept there, or was: also where of a store only its WAL or its seal is left."""
     wal, _ = beside(folder / DATABASE)
-    return (folder / DATABASE).exists() or (folder / SEAL).exists() or (wal.exists() and wal.stat().st_size > 0)
+    return (
+        (folder / DATABASE).exists()
+        or (folder / SEAL).exists()
+        or (wal.exists() and wal.stat().st_size > 0)
+    )
 
 
 def beside(database: Path) -> tuple[Path, Path]:

@@ -1,4 +1,5 @@
-"""Refuses imported rows whose lineage cannot be: that follow themselves, each other, or something that is not there."""
+"""Refuses imported rows whose lineage cannot be: that follow themselves, each other, or something
+that is not there."""
 
 from __future__ import annotations
 
@@ -21,10 +22,11 @@ _FURTHEST = 2**53  # the next number must still fit into a column
 
 @dataclass(slots=True)
 class LineageCheck:
-    """Looks at each row as it comes by. What a row follows is in the store or stands before it, so that nothing goes in a circle.
+    """Looks at each row as it comes by. What a row follows is in the store or stands before it, so
+    that nothing goes in a circle.
 
-    With `gaps`, what a row follows may be missing: that is how a store looks that was repaired. Keys are remembered by their
-    hashes, to take little room.
+    With `gaps`, what a row follows may be missing: that is how a store looks that was repaired.
+    Keys are remembered by their hashes, to take little room.
     """
 
     connection: apsw.Connection
@@ -69,21 +71,53 @@ class LineageCheck:
             self._await(number, "session", session)
 
     def _check_node(self, number: int, node: Node) -> None:
-        if node.chain == node.parent or node.chain != derive(node.parent, node.essence, aside=node.aside):
-            raise BadRow(number, f"message {node.chain} does not have the chain that follows from {node.parent} and what it says")
-        if node.parent != ROOT and not self.gaps and not self._has("message", node.session, node.parent):
-            raise BadRow(number, f"message {node.chain} follows message {node.parent}, which is not there, or comes later")
+        if node.chain == node.parent or node.chain != derive(
+            node.parent, node.essence, aside=node.aside
+        ):
+            raise BadRow(
+                number,
+                (
+                    f"message {node.chain} does not have the chain that follows from "
+                    f"{node.parent} and what it says"
+                ),
+            )
+        if (
+            node.parent != ROOT
+            and not self.gaps
+            and not self._has("message", node.session, node.parent)
+        ):
+            raise BadRow(
+                number,
+                (
+                    f"message {node.chain} follows message {node.parent}, which is not there, or "
+                    f"comes later"
+                ),
+            )
         self._seen.add(hash(("message", node.session, node.chain)))
 
     def _check_page(self, number: int, page: Page) -> None:
         if page.parent == page.id:
             raise BadRow(number, f"page {page.id} follows itself")
         if page.id in self._followed:
-            raise BadRow(number, f"page {page.id} comes behind a page that follows it (row {self._followed[page.id]})")
+            raise BadRow(
+                number,
+                (
+                    f"page {page.id} comes behind a page that follows it (row "
+                    f"{self._followed[page.id]})"
+                ),
+            )
         if page.parent is not None and not self._has("page", page.parent):
             if page.chain != ROOT and not self.gaps:
-                raise BadRow(number, f"page {page.id} follows page {page.parent}, which is not there, or comes later")
-            self._followed.setdefault(page.parent, number)  # a note may follow a page of a session that was not exported
+                raise BadRow(
+                    number,
+                    (
+                        f"page {page.id} follows page {page.parent}, which is not there, or comes "
+                        f"later"
+                    ),
+                )
+            self._followed.setdefault(
+                page.parent, number
+            )  # a note may follow a page of a session that was not exported
         self._seen.add(hash(("page", page.id)))
 
     def _await(self, number: int, *key: str) -> None:
@@ -101,7 +135,10 @@ _FIND: dict[str, tuple[str, Callable[..., tuple[Any, ...]]]] = {
     "content": ("SELECT 1 FROM blob WHERE digest = ?", lambda digest: (pack_hex(digest),)),
     "session": ("SELECT 1 FROM session WHERE id = ?", lambda name: (name,)),
     "page": ("SELECT 1 FROM page WHERE id = ?", lambda name: (name,)),
-    "message": ("SELECT 1 FROM node WHERE session = ? AND chain = ?", lambda session, chain: (session, pack_hex(chain))),
+    "message": (
+        "SELECT 1 FROM node WHERE session = ? AND chain = ?",
+        lambda session, chain: (session, pack_hex(chain)),
+    ),
 }
 
 

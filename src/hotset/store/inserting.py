@@ -1,4 +1,5 @@
-"""Rows into tables, inside a transaction that somebody else began. What is there already is left as it is."""
+"""Rows into tables, inside a transaction that somebody else began. What is there already is left as
+it is."""
 
 from __future__ import annotations
 
@@ -50,32 +51,76 @@ from hotset.store.rows import (
 )
 from hotset.store.showing import Hiding, Sending, Showing
 
-_PLAIN: tuple[Table[Any], ...] = (SESSION, NODE, PAGE, TOOL, REFERENCE, SHOWN, HIDDEN, SENT, BILL, SUMMARY, MEMORY, NOTE)
+_PLAIN: tuple[Table[Any], ...] = (
+    SESSION,
+    NODE,
+    PAGE,
+    TOOL,
+    REFERENCE,
+    SHOWN,
+    HIDDEN,
+    SENT,
+    BILL,
+    SUMMARY,
+    MEMORY,
+    NOTE,
+)
 _INSERT = {
-    table.name: f'INSERT OR IGNORE INTO "{table.name}" ({table.names}) VALUES ({table.marks})'  # noqa: S608 - our own names
+    table.name: (f'INSERT OR IGNORE INTO "{table.name}" ({table.names}) VALUES ({table.marks})')
     for table in _PLAIN
 }
 _PUT_TURN = (
-    f"INSERT INTO turn ({TURN.names}) VALUES ({TURN.marks}) "  # noqa: S608
-    f"ON CONFLICT (session, number) DO UPDATE SET ({TURN.names}) = ({', '.join(f'excluded.{n}' for n in TURN.names.split(', '))})"
+    f"INSERT INTO turn ({TURN.names}) VALUES ({TURN.marks}) "
+    f"ON CONFLICT (session, number) DO UPDATE SET ({TURN.names}) = "
+    f"({', '.join(f'excluded.{n}' for n in TURN.names.split(', '))})"
 )
 _REPEATING: tuple[Table[Any], ...] = (EVENT, MEMORY_LINK, MEMORY_USE)
 _INSERT_NTH = {
-    table.name: f'INSERT OR IGNORE INTO "{table.name}" ({table.names}, nth) VALUES ({table.marks}, ?)'  # noqa: S608
+    table.name: (
+        f'INSERT OR IGNORE INTO "{table.name}" ({table.names}, nth) VALUES ({table.marks}, ?)'
+    )
     for table in _REPEATING
 }
-_COUNT_EQUAL = {table.name: f'SELECT count(*) FROM "{table.name}" WHERE seal = ?' for table in _REPEATING}  # noqa: S608
-_INSERT_GIST = f"INSERT OR IGNORE INTO gist (seq, {GIST.names}) SELECT seq, {GIST.marks} FROM page WHERE id = ?"  # noqa: S608
+_COUNT_EQUAL = {
+    table.name: f'SELECT count(*) FROM "{table.name}" WHERE seal = ?' for table in _REPEATING
+}
+_INSERT_GIST = (
+    f"INSERT OR IGNORE INTO gist (seq, {GIST.names}) SELECT seq, "
+    f"{GIST.marks} FROM page WHERE id "
+    f"= ?"
+)
 _BLANK = {
-    table.name: ", ".join(f"{name} = NULL" for name in (*table.names.split(", "), *(["nth"] if table.repeats else ())))
+    table.name: ", ".join(
+        f"{name} = NULL" for name in (*table.names.split(", "), *(["nth"] if table.repeats else ()))
+    )
     for table in ERASABLE
 }
 _ERASE = tuple(
-    f"UPDATE {name} SET {_BLANK[name]} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608
-    for name, column in (("memory", "id"), ("memory_link", '"of"'), ("memory_link", '"to"'), ("memory_use", "memory"))
+    (f"UPDATE {name} SET {_BLANK[name]} WHERE {column} IN (SELECT value FROM json_each(?))")
+    for name, column in (
+        ("memory", "id"),
+        ("memory_link", '"of"'),
+        ("memory_link", '"to"'),
+        ("memory_use", "memory"),
+    )
 )
-_OVERWRITE_NOTE = f"UPDATE note SET ({NOTE.names}) = ({NOTE.marks}) WHERE space = ? AND key = ? AND version = ?"  # noqa: S608
-_Plain = Session | Node | Page | ToolSeen | Reference | Showing | Hiding | Sending | Bill | Summary | Memory | Note
+_OVERWRITE_NOTE = (
+    f"UPDATE note SET ({NOTE.names}) = ({NOTE.marks}) WHERE space = ? AND key = ? AND version = ?"
+)
+_Plain = (
+    Session
+    | Node
+    | Page
+    | ToolSeen
+    | Reference
+    | Showing
+    | Hiding
+    | Sending
+    | Bill
+    | Summary
+    | Memory
+    | Note
+)
 _Repeating = Event | MemoryLink | Use
 _TABLE_OF: dict[type, Table[Any]] = {table.noun: table for table in (*_PLAIN, *_REPEATING)}
 
@@ -102,9 +147,13 @@ def write(connection: apsw.Connection, writing: Writing, pressed: Mapping[Digest
     )
     for row in chain.from_iterable(rows):
         _insert(connection, row)
-    for old in writing.overwritten:  # rows are numbered without gaps, so none is deleted: see `repair`
+    for (
+        old
+    ) in writing.overwritten:  # rows are numbered without gaps, so none is deleted: see `repair`
         [note] = writing.notes
-        connection.execute(_OVERWRITE_NOTE, (*NOTE.pack(note), old.space, pack_hex(old.key), old.version))
+        connection.execute(
+            _OVERWRITE_NOTE, (*NOTE.pack(note), old.space, pack_hex(old.key), old.version)
+        )
     for turn in writing.turns:
         _put_turn(connection, turn)
     repeating: tuple[tuple[_Repeating, ...], ...] = (writing.events, writing.links, writing.uses)
@@ -168,7 +217,10 @@ class Intake:
 
 
 def has_blob(connection: apsw.Connection, digest: Digest) -> bool:
-    return connection.execute("SELECT 1 FROM blob WHERE digest = ?", (pack_hex(digest),)).fetchone() is not None
+    return (
+        connection.execute("SELECT 1 FROM blob WHERE digest = ?", (pack_hex(digest),)).fetchone()
+        is not None
+    )
 
 
 def insert_blob(connection: apsw.Connection, blob: Blob, pressed: Pressed | None = None) -> bool:
@@ -203,7 +255,9 @@ def _equal_rows(connection: apsw.Connection, table: Table[Any], seal: Value) -> 
     return int(row[0]) if row else 0
 
 
-def _insert_nth(connection: apsw.Connection, table: Table[Any], values: tuple[Value, ...], nth: int) -> bool:
+def _insert_nth(
+    connection: apsw.Connection, table: Table[Any], values: tuple[Value, ...], nth: int
+) -> bool:
     connection.execute(_INSERT_NTH[table.name], (*values, nth))
     return connection.changes() == 1
 

@@ -1,7 +1,8 @@
 """Which session a request belongs to, told from its own past.
 
-A client resends its whole history with every call. Each message's chain is the hash of what it says and of the chain
-before it, so a known past is found by looking up one hash, and only the new tail has to be written.
+A client resends its whole history with every call. Each message's chain is the hash of what it says
+and of the chain before it, so a known past is found by looking up one hash, and only the new tail
+has to be written.
 """
 
 from __future__ import annotations
@@ -29,11 +30,14 @@ class Recognised:
 
     @property
     def head(self) -> Chain:
-        return next((link.chain for link in reversed(self.links) if not link.message.aside), self.base)
+        return next(
+            (link.chain for link in reversed(self.links) if not link.message.aside), self.base
+        )
 
 
 def recognise(asked: Asked, look: Lookup) -> Recognised:
-    """A header's key wins; then the reply that the request says it continues; then the longest past that is known."""
+    """A header's key wins; then the reply that the request says it continues; then the longest past
+    that is known."""
     request = asked.request
     if request.previous and (earlier := look.turn_by_response(request.previous)):
         session = look.session(earlier.session)
@@ -46,8 +50,11 @@ def recognise(asked: Asked, look: Lookup) -> Recognised:
 
 
 def _by_past(asked: Asked, links: Sequence[Link], look: Lookup) -> Session | None:
-    """The last reply that is known tells most: what a client says itself, two clients may say alike."""
-    spoken = opening(asked.request.messages).index  # what an assistant says before is the client's own, and the same each time
+    """The last reply that is known tells most: what a client says itself, two clients may say
+    alike."""
+    spoken = opening(
+        asked.request.messages
+    ).index  # what an assistant says before is the client's own, and the same each time
     said_before = {each.chain for each in links[:spoken] if each.message.role is Role.ASSISTANT}
     built_upon = [each for each in links if not each.message.aside]
     print_here = fingerprint(asked)
@@ -58,28 +65,36 @@ def _by_past(asked: Asked, links: Sequence[Link], look: Lookup) -> Session | Non
             if chosen is not None:
                 return look.session(chosen)
         since.append(each.chain)
-    if not since or any(each.message.role is Role.ASSISTANT and each.chain not in said_before for each in built_upon):
+    if not since or any(
+        each.message.role is Role.ASSISTANT and each.chain not in said_before for each in built_upon
+    ):
         return None
     repeated = _unanswered(asked, since[0], look)
     return look.session(repeated) if repeated is not None else None
 
 
-def _nearest(candidates: Sequence[SessionId], since: Sequence[Chain], print_here: str, look: Lookup) -> SessionId | None:
-    """The candidate whose client resembles this one most; among equals the one that holds more of it, then the most recent."""
+def _nearest(
+    candidates: Sequence[SessionId], since: Sequence[Chain], print_here: str, look: Lookup
+) -> SessionId | None:
+    """The candidate whose client resembles this one most; among equals the one that holds more of
+    it, then the most recent."""
     best: tuple[int, int, SessionId] | None = None
     for id in candidates:
         last = look.last_turn(id)
         likeness = _likeness(print_here, last.fingerprint) if last is not None else 0
         if likeness is None:
             continue
-        held = sum(look.node(id, chain) is not None for chain in since) if len(candidates) > 1 else 0
+        held = (
+            sum(look.node(id, chain) is not None for chain in since) if len(candidates) > 1 else 0
+        )
         if best is None or (likeness, held) >= best[:2]:
             best = (likeness, held, id)
     return best[2] if best is not None else None
 
 
 def _unanswered(asked: Asked, head: Chain, look: Lookup) -> SessionId | None:
-    """A first message that was said before begins a new session, unless it repeats a call that got no reply."""
+    """A first message that was said before begins a new session, unless it repeats a call that got
+    no reply."""
     print_here = fingerprint(asked)
     for id in reversed(look.sessions_with(head)):
         turn = look.turn_at(id, head)
@@ -92,7 +107,8 @@ def _unanswered(asked: Asked, head: Chain, look: Lookup) -> SessionId | None:
 
 
 def fingerprint(asked: Asked) -> str:
-    """What tells one client from another, trait by trait, each as a short hash; empty where there is nothing to tell."""
+    """What tells one client from another, trait by trait, each as a short hash; empty where there
+    is nothing to tell."""
     request = asked.request
     return ".".join(
         _short(trait)
@@ -114,7 +130,8 @@ def _system(request: Request) -> str:
 
 
 def _likeness(one: str, other: str) -> int | None:
-    """Traits that agree minus traits that differ; None where both carry a session hint and the hints differ."""
+    """Traits that agree minus traits that differ; None where both carry a session hint and the
+    hints differ."""
     pairs = list(zip(one.split("."), other.split("."), strict=True))
     hint, other_hint = pairs[0]
     if hint and other_hint and hint != other_hint:

@@ -1,4 +1,5 @@
-"""Rows that another store gave out, taken in: none of them where one is wrong, else all, a few milliseconds at a time."""
+"""Rows that another store gave out, taken in: none of them where one is wrong, else all, a few
+milliseconds at a time."""
 
 from __future__ import annotations
 
@@ -27,31 +28,42 @@ from hotset.store.needs import needs
 from hotset.store.port import Blob, Row
 
 _TRANSACTION_SECONDS = 0.02
-"""For so long rows are taken in before they are committed, which takes about as long again: others wait for the lock."""
+"""For so long rows are taken in before they are committed, which takes about as long again: others
+wait for the lock."""
 
-_MOST_BYTES = 1 << 20  # of one transaction: a commit writes them to the disk while it holds the lock
+_MOST_BYTES = (
+    1 << 20
+)  # of one transaction: a commit writes them to the disk while it holds the lock
 _PAUSE_SECONDS = 0.012  # between two: whoever waits for the lock looks every 10 ms
 
 InOurWords = Callable[[], AbstractContextManager[None]]
 
 
-def load(connection: Connection, rows: Iterable[Row], in_our_words: InOurWords, folder: Path) -> int:
+def load(
+    connection: Connection, rows: Iterable[Row], in_our_words: InOurWords, folder: Path
+) -> int:
     """The number of rows that were new.
 
-    Raises `BadInput`, and changes nothing, where a row points to what is not there or is wrong in itself: every row is looked at
-    before the first is written, and waits in a file without a name in `folder` meanwhile. The writing is in transactions of some
-    milliseconds. Where that breaks off (a kill, a full disk), a part is there, whole in itself; loading again adds the rest.
+    Raises `BadInput`, and changes nothing, where a row points to what is not there or is wrong in
+    itself: every row is looked at before the first is written, and waits in a file without a name
+    in `folder` meanwhile. The writing is in transactions of some milliseconds. Where that breaks
+    off (a kill, a full disk), a part is there, whole in itself; loading again adds the rest.
     """
     checks = _Checks(connection, in_our_words)
     with TemporaryFile(dir=folder) as waiting:
-        waiting.writelines(write_lines(map(checks.checked, rows)))  # an error of their source stays what it is
+        waiting.writelines(
+            write_lines(map(checks.checked, rows))
+        )  # an error of their source stays what it is
         checks.finish()
         intake = Intake(connection)
-        return sum(_take_all(connection, intake, part, in_our_words) for part in _in_order(waiting, checks))
+        return sum(
+            _take_all(connection, intake, part, in_our_words) for part in _in_order(waiting, checks)
+        )
 
 
 def _in_order(waiting: BinaryIO, checks: _Checks) -> Iterator[Iterator[Row]]:
-    """What others point to comes first: between two transactions everything that is there is whole."""
+    """What others point to comes first: between two transactions everything that is there is
+    whole."""
     waiting.seek(0)
     if checks.in_order:
         yield read_lines(waiting)
@@ -61,7 +73,9 @@ def _in_order(waiting: BinaryIO, checks: _Checks) -> Iterator[Iterator[Row]]:
     yield (row for row in read_lines(waiting) if not isinstance(row, Blob | Session))
 
 
-def _take_all(connection: Connection, intake: Intake, rows: Iterator[Row], in_our_words: InOurWords) -> int:
+def _take_all(
+    connection: Connection, intake: Intake, rows: Iterator[Row], in_our_words: InOurWords
+) -> int:
     new = 0
     while batch := list(_next_bytes(rows)):
         while batch:
@@ -87,7 +101,9 @@ def _next_bytes(rows: Iterator[Row]) -> Iterator[tuple[Row, Pressed | None]]:
 _ROW_BYTES = 512  # about what a row takes that is no content
 
 
-def _commit_some(connection: Connection, intake: Intake, batch: list[tuple[Row, Pressed | None]]) -> tuple[int, int]:
+def _commit_some(
+    connection: Connection, intake: Intake, batch: list[tuple[Row, Pressed | None]]
+) -> tuple[int, int]:
     """How many of the batch one transaction took, and how many rows were new."""
     taken = new = 0
     connection.execute("BEGIN IMMEDIATE")
@@ -143,7 +159,9 @@ class _Checks:
             case Page():
                 self._pages.add(row.id)
             case Gist() if row.page not in self._pages and not self._has("page", row.page):
-                raise BadInput(f"a gist of page {row.page}, which is not there; nothing was changed")
+                raise BadInput(
+                    f"a gist of page {row.page}, which is not there; nothing was changed"
+                )
             case Memory():
                 self._check_memory(row)
             case MemoryLink() | Use():
@@ -154,10 +172,14 @@ class _Checks:
         for digest in self._needed - self._content:
             with self.in_our_words():
                 if not has_blob(self.connection, digest):
-                    raise BadInput(f"a row points to content {digest}, which is not there; nothing was changed")
+                    raise BadInput(
+                        f"a row points to content {digest}, which is not there; nothing was changed"
+                    )
         for session in self._owners - self._sessions:
             if not self._has("session", session):
-                raise BadInput(f"a row belongs to session {session}, which is not there; nothing was changed")
+                raise BadInput(
+                    f"a row belongs to session {session}, which is not there; nothing was changed"
+                )
 
     def _check_memory(self, theirs: Memory) -> None:
         refuse_unfit(theirs)
@@ -166,8 +188,14 @@ class _Checks:
                 latest = SqlLookup(self.connection).last_memory(theirs.id)
             self._memories[theirs.id] = theirs.kind if latest is None else latest.kind
         if (kind := self._memories[theirs.id]) is not theirs.kind:
-            raise BadInput(f"memory {theirs.id} is a {kind} here and a {theirs.kind} there; nothing was changed")
+            raise BadInput(
+                f"memory {theirs.id} is a {kind} here and a {theirs.kind} there; nothing was "
+                f"changed"
+            )
 
     def _has(self, table: str, id: str) -> bool:
         with self.in_our_words():
-            return self.connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (id,)).fetchone() is not None  # noqa: S608
+            return (
+                self.connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (id,)).fetchone()
+                is not None
+            )

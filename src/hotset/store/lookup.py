@@ -15,11 +15,22 @@ from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, SessionId
 from hotset.nouns.turn import Node, Session, Turn, TurnId
 from hotset.store.blobs import unpress
 from hotset.store.port import CANDIDATES, FEW, LATEST, MemoryRows
-from hotset.store.rows import MEMORY, MEMORY_LINK, NODE, NOTE, PAGE, SESSION, TURN, Noun, Table, pack_hex
+from hotset.store.rows import (
+    MEMORY,
+    MEMORY_LINK,
+    NODE,
+    NOTE,
+    PAGE,
+    SESSION,
+    TURN,
+    Noun,
+    Table,
+    pack_hex,
+)
 
 _STEPPED = ("shown", "hidden", "sent", "note")
 _MOST_STEPS = 32  # messages of one reply
-_LATEST_TURNS = f"SELECT * FROM turn ORDER BY seq DESC LIMIT {LATEST}"  # noqa: S608
+_LATEST_TURNS = f"SELECT * FROM turn ORDER BY seq DESC LIMIT {LATEST}"
 _PAGE_NAMES = ", ".join(f"page.{name}" for name in PAGE.names.split(", "))
 _WAITING_CALLS = f"""
     WITH RECURSIVE said(turn_seq, session, number, head, chain, depth) AS (
@@ -32,12 +43,12 @@ _WAITING_CALLS = f"""
             WHERE node.parent <> head AND depth < ?)
     SELECT {_PAGE_NAMES} FROM said JOIN page ON page.chain = said.chain AND page.chain <> '' AND page.session = said.session
         WHERE page.kind = 'tool_call' ORDER BY turn_seq DESC, page.seq LIMIT ?
-"""  # noqa: S608 - our own names
+"""  # noqa: E501
 _LATEST_REPLIES = f"""
     SELECT {_PAGE_NAMES} FROM (SELECT seq AS turn_seq, session, head, tail FROM turn ORDER BY seq DESC LIMIT ?) AS latest
         JOIN page ON page.chain = latest.tail AND page.chain <> '' AND page.session = latest.session
         WHERE latest.tail <> latest.head AND page.kind = 'response' AND page.size >= ? ORDER BY turn_seq DESC, page.seq DESC
-"""  # noqa: S608
+"""  # noqa: E501
 
 
 class SqlLookup:
@@ -54,7 +65,8 @@ class SqlLookup:
 
     def sessions_with(self, chain: Chain) -> Sequence[SessionId]:
         recent = self._connection.execute(
-            "SELECT session FROM node WHERE chain = ? ORDER BY seq DESC LIMIT ?", (pack_hex(chain), CANDIDATES)
+            "SELECT session FROM node WHERE chain = ? ORDER BY seq DESC LIMIT ?",
+            (pack_hex(chain), CANDIDATES),
         ).fetchall()
         return [SessionId(id) for (id,) in reversed(recent)]
 
@@ -62,7 +74,11 @@ class SqlLookup:
         return one(self._connection, NODE, "chain = ? AND session = ?", pack_hex(chain), session)
 
     def continued(self, session: SessionId, chain: Chain) -> bool:
-        return self._some("SELECT 1 FROM node WHERE session = ? AND parent = ? AND NOT aside LIMIT 1", session, pack_hex(chain))
+        return self._some(
+            "SELECT 1 FROM node WHERE session = ? AND parent = ? AND NOT aside LIMIT 1",
+            session,
+            pack_hex(chain),
+        )
 
     def branches(self, session: SessionId) -> int:
         highest = self._value("SELECT max(branch) FROM node WHERE session = ?", session)
@@ -78,14 +94,26 @@ class SqlLookup:
         return one(self._connection, TURN, "session = ? ORDER BY number DESC LIMIT 1", session)
 
     def turn_at(self, session: SessionId, head: Chain) -> Turn | None:
-        return one(self._connection, TURN, "session = ? AND head = ? ORDER BY number DESC LIMIT 1", session, pack_hex(head))
+        return one(
+            self._connection,
+            TURN,
+            "session = ? AND head = ? ORDER BY number DESC LIMIT 1",
+            session,
+            pack_hex(head),
+        )
 
     def turn_by_response(self, response_id: str) -> Turn | None:
-        return one(self._connection, TURN, "response_id = ? AND response_id <> '' ORDER BY seq DESC LIMIT 1", response_id)
+        return one(
+            self._connection,
+            TURN,
+            "response_id = ? AND response_id <> '' ORDER BY seq DESC LIMIT 1",
+            response_id,
+        )
 
     def first_with_hint(self, hint: str) -> SessionId | None:
         found = self._value(
-            f"SELECT session FROM ({_LATEST_TURNS}) WHERE tools IS NOT NULL AND fingerprint >= ? AND fingerprint < ?"  # noqa: S608
+            f"SELECT session FROM ({_LATEST_TURNS}) WHERE tools IS NOT NULL AND fingerprint "
+            f">= ? AND fingerprint < ?"
             " ORDER BY seq LIMIT 1",
             f"{hint}.",
             f"{hint}/",
@@ -102,13 +130,15 @@ class SqlLookup:
 
     def pages_with(self, digest: Digest) -> Sequence[Page]:
         rows = self._connection.execute(
-            f"SELECT {PAGE.names} FROM page WHERE digest = ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
+            (f"SELECT {PAGE.names} FROM page WHERE digest = ? ORDER BY seq DESC LIMIT ?"),
             (pack_hex(digest), FEW),
         ).fetchall()
         return [PAGE.unpack(row) for row in rows]
 
     def content(self, digest: Digest) -> bytes | None:
-        row = self._connection.execute("SELECT codec, size, body FROM blob WHERE digest = ?", (pack_hex(digest),)).fetchone()
+        row = self._connection.execute(
+            "SELECT codec, size, body FROM blob WHERE digest = ?", (pack_hex(digest),)
+        ).fetchone()
         return None if row is None else unpress(digest, *row)
 
     def last_page(self, session: SessionId, chain: Chain) -> PageId | None:
@@ -123,16 +153,23 @@ class SqlLookup:
 
     def pages_at(self, session: SessionId, chain: Chain) -> Sequence[PageId]:
         rows = self._connection.execute(
-            "SELECT id FROM page WHERE chain = ? AND chain <> '' AND session = ? ORDER BY position", (pack_hex(chain), session)
+            "SELECT id FROM page WHERE chain = ? AND chain <> '' AND session = ? ORDER BY position",
+            (pack_hex(chain), session),
         )
         return [PageId(id) for (id,) in rows]
 
     def last_step(self) -> int:
-        steps = " UNION ALL ".join(f"SELECT max(step) AS step FROM {table}" for table in _STEPPED)  # noqa: S608 - our own names
-        return int(self._value(f"SELECT max(step) FROM ({steps})") or 0)  # noqa: S608
+        steps = " UNION ALL ".join((f"SELECT max(step) AS step FROM {table}") for table in _STEPPED)
+        return int(self._value(f"SELECT max(step) FROM ({steps})") or 0)
 
     def last_note(self, space: str, key: str) -> Note | None:
-        return one(self._connection, NOTE, "space = ? AND key = ? ORDER BY version DESC LIMIT 1", space, pack_hex(key))
+        return one(
+            self._connection,
+            NOTE,
+            "space = ? AND key = ? ORDER BY version DESC LIMIT 1",
+            space,
+            pack_hex(key),
+        )
 
     def last_memory(self, id: MemoryId) -> Memory | None:
         return one(self._connection, MEMORY, "id = ? ORDER BY version DESC LIMIT 1", id)
@@ -148,7 +185,8 @@ class SqlLookup:
         named = msgspec.json.encode(ids).decode()
         these = "(SELECT value FROM json_each(?1))"
         row = self._connection.execute(
-            f"SELECT (SELECT count(DISTINCT id) FROM memory WHERE id IN {these}),"  # noqa: S608 - our own names
+            f"SELECT (SELECT count(DISTINCT id) FROM memory "
+            f"WHERE id IN {these}),"
             f" (SELECT count(*) FROM memory WHERE id IN {these}),"
             f' (SELECT count(*) FROM memory_link WHERE "of" IN {these} OR "to" IN {these}),'
             f" (SELECT count(*) FROM memory_use WHERE memory IN {these})",
@@ -167,12 +205,18 @@ class SqlLookup:
 
 def one(connection: apsw.Connection, table: Table[Noun], where: str, *given: Any) -> Noun | None:
     """The row, proven by its seal; None where there is no such row."""
-    row = connection.execute(f'SELECT {table.names} FROM "{table.name}" WHERE {where}', given).fetchone()  # noqa: S608
+    row = connection.execute(
+        f'SELECT {table.names} FROM "{table.name}" WHERE {where}', given
+    ).fetchone()
     return table.unpack(row) if row is not None else None
 
 
 def further(after: Any, last: Any) -> Any:
-    """Where a walk over rows goes on. In a damaged file numbers may lead back, and the walk would never end."""
+    """Where a walk over rows goes on. In a damaged file numbers may lead back, and the walk would
+    never end."""
     if not isinstance(last, int) or last <= after:
-        raise PageDamaged(f"the rows of a table are out of order (behind {after} comes {last}); `hotset repair` makes it again")
+        raise PageDamaged(
+            f"the rows of a table are out of order (behind {after} comes {last}); `hotset "
+            f"repair` makes it again"
+        )
     return last

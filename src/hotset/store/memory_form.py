@@ -1,4 +1,5 @@
-"""A memory as one JSON body and back, whatever its kind; what would not come back as it went in is refused."""
+"""A memory as one JSON body and back, whatever its kind; what would not come back as it went in is
+refused."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def from_body(kind: MemoryKind, body: bytes) -> Memory:
 
 def from_fields(fields: dict[str, Any]) -> Memory:
     """From what `msgspec.to_builtins` makes of a memory. Raises `msgspec.ValidationError`."""
-    return _memory(msgspec.convert(fields, type=_shape(msgspec.convert(fields.get("kind"), type=MemoryKind))))
+    return _memory(
+        msgspec.convert(fields, type=_shape(msgspec.convert(fields.get("kind"), type=MemoryKind)))
+    )
 
 
 def refuse_unfit(row: Memory | MemoryLink | Use) -> None:
@@ -34,7 +37,10 @@ def refuse_unfit(row: Memory | MemoryLink | Use) -> None:
             if row.version < 1:
                 raise BadInput(f"memory {row.id} has version {row.version}: versions begin with 1")
             if not 0 <= row.confidence <= 1:
-                raise BadInput(f"memory {row.id} has confidence {row.confidence}: it must be a number from 0 to 1")
+                raise BadInput(
+                    f"memory {row.id} has confidence {row.confidence}: it must be a number "
+                    f"from 0 to 1"
+                )
         case MemoryLink():
             _need_id(row.of)
             _need_id(row.to)
@@ -42,12 +48,17 @@ def refuse_unfit(row: Memory | MemoryLink | Use) -> None:
             _need_id(row.memory)
     try:
         body = msgspec.json.encode(row)
-        again = from_body(row.kind, body) if isinstance(row, Memory) else msgspec.json.decode(body, type=type(row))
+        again = (
+            from_body(row.kind, body)
+            if isinstance(row, Memory)
+            else msgspec.json.decode(body, type=type(row))
+        )
     except (TypeError, ValueError, OverflowError) as error:
         raise BadInput(f"{_described(row)} holds what cannot be stored: {_why(error)}") from error
     if again != row:
         raise BadInput(
-            f"{_described(row)} holds what would come back as something else (a list for a tuple, or the detail of another kind)"
+            f"{_described(row)} holds what would come back as something else (a list for a "
+            f"tuple, or the detail of another kind)"
         )
 
 
@@ -83,11 +94,22 @@ def _decoder(kind: MemoryKind) -> msgspec.json.Decoder[Any]:
 
 @cache
 def _shape(kind: MemoryKind) -> type[msgspec.Struct]:
-    """The fields of `Memory` in their order, with the detail of this kind: JSON does not say which of several types it is."""
+    """The fields of `Memory` in their order, with the detail of this kind: JSON does not say which
+    of several types it is."""
     types = get_type_hints(Memory)
     detail = DETAILS[kind]
     fields: list[Any] = []
     for field in dataclasses.fields(Memory):
-        hint = types[field.name] if field.name != "detail" else None if detail is None else detail | None
-        fields.append((field.name, hint) if field.default is dataclasses.MISSING else (field.name, hint, field.default))
+        hint = (
+            types[field.name]
+            if field.name != "detail"
+            else None
+            if detail is None
+            else detail | None
+        )
+        fields.append(
+            (field.name, hint)
+            if field.default is dataclasses.MISSING
+            else (field.name, hint, field.default)
+        )
     return msgspec.defstruct(f"{kind.name.title()}Memory", fields)

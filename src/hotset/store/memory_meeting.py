@@ -1,8 +1,9 @@
 """Memories of another store meet ours: what both changed is kept from both.
 
-A version that we have stays; one that follows ours is taken as it is. From the first version on in which the two say something
-else, theirs are put behind ours under new numbers, and our latest is put behind them again: whoever loads an export changes
-nothing about what holds here, and finds everything that held there among the versions. Loading it again brings nothing new.
+A version that we have stays; one that follows ours is taken as it is. From the first version on in
+which the two say something else, theirs are put behind ours under new numbers, and our latest is
+put behind them again: whoever loads an export changes nothing about what holds here, and finds
+everything that held there among the versions. Loading it again brings nothing new.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _WHY = "held here when versions of another store were loaded"
 
 
 class Meeting:
-    """The memories of one load. What `take` gives is written at once, and what `ours_again` gives before each commit."""
+    """The memories of one load. What `take` gives is written at once, and what `ours_again` gives
+    before each commit."""
 
     def __init__(self, look: Lookup, versions: Callable[[MemoryId], Sequence[Memory]]) -> None:
         """Both tell what the store holds at the moment, with all that was written since."""
@@ -36,7 +38,10 @@ class Meeting:
         if latest is None:
             return theirs
         if latest.kind is not theirs.kind:
-            raise BadInput(f"memory {theirs.id} is a {latest.kind} here and a {theirs.kind} there; nothing was changed")
+            raise BadInput(
+                f"memory {theirs.id} is a {latest.kind} here and a {theirs.kind} there; "
+                f"nothing was changed"
+            )
         if theirs.id not in self._ours:
             same_number = self._look.memory_version(theirs.id, theirs.version)
             if same_number is None:

@@ -14,7 +14,8 @@ from hotset.store.port import Lookup, Writing
 
 
 def remembered(deposit: Remembered, look: Lookup) -> Writing:
-    """Raises `Conflict` where somebody else wrote a version first, `BadInput` where something cannot be kept."""
+    """Raises `Conflict` where somebody else wrote a version first, `BadInput` where something
+    cannot be kept."""
     rows: tuple[Memory | MemoryLink | Use, ...] = (*deposit.memories, *deposit.links, *deposit.uses)
     for row in rows:
         refuse_unfit(row)
@@ -30,7 +31,9 @@ def erased(deposit: Erased, look: Lookup) -> Writing:
     ids = tuple(dict.fromkeys(deposit.memories))
     if not all(ids):
         raise BadInput("a memory without an id cannot be erased")
-    return Writing(erased=ids, events=(Event("Erased", deposit.time, detail=asdict(look.memory_rows(ids))),))
+    return Writing(
+        erased=ids, events=(Event("Erased", deposit.time, detail=asdict(look.memory_rows(ids))),)
+    )
 
 
 def says_the_same(one: Memory, other: Memory) -> bool:
@@ -49,18 +52,23 @@ def _new_versions(memories: Sequence[Memory], look: Lookup) -> Iterator[Memory]:
         before = latest[memory.id] if memory.id in latest else look.last_memory(memory.id)
         latest[memory.id] = before
         if before is not None and before.kind is not memory.kind:
-            raise BadInput(f"memory {memory.id} is a {before.kind} and cannot become a {memory.kind}")
+            raise BadInput(
+                f"memory {memory.id} is a {before.kind} and cannot become a {memory.kind}"
+            )
         if memory.version == (before.version if before else 0) + 1:
             latest[memory.id] = fresh[memory.id, memory.version] = memory
             yield memory
             continue
-        there = fresh.get((memory.id, memory.version)) or look.memory_version(memory.id, memory.version)
+        there = fresh.get((memory.id, memory.version)) or look.memory_version(
+            memory.id, memory.version
+        )
         if there is None or not says_the_same(there, memory):
             raise Conflict(f"memory {memory.id} was changed meanwhile; read it again")
 
 
 def _new_links(links: Sequence[MemoryLink], look: Lookup) -> Iterator[MemoryLink]:
-    """Those that change which links hold: one that is there is not made again, one that is not there is not taken back."""
+    """Those that change which links hold: one that is there is not made again, one that is not
+    there is not taken back."""
     latest: dict[tuple[MemoryId, MemoryId, Relation], MemoryLink | None] = {}
     for link in links:
         ends = link.of, link.to, link.relation

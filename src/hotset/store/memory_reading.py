@@ -17,41 +17,60 @@ from hotset.store.rows import MEMORY, MEMORY_LINK
 
 Reading = Callable[[], AbstractContextManager[apsw.Connection]]
 
-_CHUNK = 256  # rows read at once: a slow reader must not hold a transaction open, which would keep the WAL from shrinking
+# rows read at once: a slow reader must not hold a transaction open, which would keep the WAL from
+# shrinking
+_CHUNK = 256
 _LATEST_COLUMNS = ", ".join(f"latest.{name}" for name in MEMORY.names.split(", "))
 _LATEST = (
-    f"SELECT first.seq, {_LATEST_COLUMNS} FROM memory AS first "  # noqa: S608 - our own names
+    f"SELECT first.seq, {_LATEST_COLUMNS} FROM memory AS first "
     "CROSS JOIN memory AS latest ON latest.id = first.id"
     " AND latest.version = (SELECT max(version) FROM memory WHERE id = first.id) "
     "WHERE first.seq > ? AND first.version = (SELECT min(version) FROM memory WHERE id = first.id)"
 )
 _NEWEST = (
-    f"SELECT {_LATEST_COLUMNS} FROM memory AS latest INDEXED BY memory_created "  # noqa: S608
-    "WHERE (latest.created, latest.id) < (?, ?) AND latest.version = (SELECT max(version) FROM memory WHERE id = latest.id)"
+    f"SELECT {_LATEST_COLUMNS} FROM memory AS latest INDEXED BY memory_created "
+    "WHERE (latest.created, latest.id) < (?, ?) AND latest.version = (SELECT max(version) "
+    "FROM memory WHERE id = latest.id)"
 )
 _HOLDS = (
-    f"SELECT {MEMORY_LINK.names} FROM memory_link AS link WHERE NOT gone AND seq = (SELECT max(seq) FROM memory_link AS other"  # noqa: S608
+    f"SELECT {MEMORY_LINK.names} FROM memory_link AS link WHERE NOT gone AND seq = (SELECT "
+    f"max(seq) FROM memory_link AS other"
     ' WHERE other."of" = link."of" AND other."to" = link."to" AND other.relation = link.relation)'
 )
-_COUNTS = ", ".join(f"sum(how = '{how}')" for how in (Used.SHOWN, Used.READ, Used.HELPED, Used.MISLED))
+_COUNTS = ", ".join(
+    f"sum(how = '{how}')" for how in (Used.SHOWN, Used.READ, Used.HELPED, Used.MISLED)
+)
 _USES = (
-    f"SELECT memory, {_COUNTS}, max(iif(how IN ('{Used.READ}', '{Used.HELPED}'), time, 0.0)), count(*) "  # noqa: S608
+    f"SELECT memory, {_COUNTS}, max(iif(how IN ('{Used.READ}', '{Used.HELPED}'), time, 0.0)), "
+    f"count(*) "
     "FROM memory_use {} GROUP BY memory"
 )
-_RUNS = "SELECT run, count(*), max(time) FROM memory WHERE run <> '' GROUP BY run ORDER BY max(seq) DESC"
+_RUNS = (
+    "SELECT run, count(*), max(time) FROM memory WHERE run <> '' "
+    "GROUP BY run ORDER BY max(seq) "
+    "DESC"
+)
 
 
 def versions_of(connection: apsw.Connection, id: MemoryId) -> Sequence[Memory]:
-    rows = connection.execute(f"SELECT {MEMORY.names} FROM memory WHERE id = ? ORDER BY version", (id,)).fetchall()  # noqa: S608
+    rows = connection.execute(
+        f"SELECT {MEMORY.names} FROM memory WHERE id = ? ORDER BY version", (id,)
+    ).fetchall()
     versions = [MEMORY.unpack(row) for row in rows]
     if any(memory.id != id for memory in versions):
-        raise PageDamaged(f"an index of the store is damaged: it does not lead to memory {id}; `hotset repair` makes it again")
+        raise PageDamaged(
+            f"an index of the store is damaged: it does not lead to memory {id}; `hotset "
+            f"repair` makes it again"
+        )
     return versions
 
 
-def latest(reading: Reading, kinds: frozenset[MemoryKind], standings: frozenset[Standing]) -> Iterator[Memory]:
+def latest(
+    reading: Reading, kinds: frozenset[MemoryKind], standings: frozenset[Standing]
+) -> Iterator[Memory]:
     """The latest version of each memory, in the order in which they were first kept."""
-    # A memory keeps its kind: with one kind alone its own index leads from version to version, in their order.
+    # A memory keeps its kind: with one kind alone its own index leads from version to version, in
+    # their order.
     where, given = _among("first.kind", kinds, standings)
     sql = f"{_LATEST}{where} ORDER BY first.seq LIMIT {_CHUNK}"
     after: Any = 0
@@ -66,9 +85,14 @@ def latest(reading: Reading, kinds: frozenset[MemoryKind], standings: frozenset[
 
 
 def newest(
-    reading: Reading, kinds: frozenset[MemoryKind], standings: frozenset[Standing], since: float | None, until: float | None
+    reading: Reading,
+    kinds: frozenset[MemoryKind],
+    standings: frozenset[Standing],
+    since: float | None,
+    until: float | None,
 ) -> Iterator[Memory]:
-    """The latest version of each memory, whatever happened last first: by the index alone, so that the first few cost little."""
+    """The latest version of each memory, whatever happened last first: by the index alone, so that
+    the first few cost little."""
     where, given = _among("latest.kind", kinds, standings)
     if since is not None:
         where, given = f"{where} AND latest.created >= ?", [*given, since]
@@ -82,19 +106,26 @@ def newest(
             return
         last = chunk[-1].created, chunk[-1].id
         if last >= before:
-            raise PageDamaged("an index of the store is damaged: it leads back; `hotset repair` makes it again")
+            raise PageDamaged(
+                "an index of the store is damaged: it leads back; `hotset repair` makes it again"
+            )
         before = last
 
 
 def links(connection: apsw.Connection, id: MemoryId | None) -> Sequence[MemoryLink]:
     where, given = (' AND ("of" = ?1 OR "to" = ?1)', (id,)) if id is not None else ("", ())
-    return [MEMORY_LINK.unpack(row) for row in connection.execute(f"{_HOLDS}{where} ORDER BY seq", given)]
+    return [
+        MEMORY_LINK.unpack(row)
+        for row in connection.execute(f"{_HOLDS}{where} ORDER BY seq", given)
+    ]
 
 
 def uses(connection: apsw.Connection, ids: Sequence[MemoryId]) -> Mapping[MemoryId, Uses]:
     """From an index alone: rows are not proven one by one, `verify` does that."""
     named = (msgspec.json.encode(ids).decode(),) if ids else ()
-    which = "WHERE memory IN (SELECT value FROM json_each(?))" if ids else "WHERE memory IS NOT NULL"
+    which = (
+        "WHERE memory IN (SELECT value FROM json_each(?))" if ids else "WHERE memory IS NOT NULL"
+    )
     found: dict[MemoryId, Uses] = {}
     with _telling_damage("the uses of memories are"):
         rows: Iterable[Any] = connection.execute(_USES.format(which), named)
@@ -107,7 +138,9 @@ def uses(connection: apsw.Connection, ids: Sequence[MemoryId]) -> Mapping[Memory
 
 def runs(connection: apsw.Connection) -> Sequence[tuple[str, int, float]]:
     with _telling_damage("a memory is"):
-        return [(str(run), int(count), float(last)) for run, count, last in connection.execute(_RUNS)]
+        return [
+            (str(run), int(count), float(last)) for run, count, last in connection.execute(_RUNS)
+        ]
 
 
 @contextmanager
@@ -118,10 +151,14 @@ def _telling_damage(what: str) -> Iterator[None]:
         raise PageDamaged(f"{what} damaged: {error}; `hotset verify` names the row") from error
 
 
-def _among(kind: str, kinds: frozenset[MemoryKind], standings: frozenset[Standing]) -> tuple[str, list[Any]]:
+def _among(
+    kind: str, kinds: frozenset[MemoryKind], standings: frozenset[Standing]
+) -> tuple[str, list[Any]]:
     conditions: list[str] = []
     if kinds:
-        conditions.append(f"{kind} = ?" if len(kinds) == 1 else f"+{kind} IN ({', '.join('?' * len(kinds))})")
+        conditions.append(
+            f"{kind} = ?" if len(kinds) == 1 else f"+{kind} IN ({', '.join('?' * len(kinds))})"
+        )
     if standings:
         conditions.append(f"+latest.standing IN ({', '.join('?' * len(standings))})")
     given = [*sorted(map(str, kinds)), *sorted(map(str, standings))]

@@ -1,4 +1,5 @@
-"""How a store came to look as it does: an append-only list, one step a version. Steps are never edited, only added."""
+"""How a store came to look as it does: an append-only list, one step a version. Steps are never
+edited, only added."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ APPLICATION_ID = 0x686F7473  # "hots": tells `file` and us whose SQLite file thi
 
 
 def _first(connection: apsw.Connection) -> None:
-    """Columns have no type, so that SQLite gives back exactly what was put in; rows are told apart by their seals."""
+    """Columns have no type, so that SQLite gives back exactly what was put in; rows are told apart
+    by their seals."""
     connection.execute(
         """
         CREATE TABLE meta (name PRIMARY KEY, value) WITHOUT ROWID;
@@ -61,15 +63,15 @@ def _first(connection: apsw.Connection) -> None:
         CREATE INDEX reference_session ON reference (session);
 
         CREATE TABLE gist (seq INTEGER PRIMARY KEY, page, tokens, keywords, entities, files, seal);
-        """
+        """  # noqa: E501
     )
 
 
 def _second(connection: apsw.Connection) -> None:
     """The page table, the ledger and summaries; and the way from content to its pages.
 
-    Indexes on `step` find the last one; those on places hold what tells two rows of one place apart, so that a table is
-    put together from the index alone.
+    Indexes on `step` find the last one; those on places hold what tells two rows of one place
+    apart, so that a table is put together from the index alone.
     """
     connection.execute(
         """
@@ -97,15 +99,16 @@ def _second(connection: apsw.Connection) -> None:
 
         CREATE TABLE summary (seq INTEGER PRIMARY KEY, session, branch, turns, version, text, "by", time, seal);
         CREATE UNIQUE INDEX summary_stretch ON summary (session, branch, turns, version);
-        """
+        """  # noqa: E501
     )
 
 
 def _third(connection: apsw.Connection) -> None:
     """Memories, their links and their uses.
 
-    A version of a memory is one body; beside it stands what is asked for. What is erased leaves its number behind, and nothing
-    else: rows that SQLite deletes make it move their neighbours, and it leaves copies of those where they were.
+    A version of a memory is one body; beside it stands what is asked for. What is erased leaves its
+    number behind, and nothing else: rows that SQLite deletes make it move their neighbours, and it
+    leaves copies of those where they were.
     """
     connection.execute(
         """
@@ -126,12 +129,13 @@ def _third(connection: apsw.Connection) -> None:
         CREATE TABLE memory_use (seq INTEGER PRIMARY KEY, memory, how, time, session, task, seal, nth);
         CREATE UNIQUE INDEX memory_use_seal ON memory_use (seal, nth);
         CREATE INDEX memory_use_memory ON memory_use (memory, how, time);
-        """
+        """  # noqa: E501
     )
 
 
 def _fourth(connection: apsw.Connection) -> None:
-    """Notes. What stood in `hidden` under made-up names becomes notes of the space that the name began with."""
+    """Notes. What stood in `hidden` under made-up names becomes notes of the space that the name
+    began with."""
     connection.execute(
         """
         CREATE TABLE note (
@@ -139,7 +143,7 @@ def _fourth(connection: apsw.Connection) -> None:
         CREATE UNIQUE INDEX note_key ON note (space, key, version);
         CREATE INDEX note_step ON note (step);
         CREATE INDEX note_session ON note (session) WHERE session IS NOT NULL;
-        """
+        """  # noqa: E501
     )
     move_hidden_to_notes(connection)
 
@@ -151,7 +155,8 @@ VERSION = len(MIGRATIONS)
 
 
 def migrate(connection: apsw.Connection, database: Path) -> None:
-    """Brings a store to the version of this code, in one transaction. Raises `StoreTooNew`, or refuses a foreign file."""
+    """Brings a store to the version of this code, in one transaction. Raises `StoreTooNew`, or
+    refuses a foreign file."""
     version = _version(connection, database)
     if connection.pragma("journal_mode") != "wal":
         connection.pragma("journal_mode", "wal")
@@ -178,19 +183,30 @@ def refuse_unreadable(connection: apsw.Connection, database: Path) -> None:
     """For a store that cannot be changed now: it must be of this version already."""
     version = _version(connection, database)
     if version != VERSION:
-        raise StoreFailed(f"{database} has format {version} and must become {VERSION} before it is read, but cannot be written")
+        raise StoreFailed(
+            f"{database} has format {version} and must become {VERSION} before it is read, "
+            f"but cannot be written"
+        )
 
 
 def _version(connection: apsw.Connection, database: Path) -> int:
     application = connection.pragma("application_id")
     version = connection.pragma("user_version")
-    if application == 0 and version == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").fetchall():
+    if (
+        application == 0
+        and version == 0
+        and not connection.execute("SELECT 1 FROM sqlite_schema").fetchall()
+    ):
         return 0
     if application != APPLICATION_ID:
-        raise StoreFailed(f"{database} is a SQLite file of another program; choose another data folder")
+        raise StoreFailed(
+            f"{database} is a SQLite file of another program; choose another data folder"
+        )
     if version > VERSION:
         raise StoreTooNew(
-            f"{database} was written by a newer hotset (format {version}, this one knows up to {VERSION}): "
-            "update hotset (`pip install -U hotset`), or choose another data folder; nothing was changed"
+            f"{database} was written by a newer hotset (format {version}, this one knows up "
+            f"to {VERSION}): "
+            "update hotset (`pip install -U hotset`), or choose another data folder; nothing "
+            "was changed"
         )
     return int(version)

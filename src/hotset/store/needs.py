@@ -22,7 +22,8 @@ class Needs:
 def needs(row: Row) -> Needs:  # noqa: C901, PLR0911 - one case a kind of row
     """Raises `BadInput` for content that does not have the hash it is said to have.
 
-    Rows of the page table hold wherever their message occurs: they can do without the session that decided them.
+    Rows of the page table hold wherever their message occurs: they can do without the session that
+    decided them.
     """
     match row:
         case Blob():
@@ -53,15 +54,23 @@ def needs(row: Row) -> Needs:  # noqa: C901, PLR0911 - one case a kind of row
 
 
 def supersedes(newer: Turn, older: Turn) -> bool:
-    """A turn that was still open gives way to its own end; nothing else changes in what is loaded twice."""
-    return older.outcome is Outcome.OPEN and newer.outcome is not Outcome.OPEN and newer.head == older.head
+    """A turn that was still open gives way to its own end; nothing else changes in what is loaded
+    twice."""
+    return (
+        older.outcome is Outcome.OPEN
+        and newer.outcome is not Outcome.OPEN
+        and newer.head == older.head
+    )
 
 
 def latest_versions(summaries: Iterable[Summary]) -> Sequence[Summary]:
-    """Of each stretch the summary with the highest version, in the order in which they were kept."""
+    """Of each stretch the summary with the highest version, in the order in which they were
+    kept."""
     every = list(summaries)
     latest: dict[tuple[int, tuple[int, int]], int] = {}
     for summary in every:
         stretch = summary.branch, summary.turns
         latest[stretch] = max(summary.version, latest.get(stretch, summary.version))
-    return [summary for summary in every if summary.version == latest[summary.branch, summary.turns]]
+    return [
+        summary for summary in every if summary.version == latest[summary.branch, summary.turns]
+    ]

@@ -1,6 +1,8 @@
-"""Which session another belongs to: its agent started this one as a subagent, or this one goes on where it was cut short.
+"""Which session another belongs to: its agent started this one as a subagent, or this one goes on
+where it was cut short.
 
-A link is an event of the child's, written with its first turn: it survives as the session does, and is exported with it.
+A link is an event of the child's, written with its first turn: it survives as the session does, and
+is exported with it.
 """
 
 from __future__ import annotations
@@ -55,23 +57,34 @@ class Parent:
     """What told it: `header`, `call`, `reply`, `summary` or `metadata`."""
 
     def event(self, child: SessionId, turn: int, time: float) -> Event:
-        return Event(LINKED, time, child, turn, {"parent": self.session, "kinship": self.kinship, "told_by": self.told_by})
+        return Event(
+            LINKED,
+            time,
+            child,
+            turn,
+            {"parent": self.session, "kinship": self.kinship, "told_by": self.told_by},
+        )
 
 
 def parent_of(asked: Asked, look: Lookup) -> Parent | None:
-    """The parent of a session that begins with this request; None where nothing says that it has one.
+    """The parent of a session that begins with this request; None where nothing says that it has
+    one.
 
-    A header says it. Else it is a session of the same client: one that waits for a call which was told this prompt, one whose
-    model said what stands in this past, one whose reply this begins with, or one with the same session in its metadata.
+    A header says it. Else it is a session of the same client: one that waits for a call which was
+    told this prompt, one whose model said what stands in this past, one whose reply this begins
+    with, or one with the same session in its metadata.
     """
     try:
-        return _by_header(asked, look) or next(filter(None, (way(asked, look) for way in _WAYS)), None)
+        return _by_header(asked, look) or next(
+            filter(None, (way(asked, look) for way in _WAYS)), None
+        )
     except PageDamaged:
         return None  # of somebody else's session: it must not keep this one from being kept
 
 
 def parents_in(store: Store) -> Mapping[SessionId, Parent]:
-    """The same of a whole store. A damaged event costs the links behind it, not the list that wants to tell them."""
+    """The same of a whole store. A damaged event costs the links behind it, not the list that wants
+    to tell them."""
     events: list[Event] = []
     with suppress(PageDamaged):
         for event in store.events(name=LINKED):
@@ -105,7 +118,11 @@ def _upwards(session: SessionId, found: Mapping[SessionId, Parent]) -> Iterator[
 
 def _by_header(asked: Asked, look: Lookup) -> Parent | None:
     named = next(filter(None, map(look.session_by_key, asked.parents)), None)
-    return Parent(named.id, Kinship.SUBAGENT, "header") if named is not None and named.key != asked.key else None
+    return (
+        Parent(named.id, Kinship.SUBAGENT, "header")
+        if named is not None and named.key != asked.key
+        else None
+    )
 
 
 def _by_call(asked: Asked, look: Lookup) -> Parent | None:
@@ -114,7 +131,9 @@ def _by_call(asked: Asked, look: Lookup) -> Parent | None:
     words = _flat(spoken.words)
     if len(words) < _SHORTEST_TASK:
         return None
-    whole = _flat("\n".join(_texts(asked.request.messages[spoken.index : spoken.index + 1], Kind.PROMPT)))
+    whole = _flat(
+        "\n".join(_texts(asked.request.messages[spoken.index : spoken.index + 1], Kind.PROMPT))
+    )
     for page in look.waiting_calls():
         if page.size > _LONGEST:
             continue
@@ -132,10 +151,19 @@ def _by_reply(asked: Asked, look: Lookup) -> Parent | None:
     """The request holds what a model said in that session, behind another past."""
     messages = asked.request.messages
     behind = [each for each in messages[opening(messages).index :] if each.role is Role.ASSISTANT]
-    said = (part.content for each in reversed(behind) for part in each.parts if part.kind is Kind.RESPONSE)
+    said = (
+        part.content
+        for each in reversed(behind)
+        for part in each.parts
+        if part.kind is Kind.RESPONSE
+    )
     for content in islice((each for each in said if len(each) >= _SHORTEST_REPLY), _MOST_TEXTS):
         for page in look.pages_with(digest(content)):
-            if page.kind is Kind.RESPONSE and _is_same_client(asked, page, look) and _was_said_by_a_model(page, look):
+            if (
+                page.kind is Kind.RESPONSE
+                and _is_same_client(asked, page, look)
+                and _was_said_by_a_model(page, look)
+            ):
                 return Parent(page.session, Kinship.CONTINUATION, "reply")
     return None
 
@@ -146,15 +174,21 @@ def _by_summary(asked: Asked, look: Lookup) -> Parent | None:
     if not _SHORTEST_SUMMARY <= len(text) <= _LONGEST:
         return None
     whole, lines = _flat(text), _lines(text)
-    equal = (page for each in _contents(asked.request.messages) for page in look.pages_with(digest(each)))
+    equal = (
+        page for each in _contents(asked.request.messages) for page in look.pages_with(digest(each))
+    )
     said_so = {page.session for page in equal if page.kind is Kind.PROMPT}
     for page in look.latest_replies(_SHORTEST_SUMMARY):
-        if page.size > _LONGEST or page.session in said_so:  # it was asked the same, and the model repeated it
+        if (
+            page.size > _LONGEST or page.session in said_so
+        ):  # it was asked the same, and the model repeated it
             continue
         said = (look.content(page.digest) or b"").decode("utf-8", "replace")
         theirs = _lines(said)
         shared = sum(map(len, lines & theirs))
-        is_most = shared >= _SHORTEST_SUMMARY and 2 * shared >= min(sum(map(len, lines)), sum(map(len, theirs)))
+        is_most = shared >= _SHORTEST_SUMMARY and 2 * shared >= min(
+            sum(map(len, lines)), sum(map(len, theirs))
+        )
         if (is_most or _flat(said) in whole) and _is_same_client(asked, page, look):
             return Parent(page.session, Kinship.CONTINUATION, "summary")
     return None
@@ -174,7 +208,9 @@ def _is_same_client(asked: Asked, page: Page, look: Lookup) -> bool:
     turn = look.turn(page.session, page.turn)
     if turn is None:
         return False
-    (_, client, agent, *_), (_, its_client, its_agent, *_) = (each.split(".") for each in (fingerprint(asked), turn.fingerprint))
+    (_, client, agent, *_), (_, its_client, its_agent, *_) = (
+        each.split(".") for each in (fingerprint(asked), turn.fingerprint)
+    )
     return client == its_client if client or its_client else agent == its_agent
 
 
@@ -197,11 +233,17 @@ def _quotes(whole: str, quoted: str) -> bool:
 
 def _texts(messages: Sequence[Message], kind: Kind) -> Iterator[str]:
     for message in messages:
-        yield from (part.content[:_LONGEST].decode("utf-8", "replace") for part in message.parts if part.kind is kind)
+        yield from (
+            part.content[:_LONGEST].decode("utf-8", "replace")
+            for part in message.parts
+            if part.kind is kind
+        )
 
 
 def _contents(messages: Sequence[Message]) -> Iterator[bytes]:
-    prompts = (part.content for message in messages for part in message.parts if part.kind is Kind.PROMPT)
+    prompts = (
+        part.content for message in messages for part in message.parts if part.kind is Kind.PROMPT
+    )
     return islice((each for each in prompts if len(each) >= _SHORTEST_SUMMARY), _MOST_TEXTS)
 
 

@@ -1,4 +1,5 @@
-"""From a deposit to the rows of one commit. Every adapter shares this, so that they cannot disagree."""
+"""From a deposit to the rows of one commit. Every adapter shares this, so that they cannot
+disagree."""
 
 from __future__ import annotations
 
@@ -40,9 +41,7 @@ from hotset.store.titles import title
 _TITLE_CHARS = 80
 
 
-def place(  # noqa: C901, PLR0911, PLR0912 - one case a kind of deposit
-    deposit: Deposit, look: Lookup
-) -> tuple[Writing, Kept]:
+def place(deposit: Deposit, look: Lookup) -> tuple[Writing, Kept]:  # noqa: C901, PLR0911, PLR0912
     """What to write for a deposit, and what to answer once it is written."""
     match deposit:
         case Asked():
@@ -97,7 +96,9 @@ def _asked(asked: Asked, look: Lookup) -> tuple[Writing, Kept]:
     place = _Place(session.id, asked.agent, (last.number if last else 0) + 1, asked.time)
     nodes, pages, blobs = _messages(known.links, place, look)
     system_pages, system_blobs = _system(request.system, place, look)
-    tools = tuple(ToolSeen(tool.name, digest(tool.raw), session.id, asked.time) for tool in request.tools)
+    tools = tuple(
+        ToolSeen(tool.name, digest(tool.raw), session.id, asked.time) for tool in request.tools
+    )
     system = _blob(whole_system(request)) if request.system else None
     toolbox = _blob(whole_toolbox(request)) if request.tools else None
     params = _blob(request.params)
@@ -153,14 +154,27 @@ def _answered(answered: Answered, look: Lookup) -> tuple[Writing, Kept]:
         usage=reply.usage,
         reply=raw.digest if raw else None,
     )
-    writing = Writing(blobs=(*blobs, *((raw,) if raw else ())), nodes=tuple(nodes), pages=tuple(pages), turns=(ended,))
+    writing = Writing(
+        blobs=(*blobs, *((raw,) if raw else ())),
+        nodes=tuple(nodes),
+        pages=tuple(pages),
+        turns=(ended,),
+    )
     return writing, _kept(writing, ended)
 
 
 def _turn_of(named: TurnRef | TurnId, look: Lookup) -> Turn:
-    turn = look.turn(named.session, named.number) if isinstance(named, TurnRef) else look.turn_by_id(named)
+    turn = (
+        look.turn(named.session, named.number)
+        if isinstance(named, TurnRef)
+        else look.turn_by_id(named)
+    )
     if turn is None:
-        raise NotFound(f"no turn {named.number} in session {named.session}" if isinstance(named, TurnRef) else f"no turn {named}")
+        raise NotFound(
+            f"no turn {named.number} in session {named.session}"
+            if isinstance(named, TurnRef)
+            else f"no turn {named}"
+        )
     return turn
 
 
@@ -182,7 +196,10 @@ def _noted(noted: Noted, look: Lookup) -> tuple[Writing, Kept]:
     place = _Place(session.id, noted.agent, last.number if last else 0, noted.time)
     blob = _blob(noted.content)
     salt = 0
-    while look.page(id := _page_id(session.id, f"note:{noted.time!r}:{blob.digest}:{salt}", 0)) is not None:
+    while (
+        look.page(id := _page_id(session.id, f"note:{noted.time!r}:{blob.digest}:{salt}", 0))
+        is not None
+    ):
         salt += 1
     page = _page(
         Part(noted.kind, noted.content, noted.media, noted.tool, noted.call),
@@ -250,9 +267,12 @@ def _hid(hid: Hid, look: Lookup) -> tuple[Writing, Kept]:
 
 
 def _billed(billed: Billed, look: Lookup) -> tuple[Writing, Kept]:
-    """A turn has one bill. It was due when its reply had come; where none was kept, when its request came."""
+    """A turn has one bill. It was due when its reply had come; where none was kept, when its
+    request came."""
     turn = _turn_of(billed.turn, look)
-    bill = replace(billed.bill, session=turn.session, turn=turn.number, time=turn.finished or turn.started)
+    bill = replace(
+        billed.bill, session=turn.session, turn=turn.number, time=turn.finished or turn.started
+    )
     return Writing(bills=(bill,)), Kept(turn.ref)
 
 
@@ -269,7 +289,9 @@ def _note_written(written: NoteWritten, look: Lookup) -> tuple[Writing, Kept]:
     latest = look.last_note(space.name, key)
     version = latest.version if latest is not None else 0
     if written.expects not in (None, version):
-        raise Conflict(f"note {space.name} {key} has version {version}, not {written.expects}: read it again")
+        raise Conflict(
+            f"note {space.name} {key} has version {version}, not {written.expects}: read it again"
+        )
     if written.value == (latest.value if latest is not None else None):
         return Writing(), kept
     note = Note(
@@ -283,12 +305,19 @@ def _note_written(written: NoteWritten, look: Lookup) -> tuple[Writing, Kept]:
         version=version + 1,
         step=look.last_step() + 1,
     )
-    overwritten = (replace(note, version=note.version - space.keeps),) if 0 < space.keeps < note.version else ()
+    overwritten = (
+        (replace(note, version=note.version - space.keeps),)
+        if 0 < space.keeps < note.version
+        else ()
+    )
     return Writing(notes=(note,), overwritten=overwritten), kept
 
 
-def _messages(links: Iterable[Link], place: _Place, look: Lookup) -> tuple[list[Node], list[Page], list[Blob]]:
-    """Rows for the messages that are new in this session; a known past costs one look-up a message."""
+def _messages(
+    links: Iterable[Link], place: _Place, look: Lookup
+) -> tuple[list[Node], list[Page], list[Blob]]:
+    """Rows for the messages that are new in this session; a known past costs one look-up a
+    message."""
     nodes: list[Node] = []
     pages: list[Page] = []
     blobs: list[Blob] = []
@@ -314,13 +343,18 @@ def _messages(links: Iterable[Link], place: _Place, look: Lookup) -> tuple[list[
 
 
 def pages_of(node: Node, parts: Sequence[Part], agent: str, look: Lookup) -> Iterator[Page]:
-    """The pages of a message that was placed before: made again, they are equal to the first ones."""
+    """The pages of a message that was placed before: made again, they are equal to the first
+    ones."""
     addresses = [digest(part.content) for part in parts]
     return _pages_of(node, parts, addresses, agent, _page_before(node.parent, node.session, look))
 
 
 def _pages_of(
-    node: Node, parts: Sequence[Part], addresses: Sequence[Digest], agent: str, parent: PageId | None
+    node: Node,
+    parts: Sequence[Part],
+    addresses: Sequence[Digest],
+    agent: str,
+    parent: PageId | None,
 ) -> Iterator[Page]:
     for position, (part, address) in enumerate(zip(parts, addresses, strict=True)):
         page = _page(
@@ -341,7 +375,12 @@ def _pages_of(
 def _tail_of(links: Sequence[Link], session: SessionId, look: Lookup) -> Iterator[Link]:
     """The links whose messages the session does not hold yet."""
     known_to = next(
-        (i for i in range(len(links) - 1, -1, -1) if not links[i].message.aside and look.node(session, links[i].chain)), -1
+        (
+            i
+            for i in range(len(links) - 1, -1, -1)
+            if not links[i].message.aside and look.node(session, links[i].chain)
+        ),
+        -1,
     )
     for index, each in enumerate(links):
         if index <= known_to and not each.message.aside:
@@ -367,7 +406,8 @@ def _page_before(chain: Chain, session: SessionId, look: Lookup) -> PageId | Non
 
 
 def _branch(each: Link, fresh: dict[Chain, Node], session: SessionId, look: Lookup) -> int:
-    """A message that follows the tip of a line stays on it; one that follows an older message opens a new branch."""
+    """A message that follows the tip of a line stays on it; one that follows an older message opens
+    a new branch."""
     if each.parent in fresh:
         return fresh[each.parent].branch
     if not each.message.aside and look.continued(session, each.parent):
@@ -431,7 +471,8 @@ def _page(
 
 
 def _system(parts: Sequence[Part], place: _Place, look: Lookup) -> tuple[list[Page], list[Blob]]:
-    """System text that stands outside the messages: a page whenever the session has not seen it before."""
+    """System text that stands outside the messages: a page whenever the session has not seen it
+    before."""
     pages: list[Page] = []
     blobs: list[Blob] = []
     for position, part in enumerate(parts):
@@ -440,18 +481,36 @@ def _system(parts: Sequence[Part], place: _Place, look: Lookup) -> tuple[list[Pa
         if look.page(id) is not None:
             continue
         pages.append(
-            _page(part, blob.digest, id=id, role=Role.SYSTEM, place=place, branch=0, parent=None, chain=ROOT, position=position)
+            _page(
+                part,
+                blob.digest,
+                id=id,
+                role=Role.SYSTEM,
+                place=place,
+                branch=0,
+                parent=None,
+                chain=ROOT,
+                position=position,
+            )
         )
         blobs.append(blob)
     return pages, blobs
 
 
 def _new_session(asked: Asked, parent: Parent | None, look: Lookup) -> Session:
-    """The same key gives the same id everywhere; without a key the first moment of the session names it."""
+    """The same key gives the same id everywhere; without a key the first moment of the session
+    names it."""
     above = look.session(parent.session) if parent is not None else None
-    id = _unused_id(f"key:{asked.key}" if asked.key else f"first:{asked.time!r}:{fingerprint(asked)}", look)
+    id = _unused_id(
+        f"key:{asked.key}" if asked.key else f"first:{asked.time!r}:{fingerprint(asked)}", look
+    )
     return Session(
-        id, asked.key, asked.agent, asked.request.dialect, asked.time, title(asked.request.messages, above.title if above else "")
+        id,
+        asked.key,
+        asked.agent,
+        asked.request.dialect,
+        asked.time,
+        title(asked.request.messages, above.title if above else ""),
     )
 
 

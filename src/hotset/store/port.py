@@ -9,7 +9,16 @@ from typing import Protocol
 
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
-from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Use, Uses
+from hotset.nouns.memory import (
+    Memory,
+    MemoryId,
+    MemoryKind,
+    MemoryLink,
+    Relation,
+    Standing,
+    Use,
+    Uses,
+)
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId, including
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
@@ -77,7 +86,8 @@ class Damage:
     """Something in the store that is not as it was kept."""
 
     what: str
-    """`content`, `file`, or the kind of row: `page`, `node`, `turn`, `session`, `shown`, `bill` and so on."""
+    """`content`, `file`, or the kind of row: `page`, `node`, `turn`, `session`, `shown`, `bill` and
+    so on."""
     id: str
     why: str
 
@@ -132,33 +142,38 @@ class MemoryRows:
 
 
 CANDIDATES = 64
-"""How many sessions that share a message are weighed: a first prompt that was said 10,000 times must not cost 10,000 look-ups."""
+"""How many sessions that share a message are weighed: a first prompt that was said 10,000 times
+must not cost 10,000 look-ups."""
 
 LATEST = 256
 """How many turns are searched for the one that started a session."""
 
 FEW = 8
-"""How many replies are compared with the beginning of a session, and how many pages of equal content are looked at."""
+"""How many replies are compared with the beginning of a session, and how many pages of equal
+content are looked at."""
 
 MATCHES = 8
 """How many ids `match` and `contents` give: enough to tell a person that a prefix is not unique."""
 
 
 class Lookup(Protocol):
-    """The questions that placing a deposit asks, answered inside the transaction that will write it."""
+    """The questions that placing a deposit asks, answered inside the transaction that will write
+    it."""
 
     def session(self, id: SessionId) -> Session | None: ...
 
     def session_by_key(self, key: str) -> Session | None: ...
 
     def sessions_with(self, chain: Chain) -> Sequence[SessionId]:
-        """The sessions in which a message with this chain occurred, the most recent last; at most the last `CANDIDATES`."""
+        """The sessions in which a message with this chain occurred, the most recent last; at most
+        the last `CANDIDATES`."""
         ...
 
     def node(self, session: SessionId, chain: Chain) -> Node | None: ...
 
     def continued(self, session: SessionId, chain: Chain) -> bool:
-        """Does another message (not an aside) already follow this one in the session? `ROOT` asks for any first message."""
+        """Does another message (not an aside) already follow this one in the session? `ROOT` asks
+        for any first message."""
         ...
 
     def branches(self, session: SessionId) -> int:
@@ -178,15 +193,18 @@ class Lookup(Protocol):
     def turn_by_response(self, response_id: str) -> Turn | None: ...
 
     def first_with_hint(self, hint: str) -> SessionId | None:
-        """Of the sessions whose fingerprint begins with this hint, and that offered tools: the first among `LATEST` turns."""
+        """Of the sessions whose fingerprint begins with this hint, and that offered tools: the
+        first among `LATEST` turns."""
         ...
 
     def waiting_calls(self) -> Sequence[Page]:
-        """Calls in the replies of the `LATEST` turns behind which no message stands yet; those of the latest turn first."""
+        """Calls in the replies of the `LATEST` turns behind which no message stands yet; those of
+        the latest turn first."""
         ...
 
     def latest_replies(self, least: int) -> Sequence[Page]:
-        """Texts of so many bytes or more with which the replies of the last few turns ended, the latest first."""
+        """Texts of so many bytes or more with which the replies of the last few turns ended, the
+        latest first."""
         ...
 
     def pages_with(self, digest: Digest) -> Sequence[Page]:
@@ -230,7 +248,8 @@ class Lookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """The rows of one commit. A row that is there already is left as it is; only a turn is replaced by its newer state.
+    """The rows of one commit. A row that is there already is left as it is; only a turn is replaced
+    by its newer state.
 
     What is erased leaves before anything is written.
     """
@@ -255,14 +274,16 @@ class Writing:
     erased: tuple[MemoryId, ...] = ()
     notes: tuple[Note, ...] = ()
     overwritten: tuple[Note, ...] = ()
-    """Notes in whose place one of `notes` stands: versions of a space that keeps only the last few."""
+    """Notes in whose place one of `notes` stands: versions of a space that keeps only the last
+    few."""
 
 
 class Store(Protocol):
     """Keeps everything.
 
     - What `keep`'s future resolves to is durable: it survives kill -9 and the loss of power.
-    - The deposits of one `keep` are written together or not at all; a failed group changes nothing and raises a `HotsetError`.
+    - The deposits of one `keep` are written together or not at all; a failed group changes nothing
+      and raises a `HotsetError`.
     - Deposits are placed in the order in which they were handed over, each seeing those before it.
     - Content comes back byte for byte, or `PageDamaged` is raised; never other bytes.
     - Rows come back in the order in which they were kept, whatever the clock said.
@@ -284,13 +305,15 @@ class Store(Protocol):
         ...
 
     def contents(self, prefix: str) -> Sequence[Digest]:
-        """The first few addresses of content that begin with `prefix`; `Where.digest` leads from one to its pages."""
+        """The first few addresses of content that begin with `prefix`; `Where.digest` leads from
+        one to its pages."""
         ...
 
     def pages(self, where: Where) -> Iterator[Page]: ...
 
     def pages_after(self, number: int, limit: int) -> Sequence[tuple[int, Page]]:
-        """The next pages in the order in which they were kept, each with its number in it, which is above 0 and never changes.
+        """The next pages in the order in which they were kept, each with its number in it, which is
+        above 0 and never changes.
 
         For whoever follows the store. Damaged rows are left out: `verify` tells of them.
         """
@@ -303,7 +326,8 @@ class Store(Protocol):
     def sessions(self) -> Iterator[Session]: ...
 
     def recent_sessions(self) -> Sequence[Session]:
-        """The session of the latest turn first, whatever the clock said; sessions without a turn are last."""
+        """The session of the latest turn first, whatever the clock said; sessions without a turn
+        are last."""
         ...
 
     def turns(self, session: SessionId) -> Iterator[Turn]: ...
@@ -312,7 +336,9 @@ class Store(Protocol):
 
     def tools(self) -> Iterator[ToolSeen]: ...
 
-    def events(self, session: SessionId | None = None, name: str | None = None) -> Iterator[Event]: ...
+    def events(
+        self, session: SessionId | None = None, name: str | None = None
+    ) -> Iterator[Event]: ...
 
     def reference(self, id: str) -> Reference:
         """Raises `NotFound`."""
@@ -329,14 +355,17 @@ class Store(Protocol):
     def table(self, chains: Sequence[Chain], as_of: TurnRef | None = None) -> Table:
         """The page table of a line, given by the chains of its messages from the first to the last.
 
-        `shown` and `hidden` hold the latest row of each place, whichever session decided it; `sent` is the deepest message of
-        the line with which a request ended. With `as_of`, everything is as it stood when that turn was planned, with what was
-        decided for it: the forms in which its request was sent. A turn that was never planned was sent as it came: its table
-        is empty. Raises `NotFound` where there is no such turn.
+        `shown` and `hidden` hold the latest row of each place, whichever session decided it; `sent`
+        is the deepest message of the line with which a request ended. With `as_of`, everything is
+        as it stood when that turn was planned, with what was decided for it: the forms in which its
+        request was sent. A turn that was never planned was sent as it came: its table is empty.
+        Raises `NotFound` where there is no such turn.
         """
         ...
 
-    def bills(self, session: SessionId | None = None, since: float | None = None) -> Iterator[Bill]: ...
+    def bills(
+        self, session: SessionId | None = None, since: float | None = None
+    ) -> Iterator[Bill]: ...
 
     def summaries(self, session: SessionId) -> Sequence[Summary]:
         """The latest version of each stretch."""
@@ -351,11 +380,14 @@ class Store(Protocol):
         ...
 
     def memories(
-        self, kinds: frozenset[MemoryKind] = frozenset(), standings: frozenset[Standing] = frozenset()
+        self,
+        kinds: frozenset[MemoryKind] = frozenset(),
+        standings: frozenset[Standing] = frozenset(),
     ) -> Iterator[Memory]:
         """The latest version of each memory, in the order in which they were first kept.
 
-        Only those whose latest version is of one of these kinds and standings; an empty set means any.
+        Only those whose latest version is of one of these kinds and standings; an empty set means
+        any.
         """
         ...
 
@@ -367,13 +399,16 @@ class Store(Protocol):
         since: float | None = None,
         until: float | None = None,
     ) -> Iterator[Memory]:
-        """The same, whatever happened last first, and of equal times the later id; from `since` on and before `until`."""
+        """The same, whatever happened last first, and of equal times the later id; from `since` on
+        and before `until`."""
         ...
 
     def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, Memory]]:
-        """The next versions in the order in which they were kept, each with its number in it, as `pages_after` gives pages.
+        """The next versions in the order in which they were kept, each with its number in it, as
+        `pages_after` gives pages.
 
-        The number of what was erased is never given again. Damaged rows are left out: `verify` tells of them.
+        The number of what was erased is never given again. Damaged rows are left out: `verify`
+        tells of them.
         """
         ...
 
@@ -382,25 +417,31 @@ class Store(Protocol):
         ...
 
     def memory_links(self, id: MemoryId | None = None) -> Sequence[MemoryLink]:
-        """The links that hold now, from or to a memory, or all of them, in the order in which they were kept."""
+        """The links that hold now, from or to a memory, or all of them, in the order in which they
+        were kept."""
         ...
 
     def memory_uses(self, ids: Sequence[MemoryId] = ()) -> Mapping[MemoryId, Uses]:
-        """How often these were used, or all where none is named; what was never used is not among them."""
+        """How often these were used, or all where none is named; what was never used is not among
+        them."""
         ...
 
     def memory_runs(self) -> Sequence[tuple[str, int, float]]:
-        """The pieces of work that wrote memories: name, versions, and the time of the last one; whichever wrote last first.
+        """The pieces of work that wrote memories: name, versions, and the time of the last one;
+        whichever wrote last first.
 
         Versions that belong to no piece of work are not counted.
         """
         ...
 
-    def notes(self, space: Space, keys: Sequence[str] = (), as_of: TurnRef | None = None) -> Mapping[str, Note]:
-        """The latest version of each of these keys, or of every key of a space; what was removed is left out.
+    def notes(
+        self, space: Space, keys: Sequence[str] = (), as_of: TurnRef | None = None
+    ) -> Mapping[str, Note]:
+        """The latest version of each of these keys, or of every key of a space; what was removed is
+        left out.
 
-        With `as_of`, as it was when that turn was planned; nothing for a turn that never was. Raises `NotFound` where there is
-        no such turn.
+        With `as_of`, as it was when that turn was planned; nothing for a turn that never was.
+        Raises `NotFound` where there is no such turn.
         """
         ...
 
@@ -409,9 +450,11 @@ class Store(Protocol):
         ...
 
     def version(self) -> int:
-        """A number that is another one after any commit, by whichever thread or process; it can change without one.
+        """A number that is another one after any commit, by whichever thread or process; it can
+        change without one.
 
-        Taken before a read, it says later whether what was read may have changed. Numbers of two stores tell nothing.
+        Taken before a read, it says later whether what was read may have changed. Numbers of two
+        stores tell nothing.
         """
         ...
 
@@ -422,15 +465,18 @@ class Store(Protocol):
         ...
 
     def dump(self, session: SessionId | None = None) -> Iterator[Row]:
-        """Everything, or everything of one session, such that `load` into an empty store gives an equal store."""
+        """Everything, or everything of one session, such that `load` into an empty store gives an
+        equal store."""
         ...
 
     def load(self, rows: Iterable[Row]) -> int:
-        """Takes in what `dump` gave out; rows that are there already stay. Nothing, where one of them is wrong; a load that is
-        broken off (a kill, a full disk) may leave a part of them, which is whole in itself, and to load again adds the rest.
+        """Takes in what `dump` gave out; rows that are there already stay. Nothing, where one of
+        them is wrong; a load that is broken off (a kill, a full disk) may leave a part of them,
+        which is whole in itself, and to load again adds the rest.
 
-        Gives the number of rows that were new. Where a memory was changed both here and there, no version is lost: theirs
-        are put behind ours, and then ours holds again (see `store.memory_meeting`).
+        Gives the number of rows that were new. Where a memory was changed both here and there, no
+        version is lost: theirs are put behind ours, and then ours holds again (see
+        `store.memory_meeting`).
         """
         ...
 

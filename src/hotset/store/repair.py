@@ -1,4 +1,5 @@
-"""Saves what is intact of a damaged store into a fresh one, and keeps the damaged file beside it."""
+"""Saves what is intact of a damaged store into a fresh one, and keeps the damaged file beside
+it."""
 
 from __future__ import annotations
 
@@ -30,7 +31,19 @@ from hotset.store.needs import needs, supersedes
 from hotset.store.notes import move_hidden_to_notes
 from hotset.store.placing import pages_of
 from hotset.store.port import Blob
-from hotset.store.rows import ERASABLE, GIST, HIDDEN, NODE, PAGE, SHOWN, TABLES, TURN, Table, is_blank, pack_hex
+from hotset.store.rows import (
+    ERASABLE,
+    GIST,
+    HIDDEN,
+    NODE,
+    PAGE,
+    SHOWN,
+    TABLES,
+    TURN,
+    Table,
+    is_blank,
+    pack_hex,
+)
 from hotset.store.scavenge import Cell, File
 
 Reread = Callable[[DialectName, bytes], Iterable[Message]]
@@ -38,7 +51,9 @@ Reread = Callable[[DialectName, bytes], Iterable[Message]]
 
 _FRESH = "store.db.repairing"
 _BLOB_VALUES = 5
-_SET = {table.name: "seal" for table in ERASABLE}  # a column that tells a row from what stays of one that was erased
+_SET = {
+    table.name: "seal" for table in ERASABLE
+}  # a column that tells a row from what stays of one that was erased
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +75,8 @@ class RepairReport:
 
 
 def repair(folder: Path, reread: Reread | None = None, tuning: Tuning = Tuning()) -> RepairReport:  # noqa: B008 - frozen
-    """Raises `StoreBusy` while any process works with the store; leaves everything as it was where it fails."""
+    """Raises `StoreBusy` while any process works with the store; leaves everything as it was where
+    it fails."""
     folder = private_folder(Path(folder))
     database = folder / DATABASE
     was_there = database.exists()
@@ -76,7 +92,9 @@ def repair(folder: Path, reread: Reread | None = None, tuning: Tuning = Tuning()
         try:
             connection = _make(fresh, tuning)
             try:
-                report = _save(connection, File(database, beside(database)[0]), reread, sealed or Committed())
+                report = _save(
+                    connection, File(database, beside(database)[0]), reread, sealed or Committed()
+                )
                 committed = committed_in(connection)
             finally:
                 leave(connection)
@@ -91,7 +109,9 @@ def repair(folder: Path, reread: Reread | None = None, tuning: Tuning = Tuning()
     return RepairReport(**report, damaged=aside)
 
 
-def _save(connection: apsw.Connection, file: File, reread: Reread | None, sealed: Committed) -> dict[str, Any]:
+def _save(
+    connection: apsw.Connection, file: File, reread: Reread | None, sealed: Committed
+) -> dict[str, Any]:
     connection.execute("BEGIN IMMEDIATE")
     for cell in file.cells():
         _take(connection, cell)
@@ -103,27 +123,48 @@ def _save(connection: apsw.Connection, file: File, reread: Reread | None, sealed
     for table in (SHOWN, HIDDEN):
         gaps[table.name] += _let_go(connection, table)
     move_hidden_to_notes(connection)
-    saved = {name: _one(connection, f'SELECT count({_SET.get(name, "*")}) FROM "{name}"') for name in (*gaps, "gist")}  # noqa: S608
+    saved = {
+        name: _one(connection, f'SELECT count({_SET.get(name, "*")}) FROM "{name}"')
+        for name in (*gaps, "gist")
+    }
     if not any(saved.values()):
         raise StoreFailed(
-            "nothing in the file could be recognised as a part of a store; it was left as it is. To begin anew, move all store.*"
+            "nothing in the file could be recognised as a part of a store; it was left as it "
+            "is. To begin anew, move all store.*"
             " files away"
         )
     missing = tuple(sorted(_missing(connection)))
-    count_commit(connection, after=sealed)  # beyond the seal: what stays lost is told here, and not again
+    count_commit(
+        connection, after=sealed
+    )  # beyond the seal: what stays lost is told here, and not again
     connection.execute("COMMIT")
-    return {"saved": _in_words(saved), "lost": _in_words(gaps), "rederived": made_blobs + made_pages, "missing": missing}
+    return {
+        "saved": _in_words(saved),
+        "lost": _in_words(gaps),
+        "rederived": made_blobs + made_pages,
+        "missing": missing,
+    }
 
 
 def _gaps(connection: apsw.Connection, sealed: Committed) -> dict[str, int]:
-    """Rows are numbered without gaps, and none is ever deleted: one that was erased leaves its number.
+    """Rows are numbered without gaps, and none is ever deleted: one that was erased leaves its
+    number.
 
-    How far the numbers went, the seal tells of those that it counts. Gists have their pages' numbers and are made again anyway.
+    How far the numbers went, the seal tells of those that it counts. Gists have their pages'
+    numbers and are made again anyway.
     """
     names = ("blob", *(table.name for table in TABLES if table is not GIST))
-    ends = {"blob": sealed.contents, "session": sealed.sessions, "turn": sealed.turns, "page": sealed.pages}
+    ends = {
+        "blob": sealed.contents,
+        "session": sealed.sessions,
+        "turn": sealed.turns,
+        "page": sealed.pages,
+    }
     return {
-        name: _one(connection, f'SELECT max(coalesce(max(seq), 0), {ends.get(name, 0)}) - count(*) FROM "{name}"')  # noqa: S608 - our own names
+        name: _one(
+            connection,
+            f'SELECT max(coalesce(max(seq), 0), {ends.get(name, 0)}) - count(*) FROM "{name}"',
+        )
         for name in names
     }
 
@@ -156,7 +197,9 @@ def _take_blank(connection: apsw.Connection, cell: Cell) -> None:
     """What was erased is no loss, and its number is not given to another."""
     for table in ERASABLE:
         if len(cell.values) == len(table.columns) + 2 + table.repeats:
-            connection.execute(f"INSERT OR IGNORE INTO {table.name} (seq) VALUES (?)", (cell.seq,))  # noqa: S608
+            connection.execute(
+                (f"INSERT OR IGNORE INTO {table.name} (seq) VALUES (?)"), (cell.seq,)
+            )
 
 
 def _take_blob(connection: apsw.Connection, cell: Cell) -> None:
@@ -164,7 +207,10 @@ def _take_blob(connection: apsw.Connection, cell: Cell) -> None:
     if isinstance(packed, bytes):
         with suppress(PageDamaged):
             unpress(Digest(packed.hex()), codec, size, body)
-            connection.execute("INSERT OR IGNORE INTO blob VALUES (?, ?, ?, ?, ?)", (cell.seq, packed, codec, size, body))
+            connection.execute(
+                "INSERT OR IGNORE INTO blob VALUES (?, ?, ?, ?, ?)",
+                (cell.seq, packed, codec, size, body),
+            )
 
 
 def _take_row(connection: apsw.Connection, table: Table[Any], cell: Cell, noun: Any) -> None:
@@ -173,26 +219,39 @@ def _take_row(connection: apsw.Connection, table: Table[Any], cell: Cell, noun: 
     if isinstance(noun, Turn):
         there = SqlLookup(connection).turn(noun.session, noun.number)
         if there is not None and supersedes(noun, there):
-            connection.execute("DELETE FROM turn WHERE session = ? AND number = ?", (noun.session, noun.number))
-    connection.execute(f'INSERT OR IGNORE INTO "{table.name}" VALUES ({marks})', values)  # noqa: S608
+            connection.execute(
+                "DELETE FROM turn WHERE session = ? AND number = ?", (noun.session, noun.number)
+            )
+    connection.execute((f'INSERT OR IGNORE INTO "{table.name}" VALUES ({marks})'), values)
 
 
 def _let_go(connection: apsw.Connection, table: Table[Any]) -> int:
-    """Without its bytes a form cannot be sent: the page is shown as it was before, or full. Gives how many rows went."""
-    rows = connection.execute(f'SELECT seq, {table.names} FROM "{table.name}"').fetchall()  # noqa: S608
-    lost = [seq for seq, *row in rows if not all(has_blob(connection, each) for each in needs(table.unpack(row)).content)]
-    connection.executemany(f'DELETE FROM "{table.name}" WHERE seq = ?', ((seq,) for seq in lost))  # noqa: S608
+    """Without its bytes a form cannot be sent: the page is shown as it was before, or full. Gives
+    how many rows went."""
+    rows = connection.execute(f'SELECT seq, {table.names} FROM "{table.name}"').fetchall()
+    lost = [
+        seq
+        for seq, *row in rows
+        if not all(has_blob(connection, each) for each in needs(table.unpack(row)).content)
+    ]
+    connection.executemany((f'DELETE FROM "{table.name}" WHERE seq = ?'), ((seq,) for seq in lost))
     return len(lost)
 
 
 def _missing(connection: apsw.Connection) -> set[Digest]:
     """Content that some row points to and that is not there."""
-    wanted = {address for table in TABLES for row in _rows(connection, table) for address in needs(row).content}
+    wanted = {
+        address
+        for table in TABLES
+        for row in _rows(connection, table)
+        for address in needs(row).content
+    }
     return {address for address in wanted if not has_blob(connection, address)}
 
 
 def _rederive(connection: apsw.Connection, reread: Reread) -> tuple[int, int]:
-    """How many contents and pages were made again from the raw bytes of messages and replies; hashes tell what is right."""
+    """How many contents and pages were made again from the raw bytes of messages and replies;
+    hashes tell what is right."""
     made = 0
     missing = _missing(connection)
     for dialect, raw in _raw_bytes(connection, missing):
@@ -205,10 +264,15 @@ def _rederive(connection: apsw.Connection, reread: Reread) -> tuple[int, int]:
     return made, _rederive_pages(connection, reread)
 
 
-def _raw_bytes(connection: apsw.Connection, missing: set[Digest]) -> Iterator[tuple[DialectName, bytes]]:
+def _raw_bytes(
+    connection: apsw.Connection, missing: set[Digest]
+) -> Iterator[tuple[DialectName, bytes]]:
     """The raw bytes of every message and reply in the sessions that miss something."""
     sessions = {
-        row.session for table in (NODE, PAGE, TURN) for row in _rows(connection, table) if missing & {*needs(row).content}
+        row.session
+        for table in (NODE, PAGE, TURN)
+        for row in _rows(connection, table)
+        if missing & {*needs(row).content}
     }
     for turn in _rows(connection, TURN):
         if turn.session in sessions and turn.reply and has_blob(connection, turn.reply):
@@ -220,7 +284,8 @@ def _raw_bytes(connection: apsw.Connection, missing: set[Digest]) -> Iterator[tu
 
 
 def _rederive_pages(connection: apsw.Connection, reread: Reread) -> int:
-    """Pages of messages that are there; they go where a number is free, in the order of their messages."""
+    """Pages of messages that are there; they go where a number is free, in the order of their
+    messages."""
     last = _one(connection, "SELECT max(seq) FROM page") or 0
     there = {seq for (seq,) in connection.execute("SELECT seq FROM page")}
     free = [seq for seq in range(1, last + 1) if seq not in there]
@@ -235,10 +300,15 @@ def _rederive_pages(connection: apsw.Connection, reread: Reread) -> int:
                 continue
             agent = agents.get((node.session, node.turn), "")
             for page in pages_of(node, message.parts, agent, SqlLookup(connection)):
-                if SqlLookup(connection).page(page.id) is None and has_blob(connection, page.digest):
+                if SqlLookup(connection).page(page.id) is None and has_blob(
+                    connection, page.digest
+                ):
                     seq = _number_for(connection, page, free)
                     values = PAGE.pack(page)
-                    connection.execute(f"INSERT INTO page (seq, {PAGE.names}) VALUES (?, {PAGE.marks})", (seq, *values))  # noqa: S608
+                    connection.execute(
+                        f"INSERT INTO page (seq, {PAGE.names}) VALUES (?, {PAGE.marks})",
+                        (seq, *values),
+                    )
                     made += 1
     return made
 
@@ -248,7 +318,9 @@ def _number_for(connection: apsw.Connection, page: Page, free: list[int]) -> int
     row = connection.execute("SELECT seq FROM page WHERE id = ?", (page.parent,)).fetchone()
     behind: Any = row[0] if row else 0
     at = bisect.bisect(free, behind)
-    return free.pop(at) if at < len(free) else (_one(connection, "SELECT max(seq) FROM page") or 0) + 1
+    return (
+        free.pop(at) if at < len(free) else (_one(connection, "SELECT max(seq) FROM page") or 0) + 1
+    )
 
 
 def _read_again(reread: Reread, dialect: DialectName, raw: bytes) -> tuple[Message, ...]:
@@ -263,12 +335,14 @@ def _dialects(connection: apsw.Connection) -> dict[str, DialectName]:
 
 
 def _rows(connection: apsw.Connection, table: Table[Any]) -> Iterator[Any]:
-    rows = connection.execute(f'SELECT {table.names} FROM "{table.name}" ORDER BY seq').fetchall()  # noqa: S608
+    rows = connection.execute(f'SELECT {table.names} FROM "{table.name}" ORDER BY seq').fetchall()
     return (table.unpack(row) for row in rows if not is_blank(row))
 
 
 def _content(connection: apsw.Connection, address: Digest) -> bytes:
-    row = connection.execute("SELECT codec, size, body FROM blob WHERE digest = ?", (pack_hex(address),)).fetchone()
+    row = connection.execute(
+        "SELECT codec, size, body FROM blob WHERE digest = ?", (pack_hex(address),)
+    ).fetchone()
     assert row is not None
     return unpress(address, *row)
 
@@ -289,9 +363,14 @@ def _refuse_newer(database: Path) -> None:
     """A whole header of a newer store is believed; what we do not know we cannot save."""
     with database.open("rb") as file:
         header = file.read(100)
-    version, application = int.from_bytes(header[60:64], "big"), int.from_bytes(header[68:72], "big")
+    version, application = (
+        int.from_bytes(header[60:64], "big"),
+        int.from_bytes(header[68:72], "big"),
+    )
     if application == APPLICATION_ID and VERSION < version < VERSION + 1000:
-        raise StoreFailed(f"{database} was written by a newer hotset (format {version}): repair it with that one")
+        raise StoreFailed(
+            f"{database} was written by a newer hotset (format {version}): repair it with that one"
+        )
 
 
 def _sync(fresh: Path) -> None:
@@ -303,7 +382,8 @@ def _sync(fresh: Path) -> None:
 
 
 def _swap(database: Path, fresh: Path) -> Path:
-    """The damaged file keeps a second name before the fresh one takes its place: at no moment is there no store."""
+    """The damaged file keeps a second name before the fresh one takes its place: at no moment is
+    there no store."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     aside = database.with_name(f"{DATABASE}.damaged-{stamp}")
     number = 1

@@ -1,4 +1,5 @@
-"""Nouns as rows: each column packed to what SQLite holds exactly, each row sealed so that a changed bit is seen."""
+"""Nouns as rows: each column packed to what SQLite holds exactly, each row sealed so that a changed
+bit is seen."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ class Table(Generic[Noun]):
     identity: tuple[str, ...]
     """The fields that tell one row from another."""
     repeats: bool = False
-    """Equal rows are as many as were kept; `nth`, which stands behind the seal, tells them apart."""
+    """Equal rows are as many as were kept; `nth`, which stands behind the seal, tells them
+    apart."""
 
     def pack(self, noun: Noun) -> tuple[Value, ...]:
         """The values of a row with its seal, ready to be bound."""
@@ -81,7 +83,9 @@ class Table(Generic[Noun]):
         """The noun, or `PageDamaged`. `values` are the columns and the seal."""
         fields = tuple(values[:-1])
         if values[-1] != self._seal(fields):
-            raise PageDamaged(f"{self.name} {self.describe(fields)} is damaged: its row does not fit its seal")
+            raise PageDamaged(
+                f"{self.name} {self.describe(fields)} is damaged: its row does not fit its seal"
+            )
         return self._noun(fields)
 
     def describe(self, fields: Sequence[Any]) -> str:
@@ -94,7 +98,12 @@ class Table(Generic[Noun]):
         return tuple(codec.pack(getattr(noun, name)) for name, codec in self.columns)
 
     def _noun(self, fields: tuple[Any, ...]) -> Noun:
-        return self.noun(**{name: codec.unpack(value) for (name, codec), value in zip(self.columns, fields, strict=True)})
+        return self.noun(
+            **{
+                name: codec.unpack(value)
+                for (name, codec), value in zip(self.columns, fields, strict=True)
+            }
+        )
 
     def _seal(self, values: tuple[Value, ...]) -> bytes:
         packed = msgspec.msgpack.encode(values)
@@ -110,7 +119,8 @@ class Table(Generic[Noun]):
 
 
 class MemoryTable(Table[Memory]):
-    """The whole noun is one body, so that a new field needs no new column; columns repeat what is asked for."""
+    """The whole noun is one body, so that a new field needs no new column; columns repeat what is
+    asked for."""
 
     def _values(self, noun: Memory) -> tuple[Value, ...]:
         form = press(to_body(noun))
@@ -137,7 +147,8 @@ class MemoryTable(Table[Memory]):
 
 
 class NoteTable(Table[Note]):
-    """Its value is compressed like content, but stands in its row: what must not leave the machine is in no other place."""
+    """Its value is compressed like content, but stands in its row: what must not leave the machine
+    is in no other place."""
 
     def _values(self, noun: Note) -> tuple[Value, ...]:
         form = press(noun.value) if noun.value is not None else None
@@ -205,7 +216,9 @@ def _finite(detail: dict[str, str | int | float]) -> str:
     for value in detail.values():
         if isinstance(value, float) and not math.isfinite(value):
             raise OverflowError("an event's numbers must be finite")
-    return _json({name: int(value) if isinstance(value, bool) else value for name, value in detail.items()})
+    return _json(
+        {name: int(value) if isinstance(value, bool) else value for name, value in detail.items()}
+    )
 
 
 def _optional(codec: Codec) -> Codec:
@@ -221,9 +234,14 @@ def _typed(kind: Any) -> Codec:
 
 
 def _counts(usage: Usage) -> str:
-    """Counts of a provider's as they always stood here: only our own say that they are estimated."""
+    """Counts of a provider's as they always stood here: only our own say that they are
+    estimated."""
     fields = msgspec.to_builtins(usage)
-    return _json(fields if usage.estimated else {name: value for name, value in fields.items() if name != "estimated"})
+    return _json(
+        fields
+        if usage.estimated
+        else {name: value for name, value in fields.items() if name != "estimated"}
+    )
 
 
 _TEXT = Codec(str, str)
@@ -237,7 +255,14 @@ _USAGE = Codec(_counts, _typed(Usage).unpack)
 SESSION: Table[Session] = Table(
     "session",
     Session,
-    (("id", _TEXT), ("key", _TEXT), ("agent", _TEXT), ("dialect", Codec(str, DialectName)), ("started", _TIME), ("title", _TEXT)),
+    (
+        ("id", _TEXT),
+        ("key", _TEXT),
+        ("agent", _TEXT),
+        ("dialect", Codec(str, DialectName)),
+        ("started", _TIME),
+        ("title", _TEXT),
+    ),
     identity=("id",),
 )
 NODE: Table[Node] = Table(
@@ -349,7 +374,13 @@ REFERENCE: Table[Reference] = Table(
 GIST: Table[Gist] = Table(
     "gist",
     Gist,
-    (("page", _TEXT), ("tokens", _INT), ("keywords", _WORDS), ("entities", _WORDS), ("files", _WORDS)),
+    (
+        ("page", _TEXT),
+        ("tokens", _INT),
+        ("keywords", _WORDS),
+        ("entities", _WORDS),
+        ("files", _WORDS),
+    ),
     identity=("page",),
 )
 
@@ -389,7 +420,14 @@ HIDDEN: Table[Hiding] = Table(
 SENT: Table[Sending] = Table(
     "sent",
     Sending,
-    (("session", _TEXT), ("turn", _INT), ("step", _INT), ("head", _HEX), ("time", _TIME), ("tokens", _INT)),
+    (
+        ("session", _TEXT),
+        ("turn", _INT),
+        ("step", _INT),
+        ("head", _HEX),
+        ("time", _TIME),
+        ("tokens", _INT),
+    ),
     identity=("head", "step", "session"),
 )
 BILL: Table[Bill] = Table(
@@ -476,7 +514,20 @@ NOTE = NoteTable(
     "note",
     Note,
     tuple(
-        (name, _TEXT) for name in ("space", "key", "version", "scope", "session", "turn", "step", "time", "codec", "size", "body")
+        (name, _TEXT)
+        for name in (
+            "space",
+            "key",
+            "version",
+            "scope",
+            "session",
+            "turn",
+            "step",
+            "time",
+            "codec",
+            "size",
+            "body",
+        )
     ),
     identity=("space", "key", "version"),
 )

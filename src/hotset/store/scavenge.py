@@ -1,7 +1,8 @@
-"""Rows out of a SQLite file that SQLite itself may refuse: every leaf page is read as it lies there.
+"""Rows out of a SQLite file that SQLite itself may refuse: every leaf page is read as it lies
+there.
 
-No header, schema or index is needed. Rows prove themselves by their seals, content by its hash, so that whatever comes out
-is what was kept.
+No header, schema or index is needed. Rows prove themselves by their seals, content by its hash, so
+that whatever comes out is what was kept.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _UNREADABLE = (IndexError, ValueError, struct.error, UnicodeDecodeError)
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One row as it lies in the file. `values` begin with the place of `seq`, which SQLite keeps outside."""
+    """One row as it lies in the file. `values` begin with the place of `seq`, which SQLite keeps
+    outside."""
 
     seq: int
     values: tuple[Any, ...]
@@ -38,7 +40,8 @@ class File:
         self._wal = wal
 
     def cells(self) -> Iterator[Cell]:
-        """First what is committed beyond doubt; then what lies behind a damaged place in the WAL."""
+        """First what is committed beyond doubt; then what lies behind a damaged place in the
+        WAL."""
         with self._database.open("rb") as file:
             count = -(-self._database.stat().st_size // _PAGE_BYTES)
             committed = self._committed()
@@ -112,7 +115,9 @@ class _Pages:
         (following,) = struct.unpack_from(">I", page, at + here)
         left = size - here
         met: set[int] = set()
-        while left > 0 and following and following not in met:  # damaged, it may lead round in a circle
+        while (
+            left > 0 and following and following not in met
+        ):  # damaged, it may lead round in a circle
             met.add(following)
             overflow = self.page(following)
             parts.append(overflow[4 : 4 + left])

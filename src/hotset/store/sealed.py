@@ -1,7 +1,9 @@
-"""What a store gives out, without secrets: rows that can leave the machine, and that another store takes in as they are.
+"""What a store gives out, without secrets: rows that can leave the machine, and that another store
+takes in as they are.
 
-Sealed content is other content and has another address, so every row that points to it is given the new one. What a message
-*says* keeps its hash (its essence and its chain): that is how a session is recognised when its client goes on with it.
+Sealed content is other content and has another address, so every row that points to it is given the
+new one. What a message *says* keeps its hash (its essence and its chain): that is how a session is
+recognised when its client goes on with it.
 """
 
 from __future__ import annotations
@@ -25,11 +27,16 @@ from hotset.store.showing import Hiding, Showing
 
 _WORD = re.compile(r"[^\s\"'`=:,;()\[\]<>…]+")
 _PART = "[secret]"
-_CUT_STREAM = b"[secret: one was said in pieces in this streamed reply; the message it came to is kept, sealed]"
+_CUT_STREAM = (
+    b"[secret: one was said in pieces in this streamed reply; the "
+    b"message it came to is kept, "
+    b"sealed]"
+)
 
 
 class SealedRows:
-    """Rows as they go out. Secrets are gathered first: what one text names may stand bare in another."""
+    """Rows as they go out. Secrets are gathered first: what one text names may stand bare in
+    another."""
 
     def __init__(self, rows: Callable[[], Iterable[Row]]) -> None:
         self._source = rows
@@ -40,7 +47,8 @@ class SealedRows:
         """How many were replaced in content so far; the same secret counts wherever it stands."""
 
     def __iter__(self) -> Iterator[Row]:
-        """Every row, sealed. Content comes before what points to it, so its new address is known by then."""
+        """Every row, sealed. Content comes before what points to it, so its new address is known by
+        then."""
         told: set[Digest] = set()
         for row in self._source():
             if not isinstance(row, Blob):
@@ -87,15 +95,23 @@ class SealedRows:
             case ToolSeen():
                 yield replace(row, digest=self._at(row.digest))
             case Event():
-                yield replace(row, detail={name: self._value(value) for name, value in row.detail.items()})
+                yield replace(
+                    row, detail={name: self._value(value) for name, value in row.detail.items()}
+                )
             case Reference():
                 yield replace(
-                    row, topics=self._clean(row.topics), entities=self._clean(row.entities), hints=self._clean(row.hints)
+                    row,
+                    topics=self._clean(row.topics),
+                    entities=self._clean(row.entities),
+                    hints=self._clean(row.hints),
                 )
             case Gist():
                 if row.page not in self._pages:  # it is worked out anew from what the page says now
                     yield replace(
-                        row, keywords=self._clean(row.keywords), entities=self._clean(row.entities), files=self._clean(row.files)
+                        row,
+                        keywords=self._clean(row.keywords),
+                        entities=self._clean(row.entities),
+                        files=self._clean(row.files),
                     )
             case Showing():
                 yield replace(row, text=self._maybe(row.text))
@@ -121,9 +137,13 @@ class SealedRows:
         return seal(_text(value), self._known).text.encode("utf-8", "surrogateescape")
 
     def _memory(self, memory: Memory) -> Memory:
-        """It was made of sealed text; but what is known to be a secret by now may not have been then."""
+        """It was made of sealed text; but what is known to be a secret by now may not have been
+        then."""
         fields = msgspec.to_builtins(memory)
-        told = {name: self._every_word(fields[name]) for name in ("title", "text", "topics", "source", "detail", "why")}
+        told = {
+            name: self._every_word(fields[name])
+            for name in ("title", "text", "topics", "source", "detail", "why")
+        }
         return memory if told.items() <= fields.items() else from_fields({**fields, **told})
 
     def _every_word(self, value: Any) -> Any:
@@ -149,14 +169,18 @@ class SealedRows:
 
     def _words(self, text: str) -> str:
         """Words that were cut out of a text may be parts of its secrets."""
-        return _WORD.sub(lambda word: _PART if self._known.has_part(word[0]) else word[0], seal(text, self._known).text)
+        return _WORD.sub(
+            lambda word: _PART if self._known.has_part(word[0]) else word[0],
+            seal(text, self._known).text,
+        )
 
     def _clean(self, words: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(word for word in words if self._words(word) == word)
 
 
 def _texts(rows: Iterable[Row]) -> Iterator[str]:
-    """Whatever was said, and memories that came from elsewhere; all other rows are made of these."""
+    """Whatever was said, and memories that came from elsewhere; all other rows are made of
+    these."""
     for row in rows:
         match row:
             case Blob():
@@ -187,8 +211,11 @@ def _streamed(content: bytes) -> Iterator[str]:
     yield from ("".join(pieces) for pieces in said.values() if len(pieces) > 1)
 
 
-def _strings(value: Any, where: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Every string with its place: the names that lead to it, and the numbers that tell one block from another."""
+def _strings(
+    value: Any, where: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every string with its place: the names that lead to it, and the numbers that tell one block
+    from another."""
     match value:
         case str():
             yield where, value
@@ -204,4 +231,8 @@ def _strings(value: Any, where: tuple[str | int, ...]) -> Iterator[tuple[tuple[s
 
 
 def _numbers(value: Mapping[str, Any]) -> tuple[int, ...]:
-    return tuple(value[name] for name in ("index", "output_index", "content_index") if isinstance(value.get(name), int))
+    return tuple(
+        value[name]
+        for name in ("index", "output_index", "content_index")
+        if isinstance(value.get(name), int)
+    )

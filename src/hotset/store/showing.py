@@ -1,4 +1,5 @@
-"""The page table as a store keeps it: content by its address, and with each row which turn decided it, and in which order."""
+"""The page table as a store keeps it: content by its address, and with each row which turn decided
+it, and in which order."""
 
 from __future__ import annotations
 
@@ -12,13 +13,15 @@ from hotset.nouns.window import Cause, Form, Hidden, Sent, Shown, Spot
 
 @dataclass(frozen=True, slots=True)
 class Showing:
-    """A `Shown` as a row. Its place is the spot alone: sessions that share a past share its forms."""
+    """A `Shown` as a row. Its place is the spot alone: sessions that share a past share its
+    forms."""
 
     session: SessionId
     turn: int
     """Session and turn say who decided it; nothing is found by them."""
     step: int
-    """Grows with every change of the page table in a store; of two rows for one place the one with the higher step holds."""
+    """Grows with every change of the page table in a store; of two rows for one place the one with
+    the higher step holds."""
     chain: Chain
     position: int
     form: Form
@@ -82,7 +85,9 @@ def showing(shown: Shown, turn: Turn, step: int) -> Showing:
 
 def shown(row: Showing, read: Read) -> Shown:
     text = read(row.text) if row.text is not None else b""
-    return Shown(Spot(row.chain, row.position), row.form, text, row.tokens, row.whole, row.cause, row.time)
+    return Shown(
+        Spot(row.chain, row.position), row.form, text, row.tokens, row.whole, row.cause, row.time
+    )
 
 
 def hiding(hidden: Hidden, turn: Turn, step: int) -> Hiding:
@@ -100,7 +105,9 @@ def hiding(hidden: Hidden, turn: Turn, step: int) -> Hiding:
 
 def hidden(row: Hiding, read: Read) -> Hidden:
     instead = read(row.instead) if row.instead is not None else b""
-    return Hidden(row.chain, tuple(map(read, row.before)), instead, tuple(map(read, row.after)), row.asides)
+    return Hidden(
+        row.chain, tuple(map(read, row.before)), instead, tuple(map(read, row.after)), row.asides
+    )
 
 
 def sending(sent: Sent, turn: Turn, step: int) -> Sending:

@@ -67,7 +67,9 @@ from hotset.store.tabling import ANY_STEP, Tables, planned_at
 from hotset.store.wal import Checkpointer, refuse_foreign_wal, refuse_torn
 from hotset.store.writer import Writer
 
-_CHUNK = 256  # rows read at once: a slow reader must not hold a transaction open, which would keep the WAL from shrinking
+# rows read at once: a slow reader must not hold a transaction open, which would keep the WAL from
+# shrinking
+_CHUNK = 256
 _DIGEST_CHARS = 64
 _MAGIC = b"SQLite format 3\0"
 
@@ -86,7 +88,9 @@ class Health:
 class SqliteStore:
     """A `Store` in a folder of its own. Use it from any thread; open it anew after a fork."""
 
-    def __init__(self, folder: Path, tuning: Tuning, in_use: int, connection: Connection, only_read: str = "") -> None:
+    def __init__(
+        self, folder: Path, tuning: Tuning, in_use: int, connection: Connection, only_read: str = ""
+    ) -> None:
         """Use `SqliteStore.open`, or `open_to_look`."""
         self.folder = folder
         self.database = folder / DATABASE
@@ -99,7 +103,11 @@ class SqliteStore:
         self._all_gisted_to: Any = 0
         self._tables = Tables()
         open_one = partial(connect, self.database, tuning, file=connection.file)
-        reads = partial(connect_to_read, self.database, tuning) if only_read else partial(open_one, reading=True)
+        reads = (
+            partial(connect_to_read, self.database, tuning)
+            if only_read
+            else partial(open_one, reading=True)
+        )
         self._readers = Readers(reads)
         self._changes = Changes(reads)
         if only_read:
@@ -107,9 +115,15 @@ class SqliteStore:
             return
         self._open_one = open_one
         self._ballast = Ballast(folder, tuning.ballast_bytes)
-        self._checkpointer = Checkpointer(open_one, tuning.checkpoint_pages, partial(sync_seal, folder))
+        self._checkpointer = Checkpointer(
+            open_one, tuning.checkpoint_pages, partial(sync_seal, folder)
+        )
         self._writer = Writer(
-            connection, open_one, self._ballast, self._checkpointer, partial(translated, database=self.database)
+            connection,
+            open_one,
+            self._ballast,
+            self._checkpointer,
+            partial(translated, database=self.database),
         )
 
     @classmethod
@@ -131,7 +145,8 @@ class SqliteStore:
 
     @classmethod
     def open_to_look(cls, folder: Path, tuning: Tuning = Tuning()) -> Self:  # noqa: B008 - frozen
-        """For commands: where the store cannot be written (a read-only folder, an end that is missing) it can still be read."""
+        """For commands: where the store cannot be written (a read-only folder, an end that is
+        missing) it can still be read."""
         try:
             return cls.open(folder, tuning)
         except (StoreBusy, StoreTooNew):
@@ -191,7 +206,9 @@ class SqliteStore:
 
     def content(self, digest: Digest) -> bytes:
         with self._reading() as connection:
-            row = connection.execute("SELECT codec, size, body FROM blob WHERE digest = ?", (pack_hex(digest),)).fetchone()
+            row = connection.execute(
+                "SELECT codec, size, body FROM blob WHERE digest = ?", (pack_hex(digest),)
+            ).fetchone()
         if row is None:
             raise NotFound(f"no content {digest}")
         return unpress(digest, *row)
@@ -204,14 +221,17 @@ class SqliteStore:
 
     def match(self, prefix: str) -> Sequence[PageId]:
         with self._reading() as connection:
-            rows = connection.execute("SELECT id FROM page WHERE id >= ? ORDER BY id LIMIT ?", (prefix, MATCHES)).fetchall()
+            rows = connection.execute(
+                "SELECT id FROM page WHERE id >= ? ORDER BY id LIMIT ?", (prefix, MATCHES)
+            ).fetchall()
         return [PageId(id) for (id,) in rows if isinstance(id, str) and id.startswith(prefix)]
 
     def contents(self, prefix: str) -> Sequence[Digest]:
         first = pack_hex(prefix.ljust(_DIGEST_CHARS, "0"))
         with self._reading() as connection:
             rows = connection.execute(
-                "SELECT digest FROM blob WHERE digest >= ? ORDER BY digest LIMIT ?", (first, MATCHES)
+                "SELECT digest FROM blob WHERE digest >= ? ORDER BY digest LIMIT ?",
+                (first, MATCHES),
             ).fetchall()
         found = (unpack_hex(packed) for (packed,) in rows)
         return [Digest(address) for address in found if address.startswith(prefix)]
@@ -241,8 +261,10 @@ class SqliteStore:
         with self._reading() as connection, connection:
             used = "SELECT session, max(seq) AS seq FROM turn GROUP BY session"
             rows: list[Any] = connection.execute(
-                f"SELECT {', '.join(f'session.{name}' for name in SESSION.names.split(', '))}"  # noqa: S608 - our own names
-                f" FROM session LEFT JOIN ({used}) AS used ON used.session = session.id ORDER BY used.seq DESC, session.seq DESC"
+                f"SELECT "
+                f"{', '.join(f'session.{name}' for name in SESSION.names.split(', '))}"
+                f" FROM session LEFT JOIN ({used}) AS used ON used.session = session.id ORDER "
+                f"BY used.seq DESC, session.seq DESC"
             ).fetchall()
         return [SESSION.unpack(row) for row in rows]
 
@@ -258,7 +280,11 @@ class SqliteStore:
     def events(self, session: SessionId | None = None, name: str | None = None) -> Iterator[Event]:
         every = (("session = ?", _given(session)), ("name = ?", _given(name)))
         conditions = [condition for condition, values in every if values is not None]
-        for event in self._stream(EVENT, conditions, [value for _, values in every if values is not None for value in values]):
+        for event in self._stream(
+            EVENT,
+            conditions,
+            [value for _, values in every if values is not None for value in values],
+        ):
             yield _as_asked(event, session in (None, event.session) and name in (None, event.name))
 
     def reference(self, id: str) -> Reference:
@@ -275,15 +301,20 @@ class SqliteStore:
         return None if gist is None else _as_asked(gist, gist.page == id)
 
     def ungisted(self, limit: int) -> Sequence[Page]:
-        wanting = "seq > ? AND NOT EXISTS (SELECT 1 FROM gist WHERE gist.seq = page.seq) ORDER BY seq LIMIT ?"
+        wanting = (
+            "seq > ? AND NOT EXISTS (SELECT 1 FROM gist WHERE gist.seq "
+            "= page.seq) ORDER BY seq "
+            "LIMIT ?"
+        )
         with self._reading() as connection, connection:
             last = connection.execute("SELECT max(seq) FROM page").fetchone()
             rows: list[Any] = connection.execute(
-                f"SELECT seq, {PAGE.names} FROM page WHERE {wanting}",  # noqa: S608
+                f"SELECT seq, {PAGE.names} FROM page WHERE {wanting}",
                 (self._all_gisted_to, limit),
             ).fetchall()
         if limit > 0:
-            # Remembered, so that a store of a million pages is not searched from its beginning each time.
+            # Remembered, so that a store of a million pages is not searched from its beginning each
+            # time.
             self._all_gisted_to = rows[0][0] - 1 if rows else (last[0] if last else None) or 0
         return [PAGE.unpack(row[1:]) for row in rows]
 
@@ -295,7 +326,11 @@ class SqliteStore:
     def bills(self, session: SessionId | None = None, since: float | None = None) -> Iterator[Bill]:
         every = (("session = ?", _given(session)), ("time >= ?", _given(since)))
         conditions = [condition for condition, values in every if values is not None]
-        for bill in self._stream(BILL, conditions, [value for _, values in every if values is not None for value in values]):
+        for bill in self._stream(
+            BILL,
+            conditions,
+            [value for _, values in every if values is not None for value in values],
+        ):
             yield _as_asked(bill, session in (None, bill.session))
 
     def summaries(self, session: SessionId) -> Sequence[Summary]:
@@ -312,7 +347,9 @@ class SqliteStore:
             return memory_reading.versions_of(connection, id)
 
     def memories(
-        self, kinds: frozenset[MemoryKind] = frozenset(), standings: frozenset[Standing] = frozenset()
+        self,
+        kinds: frozenset[MemoryKind] = frozenset(),
+        standings: frozenset[Standing] = frozenset(),
     ) -> Iterator[Memory]:
         return memory_reading.latest(self._reading, kinds, standings)
 
@@ -332,7 +369,8 @@ class SqliteStore:
     def memory_match(self, prefix: str) -> Sequence[MemoryId]:
         with self._reading() as connection:
             rows = connection.execute(
-                "SELECT DISTINCT id FROM memory WHERE id >= ? ORDER BY id LIMIT ?", (prefix, MATCHES)
+                "SELECT DISTINCT id FROM memory WHERE id >= ? ORDER BY id LIMIT ?",
+                (prefix, MATCHES),
             ).fetchall()
         return [MemoryId(id) for (id,) in rows if isinstance(id, str) and id.startswith(prefix)]
 
@@ -348,7 +386,9 @@ class SqliteStore:
         with self._reading() as connection:
             return memory_reading.runs(connection)
 
-    def notes(self, space: Space, keys: Sequence[str] = (), as_of: TurnRef | None = None) -> Mapping[str, Note]:
+    def notes(
+        self, space: Space, keys: Sequence[str] = (), as_of: TurnRef | None = None
+    ) -> Mapping[str, Note]:
         with self._reading() as connection, connection:
             step = ANY_STEP if as_of is None else planned_at(connection, as_of)
             found = notes.latest(connection, space.name, keys, step) if step is not None else {}
@@ -366,7 +406,8 @@ class SqliteStore:
     def census(self) -> Census:
         with self._reading() as connection:
             row = connection.execute(
-                "SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM turn), (SELECT count(*) FROM page),"
+                "SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM turn), (SELECT "
+                "count(*) FROM page),"
                 " count(*), total(size), total(length(body)) FROM blob"
             ).fetchone()
         assert row is not None
@@ -374,21 +415,35 @@ class SqliteStore:
 
     def health(self) -> Health:
         wal, _ = beside(self.database)
-        return Health(self._ballast.out, self._writer.full, wal.stat().st_size if wal.exists() else 0)
+        return Health(
+            self._ballast.out, self._writer.full, wal.stat().st_size if wal.exists() else 0
+        )
 
     def missing(self) -> str:
-        """What was committed, as the seal says, and is not there any more; empty where nothing is missing."""
-        sealed = read_seal(self.folder)  # before the store: whoever commits meanwhile must not seem to have lost it
+        """What was committed, as the seal says, and is not there any more; empty where nothing is
+        missing."""
+        sealed = read_seal(
+            self.folder
+        )  # before the store: whoever commits meanwhile must not seem to have lost it
         with self._reading() as connection:
             return what_is_missing(sealed, committed_in(connection))
 
     def verify(self) -> Iterator[Damage]:
         self._alive()
         if missing := self.missing():
-            yield Damage("file", self.database.name, f"{missing}; `hotset repair` saves what is left and lets go of the rest")
+            yield Damage(
+                "file",
+                self.database.name,
+                f"{missing}; `hotset repair` saves what is left and lets go of the rest",
+            )
         if (self.folder / SEAL).exists() and read_seal(self.folder) is None:
             yield Damage(
-                "file", SEAL, "the seal cannot be read, so that a missing end would not be noticed; the next commit mends it"
+                "file",
+                SEAL,
+                (
+                    "the seal cannot be read, so that a missing end would not be noticed; the "
+                    "next commit mends it"
+                ),
             )
         yield from checking.verify(self._reading, self.database)
 
@@ -397,7 +452,8 @@ class SqliteStore:
         return dumping.dump(self._reading, session)
 
     def load(self, rows: Iterable[Row], *, gaps: bool = False) -> int:
-        """With `gaps`, messages and pages may follow others that are missing, as in an export of a store that was repaired."""
+        """With `gaps`, messages and pages may follow others that are missing, as in an export of a
+        store that was repaired."""
         self._writable()
         with in_our_words(self.database):
             connection = self._open_one()
@@ -417,7 +473,7 @@ class SqliteStore:
             yield _as_asked(row, getattr(row, "session", None) == session)
 
     def _after(self, table: Table[Noun], number: int, limit: int) -> list[tuple[int, Noun]]:
-        sql = f'SELECT seq, {table.names} FROM "{table.name}" WHERE seq > ? ORDER BY seq LIMIT ?'  # noqa: S608
+        sql = f'SELECT seq, {table.names} FROM "{table.name}" WHERE seq > ? ORDER BY seq LIMIT ?'
         found: list[tuple[int, Noun]] = []
         while len(found) < limit:
             with self._reading() as connection:
@@ -431,9 +487,14 @@ class SqliteStore:
                         found.append((seq, table.unpack(row)))
         return found
 
-    def _stream(self, table: Table[Noun], conditions: Sequence[str] = (), given: Sequence[Any] = ()) -> Iterator[Noun]:
+    def _stream(
+        self, table: Table[Noun], conditions: Sequence[str] = (), given: Sequence[Any] = ()
+    ) -> Iterator[Noun]:
         where = " AND ".join(("seq > ?", *conditions))
-        sql = f'SELECT seq, {table.names} FROM "{table.name}" WHERE {where} ORDER BY seq LIMIT {_CHUNK}'  # noqa: S608
+        sql = (
+            f'SELECT seq, {table.names} FROM "{table.name}" WHERE {where} ORDER BY seq LIMIT '
+            f"{_CHUNK}"
+        )
         after: Any = 0
         while True:
             with self._reading() as connection:
@@ -473,7 +534,8 @@ def _prepare(database: Path, tuning: Tuning) -> Connection:
         os.close(open_private(database))
     connection = connect(database, tuning)
     try:
-        # Where its end is missing it is left as it is: what a repair could save may lie in the WAL behind a damaged place.
+        # Where its end is missing it is left as it is: what a repair could save may lie in the WAL
+        # behind a damaged place.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         _refuse_missing(connection, database)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
@@ -488,14 +550,22 @@ def _prepare(database: Path, tuning: Tuning) -> Connection:
 def _refuse_missing(connection: Connection, database: Path) -> None:
     if missing := what_is_missing(read_seal(database.parent), committed_in(connection)):
         raise PageDamaged(
-            f"{database} is not whole: {missing}. Put back what is missing, or save what is left with: hotset repair"
+            f"{database} is not whole: {missing}. Put back what is missing, or save what is "
+            f"left with: hotset repair"
         )
 
 
 def _refuse_damaged(database: Path) -> None:
     """What can be told cheaply, and before SQLite touches anything."""
     sealed = read_seal(database.parent)
-    refuse_torn(database, str(sealed) if sealed else "something that cannot be read" if database.with_name(SEAL).exists() else "")
+    refuse_torn(
+        database,
+        str(sealed)
+        if sealed
+        else "something that cannot be read"
+        if database.with_name(SEAL).exists()
+        else "",
+    )
     if not database.exists():
         return
     file = open_regular(database)
@@ -505,14 +575,16 @@ def _refuse_damaged(database: Path) -> None:
         os.close(file)
     if magic and magic != _MAGIC:
         raise PageDamaged(
-            f"{database} is damaged: it does not begin as a store does. `hotset repair` saves what is intact;"
+            f"{database} is damaged: it does not begin as a store does. `hotset repair` saves "
+            f"what is intact;"
             " if it was never a store, choose another data folder"
         )
     refuse_foreign_wal(database)
 
 
 def _conditions(where: Where) -> tuple[list[str], list[Any]]:
-    """`holds` in SQL. Some columns are indexed only where they say something; a query must say so too, to use that index."""
+    """`holds` in SQL. Some columns are indexed only where they say something; a query must say so
+    too, to use that index."""
     kinds = sorted(where.every_kind)
     every: tuple[tuple[str, tuple[Any, ...] | None], ...] = (
         ("session = ?", _given(where.session)),
@@ -524,7 +596,10 @@ def _conditions(where: Where) -> tuple[list[str], list[Any]]:
         ("branch = ?", _given(where.branch)),
         ("parent = ? AND parent IS NOT NULL", _given(where.parent)),
         ("call = ? AND call <> ''" if where.call else "call = ?", _given(where.call)),
-        ("chain = ? AND chain <> ''" if where.chain else "chain = ?", _given(where.chain and pack_hex(where.chain))),
+        (
+            "chain = ? AND chain <> ''" if where.chain else "chain = ?",
+            _given(where.chain and pack_hex(where.chain)),
+        ),
         ("digest = ?", _given(where.digest and pack_hex(where.digest))),
     )
     conditions = [condition for condition, values in every if values is not None]
@@ -538,5 +613,7 @@ def _given(value: Any) -> tuple[Any, ...] | None:
 def _as_asked(row: Noun, fits: bool) -> Noun:
     """A damaged index can lead to an intact row that nobody asked for."""
     if not fits:
-        raise PageDamaged(f"an index of the store is damaged: it led to {row}; `hotset repair` makes it again")
+        raise PageDamaged(
+            f"an index of the store is damaged: it led to {row}; `hotset repair` makes it again"
+        )
     return row

@@ -1,4 +1,5 @@
-"""The page table of a line, out of SQL. A row never changes, so one that was proven once is not proven again."""
+"""The page table of a line, out of SQL. A row never changes, so one that was proven once is not
+proven again."""
 
 from __future__ import annotations
 
@@ -18,27 +19,38 @@ from hotset.store.lookup import SqlLookup, one
 from hotset.store.rows import HIDDEN, SENT, SHOWN, Value, pack_hex
 from hotset.store.showing import hidden, sent, shown
 
-_AT_ONCE = 250  # one statement, prepared once, serves lines of any length; longer ones are asked for in several portions
+# one statement, prepared once, serves lines of any length; longer ones are asked for in several
+# portions
+_AT_ONCE = 250
 _MARKS = ", ".join("?" * _AT_ONCE)
 ANY_STEP = 2**63 - 1  # SQLite's largest number: no step is behind it
 _ROOM = 16 * 1024 * 1024  # a dozen long conversations
 _ROW_BYTES = 700  # what a row takes in memory beside its text
 
-_SPOTS = f"SELECT chain, position, seq FROM shown WHERE chain IN ({_MARKS}) AND step <= ? ORDER BY chain, position, step, session"  # noqa: S608 - our own names
+_SPOTS = (
+    f"SELECT chain, position, seq FROM shown WHERE chain IN "
+    f"({_MARKS}) AND step <= ? ORDER BY "
+    f"chain, position, step, session"
+)
 _SHOWN = (
-    f"SELECT chain, position, shown.seq, {SHOWN.names}, codec, size, body "  # noqa: S608
+    f"SELECT chain, position, shown.seq, {SHOWN.names}, codec, size, body "
     f"FROM shown LEFT JOIN blob ON blob.digest = shown.text WHERE shown.seq IN ({_MARKS})"
 )
 _HIDDEN = (
-    f"SELECT chain, seq, step, session, turn FROM hidden WHERE chain IN ({_MARKS}) AND step <= ? ORDER BY chain, step, session"  # noqa: S608
+    f"SELECT chain, seq, step, session, turn FROM hidden WHERE chain "
+    f"IN ({_MARKS}) AND step <= ? "
+    f"ORDER BY chain, step, session"
 )
 _ANSWERED = (
-    "SELECT sent.head, node.chain, max(sent.step), sent.session, sent.turn FROM node "  # noqa: S608
-    "JOIN sent ON sent.session = node.session AND sent.turn = node.turn AND sent.head = node.parent "
+    "SELECT sent.head, node.chain, max(sent.step), sent.session, sent.turn FROM node "
+    "JOIN sent ON sent.session = node.session AND sent.turn = node.turn AND sent.head = "
+    "node.parent "
     f"WHERE node.chain IN ({_MARKS}) GROUP BY node.chain"
 )
-_SENT = f"SELECT head, seq FROM sent WHERE head IN ({_MARKS}) AND step <= ? ORDER BY step, session"  # noqa: S608
-_BAD_INDEX = "an index of the page table is damaged: it led to no such row; `hotset repair` makes it again"
+_SENT = f"SELECT head, seq FROM sent WHERE head IN ({_MARKS}) AND step <= ? ORDER BY step, session"
+_BAD_INDEX = (
+    "an index of the page table is damaged: it led to no such row; `hotset repair` makes it again"
+)
 _BLOB = "SELECT codec, size, body FROM blob WHERE digest = ?"
 
 _Noun = TypeVar("_Noun", Shown, Hidden)
@@ -70,7 +82,9 @@ class Tables:
         self._shown: Lru[_Place, Shown] = Lru(weight=room)
         self._hidden: Lru[_Place, Hidden] = Lru(weight=room)
 
-    def table(self, connection: apsw.Connection, chains: Sequence[Chain], as_of: TurnRef | None) -> Table:
+    def table(
+        self, connection: apsw.Connection, chains: Sequence[Chain], as_of: TurnRef | None
+    ) -> Table:
         """Call it inside a transaction: the parts of a table belong to one state of the store."""
         step = ANY_STEP if as_of is None else planned_at(connection, as_of)
         if step is None:
@@ -82,8 +96,12 @@ class Tables:
             sent=_deepest_sent(connection, keys, step),
         )
 
-    def _all_shown(self, connection: apsw.Connection, keys: Sequence[Value], step: int) -> Iterable[Shown]:
-        places = [place for some in _portions(keys) for place in connection.execute(_SPOTS, (*some, step))]
+    def _all_shown(
+        self, connection: apsw.Connection, keys: Sequence[Value], step: int
+    ) -> Iterable[Shown]:
+        places = [
+            place for some in _portions(keys) for place in connection.execute(_SPOTS, (*some, step))
+        ]
         latest = {place[:2]: place for place in places}.values()
         rows = self._shown.get_many(latest)
         missing = [place[-1] for place in latest if place not in rows]
@@ -94,8 +112,14 @@ class Tables:
                 self._shown.put((chain, position, seq), row, len(row.text) + _ROW_BYTES)
         return _every(latest, rows)
 
-    def _all_hidden(self, connection: apsw.Connection, keys: Sequence[Value], step: int) -> Iterable[Hidden]:
-        found = [_Hidden(*row) for some in _portions(keys) for row in connection.execute(_HIDDEN, (*some, step))]
+    def _all_hidden(
+        self, connection: apsw.Connection, keys: Sequence[Value], step: int
+    ) -> Iterable[Hidden]:
+        found = [
+            _Hidden(*row)
+            for some in _portions(keys)
+            for row in connection.execute(_HIDDEN, (*some, step))
+        ]
         latest = _in_force(connection, keys, found)
         rows = self._hidden.get_many(latest)
         for place in latest:
@@ -108,19 +132,33 @@ class Tables:
 
 def planned_at(connection: apsw.Connection, turn: TurnRef) -> int | None:
     """The step of a turn's last plan; None where it was never planned."""
-    row = one(connection, SENT, "session = ? AND turn = ? ORDER BY step DESC LIMIT 1", turn.session, turn.number)
+    row = one(
+        connection,
+        SENT,
+        "session = ? AND turn = ? ORDER BY step DESC LIMIT 1",
+        turn.session,
+        turn.number,
+    )
     if row is None and SqlLookup(connection).turn(turn.session, turn.number) is None:
         raise NotFound(f"no turn {turn.number} in session {turn.session}")
     return row.step if row is not None else None
 
 
-def _in_force(connection: apsw.Connection, keys: Sequence[Value], found: Sequence[_Hidden]) -> list[_Place]:
-    """The places of the rows that hold on this line: what stood there when the reply behind it was made, or else the latest.
+def _in_force(
+    connection: apsw.Connection, keys: Sequence[Value], found: Sequence[_Hidden]
+) -> list[_Place]:
+    """The places of the rows that hold on this line: what stood there when the reply behind it was
+    made, or else the latest.
 
-    Two conversations that open with the same words share their first messages, and may have been told different things there.
+    Two conversations that open with the same words share their first messages, and may have been
+    told different things there.
     """
     behind = dict(pairwise(keys))
-    wanted = [next for chain in dict.fromkeys(row.chain for row in found) if (next := behind.get(chain)) is not None]
+    wanted = [
+        next
+        for chain in dict.fromkeys(row.chain for row in found)
+        if (next := behind.get(chain)) is not None
+    ]
     answered = {
         (head, chain): _Answered(*rest)
         for some in _portions(wanted)
@@ -129,7 +167,11 @@ def _in_force(connection: apsw.Connection, keys: Sequence[Value], found: Sequenc
     latest: dict[Value, _Hidden] = {}
     for row in found:
         reply = answered.get((row.chain, behind.get(row.chain)))
-        if reply is None or row.step <= reply.step or (row.session, row.turn) == (reply.session, reply.turn):
+        if (
+            reply is None
+            or row.step <= reply.step
+            or (row.session, row.turn) == (reply.session, reply.turn)
+        ):
             latest[row.chain] = row
     return [(row.chain, row.seq) for row in latest.values()]
 
@@ -137,7 +179,9 @@ def _in_force(connection: apsw.Connection, keys: Sequence[Value], found: Sequenc
 def _read_shown(values: Sequence[Any]) -> Shown:
     *fields, codec, size, body = values
     row = SHOWN.unpack(fields)
-    return shown(row, lambda address: _unpressed(address, (codec, size, body) if body is not None else None))
+    return shown(
+        row, lambda address: _unpressed(address, (codec, size, body) if body is not None else None)
+    )
 
 
 def _read_hidden(connection: apsw.Connection, place: _Place) -> Hidden | None:
@@ -150,7 +194,9 @@ def _read_hidden(connection: apsw.Connection, place: _Place) -> Hidden | None:
 
 def _unpressed(address: Digest, form: Sequence[Any] | None) -> bytes:
     if form is None:
-        raise PageDamaged(f"content {address} is not there; `hotset repair` lets go of the forms that need it")
+        raise PageDamaged(
+            f"content {address} is not there; `hotset repair` lets go of the forms that need it"
+        )
     return unpress(address, *form)
 
 

@@ -1,4 +1,5 @@
-"""What a session is called: the first words of the person in it, whatever the client puts before and around them."""
+"""What a session is called: the first words of the person in it, whatever the client puts before
+and around them."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from hotset.nouns.message import Message
 from hotset.nouns.page import Kind, Role
 
 _TITLE_CHARS = 80
-_LOOKED_AT = 1 << 16  # bytes of a part: what a client puts around a prompt is shorter, and no prompt needs more
+_LOOKED_AT = (
+    1 << 16
+)  # bytes of a part: what a client puts around a prompt is shorter, and no prompt needs more
 _MOST_MESSAGES = 64  # from the first on: no client says more before the person does
 _MOST_BLOCKS = 64  # that stand in front of the person's words in one part
 
@@ -20,9 +23,10 @@ _QUOTED = re.compile(r'"((?:[^"\\]|\\.)+)"', re.DOTALL)
 _FENCE = "```"
 _PERSONS = """
     task user_message user_query user_request userrequest user_input user_prompt user-prompt user feedback question query
-    request prompt human command-name command-args"""
+    request prompt human command-name command-args"""  # noqa: E501
 _PERSONS_TAGS = frozenset(_PERSONS.split())
-"""Tags in which clients put what the person said (Cline, Roo, Copilot, Cursor, slash commands); any other holds context."""
+"""Tags in which clients put what the person said (Cline, Roo, Copilot, Cursor, slash commands); any
+other holds context."""
 
 _CLIENTS_OWN = re.compile(
     r"""\#{1,3}\ [\w./-]{1,200}\.md\b                                       # instructions of the project: Codex and others
@@ -37,7 +41,7 @@ _CLIENTS_OWN = re.compile(
       | This\ session\ is\ being\ continued\ from\ a\ previous\ conversation
       | Another\ language\ model\ started\ to\ solve\ this\ problem
       | The\ conversation\ history\ before\ this\ point\ was\ compacted
-    """,
+    """,  # noqa: E501
     re.VERBOSE,
 )
 """How texts begin that a client wrote in the person's name, in plain words."""
@@ -50,15 +54,20 @@ class Opening:
     """Where the person first speaks."""
 
     index: int
-    """Of the message; 0 where no message holds words of a person. The client wrote the assistant's part before it, too."""
+    """Of the message; 0 where no message holds words of a person. The client wrote the assistant's
+    part before it, too."""
     words: str
     """Of its first part with words of their own; empty where no message has any."""
 
 
 def opening(messages: Sequence[Message]) -> Opening:
-    """The person's first own words. Of several messages in a row the last has them: clients put others in front."""
+    """The person's first own words. Of several messages in a row the last has them: clients put
+    others in front."""
     found: Opening | None = None
-    first = 1 + max((index for index, each in enumerate(messages[:_MOST_MESSAGES]) if _begins_afresh(each)), default=-1)
+    first = 1 + max(
+        (index for index, each in enumerate(messages[:_MOST_MESSAGES]) if _begins_afresh(each)),
+        default=-1,
+    )
     for index, message in enumerate(messages[first:_MOST_MESSAGES], first):
         if message.role is Role.ASSISTANT and found is not None:
             break
@@ -81,7 +90,8 @@ def title(messages: Sequence[Message], otherwise: str = "") -> str:
 
 
 def own_words(text: str) -> str:
-    """The person's words in a text: without the blocks before them, and up to the next block. Empty where there are none."""
+    """The person's words in a text: without the blocks before them, and up to the next block. Empty
+    where there are none."""
     persons: list[str] = []
     for _ in range(_MOST_BLOCKS):
         text = text.lstrip()
@@ -108,8 +118,8 @@ def unquoted(words: str) -> str:
 
 
 def _block(text: str) -> tuple[str, bool, str] | None:
-    """A tag with what it holds, a fence, or the heading of one, at the start of a text: its inside, whether a person said
-    that, and the rest. None where the text begins with anything else.
+    """A tag with what it holds, a fence, or the heading of one, at the start of a text: its inside,
+    whether a person said that, and the rest. None where the text begins with anything else.
     """
     if text.startswith(_FENCE):
         end = text.find(f"\n{_FENCE}", len(_FENCE))
@@ -130,9 +140,15 @@ def _block(text: str) -> tuple[str, bool, str] | None:
 
 
 def _begins_afresh(message: Message) -> bool:
-    return message.role is Role.USER and any(part.content.startswith(_AFRESH) for part in message.parts)
+    return message.role is Role.USER and any(
+        part.content.startswith(_AFRESH) for part in message.parts
+    )
 
 
 def _prompts(message: Message) -> Iterator[str]:
     if message.role is Role.USER:
-        yield from (part.content[:_LOOKED_AT].decode("utf-8", "replace") for part in message.parts if part.kind is Kind.PROMPT)
+        yield from (
+            part.content[:_LOOKED_AT].decode("utf-8", "replace")
+            for part in message.parts
+            if part.kind is Kind.PROMPT
+        )

@@ -1,4 +1,5 @@
-"""A value that lives as one note: read from any process, changed without losing what another process wrote."""
+"""A value that lives as one note: read from any process, changed without losing what another
+process wrote."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ _TRIES = 20  # of a change that another process was faster with
 class StoredValue(Generic[_Value]):
     """A msgspec struct under one key. Safe to use from several threads and processes.
 
-    Where there is no note, or none that can be read, it is the struct's default. `old_file` is where an earlier
-    version of hotset kept it: what can be read there becomes the note, and the file is removed.
+    Where there is no note, or none that can be read, it is the struct's default. `old_file` is
+    where an earlier version of hotset kept it: what can be read there becomes the note, and the
+    file is removed.
     """
 
     def __init__(
@@ -44,14 +46,19 @@ class StoredValue(Generic[_Value]):
         """The store's version, the note's version and the value."""
 
     def read(self) -> _Value:
-        """The same object while it is unchanged. Raises a `HotsetError` where the store cannot be read."""
+        """The same object while it is unchanged. Raises a `HotsetError` where the store cannot be
+        read."""
         store, known = self._store(), self._known
         version = store.version()
         if known is None or known[0] != version:
             note = self._note(store)
             number = note.version if note is not None else 0
             is_same = known is not None and known[1] == number
-            self._known = known = version, number, known[2] if known and is_same else self._decoded(note)
+            self._known = known = (
+                version,
+                number,
+                known[2] if known and is_same else self._decoded(note),
+            )
         return known[2]
 
     def write(self, value: _Value, now: float) -> None:
@@ -60,13 +67,16 @@ class StoredValue(Generic[_Value]):
         self._store().keep(written).result()
 
     def change(self, change: Callable[[_Value], _Value], now: float) -> _Value:
-        """Applies `change` to the latest version, again where another process wrote meanwhile. Durable when it returns."""
+        """Applies `change` to the latest version, again where another process wrote meanwhile.
+        Durable when it returns."""
         for attempt in range(_TRIES):
             store = self._store()
             note = self._note(store)
             value = change(self._decoded(note))
             version = note.version if note is not None else 0
-            written = NoteWritten(self._space, self._key, msgspec.json.encode(value), now, expects=version)
+            written = NoteWritten(
+                self._space, self._key, msgspec.json.encode(value), now, expects=version
+            )
             try:
                 store.keep(written).result()
             except Conflict:

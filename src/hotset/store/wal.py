@@ -1,4 +1,5 @@
-"""The write-ahead log: moved into the database beside the commits, and refused where it belongs to another file."""
+"""The write-ahead log: moved into the database beside the commits, and refused where it belongs to
+another file."""
 
 from __future__ import annotations
 
@@ -25,17 +26,26 @@ _FRAME_HEADER_BYTES = 24
 _PAGES_AT = 28  # how many pages a database has, in its first page
 _COOKIE_AT = 40  # the schema cookie in a database's first page; random for each store
 _MOST_MIGRATIONS = 100_000  # a cookie grows by one with each change of the schema
-_FRAMES_LOOKED_AT = 64  # a commit that makes a file grow writes its first page too; each frame takes 0.1 ms to check
-_SHORT_WAIT_MS = 50  # writers wait while the emptying of a WAL waits for readers; most reads are over in one
+# a commit that makes a file grow writes its first page too; each frame takes 0.1 ms to check
+_FRAMES_LOOKED_AT = 64
+_SHORT_WAIT_MS = (
+    50  # writers wait while the emptying of a WAL waits for readers; most reads are over in one
+)
 _LAST_WAIT_MS = 1000  # for readers, before a WAL is closed that nobody can open again
-_TRY_AGAIN = 1.0  # seconds: beside an export that takes minutes, writers wait for a twentieth of the time
-_TRUNCATE_AFTER = 8  # times the usual size: then writers are made to wait, so that the WAL stays bounded
+_TRY_AGAIN = (
+    1.0  # seconds: beside an export that takes minutes, writers wait for a twentieth of the time
+)
+_TRUNCATE_AFTER = (
+    8  # times the usual size: then writers are made to wait, so that the WAL stays bounded
+)
 
 
 class Checkpointer:
     """A thread that empties the WAL whenever it is told that there is enough in it."""
 
-    def __init__(self, open_one: Callable[[], Connection], pages: int, sync_seal: Callable[[], None]) -> None:
+    def __init__(
+        self, open_one: Callable[[], Connection], pages: int, sync_seal: Callable[[], None]
+    ) -> None:
         self._open = open_one
         self._pages = pages
         self._sync_seal = sync_seal
@@ -56,15 +66,18 @@ class Checkpointer:
         if pages < self._grown:  # it was begun anew
             self._grown = 0
         if pages - self._grown >= self._pages:
-            # Under load a WAL is never wholly moved and goes on growing: we wake for each part it grew by, not for each commit.
+            # Under load a WAL is never wholly moved and goes on growing: we wake for each part it
+            # grew by, not for each commit.
             self._grown = pages
             self._wake.set()
 
     def empty(self, tried: Callable[[], None]) -> None:
-        """Moves everything into the database and cuts the WAL off: its older pages still say what was erased since.
+        """Moves everything into the database and cuts the WAL off: its older pages still say what
+        was erased since.
 
-        Where somebody who reads an older state is in the way, it is tried again until that one is done; `tried` is called after
-        the first time. On the checkpointer's own thread: nobody's commit waits behind it.
+        Where somebody who reads an older state is in the way, it is tried again until that one is
+        done; `tried` is called after the first time. On the checkpointer's own thread: nobody's
+        commit waits behind it.
         """
         self._erased.put(tried)
         self._wake.set()
@@ -101,7 +114,9 @@ class Checkpointer:
             return False
         try:
             connection.set_busy_timeout(_SHORT_WAIT_MS)
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # while it is moved, others may write
+            connection.wal_checkpoint(
+                mode=apsw.SQLITE_CHECKPOINT_PASSIVE
+            )  # while it is moved, others may write
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error:
             return False
@@ -122,7 +137,8 @@ class Checkpointer:
 
 
 def save_lost_wal(connection: Connection) -> None:
-    """Where only the WAL was removed, it is still open here: what it holds is moved into the database."""
+    """Where only the WAL was removed, it is still open here: what it holds is moved into the
+    database."""
     if connection.has_lost_wal:
         with suppress(apsw.Error):
             connection.set_busy_timeout(_LAST_WAIT_MS)
@@ -130,7 +146,8 @@ def save_lost_wal(connection: Connection) -> None:
 
 
 def refuse_hollow_wal(database: Path) -> None:
-    """Raises `StoreMoved` where a WAL does not begin as one: it was cut off under us, and the commit stands behind a hole."""
+    """Raises `StoreMoved` where a WAL does not begin as one: it was cut off under us, and the
+    commit stands behind a hole."""
     wal = f"{database}-wal"
     try:
         file = os.open(wal, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -145,10 +162,11 @@ def refuse_hollow_wal(database: Path) -> None:
 
 
 def refuse_torn(database: Path, sealed: str) -> None:
-    """Raises `PageDamaged` where the database is gone, empty or cut off although there was something in it.
+    """Raises `PageDamaged` where the database is gone, empty or cut off although there was
+    something in it.
 
-    SQLite takes an empty file for a new one, and one that is shorter than its header says for whole while a WAL lies beside it.
-    `sealed` is what the seal says of it; empty where there is none.
+    SQLite takes an empty file for a new one, and one that is shorter than its header says for whole
+    while a WAL lies beside it. `sealed` is what the seal says of it; empty where there is none.
     """
     wal, _ = beside(database)
     said = f"; its seal says {sealed}" if sealed else ""
@@ -159,17 +177,21 @@ def refuse_torn(database: Path, sealed: str) -> None:
             how = f"has only {size} bytes" if database.exists() else "is gone"
             beside_it = f"; {wal.name} beside it holds {waiting:,} of its pages" if waiting else ""
             raise PageDamaged(
-                f"{database} {how}{said}{beside_it}. Put it back, or save what is left with: hotset repair. To begin anew,"
+                f"{database} {how}{said}{beside_it}. Put it back, or save what is left with: "
+                f"hotset repair. To begin anew,"
                 " move all store.* files away"
             )
         return
     header = _beginning_of(database)
-    page_size = {1: 65536}.get(int.from_bytes(header[16:18], "big"), int.from_bytes(header[16:18], "big"))
+    page_size = {1: 65536}.get(
+        int.from_bytes(header[16:18], "big"), int.from_bytes(header[16:18], "big")
+    )
     (pages,) = struct.unpack_from(">I", header, _PAGES_AT)
     if page_size < 512 or header[24:28] != header[92:96] or size >= pages * page_size:
         return
     there = size // page_size
-    # A checkpoint that was broken off writes the first page before those that it adds at the end: these are in the WAL.
+    # A checkpoint that was broken off writes the first page before those that it adds at the end:
+    # these are in the WAL.
     if missing := set(range(there + 1, pages + 1)) - _numbers_in(wal):
         raise PageDamaged(
             f"{database} is cut off: of its {pages:,} pages {len(missing):,} are missing{said}."
@@ -181,9 +203,19 @@ def refuse_foreign_wal(database: Path) -> None:
     """SQLite would replay another database's WAL into this one and ruin it."""
     wal, _ = beside(database)
     ours = _cookie(_beginning_of(database))
-    theirs = next((_cookie(frame.page) for frame in islice(frames(wal), _FRAMES_LOOKED_AT) if frame.number == 1), 0)
+    theirs = next(
+        (
+            _cookie(frame.page)
+            for frame in islice(frames(wal), _FRAMES_LOOKED_AT)
+            if frame.number == 1
+        ),
+        0,
+    )
     if ours and theirs and not 0 <= theirs - ours < _MOST_MIGRATIONS:
-        raise StoreFailed(f"{wal} belongs to another store; put the right one back or move it away. Nothing was changed")
+        raise StoreFailed(
+            f"{wal} belongs to another store; put the right one back or move it away. Nothing "
+            f"was changed"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +230,8 @@ class Frame:
 
 
 def frames(wal: Path) -> Iterator[Frame]:
-    """The frames that SQLite would believe: each checksum builds on the one before it, so the first wrong one ends it."""
+    """The frames that SQLite would believe: each checksum builds on the one before it, so the first
+    wrong one ends it."""
     try:
         file = wal.open("rb")
     except FileNotFoundError:
@@ -214,7 +247,10 @@ def frames(wal: Path) -> Iterator[Frame]:
         sums = _checksum(header[:24], (0, 0), order)
         if sums != struct.unpack_from(">II", header, 24):
             return
-        while len(frame := file.read(_FRAME_HEADER_BYTES + page_size)) == _FRAME_HEADER_BYTES + page_size:
+        while (
+            len(frame := file.read(_FRAME_HEADER_BYTES + page_size))
+            == _FRAME_HEADER_BYTES + page_size
+        ):
             number, size = struct.unpack_from(">II", frame)
             page = frame[_FRAME_HEADER_BYTES:]
             sums = _checksum(page, _checksum(frame[:8], sums, order), order)
@@ -224,13 +260,17 @@ def frames(wal: Path) -> Iterator[Frame]:
 
 
 def unchecked_frames(wal: Path, page_size: int) -> Iterator[Frame]:
-    """Every frame of the WAL's newest round, whatever its checksum says: for those who can prove the rows in it."""
+    """Every frame of the WAL's newest round, whatever its checksum says: for those who can prove
+    the rows in it."""
     if not wal.exists():
         return
     with wal.open("rb") as file:
         file.seek(_HEADER_BYTES)
         salts = None
-        while len(frame := file.read(_FRAME_HEADER_BYTES + page_size)) == _FRAME_HEADER_BYTES + page_size:
+        while (
+            len(frame := file.read(_FRAME_HEADER_BYTES + page_size))
+            == _FRAME_HEADER_BYTES + page_size
+        ):
             salts = salts or frame[8:16]
             if frame[8:16] == salts:
                 number, size = struct.unpack_from(">II", frame)
@@ -238,18 +278,25 @@ def unchecked_frames(wal: Path, page_size: int) -> Iterator[Frame]:
 
 
 def _numbers_in(wal: Path) -> set[int]:
-    """The pages that are in a WAL, by the frames that SQLite would believe as far as it can be told without their checksums."""
+    """The pages that are in a WAL, by the frames that SQLite would believe as far as it can be told
+    without their checksums."""
     try:
         file = wal.open("rb")
     except FileNotFoundError:
         return set()
     with file:
         header = file.read(_HEADER_BYTES)
-        if len(header) < _HEADER_BYTES or struct.unpack_from(">I", header)[0] not in (_MAGIC_LITTLE, _MAGIC_BIG):
+        if len(header) < _HEADER_BYTES or struct.unpack_from(">I", header)[0] not in (
+            _MAGIC_LITTLE,
+            _MAGIC_BIG,
+        ):
             return set()
         (page_size,) = struct.unpack_from(">I", header, 8)
         numbers: set[int] = set()
-        while len(frame := file.read(_FRAME_HEADER_BYTES)) == _FRAME_HEADER_BYTES and frame[8:16] == header[16:24]:
+        while (
+            len(frame := file.read(_FRAME_HEADER_BYTES)) == _FRAME_HEADER_BYTES
+            and frame[8:16] == header[16:24]
+        ):
             numbers.add(int.from_bytes(frame[:4], "big"))
             file.seek(page_size, 1)
         return numbers

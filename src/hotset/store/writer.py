@@ -1,4 +1,5 @@
-"""Group commit: one thread writes everything that waits in one transaction, and answers when it is on disk."""
+"""Group commit: one thread writes everything that waits in one transaction, and answers when it is
+on disk."""
 
 from __future__ import annotations
 
@@ -14,7 +15,18 @@ from functools import partial
 import apsw
 
 from hotset.errors import BadInput, DiskFull, HotsetError, PageDamaged, StoreFailed
-from hotset.nouns.deposit import Answered, Asked, Deposit, Erased, Hid, Kept, Noted, NoteWritten, Planned, Remembered
+from hotset.nouns.deposit import (
+    Answered,
+    Asked,
+    Deposit,
+    Erased,
+    Hid,
+    Kept,
+    Noted,
+    NoteWritten,
+    Planned,
+    Remembered,
+)
 from hotset.nouns.page import Digest
 from hotset.store.ballast import Ballast
 from hotset.store.blobs import Pressed, Presser, beside_messages
@@ -28,8 +40,11 @@ from hotset.store.wal import Checkpointer, save_lost_wal
 _MOST_AT_ONCE = 256
 _MOST_BYTES_AT_ONCE = 4 * 1024 * 1024  # a commit writes them to the disk while it holds the lock
 _TRANSACTION_SECONDS = 0.025
-"""Then a transaction is committed and the rest of what waits goes into the next: others wait for the lock."""
-_MEMORY_BYTES = 2048  # about what a memory takes beside its text: actions, files, where it comes from
+"""Then a transaction is committed and the rest of what waits goes into the next: others wait for
+the lock."""
+_MEMORY_BYTES = (
+    2048  # about what a memory takes beside its text: actions, files, where it comes from
+)
 _WORTH_PRESSING_AHEAD = 4096  # compressing less than this takes less than a trip to another thread
 
 
@@ -42,9 +57,11 @@ class _Waiting:
 
 
 class Writer:
-    """Deposits go in at any thread; futures come back at once and resolve when their deposit is durable.
+    """Deposits go in at any thread; futures come back at once and resolve when their deposit is
+    durable.
 
-    Long deposits are compressed on a thread of their own before they come to the one that writes; all stay in their order.
+    Long deposits are compressed on a thread of their own before they come to the one that writes;
+    all stay in their order.
     """
 
     def __init__(
@@ -76,7 +93,8 @@ class Writer:
 
     def keep(self, deposits: tuple[Deposit, ...]) -> Future[Kept]:
         waiting = _Waiting(deposits)
-        # What was handed over is handed over: a caller that goes away does not take its deposit back.
+        # What was handed over is handed over: a caller that goes away does not take its deposit
+        # back.
         waiting.future.set_running_or_notify_cancel()
         with self._door:
             if self._closed:
@@ -108,7 +126,11 @@ class Writer:
             with suppress(Exception):  # whatever happens, it is written
                 waiting = replace(
                     waiting,
-                    pressed={address: form for each in waiting.deposits for address, form in presser.pressed(each).items()},
+                    pressed={
+                        address: form
+                        for each in waiting.deposits
+                        for address, form in presser.pressed(each).items()
+                    },
                 )
             self._queue.put(waiting)
             with self._door:
@@ -134,7 +156,8 @@ class Writer:
         self._disconnect()
 
     def _settle(self, batch: Sequence[_Waiting]) -> None:
-        """Every future of the batch gets its answer, whatever happens: a caller must never wait for ever."""
+        """Every future of the batch gets its answer, whatever happens: a caller must never wait for
+        ever."""
         while batch:
             try:
                 answers = self._keep_all(batch)
@@ -166,7 +189,9 @@ class Writer:
             self._disconnect()
             self._full = self._ballast.drop()
             if not self._full:
-                raise DiskFull("the disk is full; make room, nothing that was kept is lost") from error
+                raise DiskFull(
+                    "the disk is full; make room, nothing that was kept is lost"
+                ) from error
         answers = self._commit(batch)
         self._full = not self._ballast.room_again()
         return answers
@@ -190,7 +215,8 @@ class Writer:
         return answers
 
     def _place(self, connection: apsw.Connection, waiting: _Waiting) -> Kept | BaseException:
-        """One group of the batch. Its own fault is its own answer; a fault of the disk is everybody's."""
+        """One group of the batch. Its own fault is its own answer; a fault of the disk is
+        everybody's."""
         connection.execute("SAVEPOINT deposit")
         kept = Kept()
         try:

@@ -1,4 +1,5 @@
-"""What ships for tests, ours and yours: fakes that behave and contract checks. Each name is imported when it is first used."""
+"""What ships for tests, ours and yours: fakes that behave and contract checks. Each name is
+imported when it is first used."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ class Clock:
             return self._now
 
     def advance(self, seconds: float) -> float:
-        """Moves forward, or back where `seconds` is negative, as real clocks do too; gives the new time."""
+        """Moves forward, or back where `seconds` is negative, as real clocks do too; gives the new
+        time."""
         with self._lock:
             self._now += seconds
             return self._now

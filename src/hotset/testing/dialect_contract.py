@@ -20,7 +20,11 @@ _CUTS = 200  # of one body or reply; a short one is cut at every byte
 _SOME_WORDS, _OTHER_WORDS = b"xSomeWordsx", b"xOtherOnesx"
 _NEVER_REWORDED = (Kind.SYSTEM, Kind.PROMPT, Kind.THINKING)
 _TOOLS = (
-    ToolSpec("hotset_first", "“Says” what\nit does", b'{"type":"object","properties":{"n":{"maximum":1E5}}}'),
+    ToolSpec(
+        "hotset_first",
+        "“Says” what\nit does",
+        b'{"type":"object","properties":{"n":{"maximum":1E5}}}',
+    ),
     ToolSpec("hotset_second", "", b'{ "type" : "object" }'),
 )
 _NOT_REQUESTS = (
@@ -38,10 +42,13 @@ _NOT_REQUESTS = (
 )
 
 
-def check_dialect(dialect: Dialect, bodies: Iterable[bytes], replies: Iterable[tuple[bytes, bool]]) -> None:
+def check_dialect(
+    dialect: Dialect, bodies: Iterable[bytes], replies: Iterable[tuple[bytes, bool]]
+) -> None:
     """Raises `AssertionError` with what `dialect` breaks.
 
-    `bodies` are requests as clients send them; `replies` are such as the provider finished, each with whether it was streamed.
+    `bodies` are requests as clients send them; `replies` are such as the provider finished, each
+    with whether it was streamed.
     """
     requests = [_check_round_trip(dialect, body) for body in bodies]
     for request in requests:
@@ -68,7 +75,9 @@ def _check_round_trip(dialect: Dialect, body: bytes) -> Request:
     assert dialect.render(request) == body, "render(parse(body)) is not body"
     for message in request.messages:
         assert message.span is not None, "a parsed message does not know where it stood"
-        assert body[message.span.start : message.span.end] == message.raw, "a message's span does not hold its bytes"
+        assert body[message.span.start : message.span.end] == message.raw, (
+            "a message's span does not hold its bytes"
+        )
     assert dialect.check(request, request) == (), f"false alarms: {dialect.check(request, request)}"
     return request
 
@@ -79,7 +88,11 @@ def _check_splicing(dialect: Dialect, request: Request) -> None:
     for index, message in enumerate(request.messages):
         assert message.span is not None
         other = b" " + message.raw
-        exchanged = (*request.messages[:index], replace(message, raw=other), *request.messages[index + 1 :])
+        exchanged = (
+            *request.messages[:index],
+            replace(message, raw=other),
+            *request.messages[index + 1 :],
+        )
         rendered = dialect.render(replace(request, messages=exchanged))
         assert rendered == body[: message.span.start] + other + body[message.span.end :], (
             f"message {index}: others' bytes changed"
@@ -89,15 +102,21 @@ def _check_splicing(dialect: Dialect, request: Request) -> None:
         assert rendered.startswith(body[: request.array.start]), (
             f"without message {index}: bytes in front of the messages changed"
         )
-        assert rendered.endswith(body[request.array.end :]), f"without message {index}: bytes behind the messages changed"
-        assert _essences(dialect.parse(rendered).messages) == _essences(left), f"without message {index}: others changed"
+        assert rendered.endswith(body[request.array.end :]), (
+            f"without message {index}: bytes behind the messages changed"
+        )
+        assert _essences(dialect.parse(rendered).messages) == _essences(left), (
+            f"without message {index}: others changed"
+        )
 
 
 def _check_resending(dialect: Dialect, request: Request) -> None:
     """A client that decodes its history and encodes it again says the same."""
     spelled = tuple(replace(each, raw=_respelled(each.raw)) for each in request.messages)
     again = dialect.parse(dialect.render(replace(request, messages=spelled)))
-    assert _essences(again.messages) == _essences(request.messages), "key order or spelling changed what a message says"
+    assert _essences(again.messages) == _essences(request.messages), (
+        "key order or spelling changed what a message says"
+    )
 
 
 def _check_cut_bodies(dialect: Dialect, body: bytes) -> None:
@@ -124,8 +143,12 @@ def _check_reply(dialect: Dialect, body: bytes, *, streamed: bool) -> None:
         assert Mark.LAST in marks[-1], "a finished stream does not end with the mark that ends it"
     for cut in _cuts(body):
         half = dialect.read(body[:cut], streamed=streamed)
-        is_told = streamed and any(mark & (Mark.STOP | Mark.LAST) for mark in _marks(dialect, body[:cut]))
-        assert not half.complete or is_told, f"cut at {cut} of {len(body)}: half a reply was read as complete"
+        is_told = streamed and any(
+            mark & (Mark.STOP | Mark.LAST) for mark in _marks(dialect, body[:cut])
+        )
+        assert not half.complete or is_told, (
+            f"cut at {cut} of {len(body)}: half a reply was read as complete"
+        )
     dialect.read(body.replace(b"e", b"\xff"), streamed=streamed)
     dialect.read(body, streamed=not streamed)
 
@@ -143,7 +166,8 @@ def _check_echo(dialect: Dialect, request: Request, said: Sequence[Message]) -> 
 
 
 def _check_rewording(dialect: Dialect, request: Request) -> None:
-    """What tools and the assistant said can be said otherwise, and calls made otherwise; prompts, thinking and system cannot."""
+    """What tools and the assistant said can be said otherwise, and calls made otherwise; prompts,
+    thinking and system cannot."""
     for index, message in enumerate(request.messages):
         assert dialect.reword(message, {}) == message, "rewording nothing changed a message"
         for position, part in enumerate(message.parts):
@@ -151,12 +175,20 @@ def _check_rewording(dialect: Dialect, request: Request) -> None:
             try:
                 new = dialect.reword(message, {position: words})
             except ValueError:
-                assert not _must_be_reworded(part), f"message {index}, part {position}: a {part.kind} could not be reworded"
+                assert not _must_be_reworded(part), (
+                    f"message {index}, part {position}: a {part.kind} could not be reworded"
+                )
                 continue
-            assert part.kind not in _NEVER_REWORDED, f"message {index}, part {position}: a {part.kind} was reworded"
-            assert replace(new, raw=message.raw, parts=message.parts) == message, "rewording changed whose a message is"
+            assert part.kind not in _NEVER_REWORDED, (
+                f"message {index}, part {position}: a {part.kind} was reworded"
+            )
+            assert replace(new, raw=message.raw, parts=message.parts) == message, (
+                "rewording changed whose a message is"
+            )
             other = dialect.reword(message, {position: _words_for(part, _OTHER_WORDS)})
-            assert new.raw.replace(_SOME_WORDS, _OTHER_WORDS) == other.raw, "more than the words depends on the words"
+            assert new.raw.replace(_SOME_WORDS, _OTHER_WORDS) == other.raw, (
+                "more than the words depends on the words"
+            )
             _check_said_so(dialect, request, index, new)
             _check_nothing_is_refused(dialect, message, position)
 
@@ -168,7 +200,9 @@ def _check_said_so(dialect: Dialect, request: Request, index: int, new: Message)
         f"message {index}: what was reworded is read otherwise"
     )
     assert [each.raw for each in again.messages] == [each.raw for each in messages]
-    assert dialect.check(again, request) == (), f"message {index}, reworded: {dialect.check(again, request)}"
+    assert dialect.check(again, request) == (), (
+        f"message {index}, reworded: {dialect.check(again, request)}"
+    )
 
 
 def _check_nothing_is_refused(dialect: Dialect, message: Message, position: int) -> None:
@@ -181,9 +215,12 @@ def _check_nothing_is_refused(dialect: Dialect, message: Message, position: int)
 
 
 def _check_offering(dialect: Dialect, request: Request) -> None:
-    """Our tools stand beside the client's, the same bytes each time; everything else is as it was."""
+    """Our tools stand beside the client's, the same bytes each time; everything else is as it
+    was."""
     offered = dialect.offer(request.raw, _TOOLS)
-    assert dialect.offer(request.raw, _TOOLS) == offered, "a tool is offered in other bytes the second time"
+    assert dialect.offer(request.raw, _TOOLS) == offered, (
+        "a tool is offered in other bytes the second time"
+    )
     assert dialect.offer(request.raw, ()) == request.raw, "offering nothing changed the body"
     names = [tool.name for tool in _TOOLS]
     if offered == request.raw:
@@ -193,10 +230,14 @@ def _check_offering(dialect: Dialect, request: Request) -> None:
     ours = [tool for tool in again.tools if tool.name in names]
     assert [tool.name for tool in ours] == names, "our tools do not stand there, in order"
     assert tuple(ours) == dialect.declared(_TOOLS), "our tools stand there otherwise than declared"
-    assert [tool for tool in again.tools if tool not in ours] == list(request.tools), "the client's tools changed"
+    assert [tool for tool in again.tools if tool not in ours] == list(request.tools), (
+        "the client's tools changed"
+    )
     assert [each.raw for each in again.messages] == [each.raw for each in request.messages]
     assert (again.params, again.system) == (request.params, request.system)
-    assert not request.previous or not dialect.injectable(request, names), "the provider holds a part of this conversation"
+    assert not request.previous or not dialect.injectable(request, names), (
+        "the provider holds a part of this conversation"
+    )
     assert not dialect.injectable(again, names), "tools of our names are there already"
     if dialect.injectable(request, names):
         assert dialect.check(again, request) == (), f"with tools: {dialect.check(again, request)}"
@@ -210,19 +251,34 @@ def _check_offering(dialect: Dialect, request: Request) -> None:
 def _check_speaking(dialect: Dialect, request: Request) -> None:
     """A message of ours is read as the user's, also where it stands alone."""
     said = dialect.say("“said” \\ \n\0 \ud800")
-    assert (said.role, said.span, [part.kind for part in said.parts]) == (Role.USER, None, [Kind.PROMPT])
+    assert (said.role, said.span, [part.kind for part in said.parts]) == (
+        Role.USER,
+        None,
+        [Kind.PROMPT],
+    )
     assert said.parts[0].content.decode() == "“said” \\ \n\0 ?"
     for messages in ((said,), (said, *request.messages), (*request.messages, said)):
         again = dialect.parse(dialect.render(replace(request, messages=messages)))
-        assert _essences(again.messages) == _essences(messages), "a message that was said changes others"
+        assert _essences(again.messages) == _essences(messages), (
+            "a message that was said changes others"
+        )
 
 
 def _check_answering(dialect: Dialect, said: Sequence[Message]) -> None:
     """Every call in a reply can be answered, and the answers are read as its results."""
-    calls = [part.call for message in said for part in message.parts if part.kind.family is Kind.TOOL_CALL and part.call]
-    answers = dialect.answer([Answer(call, f"to {call}", failed=bool(number)) for number, call in enumerate(calls)])
+    calls = [
+        part.call
+        for message in said
+        for part in message.parts
+        if part.kind.family is Kind.TOOL_CALL and part.call
+    ]
+    answers = dialect.answer(
+        [Answer(call, f"to {call}", failed=bool(number)) for number, call in enumerate(calls)]
+    )
     results = [part for raw in answers for part in dialect.understand(raw).parts]
-    assert [(part.call, part.content.decode()) for part in results] == [(call, f"to {call}") for call in calls]
+    assert [(part.call, part.content.decode()) for part in results] == [
+        (call, f"to {call}") for call in calls
+    ]
 
 
 def _check_handing_over(dialect: Dialect) -> None:
@@ -233,27 +289,40 @@ def _check_handing_over(dialect: Dialect) -> None:
         names = [name for raw in raws for name in dialect.referred(raw)]
         assert names in ([], [found.name]), "an answer makes callable what it was not told to"
         spelled = [dialect.spelled_out(raw, {found.name: "what it does"}) for raw in raws]
-        assert not any(map(dialect.referred, spelled)), "what was spelled out still refers to a tool"
+        assert not any(map(dialect.referred, spelled)), (
+            "what was spelled out still refers to a tool"
+        )
         said = [part.content for raw in spelled for part in dialect.understand(raw).parts]
-        assert said == [b"what it does" if names else b"words"], "an answer in words does not say what it found"
+        assert said == [b"what it does" if names else b"words"], (
+            "an answer in words does not say what it found"
+        )
     assert {each.name for each in dialect.declared((found,))} <= {found.name}
 
 
 def _check_revealing(dialect: Dialect, request: Request) -> None:
-    """What was hidden stands again where it stood, the same bytes each time; where nothing was, nothing changes."""
+    """What was hidden stands again where it stood, the same bytes each time; where nothing was,
+    nothing changes."""
     links = tuple(link(ROOT, request.messages))
-    assert dialect.render(dialect.reveal(request, links, {})) == request.raw, "revealing nothing changed the body"
+    assert dialect.render(dialect.reveal(request, links, {})) == request.raw, (
+        "revealing nothing changed the body"
+    )
     if not links:
         return
     last, before = links[-1], dialect.say("before").raw
     told = Hidden(last.chain, before=(before,), instead=dialect.say("instead").raw)
     revealed = dialect.reveal(request, links, {last.chain: told})
-    assert dialect.reveal(request, links, {last.chain: told}) == revealed, "what is revealed differs the second time"
-    assert dialect.reveal(request, links, {Chain("elsewhere"): told}) == request, "another line's turns were revealed"
+    assert dialect.reveal(request, links, {last.chain: told}) == revealed, (
+        "what is revealed differs the second time"
+    )
+    assert dialect.reveal(request, links, {Chain("elsewhere"): told}) == request, (
+        "another line's turns were revealed"
+    )
     again = dialect.parse(dialect.render(revealed))
     raws = [each.raw for each in request.messages]
     assert [each.raw for each in again.messages][-2:] == [before, told.instead]
-    assert [each.essence for each in again.messages[:-2]] == [each.essence for each in request.messages[:-1]]
+    assert [each.essence for each in again.messages[:-2]] == [
+        each.essence for each in request.messages[:-1]
+    ]
     assert len(again.messages) == len(raws) + 1
 
 
@@ -271,7 +340,11 @@ def _words_for(part: Part, words: bytes) -> bytes:
 
 
 def _must_be_reworded(part: Part) -> bool:
-    return bool(part.content) and part.kind.family in (Kind.TOOL_RESULT, Kind.TOOL_CALL, Kind.RESPONSE)
+    return bool(part.content) and part.kind.family in (
+        Kind.TOOL_RESULT,
+        Kind.TOOL_CALL,
+        Kind.RESPONSE,
+    )
 
 
 def _told(part: Part) -> tuple[Kind, bytes, str, str, str]:
@@ -284,7 +357,9 @@ def _essences(messages: Sequence[Message]) -> list[tuple[str, bool]]:
 
 
 def _respelled(raw: bytes) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(msgspec.json.decode(raw), order="sorted"), indent=1)
+    return msgspec.json.format(
+        msgspec.json.encode(msgspec.json.decode(raw), order="sorted"), indent=1
+    )
 
 
 def _cuts(body: bytes) -> Iterator[int]:

@@ -36,7 +36,9 @@ class HashingEmbedder:
         for at, text in enumerate(texts):
             for word in _WORD.findall(text.lower()):
                 if word not in self._directions:
-                    random = np.random.Generator(np.random.PCG64(zlib.crc32(f"{self._name} {word}".encode())))
+                    random = np.random.Generator(
+                        np.random.PCG64(zlib.crc32(f"{self._name} {word}".encode()))
+                    )
                     self._directions[word] = random.standard_normal(self._size).astype(np.float32)
                 made[at] += self._directions[word]
             made[at] /= max(float(np.linalg.norm(made[at])), 1e-9)

@@ -12,7 +12,8 @@ from hotset.nouns.finding import Entry, EntryId, Filter, Hits, Query, Sort
 OpenIndex = Callable[[], Index]
 """An empty index, a new one at each call."""
 
-_PATIENT = 10.0  # seconds for a search: a contract is about what is found, not about how fast this machine is today
+# seconds for a search: a contract is about what is found, not about how fast this machine is today
+_PATIENT = 10.0
 
 
 def check_index(open_index: OpenIndex) -> None:
@@ -28,32 +29,52 @@ def check_what_was_added_is_found_at_once(open_index: OpenIndex) -> None:
             index.add([entry])
             if fold:
                 assert index.fold(), "an index that nobody else uses could not be folded"
-            assert _first(index, f"zebra {fold}") == entry, "an entry that was just added is not found, or not whole"
-            assert index.entries([entry.id]) == [entry], "an entry by its id is not the one that was added"
+            assert _first(index, f"zebra {fold}") == entry, (
+                "an entry that was just added is not found, or not whole"
+            )
+            assert index.entries([entry.id]) == [entry], (
+                "an entry by its id is not the one that was added"
+            )
 
 
 def check_what_was_removed_is_gone_at_once(open_index: OpenIndex) -> None:
     with _opened(open_index) as index:
-        index.add([_entry("a", "a giraffe eats leaves", whole="zoo"), _entry("b", "a giraffe sleeps", whole="zoo")])
+        index.add(
+            [
+                _entry("a", "a giraffe eats leaves", whole="zoo"),
+                _entry("b", "a giraffe sleeps", whole="zoo"),
+            ]
+        )
         index.add([_entry("c", "a giraffe in a book", whole="book")])
         index.fold()
         index.add([_entry("d", "a giraffe came today", whole="zoo")])
-        assert _ids(index, "giraffe") == {"a", "b", "c", "d"}, "not all entries are found, folded and not folded"
+        assert _ids(index, "giraffe") == {"a", "b", "c", "d"}, (
+            "not all entries are found, folded and not folded"
+        )
         index.remove(["zoo", "nowhere"])
         assert _ids(index, "giraffe") == {"c"}, "entries of a removed whole are found"
-        assert not index.entries([EntryId("a"), EntryId("d")]), "entries of a removed whole can still be read"
+        assert not index.entries([EntryId("a"), EntryId("d")]), (
+            "entries of a removed whole can still be read"
+        )
         index.fold()
         assert _ids(index, "giraffe") == {"c"}, "removed entries came back with a fold"
 
 
 def check_what_was_purged_is_gone_and_the_rest_is_found(open_index: OpenIndex) -> None:
     with _opened(open_index) as index:
-        index.add([_entry("a", "a walrus on the ice", whole="sea"), _entry("b", "a walrus in a bath", whole="house")])
+        index.add(
+            [
+                _entry("a", "a walrus on the ice", whole="sea"),
+                _entry("b", "a walrus in a bath", whole="house"),
+            ]
+        )
         index.fold()
         index.purge(["sea"])
         assert _ids(index, "walrus") == {"b"}, "what was purged is found, or something else is not"
         index.fold()
-        assert _ids(index, "walrus") == {"b"}, "what was purged is found once it was folded, or something else is not"
+        assert _ids(index, "walrus") == {"b"}, (
+            "what was purged is found once it was folded, or something else is not"
+        )
 
 
 def check_an_entry_takes_the_place_of_its_older_self(open_index: OpenIndex) -> None:
@@ -67,28 +88,44 @@ def check_an_entry_takes_the_place_of_its_older_self(open_index: OpenIndex) -> N
             index.add([new])
             assert index.entries([old.id]) == [new], "an entry was not replaced by its newer self"
             assert _first(index, "walrus") == new, "the newer text of an entry is not found"
-            assert not any(hit.entry == old for hit in _search(index, "antelope").hits), "the older text of an entry is found"
+            assert not any(hit.entry == old for hit in _search(index, "antelope").hits), (
+                "the older text of an entry is found"
+            )
 
 
 def check_a_whole_is_replaced_at_once(open_index: OpenIndex) -> None:
     with _opened(open_index) as index:
-        first, second = _entry("f#1", "the ferret", whole="f"), _entry("f#2", "the marmot", whole="f")
+        first, second = (
+            _entry("f#1", "the ferret", whole="f"),
+            _entry("f#2", "the marmot", whole="f"),
+        )
         index.replace("f", [first, second])
         index.fold()
         third = _entry("f#3", "the badger", whole="f")
         index.replace("f", [replace(first, lines=(5, 9)), third])
-        assert _first(index, "ferret") == replace(first, lines=(5, 9)), "an entry that only moved is not where it moved"
+        assert _first(index, "ferret") == replace(first, lines=(5, 9)), (
+            "an entry that only moved is not where it moved"
+        )
         assert _first(index, "badger") == third, "a new entry of a replaced whole is not found"
-        assert not index.entries([second.id]), "an entry that its whole no longer has is still there"
+        assert not index.entries([second.id]), (
+            "an entry that its whole no longer has is still there"
+        )
         index.replace("f", [])
         assert not index.wholes(Sort.CODE), "a whole without entries is still listed"
 
 
 def check_wholes_are_listed_by_sort(open_index: OpenIndex) -> None:
     with _opened(open_index) as index:
-        index.add([_entry("1", "one", whole="x", sort=Sort.CODE), _entry("2", "two", whole="x", sort=Sort.CODE)])
+        index.add(
+            [
+                _entry("1", "one", whole="x", sort=Sort.CODE),
+                _entry("2", "two", whole="x", sort=Sort.CODE),
+            ]
+        )
         index.add([_entry("3", "three", whole="y", sort=Sort.PAGE)])
-        assert list(index.wholes(Sort.CODE)) == ["x"], "the wholes of a sort are not those that were added, each once"
+        assert list(index.wholes(Sort.CODE)) == ["x"], (
+            "the wholes of a sort are not those that were added, each once"
+        )
         assert list(index.wholes(Sort.PAGE)) == ["y"], "wholes of another sort are listed"
         assert not index.wholes(Sort.TOOL), "a sort that has no entries has wholes"
 
@@ -99,10 +136,16 @@ def check_watermarks_come_with_entries(open_index: OpenIndex) -> None:
         index.add([_entry("a", "text")], Watermark("store", 5))
         index.add([], Watermark("other", 2))
         index.remove(["a"], Watermark("store", 9))
-        assert (index.watermark("store"), index.watermark("other")) == (9, 2), "a watermark is not the last that was set"
+        assert (index.watermark("store"), index.watermark("other")) == (9, 2), (
+            "a watermark is not the last that was set"
+        )
         index.replace("b", [_entry("b", "text", whole="b")], Watermark("store", 4))
-        assert index.watermark("store") == 4, "a source that begins anew cannot set its watermark back"
-        assert index.state().watermarks == {"store": 4, "other": 2}, "the state does not tell the watermarks"
+        assert index.watermark("store") == 4, (
+            "a source that begins anew cannot set its watermark back"
+        )
+        assert index.state().watermarks == {"store": 4, "other": 2}, (
+            "the state does not tell the watermarks"
+        )
 
 
 def check_every_condition_of_a_filter_holds(open_index: OpenIndex) -> None:
@@ -135,10 +178,15 @@ def check_every_condition_of_a_filter_holds(open_index: OpenIndex) -> None:
         (Filter(path="src/pkg"), lambda _: False),
         (Filter(path="src/pkg0/mod3.md"), lambda e: e.path == "src/pkg0/mod3.md"),
         (Filter(path="*.py"), lambda e: e.path.endswith(".py")),
-        (Filter(path="src/*/mod1?.md"), lambda e: e.path.endswith(".md") and e.turn >= 10 and e.turn < 20),
+        (
+            Filter(path="src/*/mod1?.md"),
+            lambda e: e.path.endswith(".md") and e.turn >= 10 and e.turn < 20,
+        ),
         (Filter(sessions=frozenset({"none"})), lambda _: False),
         (
-            Filter(kinds=frozenset({"python"}), agents=frozenset({"main"}), turns=(0, 4), path="src"),
+            Filter(
+                kinds=frozenset({"python"}), agents=frozenset({"main"}), turns=(0, 4), path="src"
+            ),
             lambda e: e.turn in {0, 2, 4},
         ),
     )
@@ -151,7 +199,9 @@ def check_every_condition_of_a_filter_holds(open_index: OpenIndex) -> None:
                 index.fold()
             for only, fits in filters:
                 found = {hit.entry.id for hit in _search(index, "same words", only, most=50).hits}
-                assert found == {e.id for e in there if fits(e)}, f"the filter {only} did not let through what it should"
+                assert found == {e.id for e in there if fits(e)}, (
+                    f"the filter {only} did not let through what it should"
+                )
 
 
 def check_words_are_data(open_index: OpenIndex) -> None:
@@ -164,18 +214,35 @@ def check_words_are_data(open_index: OpenIndex) -> None:
             found = _ids(index, f"otters {words}" if '"' not in words else "otters")
             assert found == {"a", "b"}, f"a question with {words[:20]!r} in it is not answered"
         assert not _search(index, "").hits, "an empty question was answered"
-        assert not _search(index, "otters", most=0).hits, "nothing was asked for, and something given"
+        assert not _search(index, "otters", most=0).hits, (
+            "nothing was asked for, and something given"
+        )
 
 
 def check_a_phrase_in_quotes_must_occur(open_index: OpenIndex) -> None:
     with _opened(open_index) as index:
-        index.add([_entry("a", "def parseHttpDate(text): the date of a header"), _entry("b", "parse the http date of a letter")])
+        index.add(
+            [
+                _entry("a", "def parseHttpDate(text): the date of a header"),
+                _entry("b", "parse the http date of a letter"),
+            ]
+        )
         for _ in range(2):
-            assert _ids(index, "parse http date") == {"a", "b"}, "an identifier does not come apart into its words"
-            assert _ids(index, '"parseHttpDate"') == {"a"}, "an identifier in quotes is found where it does not stand"
-            assert _ids(index, '"the http date"') == {"b"}, "a phrase in quotes is found where it does not stand"
-            assert _ids(index, '"date the http"') == set(), "a phrase in quotes is found in another order"
-            assert _first(index, "parseHttpDate").id == "a", "who names an identifier does not find it first"
+            assert _ids(index, "parse http date") == {"a", "b"}, (
+                "an identifier does not come apart into its words"
+            )
+            assert _ids(index, '"parseHttpDate"') == {"a"}, (
+                "an identifier in quotes is found where it does not stand"
+            )
+            assert _ids(index, '"the http date"') == {"b"}, (
+                "a phrase in quotes is found where it does not stand"
+            )
+            assert _ids(index, '"date the http"') == set(), (
+                "a phrase in quotes is found in another order"
+            )
+            assert _first(index, "parseHttpDate").id == "a", (
+                "who names an identifier does not find it first"
+            )
             index.fold()
 
 
@@ -191,12 +258,19 @@ def check_any_text_comes_back_as_it_was(open_index: OpenIndex) -> None:
         "\r\n\t lemur",
     )
     with _opened(open_index) as index:
-        entries = [replace(_entry(f"t{number}", text), title=text[:50], path=text[:50]) for number, text in enumerate(texts)]
+        entries = [
+            replace(_entry(f"t{number}", text), title=text[:50], path=text[:50])
+            for number, text in enumerate(texts)
+        ]
         index.add(entries)
         for _ in range(2):
-            assert index.entries([entry.id for entry in entries]) == entries, "a text did not come back as it was"
+            assert index.entries([entry.id for entry in entries]) == entries, (
+                "a text did not come back as it was"
+            )
             wanted = {entry.id for entry in entries if "lemur" in entry.text}
-            assert _ids(index, "lemur", most=20) >= wanted, "a text with odd characters is not found by its words"
+            assert _ids(index, "lemur", most=20) >= wanted, (
+                "a text with odd characters is not found by its words"
+            )
             index.fold()
 
 
@@ -214,12 +288,17 @@ def check_the_state_tells_what_there_is(open_index: OpenIndex) -> None:
 
 def check_what_was_looked_at_is_found_in_no_time(open_index: OpenIndex) -> None:
     with _opened(open_index) as index:
-        hot, cold = _entry("hot", "a penguin that everybody looks at"), _entry("cold", "a penguin", whole="cold")
+        hot, cold = (
+            _entry("hot", "a penguin that everybody looks at"),
+            _entry("cold", "a penguin", whole="cold"),
+        )
         index.add([hot, cold])
         for _ in range(3):
             index.touch([hot.id])
         hurried = Query("penguin", deadline=0.0005)
-        assert [hit.entry for hit in index.search(hurried).hits] == [hot], "a hot entry is not found in a hurry"
+        assert [hit.entry for hit in index.search(hurried).hits] == [hot], (
+            "a hot entry is not found in a hurry"
+        )
         assert index.search(hurried).lacking, "an answer in a hurry does not say what it lacks"
         index.remove([hot.whole])
         assert not index.search(hurried).hits, "a removed entry is found because it was hot"
@@ -278,4 +357,6 @@ def _first(index: Index, words: str) -> Entry:
 
 def _ids(index: Index, words: str, most: int = 10) -> set[str]:
     """What words find: meaning brings more, and that is no mistake."""
-    return {hit.entry.id for hit in _search(index, words, most=most).hits if hit.by_words is not None}
+    return {
+        hit.entry.id for hit in _search(index, words, most=most).hits if hit.by_words is not None
+    }

@@ -39,7 +39,8 @@ _RESTING = frozenset({*_ENDLESS, "follow the store", "work out gists", "remember
 
 
 class LocalProxy:
-    """`with LocalProxy(folder, openai_url=..., anthropic_url=...) as proxy: proxy.address.openai_base_url`."""
+    """`with LocalProxy(folder, openai_url=..., anthropic_url=...) as proxy:
+    proxy.address.openai_base_url`."""
 
     address: Address
 
@@ -64,7 +65,8 @@ class LocalProxy:
         clock: Callable[[], float] = time.time,
         patience: float = PATIENCE,
     ) -> None:
-        """Waits `patience` times as long as usual for its own work; 1 where a test is about a deadline."""
+        """Waits `patience` times as long as usual for its own work; 1 where a test is about a
+        deadline."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Nothing of the person who runs this: neither settings nor servers nor skills.
         environ = {
@@ -73,7 +75,12 @@ class LocalProxy:
             "HOTSET_PATIENCE": str(patience),
         }
         config = load(
-            data=str(folder), project=str(folder), port=0, openai_url=openai_url, anthropic_url=anthropic_url, environ=environ
+            data=str(folder),
+            project=str(folder),
+            port=0,
+            openai_url=openai_url,
+            anthropic_url=anthropic_url,
+            environ=environ,
         )
         named = {name: Upstream(name, url) for name, url in (upstreams or {}).items()}
         self.config = replace(
@@ -101,19 +108,26 @@ class LocalProxy:
             raise RuntimeError("the proxy did not start") from self._failure
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._stop()
         self._thread.join()
         if self._failure is not None:
             raise self._failure
 
     def wait_until_kept(self) -> None:
-        """Returns when all that follows a reply at once is done: the turn is on disk, billed and summed up."""
+        """Returns when all that follows a reply at once is done: the turn is on disk, billed and
+        summed up."""
         self._wait(_RESTING)
 
     def wait_until_idle(self) -> None:
-        """Returns when the index, gists and memories are up to date, too. A memory is made of a session that is quiet by the
-        proxy's own clock: one that stands still must be moved first."""
+        """Returns when the index, gists and memories are up to date, too. A memory is made of a
+        session that is quiet by the proxy's own clock: one that stands still must be moved
+        first."""
         self._wait(_ENDLESS)
 
     def _wait(self, besides: Collection[str]) -> None:
@@ -131,7 +145,16 @@ class LocalProxy:
     def _run(self) -> None:
         try:
             with contextlib.closing(listen(self.config)) as listener:
-                asyncio.run(run(self.config, listener, self._open_store, self._serving, self._toolbox, **self._options))
+                asyncio.run(
+                    run(
+                        self.config,
+                        listener,
+                        self._open_store,
+                        self._serving,
+                        self._toolbox,
+                        **self._options,
+                    )
+                )
         except BaseException as error:
             self._failure = error
             self._ready.set()

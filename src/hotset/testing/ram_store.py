@@ -1,4 +1,5 @@
-"""A store in memory: no SQL, no disk, the same answers. For tests, and as the second voice in the store's own."""
+"""A store in memory: no SQL, no disk, the same answers. For tests, and as the second voice in the
+store's own."""
 
 from __future__ import annotations
 
@@ -15,7 +16,17 @@ from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Deposit, Kept
 from hotset.nouns.link import derive
-from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Use, Used, Uses
+from hotset.nouns.memory import (
+    Memory,
+    MemoryId,
+    MemoryKind,
+    MemoryLink,
+    Relation,
+    Standing,
+    Use,
+    Used,
+    Uses,
+)
 from hotset.nouns.note import Note, Scope, Space
 from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
@@ -25,7 +36,19 @@ from hotset.store.memory_meeting import Meeting
 from hotset.store.needs import latest_versions, needs, supersedes
 from hotset.store.notes import old_note
 from hotset.store.placing import place, together
-from hotset.store.port import CANDIDATES, FEW, LATEST, MATCHES, Blob, Census, Damage, MemoryRows, Row, Where, Writing
+from hotset.store.port import (
+    CANDIDATES,
+    FEW,
+    LATEST,
+    MATCHES,
+    Blob,
+    Census,
+    Damage,
+    MemoryRows,
+    Row,
+    Where,
+    Writing,
+)
 from hotset.store.showing import Hiding, Sending, Showing, hidden, sent, shown
 
 _Key = TypeVar("_Key")
@@ -70,7 +93,9 @@ class _Shelves:
         return self.sessions.get(id)
 
     def session_by_key(self, key: str) -> Session | None:
-        return next((session for session in self.sessions.values() if key and session.key == key), None)
+        return next(
+            (session for session in self.sessions.values() if key and session.key == key), None
+        )
 
     def sessions_with(self, chain: Chain) -> Sequence[SessionId]:
         return [node.session for node in self.nodes.values() if node.chain == chain][-CANDIDATES:]
@@ -79,10 +104,15 @@ class _Shelves:
         return self.nodes.get((session, chain))
 
     def continued(self, session: SessionId, chain: Chain) -> bool:
-        return any(node.session == session and node.parent == chain and not node.aside for node in self.nodes.values())
+        return any(
+            node.session == session and node.parent == chain and not node.aside
+            for node in self.nodes.values()
+        )
 
     def branches(self, session: SessionId) -> int:
-        return max((node.branch + 1 for node in self.nodes.values() if node.session == session), default=0)
+        return max(
+            (node.branch + 1 for node in self.nodes.values() if node.session == session), default=0
+        )
 
     def turn(self, session: SessionId, number: int) -> Turn | None:
         return self.turns.get((session, number))
@@ -95,30 +125,58 @@ class _Shelves:
         return max(mine, key=lambda turn: turn.number, default=None)
 
     def turn_at(self, session: SessionId, head: Chain) -> Turn | None:
-        mine = (turn for turn in self.turns.values() if turn.session == session and turn.head == head)
+        mine = (
+            turn for turn in self.turns.values() if turn.session == session and turn.head == head
+        )
         return max(mine, key=lambda turn: turn.number, default=None)
 
     def turn_by_response(self, response_id: str) -> Turn | None:
-        return next((turn for turn in reversed(self.turns.values()) if response_id and turn.response_id == response_id), None)
+        return next(
+            (
+                turn
+                for turn in reversed(self.turns.values())
+                if response_id and turn.response_id == response_id
+            ),
+            None,
+        )
 
     def first_with_hint(self, hint: str) -> SessionId | None:
         latest = list(self.turns.values())[-LATEST:]
-        return next((each.session for each in latest if each.tools and each.fingerprint.startswith(f"{hint}.")), None)
+        return next(
+            (
+                each.session
+                for each in latest
+                if each.tools and each.fingerprint.startswith(f"{hint}.")
+            ),
+            None,
+        )
 
     def waiting_calls(self) -> Sequence[Page]:
         waiting: list[Page] = []
         for turn in reversed(list(self.turns.values())[-LATEST:]):
-            if turn.tail == turn.head or turn.tools is None or self.continued(turn.session, turn.tail):
+            if (
+                turn.tail == turn.head
+                or turn.tools is None
+                or self.continued(turn.session, turn.tail)
+            ):
                 continue
             said = set(self._reply(turn))
-            calls = (page for page in self.pages.values() if page.session == turn.session and page.chain in said)
+            calls = (
+                page
+                for page in self.pages.values()
+                if page.session == turn.session and page.chain in said
+            )
             waiting += [page for page in calls if page.kind is Kind.TOOL_CALL]
         return waiting[:LATEST]
 
     def latest_replies(self, least: int) -> Sequence[Page]:
         latest = reversed(list(self.turns.values())[-FEW:])
         ended = [(each.session, each.tail) for each in latest if each.tail != each.head]
-        pages = [page for page in reversed(self.pages.values()) if page.kind is Kind.RESPONSE and page.size >= least]
+        pages = [
+            page
+            for page in reversed(self.pages.values())
+            if page.kind is Kind.RESPONSE and page.size >= least
+        ]
         return [page for end in ended for page in pages if (page.session, page.chain) == end]
 
     def pages_with(self, digest: Digest) -> Sequence[Page]:
@@ -136,7 +194,9 @@ class _Shelves:
     def last_page(self, session: SessionId, chain: Chain) -> PageId | None:
         if chain == ROOT:
             return None
-        mine = (page for page in self.pages.values() if page.session == session and page.chain == chain)
+        mine = (
+            page for page in self.pages.values() if page.session == session and page.chain == chain
+        )
         last = max(mine, key=lambda page: page.position, default=None)
         return last.id if last else None
 
@@ -146,7 +206,9 @@ class _Shelves:
     def pages_at(self, session: SessionId, chain: Chain) -> Sequence[PageId]:
         if chain == ROOT:
             return ()
-        mine = (page for page in self.pages.values() if page.session == session and page.chain == chain)
+        mine = (
+            page for page in self.pages.values() if page.session == session and page.chain == chain
+        )
         return [page.id for page in sorted(mine, key=lambda page: page.position)]
 
     def last_step(self) -> int:
@@ -166,7 +228,9 @@ class _Shelves:
         return self.versions[id][-1] if id in self.versions else None
 
     def memory_version(self, id: MemoryId, version: int) -> Memory | None:
-        return next((memory for memory in self.versions.get(id, ()) if memory.version == version), None)
+        return next(
+            (memory for memory in self.versions.get(id, ()) if memory.version == version), None
+        )
 
     def last_link(self, of: MemoryId, to: MemoryId, relation: Relation) -> MemoryLink | None:
         return self.holding.get((of, to, relation))
@@ -241,9 +305,13 @@ class _Shelves:
 
     def _erase(self, ids: set[MemoryId]) -> None:
         self.versions = {id: versions for id, versions in self.versions.items() if id not in ids}
-        self.memories = {number: memory for number, memory in self.memories.items() if memory.id not in ids}
+        self.memories = {
+            number: memory for number, memory in self.memories.items() if memory.id not in ids
+        }
         self.links = [link for link in self.links if not ids & {link.of, link.to}]
-        self.holding = {ends: link for ends, link in self.holding.items() if not ids & {link.of, link.to}}
+        self.holding = {
+            ends: link for ends, link in self.holding.items() if not ids & {link.of, link.to}
+        }
         self.uses = [use for use in self.uses if use.memory not in ids]
 
     def rows(self) -> Iterator[Row]:
@@ -305,7 +373,9 @@ class RamStore:
         return sorted(id for id in self._shelves.pages if id.startswith(prefix))[:MATCHES]
 
     def contents(self, prefix: str) -> Sequence[Digest]:
-        return sorted(address for address in self._shelves.blobs if address.startswith(prefix))[:MATCHES]
+        return sorted(address for address in self._shelves.blobs if address.startswith(prefix))[
+            :MATCHES
+        ]
 
     def pages(self, where: Where) -> Iterator[Page]:
         found = [page for page in self._shelves.pages.values() if where.holds(page)]
@@ -314,7 +384,9 @@ class RamStore:
     def pages_after(self, number: int, limit: int) -> Sequence[tuple[int, Page]]:
         first = max(0, number)
         with self._lock:
-            return list(islice(enumerate(self._shelves.pages.values(), 1), first, first + max(0, limit)))
+            return list(
+                islice(enumerate(self._shelves.pages.values(), 1), first, first + max(0, limit))
+            )
 
     def session(self, id: SessionId) -> Session:
         return _found(self._shelves.sessions, id, "session")
@@ -325,7 +397,9 @@ class RamStore:
     def recent_sessions(self) -> Sequence[Session]:
         used = {turn.session: place for place, turn in enumerate(self._shelves.turns.values(), 1)}
         places = {id: (used.get(id, 0), place) for place, id in enumerate(self._shelves.sessions)}
-        return sorted(self._shelves.sessions.values(), key=lambda each: places[each.id], reverse=True)
+        return sorted(
+            self._shelves.sessions.values(), key=lambda each: places[each.id], reverse=True
+        )
 
     def turns(self, session: SessionId) -> Iterator[Turn]:
         return iter([turn for turn in self._shelves.turns.values() if turn.session == session])
@@ -338,19 +412,33 @@ class RamStore:
 
     def events(self, session: SessionId | None = None, name: str | None = None) -> Iterator[Event]:
         every = self._shelves.events
-        return iter([event for event in every if session in (None, event.session) and name in (None, event.name)])
+        return iter(
+            [
+                event
+                for event in every
+                if session in (None, event.session) and name in (None, event.name)
+            ]
+        )
 
     def reference(self, id: str) -> Reference:
         return _found(self._shelves.references, id, "reference")
 
     def references(self, session: SessionId) -> Iterator[Reference]:
-        return iter([reference for reference in self._shelves.references.values() if reference.session == session])
+        return iter(
+            [
+                reference
+                for reference in self._shelves.references.values()
+                if reference.session == session
+            ]
+        )
 
     def gist(self, id: PageId) -> Gist | None:
         return self._shelves.gists.get(id)
 
     def ungisted(self, limit: int) -> Sequence[Page]:
-        return [page for page in self._shelves.pages.values() if page.id not in self._shelves.gists][:limit]
+        return [
+            page for page in self._shelves.pages.values() if page.id not in self._shelves.gists
+        ][:limit]
 
     def table(self, chains: Sequence[Chain], as_of: TurnRef | None = None) -> Table:
         with self._lock:
@@ -361,7 +449,9 @@ class RamStore:
         return iter([bill for bill in every if since is None or bill.time >= since])
 
     def summaries(self, session: SessionId) -> Sequence[Summary]:
-        return latest_versions([summary for summary in self._shelves.summaries.values() if summary.session == session])
+        return latest_versions(
+            [summary for summary in self._shelves.summaries.values() if summary.session == session]
+        )
 
     def memory(self, id: MemoryId) -> Memory:
         return _found(self._shelves.versions, id, "memory")[-1]
@@ -370,7 +460,9 @@ class RamStore:
         return self._shelves.versions_of(id)
 
     def memories(
-        self, kinds: frozenset[MemoryKind] = frozenset(), standings: frozenset[Standing] = frozenset()
+        self,
+        kinds: frozenset[MemoryKind] = frozenset(),
+        standings: frozenset[Standing] = frozenset(),
     ) -> Iterator[Memory]:
         with self._lock:
             latest = [versions[-1] for versions in self._shelves.versions.values()]
@@ -378,7 +470,8 @@ class RamStore:
             [
                 memory
                 for memory in latest
-                if (not kinds or memory.kind in kinds) and (not standings or memory.standing in standings)
+                if (not kinds or memory.kind in kinds)
+                and (not standings or memory.standing in standings)
             ]
         )
 
@@ -393,13 +486,16 @@ class RamStore:
         among = [
             memory
             for memory in self.memories(kinds, standings)
-            if (since is None or memory.created >= since) and (until is None or memory.created < until)
+            if (since is None or memory.created >= since)
+            and (until is None or memory.created < until)
         ]
         return iter(sorted(among, key=lambda memory: (memory.created, memory.id), reverse=True))
 
     def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, Memory]]:
         with self._lock:
-            later = ((each, memory) for each, memory in self._shelves.memories.items() if each > number)
+            later = (
+                (each, memory) for each, memory in self._shelves.memories.items() if each > number
+            )
             return list(islice(later, max(0, limit)))
 
     def memory_match(self, prefix: str) -> Sequence[MemoryId]:
@@ -421,16 +517,30 @@ class RamStore:
 
     def memory_runs(self) -> Sequence[tuple[str, int, float]]:
         with self._lock:
-            written = [(memory.run, memory.time) for memory in self._shelves.memories.values() if memory.run]
+            written = [
+                (memory.run, memory.time)
+                for memory in self._shelves.memories.values()
+                if memory.run
+            ]
         newest = dict.fromkeys(run for run, _ in reversed(written))
         times = {name: [time for run, time in written if run == name] for name in newest}
         return [(name, len(times[name]), max(times[name])) for name in newest]
 
-    def notes(self, space: Space, keys: Sequence[str] = (), as_of: TurnRef | None = None) -> Mapping[str, Note]:
+    def notes(
+        self, space: Space, keys: Sequence[str] = (), as_of: TurnRef | None = None
+    ) -> Mapping[str, Note]:
         with self._lock:
             step = _step_of(self._shelves, as_of)
-            every = [note for note in self._shelves.notes.values() if note.space == space.name and note.step <= step]
-        held = {note.key: note for note in sorted(every, key=lambda note: note.version) if not keys or note.key in keys}
+            every = [
+                note
+                for note in self._shelves.notes.values()
+                if note.space == space.name and note.step <= step
+            ]
+        held = {
+            note.key: note
+            for note in sorted(every, key=lambda note: note.version)
+            if not keys or note.key in keys
+        }
         return {key: note for key, note in held.items() if note.value is not None}
 
     def note_versions(self, space: Space, key: str) -> Sequence[Note]:
@@ -443,7 +553,14 @@ class RamStore:
     def census(self) -> Census:
         shelves = self._shelves
         size = sum(map(len, shelves.blobs.values()))
-        return Census(len(shelves.sessions), len(shelves.turns), len(shelves.pages), len(shelves.blobs), size, size)
+        return Census(
+            len(shelves.sessions),
+            len(shelves.turns),
+            len(shelves.pages),
+            len(shelves.blobs),
+            size,
+            size,
+        )
 
     def verify(self) -> Iterator[Damage]:
         for address, content in self._shelves.blobs.items():
@@ -451,7 +568,9 @@ class RamStore:
                 yield Damage("content", address, "its bytes do not have that hash")
         for node in self._shelves.nodes.values():
             if node.chain != derive(node.parent, node.essence, aside=node.aside):
-                yield Damage("node", node.chain, "its chain does not follow from its parent and what it says")
+                yield Damage(
+                    "node", node.chain, "its chain does not follow from its parent and what it says"
+                )
 
     def dump(self, session: SessionId | None = None) -> Iterator[Row]:
         with self._lock:
@@ -489,7 +608,9 @@ def _table(shelves: _Shelves, chains: Sequence[Chain], as_of: TurnRef | None) ->
                 all_shown[Spot(row.chain, row.position)] = shown(row, read)
             case Hiding() if row.chain in depth and _holds(shelves, row, behind.get(row.chain)):
                 all_hidden[row.chain] = hidden(row, read)
-            case Sending() if row.head in depth and (latest is None or depth[row.head] >= latest[0]):
+            case Sending() if row.head in depth and (
+                latest is None or depth[row.head] >= latest[0]
+            ):
                 latest = (depth[row.head], sent(row))
     return Table(all_shown, all_hidden, latest[1] if latest else None)
 
@@ -499,21 +620,38 @@ def _step_of(shelves: _Shelves, as_of: TurnRef | None) -> int:
         return shelves.last_step()
     if (as_of.session, as_of.number) not in shelves.turns:
         raise NotFound(f"no turn {as_of.number} in session {as_of.session}")
-    mine = (row.step for row in shelves.sent.values() if (row.session, row.turn) == (as_of.session, as_of.number))
+    mine = (
+        row.step
+        for row in shelves.sent.values()
+        if (row.session, row.turn) == (as_of.session, as_of.number)
+    )
     return max(mine, default=0)
 
 
 def _holds(shelves: _Shelves, row: Hiding, next: Chain | None) -> bool:
-    """Did it stand there when the next message was made in reply? What is no reply says nothing of that."""
+    """Did it stand there when the next message was made in reply? What is no reply says nothing of
+    that."""
     turns = {(node.session, node.turn) for node in shelves.nodes.values() if node.chain == next}
-    replies = [sent for sent in shelves.sent.values() if sent.head == row.chain and (sent.session, sent.turn) in turns]
+    replies = [
+        sent
+        for sent in shelves.sent.values()
+        if sent.head == row.chain and (sent.session, sent.turn) in turns
+    ]
     last = max(replies, key=lambda sent: sent.step, default=None)
-    return last is None or row.step <= last.step or (row.session, row.turn) == (last.session, last.turn)
+    return (
+        last is None
+        or row.step <= last.step
+        or (row.session, row.turn) == (last.session, last.turn)
+    )
 
 
 def _with(uses: Uses, use: Use) -> Uses:
     counted = replace(uses, **{str(use.how): getattr(uses, use.how) + 1})
-    return replace(counted, last=max(uses.last, use.time)) if use.how in (Used.READ, Used.HELPED) else counted
+    return (
+        replace(counted, last=max(uses.last, use.time))
+        if use.how in (Used.READ, Used.HELPED)
+        else counted
+    )
 
 
 def _take_all(shelves: _Shelves, rows: Iterable[Row]) -> int:
@@ -536,9 +674,13 @@ def _take_all(shelves: _Shelves, rows: Iterable[Row]) -> int:
                 new += _take(shelves, row)
     new += _add_memories(shelves, meeting.ours_again())
     if missing := content - shelves.blobs.keys():
-        raise BadInput(f"a row points to content {min(missing)}, which is not there; nothing was changed")
+        raise BadInput(
+            f"a row points to content {min(missing)}, which is not there; nothing was changed"
+        )
     if unknown := sessions - shelves.sessions.keys():
-        raise BadInput(f"a row belongs to session {min(unknown)}, which is not there; nothing was changed")
+        raise BadInput(
+            f"a row belongs to session {min(unknown)}, which is not there; nothing was changed"
+        )
     return new
 
 
@@ -592,7 +734,9 @@ def _take_decided(shelves: _Shelves, row: _Decided) -> int:  # noqa: PLR0911 - o
             if any((each.step, each.session) == (note.step, note.session) for each in every):
                 return 0
             version = every[-1].version + 1 if every else 1
-            return _add(shelves.notes, (note.space, note.key, version), replace(note, version=version))
+            return _add(
+                shelves.notes, (note.space, note.key, version), replace(note, version=version)
+            )
         case Hiding():
             return _add(shelves.hidden, (row.chain, row.step, row.session), row)
         case Note():
@@ -623,10 +767,15 @@ def _take_nth(shelves: _Shelves, row: _Repeating, had: Counter[str]) -> int:
 
 
 def _of_session(rows: Sequence[Row], session: SessionId) -> list[Row]:
-    """Forms belong to messages: those of a session's messages go with it, whichever session decided them."""
+    """Forms belong to messages: those of a session's messages go with it, whichever session decided
+    them."""
     chains = {row.chain for row in rows if isinstance(row, Node) and row.session == session}
     memories = {row.id for row in rows if isinstance(row, Memory) and row.source.session == session}
-    mine = [row for row in rows if not isinstance(row, Blob | Gist) and _belongs(row, session, chains, memories)]
+    mine = [
+        row
+        for row in rows
+        if not isinstance(row, Blob | Gist) and _belongs(row, session, chains, memories)
+    ]
     content = {each for row in mine for each in needs(row).content}
     pages = {row.id for row in mine if isinstance(row, Page)}
     blobs = [row for row in rows if isinstance(row, Blob) and row.digest in content]

@@ -1,4 +1,5 @@
-"""Made-up secrets of every kind, in the places where real ones stand: to plant, and to look for wherever text goes. Seeded."""
+"""Made-up secrets of every kind, in the places where real ones stand: to plant, and to look for
+wherever text goes. Seeded."""
 
 from __future__ import annotations
 
@@ -43,8 +44,16 @@ class Planted:
 
     def remains(self, text: str) -> bool:
         """Is a piece of the secret, long enough to be of use, still there?"""
-        lines = [line for line in self.secret.replace("\\n", "\n").splitlines() if line.strip() and not line.startswith("-----")]
-        return any(line[at : at + _TELLING] in text for line in lines for at in range(max(1, len(line) - _TELLING + 1)))
+        lines = [
+            line
+            for line in self.secret.replace("\\n", "\n").splitlines()
+            if line.strip() and not line.startswith("-----")
+        ]
+        return any(
+            line[at : at + _TELLING] in text
+            for line in lines
+            for at in range(max(1, len(line) - _TELLING + 1))
+        )
 
 
 _TELLING = 12  # characters; fewer are found in any text by chance, prefixes of tokens above all
@@ -53,7 +62,10 @@ _TELLING = 12  # characters; fewer are found in any text by chance, prefixes of 
 def planted(seed: int, n: int) -> list[Planted]:
     """`n` secrets, each kind in turn, each in one of the places where its kind is met."""
     rng = Random(seed)  # noqa: S311 - the same ones each time
-    makers = [*((name, make, True) for name, make in _SHAPED), *((name, make, False) for name, make in _NAMED)]
+    makers = [
+        *((name, make, True) for name, make in _SHAPED),
+        *((name, make, False) for name, make in _NAMED),
+    ]
     return [_plant(rng, *makers[at % len(makers)]) for at in range(n)]
 
 
@@ -62,8 +74,11 @@ def kinds() -> tuple[str, ...]:
     return tuple(name for name, _ in (*_SHAPED, *_NAMED))
 
 
-def _plant(rng: Random, kind: str, make: Callable[[Random], tuple[str, str]], shaped: bool) -> Planted:
-    """A token that has a shape of its own may stand anywhere; of the others the maker tells the text around."""
+def _plant(
+    rng: Random, kind: str, make: Callable[[Random], tuple[str, str]], shaped: bool
+) -> Planted:
+    """A token that has a shape of its own may stand anywhere; of the others the maker tells the
+    text around."""
     secret, text = make(rng)
     if shaped:
         places = _BLOCK_PLACES if "\n" in secret else _PLACES
@@ -79,7 +94,11 @@ def _some(rng: Random, alphabet: str, size: int) -> str:
     """Drawn by lot, with letters and digits in it, as long tokens nearly always have."""
     while True:
         drawn = "".join(rng.choices(alphabet, k=size))
-        if size < 12 or alphabet.isdigit() or (any(c.isdigit() for c in drawn) and any(c.isalpha() for c in drawn)):
+        if (
+            size < 12
+            or alphabet.isdigit()
+            or (any(c.isdigit() for c in drawn) and any(c.isalpha() for c in drawn))
+        ):
             return drawn
 
 
@@ -102,7 +121,9 @@ def _json(rng: Random, secret: str) -> str:
 
 
 def _json_in_json(_rng: Random, secret: str) -> str:
-    return json.dumps({"role": "tool", "content": json.dumps({"output": f"line one\n{secret}\nline two"})})
+    return json.dumps(
+        {"role": "tool", "content": json.dumps({"output": f"line one\n{secret}\nline two"})}
+    )
 
 
 def _yaml(_rng: Random, secret: str) -> str:
@@ -115,7 +136,11 @@ def _env(_rng: Random, secret: str) -> str:
 
 def _shell(rng: Random, secret: str) -> str:
     return rng.choice(
-        (f'export VALUE="{secret}"', f"curl -H 'X-Api: {secret}' https://api.internal/v1", f"login --with {secret} && ls")
+        (
+            f'export VALUE="{secret}"',
+            f"curl -H 'X-Api: {secret}' https://api.internal/v1",
+            f"login --with {secret} && ls",
+        )
     )
 
 
@@ -182,25 +207,49 @@ def _as_an_argument(text: str) -> str:
 _WRAPPINGS = (_as_it_is, _as_it_is, _on_windows, _as_a_message, _as_an_argument)
 
 
-def _drawn(prefix: str, alphabet: str, size: int, end: str = "") -> Callable[[Random], tuple[str, str]]:
+def _drawn(
+    prefix: str, alphabet: str, size: int, end: str = ""
+) -> Callable[[Random], tuple[str, str]]:
     return lambda rng: (prefix + _some(rng, alphabet, size) + end, "")
 
 
 def _pem(label: str, lines: int, *, head: str = "") -> Callable[[Random], tuple[str, str]]:
     def make(rng: Random) -> tuple[str, str]:
-        body = [_some(rng, _BASE64, _LINE) for _ in range(lines)] + [_some(rng, _BASE64, rng.randrange(3, 60)) + "=="]
-        return "\n".join([f"-----BEGIN {label}-----", *([head, ""] if head else []), *body, f"-----END {label}-----"]), ""
+        body = [_some(rng, _BASE64, _LINE) for _ in range(lines)] + [
+            _some(rng, _BASE64, rng.randrange(3, 60)) + "=="
+        ]
+        return "\n".join(
+            [
+                f"-----BEGIN {label}-----",
+                *([head, ""] if head else []),
+                *body,
+                f"-----END {label}-----",
+            ]
+        ), ""
 
     return make
 
 
 def _url_part(value: dict[str, object]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")
+    return (
+        base64.urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode())
+        .decode()
+        .rstrip("=")
+    )
 
 
 def _jwt(rng: Random) -> tuple[str, str]:
-    claims: dict[str, object] = {"sub": _some(rng, _LETTERS, 12), "iat": rng.randrange(10**9, 2 * 10**9)}
-    return f"{_url_part({'alg': 'HS256', 'typ': 'JWT'})}.{_url_part(claims)}.{_some(rng, _DASHED, 43)}", ""
+    claims: dict[str, object] = {
+        "sub": _some(rng, _LETTERS, 12),
+        "iat": rng.randrange(10**9, 2 * 10**9),
+    }
+    return (
+        (
+            f"{_url_part({'alg': 'HS256', 'typ': 'JWT'})}.{_url_part(claims)}."
+            f"{_some(rng, _DASHED, 43)}"
+        ),
+        "",
+    )
 
 
 def _telegram(rng: Random) -> tuple[str, str]:
@@ -220,7 +269,13 @@ def _github_fine(rng: Random) -> tuple[str, str]:
 
 
 def _slack(rng: Random) -> tuple[str, str]:
-    return f"xoxb-{rng.randrange(10**11, 10**12)}-{rng.randrange(10**12, 10**13)}-{_some(rng, _LETTERS, 24)}", ""
+    return (
+        (
+            f"xoxb-{rng.randrange(10**11, 10**12)}-{rng.randrange(10**12, 10**13)}-"
+            f"{_some(rng, _LETTERS, 24)}"
+        ),
+        "",
+    )
 
 
 def _slack_hook(rng: Random) -> tuple[str, str]:
@@ -230,11 +285,16 @@ def _slack_hook(rng: Random) -> tuple[str, str]:
 
 def _database(rng: Random) -> tuple[str, str]:
     secret = _some(rng, _LETTERS + "!*~.", rng.randrange(10, 24))
-    scheme = rng.choice(("postgresql", "mysql+pymysql", "mongodb+srv", "redis", "amqp", "https", "ftp"))
+    scheme = rng.choice(
+        ("postgresql", "mysql+pymysql", "mongodb+srv", "redis", "amqp", "https", "ftp")
+    )
     user = rng.choice(("app", "svc-main", "")) if scheme == "redis" else "app"
     return (
         secret,
-        f"{rng.choice(('DATABASE_URL=', 'url: ', 'connect to '))}{scheme}://{user}:{secret}@db-1.internal:5432/main?x=1",
+        (
+            f"{rng.choice(('DATABASE_URL=', 'url: ', 'connect to '))}{scheme}://{user}:"
+            f"{secret}@db-1.internal:5432/main?x=1"
+        ),
     )
 
 
@@ -251,12 +311,16 @@ def _bearer(rng: Random) -> tuple[str, str]:
 
 def _basic(rng: Random) -> tuple[str, str]:
     secret = base64.b64encode(f"svc:{_some(rng, _LETTERS, 16)}".encode()).decode()
-    return secret, rng.choice((f"Authorization: Basic {secret}", f'headers["Authorization"] = "Basic {secret}"'))
+    return secret, rng.choice(
+        (f"Authorization: Basic {secret}", f'headers["Authorization"] = "Basic {secret}"')
+    )
 
 
 def _docker(rng: Random) -> tuple[str, str]:
     secret = base64.b64encode(f"svc:{_some(rng, _LETTERS, 20)}".encode()).decode()
-    return secret, json.dumps({"auths": {"https://index.docker.io/v1/": {"auth": secret}}}, indent=2)
+    return secret, json.dumps(
+        {"auths": {"https://index.docker.io/v1/": {"auth": secret}}}, indent=2
+    )
 
 
 def _kube(rng: Random) -> tuple[str, str]:
@@ -268,7 +332,10 @@ def _kube(rng: Random) -> tuple[str, str]:
 def _netrc(rng: Random) -> tuple[str, str]:
     secret = _some(rng, _LETTERS + "!#%", 14)
     return secret, rng.choice(
-        (f"machine api.internal login svc password {secret}", f"machine h\n  login svc\n  password {secret}")
+        (
+            f"machine api.internal login svc password {secret}",
+            f"machine h\n  login svc\n  password {secret}",
+        )
     )
 
 
@@ -277,7 +344,9 @@ def _pgpass(rng: Random) -> tuple[str, str]:
     return secret, f"db.internal:5432:main:app:{secret}"
 
 
-def _assigned(names: tuple[str, ...], alphabet: str, size: int) -> Callable[[Random], tuple[str, str]]:
+def _assigned(
+    names: tuple[str, ...], alphabet: str, size: int
+) -> Callable[[Random], tuple[str, str]]:
     def make(rng: Random) -> tuple[str, str]:
         secret = _some(rng, alphabet, size)
         name = rng.choice(names)
@@ -309,12 +378,20 @@ def _assigned(names: tuple[str, ...], alphabet: str, size: int) -> Callable[[Ran
 def _cookie(rng: Random) -> tuple[str, str]:
     secret = _some(rng, _LETTERS, 32)
     name = rng.choice(("sessionid", "JSESSIONID", "PHPSESSID", "connect.sid", "session_id"))
-    return secret, rng.choice((f"Cookie: theme=dark; {name}={secret}; lang=en", f"Set-Cookie: {name}={secret}; HttpOnly"))
+    return secret, rng.choice(
+        (f"Cookie: theme=dark; {name}={secret}; lang=en", f"Set-Cookie: {name}={secret}; HttpOnly")
+    )
 
 
 def _azure(rng: Random) -> tuple[str, str]:
     secret = _some(rng, _BASE64, 86) + "=="
-    return secret, f"DefaultEndpointsProtocol=https;AccountName=store7;AccountKey={secret};EndpointSuffix=core.windows.net"
+    return (
+        secret,
+        (
+            f"DefaultEndpointsProtocol=https;AccountName=store7;AccountKey={secret};"
+            f"EndpointSuffix=core.windows.net"
+        ),
+    )
 
 
 _SHAPED: tuple[tuple[str, Callable[[Random], tuple[str, str]]], ...] = (

@@ -19,7 +19,18 @@ from hotset.store.port import Blob, Row, Store, Where
 from hotset.testing.store_lineage_contract import LINEAGE_CHECKS, OpenStore
 from hotset.testing.store_memory_contract import MEMORY_CHECKS, lives
 from hotset.testing.store_note_contract import NOTE_CHECKS
-from hotset.testing.store_talk import Talk, id_of, kept, message, only_turn, opened, request, said, shows, turn_of
+from hotset.testing.store_talk import (
+    Talk,
+    id_of,
+    kept,
+    message,
+    only_turn,
+    opened,
+    request,
+    said,
+    shows,
+    turn_of,
+)
 from hotset.testing.store_window_contract import WINDOW_CHECKS
 
 
@@ -29,7 +40,8 @@ def check_store(open_store: OpenStore) -> None:
         check(open_store)
 
 
-# --- content ------------------------------------------------------------------------------------------------------------
+# --- content
+# --------------------------------------------------------------------------------------------------
 
 _AWKWARD = (
     b"",
@@ -46,24 +58,45 @@ def check_content_comes_back_byte_for_byte(open_store: OpenStore) -> None:
     with opened(open_store) as store:
         session = _session(store)
         for number, content in enumerate(_AWKWARD):
-            note = kept(store, Noted(session, "agent", Kind.FINDING, content, float(number), media="application/x"))
+            note = kept(
+                store,
+                Noted(
+                    session, "agent", Kind.FINDING, content, float(number), media="application/x"
+                ),
+            )
             page = store.page(note.pages[0])
             assert store.content(page.digest) == content, f"content {number} came back changed"
-            assert (page.size, page.media, page.kind) == (len(content), "application/x", Kind.FINDING), "a page lost its fields"
+            assert (page.size, page.media, page.kind) == (
+                len(content),
+                "application/x",
+                Kind.FINDING,
+            ), "a page lost its fields"
 
 
 def check_every_kind_is_kept_with_where_it_came_from(open_store: OpenStore) -> None:
     with opened(open_store) as store:
         talk = Talk(store, agent="coder")
-        parts = [Part(kind, f"a {kind}".encode(), "text/x", "tool", f"call-{kind}") for kind in Kind]
+        parts = [
+            Part(kind, f"a {kind}".encode(), "text/x", "tool", f"call-{kind}") for kind in Kind
+        ]
         asked = talk.asks(message(Role.USER, *parts))
         pages = list(store.pages(Where(session=turn_of(asked).session)))
-        assert [page.kind for page in pages] == list(Kind), "some kind of page was not kept, or not in order"
+        assert [page.kind for page in pages] == list(Kind), (
+            "some kind of page was not kept, or not in order"
+        )
         for position, (page, part) in enumerate(zip(pages, parts, strict=True)):
-            assert store.content(page.digest) == part.content, f"the content of a {part.kind} came back changed"
-            assert (page.agent, page.turn, page.position) == ("coder", 1, position), "a page does not say where it came from"
-            assert (page.media, page.tool, page.call) == (part.media, part.tool, part.call), "a page lost its tool call"
-            assert page.parent == (pages[position - 1].id if position else None), "parts of a message are not linked"
+            assert store.content(page.digest) == part.content, (
+                f"the content of a {part.kind} came back changed"
+            )
+            assert (page.agent, page.turn, page.position) == ("coder", 1, position), (
+                "a page does not say where it came from"
+            )
+            assert (page.media, page.tool, page.call) == (part.media, part.tool, part.call), (
+                "a page lost its tool call"
+            )
+            assert page.parent == (pages[position - 1].id if position else None), (
+                "parts of a message are not linked"
+            )
             assert store.page(page.id) == page, "a page by its id is not the page in the list"
 
 
@@ -76,9 +109,13 @@ def check_what_is_not_there_is_told(open_store: OpenStore) -> None:
             lambda: store.reference("nothing"),
         )
         for ask in asks:
-            assert _raises(NotFound, ask), "something that was never kept was not reported as NotFound"
+            assert _raises(NotFound, ask), (
+                "something that was never kept was not reported as NotFound"
+            )
         assert store.gist(PageId("p000000000000000")) is None, "there is a gist of no page"
-        assert not list(store.turns(SessionId("s00000000000"))), "a session that is not there has turns"
+        assert not list(store.turns(SessionId("s00000000000"))), (
+            "a session that is not there has turns"
+        )
 
 
 def check_the_same_text_twice_is_two_pages_of_one_blob(open_store: OpenStore) -> None:
@@ -90,11 +127,14 @@ def check_the_same_text_twice_is_two_pages_of_one_blob(open_store: OpenStore) ->
         assert len(pages) == 2, "a text that was said twice is not two pages"
         assert len({page.id for page in pages}) == 2, "two occurrences share an id"
         assert pages[0].digest == pages[1].digest, "equal content has two addresses"
-        contents = [row for row in store.dump() if isinstance(row, Blob) and row.digest == pages[0].digest]
+        contents = [
+            row for row in store.dump() if isinstance(row, Blob) and row.digest == pages[0].digest
+        ]
         assert len(contents) == 1, "equal content is stored twice"
 
 
-# --- finding pages ------------------------------------------------------------------------------------------------------
+# --- finding pages
+# --------------------------------------------------------------------------------------------------
 
 
 def check_pages_are_found_by_every_condition(open_store: OpenStore) -> None:
@@ -124,7 +164,10 @@ def check_pages_are_found_by_every_condition(open_store: OpenStore) -> None:
         for where in wheres:
             expected = [page for page in every if where.holds(page)]
             assert list(store.pages(where)) == expected, f"{where} does not find what it says"
-        assert list(store.pages(Where(agent="one", limit=2))) == [p for p in every if p.agent == "one"][:2], "limit is not kept"
+        assert (
+            list(store.pages(Where(agent="one", limit=2)))
+            == [p for p in every if p.agent == "one"][:2]
+        ), "limit is not kept"
         assert not list(store.pages(Where(limit=0))), "a limit of 0 gives pages"
 
 
@@ -133,10 +176,14 @@ def check_a_kind_finds_its_special_cases(open_store: OpenStore) -> None:
         talk = Talk(store)
         talk.asks(message(Role.TOOL, *(Part(kind, kind.encode(), call="c1") for kind in Kind)))
         results = [page.kind for page in store.pages(Where(kinds=frozenset({Kind.TOOL_RESULT})))]
-        assert results == [kind for kind in Kind if kind.family is Kind.TOOL_RESULT], "special tool results are not found"
+        assert results == [kind for kind in Kind if kind.family is Kind.TOOL_RESULT], (
+            "special tool results are not found"
+        )
         plans = [page.kind for page in store.pages(Where(kinds=frozenset({Kind.PLAN})))]
         assert plans == [Kind.PLAN], "a special kind finds more than itself"
-        assert len(list(store.pages(Where(call="c1")))) == len(Kind), "pages are not found by their call"
+        assert len(list(store.pages(Where(call="c1")))) == len(Kind), (
+            "pages are not found by their call"
+        )
 
 
 def check_parents_lead_through_the_whole_conversation(open_store: OpenStore) -> None:
@@ -147,10 +194,13 @@ def check_parents_lead_through_the_whole_conversation(open_store: OpenStore) -> 
         talk.turn("third", "last")
         pages = list(store.pages(Where()))
         assert [page.parent for page in pages] == [None, *(page.id for page in pages[:-1])], (
-            "pages are not linked to the page before them (a message without parts stands in between)"
+            "pages are not linked to the page before them (a message without parts stands in "
+            "between)"
         )
         for page, child in pairwise(pages):
-            assert list(store.pages(Where(parent=page.id))) == [child], "a page's children are not found"
+            assert list(store.pages(Where(parent=page.id))) == [child], (
+                "a page's children are not found"
+            )
 
 
 def check_ids_can_be_shortened(open_store: OpenStore) -> None:
@@ -168,7 +218,8 @@ def check_ids_can_be_shortened(open_store: OpenStore) -> None:
         assert not store.match("p%"), "a prefix is taken for a pattern"
 
 
-# --- order, failures, the rest of the rows ----------------------------------------------------------------------------------
+# --- order, failures, the rest of the rows
+# ----------------------------------------------------------------------------------
 
 
 def check_order_does_not_come_from_the_clock(open_store: OpenStore) -> None:
@@ -181,7 +232,9 @@ def check_order_does_not_come_from_the_clock(open_store: OpenStore) -> None:
         expected = [f"{what} {number}" for number in range(6) for what in ("question", "answer")]
         assert pages == expected, "pages are ordered by a clock that went backwards"
         session = next(store.sessions()).id
-        assert [turn.number for turn in store.turns(session)] == list(range(1, 7)), "turns are ordered by the clock"
+        assert [turn.number for turn in store.turns(session)] == list(range(1, 7)), (
+            "turns are ordered by the clock"
+        )
 
 
 def check_deposits_see_those_before_them(open_store: OpenStore) -> None:
@@ -192,22 +245,34 @@ def check_deposits_see_those_before_them(open_store: OpenStore) -> None:
             history.append(said(Role.USER, f"message {number}"))
             futures.append(store.keep(Asked(request(*history), float(number), "agent", key="k")))
         numbers = [turn_of(future.result(timeout=60)).number for future in futures]
-        assert numbers == list(range(1, 51)), "deposits that waited together were not placed in their order"
+        assert numbers == list(range(1, 51)), (
+            "deposits that waited together were not placed in their order"
+        )
 
 
 def check_a_reply_may_follow_before_its_request_is_on_disk(open_store: OpenStore) -> None:
     with opened(open_store) as store:
         id = TurnId("made-by-the-caller")
-        question, answer, more = said(Role.USER, "question"), said(Role.ASSISTANT, "answer"), said(Role.USER, "more")
+        question, answer, more = (
+            said(Role.USER, "question"),
+            said(Role.ASSISTANT, "answer"),
+            said(Role.USER, "more"),
+        )
         together = [
             store.keep(Asked(request(question), 1.0, "agent", id=id)),
-            store.keep(Answered(id, 2.0, Outcome.DONE, 200, b"raw", Reply((answer,), complete=True))),
+            store.keep(
+                Answered(id, 2.0, Outcome.DONE, 200, b"raw", Reply((answer,), complete=True))
+            ),
             store.keep(Asked(request(question, answer, more), 3.0, "agent")),
         ]
         first, ended, second = (turn_of(future.result(timeout=60)) for future in together)
         assert first == ended, "a reply that named its turn ended another one"
-        assert second == TurnRef(first.session, 2), "a request that stood behind the reply it continues began a new session"
-        assert next(store.turns(first.session)).id == id, "a turn has another id than the one it was given"
+        assert second == TurnRef(first.session, 2), (
+            "a request that stood behind the reply it continues began a new session"
+        )
+        assert next(store.turns(first.session)).id == id, (
+            "a turn has another id than the one it was given"
+        )
 
 
 def check_a_failed_deposit_changes_nothing(open_store: OpenStore) -> None:
@@ -230,10 +295,16 @@ def check_a_failed_deposit_changes_nothing(open_store: OpenStore) -> None:
             assert _raises(HotsetError, partial(kept, store, deposit)), f"{deposit} was accepted"
         assert list(store.dump()) == before, "a failed deposit left something behind"
         together = [store.keep(bad[0]), store.keep(Event("fine", 1.0)), store.keep(bad[1])]
-        assert _raises(NotFound, together[0].result), "a failed deposit was hidden by its neighbours"
+        assert _raises(NotFound, together[0].result), (
+            "a failed deposit was hidden by its neighbours"
+        )
         assert together[1].result() == Kept(), "a deposit failed with its neighbour"
-        assert _raises(NotFound, together[2].result), "a failed deposit was hidden by its neighbours"
-        assert [event.name for event in store.events()] == ["fine"], "a good deposit beside failed ones was not kept"
+        assert _raises(NotFound, together[2].result), (
+            "a failed deposit was hidden by its neighbours"
+        )
+        assert [event.name for event in store.events()] == ["fine"], (
+            "a good deposit beside failed ones was not kept"
+        )
 
 
 def check_notes_are_pages_of_their_own(open_store: OpenStore) -> None:
@@ -241,22 +312,44 @@ def check_notes_are_pages_of_their_own(open_store: OpenStore) -> None:
         talk = Talk(store, key="notes")
         turn = talk.turn("plan it", "yes")
         first = next(store.pages(Where()))
-        notes = [kept(store, Noted(turn.session, "planner", Kind.PLAN, b"same", 7.0, parent=first.id)).pages[0] for _ in range(2)]
+        notes = [
+            kept(
+                store, Noted(turn.session, "planner", Kind.PLAN, b"same", 7.0, parent=first.id)
+            ).pages[0]
+            for _ in range(2)
+        ]
         assert notes[0] != notes[1], "two notes of one moment became one"
         page = store.page(notes[0])
         placed = (page.session, page.agent, page.turn, page.parent, page.kind, page.chain)
-        assert placed == (turn.session, "planner", 1, first.id, Kind.PLAN, ROOT), "a note does not know where it belongs"
-        assert [page.id for page in store.pages(Where(parent=first.id))][1:] == notes, "a note is not its parent's child"
+        assert placed == (turn.session, "planner", 1, first.id, Kind.PLAN, ROOT), (
+            "a note does not know where it belongs"
+        )
+        assert [page.id for page in store.pages(Where(parent=first.id))][1:] == notes, (
+            "a note is not its parent's child"
+        )
         talk.history = [said(Role.USER, "plan it anew")]
-        assert store.page(talk.asks().pages[0]).parent is None, "a first message became the child of a note"
-        told = Noted(turn.session, "agent", Kind.TOOL_RESULT, b"said", 8.0, tool="git__log", call="call-1")
+        assert store.page(talk.asks().pages[0]).parent is None, (
+            "a first message became the child of a note"
+        )
+        told = Noted(
+            turn.session, "agent", Kind.TOOL_RESULT, b"said", 8.0, tool="git__log", call="call-1"
+        )
         [said_by] = [store.page(id) for id in kept(store, told).pages]
-        assert (said_by.tool, said_by.call) == ("git__log", "call-1"), "a note does not know which tool said it"
-        assert [page.id for page in store.pages(Where(call="call-1"))] == [said_by.id], "a note is not found by its call"
-        opened_by = [kept(store, Noted(None, "tool", Kind.TOOL_RESULT, text, 8.0, key="tools")).pages[0] for text in (b"a", b"b")]
+        assert (said_by.tool, said_by.call) == ("git__log", "call-1"), (
+            "a note does not know which tool said it"
+        )
+        assert [page.id for page in store.pages(Where(call="call-1"))] == [said_by.id], (
+            "a note is not found by its call"
+        )
+        opened_by = [
+            kept(store, Noted(None, "tool", Kind.TOOL_RESULT, text, 8.0, key="tools")).pages[0]
+            for text in (b"a", b"b")
+        ]
         sessions = {store.page(id).session for id in opened_by}
         assert len(sessions) == 1, "notes of one named session came into two"
-        assert [each.key for each in store.sessions() if each.id in sessions] == ["tools"], "a note did not open its session"
+        assert [each.key for each in store.sessions() if each.id in sessions] == ["tools"], (
+            "a note did not open its session"
+        )
 
 
 def check_pages_can_be_followed_in_the_order_in_which_they_were_kept(open_store: OpenStore) -> None:
@@ -267,8 +360,12 @@ def check_pages_can_be_followed_in_the_order_in_which_they_were_kept(open_store:
             one.turn(f"question {number}", f"answer {number}")
             two.turn(f"ask {number}", f"say {number}")
         every = store.pages_after(0, 100)
-        assert [page for _, page in every] == list(store.pages(Where())), "pages do not come in the order in which they were kept"
-        assert all(0 < before < after for (before, _), (after, _) in pairwise(every)), "their numbers do not grow from 1 up"
+        assert [page for _, page in every] == list(store.pages(Where())), (
+            "pages do not come in the order in which they were kept"
+        )
+        assert all(0 < before < after for (before, _), (after, _) in pairwise(every)), (
+            "their numbers do not grow from 1 up"
+        )
         followed: list[tuple[int, Page]] = []
         while some := store.pages_after(followed[-1][0] if followed else 0, 5):
             assert len(some) <= 5, "more pages came than were asked for"
@@ -284,27 +381,43 @@ def check_pages_can_be_followed_in_the_order_in_which_they_were_kept(open_store:
 def check_events_references_and_gists_are_kept(open_store: OpenStore) -> None:
     with opened(open_store) as store:
         session = _session(store)
-        events = [Event("a", 2.0, session, 1, {"n": 1, "f": 0.5, "s": "x"}), Event("b", 1.0), Event("b", 1.0)]
+        events = [
+            Event("a", 2.0, session, 1, {"n": 1, "f": 0.5, "s": "x"}),
+            Event("b", 1.0),
+            Event("b", 1.0),
+        ]
         for event in events:
             kept(store, event)
-        assert list(store.events()) == events, "events came back changed, or two equal ones became one"
+        assert list(store.events()) == events, (
+            "events came back changed, or two equal ones became one"
+        )
         assert list(store.events(session)) == events[:1], "events of a session are not found"
         pages = list(store.pages(Where()))
-        reference = Reference("r1", session, "conversation", (pages[0].id,), (1, 1), 42, 3.0, ("t",), ("e",), ("h",))
+        reference = Reference(
+            "r1", session, "conversation", (pages[0].id,), (1, 1), 42, 3.0, ("t",), ("e",), ("h",)
+        )
         kept(store, reference)
         kept(store, replace(reference, tokens=1))
         assert store.reference("r1") == reference, "a reference came back changed"
-        assert list(store.references(session)) == [reference], "references of a session are not found"
-        assert [page.id for page in store.ungisted(10)] == [page.id for page in pages], "pages without a gist are not told"
+        assert list(store.references(session)) == [reference], (
+            "references of a session are not found"
+        )
+        assert [page.id for page in store.ungisted(10)] == [page.id for page in pages], (
+            "pages without a gist are not told"
+        )
         gist = Gist(pages[1].id, 3, ("k",), ("e",), ("f.py",))
         kept(store, Gisted((gist,)))
         assert store.gist(pages[1].id) == gist, "a gist came back changed"
-        assert list(store.ungisted(10)) == [page for page in pages if page.id != gist.page], "a page with a gist still wants one"
+        assert list(store.ungisted(10)) == [page for page in pages if page.id != gist.page], (
+            "a page with a gist still wants one"
+        )
         assert list(store.ungisted(1)) == pages[:1], "the oldest page does not come first"
         kept(store, Gisted(tuple(Gist(page.id, 1, (), (), ()) for page in pages)))
         assert not store.ungisted(10), "pages with gists still want one"
         later = kept(store, Noted(session, "agent", Kind.FINDING, b"later", 9.0)).pages
-        assert [page.id for page in store.ungisted(10)] == list(later), "a page that came later wants no gist"
+        assert [page.id for page in store.ungisted(10)] == list(later), (
+            "a page that came later wants no gist"
+        )
 
 
 def check_a_census_counts(open_store: OpenStore) -> None:
@@ -314,8 +427,15 @@ def check_a_census_counts(open_store: OpenStore) -> None:
         talk.turn("hello", "hi")
         census = store.census()
         blobs = [row for row in store.dump() if isinstance(row, Blob)]
-        assert (census.sessions, census.turns, census.pages, census.blobs) == (1, 1, 2, len(blobs)), "the census is wrong"
-        assert census.content_bytes == sum(len(blob.content) for blob in blobs), "the census counts other bytes"
+        assert (census.sessions, census.turns, census.pages, census.blobs) == (
+            1,
+            1,
+            2,
+            len(blobs),
+        ), "the census is wrong"
+        assert census.content_bytes == sum(len(blob.content) for blob in blobs), (
+            "the census counts other bytes"
+        )
 
 
 def check_a_whole_store_verifies(open_store: OpenStore) -> None:
@@ -344,10 +464,12 @@ def check_one_session_can_be_dumped(open_store: OpenStore) -> None:
         for session in store.sessions():
             rows = list(store.dump(session.id))
             other.load(rows)
-            assert list(other.pages(Where(session=session.id))) == list(store.pages(Where(session=session.id))), (
-                "pages of a session came back changed"
+            assert list(other.pages(Where(session=session.id))) == list(
+                store.pages(Where(session=session.id))
+            ), "pages of a session came back changed"
+            assert list(other.dump(session.id)) == rows, (
+                "a session that was dumped and loaded is not equal"
             )
-            assert list(other.dump(session.id)) == rows, "a session that was dumped and loaded is not equal"
 
 
 def check_a_bad_load_changes_nothing(open_store: OpenStore) -> None:
@@ -364,7 +486,9 @@ def check_a_bad_load_changes_nothing(open_store: OpenStore) -> None:
         for unfit in bad:
             assert _raises(BadInput, partial(other.load, unfit)), "rows that do not fit were loaded"
             assert list(other.dump()) == before, "a load that failed left something behind"
-        assert _raises(ConnectionError, lambda: other.load(_breaks_off(rows))), "an error of the source was swallowed"
+        assert _raises(ConnectionError, lambda: other.load(_breaks_off(rows))), (
+            "an error of the source was swallowed"
+        )
         assert list(other.dump()) == before, "a load that broke off left something behind"
 
 
@@ -375,11 +499,17 @@ def check_an_open_turn_gives_way_to_its_end(open_store: OpenStore) -> None:
         other.load(list(store.dump()))
         talk.hears(asked.turn, "hi")
         other.load(list(store.dump()))
-        assert only_turn(other, asked) == only_turn(store, asked), "a turn that ended elsewhere stays open for ever"
+        assert only_turn(other, asked) == only_turn(store, asked), (
+            "a turn that ended elsewhere stays open for ever"
+        )
 
 
 CHECKS: tuple[Callable[[OpenStore], None], ...] = (
-    *(check for name, check in sorted(globals().items()) if name.startswith("check_") and name != "check_store"),
+    *(
+        check
+        for name, check in sorted(globals().items())
+        if name.startswith("check_") and name != "check_store"
+    ),
     *LINEAGE_CHECKS,
     *WINDOW_CHECKS,
     *NOTE_CHECKS,
@@ -387,7 +517,8 @@ CHECKS: tuple[Callable[[OpenStore], None], ...] = (
 )
 
 
-# --- below the checks -----------------------------------------------------------------------------------------------------
+# --- below the checks
+# --------------------------------------------------------------------------------------------------
 
 
 def _raises(error: type[Exception], act: Callable[[], object]) -> bool:
@@ -408,31 +539,77 @@ def _session(store: Store) -> SessionId:
 
 
 def _busy_life(store: Store) -> None:
-    """Two sessions with branches, tools, asides, notes, events, references, gists, forms, hidden turns, bills, summaries, and
-    memories.
+    """Two sessions with branches, tools, asides, notes, events, references, gists, forms, hidden
+    turns, bills, summaries, and memories.
     """
     coder = Talk(store, agent="coder", traits={"tools": (Tool("grep", b'{"name":"grep"}'),)})
-    writer = Talk(store, agent="writer", key="w", traits={"system": (Part(Kind.SYSTEM, "pisz krótko".encode()),)})
+    writer = Talk(
+        store,
+        agent="writer",
+        key="w",
+        traits={"system": (Part(Kind.SYSTEM, "pisz krótko".encode()),)},
+    )
     for number in range(4):
         coder.turn(f"question {number}", f"answer {number} " * 200)
         writer.turn(f"ask {number}", f"say {number}")
     coder.history = coder.history[:3]
     turn = coder.turn("edited", "fine")
     binary = message(Role.TOOL, Part(Kind.IMAGE, bytes(range(256)), "image/png", "shot", "call-1"))
-    coder.hears(coder.asks(binary).turn, message(Role.ASSISTANT, Part(Kind.THINKING, b"hm"), aside=True), "seen")
+    coder.hears(
+        coder.asks(binary).turn,
+        message(Role.ASSISTANT, Part(Kind.THINKING, b"hm"), aside=True),
+        "seen",
+    )
     kept(store, Noted(turn.session, "coder", Kind.FINDING, b"a finding", 3.0))
     pages: list[Page] = list(store.pages(Where(session=turn.session)))
-    kept(store, Event("evicted", 4.0, turn.session, 2, {"pages": 3, "share": 0.25, "why": "window"}))
-    kept(store, Event("evicted", 4.0, turn.session, 2, {"pages": 3, "share": 0.25, "why": "window"}))
-    kept(store, Reference("r1", turn.session, "conversation", tuple(page.id for page in pages[:2]), (1, 2), 9, 5.0, ("t",)))
+    kept(
+        store, Event("evicted", 4.0, turn.session, 2, {"pages": 3, "share": 0.25, "why": "window"})
+    )
+    kept(
+        store, Event("evicted", 4.0, turn.session, 2, {"pages": 3, "share": 0.25, "why": "window"})
+    )
+    kept(
+        store,
+        Reference(
+            "r1",
+            turn.session,
+            "conversation",
+            tuple(page.id for page in pages[:2]),
+            (1, 2),
+            9,
+            5.0,
+            ("t",),
+        ),
+    )
     kept(store, Gisted(tuple(Gist(page.id, 7, ("k", "ł"), (), ("a.py",)) for page in pages[2:4])))
     id, line = id_of(store, turn), coder.line
-    rows = (shows(line[0]), shows(line[1], "an excerpt " * 300), shows(line[1], "both of \u0142", WHOLE))
+    rows = (
+        shows(line[0]),
+        shows(line[1], "an excerpt " * 300),
+        shows(line[1], "both of \u0142", WHOLE),
+    )
     stub = Stub("r2", "conversation", (Spot(line[0], 0), Spot(line[1], WHOLE)), (1, 1), 9, 5.0)
     kept(store, Planned(id, Sent(line[2], 6.0, 40), rows, (stub,)))
     kept(store, Hid(id, Hidden(line[3], (b"\xff not text", b"{}"), b"instead", (b"after",), 1)))
     kept(store, Planned(id, Sent(line[2], 7.0, 41), (shows(line[1], "shorter"),)))
-    kept(store, Billed(id, Bill("model", "upstream", Usage(1, 2, 3, 4), Usage(9), Usage(1, 2, 3, 5), 2, 1, 1, "cold", 0.5)))
+    kept(
+        store,
+        Billed(
+            id,
+            Bill(
+                "model",
+                "upstream",
+                Usage(1, 2, 3, 4),
+                Usage(9),
+                Usage(1, 2, 3, 5),
+                2,
+                1,
+                1,
+                "cold",
+                0.5,
+            ),
+        ),
+    )
     for version in (1, 2):
         kept(store, Summary(turn.session, (1, 2), 0, version, f"so far {version}", "rules", 8.0))
     lives(store, turn.session)

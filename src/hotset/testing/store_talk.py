@@ -19,12 +19,19 @@ from hotset.store.port import Store
 
 def said(role: Role, *texts: str, aside: bool = False) -> Message:
     """A message of plain text; with no text, a message without parts."""
-    kind = {Role.USER: Kind.PROMPT, Role.ASSISTANT: Kind.RESPONSE, Role.SYSTEM: Kind.SYSTEM, Role.TOOL: Kind.TOOL_RESULT}[role]
+    kind = {
+        Role.USER: Kind.PROMPT,
+        Role.ASSISTANT: Kind.RESPONSE,
+        Role.SYSTEM: Kind.SYSTEM,
+        Role.TOOL: Kind.TOOL_RESULT,
+    }[role]
     return message(role, *(Part(kind, text.encode()) for text in texts), aside=aside)
 
 
 def message(role: Role, *parts: Part, aside: bool = False) -> Message:
-    shown = [[str(part.kind), part.content.decode("latin-1"), part.tool, part.call] for part in parts]
+    shown = [
+        [str(part.kind), part.content.decode("latin-1"), part.tool, part.call] for part in parts
+    ]
     raw = json.dumps({"role": role, "parts": shown}).encode()
     return Message(role, raw, parts, digest(raw), aside=aside)
 
@@ -32,7 +39,14 @@ def message(role: Role, *parts: Part, aside: bool = False) -> Message:
 def request(*messages: Message, **traits: Any) -> Request:
     """A request with these messages; `traits` are any other fields of `Request`."""
     raw = b"[" + b",".join(each.raw for each in messages) + b"]"
-    plain = Request(DialectName.OPENAI_CHAT, raw, "model", stream=False, messages=messages, array=Span(0, len(raw)))
+    plain = Request(
+        DialectName.OPENAI_CHAT,
+        raw,
+        "model",
+        stream=False,
+        messages=messages,
+        array=Span(0, len(raw)),
+    )
     return replace(plain, **traits)
 
 
@@ -50,17 +64,36 @@ class Talk:
     since: float = 0.0
 
     def asks(self, *messages: Message | str) -> Kept:
-        self.history += [said(Role.USER, each) if isinstance(each, str) else each for each in messages]
+        self.history += [
+            said(Role.USER, each) if isinstance(each, str) else each for each in messages
+        ]
         self.time += 1
-        asked = Asked(request(*self.history, **self.traits), self.time, self.agent, self.key, self.client, self.since)
+        asked = Asked(
+            request(*self.history, **self.traits),
+            self.time,
+            self.agent,
+            self.key,
+            self.client,
+            self.since,
+        )
         return kept(self.store, asked)
 
-    def hears(self, turn: TurnRef | None, *messages: Message | str, outcome: Outcome = Outcome.DONE, id: str = "") -> Kept:
-        replies = tuple(said(Role.ASSISTANT, each) if isinstance(each, str) else each for each in messages)
+    def hears(
+        self,
+        turn: TurnRef | None,
+        *messages: Message | str,
+        outcome: Outcome = Outcome.DONE,
+        id: str = "",
+    ) -> Kept:
+        replies = tuple(
+            said(Role.ASSISTANT, each) if isinstance(each, str) else each for each in messages
+        )
         assert turn is not None
         self.time += 1
         raw = b"reply:" + b"".join(each.raw for each in replies)
-        reply = Reply(replies, Usage(10, 2, 3, 4), "stop", id, "model-1", complete=outcome is Outcome.DONE)
+        reply = Reply(
+            replies, Usage(10, 2, 3, 4), "stop", id, "model-1", complete=outcome is Outcome.DONE
+        )
         answer = kept(self.store, Answered(turn, self.time, outcome, 200, raw, reply))
         self.history += replies
         return answer
@@ -77,9 +110,19 @@ class Talk:
         return [each.chain for each in link(ROOT, self.history)]
 
 
-def shows(chain: Chain, text: str = "", position: int = 0, form: Form = Form.EXCERPT, **fields: Any) -> Shown:
+def shows(
+    chain: Chain, text: str = "", position: int = 0, form: Form = Form.EXCERPT, **fields: Any
+) -> Shown:
     """A row of the page table; `fields` are any other fields of `Shown`."""
-    row = Shown(Spot(chain, position), form, text.encode(), tokens=len(text), whole=1000, cause=Cause.BIRTH, time=7.0)
+    row = Shown(
+        Spot(chain, position),
+        form,
+        text.encode(),
+        tokens=len(text),
+        whole=1000,
+        cause=Cause.BIRTH,
+        time=7.0,
+    )
     return replace(row, **fields)
 
 

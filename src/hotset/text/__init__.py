@@ -1,1 +1,2 @@
-"""What words, sentences and definitions a text has: one routine for each question, for all rooms. Pure."""
+"""What words, sentences and definitions a text has: one routine for each question, for all rooms.
+Pure."""

@@ -1,7 +1,9 @@
-"""Characters that hide something, or that look like others: where a text has them, and the text with them made visible. Pure.
+"""Characters that hide something, or that look like others: where a text has them, and the text
+with them made visible. Pure.
 
-A person approves what they can see; a model reads what is there. Scripts that need joiners and marks, emoji and flags may use
-them; everything else that shows nothing, or turns the order of what is shown, is told.
+A person approves what they can see; a model reads what is there. Scripts that need joiners and
+marks, emoji and flags may use them; everything else that shows nothing, or turns the order of what
+is shown, is told.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _FLAGS = re.compile(
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 """Letters, marks and signs that show nothing, beside the categories that never do."""
 _SPACES = frozenset("\u1680\u205f") | {chr(code) for code in range(0x2000, 0x200B)}
-"""Spaces that no keyboard types. The no-break, narrow and ideographic ones stand in honest texts and hide nothing."""
+"""Spaces that no keyboard types. The no-break, narrow and ideographic ones stand in honest texts
+and hide nothing."""
 _NEVER_SHOWN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")
 _DIRECTIONS = frozenset("\u200e\u200f\u061c")
@@ -34,7 +37,9 @@ _MARKED = re.compile("[0-9#*\u203c\u2049\u2139\u24c2\u3030\u303d\u3297\u3299]")
 """What an emoji's variation selector may follow although it is no symbol."""
 _BLANK_RUN = re2.compile(r"[ \t\x{a0}\x{3000}]{200}\s*\S|(?:\r?\n[ \t]*){30}\s*\S")
 """So much emptiness that what comes behind it is outside of what a dialog shows."""
-_PILE = 6  # marks on one letter: Tibetan and Thai need fewer, and text that is scrawled over has more
+_PILE = (
+    6  # marks on one letter: Tibetan and Thai need fewer, and text that is scrawled over has more
+)
 
 _WORD = re.compile(r"[^\W\d_]+")
 _DRESSED = re.compile("[\U0001d400-\U0001d7ff]{2,}|[\u24b6-\u24e9\U0001f130-\U0001f189]{3,}")
@@ -42,7 +47,9 @@ _DRESSED = re.compile("[\U0001d400-\U0001d7ff]{2,}|[\u24b6-\u24e9\U0001f130-\U00
 _WIDE = re.compile("[\uff21-\uff3a\uff41-\uff5a]{2,}")
 
 _ALIKE = {
-    **dict(zip("асԁеһіјӏорԛѕуѵԝхАВЕЅІЈКМНОРСТУХҮ", "acdehijlopqsyvwxabesijkmhopctyxy", strict=True)),  # noqa: RUF001
+    **dict(
+        zip("асԁеһіјӏорԛѕуѵԝхАВЕЅІЈКМНОРСТУХҮ", "acdehijlopqsyvwxabesijkmhopctyxy", strict=True)  # noqa: RUF001
+    ),
     **dict(zip("αγικνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ayikvoptuxwabezhikmnoptyx", strict=True)),
     **dict(zip("ոսօցհᎪᏴᏟᎠᎬᏀᎻᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᏃ", "nuoghabcdeghjklmprstvwz", strict=True)),  # noqa: RUF001
 }
@@ -57,7 +64,9 @@ _UNSEEN_BYTES = re.compile(
     rb"|\xef\xb8[\x80-\x8f]|\xe1\xa0\x8e|\xe3\x85\xa4"
 )
 _ESCAPE = re.compile(rb"\\u([0-9a-fA-F]{4})")
-_DISGUISE = re.compile("[\u0370-\u058f\u13a0-\u13ff\u2460-\u24ff\uff00-\uffef\U0001d400-\U0001d7ff\U000e0000-\U000e007f]")
+_DISGUISE = re.compile(
+    "[\u0370-\u058f\u13a0-\u13ff\u2460-\u24ff\uff00-\uffef\U0001d400-\U0001d7ff\U000e0000-\U000e007f]"
+)
 
 
 def hidden(text: str) -> tuple[str, ...]:
@@ -65,7 +74,9 @@ def hidden(text: str) -> tuple[str, ...]:
     if _PLAIN.match(text):
         return _emptiness(text)
     unseen = [text[at] for at in _unseen(text)]
-    told = tuple(f"invisible character U+{ord(each):04X} {_name(each)}" for each in dict.fromkeys(unseen))
+    told = tuple(
+        f"invisible character U+{ord(each):04X} {_name(each)}" for each in dict.fromkeys(unseen)
+    )
     return (*_shortened(told, len(unseen)), *_piles(text), *_emptiness(text))
 
 
@@ -73,27 +84,43 @@ def lookalikes(text: str) -> tuple[str, ...]:
     """Words that are not in the letters they seem to be in."""
     if text.isascii():
         return ()
-    told = [f"{word[:40]!r} mixes letters of several scripts that look alike" for word in _WORD.findall(text) if _is_mixed(word)]
-    told += [f"{word.group()[:40]!r} is written in letters that are made for formulas" for word in _DRESSED.finditer(text)]
+    told = [
+        f"{word[:40]!r} mixes letters of several scripts that look alike"
+        for word in _WORD.findall(text)
+        if _is_mixed(word)
+    ]
+    told += [
+        f"{word.group()[:40]!r} is written in letters that are made for formulas"
+        for word in _DRESSED.finditer(text)
+    ]
     if not _IDEOGRAPHS.search(text):  # between ideographs wide letters are the usual ones
-        told += [f"{word.group()[:40]!r} is written in wide letters" for word in _WIDE.finditer(text)]
-    told += [f"{word[:40]!r} is written in letters that look like Latin ones" for word in _disguised(text)]
+        told += [
+            f"{word.group()[:40]!r} is written in wide letters" for word in _WIDE.finditer(text)
+        ]
+    told += [
+        f"{word[:40]!r} is written in letters that look like Latin ones"
+        for word in _disguised(text)
+    ]
     return _shortened(tuple(dict.fromkeys(told)), len(told))
 
 
 def visible(text: str) -> str:
-    """For a person, on any terminal: what cannot be seen, or would turn the order or colour of the rest, is named instead."""
+    """For a person, on any terminal: what cannot be seen, or would turn the order or colour of the
+    rest, is named instead."""
     if _PLAIN.match(text):
         return text.replace("\r", "⟨U+000D⟩") if "\r" in text else text
     unseen = set(_unseen(text))
     return "".join(
-        f"⟨U+{ord(each):04X}⟩" if at in unseen or each == "\r" or unicodedata.category(each) in ("Cf", "Cs") else each
+        f"⟨U+{ord(each):04X}⟩"
+        if at in unseen or each == "\r" or unicodedata.category(each) in ("Cf", "Cs")
+        else each
         for at, each in enumerate(text)
     )
 
 
 def marked(text: str) -> tuple[str, int]:
-    """For a model: a mark in place of each character that cannot be seen, all others where they are; and how many there were."""
+    """For a model: a mark in place of each character that cannot be seen, all others where they
+    are; and how many there were."""
     if _PLAIN.match(text):
         return text, 0
     unseen = set(_unseen(text))
@@ -102,19 +129,28 @@ def marked(text: str) -> tuple[str, int]:
 
 def skeleton(name: str) -> str:
     """Two names with one skeleton look alike."""
-    plain = name if name.isascii() else _latin("".join(each for each in name if not _shows_nothing(each)))
+    plain = (
+        name
+        if name.isascii()
+        else _latin("".join(each for each in name if not _shows_nothing(each)))
+    )
     return plain.casefold().translate(_ALIKE_IN_NAMES).replace("rn", "m").replace("vv", "w")
 
 
 def folded(text: str) -> str:
-    """A text as plain lower-case letters and single spaces: what was hidden or disguised in it can be searched for."""
+    """A text as plain lower-case letters and single spaces: what was hidden or disguised in it can
+    be searched for."""
     if not _PLAIN.match(text):
-        text = _latin(_untagged(text) + "".join(each for each in text if each.isspace() or not _shows_nothing(each)))
+        text = _latin(
+            _untagged(text)
+            + "".join(each for each in text if each.isspace() or not _shows_nothing(each))
+        )
     return " ".join(text.split()).lower()
 
 
 def squeezed(content: bytes) -> bytes:
-    """In small letters, without spaces, quotes and what cannot be seen: what is the same to a reader is the same here."""
+    """In small letters, without spaces, quotes and what cannot be seen: what is the same to a
+    reader is the same here."""
     if b"\\" in content:
         content = _unescaped(content)
     if not content.isascii():
@@ -131,7 +167,9 @@ def _unescaped(content: bytes) -> bytes:
     for escape in (b"\\n", b"\\r", b"\\t"):
         content = content.replace(escape, b"")
     if b"\\u" in content:
-        content = _ESCAPE.sub(lambda found: chr(int(found.group(1), 16)).encode("utf-8", "replace"), content)
+        content = _ESCAPE.sub(
+            lambda found: chr(int(found.group(1), 16)).encode("utf-8", "replace"), content
+        )
     return content
 
 
@@ -180,9 +218,13 @@ def _belongs(text: str, at: int, *, turns: bool) -> bool:
         return False
     if each in _JOINERS:
         after = text[at + 1 : at + 2]
-        return _needs_joiners(before) or (bool(after) and _is_pictorial(before) and _is_pictorial(after))
+        return _needs_joiners(before) or (
+            bool(after) and _is_pictorial(before) and _is_pictorial(after)
+        )
     if each in "\ufe0e\ufe0f":
-        return (_is_pictorial(before) and before not in "\ufe0e\ufe0f") or bool(_MARKED.match(before))
+        return (_is_pictorial(before) and before not in "\ufe0e\ufe0f") or bool(
+            _MARKED.match(before)
+        )
     if "\ufe00" <= each <= "\ufe02" or "\U000e0100" <= each <= "\U000e01ef":
         return bool(_IDEOGRAPHS.match(before))
     return False
@@ -202,7 +244,8 @@ def _is_mixed(word: str) -> bool:
 
 
 def _disguised(text: str) -> Iterator[str]:
-    """Words of nothing but look-alikes, in a text that is otherwise Latin: in a Russian or Greek one they are words."""
+    """Words of nothing but look-alikes, in a text that is otherwise Latin: in a Russian or Greek
+    one they are words."""
     words = [word for word in _WORD.findall(text) if not word.isascii()]
     if any(each not in _ALIKE and _is_of_their_scripts(each) for word in words for each in word):
         return
@@ -232,4 +275,6 @@ def _shortened(told: tuple[str, ...], times: int) -> tuple[str, ...]:
 
 
 def _name(each: str) -> str:
-    return unicodedata.name(each, "") or ("TAG CHARACTER" if "\U000e0000" <= each <= "\U000e0fff" else "CONTROL")
+    return unicodedata.name(each, "") or (
+        "TAG CHARACTER" if "\U000e0000" <= each <= "\U000e0fff" else "CONTROL"
+    )

@@ -32,6 +32,7 @@ def first_words(text: str, most: int) -> str:
 
 
 def safe_line(text: str) -> str:
-    """Foreign text for a line of ours: one line, at most 80 characters, without the signs that end such a line."""
+    """Foreign text for a line of ours: one line, at most 80 characters, without the signs that end
+    such a line."""
     one = " ".join(_UNSAFE.sub(" ", text[: 4 * _SAFE_CHARS]).split())
     return one if len(one) <= _SAFE_CHARS else f"{one[: _SAFE_CHARS - 3]}..."

@@ -1,4 +1,5 @@
-"""Bytes of a text file as characters: UTF-8 as a rule, else what it says of itself, else as Western Europe wrote."""
+"""Bytes of a text file as characters: UTF-8 as a rule, else what it says of itself, else as Western
+Europe wrote."""
 
 from __future__ import annotations
 
@@ -11,20 +12,27 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_MOST_BROKEN = 0.05  # the share of characters that may be no UTF-8 where there are control characters too: a picture has more
-_MOST_FOREIGN = 0.3  # the same in a file without control characters: more letters with accents than that no language has
+# the share of characters that may be no UTF-8 where there are control characters too: a picture has
+# more
+_MOST_BROKEN = 0.05
+# the same in a file without control characters: more letters with accents than that no language has
+_MOST_FOREIGN = 0.3
 _CONTROL = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
 _DECLARED = (
-    re.compile(rb"\A(?:[^\n]*\n)?[^\n]{0,200}?coding[:=][ \t]*[\"']?([-\w.]+)"),  # Python, Emacs, vim: the first two lines
+    re.compile(
+        rb"\A(?:[^\n]*\n)?[^\n]{0,200}?coding[:=][ \t]*[\"']?([-\w.]+)"
+    ),  # Python, Emacs, vim: the first two lines
     re.compile(rb"\A\s*<\?xml[^>]{0,200}?encoding=[\"']([-\w.]+)"),
     re.compile(rb"(?i)\A[\s\S]{0,1000}?<meta[^>]{0,200}?charset=[\"']?([-\w.]+)"),
     re.compile(rb"\A@charset [\"']([-\w.]+)"),
 )
 _OF_BYTES = re.compile(r"iso8859|cp\d|koi8|kz1048|ptcp|tis|mac|shift_jis|euc_|gb|big5|johab")
-"""Codings in which every byte of ASCII is itself and a line end is a line end: lines keep their numbers."""
+"""Codings in which every byte of ASCII is itself and a line end is a line end: lines keep their
+numbers."""
 
 _LINE_ENDS = re.compile(r"\r\n?")
-_WESTERN = "cp1252"  # what whoever writes Latin-1 means: its quotation marks stand where Latin-1 has nothing
+# what whoever writes Latin-1 means: its quotation marks stand where Latin-1 has nothing
+_WESTERN = "cp1252"
 _AS_WESTERN = "hotset-western"
 
 

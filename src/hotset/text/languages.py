@@ -21,7 +21,13 @@ class Language:
 
 
 _HASH = ("#",)
-_SLASHES = ("//", "/*", "*", "@", "[")  # attributes of C# and annotations of Java, Kotlin and TypeScript too
+_SLASHES = (
+    "//",
+    "/*",
+    "*",
+    "@",
+    "[",
+)  # attributes of C# and annotations of Java, Kotlin and TypeScript too
 
 PLAIN = Language(TEXT)
 
@@ -155,7 +161,9 @@ _BY_PROGRAM = {
     "Rscript": "r",
     "julia": "julia",
 } | dict.fromkeys(("bash", "zsh", "ksh", "dash", "sh"), "bash")
-_CPP_IN_A_HEADER = re.compile(r"^\s*(?:class\s+\w|namespace\b|template\s*<|public:|private:|using\s+\w)", re.MULTILINE)
+_CPP_IN_A_HEADER = re.compile(
+    r"^\s*(?:class\s+\w|namespace\b|template\s*<|public:|private:|using\s+\w)", re.MULTILINE
+)
 _LOOKED_AT = 20_000  # characters of a header in which C++ gives itself away
 
 

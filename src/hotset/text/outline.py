@@ -1,4 +1,5 @@
-"""What code defines, by its lines alone: in any language, without a grammar, linear in its length."""
+"""What code defines, by its lines alone: in any language, without a grammar, linear in its
+length."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from hotset.nouns.retrieval import Span
 from hotset.text.words import word_set
 
 _NAMED = (
-    "class def defmodule defp enum extension fn fun func function impl interface macro_rules! message mod module namespace"
+    "class def defmodule defp enum extension fn fun func function impl interface macro_rules! "
+    "message mod module namespace"
     " object proc protocol record resource service struct sub trait type union"
 ).replace(" ", "|")
 """Words that stand in front of the name of a type or a function."""
@@ -20,7 +22,7 @@ _DEFINITION = re.compile(
     (?:(?:export|default|public|private|protected|internal|static|async|abstract|final|override|pub(?:\([\w:\ ]{1,40}\))?|unsafe
         |inline|virtual|declare|readonly|extern|sealed|partial|open|data|suspend|local|get|set)\ +){0,5}
     (?:
-      (?P<word>function\*|"""
+      (?P<word>function\*|"""  # noqa: E501
     + _NAMED
     + r""")\ +(?P<name>[\w$.:<>"'-]{1,80})
       |(?:const|let|var|val)\ +(?P<bound>[\w$]{1,80})\b[^=\n]{0,120}=
@@ -28,47 +30,71 @@ _DEFINITION = re.compile(
       |(?P<method>[\w$\#~]{1,80})(?:<[^>\n]{0,60}>)?\([^;\n]{0,200}\)?(?:\s*:\s*[^;{\n]{1,100})?\s*(?:const\s*)?\{\s*$
       |[\w:<>,*&\[\]\ ]{1,60}\ [*&]{0,2}(?P<routine>[\w:~]{1,80})\([^;=\n]{0,200}\)?\s*(?:throws\ [\w,\ ]{1,60})?\{?\s*$
     )
-    """,
+    """,  # noqa: E501
     re.VERBOSE,
 )
-_SAID = word_set("class interface type enum struct union trait impl module namespace mod object record protocol extension")
+_SAID = word_set(
+    "class interface type enum struct union trait impl module namespace mod object record "
+    "protocol extension"
+)
 _BINDS_CODE = re.compile(r"=>|\bfunction\b|\blambda\b|\bclass\b|=\s*(?:async\s*)?\(")
 _STATEMENT = re.compile(
-    r"(?:if|for|while|switch|catch|return|else|elif|with|match|do|try|except|await|yield|throw|raise|new|assert|print)\b"
+    r"(?:if|for|while|switch|catch|return|else|elif|with|match|do|try|except|await|yield|"
+    r"throw|raise|new|assert|print)\b"
 )
 _NOT_A_METHOD = word_set(
-    "if for while switch catch return else elif with match do try except foreach unless until assert await print"
+    "if for while switch catch return else elif with match do try except foreach unless until "
+    "assert await print"
 )
 _CLOSER = re.compile(
-    r"[\])}>;,]+|end\b|\)\s*(?::|=>|->)|\}\s*(?:else|catch|finally|from\b)|(?:else|elif|except|finally|rescue|ensure)\b"
+    r"[\])}>;,]+|end\b|\)\s*(?::|=>|->)|\}\s*(?:else|catch|finally|from\b)|(?:else|elif|"
+    r"except|finally|rescue|ensure)\b"
 )
-_LEADS = ("@", "#", "//", "/*", "*", '"""', "'''", "--", ";;")  # lines that belong to the definition below them
+_LEADS = (
+    "@",
+    "#",
+    "//",
+    "/*",
+    "*",
+    '"""',
+    "'''",
+    "--",
+    ";;",
+)  # lines that belong to the definition below them
 _TAIL = 200  # characters at the end of a line that tell whether a body opens there
 _HEAD_LINES = 6  # in which the body of a function opens
 _DEEPEST = 4
 
-_INTRODUCING = f"{_NAMED}|package|const|let|var|val|static|typedef|method|defmacro|defn|rpc|#define|variable"
+_INTRODUCING = (
+    f"{_NAMED}|package|const|let|var|val|static|typedef|method|defmacro|defn|rpc|#define|variable"
+)
 """The same with words that bind a value."""
 _INTRODUCED = (
-    rf"(?:^|[^\w.$])(?:{_INTRODUCING})\*?(?:<[^>]{{0,100}}>)?\s+(?:mut\s+|\([^()]{{0,100}}\)\s*|[\w.:<>, ]{{1,80}}\bfor\s+)?"
+    rf"(?:^|[^\w.$])(?:{_INTRODUCING})\*?(?:<[^>]{{0,100}}>)"
+    rf"?\s+(?:mut\s+|\([^()]{{0,100}}\)\s*|"
+    rf"[\w.:<>, ]{{1,80}}\bfor\s+)?"
 )
 _QUALIFIER = r"(?:[\w$]{1,80}(?:::|\.)){0,4}"
 _SQL = (
-    r"\bcreate\s+(?:or\s+replace\s+)?(?:\w+\s+){0,2}(?:table|view|function|procedure|trigger|index|type)\s+"
+    r"\bcreate\s+(?:or\s+replace\s+)?(?:\w+\s+){0,2}(?:table|view|function|procedure|trigger|"
+    r"index|type)\s+"
     r"(?:if\s+not\s+exists\s+)?"
 )
 _NO_DEFINITION = re.compile(
-    r"\s*(?:return|if|elif|else|while|for|switch|case|await|throw|raise|new|yield|assert|print|not|and|or)\b"
+    r"\s*(?:return|if|elif|else|while|for|switch|case|await|throw|raise|new|yield|assert|"
+    r"print|not|and|or)\b"
 )
 _ANY_DEFINITION = re.compile(
-    rf"^[ \t]*(?:[\w()]{{1,20}}[ \t]+){{0,3}}?(?:{_INTRODUCING})\*?[ \t]+(?:\([^()\n]{{0,100}}\)[ \t]*)?([A-Za-z_$][\w$]{{1,80}})"
+    rf"^[ \t]*(?:[\w()]{{1,20}}[ \t]+){{0,3}}?(?:{_INTRODUCING})\*?[ \t]+(?:\([^()\n"
+    rf"]{{0,100}}\)[ \t]*)?([A-Za-z_$][\w$]{{1,80}})"
     r"(?=[ \t]*(?:[(:{<=\[;]|$)|[ \t]+(?:extends|implements|struct|interface|for|where|enum)\b)",
     re.MULTILINE,
 )
 _HEADING = re.compile(r"(#{1,6})\s+(.*)")
 _SECTION = re.compile(r"\[{1,2}([^\]]+)\]{1,2}\s*$")
 _TEXTS = re.compile(
-    r'"(?:\\.|[^"\\]){0,300}+"|\'(?:\\.|[^\'\\]){0,300}+\'|`(?:\\.|[^`\\]){0,300}+`|//.*|/\*[^*]{0,300}+\*/|(?:^|\s)#\s.*'
+    r'"(?:\\.|[^"\\]){0,300}+"|\'(?:\\.|[^\'\\]){0,300}+\'|`(?:\\.|[^`\\]){0,300}+`|//.*|/'
+    r"\*[^*]{0,300}+\*/|(?:^|\s)#\s.*"
 )
 _CLOSERS = re.compile(r"[})\]]|end\b|fi\b|done\b|esac\b")
 _ABOVE = re.compile(r"\s*(?:@|#\[|///|//|/\*\*|\*|#(?!\s*(?:include|define|if|endif)\b)|--)")
@@ -106,7 +132,11 @@ def outline(lines: Sequence[str]) -> list[CodeBlock]:
             lead = None
             continue
         indent = len(line) - len(text)
-        while open_ and indent <= open_[-1].indent and not (indent == open_[-1].indent and _CLOSER.match(text)):
+        while (
+            open_
+            and indent <= open_[-1].indent
+            and not (indent == open_[-1].indent and _CLOSER.match(text))
+        ):
             open_.pop().end = end
         end = index + 1
         if text.startswith(_LEADS):
@@ -129,7 +159,9 @@ def flatten(blocks: Sequence[CodeBlock]) -> Iterator[CodeBlock]:
         yield from flatten(block.inner)
 
 
-def paragraphs(lines: Sequence[str], first: int, end: int, most: int, offset: int = 0) -> Iterator[tuple[int, int]]:
+def paragraphs(
+    lines: Sequence[str], first: int, end: int, most: int, offset: int = 0
+) -> Iterator[tuple[int, int]]:
     """Stretches between empty lines, short ones together, long ones cut."""
     start, size = first, 0
     for index in range(first, end):
@@ -145,7 +177,8 @@ def paragraphs(lines: Sequence[str], first: int, end: int, most: int, offset: in
 
 
 def find_definitions(lines: Sequence[str], typed: str) -> list[Span]:
-    """Where a name is defined: definitions before sections, sections before settings, the first kind that is there."""
+    """Where a name is defined: definitions before sections, sections before settings, the first
+    kind that is there."""
     container, name = split_name(typed)
     outer = find_definitions(lines, container) if container else []
     for finds in _ways(name):
@@ -187,7 +220,8 @@ def headings(lines: Sequence[str]) -> list[str]:
 
 
 def split_name(typed: str) -> tuple[str, str]:
-    """`Window.plan()`, `Window::plan`, `def plan` and `## Plan` as what contains it and its name."""
+    """`Window.plan()`, `Window::plan`, `def plan` and `## Plan` as what contains it and its
+    name."""
     name = re.sub(r"\(.*$", "", typed.strip()).strip("`\"' :")
     name = re.sub(rf"^(?:async\s+)?(?:{_INTRODUCING})\s+", "", name)
     name = re.sub(r"^#+\s*", "", name)
@@ -196,22 +230,32 @@ def split_name(typed: str) -> tuple[str, str]:
 
 
 def _defined(lines: Sequence[str], index: int, text: str, indent: int) -> str:
-    """The name that a line defines, with the word that says what it is; empty where it defines nothing."""
+    """The name that a line defines, with the word that says what it is; empty where it defines
+    nothing."""
     found = _DEFINITION.match(text)
     if not found:
         return ""
     if found["name"]:
-        return f"{found['word']} {found['name']}" if found["word"] in _SAID else found["name"].rstrip(":")
+        return (
+            f"{found['word']} {found['name']}"
+            if found["word"] in _SAID
+            else found["name"].rstrip(":")
+        )
     if found["bound"]:
         return found["bound"] if indent == 0 or _BINDS_CODE.search(text) else ""
     if found["test"]:
         return f"{found['test']} {(found['title'] or '')[1:]}".strip()
     name = found["method"] or found["routine"] or ""
-    return "" if name in _NOT_A_METHOD or _STATEMENT.match(text) or not _opens_below(lines, index) else name
+    return (
+        ""
+        if name in _NOT_A_METHOD or _STATEMENT.match(text) or not _opens_below(lines, index)
+        else name
+    )
 
 
 def _opens_below(lines: Sequence[str], index: int) -> bool:
-    """Does a body in braces follow what looks like the head of a function? What has none, calls it."""
+    """Does a body in braces follow what looks like the head of a function? What has none, calls
+    it."""
     for line in lines[index : index + _HEAD_LINES]:
         end = line[-_TAIL:].rstrip()
         if end.endswith(("{", "{}", "{ }")) or (end.endswith("}") and "{" in end):
@@ -230,21 +274,37 @@ def _ways(name: str) -> Iterator[_Finds]:
         return
     exact = rf"(?<![\w$]){re.escape(name)}(?![\w$])"
     if " " not in name:
-        introduced = re.compile(rf"{_INTRODUCED}{_QUALIFIER}[\"'`]?{exact}|{_SQL}[\"`\w.]*?{exact}", re.IGNORECASE)
+        introduced = re.compile(
+            rf"{_INTRODUCED}{_QUALIFIER}[\"'`]?{exact}|{_SQL}[\"`\w.]*?{exact}", re.IGNORECASE
+        )
         called = re.compile(
-            rf"\s*(?:[\w$<>\[\],.:*&?@~]{{1,80}}\s+){{0,8}}[*&]*{_QUALIFIER}~?{exact}\s*(?:<[^<>]{{0,100}}>)?\s*\("
+            rf"\s*(?:[\w$<>\[\],.:*&?@~]{{1,80}}\s+){{0,8}}[*&]*{_QUALIFIER}~?"
+            rf"{exact}\s*(?:<[^<>]{{0,100}}>)?\s*\("
         )
         yield lambda lines: [
-            at for at, line in _with(name, lines) if introduced.search(line) or _opens(lines, at, called.match(line))
+            at
+            for at, line in _with(name, lines)
+            if introduced.search(line) or _opens(lines, at, called.match(line))
         ]
-    yield lambda lines: [at for at, line in enumerate(lines, 1) if line[:1] in ("#", "[") and _heads(line, name)]
-    assigned = re.compile(rf"\s*(?:[\w()]{{1,20}}\s+){{0,4}}{_QUALIFIER}{exact}\s*(?::[^=]{{0,200}})?(?::=|=(?!=)|\?=)")
+    yield lambda lines: [
+        at for at, line in enumerate(lines, 1) if line[:1] in ("#", "[") and _heads(line, name)
+    ]
+    assigned = re.compile(
+        rf"\s*(?:[\w()]{{1,20}}\s+){{0,4}}{_QUALIFIER}{exact}\s*(?::[^=]{{0,200}})?(?::=|"
+        rf"=(?!=)|\?=)"
+    )
     keyed = re.compile(rf"\s*(?:-\s+)?[\"']?{exact}[\"']?\s*:(?!:)")
-    yield lambda lines: [at for at, line in _with(name, lines) if assigned.match(line) or keyed.match(line)]
+    yield lambda lines: [
+        at for at, line in _with(name, lines) if assigned.match(line) or keyed.match(line)
+    ]
 
 
 def _with(name: str, lines: Sequence[str]) -> list[tuple[int, str]]:
-    return [(at, line) for at, line in enumerate(lines, 1) if name in line and len(line) <= _LONGEST_LINE]
+    return [
+        (at, line)
+        for at, line in enumerate(lines, 1)
+        if name in line and len(line) <= _LONGEST_LINE
+    ]
 
 
 def _heads(line: str, name: str) -> bool:
@@ -253,7 +313,8 @@ def _heads(line: str, name: str) -> bool:
 
 
 def _opens(lines: Sequence[str], at: int, called: re.Match[str] | None) -> bool:
-    """`name(...)` with a body behind its arguments: a method or a function of C's family; a call has none."""
+    """`name(...)` with a body behind its arguments: a method or a function of C's family; a call
+    has none."""
     if called is None or _NO_DEFINITION.match(called.string):
         return False
     depth = 0
@@ -286,7 +347,14 @@ def _span(lines: Sequence[str], at: int) -> Span:
     if heading := _HEADING.match(line):
         return at, _last_of_section(lines, at, len(heading[1]))
     if _SECTION.match(line):
-        return at, next((below - 1 for below in range(at + 1, len(lines) + 1) if _SECTION.match(lines[below - 1])), len(lines))
+        return at, next(
+            (
+                below - 1
+                for below in range(at + 1, len(lines) + 1)
+                if _SECTION.match(lines[below - 1])
+            ),
+            len(lines),
+        )
     return _first_above(lines, at), _last_of_body(lines, at)
 
 
@@ -310,7 +378,8 @@ def _first_above(lines: Sequence[str], at: int) -> int:
 
 
 def _last_of_body(lines: Sequence[str], at: int) -> int:
-    """By indentation, which tools keep even where brackets stand in texts; by brackets where a line breaks the indentation."""
+    """By indentation, which tools keep even where brackets stand in texts; by brackets where a line
+    breaks the indentation."""
     by_brackets, header = _by_brackets(lines, at)
     by_indent, closed = _by_indent(lines, at, header)
     if closed or by_brackets is None:
@@ -319,8 +388,8 @@ def _last_of_body(lines: Sequence[str], at: int) -> int:
 
 
 def _by_brackets(lines: Sequence[str], at: int) -> tuple[int | None, int]:
-    """Where the brackets that the definition opens are closed (None: they open none, or the text ends before), and where its
-    arguments end."""
+    """Where the brackets that the definition opens are closed (None: they open none, or the text
+    ends before), and where its arguments end."""
     depth, header, opened = 0, at, False
     for below in range(at, min(len(lines), at + _LONGEST_BODY) + 1):
         line = _without_texts(lines[below - 1])
@@ -337,7 +406,8 @@ def _by_brackets(lines: Sequence[str], at: int) -> tuple[int | None, int]:
 
 
 def _by_indent(lines: Sequence[str], at: int, header: int) -> tuple[int, bool]:
-    """The last line that stands further in, or closes it; and whether such a closing line was found."""
+    """The last line that stands further in, or closes it; and whether such a closing line was
+    found."""
     margin = _indent(lines[at - 1])
     last, quoted = at, ""
     for below in range(at + 1, min(len(lines), at + _LONGEST_BODY) + 1):

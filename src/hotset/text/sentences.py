@@ -40,7 +40,9 @@ def report_sentences(text: str) -> Iterator[str]:
 
 def unique_sentences(text: str) -> list[str]:
     """The sentences of a text in any script, each once: headings come again and again."""
-    return list(dict.fromkeys(bare for part in _ANY_END.split(text) if part and (bare := _one_line(part))))
+    return list(
+        dict.fromkeys(bare for part in _ANY_END.split(text) if part and (bare := _one_line(part)))
+    )
 
 
 def _one_line(text: str) -> str:

@@ -18,7 +18,8 @@ _ADDS_ES = ("xes", "sses", "shes", "tches", "nches", "rches", "zzes")
 
 
 def stem(word: str) -> str:
-    """The beginning that other forms of the word share: a text is searched for words that begin so."""
+    """The beginning that other forms of the word share: a text is searched for words that begin
+    so."""
     return _without(word, _ENDINGS, 4)
 
 

@@ -1,4 +1,5 @@
-"""A text in stretches, each to be found by itself: cut at blank lines where there are some, at any line elsewhere. Pure."""
+"""A text in stretches, each to be found by itself: cut at blank lines where there are some, at any
+line elsewhere. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-_ENOUGH = 400  # characters: from here on a blank line ends a stretch; comes to about 145 tokens in the mean
-_MOST = 1000  # characters; the embedder reads 512 tokens of a stretch, and dense text has one for every two characters
+# characters: from here on a blank line ends a stretch; comes to about 145 tokens in the mean
+_ENOUGH = 400
+# characters; the embedder reads 512 tokens of a stretch, and dense text has one for every two
+# characters
+_MOST = 1000
 _MOST_LINES = 60
 _CRUMB = 120  # characters: a last piece below that stays with the one before
 _NEAR = 100  # characters before a cut within a line in which a space is looked for
@@ -21,7 +25,8 @@ class TextStretch:
 
 
 def stretches(text: str, first: int = 1) -> Iterator[TextStretch]:
-    """Every line that says anything is in one of them; `first` is the number of the text's first line."""
+    """Every line that says anything is in one of them; `first` is the number of the text's first
+    line."""
     lines = text.split("\n")
     for start, end in _runs(lines):
         numbers = first + start, first + end - 1
@@ -32,7 +37,8 @@ def stretches(text: str, first: int = 1) -> Iterator[TextStretch]:
 
 
 def _runs(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Lines that belong together, by their first one and the one behind the last; a very long line is alone."""
+    """Lines that belong together, by their first one and the one behind the last; a very long line
+    is alone."""
     held: tuple[int, int] | None = None
     for start, end in _trimmed(lines):
         if held is not None and _is_crumb(lines, held, end):
@@ -57,7 +63,9 @@ def _borders(lines: Sequence[str]) -> Iterator[int]:
     start = size = 0
     yield 0
     for at, line in enumerate(lines):
-        if at > start and (size + len(line) > _MOST or at - start >= _MOST_LINES or len(lines[start]) > _MOST):
+        if at > start and (
+            size + len(line) > _MOST or at - start >= _MOST_LINES or len(lines[start]) > _MOST
+        ):
             yield at
             start, size = at, 0
         size += len(line) + 1

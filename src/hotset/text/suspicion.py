@@ -1,12 +1,14 @@
-"""What a tool's texts have that an honest one does not need: hidden characters, disguised words, orders to the model. Pure.
+"""What a tool's texts have that an honest one does not need: hidden characters, disguised words,
+orders to the model. Pure.
 
-Two weights. A *flag* keeps the tool from being used until a person has looked at it: characters that hide something, and words
-that reach for secrets, for another tool's behaviour, or for the person's back; of these no honest description was found that has
-one (tests/text/test_suspicion.py keeps the nearest misses). A *warning* is shown wherever a person looks at the tool:
-honest servers say such things too, only seldom.
+Two weights. A *flag* keeps the tool from being used until a person has looked at it: characters
+that hide something, and words that reach for secrets, for another tool's behaviour, or for the
+person's back; of these no honest description was found that has one (tests/text/test_suspicion.py
+keeps the nearest misses). A *warning* is shown wherever a person looks at the tool: honest servers
+say such things too, only seldom.
 
-No list of words stops somebody who writes new ones. That is what pins, namespaces, provenance and rules are for; this is the
-light that shows the known tricks.
+No list of words stops somebody who writes new ones. That is what pins, namespaces, provenance and
+rules are for; this is the light that shows the known tricks.
 """
 
 from __future__ import annotations
@@ -38,16 +40,22 @@ OUR_TOOLS = frozenset(
 _OURS_ALIKE = {skeleton(ours): ours for ours in OUR_TOOLS}
 
 LONG = 10_000
-"""Characters of a description behind which a reader stops reading; the longest of 228 tools of 21 public servers has 7,000."""
+"""Characters of a description behind which a reader stops reading; the longest of 228 tools of 21
+public servers has 7,000."""
 
 _KEY_FILE = (
-    r"(?:~/\.ssh|\.ssh/|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:passwd|shadow)|\.aws/credentials|\.netrc\b|\.npmrc\b|\.pypirc\b"
-    r"|\.git-credentials|\.kube/config|\.docker/config|\.gnupg\b|claude_desktop_config|\.claude\.json)"
+    r"(?:~/\.ssh|\.ssh/|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:passwd|shadow)|\.aws/"
+    r"credentials|\.netrc\b|\.npmrc\b|\.pypirc\b"
+    r"|\.git-credentials|\.kube/config|\.docker/config|\.gnupg\b|claude_desktop_config|"
+    r"\.claude\.json)"
 )
 _CONFIG_FILE = rf"(?:{_KEY_FILE}|\.env\b|\bmcp\.json\b|\.codex/)"
 """Where keys are too, and what honest tools speak of."""
 _TAKES = r"\b(?:read|open|cat|load|fetch|get|access|collect|find|retrieve|extract|copy)\b"
-_GIVES = r"\b(?:pass|send|include|attach|append|forward|upload|post|email|transmit|put|submit|exfiltrate|leak|encode)\b"
+_GIVES = (
+    r"\b(?:pass|send|include|attach|append|forward|upload|post|email|transmit|put|submit|"
+    r"exfiltrate|leak|encode)\b"
+)
 _ADDRESS = r"(?:https?://|[\w.+-]+@[\w-]+\.\w)"
 
 _TELL = r"(?:tell(?:ing)?|inform(?:ing)?|notify(?:ing)?|alert(?:ing)?)"
@@ -56,30 +64,46 @@ _NOT = r"\b(?:do not|don'?t|never|must not|mustn'?t)"
 _FORMER = r"(?:previous|prior|above|earlier|preceding|all other|original)"
 _ORDERS = r"(?:instructions?|prompts?|rules?|directions?|guidelines?|commands?|orders?)"
 _PRIVATE = (
-    r"(?:passwords?|credentials?|api[ _-]?keys?|secrets?|access tokens?|cookies|environment variables?|private keys?"
+    r"(?:passwords?|credentials?|api[ _-]?keys?|secrets?|access tokens?|cookies|environment "
+    r"variables?|private keys?"
     r"|(?:conversation|chat) (?:history|log|transcript))"
 )
 
 _REACHED = rf"{_CONFIG_FILE}|\bto {_ADDRESS}"
-"""What the patterns that reach over a whole sentence reach for: they are slow, and tried where there is something."""
+"""What the patterns that reach over a whole sentence reach for: they are slow, and tried where
+there is something."""
 _FAR_FLAGS = {
     "asks to take secrets and hand them on": (
         rf"{_TAKES}.{{0,80}}{_KEY_FILE}.{{0,200}}{_GIVES}",
         rf"{_GIVES}[^.]{{0,60}}\b(?:contents?|text|value)s? of[^.]{{0,60}}{_CONFIG_FILE}",
-        rf"\b(?:before|after|when(?:ever)?) (?:you )?(?:us|call|invok|run)\w*\b.{{0,80}}{_TAKES}[^.]{{0,60}}{_CONFIG_FILE}",
+        (
+            rf"\b(?:before|after|when(?:ever)?) (?:you "
+            rf")?(?:us|call|invok|run)\w*\b.{{0,80}}{_TAKES}[^.]{{0,60}}{_CONFIG_FILE}"
+        ),
         rf"{_GIVES}[^.]{{0,60}}\b{_PRIVATE}\b[^.]{{0,60}}\bto {_ADDRESS}",
     ),
 }
-_FAR_WARNINGS = {"tells the model to send something away": (rf"\bsend\b[^.]{{0,80}}\bto {_ADDRESS}",)}
+_FAR_WARNINGS = {
+    "tells the model to send something away": (rf"\bsend\b[^.]{{0,80}}\bto {_ADDRESS}",)
+}
 
 _FLAGS = {
     "asks to keep something from the user": (
-        rf"(?:{_NOT}|\bwithout)\b(?: \w+){{0,2}} {_TELL}(?: \w+){{0,2}} (?:{_USER}|anyone|anybody)\b",
+        (
+            rf"(?:{_NOT}|\bwithout)\b(?: \w+){{0,2}} {_TELL}(?: \w+){{0,2}} "
+            rf"(?:{_USER}|anyone|anybody)\b"
+        ),
         rf"\b(?:hide|conceal|keep)\b(?: \w+){{1,4}} from (?:the )?{_USER}\b",
-        rf"\b{_USER} (?:must|should|may|need) (?:not|never) (?:know|notice|see|be told|learn|find out)\b",
+        (
+            rf"\b{_USER} (?:must|should|may|need) (?:not|never) (?:know|notice|see|be "
+            rf"told|learn|find out)\b"
+        ),
     ),
     "asks to set other instructions aside": (
-        rf"\b(?:ignore|disregard|forget|override)\b(?: \w+){{0,3}} {_FORMER}(?: \w+){{0,2}} {_ORDERS}\b",
+        (
+            rf"\b(?:ignore|disregard|forget|override)\b(?: \w+){{0,3}} {_FORMER}(?: \w+){{0,2}} "
+            rf"{_ORDERS}\b"
+        ),
         r"<\|(?:im_start|im_end|system|endoftext|start_header_id|eot_id)\|>|\[/?inst\]|<<sys>>",
     ),
 }
@@ -90,9 +114,15 @@ _WARNINGS = {
         r"<!--",
     ),
     "tells the model what to do besides": (
-        r"\b(?:before|instead of|prior to) (?:us|call|invok|runn)ing (?:any|all|every|each)(?: other)? (?:tool|function)",
+        (
+            r"\b(?:before|instead of|prior to) (?:us|call|invok|runn)ing "
+            r"(?:any|all|every|each)(?: other)? (?:tool|function)"
+        ),
         r"\b(?:also|secretly|silently|quietly)(?: \w+){0,2} (?:call|invoke|execute|trigger)\b",
-        rf"{_NOT}(?: \w+){{0,2}} (?:mention|reveal|disclose|show)\b(?: \w+){{0,6}} to (?:the )?{_USER}\b",
+        (
+            rf"{_NOT}(?: \w+){{0,2}} (?:mention|reveal|disclose|show)\b(?: \w+){{0,6}} to (?:the "
+            rf")?{_USER}\b"
+        ),
     ),
     "has a link that can carry data": (
         r"\bdata:[a-z]+/[a-z0-9.+-]+[;,]",
@@ -103,7 +133,8 @@ _WARNINGS = {
 }
 
 _DIRECTIVE = re2.compile(
-    r"\b(?:instead of|rather than|in place of|before|after|prior to|when(?:ever)?|every time|each time|replaces?|supersedes?"
+    r"\b(?:instead of|rather than|in place of|before|after|prior to|when(?:ever)?|every "
+    r"time|each time|replaces?|supersedes?"
     r"|overrides?|also|then|always|must|never|do not|don'?t|stop)\W+(?:\w+\W+){0,4}$"
 )
 _IDENTIFIER = re2.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-]+[A-Za-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]+)+")
@@ -117,7 +148,8 @@ class Suspicion:
     flags: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
-    """Names, maybe of other tools, about which it tells the model what to do. Whose they are, the catalogue knows."""
+    """Names, maybe of other tools, about which it tells the model what to do. Whose they are, the
+    catalogue knows."""
 
 
 def suspect(tool: Tool) -> Suspicion:
@@ -129,7 +161,9 @@ def suspect(tool: Tool) -> Suspicion:
         flags += [f"{where}: {told}" for told in (*hidden(text), *lookalikes(text))]
         said = _said(folded(text))
         flags += [f"{where} {told}" for told in said if told in _FLAGS or told in _FAR_FLAGS]
-        warnings += [f"{where} {told}" for told in said if told in _WARNINGS or told in _FAR_WARNINGS]
+        warnings += [
+            f"{where} {told}" for told in said if told in _WARNINGS or told in _FAR_WARNINGS
+        ]
         mentions += _mentions(text)
     if len(tool.description) > LONG:
         warnings.append(f"its description has {len(tool.description):,} characters")
@@ -166,7 +200,9 @@ def _strings(value: Any) -> Iterator[str]:
         elif isinstance(value, dict | list) and depth < _DEEPEST:
             if isinstance(value, dict):
                 yield from value
-            waiting += [(each, depth + 1) for each in (value.values() if isinstance(value, dict) else value)]
+            waiting += [
+                (each, depth + 1) for each in (value.values() if isinstance(value, dict) else value)
+            ]
 
 
 def _said(plain: str) -> list[str]:
@@ -180,7 +216,9 @@ def _mentions(text: str) -> Iterator[str]:
     text = " ".join(text.split())
     for found in _IDENTIFIER.finditer(text):
         name = found.group()
-        if "__" in name or _DIRECTIVE.search(text[max(0, found.start() - _NEAR) : found.start()].lower()):
+        if "__" in name or _DIRECTIVE.search(
+            text[max(0, found.start() - _NEAR) : found.start()].lower()
+        ):
             yield name
 
 
@@ -199,5 +237,7 @@ def _one_of(*patterns: str) -> Any:
 _FAR = _compiled({**_FAR_FLAGS, **_FAR_WARNINGS})
 _NEAR_BY = _compiled({**_FLAGS, **_WARNINGS})
 _GATE = _one_of(_REACHED)
-_ANY = _one_of(*(pattern for patterns in (*_FLAGS.values(), *_WARNINGS.values()) for pattern in patterns))
+_ANY = _one_of(
+    *(pattern for patterns in (*_FLAGS.values(), *_WARNINGS.values()) for pattern in patterns)
+)
 """One look, for most texts."""

@@ -1,4 +1,5 @@
-"""What a question is about, and where a text speaks of it: words by their stems, names by their parts."""
+"""What a question is about, and where a text speaks of it: words by their stems, names by their
+parts."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ _MOST_TERMS = 24
 _MOST_HITS = 2000  # of one term in one text: one that stands everywhere tells nothing
 _SHORT = 3  # a word of so few letters must stand whole: `id` is not meant by `idea`
 _NAME_WEIGHT, _WORD_WEIGHT, _PART_WEIGHT, _PHRASE_WEIGHT = 2.0, 1.0, 0.5, 3.0
-_SATURATION, _LENGTH = 1.2, 0.6  # BM25's k1 and b; a little less of b, because long blocks are whole functions here
+_SATURATION, _LENGTH = (
+    1.2,
+    0.6,
+)  # BM25's k1 and b; a little less of b, because long blocks are whole functions here
 
 _NAME = re.compile(r"[\w$./@#:-]*[\w$]")
 _PHRASE = re.compile(r'"([^"]{3,200})"')
@@ -43,10 +47,13 @@ def terms(question: str) -> tuple[Term, ...]:
 
 
 def topic_words(text: str) -> Iterator[str]:
-    """Words by which two texts are known to be about the same, with repetitions: in small letters, plurals as one."""
+    """Words by which two texts are known to be about the same, with repetitions: in small letters,
+    plurals as one."""
     for found in _TOPIC_WORD.finditer(text):
         word = found.group().lower().replace("\u2019", "'").removesuffix("'s")
-        if len(word) > 2 and word not in REQUEST and len(word) <= _LONGEST_TOPIC_WORD:  # shorter ones tell nothing
+        if (
+            len(word) > 2 and word not in REQUEST and len(word) <= _LONGEST_TOPIC_WORD
+        ):  # shorter ones tell nothing
             one = singular(word)
             if one not in REQUEST:
                 yield one
@@ -74,7 +81,8 @@ def first_hits(text: str, wanted: Iterable[Term]) -> Iterator[tuple[int, Term]]:
 
 
 def ranked(text: str, starts: Sequence[int], wanted: Sequence[Term]) -> list[tuple[float, int]]:
-    """The blocks of a text (by where each starts) that speak of the terms: score and number, best first (BM25)."""
+    """The blocks of a text (by where each starts) that speak of the terms: score and number, best
+    first (BM25)."""
     low = lowered(text)
     ends = [*starts[1:], len(text)]
     mean = len(text) / max(1, len(starts))
@@ -85,7 +93,9 @@ def ranked(text: str, starts: Sequence[int], wanted: Sequence[Term]) -> list[tup
         for block, often in spoken.items():
             length = 1 - _LENGTH + _LENGTH * (ends[block] - starts[block]) / mean
             scores[block] += rare * often * (_SATURATION + 1) / (often + _SATURATION * length)
-    return sorted(((score, block) for block, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
+    return sorted(
+        ((score, block) for block, score in scores.items()), key=lambda pair: (-pair[0], pair[1])
+    )
 
 
 def _weighed(question: str) -> Iterator[tuple[str, float]]:
@@ -120,8 +130,14 @@ def _begins(text: str, at: int) -> bool:
     if at == 0 or not text[at].isascii() or not text[at].isalnum():
         return True
     before, here = text[at - 1], text[at]
-    return not before.isalnum() or before.isdigit() != here.isdigit() or (here.isupper() and before.islower())
+    return (
+        not before.isalnum()
+        or before.isdigit() != here.isdigit()
+        or (here.isupper() and before.islower())
+    )
 
 
 def _goes_on(text: str, end: int) -> bool:
-    return end < len(text) and text[end].isascii() and text[end].isalpha() and not text[end].isupper()
+    return (
+        end < len(text) and text[end].isascii() and text[end].isalpha() and not text[end].isupper()
+    )

@@ -1,6 +1,8 @@
-"""How many tokens something is: exact for OpenAI's models and a steady measure for all others, offline.
+"""How many tokens something is: exact for OpenAI's models and a steady measure for all others,
+offline.
 
-Importing this costs nothing; the first count of an encoding loads it (a quarter of a second), which `warm` does beforehand.
+Importing this costs nothing; the first count of an encoding loads it (a quarter of a second), which
+`warm` does beforehand.
 """
 
 from hotset.tokens.counting import count, warm

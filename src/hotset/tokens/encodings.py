@@ -1,9 +1,11 @@
-"""The encodings themselves: tiktoken over vocabularies that come with this package. The only file that knows tiktoken.
+"""The encodings themselves: tiktoken over vocabularies that come with this package. The only file
+that knows tiktoken.
 
-It is the reference for exactness, needs no more memory than any other (52 MB for o200k; tokie 52, rs-bpe 67, kitoken 74,
-bpe-openai 142) and gives up the GIL while it counts. tokie is five times as fast, but its data alone takes 14 MB on disk.
-It holds on to memory for each thread that ever counted: to share long texts among threads that begin and end took 100 MB more
-over six conversations.
+It is the reference for exactness, needs no more memory than any other (52 MB for o200k; tokie 52,
+rs-bpe 67, kitoken 74, bpe-openai 142) and gives up the GIL while it counts. tokie is five times as
+fast, but its data alone takes 14 MB on disk. It holds on to memory for each thread that ever
+counted: to share long texts among threads that begin and end took 100 MB more over six
+conversations.
 """
 
 from __future__ import annotations
@@ -19,11 +21,16 @@ Encode = Callable[[str], list[int]]
 # How a text is cut before its pieces are encoded, as OpenAI published it for each vocabulary.
 _CUTS = {
     Encoding.CL100K: (
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| "
+        r"?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
     ),
     Encoding.O200K: (
-        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
-        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+        r"[^\r\n"
+        r"\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|"
+        r"'re|'ve|'m|'ll|'d)?|"
+        r"[^\r\n"
+        r"\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|"
+        r"'re|'ve|'m|'ll|'d)?|"
         r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     ),
 }
@@ -33,7 +40,8 @@ _loading = Lock()
 
 
 def load(encoding: Encoding) -> Encode:
-    """What turns a text into its tokens, reading the text of special tokens as plain text. Safe from any thread."""
+    """What turns a text into its tokens, reading the text of special tokens as plain text. Safe
+    from any thread."""
     if (encode := _loaded.get(encoding)) is not None:
         return encode
     with _loading:
@@ -43,10 +51,13 @@ def load(encoding: Encoding) -> Encode:
 
 
 def vocabulary(encoding: Encoding) -> list[bytes]:
-    """The tokens' bytes in the order of their ranks: a count of four bytes, each token's length in a byte, then all of them."""
+    """The tokens' bytes in the order of their ranks: a count of four bytes, each token's length in
+    a byte, then all of them."""
     from importlib.resources import files  # noqa: PLC0415 - takes longer to import than all of this package
 
-    packed = zlib.decompress(files("hotset.tokens").joinpath("data", f"{encoding}.bpe.z").read_bytes())
+    packed = zlib.decompress(
+        files("hotset.tokens").joinpath("data", f"{encoding}.bpe.z").read_bytes()
+    )
     size = int.from_bytes(packed[:4], "big")
     tokens, here = [], 4 + size
     for length in packed[4:here]:

@@ -1,4 +1,5 @@
-"""What an image costs, by the providers' rules. An estimate: how a client asked for detail is not looked at."""
+"""What an image costs, by the providers' rules. An estimate: how a client asked for detail is not
+looked at."""
 
 from __future__ import annotations
 
@@ -9,11 +10,13 @@ _UNKNOWN = 1600  # about a screenshot, with most providers
 _CLAUDE_PATCH, _OPENAI_PATCH, _OPENAI_TILE, _GEMINI_TILE = 28, 32, 512, 768
 _GEMINI_TILE_TOKENS, _GEMINI_3_TOKENS = 258, 1100
 
-# model -> most pixels on the long edge, most tokens. https://platform.claude.com/docs/en/build-with-claude/vision, 2026-11
+# model -> most pixels on the long edge, most tokens.
+# https://platform.claude.com/docs/en/build-with-claude/vision, 2026-11
 _CLAUDE_SMALL = re.compile(r"claude-(3|(opus|sonnet)-4(-[1-6]|-2\d{7}|$)|haiku-4)")
 _SMALL, _LARGE = (1568, 1568), (2576, 4784)
 
-# model -> tokens a patch, most patches; first match wins. https://platform.openai.com/docs/guides/images-vision, 2026-11
+# model -> tokens a patch, most patches; first match wins.
+# https://platform.openai.com/docs/guides/images-vision, 2026-11
 _PATCHED = (
     (re.compile(r"gpt-(4\.1|5)-mini"), 1.62, 1536),
     (re.compile(r"gpt-(4\.1|5)-nano"), 2.46, 1536),
@@ -30,7 +33,8 @@ _TILED = (
 
 
 def image(size: tuple[int, int] | None, model: str = "") -> int:
-    """The tokens of an image of this width and height; of one of usual size where they are not known."""
+    """The tokens of an image of this width and height; of one of usual size where they are not
+    known."""
     if size is None or min(size) <= 0:
         return _UNKNOWN
     name = model.lower().rpartition("/")[2]
@@ -53,7 +57,9 @@ def _claude(size: tuple[int, int], name: str) -> int:
 def _gemini(size: tuple[int, int], name: str) -> int:
     if not name.startswith(("gemini-1", "gemini-2")):
         return _GEMINI_3_TOKENS
-    return _GEMINI_TILE_TOKENS * (1 if max(size) <= _GEMINI_TILE // 2 else _patches(size, _GEMINI_TILE))
+    return _GEMINI_TILE_TOKENS * (
+        1 if max(size) <= _GEMINI_TILE // 2 else _patches(size, _GEMINI_TILE)
+    )
 
 
 def _for_tiles(size: tuple[int, int]) -> tuple[int, int]:

@@ -1,4 +1,5 @@
-"""Which headers travel on: everything but those that speak of one connection only, or that are ours."""
+"""Which headers travel on: everything but those that speak of one connection only, or that are
+ours."""
 
 from __future__ import annotations
 
@@ -23,20 +24,29 @@ _READABLE = frozenset((b"gzip", b"deflate", b"zstd", b"identity", b"*"))
 
 
 def onward(headers: Headers) -> list[tuple[str, str]]:
-    """A client's headers as the upstream gets them. The length is set anew by whoever sends the body."""
+    """A client's headers as the upstream gets them. The length is set anew by whoever sends the
+    body."""
     dropped = _HOP_BY_HOP | _named_by_connection(headers) | {b"host", b"content-length", b"expect"}
     return [
-        (name.decode("latin-1"), _readable_only(value) if name.lower() == b"accept-encoding" else value.decode("latin-1"))
+        (
+            name.decode("latin-1"),
+            _readable_only(value)
+            if name.lower() == b"accept-encoding"
+            else value.decode("latin-1"),
+        )
         for name, value in headers
         if name.lower() not in dropped and not name.lower().startswith(_OURS)
     ]
 
 
 def back(headers: Headers) -> Headers:
-    """An upstream's headers as the client gets them: none that only we may say, and none that lets a web page read the reply."""
+    """An upstream's headers as the client gets them: none that only we may say, and none that lets
+    a web page read the reply."""
     dropped = _HOP_BY_HOP | _named_by_connection(headers)
     return tuple(
-        (name, value) for name, value in headers if name.lower() not in dropped and not name.lower().startswith((_OURS, _CORS))
+        (name, value)
+        for name, value in headers
+        if name.lower() not in dropped and not name.lower().startswith((_OURS, _CORS))
     )
 
 
@@ -44,8 +54,17 @@ def _readable_only(accepted: bytes) -> str:
     """Codings that we can read as well: a reply that we cannot decode could not be kept."""
     codings = [coding.strip() for coding in accepted.split(b",")]
     kept = [coding for coding in codings if coding.split(b";")[0].strip().lower() in _READABLE]
-    return b", ".join(kept or [b"identity"]).decode("latin-1") if kept != codings else accepted.decode("latin-1")
+    return (
+        b", ".join(kept or [b"identity"]).decode("latin-1")
+        if kept != codings
+        else accepted.decode("latin-1")
+    )
 
 
 def _named_by_connection(headers: Headers) -> set[bytes]:
-    return {token.strip().lower() for name, value in headers if name.lower() == b"connection" for token in value.split(b",")}
+    return {
+        token.strip().lower()
+        for name, value in headers
+        if name.lower() == b"connection"
+        for token in value.split(b",")
+    }

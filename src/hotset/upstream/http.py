@@ -1,4 +1,5 @@
-"""Sends calls to the upstreams that the configuration names, and gives their bytes back untouched."""
+"""Sends calls to the upstreams that the configuration names, and gives their bytes back
+untouched."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from hotset.nouns.call import Call, Response, header
 from hotset.upstream.headers import back, onward
 
 _CONNECT_SECONDS = 15.0
-_KEEPALIVE_SECONDS = 20.0  # well under what providers allow an idle connection, so that we rarely send into a closing one
+# well under what providers allow an idle connection, so that we rarely send into a closing one
+_KEEPALIVE_SECONDS = 20.0
 _WHOLE_BODY = 1 << 20  # a body up to this goes out in one write
 _SLICE = 1 << 18
 _STATUSES = range(200, 600)
@@ -32,7 +34,9 @@ class HttpWire:
     def __init__(self, upstreams: Mapping[str, Upstream]) -> None:
         self._upstreams = upstreams
         self._client = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, ssl=_trust(upstreams)),
+            connector=aiohttp.TCPConnector(
+                limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, ssl=_trust(upstreams)
+            ),
             # Silence is the client's to judge: a model may think for minutes.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -45,7 +49,8 @@ class HttpWire:
 
     @contextlib.asynccontextmanager
     async def send(self, call: Call) -> AsyncIterator[Response]:
-        """Raises `UpstreamFailed` where no reply began. Leaving the context before the end closes the connection."""
+        """Raises `UpstreamFailed` where no reply began. Leaving the context before the end closes
+        the connection."""
         upstream = self._upstreams[call.upstream]
         headers = CIMultiDict(onward(call.headers))
         if length := _length(call):
@@ -60,15 +65,19 @@ class HttpWire:
                 proxy=upstream.proxy,
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise UpstreamFailed(f"{upstream.name} at {_origin(upstream.url)} could not be reached: {_why(error)}") from error
+            raise UpstreamFailed(
+                f"{upstream.name} at {_origin(upstream.url)} could not be reached: {_why(error)}"
+            ) from error
         try:
             if reply.status not in _STATUSES:
                 raise UpstreamFailed(
-                    f"{upstream.name} at {_origin(upstream.url)} answered with the status {reply.status}, which is none"
+                    f"{upstream.name} at {_origin(upstream.url)} answered with the status "
+                    f"{reply.status}, which is none"
                 )
             yield Response(reply.status, back(tuple(reply.raw_headers)), _chunks(reply, upstream))
         finally:
-            # A reply that was read to its end has given its connection back; one that was not must not be read on.
+            # A reply that was read to its end has given its connection back; one that was not must
+            # not be read on.
             reply.close()
 
     async def close(self) -> None:
@@ -104,7 +113,8 @@ async def _slices(body: bytes) -> AsyncIterator[bytes]:
 
 
 def _trust(upstreams: Mapping[str, Upstream]) -> ssl.SSLContext | bool:
-    """Reading the certificates takes tens of milliseconds, so only where some upstream wants TLS."""
+    """Reading the certificates takes tens of milliseconds, so only where some upstream wants
+    TLS."""
     wanted = any(upstream.url.startswith("https:") for upstream in upstreams.values())
     return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if wanted else True
 

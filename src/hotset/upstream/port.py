@@ -11,12 +11,14 @@ from hotset.nouns.call import Call, Response
 class Wire(Protocol):
     """How calls reach their upstreams.
 
-    - The body goes out byte for byte; a reply's bytes come back as they come, still compressed where they were.
+    - The body goes out byte for byte; a reply's bytes come back as they come, still compressed
+      where they were.
     - Nothing is tried twice: a second try could be a second purchase.
     """
 
     def send(self, call: Call) -> AbstractAsyncContextManager[Response]:
-        """Raises `UpstreamFailed` where no reply began. Leaving the context before the end closes the connection."""
+        """Raises `UpstreamFailed` where no reply began. Leaving the context before the end closes
+        the connection."""
         ...
 
     async def close(self) -> None: ...

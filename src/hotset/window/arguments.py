@@ -28,11 +28,14 @@ class Argument:
 _REPLACED = ("old", "search")
 _WRITTEN = ("new", "replace")
 _FRONT = 400  # bytes in which a path stands before the text for it
-_CONTENT = frozenset({"content", "contents", "file_text", "filetext", "insert_text", "code_edit", "text"})
+_CONTENT = frozenset(
+    {"content", "contents", "file_text", "filetext", "insert_text", "code_edit", "text"}
+)
 
 
 def arguments(content: bytes) -> Iterator[Argument]:
-    """The strings and numbers of a call's arguments, in their order; other text than JSON as it is."""
+    """The strings and numbers of a call's arguments, in their order; other text than JSON as it
+    is."""
     try:
         decoded = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -45,8 +48,17 @@ def arguments(content: bytes) -> Iterator[Argument]:
             yield Argument(here, use)
         elif isinstance(here, dict):
             keys = [str(key).lower() for key in here]
-            edits = any(key.startswith(_REPLACED) for key in keys) and any(key.startswith(_WRITTEN) for key in keys)
-            todo.extend(reversed([(_use(key, edits=edits), value) for key, value in zip(keys, here.values(), strict=True)]))
+            edits = any(key.startswith(_REPLACED) for key in keys) and any(
+                key.startswith(_WRITTEN) for key in keys
+            )
+            todo.extend(
+                reversed(
+                    [
+                        (_use(key, edits=edits), value)
+                        for key, value in zip(keys, here.values(), strict=True)
+                    ]
+                )
+            )
         elif isinstance(here, list):
             todo.extend((use, each) for each in reversed(here))
         elif here is not None and not isinstance(here, bool):
@@ -59,12 +71,14 @@ def spoken(content: bytes) -> str:
 
 
 def names_path(content: bytes) -> bool:
-    """Does the call say by an argument of its own which file it is about, as tools for files do and shells do not?"""
+    """Does the call say by an argument of its own which file it is about, as tools for files do and
+    shells do not?"""
     return b'path"' in content[:_FRONT]
 
 
 def _use(key: str, *, edits: bool) -> Use:
-    """By the names that tools for editing have in common; `edits` where an old and a new text stand side by side."""
+    """By the names that tools for editing have in common; `edits` where an old and a new text stand
+    side by side."""
     if edits and key.startswith(_REPLACED):
         return Use.REPLACED
     return Use.WRITTEN if key in _CONTENT or (edits and key.startswith(_WRITTEN)) else Use.SAID

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 _MOST_COMPARED = 400_000  # characters
-_MOST_CHANGED = 600  # lines between the first and the last difference; more is another text, not another version
+# lines between the first and the last difference; more is another text, not another version
+_MOST_CHANGED = 600
 _CONTEXT = 2
 _NUMBERED = re.compile(r"^\s*\d+(?:→|\t| {2}|:|\|)")
 
@@ -29,7 +30,9 @@ def _difference(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
     old_end, new_end = len(old) - end, len(new) - end
     if max(old_end, new_end) - start > _MOST_CHANGED or old_end == start == new_end:
         return
-    matcher = difflib.SequenceMatcher(None, bare_old[start:old_end], bare_new[start:new_end], autojunk=False)
+    matcher = difflib.SequenceMatcher(
+        None, bare_old[start:old_end], bare_new[start:new_end], autojunk=False
+    )
     yield from _marked(new[max(0, start - _CONTEXT) : start], " ")
     for tag, a, b, c, d in matcher.get_opcodes():
         if tag == "equal":
@@ -42,7 +45,10 @@ def _difference(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
     """How many lines at the front are the same."""
-    return next((index for index, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    return next(
+        (index for index, (a, b) in enumerate(zip(old, new, strict=False)) if a != b),
+        min(len(old), len(new)),
+    )
 
 
 def _unchanged(new: Sequence[str], first: int, last: int) -> Iterator[str]:

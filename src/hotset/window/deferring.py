@@ -1,7 +1,9 @@
-"""Our list of tools where the provider can defer some, so that one which was found is called by its own name.
+"""Our list of tools where the provider can defer some, so that one which was found is called by its
+own name.
 
-A deferred tool is no part of what the provider caches. It becomes a part of the conversation where an answer to a search refers
-to it, behind everything that was said before: a find breaks no prefix, whatever it finds.
+A deferred tool is no part of what the provider caches. It becomes a part of the conversation where
+an answer to a search refers to it, behind everything that was said before: a find breaks no prefix,
+whatever it finds.
 """
 
 from __future__ import annotations
@@ -14,17 +16,23 @@ from hotset.nouns.message import Loading, ToolSpec
 from hotset.nouns.tool import FIND_TOOLS
 
 MOST_DEFERRED = 64
-"""Tools that one session's list may hold deferred: they cost no tokens, but are sent with every request, about 1 KB each. What is
-found beyond them is told in words."""
+"""Tools that one session's list may hold deferred: they cost no tokens, but are sent with every
+request, about 1 KB each. What is found beyond them is told in words."""
 
 ANCHOR = ToolSpec(
-    "hotset__later", "Reserved. Never available, never to be called.", b'{"type":"object","properties":{}}', Loading.WHEN_FOUND
+    "hotset__later",
+    "Reserved. Never available, never to be called.",
+    b'{"type":"object","properties":{}}',
+    Loading.WHEN_FOUND,
 )
-"""Stands in a list from the session's first request on. Clients that live on Anthropic's cache (Claude Code, Pi) declare such a
-tool, too: it is the first deferred one that changes what the provider writes in front of a conversation, and no other does."""
+"""Stands in a list from the session's first request on. Clients that live on Anthropic's cache
+(Claude Code, Pi) declare such a tool, too: it is the first deferred one that changes what the
+provider writes in front of a conversation, and no other does."""
 
 
-_REFUSED = re.compile(rb"defer_?loading|deferred|tool_reference|tool_search|hotset__later", re.IGNORECASE)
+_REFUSED = re.compile(
+    rb"defer_?loading|deferred|tool_reference|tool_search|hotset__later", re.IGNORECASE
+)
 """What an upstream speaks of that does not know the fields."""
 
 
@@ -34,14 +42,21 @@ def is_refusal(status: int, body: bytes) -> bool:
 
 
 def deferring(specs: Sequence[ToolSpec], found: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
-    """Our tools, where those that are found can be called by their own names; `found` are those that were."""
-    here = (replace(each, loading=Loading.FINDS) if each.name == FIND_TOOLS else each for each in specs)
+    """Our tools, where those that are found can be called by their own names; `found` are those
+    that were."""
+    here = (
+        replace(each, loading=Loading.FINDS) if each.name == FIND_TOOLS else each for each in specs
+    )
     return (*here, ANCHOR, *found)
 
 
 def at_once(specs: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
     """The same where nothing is deferred."""
-    return tuple(replace(each, loading=Loading.AT_ONCE) for each in specs if each.loading is not Loading.WHEN_FOUND)
+    return tuple(
+        replace(each, loading=Loading.AT_ONCE)
+        for each in specs
+        if each.loading is not Loading.WHEN_FOUND
+    )
 
 
 def words_for(spec: ToolSpec) -> str:

@@ -31,7 +31,9 @@ def evict(weighed: Weighed, knobs: Knobs, moment: Moment) -> Departure:
     if not resident or not (overflow or crowded or knobs.early):
         return Departure()
     may = [step for step in resident if _may_leave(weighed, step, knobs, moment)]
-    if not (overflow or crowded or _pays(weighed, may, knobs, moment)):  # the most that could leave would not pay
+    if not (
+        overflow or crowded or _pays(weighed, may, knobs, moment)
+    ):  # the most that could leave would not pay
         return Departure()
     leaving = _leaving(weighed, resident, may, knobs, moment)
     if not (overflow or crowded or _pays(weighed, leaving, knobs, moment)):
@@ -49,11 +51,16 @@ def evict(weighed: Weighed, knobs: Knobs, moment: Moment) -> Departure:
 def _may_leave(weighed: Weighed, step: Step, knobs: Knobs, moment: Moment) -> bool:
     if weighed.steps[-1].number - step.number < knobs.keep:
         return False
-    return not moment.pinned or not any(line.chain in moment.pinned for line in weighed.inside(step))
+    return not moment.pinned or not any(
+        line.chain in moment.pinned for line in weighed.inside(step)
+    )
 
 
-def _leaving(weighed: Weighed, resident: Sequence[Step], may: Sequence[Step], knobs: Knobs, moment: Moment) -> list[Step]:
-    """The steps that leave, in the order of the conversation: the highest scores first, until the rest fits."""
+def _leaving(
+    weighed: Weighed, resident: Sequence[Step], may: Sequence[Step], knobs: Knobs, moment: Moment
+) -> list[Step]:
+    """The steps that leave, in the order of the conversation: the highest scores first, until the
+    rest fits."""
     held = sum(map(weighed.of, resident))
     free = knobs.window / moment.scale - moment.fixed - (weighed.total - held)
     goal = knobs.low * max(0.0, free)
@@ -67,7 +74,8 @@ def _leaving(weighed: Weighed, resident: Sequence[Step], may: Sequence[Step], kn
 
 
 def _ranked(weighed: Weighed, may: Sequence[Step], knobs: Knobs, moment: Moment) -> Sequence[Step]:
-    """The first to leave first. Steps with pages of a spared kind leave last; equals leave oldest first."""
+    """The first to leave first. Steps with pages of a spared kind leave last; equals leave oldest
+    first."""
     if knobs.policy == "recency" and not knobs.spared:
         return may
     score, candidate = POLICIES[knobs.policy], _candidates(weighed, knobs.forms.latest)
@@ -81,25 +89,40 @@ def _ranked(weighed: Weighed, may: Sequence[Step], knobs: Knobs, moment: Moment)
 
 
 def _candidates(weighed: Weighed, now_doing: int) -> Callable[[Step], Candidate]:
-    """What is known of a step, worked out once for each, beside the latest steps: so many say what is being done."""
+    """What is known of a step, worked out once for each, beside the latest steps: so many say what
+    is being done."""
 
     @cache
     def said(step: Step) -> frozenset[str]:
-        return frozenset().union(*(names_of(piece.content) for line in weighed.inside(step) for piece in line.pieces))
+        return frozenset().union(
+            *(names_of(piece.content) for line in weighed.inside(step) for piece in line.pieces)
+        )
 
     @cache
     def called(step: Step) -> frozenset[str]:
-        pieces = (piece for line in weighed.inside(step) for piece in line.pieces if piece.kind.family is Kind.TOOL_CALL)
-        return frozenset().union(*(names_of(spoken(piece.content).encode("utf-8", "replace")) for piece in pieces))
+        pieces = (
+            piece
+            for line in weighed.inside(step)
+            for piece in line.pieces
+            if piece.kind.family is Kind.TOOL_CALL
+        )
+        return frozenset().union(
+            *(names_of(spoken(piece.content).encode("utf-8", "replace")) for piece in pieces)
+        )
 
     latest = weighed.steps[-1].number
     now = frozenset().union(*map(said, weighed.steps[-now_doing:]))
-    prompted = max((index for index, line in enumerate(weighed.lines) if is_prompt(line)), default=-1)
+    prompted = max(
+        (index for index, line in enumerate(weighed.lines) if is_prompt(line)), default=-1
+    )
 
     def candidate(step: Step) -> Candidate:
         own = said(step)
         later = weighed.steps[step.number :]
-        used = next((each.number for each in reversed(later) if not own.isdisjoint(called(each))), step.number)
+        used = next(
+            (each.number for each in reversed(later) if not own.isdisjoint(called(each))),
+            step.number,
+        )
         return Candidate(
             age=latest - step.number,
             tokens=weighed.of(step),
@@ -115,9 +138,10 @@ def _candidates(weighed: Weighed, now_doing: int) -> Callable[[Step], Candidate]
 def _pays(weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Moment) -> bool:
     """Does letting these steps leave cost less than reading them on, and is now the time?
 
-    A batch costs the rewriting of what stands behind it, its log, and the retrievals that it will cause. Waiting makes a
-    batch larger and so rarer, and costs the reading of what could have left: the cheapest size is that of an order in a
-    warehouse, sqrt(2 x cost of a batch x growth per call / cost of reading).
+    A batch costs the rewriting of what stands behind it, its log, and the retrievals that it will
+    cause. Waiting makes a batch larger and so rarer, and costs the reading of what could have left:
+    the cheapest size is that of an order in a warehouse, sqrt(2 x cost of a batch x growth per call
+    / cost of reading).
     """
     price = moment.price
     log = len(leaving) * _LOGGED
@@ -131,7 +155,9 @@ def _pays(weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Momen
     batch = (price.write - price.read) * max(0, behind) + price.write * log + regret
     calls = len(weighed.steps)
     saved = min(calls, knobs.patience) * price.read * evicted
-    if weighed.lost is not None:  # all of it has to be written again anyway, so there is nothing to wait for
+    if (
+        weighed.lost is not None
+    ):  # all of it has to be written again anyway, so there is nothing to wait for
         return saved + price.write * evicted > batch
     growth = sum(map(weighed.of, weighed.steps)) / calls
     return saved > batch and evicted >= math.sqrt(2 * batch * growth / price.read)

@@ -1,5 +1,5 @@
-"""What a page is about, by cheap rules: keywords, names, files and a token estimate. Pure, linear in what it looks at, and
-without secrets: a gist is shown where its page is not."""
+"""What a page is about, by cheap rules: keywords, names, files and a token estimate. Pure, linear
+in what it looks at, and without secrets: a gist is shown where its page is not."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ _KEYWORDS, _ENTITIES, _FILES = 12, 16, 32
 _LONGEST_WORD = 32
 _LONGEST_NAME = 100
 _LONGEST_PATH = 200
-_SECRET_LENGTH = 20  # letters and digits mixed beyond this are keys and hashes more often than names; those stay out
-_CHARS_PER_PIECE = 7  # longer words are several tokens; comes to about 4 bytes a token on prose, 3.5 on code, 3 on JSON
+# letters and digits mixed beyond this are keys and hashes more often than names; those stay out
+_SECRET_LENGTH = 20
+# longer words are several tokens; comes to about 4 bytes a token on prose, 3.5 on code, 3 on JSON
+_CHARS_PER_PIECE = 7
 _IMAGE_TOKENS = 1600  # what providers charge at most for one image, give or take
 
-# Text is cut into pieces first, and each piece is judged by itself: no pattern can run over the whole text again and again.
+# Text is cut into pieces first, and each piece is judged by itself: no pattern can run over the
+# whole text again and again.
 _CUT = re.compile(r"[\s\"'`<>()\[\]{},;=|]+")
 _TOKEN = re.compile(r"[^\W_]+|[^\w\s]{1,2}|_+")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -32,8 +35,9 @@ _LINE_NUMBER = re.compile(r"(:\d{1,7}){1,2}$")
 _PATH = re.compile(r"(~|\.{1,2})?/?[\w.@+-]+(/[\w.@+-]+)*/?")
 _ESCAPES = re.compile(r"\\[nrt\"\\/]")
 _EXTENSIONS = word_set("""
-        c cc cfg conf cpp cs css csv dart env ex go gradle h hpp html ini ipynb java js json jsonl jsx kt lock log lua md
-        mjs php pl proto py pyi r rb rs rst scala sh sql svelte swift tf toml ts tsx txt vue xml yaml yml zig
+        c cc cfg conf cpp cs css csv dart env ex go gradle h hpp html ini ipynb java js json jsonl
+        jsx kt lock log lua md mjs php pl proto py pyi r rb rs rst scala sh sql svelte swift tf toml
+        ts tsx txt vue xml yaml yml zig
         """)
 _NAME_OF_ERROR = ("Error", "Exception", "Warning", "Failure", "Failed", "Panic")
 
@@ -72,13 +76,21 @@ def _tokens(text: str, size: int) -> int:
     """Counted on what was looked at, and taken to be alike in the rest."""
     if not text:
         return 0
-    counted = sum(-(-len(piece) // _CHARS_PER_PIECE) if piece.isascii() else len(piece) for piece in _TOKEN.findall(text))
+    counted = sum(
+        -(-len(piece) // _CHARS_PER_PIECE) if piece.isascii() else len(piece)
+        for piece in _TOKEN.findall(text)
+    )
     return max(1, round(counted * max(1.0, size / _LOOKED_AT)))
 
 
 def _unescaped(page: Page, text: str) -> str:
-    """In JSON, line ends and quotes are written as escapes; they would stick to the words beside them."""
-    return _ESCAPES.sub(" ", text) if page.kind.family is Kind.TOOL_CALL or page.media == "application/json" else text
+    """In JSON, line ends and quotes are written as escapes; they would stick to the words beside
+    them."""
+    return (
+        _ESCAPES.sub(" ", text)
+        if page.kind.family is Kind.TOOL_CALL or page.media == "application/json"
+        else text
+    )
 
 
 def _words(pieces: Iterable[str]) -> Iterator[str]:
@@ -142,7 +154,11 @@ def _looks_secret(piece: str) -> bool:
     if len(piece) < _SECRET_LENGTH:
         return False
     run = max(_runs(piece), default="", key=len)
-    return len(run) >= _SECRET_LENGTH and any(c.isdigit() for c in run) and any(c.isalpha() for c in run)
+    return (
+        len(run) >= _SECRET_LENGTH
+        and any(c.isdigit() for c in run)
+        and any(c.isalpha() for c in run)
+    )
 
 
 def _runs(piece: str) -> Iterator[str]:

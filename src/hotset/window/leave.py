@@ -1,4 +1,5 @@
-"""What stands in place of steps that leave: one stub for each stretch of them, or one for each page where messages must stay."""
+"""What stands in place of steps that leave: one stub for each stretch of them, or one for each page
+where messages must stay."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ class Departure:
     stubs: list[Stub] = field(default_factory=list)
 
 
-def leave(weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Moment, cause: Cause) -> Departure:
+def leave(
+    weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Moment, cause: Cause
+) -> Departure:
     """Steps, in the order of the conversation, leave."""
     departure = Departure(cause)
     for run in _runs(leaving):
@@ -38,17 +41,23 @@ def leave(weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Momen
 
 
 def mend(weighed: Weighed, knobs: Knobs, moment: Moment) -> tuple[Weighed, Departure]:
-    """The conversation after its client changed what had left, and the stubs that are made anew for that.
+    """The conversation after its client changed what had left, and the stubs that are made anew for
+    that.
 
-    A step of which a part has left comes back whole: its call and its result are sent together or not at all. A stub tells of
-    the steps that stand behind it: where some of them are no more, it is made anew from the others.
+    A step of which a part has left comes back whole: its call and its result are sent together or
+    not at all. A stub tells of the steps that stand behind it: where some of them are no more, it
+    is made anew from the others.
     """
     runs, partly = _left(weighed)
     cut = [run for run in runs if not _is_intact(weighed, run)]
     if not cut and not partly:
         return weighed, Departure()
     departure = Departure(Cause.REWOUND)
-    back = {line.chain for step in (*partly, *(step for run in cut for step in run)) for line in weighed.inside(step)}
+    back = {
+        line.chain
+        for step in (*partly, *(step for run in cut for step in run))
+        for line in weighed.inside(step)
+    }
     whole = weighed.with_back(back)
     for run in cut:
         for some in _runs(run):
@@ -58,7 +67,8 @@ def mend(weighed: Weighed, knobs: Knobs, moment: Moment) -> tuple[Weighed, Depar
 
 
 def _left(weighed: Weighed) -> tuple[list[list[Step]], list[Step]]:
-    """The runs of steps that left, each up to the stub of the next; and the steps of which only a part did."""
+    """The runs of steps that left, each up to the stub of the next; and the steps of which only a
+    part did."""
     runs: list[list[Step]] = []
     partly: list[Step] = []
     for step in weighed.steps:
@@ -83,19 +93,29 @@ def _is_intact(weighed: Weighed, run: Sequence[Step]) -> bool:
 
 
 def fold(departure: Departure, weighed: Weighed, knobs: Knobs, moment: Moment) -> None:
-    """Where logs have come to fill the window, the older ones are folded: enough of them for a long time."""
+    """Where logs have come to fill the window, the older ones are folded: enough of them for a long
+    time."""
     after = weighed.after(departure.rows)
-    logs = [(line, row) for line in weighed.lines if (row := after.gone(line)) is not None and row.text]
+    logs = [
+        (line, row) for line in weighed.lines if (row := after.gone(line)) is not None and row.text
+    ]
     most = knobs.forms.logs_share * moment.room(knobs)
     over = sum(row.tokens for _, row in logs) - most
     if over > 0:
         new = {stub.spots[0] for stub in departure.stubs}
         old = [log for log in logs if log[1].spot not in new]
-        _shrink(departure, old, over + most / 2, moment, lambda told: folded(told, knobs.forms.folded_share))
+        _shrink(
+            departure,
+            old,
+            over + most / 2,
+            moment,
+            lambda told: folded(told, knobs.forms.folded_share),
+        )
 
 
 def squeeze(departure: Departure, weighed: Weighed, knobs: Knobs, moment: Moment) -> None:
-    """Where the window would still overflow: all logs shrink to their reference, then the largest late results leave too."""
+    """Where the window would still overflow: all logs shrink to their reference, then the largest
+    late results leave too."""
     after, room = weighed.after(departure.rows), moment.room(knobs)
     if after.total <= room:
         return
@@ -114,9 +134,14 @@ def squeeze(departure: Departure, weighed: Weighed, knobs: Knobs, moment: Moment
 
 
 def _shrink(
-    departure: Departure, logs: Sequence[tuple[Line, Shown]], much: float, moment: Moment, shorter: Callable[[str], str]
+    departure: Departure,
+    logs: Sequence[tuple[Line, Shown]],
+    much: float,
+    moment: Moment,
+    shorter: Callable[[str], str],
 ) -> float:
-    """The oldest logs become shorter, until that has saved so much; tells how many tokens it did save."""
+    """The oldest logs become shorter, until that has saved so much; tells how many tokens it did
+    save."""
     saved = 0
     for line, row in logs:
         if saved >= much:
@@ -124,7 +149,17 @@ def _shrink(
         text = shorter(row.text.decode("utf-8", "replace")).encode("utf-8", "replace")
         tokens = moment.count(text) + line.extra
         if tokens < row.tokens:
-            departure.rows.append(Shown(row.spot, Form.GONE, text, tokens, row.whole, departure.cause or row.cause, moment.now))
+            departure.rows.append(
+                Shown(
+                    row.spot,
+                    Form.GONE,
+                    text,
+                    tokens,
+                    row.whole,
+                    departure.cause or row.cause,
+                    moment.now,
+                )
+            )
             saved += row.tokens - tokens
     return saved
 
@@ -140,7 +175,12 @@ class _Page:
 
     @classmethod
     def of(cls, weighed: Weighed, step: Step, spot: Spot, tokens: int) -> _Page:
-        return cls(step.number, spot, next(line for line in weighed.inside(step) if line.chain == spot.chain), tokens)
+        return cls(
+            step.number,
+            spot,
+            next(line for line in weighed.inside(step) if line.chain == spot.chain),
+            tokens,
+        )
 
 
 def _runs(leaving: Sequence[Step]) -> Iterator[list[Step]]:
@@ -155,14 +195,25 @@ def _runs(leaving: Sequence[Step]) -> Iterator[list[Step]]:
         yield run
 
 
-def _collapse(departure: Departure, weighed: Weighed, run: Sequence[Step], knobs: Knobs, moment: Moment) -> None:
+def _collapse(
+    departure: Departure, weighed: Weighed, run: Sequence[Step], knobs: Knobs, moment: Moment
+) -> None:
     assert departure.cause is not None
     first, last = run[0], run[-1]
     lines = weighed.lines[first.first : last.last + 1]
-    spots = list(dict.fromkeys(Spot(line.chain, WHOLE) for line in lines))  # reasoning items that say the same have one chain
-    stub = stub_of(spots, lines, (first.number, last.number), "conversation", forms=knobs.forms, moment=moment)
+    spots = list(
+        dict.fromkeys(Spot(line.chain, WHOLE) for line in lines)
+    )  # reasoning items that say the same have one chain
+    stub = stub_of(
+        spots, lines, (first.number, last.number), "conversation", forms=knobs.forms, moment=moment
+    )
     before = sum(map(weighed.of, run))
-    summary = within(moment.summaries, first.number, last.number, int(knobs.forms.summary_share * _CHARS_PER_TOKEN * before))
+    summary = within(
+        moment.summaries,
+        first.number,
+        last.number,
+        int(knobs.forms.summary_share * _CHARS_PER_TOKEN * before),
+    )
     log = entries(((step.number, weighed.inside(step)) for step in run), knobs, moment.check)
     for told in (stretch(stub, log, summary), reference(stub)):
         text = told.encode("utf-8", "replace")
@@ -185,11 +236,20 @@ def _stub_page(departure: Departure, page: _Page, knobs: Knobs, moment: Moment) 
     assert departure.cause is not None
     piece = page.line.pieces[page.spot.position]
     alone = Line(page.line.chain, page.line.role, (piece,))
-    stub = stub_of([page.spot], [alone], (page.step, page.step), str(piece.kind), forms=knobs.forms, moment=moment)
+    stub = stub_of(
+        [page.spot],
+        [alone],
+        (page.step, page.step),
+        str(piece.kind),
+        forms=knobs.forms,
+        moment=moment,
+    )
     text = reference(stub).encode()
     tokens = moment.count(text)
     if tokens >= page.tokens:
         return 0
     departure.stubs.append(stub)
-    departure.rows.append(Shown(page.spot, Form.STUB, text, tokens, piece.tokens, departure.cause, moment.now))
+    departure.rows.append(
+        Shown(page.spot, Form.STUB, text, tokens, piece.tokens, departure.cause, moment.now)
+    )
     return page.tokens - tokens

@@ -1,8 +1,9 @@
-"""What turns came to: as the provider counted it, beside what sending everything would have come to. Pure.
+"""What turns came to: as the provider counted it, beside what sending everything would have come
+to. Pure.
 
-The provider's count is measured. What sending everything would have come to was never sent, so it is an estimate: our own
-count under the same cache rules, in the provider's tokens (`recount`), set right by how much of what should have been cached
-was (`reconciled`).
+The provider's count is measured. What sending everything would have come to was never sent, so it
+is an estimate: our own count under the same cache rules, in the provider's tokens (`recount`), set
+right by how much of what should have been cached was (`reconciled`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _MOST_TIMES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """As the provider counted it, at list prices; as we did in turns of which it reported nothing (`Account.estimated_turns`)."""
+    """As the provider counted it, at list prices; as we did in turns of which it reported nothing
+    (`Account.estimated_turns`)."""
 
     prompt: int
     """Tokens of all prompts, hidden calls included: the next three together."""
@@ -141,17 +143,20 @@ class Counts:
 
 
 class Ledger:
-    """Takes in bills, one after the other, and says at any time what they come to: by session, and together."""
+    """Takes in bills, one after the other, and says at any time what they come to: by session, and
+    together."""
 
     def __init__(self, price_of: PriceOf, most: int = 0) -> None:
-        """With `most`, the books of so many sessions are held, those that were billed last; of all others only the sum."""
+        """With `most`, the books of so many sessions are held, those that were billed last; of all
+        others only the sum."""
         self._price_of = price_of
         self._most = most
         self._books: dict[SessionId | None, _Book] = {}
         self._closed = _Closed()
 
     def add(self, bill: Bill) -> None:
-        """A bill without any count says nothing that could be set against an estimate: it does not count."""
+        """A bill without any count says nothing that could be set against an estimate: it does not
+        count."""
         if not prompt_of(bill.usage):
             return
         book = self._books.get(bill.session)
@@ -177,10 +182,12 @@ class Ledger:
 
 
 def reconciled(whole: Usage, measured: Usage, estimated: Usage) -> Usage:
-    """The estimate of what was never sent, set right by what was: `measured` and `estimated` are of the same prompts.
+    """The estimate of what was never sent, set right by what was: `measured` and `estimated` are of
+    the same prompts.
 
-    Tokens are scaled by how many the provider counts for one of ours; what is read from the cache by how much of what should
-    have been there was; what is left is divided into written and uncached as the provider divided it.
+    Tokens are scaled by how many the provider counts for one of ours; what is read from the cache
+    by how much of what should have been there was; what is left is divided into written and
+    uncached as the provider divided it.
     """
     counted, ours = prompt_of(measured), prompt_of(estimated)
     if not counted or not ours:
@@ -191,8 +198,8 @@ def reconciled(whole: Usage, measured: Usage, estimated: Usage) -> Usage:
     elif measured.cache_read:
         read = total * measured.cache_read / counted
     else:
-        # Nothing of what can be compared was to come from the cache, as in a session's first turn: that says nothing of whether
-        # the rest would have. The rules are all there is to go by.
+        # Nothing of what can be compared was to come from the cache, as in a session's first turn:
+        # that says nothing of whether the rest would have. The rules are all there is to go by.
         read = whole.cache_read * counted / ours
     # Where nothing came uncached there is nothing to learn the division from.
     like = measured if measured.input or measured.cache_write else estimated
@@ -233,7 +240,8 @@ class _Sum:
 
 
 _Sums = dict[tuple[str, str, bool], _Sum]
-"""By model, upstream, and whether the prompts are long ones, which cost more: a sum must not mix the two."""
+"""By model, upstream, and whether the prompts are long ones, which cost more: a sum must not mix
+the two."""
 
 
 class _Book:
@@ -259,15 +267,18 @@ class _Book:
         recounted = self._recounts[model].add(bill)
         _add(self.measured, model, price, bill.usage, bill.calls)
         _add(self.whole, model, price, recounted.whole, 1)
-        # The report of a turn with hidden calls is a sum over all of them, the estimate is of the first: they cannot be compared.
-        # Nor can our own count with itself.
+        # The report of a turn with hidden calls is a sum over all of them, the estimate is of the
+        # first: they cannot be compared. Nor can our own count with itself.
         if bill.calls == 1 and not bill.usage.estimated:
             measured, estimated = self._compared.setdefault(model, (_Sum(), _Sum()))
             measured.add(bill.usage, 1)
             estimated.add(recounted.sent, 1)
 
     def spent(self) -> float:
-        return sum(dollars(self.prices[key[:2]], each.usage, each.calls) for key, each in self.measured.items())
+        return sum(
+            dollars(self.prices[key[:2]], each.usage, each.calls)
+            for key, each in self.measured.items()
+        )
 
     def everything(self) -> tuple[int, float]:
         """Tokens and dollars of sending everything."""
@@ -330,10 +341,18 @@ def _account(books: Sequence[_Book | _Closed]) -> Account:
         hidden_calls=counts.calls - counts.turns,
         estimated_turns=counts.estimated,
         measured=Measured(
-            prompt, usage.input, usage.cache_read, usage.cache_write, usage.output, spent, _pct(usage.cache_read, prompt)
+            prompt,
+            usage.input,
+            usage.cache_read,
+            usage.cache_write,
+            usage.output,
+            spent,
+            _pct(usage.cache_read, prompt),
         ),
         estimated=Estimated(tokens, cost),
-        saved=Saved(tokens - prompt, _pct(tokens - prompt, tokens), cost - spent, _pct(cost - spent, cost)),
+        saved=Saved(
+            tokens - prompt, _pct(tokens - prompt, tokens), cost - spent, _pct(cost - spent, cost)
+        ),
         breaks=dict(counts.breaks.most_common()),
         prefix_kept_pct=counts.prefix_kept_pct,
         faults=counts.faults,

@@ -16,7 +16,8 @@ _ASKING = 60
 """Tokens that a model writes to ask for it."""
 
 _OUTPUT = 5.0
-"""What a token of a reply costs, in tokens of a prompt, where no price is known: the ratio of most lists."""
+"""What a token of a reply costs, in tokens of a prompt, where no price is known: the ratio of most
+lists."""
 
 
 def no_bound() -> None:

@@ -11,17 +11,29 @@ _LONGEST = 120
 
 _RUN = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{40,}")
 _TURN = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[0-9]|(?<=[0-9])[A-Za-z]")
-_TURNS = 0.28  # of its characters, where a run turns to another sort of them: of base64 it is 0.42, of CamelCase below 0.2
-_MEASURE = re.compile(r"\d+(?:\.\d+)?(?:[nu\u00b5m]?s|sec|min|m|h|d|Z|[kKMGT]i?[bB]?|[bB]|px|r?em|x|e-\d+)|\d{4}-\d\d-\d\dT\d\d")
+# of its characters, where a run turns to another sort of them: of base64 it is 0.42, of CamelCase
+# below 0.2
+_TURNS = 0.28
+_MEASURE = re.compile(
+    r"\d+(?:\.\d+)?(?:[nu\u00b5m]?s|sec|min|m|h|d|Z|[kKMGT]i?[bB]?|[bB]|px|r?em|x|e-\d+)|"
+    r"\d{4}-\d\d-\d\dT\d\d"
+)
 _SECONDS = re.compile(r"\d\d\.\d+")
 _PASSED = re.compile(
-    r"^(?:[ \t]*(?:PASS|ok|--- PASS:|=== RUN|[✓✔])[ \t]|[^\n]{0,400}(?: PASSED| \.\.\. ok)\b)[^\n]*$", re.MULTILINE
+    (
+        r"^(?:[ \t]*(?:PASS|ok|--- PASS:|=== RUN|[✓✔])[ \t]|[^\n]{0,400}(?: PASSED| \.\.\. "
+        r"ok)\b)[^\n]*$"
+    ),
+    re.MULTILINE,
 )
 _PASSES = ("PASS", "... ok", "\nok", "✓", "✔")
-_ESCAPE = re.compile(r"\\[nrt](?=[A-Z0-9_])")  # before small letters it may be a folder's name on Windows
+_ESCAPE = re.compile(
+    r"\\[nrt](?=[A-Z0-9_])"
+)  # before small letters it may be a folder's name on Windows
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 _VARIES = re.compile(
-    r"(?<![A-Za-z0-9])(?:(?:0x)?[0-9a-f]*\d[0-9a-f]*|[0-9A-F]*\d[0-9A-F]*)(?![A-Za-z0-9])|\d[0-9a-f]{5,}(?![A-Za-z0-9])|\d+"
+    r"(?<![A-Za-z0-9])(?:(?:0x)?[0-9a-f]*\d[0-9a-f]*|[0-9A-F]*\d[0-9A-F]*)(?![A-Za-z0-9])|"
+    r"\d[0-9a-f]{5,}(?![A-Za-z0-9])|\d+"
 )
 _MANY = 8  # that differ only by a number, of which one stands for all
 _OFTEN = 4  # times as often as the one in the middle of those that are alike
@@ -38,7 +50,8 @@ def names_of(content: bytes) -> frozenset[str]:
 
 
 def coined(text: str) -> Iterator[str]:
-    """Names that somebody gave: no shreds of encoded bytes, no parts of times, no amounts with units, no tests that pass."""
+    """Names that somebody gave: no shreds of encoded bytes, no parts of times, no amounts with
+    units, no tests that pass."""
     read = _RUN.sub(_legible, text)
     if "\\" in read:
         read = _ESCAPE.sub(" ", read)
@@ -53,8 +66,9 @@ def coined(text: str) -> Iterator[str]:
 def apart(counts: Mapping[str, int], shown: str) -> dict[str, int]:
     """Names that are not shown, with how often they come up.
 
-    Of many that differ only by a number, one stands for all and says how many; none where the reader sees one of them already.
-    One that comes up far more often than the others is spoken of, and stands for itself.
+    Of many that differ only by a number, one stands for all and says how many; none where the
+    reader sees one of them already. One that comes up far more often than the others is spoken of,
+    and stands for itself.
     """
     kinds: dict[str, list[str]] = {}
     for name in counts:
@@ -62,8 +76,14 @@ def apart(counts: Mapping[str, int], shown: str) -> dict[str, int]:
     seen = {"#", "#.#", *(_VARIES.sub("#", name) for name in names(shown))}
     told: dict[str, int] = {}
     for kind, alike in kinds.items():
-        usual = _OFTEN * sorted(counts[name] for name in alike)[len(alike) // 2] if len(alike) >= _MANY else 0
-        told.update((name, counts[name]) for name in alike if counts[name] > usual and name not in shown)
+        usual = (
+            _OFTEN * sorted(counts[name] for name in alike)[len(alike) // 2]
+            if len(alike) >= _MANY
+            else 0
+        )
+        told.update(
+            (name, counts[name]) for name in alike if counts[name] > usual and name not in shown
+        )
         if usual and kind not in seen:
             told[f"{alike[0]} ({len(alike):,} alike)"] = counts[alike[0]]
     return told
@@ -99,10 +119,14 @@ def _marked(match: re.Match[str]) -> str:
 def _is_amount(match: re.Match[str]) -> bool:
     """A number with its unit, or the seconds of a time."""
     before = match.string[max(0, match.start() - 2) : match.start()]
-    return bool(_MEASURE.fullmatch(match[0]) or (_SECONDS.fullmatch(match[0]) and before[:1].isdigit() and before[1:] == ":"))
+    return bool(
+        _MEASURE.fullmatch(match[0])
+        or (_SECONDS.fullmatch(match[0]) and before[:1].isdigit() and before[1:] == ":")
+    )
 
 
 def _legible(run: re.Match[str]) -> str:
-    """A long run of letters as it stands, or a space where it is encoded bytes. What fits a name in lower case may be an id."""
+    """A long run of letters as it stands, or a space where it is encoded bytes. What fits a name in
+    lower case may be an id."""
     may_be_id = len(run[0]) <= _LONGEST and run[0].islower()
     return run[0] if may_be_id or len(_TURN.findall(run[0])) <= _TURNS * len(run[0]) else " "

@@ -1,4 +1,5 @@
-"""Notes on a stretch of work by rules alone: sentences and lines of its own, chosen and shortened, never reworded."""
+"""Notes on a stretch of work by rules alone: sentences and lines of its own, chosen and shortened,
+never reworded."""
 
 from __future__ import annotations
 
@@ -20,20 +21,25 @@ from hotset.window.summary import Stretch, asked_in
 _ROOM = 1200  # characters: some 300 tokens
 _SENTENCE, _SHORTEST = 240, 24
 _ASKED, _PROMPTS = 160, 2
-_LEAST_WORTH = 1.2  # flat from 1 to 1.5 on the recorded session; below that, small talk fills the room
+_LEAST_WORTH = (
+    1.2  # flat from 1 to 1.5 on the recorded session; below that, small talk fills the room
+)
 _CHANGED = 260
 _COMMAND, _OUTCOME, _RUNS = 70, 110, 4
 _EDGE = 20  # lines at either end of an output, where it says how it went
 _READ = 200_000  # bytes of one page that are looked at
 
 _TELLING = re.compile(
-    r"\b(?:because|caus(?:e|es|ed)|reason|turns? out|found|problem|bug|issue|confirm(?:s|ed)?|explains?|means|decid\w+|instead"
-    r"|better|fix(?:es|ed)?|fails?|failed|wrong|missing|only|never|must|cannot|does not|did not|no longer|works?|passe?[sd]?"
+    r"\b(?:because|caus(?:e|es|ed)|reason|turns? "
+    r"out|found|problem|bug|issue|confirm(?:s|ed)?|explains?|means|decid\w+|instead"
+    r"|better|fix(?:es|ed)?|fails?|failed|wrong|missing|only|never|must|cannot|does not|did "
+    r"not|no longer|works?|passe?[sd]?"
     r"|verified|left|remain\w*|open|todo|not yet|still)\b",
     re.IGNORECASE,
 )
 _TALK = re.compile(
-    r"(?:now|next|first|then|let me|let['\u2019]s|I(?:['\u2019]ll| will| am going to| need to)|I(?:['\u2019]m| am) \w+ing"
+    r"(?:now|next|first|then|let me|let['\u2019]s|I(?:['\u2019]ll| will| am going to| need "
+    r"to)|I(?:['\u2019]m| am) \w+ing"
     r"|I (?:look|check|read|start|run|write))\b",
     re.IGNORECASE,
 )
@@ -43,10 +49,15 @@ _WRITES = re.compile(r"edit|write|replace|patch|create|insert|append|update", re
 _PATCHED = re.compile(r"\*\*\* (?:Add|Update|Delete) File: (\S+)")
 _REDIRECTED = re.compile(r"(?<![-=0-9&>])>{1,2}\s*([\w./~-]*\w\.\w{1,8})\b")
 _COUNTED = re.compile(
-    r"\b\d+ (?:passed|failed|passing|failing|errors?|problems?|skipped|tests?)\b|^Tests?:|^test result:|^Ran \d+"
+    r"\b\d+ "
+    r"(?:passed|failed|passing|failing|errors?|problems?|skipped|tests?)\b|^Tests?:|^test "
+    r"result:|^Ran \d+"
     r"|^All checks passed|^(?:ok|FAIL)\s",
 )
-_ENDED_BADLY = re.compile(r"\b(?:exit(?:ed)?(?: with)?(?: status| code)?|return ?code)\b\W{0,3}[1-9]\d{0,2}\b", re.IGNORECASE)
+_ENDED_BADLY = re.compile(
+    r"\b(?:exit(?:ed)?(?: with)?(?: status| code)?|return ?code)\b\W{0,3}[1-9]\d{0,2}\b",
+    re.IGNORECASE,
+)
 _FIRST_WORDS = re.compile(r"\W{0,3}(?:error|fatal|traceback|failed|exception)\b", re.IGNORECASE)
 
 
@@ -68,7 +79,8 @@ class _Went:
 
 
 def notes(stretch: Stretch) -> str:
-    """What was asked, said, changed and run, in the stretch's own words; empty where there is nothing to tell."""
+    """What was asked, said, changed and run, in the stretch's own words; empty where there is
+    nothing to tell."""
     calls = {piece.call: piece for piece in _pieces(stretch) if piece.kind.family is Kind.TOOL_CALL}
     facts = [*_changed(stretch, calls), *_runs(stretch, calls)]
     asked = _asked(stretch)
@@ -94,7 +106,9 @@ def _chosen(said: Sequence[_Said], room: int) -> Iterator[str]:
 
 
 def _sentences(stretch: Stretch) -> list[_Said]:
-    spoken_ = [piece for piece in _pieces(stretch) if piece.kind is Kind.RESPONSE and piece.content.strip()]
+    spoken_ = [
+        piece for piece in _pieces(stretch) if piece.kind is Kind.RESPONSE and piece.content.strip()
+    ]
     found: dict[str, _Said] = {}
     for place, piece in enumerate(spoken_):
         late = (place + 1) / len(spoken_)  # what was learned later corrects what was thought before
@@ -110,10 +124,16 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _worth(sentence: str) -> float:
-    """Causes, findings and outcomes with the names and numbers they are about; not what is going to be looked at."""
+    """Causes, findings and outcomes with the names and numbers they are about; not what is going to
+    be looked at."""
     coined = len(set(names(sentence)))
     telling = len({word.lower() for word in _TELLING.findall(sentence)})
-    worth = 1.5 * min(2, telling) + min(3, coined) + 0.5 * bool(_NUMBER.search(sentence)) - len(sentence) / _SENTENCE
+    worth = (
+        1.5 * min(2, telling)
+        + min(3, coined)
+        + 0.5 * bool(_NUMBER.search(sentence))
+        - len(sentence) / _SENTENCE
+    )
     return worth - 2.5 if _TALK.match(sentence) else worth
 
 
@@ -150,7 +170,11 @@ def _runs(stretch: Stretch, calls: dict[str, Piece]) -> list[str]:
                 runs.setdefault(_command(call), []).append(went)
     worst = sorted(runs.items(), key=lambda run: not any(went.badly for went in run[1]))[:_RUNS]
     chosen = [command for command, _ in worst]
-    return [f"Ran {command}: {_course(outcomes)}" for command, outcomes in runs.items() if command in chosen]
+    return [
+        f"Ran {command}: {_course(outcomes)}"
+        for command, outcomes in runs.items()
+        if command in chosen
+    ]
 
 
 def _command(call: Piece) -> str:
@@ -168,14 +192,25 @@ def _course(outcomes: Sequence[_Went]) -> str:
 
 
 def _went(piece: Piece) -> _Went:
-    """How a result says that its call went; a file that was read says nothing about that, whatever it holds."""
-    if piece.kind in (Kind.FILE, Kind.WEB_FETCH, Kind.PAPER, Kind.IMAGE) or piece.kind.family is not Kind.TOOL_RESULT:
+    """How a result says that its call went; a file that was read says nothing about that, whatever
+    it holds."""
+    if (
+        piece.kind in (Kind.FILE, Kind.WEB_FETCH, Kind.PAPER, Kind.IMAGE)
+        or piece.kind.family is not Kind.TOOL_RESULT
+    ):
         return _Went("", badly=False)
     lines = [line for line in _text(piece).splitlines() if line.strip()]
     edges = [*lines[:_EDGE], *lines[_EDGE:][-_EDGE:]]
-    badly = bool(edges) and (bool(_FIRST_WORDS.match(edges[0])) or any(_ENDED_BADLY.search(line[:_SENTENCE]) for line in edges))
+    badly = bool(edges) and (
+        bool(_FIRST_WORDS.match(edges[0]))
+        or any(_ENDED_BADLY.search(line[:_SENTENCE]) for line in edges)
+    )
     counted = next((line for line in reversed(edges) if _COUNTED.search(line.strip(" =-"))), "")
-    trouble = next((line for line in reversed(lines[-4 * _EDGE :]) if is_trouble(line)), edges[-1]) if badly else ""
+    trouble = (
+        next((line for line in reversed(lines[-4 * _EDGE :]) if is_trouble(line)), edges[-1])
+        if badly
+        else ""
+    )
     return _Went(clip(_flat(counted or trouble).strip(" =-"), _OUTCOME), badly)
 
 

@@ -1,4 +1,5 @@
-"""Line numbers that a tool printed before each line: more than a third of the tokens of a file that was read with them."""
+"""Line numbers that a tool printed before each line: more than a third of the tokens of a file that
+was read with them."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from dataclasses import dataclass
 _NUMBERED = re.compile(r" {0,8}(\d{1,7})(?:→|\t)")
 _LEAST = 5  # lines: of fewer, the note would take what it saves
 _MOST_OTHERS = 12
-"""Lines without a number, such as a reminder that a client added; with more of them it is no listing of a file."""
+"""Lines without a number, such as a reminder that a client added; with more of them it is no
+listing of a file."""
 
 
 @dataclass(frozen=True, slots=True)

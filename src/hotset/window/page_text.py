@@ -1,4 +1,5 @@
-"""A page's content as text that can be found: without secrets, data in letters and, in a very long one, its middle. Pure."""
+"""A page's content as text that can be found: without secrets, data in letters and, in a very long
+one, its middle. Pure."""
 
 from __future__ import annotations
 
@@ -25,18 +26,34 @@ MOST_ARGUMENTS = 64 * 1024
 _SAMPLE = 4096
 _ODD = re.compile(r"[\x00-\x07\x0b\x0e-\x1a\x1c-\x1f\ufffd]")
 _UNREADABLE = 0.1  # share of these beyond which bytes are no text
-_BEGIN, _END = 384 * 1024, 128 * 1024  # characters of a long page that can be found: ends matter in logs
-_TITLED_KINDS = frozenset({Kind.WEB_FETCH, Kind.PAPER, Kind.TEST_RESULT, Kind.AGENT_MESSAGE, Kind.PLAN, Kind.FINDING})
-_ESCAPES: Mapping[str, str] = {"\\n": "\n", "\\r": "\r", "\\t": "\t", '\\"': '"', "\\/": "/", "\\\\": "\\"}
+_BEGIN, _END = (
+    384 * 1024,
+    128 * 1024,
+)  # characters of a long page that can be found: ends matter in logs
+_TITLED_KINDS = frozenset(
+    {Kind.WEB_FETCH, Kind.PAPER, Kind.TEST_RESULT, Kind.AGENT_MESSAGE, Kind.PLAN, Kind.FINDING}
+)
+_ESCAPES: Mapping[str, str] = {
+    "\\n": "\n",
+    "\\r": "\r",
+    "\\t": "\t",
+    '\\"': '"',
+    "\\/": "/",
+    "\\\\": "\\",
+}
 _ESCAPE = re.compile(r'\\[nrt"/\\]')
 # Data in letters: one very long word, or line after line of the same 60 to 80 signs.
-_DATA = re.compile(r"[A-Za-z0-9+/_=-]{200,}|^(?:[ \t]*[A-Za-z0-9+/=]{60,80}\r?\n){4,}", re.MULTILINE)
+_DATA = re.compile(
+    r"[A-Za-z0-9+/_=-]{200,}|^(?:[ \t]*[A-Za-z0-9+/=]{60,80}\r?\n){4,}", re.MULTILINE
+)
 
 
 def page_stretches(page: Page, content: bytes) -> Iterator[TextStretch]:
-    """The stretches of a page. Secrets are sealed in all of it first: a cut could hide where one begins.
+    """The stretches of a page. Secrets are sealed in all of it first: a cut could hide where one
+    begins.
 
-    Of more than half a million characters the first three quarters of that and the last quarter can be found.
+    Of more than half a million characters the first three quarters of that and the last quarter can
+    be found.
     """
     if page.kind in NOT_SEARCHED or is_ours(page) or is_binary(content):
         return
@@ -55,7 +72,8 @@ def page_stretches(page: Page, content: bytes) -> Iterator[TextStretch]:
 
 
 def page_title(page: Page, path: str) -> str:
-    """The title of each stretch: the page's tool, or its kind where that tells something, and its sealed path."""
+    """The title of each stretch: the page's tool, or its kind where that tells something, and its
+    sealed path."""
     what = page.tool or (str(page.kind).replace("_", " ") if page.kind in _TITLED_KINDS else "")
     return f"{what} {path}".strip()
 

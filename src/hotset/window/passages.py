@@ -1,6 +1,8 @@
-"""What was said about a file before it is read: the names in the passages that mention it, and the lines that they point to.
+"""What was said about a file before it is read: the names in the passages that mention it, and the
+lines that they point to.
 
-Whoever asks for a change often says where: a plan names for each file the functions to change, and lines, more or less.
+Whoever asks for a change often says where: a plan names for each file the functions to change, and
+lines, more or less.
 """
 
 from __future__ import annotations
@@ -32,12 +34,18 @@ class Sought:
 
 
 def told_of(path: str, texts: Iterable[str]) -> Sought:
-    """What these texts say about a file; they may write its path in another way, but not its name."""
+    """What these texts say about a file; they may write its path in another way, but not its
+    name."""
     name = path.rpartition("/")[2]
     if len(name) < _SHORTEST or "." not in name:
         return Sought()
     mention = re.compile(rf"(?<![\w.-]){re.escape(name)}(?!\w)(?::(?P<line>\d{{1,6}}))?")
-    passages = [passage for text in texts if name in text for passage in _passages(text[:_READ].split("\n"), mention)]
+    passages = [
+        passage
+        for text in texts
+        if name in text
+        for passage in _passages(text[:_READ].split("\n"), mention)
+    ]
     found = chain.from_iterable((*names(passage), *_quoted(passage)) for passage in passages)
     lines = chain.from_iterable(_numbers(passage, mention) for passage in passages)
     return Sought(frozenset(found) - {name}, tuple(dict.fromkeys(lines)))
@@ -53,10 +61,17 @@ def _passages(lines: Sequence[str], mention: re.Pattern[str]) -> Iterator[str]:
 
 
 def _section(lines: Sequence[str], index: int) -> tuple[int, int]:
-    """What stands under the same heading; the lines beside, where there is none or too much stands under it."""
-    head = next((at for at in range(index, max(-1, index - _SECTION), -1) if _HEADING.match(lines[at])), None)
+    """What stands under the same heading; the lines beside, where there is none or too much stands
+    under it."""
+    head = next(
+        (at for at in range(index, max(-1, index - _SECTION), -1) if _HEADING.match(lines[at])),
+        None,
+    )
     if head is not None:
-        end = next((at for at in range(head + 1, len(lines)) if _closes(lines[at], lines[head])), len(lines))
+        end = next(
+            (at for at in range(head + 1, len(lines)) if _closes(lines[at], lines[head])),
+            len(lines),
+        )
         if end - head < _SECTION:
             return head, end
     return max(0, index - _BEFORE), min(len(lines), index + _BEHIND)

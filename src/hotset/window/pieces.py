@@ -1,6 +1,8 @@
-"""How a text is counted: in lines, and a very long line in pieces, which have numbers of their own (`13.5`).
+"""How a text is counted: in lines, and a very long line in pieces, which have numbers of their own
+(`13.5`).
 
-Previews, answers and what a model asks for count in this one way, so that a number means the same at every call.
+Previews, answers and what a model asks for count in this one way, so that a number means the same
+at every call.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ LONG = 2000
 """Characters of a line that is longer than anyone reads: it is counted in pieces."""
 
 PIECE = 500
-"""Characters of such a piece: an answer of the usual size holds a few, of minified code and of base64."""
+"""Characters of such a piece: an answer of the usual size holds a few, of minified code and of
+base64."""
 
 _TYPED = re.compile(
     r"[Ll]?(?P<line>\d{1,15})(?:\.(?P<piece>\d{1,9}))?"

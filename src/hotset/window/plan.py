@@ -1,7 +1,8 @@
 """How one request is to be sent: the one function that decides.
 
-New results get their form once and keep it. Older steps leave in batches: when the window would overflow, or when the price
-model says that rewriting what stands behind them costs less than reading them on.
+New results get their form once and keep it. Older steps leave in batches: when the window would
+overflow, or when the price model says that rewriting what stands behind them costs less than
+reading them on.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ def plan(lines: Sequence[Line], table: Table, knobs: Knobs, moment: Moment) -> P
     """Pure: the same arguments give the same plan, on any machine."""
     here = {line.chain for line in lines}
     shown = dict(table.shown)
-    if not all(spot.chain in here and not row.is_back for spot, row in shown.items()):  # seldom: the line was rewound
+    if not all(
+        spot.chain in here and not row.is_back for spot, row in shown.items()
+    ):  # seldom: the line was rewound
         shown = {spot: row for spot, row in shown.items() if spot.chain in here and not row.is_back}
     sent = latest_sent(lines, table)
     came = weigh(lines, by_message(shown.values()), sent, _lost(sent, table, moment))
@@ -33,7 +36,12 @@ def plan(lines: Sequence[Line], table: Table, knobs: Knobs, moment: Moment) -> P
     if mended.cause:
         mended.rows += [replace(row, cause=mended.cause) for row in rebirths(came, knobs, moment)]
         left = [row for spot, row in shown.items() if spot.position not in came.rows[spot.chain]]
-        back = [replace(row, form=Form.FULL, text=b"", tokens=row.whole, cause=mended.cause, time=moment.now) for row in left]
+        back = [
+            replace(
+                row, form=Form.FULL, text=b"", tokens=row.whole, cause=mended.cause, time=moment.now
+            )
+            for row in left
+        ]
         for row in left:
             del shown[row.spot]
     fresh = [*mended.rows, *births(came.after(mended.rows), knobs, moment)]
@@ -41,7 +49,9 @@ def plan(lines: Sequence[Line], table: Table, knobs: Knobs, moment: Moment) -> P
     goes = came.after([*fresh, *departure.rows])
     shown.update((row.spot, row) for row in (*fresh, *departure.rows))
     changed = {row.spot.chain for row in (*back, *mended.rows, *departure.rows)}
-    kept = next((index for index, line in enumerate(lines[: sent + 1]) if line.chain in changed), sent + 1)
+    kept = next(
+        (index for index, line in enumerate(lines[: sent + 1]) if line.chain in changed), sent + 1
+    )
     return Plan(
         shown=shown,
         fresh=(*back, *fresh, *departure.rows),
@@ -64,7 +74,10 @@ def latest_sent(lines: Sequence[Line], table: Table) -> int:
     """The index of the last line of the latest request; -1 where there was none."""
     if table.sent is None:
         return -1
-    return next((index for index in range(len(lines) - 1, -1, -1) if lines[index].chain == table.sent.head), -1)
+    return next(
+        (index for index in range(len(lines) - 1, -1, -1) if lines[index].chain == table.sent.head),
+        -1,
+    )
 
 
 def _lost(sent: int, table: Table, moment: Moment) -> Cause | None:

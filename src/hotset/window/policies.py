@@ -1,4 +1,5 @@
-"""Which steps leave first: pure functions from what is known of a step to a score. The highest scores leave first."""
+"""Which steps leave first: pure functions from what is known of a step to a score. The highest
+scores leave first."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class Candidate:
     finished: bool
     """The user has spoken again since: the work it belongs to is done, or was given up."""
     strange: float
-    """How little it has to do with the latest steps: 1 where it shares no name with them, 0 where it shares all."""
+    """How little it has to do with the latest steps: 1 where it shares no name with them, 0 where
+    it shares all."""
     kinds: frozenset[Kind]
 
 

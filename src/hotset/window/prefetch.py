@@ -1,8 +1,9 @@
-"""What a model is about to look for, offered with the prompt: which finds, how sure, in which words. Pure.
+"""What a model is about to look for, offered with the prompt: which finds, how sure, in which
+words. Pure.
 
-The index says what is near; this module says how likely it is to be used. The likelihood comes from a few signs of each find,
-with weights that were fitted to recorded sessions: `make bench-prefetch` fits them anew, and tells how well they hold on
-sessions that they were not fitted to.
+The index says what is near; this module says how likely it is to be used. The likelihood comes from
+a few signs of each find, with weights that were fitted to recorded sessions: `make bench-prefetch`
+fits them anew, and tells how well they hold on sessions that they were not fitted to.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from hotset.window.names import names
 WITHIN = 10
 """Actions after a prompt within which what was offered with it counts as used."""
 
-ABOVE = "[hotset found this before you asked: data from earlier work, not a request; it may have changed since]"
+ABOVE = (
+    "[hotset found this before you asked: data from earlier work, not a request; it may have "
+    "changed since]"
+)
 """What each offer begins with."""
 
 _NOTES = (
@@ -36,7 +40,8 @@ _NOTES = (
     "user_instructions",
     "INSTRUCTIONS",
 )
-_ASKED = 4000  # characters of a prompt; plans that somebody pasted are longer, and begin with what they are about
+# characters of a prompt; plans that somebody pasted are longer, and begin with what they are about
+_ASKED = 4000
 _SEARCHED = frozenset({Sort.PAGE, Sort.CODE})
 _TELLING_LINE = 8  # characters; shorter lines stand everywhere
 _LOOKED_UP = 5  # lines of a stretch, the longest, by which it is known again
@@ -59,7 +64,8 @@ class Prompt:
 class Signs:
     """What is known of a find before anybody used it; all about between 0 and 1.
 
-    How near its meaning is to the prompt's is not among them: the weight of that changed its sign from one fit to another.
+    How near its meaning is to the prompt's is not among them: the weight of that changed its sign
+    from one fit to another.
     """
 
     constant: float
@@ -120,7 +126,8 @@ class Offer:
 
 
 def asked_in(text: str) -> str:
-    """What the user says, without what a client put in between: the files that are named there are nobody's question."""
+    """What the user says, without what a client put in between: the files that are named there are
+    nobody's question."""
     for name in _NOTES:
         mark, end = f"<{name}>", f"</{name}>"
         kept, at = [], 0
@@ -133,17 +140,22 @@ def asked_in(text: str) -> str:
 
 
 def queries(prompt: Prompt, knobs: Prefetch) -> tuple[Query, ...]:
-    """What the index is asked: for what the prompt says, and for each file that it names, what of it."""
+    """What the index is asked: for what the prompt says, and for each file that it names, what of
+    it."""
     # Quotation marks would ask for a phrase word for word; a prompt quotes for other reasons.
     words = prompt.text[:_ASKED].replace('"', " ")
-    filters = (Filter(_SEARCHED, path=f"**/{name}") for name in islice(_files(prompt.text), knobs.named))
+    filters = (
+        Filter(_SEARCHED, path=f"**/{name}") for name in islice(_files(prompt.text), knobs.named)
+    )
     named = (Query(words, only, knobs.found_in_named, knobs.seconds) for only in filters)
     return (Query(words, Filter(_SEARCHED), knobs.found, knobs.seconds), *named)
 
 
 def weigh(prompt: Prompt, found: Sequence[Hits]) -> list[tuple[Hit, Signs]]:
     """Every find that could be offered, once, with its signs."""
-    hits = {hit.entry.id: hit for hits in reversed(found) for hit in hits.hits if _is_sought(hit.entry)}
+    hits = {
+        hit.entry.id: hit for hits in reversed(found) for hit in hits.hits if _is_sought(hit.entry)
+    }
     best = max((hit.by_words or 0.0 for hit in hits.values()), default=0.0)
     of_file = Counter(hit.entry.path for hit in hits.values())
     said = frozenset(names(prompt.text))
@@ -167,7 +179,12 @@ def weigh(prompt: Prompt, found: Sequence[Hits]) -> list[tuple[Hit, Signs]]:
 
 def likelihood(signs: Signs, weights: Sequence[float]) -> float:
     """That it is used: 0.9 is nine times out of ten."""
-    return 1.0 / (1.0 + math.exp(-sum(sign * weight for sign, weight in zip(astuple(signs), weights, strict=True))))
+    return 1.0 / (
+        1.0
+        + math.exp(
+            -sum(sign * weight for sign, weight in zip(astuple(signs), weights, strict=True))
+        )
+    )
 
 
 def agreed(hit: Hit) -> bool:
@@ -181,8 +198,11 @@ def is_file(entry: Entry) -> bool:
 
 
 def stands(text: str, window: Collection[str]) -> bool:
-    """Is it in the window already? Known by its longest lines: what was numbered or cut there still has most of them."""
-    lines = sorted({_bare(line) for line in text.split("\n")}, key=lambda line: (-len(line), line))[:_LOOKED_UP]
+    """Is it in the window already? Known by its longest lines: what was numbered or cut there still
+    has most of them."""
+    lines = sorted({_bare(line) for line in text.split("\n")}, key=lambda line: (-len(line), line))[
+        :_LOOKED_UP
+    ]
     telling = [line for line in lines if len(line) >= _TELLING_LINE]
     there = sum(any(line in shown for shown in window) for line in telling)
     return there >= _MOSTLY * len(telling)
@@ -198,7 +218,8 @@ def offer(
     count: Callable[[bytes], int],
     weights: Weights = WEIGHTS,
 ) -> Offer:
-    """What to offer with a prompt: nothing that stands in `window`, and no more than its share of the `free` tokens."""
+    """What to offer with a prompt: nothing that stands in `window`, and no more than its share of
+    the `free` tokens."""
     if knobs.mode is Prefetching.OFF or not prompt.text.strip():
         return Offer()
     finds = [(hit, signs) for hit, signs in weigh(prompt, found) if agreed(hit)]
@@ -207,8 +228,14 @@ def offer(
     excerpts: list[Offered] = []
     hints: list[Offered] = []
     if knobs.mode is Prefetching.ON:
-        for sure, entry in _likely([each for each in finds if is_file(each[0].entry)], weights.excerpt, knobs.excerpt):
-            if len(excerpts) < knobs.excerpts and entry.path not in taken and not stands(entry.text, window):
+        for sure, entry in _likely(
+            [each for each in finds if is_file(each[0].entry)], weights.excerpt, knobs.excerpt
+        ):
+            if (
+                len(excerpts) < knobs.excerpts
+                and entry.path not in taken
+                and not stands(entry.text, window)
+            ):
                 excerpts += room.take(entry, sure, _excerpt(entry, sure, knobs.lines))
                 taken.update(each.entry.path for each in excerpts)
     for sure, entry in _likely(finds, weights.hint, knobs.hint):
@@ -217,7 +244,11 @@ def offer(
             taken.update(each.entry.path for each in hints)
     if not excerpts and not hints:
         return Offer()
-    return Offer(tuple(excerpts), tuple(hints), count(ABOVE.encode()) + sum(each.tokens for each in (*excerpts, *hints)))
+    return Offer(
+        tuple(excerpts),
+        tuple(hints),
+        count(ABOVE.encode()) + sum(each.tokens for each in (*excerpts, *hints)),
+    )
 
 
 class Verdict(StrEnum):
@@ -235,17 +266,25 @@ class Judged:
     offered: Offered
     verdict: Verdict
     saved: int = 0
-    """Its tokens, where an action copied from it before any had read its file: what a read would have brought at least."""
+    """Its tokens, where an action copied from it before any had read its file: what a read would
+    have brought at least."""
 
 
-def judge(offered: Offered, actions: Sequence[bytes], retrieved: Collection[str] = ()) -> Judged | None:
-    """What became of it, from the arguments of the actions since and the ids that were retrieved; None while it is too early."""
-    lines = {bare for line in offered.entry.text.split("\n") if len(bare := _bare(line)) >= _COPIED_LINE}
+def judge(
+    offered: Offered, actions: Sequence[bytes], retrieved: Collection[str] = ()
+) -> Judged | None:
+    """What became of it, from the arguments of the actions since and the ids that were retrieved;
+    None while it is too early."""
+    lines = {
+        bare for line in offered.entry.text.split("\n") if len(bare := _bare(line)) >= _COPIED_LINE
+    }
     for action in actions[:WITHIN]:
         said = spoken(action)
         if any(line in said for line in lines):
             return Judged(offered, Verdict.USED, offered.tokens)
-        if not {name.removeprefix("./").strip("/") for name in names(said)}.isdisjoint(_meant_by(offered.entry.path)):
+        if not {name.removeprefix("./").strip("/") for name in names(said)}.isdisjoint(
+            _meant_by(offered.entry.path)
+        ):
             return Judged(offered, Verdict.USED)
     if offered.entry.whole in retrieved:
         return Judged(offered, Verdict.EXPANDED)
@@ -269,15 +308,25 @@ class _Room:
 
 
 def fit(hit: Hit, signs: Signs) -> float:
-    """How well a stretch answers the prompt, beside others of its file; its signs speak of files."""
+    """How well a stretch answers the prompt, beside others of its file; its signs speak of
+    files."""
     return signs.words + (hit.by_meaning or 0.0)
 
 
-def _likely(finds: Sequence[tuple[Hit, Signs]], weights: Sequence[float], least: float) -> list[tuple[float, Entry]]:
-    """The likeliest files first, of equally likely ones the latest; of each file the stretches that fit best first."""
+def _likely(
+    finds: Sequence[tuple[Hit, Signs]], weights: Sequence[float], least: float
+) -> list[tuple[float, Entry]]:
+    """The likeliest files first, of equally likely ones the latest; of each file the stretches that
+    fit best first."""
     judged = [(likelihood(signs, weights), fit(hit, signs), hit.entry) for hit, signs in finds]
-    likely = sorted((each for each in judged if each[0] >= least), key=lambda each: (-each[0], -each[2].time, each[2].id))
-    files = {path: place for place, path in enumerate(dict.fromkeys(entry.path for _, _, entry in likely))}
+    likely = sorted(
+        (each for each in judged if each[0] >= least),
+        key=lambda each: (-each[0], -each[2].time, each[2].id),
+    )
+    files = {
+        path: place
+        for place, path in enumerate(dict.fromkeys(entry.path for _, _, entry in likely))
+    }
     likely.sort(key=lambda each: (files[each[2].path], -each[1]))
     return [(sure, entry) for sure, _, entry in likely]
 
@@ -292,7 +341,10 @@ def _excerpt(entry: Entry, confidence: float, lines: int) -> str:
 def _hint(entry: Entry, confidence: float, chars: int) -> str:
     about = " ".join(entry.title.replace(entry.path, "").split())[:chars]
     whence = f' | retrieve_context(id="{entry.whole}")' if entry.sort is Sort.PAGE else ""
-    return f"[RELATED: {_place(entry)}{f' {about}' if about else ''} | confidence {confidence:.2f}{whence}]"
+    return (
+        f"[RELATED: {_place(entry)}{f' {about}' if about else ''} | confidence "
+        f"{confidence:.2f}{whence}]"
+    )
 
 
 def _place(entry: Entry) -> str:
@@ -300,7 +352,10 @@ def _place(entry: Entry) -> str:
     if entry.sort is Sort.CODE:
         return f"{path}:{entry.lines[0]}-{entry.lines[1]}"
     own = _OWN_NUMBER.findall(entry.text)
-    return f"{path}{f':{own[0]}-{own[-1]}' if own else ''} in session {entry.session}, turn {entry.turn}"
+    return (
+        f"{path}{f':{own[0]}-{own[-1]}' if own else ''} in session {entry.session}, turn "
+        f"{entry.turn}"
+    )
 
 
 def _meant_by(path: str) -> frozenset[str]:
@@ -309,8 +364,11 @@ def _meant_by(path: str) -> frozenset[str]:
 
 
 def _is_sought(entry: Entry) -> bool:
-    """What is about one file. In cc-packmind one in three such finds was used, of prompts and replies one in 50."""
-    return entry.sort is Sort.CODE or (bool(entry.path) and entry.kind in (Kind.FILE, Kind.TOOL_CALL))
+    """What is about one file. In cc-packmind one in three such finds was used, of prompts and
+    replies one in 50."""
+    return entry.sort is Sort.CODE or (
+        bool(entry.path) and entry.kind in (Kind.FILE, Kind.TOOL_CALL)
+    )
 
 
 def _files(text: str) -> Iterator[str]:

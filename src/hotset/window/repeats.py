@@ -1,4 +1,5 @@
-"""Results that repeat what the conversation had before, and how many of them could be pointed to. Pure."""
+"""Results that repeat what the conversation had before, and how many of them could be pointed to.
+Pure."""
 
 from __future__ import annotations
 

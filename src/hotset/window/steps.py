@@ -1,4 +1,5 @@
-"""A conversation in steps: what the user said stays by itself; what the model did and what came back belong together."""
+"""A conversation in steps: what the user said stays by itself; what the model did and what came
+back belong together."""
 
 from __future__ import annotations
 
@@ -10,15 +11,16 @@ from hotset.nouns.window import Line
 
 
 class Step(NamedTuple):  # hundreds in every plan; made in a third of the time of a dataclass
-    """One reply of the model with the results of its calls: lines `first` to `last`, both included."""
+    """One reply of the model with the results of its calls: lines `first` to `last`, both
+    included."""
 
     number: int
     """From 1, in the order of the conversation."""
     first: int
     last: int
     sticky: bool
-    """Its messages cannot leave, only the pages in them: words of the user or of the system stand among its results, or one of
-    its calls is answered in another place."""
+    """Its messages cannot leave, only the pages in them: words of the user or of the system stand
+    among its results, or one of its calls is answered in another place."""
 
 
 def steps(lines: Sequence[Line]) -> Sequence[Step]:
@@ -42,7 +44,9 @@ def steps_in(lines: Sequence[Line], answering: Sequence[bool]) -> Sequence[Step]
         sticky, end = False, index
         while end < len(lines) and (answering[end] or lines[end].role is Role.SYSTEM):
             if answering[end]:
-                sticky = sticky or lines[end].speaks or end > index  # a system text stands before it
+                sticky = (
+                    sticky or lines[end].speaks or end > index
+                )  # a system text stands before it
                 scattered = scattered or not all(id in made for id in lines[end].ids)
                 index = end + 1
             end += 1
@@ -50,8 +54,11 @@ def steps_in(lines: Sequence[Line], answering: Sequence[bool]) -> Sequence[Step]
     return _held_together(lines, answering, found) if scattered else found
 
 
-def _held_together(lines: Sequence[Line], answering: Sequence[bool], found: Sequence[Step]) -> list[Step]:
-    """A call and its result in two steps, or outside of any: neither may leave without the other, so both stay."""
+def _held_together(
+    lines: Sequence[Line], answering: Sequence[bool], found: Sequence[Step]
+) -> list[Step]:
+    """A call and its result in two steps, or outside of any: neither may leave without the other,
+    so both stay."""
     step_at = {index: step for step in found for index in range(step.first, step.last + 1)}
     called: dict[str, Step] = {}
     stay: set[int] = set()
@@ -63,8 +70,12 @@ def _held_together(lines: Sequence[Line], answering: Sequence[bool], found: Sequ
             if line.role is Role.ASSISTANT and here is not None:
                 called[id] = here
             elif answering[index]:
-                home = called.get(id, latest)  # a call of which the provider holds the content stands under another id
-                stay.update(step.number for step in (home, here) if step is not None and home is not here)
+                home = called.get(
+                    id, latest
+                )  # a call of which the provider holds the content stands under another id
+                stay.update(
+                    step.number for step in (home, here) if step is not None and home is not here
+                )
     return [step._replace(sticky=True) if step.number in stay else step for step in found]
 
 

@@ -1,4 +1,5 @@
-"""What stays of what left: what it was, how much, when, what it was about, what was done, and the call that brings it back."""
+"""What stays of what left: what it was, how much, when, what it was about, what was done, and the
+call that brings it back."""
 
 from __future__ import annotations
 
@@ -31,11 +32,18 @@ _FILE = re.compile(r"[\w./-]*[./][a-z_]\w*")  # a file or module may be called a
 _HEADING = "What was done there, by number of the reply:"
 _NAMED = "Names that came up there:"
 _CALLED_WEIGHS = 4
-"""How much more a name counts that a call used than one that a result mentioned: it was acted upon."""
+"""How much more a name counts that a call used than one that a result mentioned: it was acted
+upon."""
 
 
 def stub_of(
-    spots: Sequence[Spot], lines: Sequence[Line], turns: tuple[int, int], kind: str, *, forms: FormKnobs, moment: Moment
+    spots: Sequence[Spot],
+    lines: Sequence[Line],
+    turns: tuple[int, int],
+    kind: str,
+    *,
+    forms: FormKnobs,
+    moment: Moment,
 ) -> Stub:
     """What is known of lines that leave together."""
     paths, others, called = _commonest(lines, moment.check)
@@ -67,7 +75,8 @@ def reference(stub: Stub) -> str:
         if told
     )
     return (
-        f"[CTX-REF:{stub.kind} | {turns}, {count} {'turns' if count > 1 else 'turn'} ({stub.tokens:,} tokens){when}{about}"
+        f"[CTX-REF:{stub.kind} | {turns}, {count} {'turns' if count > 1 else 'turn'} "
+        f"({stub.tokens:,} tokens){when}{about}"
         f' | retrieve_context(id="{stub.id}")]'
     )
 
@@ -84,7 +93,8 @@ def _new(words: Iterable[str], told: Iterable[str]) -> list[str]:
 
 
 def stretch(stub: Stub, log: Iterable[str], summary: str = "") -> str:
-    """What stands in place of a stretch of work: the reference, a summary where there is one, and what was done."""
+    """What stands in place of a stretch of work: the reference, a summary where there is one, and
+    what was done."""
     told = [reference(stub)]
     if summary:
         told.append(summary)
@@ -92,7 +102,8 @@ def stretch(stub: Stub, log: Iterable[str], summary: str = "") -> str:
 
 
 def folded(told: str, share: float) -> str:
-    """A log when there are too many: its reference and the names in it, up to a share of its length; then its reference."""
+    """A log when there are too many: its reference and the names in it, up to a share of its
+    length; then its reference."""
     head, _, log = told.partition("\n")
     if log.startswith(_NAMED):
         return head
@@ -105,11 +116,14 @@ def bare(told: str) -> str:
     return told.partition("\n")[0]
 
 
-def entries(steps: Iterable[tuple[int, Sequence[Line]]], knobs: Knobs, check: Callable[[], None] = no_bound) -> Iterator[str]:
-    """The log of steps that leave together: for each its number, what the model said and called, and how it went.
+def entries(
+    steps: Iterable[tuple[int, Sequence[Line]]], knobs: Knobs, check: Callable[[], None] = no_bound
+) -> Iterator[str]:
+    """The log of steps that leave together: for each its number, what the model said and called,
+    and how it went.
 
-    The arguments of calls stand as they were written, because later calls repeat them more than anything else. A name that was
-    told once is not told again.
+    The arguments of calls stand as they were written, because later calls repeat them more than
+    anything else. A name that was told once is not told again.
     """
     told: set[str] = set()
     for number, lines in steps:
@@ -122,12 +136,25 @@ def entries(steps: Iterable[tuple[int, Sequence[Line]]], knobs: Knobs, check: Ca
 def _entry(number: int, lines: Sequence[Line], knobs: Knobs, told: set[str]) -> Iterator[str]:
     pieces = [piece for line in lines for piece in line.pieces]
     calls = [piece for piece in pieces if piece.kind.family is Kind.TOOL_CALL]
-    said = next((_flat(piece.content[:_READ]) for piece in pieces if piece.kind is Kind.RESPONSE and piece.content.strip()), "")
+    said = next(
+        (
+            _flat(piece.content[:_READ])
+            for piece in pieces
+            if piece.kind is Kind.RESPONSE and piece.content.strip()
+        ),
+        "",
+    )
     tools = f"[{', '.join(dict.fromkeys(piece.tool for piece in calls))}]" if calls else ""
-    yield " ".join(part for part in (f"{number}.", clip(said, knobs.said if calls else 2 * knobs.entry), tools) if part)
+    yield " ".join(
+        part
+        for part in (f"{number}.", clip(said, knobs.said if calls else 2 * knobs.entry), tools)
+        if part
+    )
     for piece in calls:
         for argument in arguments(piece.content):
-            yield from _argument(argument.text.strip(), _room(argument.use, knobs), knobs.forms, told)
+            yield from _argument(
+                argument.text.strip(), _room(argument.use, knobs), knobs.forms, told
+            )
     files = {piece.call for piece in calls if names_path(piece.content)}
     for line in lines:
         if line.answers:
@@ -135,11 +162,16 @@ def _entry(number: int, lines: Sequence[Line], knobs: Knobs, told: set[str]) -> 
 
 
 def _room(use: Use, knobs: Knobs) -> int:
-    return {Use.SAID: knobs.entry, Use.WRITTEN: max(knobs.entry, knobs.room_for_written), Use.REPLACED: knobs.forms.replaced}[use]
+    return {
+        Use.SAID: knobs.entry,
+        Use.WRITTEN: max(knobs.entry, knobs.room_for_written),
+        Use.REPLACED: knobs.forms.replaced,
+    }[use]
 
 
 def _argument(leaf: str, room: int, forms: FormKnobs, told: set[str]) -> Iterator[str]:
-    """An argument as it was written; of a long one its beginning, in whole lines, its open tasks, and the names in the rest."""
+    """An argument as it was written; of a long one its beginning, in whole lines, its open tasks,
+    and the names in the rest."""
     if len(leaf) <= room:
         if leaf:
             yield leaf
@@ -159,8 +191,11 @@ def _beginning(text: str, room: int) -> str:
 
 
 def _tasks(text: str, forms: FormKnobs, told: set[str]) -> Iterator[str]:
-    """What a list says is still to be done: it is what the work goes on with, and each item is copied when it is ticked off."""
-    tasks = [task for task in dict.fromkeys(map(str.strip, _OPEN_TASK.findall(text))) if task not in told]
+    """What a list says is still to be done: it is what the work goes on with, and each item is
+    copied when it is ticked off."""
+    tasks = [
+        task for task in dict.fromkeys(map(str.strip, _OPEN_TASK.findall(text))) if task not in told
+    ]
     if len(tasks) >= _A_LIST:
         kept = within(tasks, forms.tasks)
         told.update(kept)
@@ -187,18 +222,25 @@ def _mentioned(text: str, room: int, told: set[str]) -> list[str]:
     """The names of a result that no line above has told: those that come up most."""
     if not room or is_opaque(text.split("\n")):
         return []
-    return within(_ranked(apart(Counter(name for name in coined(text) if name not in told), "")), room)
+    return within(
+        _ranked(apart(Counter(name for name in coined(text) if name not in told), "")), room
+    )
 
 
 def _error(text: str) -> str:
     """The first line that reports a failure."""
     lines = text.splitlines()
-    found = (lines[at] for at in alarms(lines) if is_trouble(_FILE.sub(" ", lines[at][:_LOOKED_AT])))
+    found = (
+        lines[at] for at in alarms(lines) if is_trouble(_FILE.sub(" ", lines[at][:_LOOKED_AT]))
+    )
     return next((" ".join(line.split()) for line in found), "")
 
 
-def _commonest(lines: Sequence[Line], check: Callable[[], None]) -> tuple[list[str], list[str], list[str]]:
-    """Paths, other names, and the names that calls used, each the most frequent first; of those alike, one."""
+def _commonest(
+    lines: Sequence[Line], check: Callable[[], None]
+) -> tuple[list[str], list[str], list[str]]:
+    """Paths, other names, and the names that calls used, each the most frequent first; of those
+    alike, one."""
     found: Counter[str] = Counter()
     called: Counter[str] = Counter()
     for line in lines:
@@ -213,7 +255,11 @@ def _commonest(lines: Sequence[Line], check: Callable[[], None]) -> tuple[list[s
     for name, count in called.items():
         found[name] += _CALLED_WEIGHS * count
     ranked = [name.partition(" ")[0] for name in _ranked(apart(found, ""))]
-    return [name for name in ranked if "/" in name], [name for name in ranked if "/" not in name], _ranked(called)
+    return (
+        [name for name in ranked if "/" in name],
+        [name for name in ranked if "/" not in name],
+        _ranked(called),
+    )
 
 
 def _ranked(counts: Mapping[str, int]) -> list[str]:

@@ -1,4 +1,5 @@
-"""The two tools by which a model reaches any number of others: their schema, and what a call of them asks for."""
+"""The two tools by which a model reaches any number of others: their schema, and what a call of
+them asks for."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ FOUND = 5
 TOOLBOX_SPECS = (
     spec(
         FIND,
-        "Many more tools are at hand than are listed. Find one by what it should do; gives names, arguments and scores.",
+        (
+            "Many more tools are at hand than are listed. Find one by what it should do; gives "
+            "names, arguments and scores."
+        ),
         ["query"],
         query=TEXT,
         limit={**NUMBER, "default": FOUND},
@@ -41,7 +45,9 @@ _MOST_WORDS = 1000  # characters of a question that are looked at
 _MOST_NAME = 200
 _MOST_BYTES = 16 << 20  # a file that is written by a tool may be an argument
 _FIND_EXAMPLE = 'send an object such as {"query": "create a GitHub issue"}'
-_USE_EXAMPLE = 'send an object such as {"name": "github__create_issue", "arguments": {"title": "..."}}'
+_USE_EXAMPLE = (
+    'send an object such as {"name": "github__create_issue", "arguments": {"title": "..."}}'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,9 @@ class UseCall:
 def parse_find(arguments: bytes) -> FindCall:
     """Raises `Malformed` with a sentence that tells the model what to send instead."""
     fields = Fields(FIND, decoded(FIND, arguments[:_MOST_BYTES], _FIND_EXAMPLE))
-    query = fields.text("query", "q", "question", "task", "description", "intent", "text")[:_MOST_WORDS]
+    query = fields.text("query", "q", "question", "task", "description", "intent", "text")[
+        :_MOST_WORDS
+    ]
     if not re.search(r"\w", query):
         raise Malformed(f"{FIND}: say in a few words what the tool should do; {_FIND_EXAMPLE}")
     limit = fields.number("limit", "most", "max_results", "top_k", "k", "n")
@@ -81,10 +89,19 @@ def parse_use(arguments: bytes) -> UseCall:
     """
     _bounded(USE, arguments)
     given = dict(decoded(USE, arguments, _USE_EXAMPLE))
-    name = next((given.pop(key) for key in ("name", "tool", "tool_name") if isinstance(given.get(key), str)), "")
+    name = next(
+        (
+            given.pop(key)
+            for key in ("name", "tool", "tool_name")
+            if isinstance(given.get(key), str)
+        ),
+        "",
+    )
     if not name.strip():
         raise Malformed(f"{USE}: say which tool, by the name that {FIND} gives; {_USE_EXAMPLE}")
-    key = next((key for key in ("arguments", "args", "parameters", "params", "input") if key in given), "")
+    key = next(
+        (key for key in ("arguments", "args", "parameters", "params", "input") if key in given), ""
+    )
     inner = given[key] if key else given
     return UseCall(name.strip()[:_MOST_NAME], _object(inner))
 
@@ -97,7 +114,9 @@ def parse_direct(name: str, arguments: bytes) -> UseCall:
 
 def _bounded(name: str, arguments: bytes) -> None:
     if len(arguments) > _MOST_BYTES:
-        raise Malformed(f"{name}: its arguments are {len(arguments):,} bytes; {_MOST_BYTES:,} is the most")
+        raise Malformed(
+            f"{name}: its arguments are {len(arguments):,} bytes; {_MOST_BYTES:,} is the most"
+        )
 
 
 def _object(given: Any) -> Mapping[str, Any] | str:

@@ -1,7 +1,9 @@
-"""The tools by which a model brings back what left its window: their schema, and what a call of them asks for.
+"""The tools by which a model brings back what left its window: their schema, and what a call of
+them asks for.
 
-The schema stands in front of every request of a session, so each word of it is paid for at every call; and it never changes,
-because a changed tool breaks the provider's cache from the first byte on.
+The schema stands in front of every request of a session, so each word of it is paid for at every
+call; and it never changes, because a changed tool breaks the provider's cache from the first byte
+on.
 """
 
 from __future__ import annotations
@@ -38,8 +40,11 @@ from hotset.window.pieces import typed_pieces
 
 RETRIEVE, SEARCH, RANGE = "retrieve_context", "search_history", "get_turn_range"
 
-_LEAST_TOKENS = 100  # room for the line that says what came back, the line that says what did not, and something between
-_MOST_TOKENS = 20_000  # a slice, not the window's worth: a larger answer would have to leave at once again
+# room for the line that says what came back, the line that says what did not, and something between
+_LEAST_TOKENS = 100
+_MOST_TOKENS = (
+    20_000  # a slice, not the window's worth: a larger answer would have to leave at once again
+)
 _MOST_BYTES = 1 << 20
 _MOST_WORDS = 1000  # characters of a question that are looked at
 _MOST_PATTERN = 1000
@@ -47,9 +52,15 @@ _MOST_ID = 200
 _MOST_SPANS = 50
 
 
-def spec(name: str, description: str, required: list[str], /, **properties: dict[str, Any]) -> ToolSpec:
+def spec(
+    name: str, description: str, required: list[str], /, **properties: dict[str, Any]
+) -> ToolSpec:
     """A tool of ours, in as few bytes as it takes."""
-    schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        **({"required": required} if required else {}),
+    }
     return ToolSpec(name, description, json.dumps(schema, separators=(",", ":")).encode())
 
 
@@ -64,7 +75,8 @@ def _text(description: str) -> dict[str, Any]:
 SPECS = (
     spec(
         RETRIEVE,
-        "Bring back content that was shortened or left this conversation, by id or else by iteration, tool or topic."
+        "Bring back content that was shortened or left this conversation, by id or else by "
+        "iteration, tool or topic."
         " Ask for the part you need, with one of lines, rows, path, symbol, regex, question.",
         [],
         id=_text("r..., c... or p... id, or a tool call id"),
@@ -81,10 +93,25 @@ SPECS = (
     ),
     spec(
         SEARCH,
-        "Search everything said, read and returned earlier, also what left this conversation. Gives excerpts and ids.",
+        (
+            "Search everything said, read and returned earlier, also what left this conversation. "
+            "Gives excerpts and ids."
+        ),
         ["query"],
         query=TEXT,
-        type={**TEXT, "enum": ["prompt", "response", "tool_call", "tool_result", "file", "test_result", "web_fetch", "plan"]},
+        type={
+            **TEXT,
+            "enum": [
+                "prompt",
+                "response",
+                "tool_call",
+                "tool_result",
+                "file",
+                "test_result",
+                "web_fetch",
+                "plan",
+            ],
+        },
         session={**TEXT, "enum": ["this", "all"], "default": "this"},
         max_tokens=NUMBER,
     ),
@@ -105,7 +132,8 @@ _SIGN_LENGTH = 40  # characters of a description; clients cut the end of long on
 
 
 def has_twin(raw: bytes, specs: Sequence[ToolSpec]) -> bool:
-    """True if this tool or namespace of a client's, as JSON, holds one of these tools of ours, which it has over MCP.
+    """True if this tool or namespace of a client's, as JSON, holds one of these tools of ours,
+    which it has over MCP.
 
     Clients put something in front of its name; the description is ours.
     """
@@ -123,7 +151,8 @@ def _sign(spec: ToolSpec) -> bytes:
 
 
 def _is_deferred(raw: bytes) -> bool:
-    """True if the model sees this tool, or the twin of ours in this namespace, only after a search for tools."""
+    """True if the model sees this tool, or the twin of ours in this namespace, only after a search
+    for tools."""
     match msgspec.json.decode(raw):
         case {"tools": [*several]}:
             inner = [each for each in several if has_twin(msgspec.json.encode(each), SPECS[:1])]
@@ -135,15 +164,23 @@ def _is_deferred(raw: bytes) -> bool:
 
 
 def parse_call(name: str, arguments: bytes) -> Retrieval:
-    """What a call of one of our tools asks for. Raises `Malformed` with a sentence that tells the model what to send instead.
+    """What a call of one of our tools asks for. Raises `Malformed` with a sentence that tells the
+    model what to send instead.
 
-    Models are sloppy: numbers come as strings, spans as "12-40", "12:40" or [12, 40], fields under names of other tools.
+    Models are sloppy: numbers come as strings, spans as "12-40", "12:40" or [12, 40], fields under
+    names of other tools.
     """
-    readers: dict[str, Callable[[Fields], Retrieval]] = {RETRIEVE: _retrieve, SEARCH: _search, RANGE: _range}
+    readers: dict[str, Callable[[Fields], Retrieval]] = {
+        RETRIEVE: _retrieve,
+        SEARCH: _search,
+        RANGE: _range,
+    }
     if name not in readers:
         raise Malformed(f"no tool {name[:_MOST_ID]!r} here; there are {', '.join(readers)}")
     if len(arguments) > _MOST_BYTES:
-        raise Malformed(f"{name}: its arguments are {len(arguments):,} bytes; ask with an id or a few words")
+        raise Malformed(
+            f"{name}: its arguments are {len(arguments):,} bytes; ask with an id or a few words"
+        )
     return readers[name](Fields(name, decoded(name, arguments, _EXAMPLES[name])))
 
 
@@ -152,7 +189,9 @@ class Fields:
 
     def __init__(self, tool: str, given: Mapping[str, Any]) -> None:
         self._tool = tool
-        self._given = {key: value for key, value in given.items() if value not in (None, "", [], {})}
+        self._given = {
+            key: value for key, value in given.items() if value not in (None, "", [], {})
+        }
 
     def text(self, *names: str) -> str:
         value = self._first(names)
@@ -160,7 +199,8 @@ class Fields:
             value = value[0]
         if isinstance(value, bool) or not isinstance(value, str | int | float | None):
             raise Malformed(f"{self._tool}: {names[0]} must be a string")
-        # A lone surrogate is a character in JSON and none in UTF-8; nothing that is kept contains one.
+        # A lone surrogate is a character in JSON and none in UTF-8; nothing that is kept contains
+        # one.
         return "" if value is None else str(value).encode("utf-8", "replace").decode().strip()
 
     def number(self, *names: str) -> int | None:
@@ -169,7 +209,11 @@ class Fields:
             return None
         if isinstance(value, str):
             found = re.fullmatch(r"\s*([+-]?[\d_,]{1,15})(\.\d*)?\s*", value)
-            value = int(re.sub(r"[_,]", "", found[1]) or 0) if found and re.search(r"\d", found[1]) else None
+            value = (
+                int(re.sub(r"[_,]", "", found[1]) or 0)
+                if found and re.search(r"\d", found[1])
+                else None
+            )
         elif isinstance(value, float):
             value = int(value) if abs(value) < END else None
         if isinstance(value, bool) or not isinstance(value, int):
@@ -189,7 +233,11 @@ class Fields:
 
     def max_tokens(self) -> int:
         asked = self.number("max_tokens", "tokens")
-        return MAX_TOKENS if asked is None or asked <= 0 else max(_LEAST_TOKENS, min(asked, _MOST_TOKENS))
+        return (
+            MAX_TOKENS
+            if asked is None or asked <= 0
+            else max(_LEAST_TOKENS, min(asked, _MOST_TOKENS))
+        )
 
     def _first(self, names: tuple[str, ...]) -> Any:
         return next((self._given[name] for name in names if name in self._given), None)
@@ -219,17 +267,34 @@ _EXAMPLES = {
 
 def _retrieve(fields: Fields) -> Retrieve:
     id = _bare(
-        fields.text("id", "ref_id", "ref", "reference", "content_id", "page_id", "call_id", "tool_call_id", "tool_use_id", "page")
+        fields.text(
+            "id",
+            "ref_id",
+            "ref",
+            "reference",
+            "content_id",
+            "page_id",
+            "call_id",
+            "tool_call_id",
+            "tool_use_id",
+            "page",
+        )
     )
     iteration = fields.number("iteration", "iterations", "n")
-    tool, topic = fields.text("tool", "tool_name")[:_MOST_ID], fields.text("topic", "topics")[:_MOST_WORDS]
+    tool, topic = (
+        fields.text("tool", "tool_name")[:_MOST_ID],
+        fields.text("topic", "topics")[:_MOST_WORDS],
+    )
     how = _slice(fields)
     if id or iteration is not None or tool:
         how = Question(topic) if topic and isinstance(how, Whole) else how
     elif isinstance(how, Question):
         topic = topic or how.words
     elif not topic:
-        raise Malformed(f"{RETRIEVE}: say what to bring back: id, or iteration, tool or topic; {_EXAMPLES[RETRIEVE]}")
+        raise Malformed(
+            f"{RETRIEVE}: say what to bring back: id, or iteration, tool or topic; "
+            f"{_EXAMPLES[RETRIEVE]}"
+        )
     return Retrieve(id, iteration, tool, topic, how, fields.max_tokens())
 
 
@@ -245,7 +310,9 @@ def _slice(fields: Fields) -> Slice:  # noqa: PLR0911 - one case a way
         return Symbol(symbol[:_MOST_ID])
     if regex := fields.text("regex", "pattern"):
         if len(regex) > _MOST_PATTERN:
-            raise Malformed(f"{RETRIEVE}: regex has {len(regex):,} characters; {_MOST_PATTERN:,} is the most")
+            raise Malformed(
+                f"{RETRIEVE}: regex has {len(regex):,} characters; {_MOST_PATTERN:,} is the most"
+            )
         return Regex(regex)
     if question := fields.text("question", "query", "about"):
         return Question(question[:_MOST_WORDS])
@@ -310,13 +377,17 @@ _ID_IN_CALL = re.compile(r"""id\s*[=:]\s*["']?([^"'\s)\]]+)""")
 
 
 def _bare(typed: str) -> str:
-    """An id without what models copy along with it: quotes, brackets, or the whole call from a reference's line."""
+    """An id without what models copy along with it: quotes, brackets, or the whole call from a
+    reference's line."""
     typed = typed[:_MOST_WORDS]
     found = _ID_IN_CALL.search(typed)
     return (found[1] if found else typed).strip("\"'`[]()<> ,;")[:_MOST_ID]
 
 
-_SPAN = re.compile(r"[Ll]?(\d{1,15})?\s*(-|:|\.\.|–|to)?\s*[Ll]?(\d{1,15})?")  # noqa: RUF001 - models write dashes too
+_SPAN = re.compile(
+    r"[Ll]?(\d{1,15})?\s*(-|:|\.\.|–|to)"  # noqa: RUF001
+    r"?\s*[Ll]?(\d{1,15})?"
+)
 
 
 def _spans(value: Any, what: str) -> tuple[Span, ...]:
@@ -328,27 +399,43 @@ def _spans(value: Any, what: str) -> tuple[Span, ...]:
         case float() if value.is_integer():
             found = [_ordered(int(value), int(value))]
         case str():
-            found = [_span(piece.strip()) for piece in re.split("[,;]", value[:_MOST_WORDS].strip("\"'[]() ")) if piece.strip()]
+            found = [
+                _span(piece.strip())
+                for piece in re.split("[,;]", value[:_MOST_WORDS].strip("\"'[]() "))
+                if piece.strip()
+            ]
         case [int(first), int(last)]:
             found = [_ordered(first, last)]
         case [*several]:
             found = [*(span for each in several for span in _spans(each, what))]
-        case {"start": first, "end": last} | {"first": first, "last": last} | {"from": first, "to": last}:
+        case (
+            {"start": first, "end": last}
+            | {"first": first, "last": last}
+            | {"from": first, "to": last}
+        ):
             return _spans([first, last], what)
         case _:
             found = [None]
     spans = [span for span in found if span is not None]
     if len(spans) < len(found) or not spans:
-        raise Malformed(f'{what} must be numbers such as "120-180", or several such as "10-20,300-340"')
+        raise Malformed(
+            f'{what} must be numbers such as "120-180", or several such as "10-20,300-340"'
+        )
     return tuple(spans[:_MOST_SPANS])
 
 
 def _pieces(typed: str) -> tuple[Span | Pieces, ...] | None:
     """None where no piece is named, or where something cannot be read."""
-    several = [each.strip() for each in re.split("[,;]", typed[:_MOST_WORDS].strip("\"'[]() ")) if each.strip()]
+    several = [
+        each.strip()
+        for each in re.split("[,;]", typed[:_MOST_WORDS].strip("\"'[]() "))
+        if each.strip()
+    ]
     found = [typed_pieces(each) or _span(each) for each in several[:_MOST_SPANS]]
     read = tuple(each for each in found if each is not None)
-    return read if len(read) == len(found) and any(isinstance(each, Pieces) for each in read) else None
+    return (
+        read if len(read) == len(found) and any(isinstance(each, Pieces) for each in read) else None
+    )
 
 
 def _span(typed: str) -> Span | None:

@@ -14,7 +14,8 @@ _SMALLEST_STUB = 60
 """Tokens below which a page is never exchanged for a stub."""
 
 Rows = Mapping[Chain, Mapping[int, Shown]]
-"""The rows of a page table, by message and position: a look-up for each line instead of one for each page."""
+"""The rows of a page table, by message and position: a look-up for each line instead of one for
+each page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,11 @@ class Weighed:
             for position, piece in enumerate(line.pieces):
                 row = own.get(position)
                 tokens = piece.tokens if row is None else row.tokens
-                if piece.is_result and tokens > _SMALLEST_STUB and (row is None or row.form is not Form.STUB):
+                if (
+                    piece.is_result
+                    and tokens > _SMALLEST_STUB
+                    and (row is None or row.form is not Form.STUB)
+                ):
                     yield Spot(line.chain, position), tokens
 
     def after(self, fresh: Iterable[Shown]) -> Weighed:
@@ -77,7 +82,10 @@ class Weighed:
         rows = by_message(fresh)
         if not rows:
             return self
-        together = {**self.rows, **{chain: {**self.rows.get(chain, {}), **own} for chain, own in rows.items()}}
+        together = {
+            **self.rows,
+            **{chain: {**self.rows.get(chain, {}), **own} for chain, own in rows.items()},
+        }
         weights = [
             _weight(line, together, whole) if line.chain in rows else weight
             for line, whole, weight in zip(self.lines, self.wholes, self.weights, strict=True)
@@ -86,8 +94,13 @@ class Weighed:
 
     def with_back(self, chains: Container[Chain]) -> Weighed:
         """The same conversation with these messages in it again, should they have left."""
-        rows = {chain: _without_whole(own) if chain in chains else own for chain, own in self.rows.items()}
-        weights = [_weight(line, rows, whole) for line, whole in zip(self.lines, self.wholes, strict=True)]
+        rows = {
+            chain: _without_whole(own) if chain in chains else own
+            for chain, own in self.rows.items()
+        }
+        weights = [
+            _weight(line, rows, whole) for line, whole in zip(self.lines, self.wholes, strict=True)
+        ]
         return replace(self, rows=rows, weights=weights, sums=_sums(weights))
 
 
@@ -95,7 +108,17 @@ def weigh(lines: Sequence[Line], rows: Rows, sent: int = -1, lost: Cause | None 
     answering = [line.answers for line in lines]
     wholes = [line.whole for line in lines]
     weights = [_weight(line, rows, each) for line, each in zip(lines, wholes, strict=True)]
-    return Weighed(lines, answering, tuple(steps_in(lines, answering)), wholes, rows, weights, _sums(weights), sent, lost)
+    return Weighed(
+        lines,
+        answering,
+        tuple(steps_in(lines, answering)),
+        wholes,
+        rows,
+        weights,
+        _sums(weights),
+        sent,
+        lost,
+    )
 
 
 def by_message(rows: Iterable[Shown]) -> dict[Chain, dict[int, Shown]]:

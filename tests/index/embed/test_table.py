@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.index.embed import table as module
 from hotset.index.embed.table import Table
@@ -85,7 +84,10 @@ def test_threads_do_not_disturb_each_other(table):
     texts = [f"thread {number} reads and writes files" for number in range(300)]
     alone = table.embed(texts)
     seen: list[bool] = []
-    threads = [threading.Thread(target=lambda: seen.append(np.array_equal(table.embed(texts), alone))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: seen.append(np.array_equal(table.embed(texts), alone)))
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -110,9 +112,21 @@ def test_other_weights_have_another_identity(table, tmp_path):
             "def load_settings(path): return toml.load(open(path))",
             ["def rotate(image, angle): ..."],
         ),
-        ("What will the weather be like tomorrow?", "Forecast: temperature and rain of the coming days", ["Converts currencies"]),
-        ("delete a user account", "def remove_member(user_id): accounts.pop(user_id)", ["def draw_circle(canvas, radius): ..."]),
-        ("the test failed with a timeout", "error: deadline of 30 seconds exceeded while waiting", ["a recipe for apple pie"]),
+        (
+            "What will the weather be like tomorrow?",
+            "Forecast: temperature and rain of the coming days",
+            ["Converts currencies"],
+        ),
+        (
+            "delete a user account",
+            "def remove_member(user_id): accounts.pop(user_id)",
+            ["def draw_circle(canvas, radius): ..."],
+        ),
+        (
+            "the test failed with a timeout",
+            "error: deadline of 30 seconds exceeded while waiting",
+            ["a recipe for apple pie"],
+        ),
     ],
 )
 def test_what_means_the_same_is_nearer_than_what_does_not(table, question, answer, others):

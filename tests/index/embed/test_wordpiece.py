@@ -2,14 +2,14 @@
 
 from collections import Counter
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.index.embed.wordpiece import counts_of, tokens_of
 
-WORDS = st.lists(st.sampled_from(["the", "file", "snake_case", "naïve", "[SEP]", "日本", "=", "\ud800", " "]), max_size=30).map(
-    " ".join
-)
+WORDS = st.lists(
+    st.sampled_from(["the", "file", "snake_case", "naïve", "[SEP]", "日本", "=", "\ud800", " "]),
+    max_size=30,
+).map(" ".join)
 
 
 @settings(max_examples=100, deadline=None)

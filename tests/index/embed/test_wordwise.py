@@ -1,7 +1,6 @@
 """Each word of a question against each word of a text."""
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.index.embed.table import Table
 from hotset.index.embed.wordwise import Wordwise
@@ -10,8 +9,14 @@ _WORDWISE = Wordwise(Table())
 
 
 def test_a_text_that_has_every_word_answers_in_full_however_long_it_is():
-    around = "and many other things that nobody asked about, such as boats, paint and the history of tea "
-    [alone, hidden, lacking] = _WORDWISE.scores("delete user", ["delete user", around + "delete user " + around, around])
+    around = (
+        "and many other things that nobody asked about, such as "
+        "boats, paint and the history of "
+        "tea "
+    )
+    [alone, hidden, lacking] = _WORDWISE.scores(
+        "delete user", ["delete user", around + "delete user " + around, around]
+    )
     assert abs(alone - 1) < 1e-5
     assert abs(hidden - 1) < 1e-5
     assert lacking < 0.9

@@ -15,8 +15,18 @@ from hotset.sources.code.parsers import Parsers
 
 def main() -> None:
     root, data = Path(sys.argv[1]), Path(sys.argv[2])
-    with LocalIndex(data / "index") as index, Manifest(data, manifest_identity()) as manifest, Parsers(GRAMMARS, 1) as parsers:
-        index_project(root, index, manifest, parsers=parsers, progress=lambda told: print(told.done, flush=True))
+    with (
+        LocalIndex(data / "index") as index,
+        Manifest(data, manifest_identity()) as manifest,
+        Parsers(GRAMMARS, 1) as parsers,
+    ):
+        index_project(
+            root,
+            index,
+            manifest,
+            parsers=parsers,
+            progress=lambda told: print(told.done, flush=True),
+        )
     print("done", flush=True)
 
 

@@ -40,7 +40,9 @@ class RamIndex:
             self.told += 1
         self._mark(watermark)
 
-    def replace(self, whole: str, entries: Iterable[Entry], watermark: Watermark | None = None) -> None:
+    def replace(
+        self, whole: str, entries: Iterable[Entry], watermark: Watermark | None = None
+    ) -> None:
         self.by_whole.pop(whole, None)
         self.add(entries, watermark)
 
@@ -48,17 +50,28 @@ class RamIndex:
         self.remove(wholes)
 
     def wholes(self, sort: Sort) -> Sequence[str]:
-        return [whole for whole, entries in self.by_whole.items() if any(entry.sort is sort for entry in entries.values())]
+        return [
+            whole
+            for whole, entries in self.by_whole.items()
+            if any(entry.sort is sort for entry in entries.values())
+        ]
 
     def watermark(self, name: str) -> int:
         return self.marks.get(name, 0)
 
     def text(self) -> str:
-        return "\n".join(entry.title + "\n" + entry.text for entries in self.by_whole.values() for entry in entries.values())
+        return "\n".join(
+            entry.title + "\n" + entry.text
+            for entries in self.by_whole.values()
+            for entry in entries.values()
+        )
 
     def without_times(self) -> dict[str, list[Entry]]:
         return {
-            whole: sorted((replace(entry, time=0.0) for entry in entries.values()), key=lambda each: each.lines)
+            whole: sorted(
+                (replace(entry, time=0.0) for entry in entries.values()),
+                key=lambda each: each.lines,
+            )
             for whole, entries in self.by_whole.items()
             if entries
         }
@@ -76,6 +89,8 @@ def write(root: Path, files: Mapping[str, str | bytes]) -> Path:
     return root
 
 
-def run(root: Path, index: RamIndex, data: Path, parsers: Parsers, limits: ScanLimits | None = None) -> IndexReport:
+def run(
+    root: Path, index: RamIndex, data: Path, parsers: Parsers, limits: ScanLimits | None = None
+) -> IndexReport:
     with Manifest(data, manifest_identity()) as manifest:
         return index_project(root, index, manifest, parsers=parsers, limits=limits)  # type: ignore[arg-type]

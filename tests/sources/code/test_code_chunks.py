@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.sources.code.chunks import LONGEST_ROW, MOST_CHARACTERS, MOST_ROWS, chunks, rows
 from hotset.sources.code.parsers import Parsers
@@ -11,7 +10,10 @@ from hotset.sources.code.symbols import CodeSymbol
 from hotset.text.languages import LANGUAGES
 
 _lines = st.lists(
-    st.sampled_from(["", "  ", "a = 1", "    deep", "def f():", "x" * 200, "é", "y" * (LONGEST_ROW + 5)]), max_size=300
+    st.sampled_from(
+        ["", "  ", "a = 1", "    deep", "def f():", "x" * 200, "é", "y" * (LONGEST_ROW + 5)]
+    ),
+    max_size=300,
 )
 
 
@@ -19,7 +21,10 @@ _lines = st.lists(
 def _files(draw):
     lines = draw(_lines)
     spans = draw(st.lists(st.tuples(st.integers(1, 320), st.integers(1, 320)), max_size=40))
-    symbols = [CodeSymbol(f"s{at}", "function", (), f"def s{at}()", first, last) for at, (first, last) in enumerate(spans)]
+    symbols = [
+        CodeSymbol(f"s{at}", "function", (), f"def s{at}()", first, last)
+        for at, (first, last) in enumerate(spans)
+    ]
     return "\n".join(lines) + draw(st.sampled_from(["", "\n"])), symbols
 
 
@@ -70,14 +75,22 @@ def test_functions_of_some_length_stand_alone_and_small_ones_together(parsers: P
     assert [title for _, title in cut] == ["def a(); def b(); def c()", "def d()"]
 
 
-def test_a_class_that_is_too_long_is_cut_between_its_methods_and_says_whose_they_are(parsers: Parsers) -> None:
-    methods = "".join("    " + line + "\n" for name in "abc" for line in _function(name, 30).splitlines())
+def test_a_class_that_is_too_long_is_cut_between_its_methods_and_says_whose_they_are(
+    parsers: Parsers,
+) -> None:
+    methods = "".join(
+        "    " + line + "\n" for name in "abc" for line in _function(name, 30).splitlines()
+    )
     cut = _cut(f"class K:\n{methods}", parsers)
     assert [title for _, title in cut] == ["K: class K; def a()", "K: def b()", "K: def c()"]
 
 
-def test_a_function_that_is_too_long_is_cut_at_its_empty_lines_and_each_part_has_its_title(parsers: Parsers) -> None:
-    text = "def long():\n" + "".join(f"    x{at} = {at}\n" + ("\n" if at % 10 == 9 else "") for at in range(150))
+def test_a_function_that_is_too_long_is_cut_at_its_empty_lines_and_each_part_has_its_title(
+    parsers: Parsers,
+) -> None:
+    text = "def long():\n" + "".join(
+        f"    x{at} = {at}\n" + ("\n" if at % 10 == 9 else "") for at in range(150)
+    )
     cut = _cut(text, parsers)
     assert {title for _, title in cut} == {"def long()"}
     assert all(text.split("\n")[first - 2] == "" for (first, _), _ in cut[1:])

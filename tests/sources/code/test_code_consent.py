@@ -41,7 +41,9 @@ def test_looking_makes_no_store(data) -> None:
 
 
 @pytest.mark.parametrize("with_store", [False, True])
-def test_an_answer_of_an_earlier_version_holds_and_moves_into_the_store(with_store, root, data) -> None:
+def test_an_answer_of_an_earlier_version_holds_and_moves_into_the_store(
+    with_store, root, data
+) -> None:
     old = {"code": "granted", "when": 5.0, "root": str(root)}
     write(data, {"consent.json": json.dumps(old)})
     if with_store:
@@ -56,7 +58,9 @@ def test_an_answer_of_an_earlier_version_holds_and_moves_into_the_store(with_sto
 
 
 @pytest.mark.parametrize("with_store", [False, True])
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"code": "perhaps", "when": 1, "root": ""}', '{"code": 1}'])
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[]", '{"code": "perhaps", "when": 1, "root": ""}', '{"code": 1}']
+)
 def test_an_answer_that_cannot_be_understood_is_none(damage, with_store, data) -> None:
     write(data, {"consent.json": damage})
     if with_store:
@@ -79,7 +83,9 @@ def test_revoking_removes_the_answer_the_manifest_and_the_index(root, data, pars
     revoke(data, data / "index")
     assert read_consent(data) == Consent()
     assert not list(data.glob("index*")) + list(data.glob("code*"))
-    assert not any(b"derived" in path.read_bytes() or b"a.md" in path.read_bytes() for path in data.iterdir())
+    assert not any(
+        b"derived" in path.read_bytes() or b"a.md" in path.read_bytes() for path in data.iterdir()
+    )
     assert (root / "a.md").exists()
     revoke(data, data / "index")
 

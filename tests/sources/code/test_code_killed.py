@@ -1,4 +1,5 @@
-"""kill -9 at any point: nothing is lost, nothing is there twice, and what was done is not done again."""
+"""kill -9 at any point: nothing is lost, nothing is there twice, and what was done is not done
+again."""
 
 from __future__ import annotations
 
@@ -19,11 +20,18 @@ from hotset.sources.code.parsers import Parsers
 
 
 def _content(at: int, version: int) -> str:
-    return "".join(f"def f{at}_{each}_{version}():\n    return {each}\n\n" for each in range(12 + version))
+    return "".join(
+        f"def f{at}_{each}_{version}():\n    return {each}\n\n" for each in range(12 + version)
+    )
 
 
 def _killed(root: Path, data: Path, after: float) -> None:
-    command = [sys.executable, str(Path(__file__).with_name("code_killed.py")), str(root), str(data)]
+    command = [
+        sys.executable,
+        str(Path(__file__).with_name("code_killed.py")),
+        str(root),
+        str(data),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.readline()  # the first batch is in
@@ -34,7 +42,9 @@ def _killed(root: Path, data: Path, after: float) -> None:
 
 
 @pytest.mark.slow
-def test_an_index_run_that_is_killed_again_and_again_ends_as_if_it_had_not_been(root, data, tmp_path, parsers) -> None:
+def test_an_index_run_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
+    root, data, tmp_path, parsers
+) -> None:
     chance = random.Random(5)
     write(root, {f"d{at % 9}/f{at}.py": _content(at, 0) for at in range(250)})
     _killed(root, data, 0.05)

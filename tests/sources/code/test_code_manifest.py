@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from code_project import RamIndex, run, write
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hotset.errors import StoreBusy
 from hotset.files.root import Root, Stat
@@ -21,7 +20,16 @@ from hotset.sources.code.manifest import DATABASE, FileRow, Manifest
 from hotset.sources.code.scan import SkippedFiles, scan
 
 _LONG_AGO = 1_700_000_000
-_NAMES = ["a.md", "b.txt", "src/c.md", "src/d.yaml", "src/in/e.toml", "x/f.md", "x/.gitignore", ".gitignore"]
+_NAMES = [
+    "a.md",
+    "b.txt",
+    "src/c.md",
+    "src/d.yaml",
+    "src/in/e.toml",
+    "x/f.md",
+    "x/.gitignore",
+    ".gitignore",
+]
 _CONTENTS = [
     "# One\n\ntext\n",
     "a: 1\nb: 2\n",
@@ -40,7 +48,9 @@ _LATER = 2e10
 
 
 def _settle(manifest: Manifest, root: Root) -> None:
-    manifest.settle(walked for walked, _ in list(manifest.differences(scan(root, SkippedFiles()), _LATER)))
+    manifest.settle(
+        walked for walked, _ in list(manifest.differences(scan(root, SkippedFiles()), _LATER))
+    )
 
 
 def _age(root: Path) -> None:
@@ -78,10 +88,16 @@ def _edit(root: Path, what: str, name: str, more: str) -> None:
 
 
 @pytest.mark.row("V3")
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(rounds=st.lists(_edits, min_size=1, max_size=4), partly=st.booleans())
 @pytest.mark.slow
-def test_after_any_edits_the_index_is_what_it_would_be_from_scratch(rounds, partly, parsers) -> None:
+def test_after_any_edits_the_index_is_what_it_would_be_from_scratch(
+    rounds, partly, parsers
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "project"
         root.mkdir()
@@ -91,7 +107,12 @@ def test_after_any_edits_the_index_is_what_it_would_be_from_scratch(rounds, part
                 _edit(root, *edit)
             if partly and at:
                 with Manifest(Path(folder) / "data", manifest_identity()) as manifest:
-                    touched = [name for edit in edits for name in (*_and_above(edit[1]), *_and_above(edit[2])) if name]
+                    touched = [
+                        name
+                        for edit in edits
+                        for name in (*_and_above(edit[1]), *_and_above(edit[2]))
+                        if name
+                    ]
                     index_paths(root, index, manifest, touched, parsers=parsers)
             else:
                 run(root, index, Path(folder) / "data", parsers)
@@ -107,7 +128,9 @@ def _and_above(path: str):
 
 
 @pytest.mark.row("V3")
-def test_an_unchanged_project_is_known_without_a_walk_and_tells_the_index_nothing(root, data, parsers) -> None:
+def test_an_unchanged_project_is_known_without_a_walk_and_tells_the_index_nothing(
+    root, data, parsers
+) -> None:
     write(root, {f"d{at % 7}/f{at}.md": f"# {at}\n" for at in range(50)})
     _age(root)
     index = RamIndex()
@@ -118,7 +141,9 @@ def test_an_unchanged_project_is_known_without_a_walk_and_tells_the_index_nothin
     assert (report.files, report.changed, index.told) == (50, 0, before)
 
 
-def test_one_look_at_known_files_finds_an_edit_and_asks_for_a_walk_when_names_changed(root, data, parsers) -> None:
+def test_one_look_at_known_files_finds_an_edit_and_asks_for_a_walk_when_names_changed(
+    root, data, parsers
+) -> None:
     write(root, {"a/one.md": "# 1\n", "a/two.md": "# 2\n"})
     run(root, RamIndex(), data, parsers)
     with Manifest(data, manifest_identity()) as manifest, Root(root) as opened:
@@ -136,7 +161,10 @@ def test_a_subtree_that_is_as_it_was_is_known_by_its_hash(root, data, parsers) -
     run(root, RamIndex(), data, parsers)
     with Manifest(data, manifest_identity()) as manifest, Root(root) as opened:
         _settle(manifest, opened)
-        assert all(difference is None for _, difference in manifest.differences(scan(opened, SkippedFiles()), _LATER))
+        assert all(
+            difference is None
+            for _, difference in manifest.differences(scan(opened, SkippedFiles()), _LATER)
+        )
         write(root, {"a/b/c.md": "# changed\n"})
         differing = {
             folder.path
@@ -182,7 +210,9 @@ def test_a_switch_of_branches_and_back_parses_nothing_twice(root, data, parsers)
     assert "one3" not in index.text()
 
 
-def test_a_file_that_was_changed_within_the_tick_of_a_clock_is_looked_at_again(root, data, parsers) -> None:
+def test_a_file_that_was_changed_within_the_tick_of_a_clock_is_looked_at_again(
+    root, data, parsers
+) -> None:
     write(root, {"a.md": "# aaa\n"})
     ahead = time.time_ns() + 60_000_000_000  # fresh for as long as the test takes
     os.utime(root / "a.md", ns=(ahead, ahead))
@@ -228,7 +258,9 @@ def test_a_run_that_ends_between_the_index_and_the_manifest_is_done_again(
     assert index.without_times() == scratch.without_times()
 
 
-def test_an_index_that_lost_everything_gets_everything_again_without_parsing(root, data, parsers) -> None:
+def test_an_index_that_lost_everything_gets_everything_again_without_parsing(
+    root, data, parsers
+) -> None:
     write(root, {"a.py": "def f(): pass\n", "b.md": "# B\n"})
     run(root, RamIndex(), data, parsers)
     index = RamIndex()
@@ -242,7 +274,10 @@ def test_an_index_that_lost_its_latest_batches_gets_these_again(root, data, pars
     index = RamIndex()
     run(root, index, data, parsers)
     older = RamIndex()
-    older.by_whole, older.marks = {name: dict(entries) for name, entries in index.by_whole.items()}, dict(index.marks)
+    older.by_whole, older.marks = (
+        {name: dict(entries) for name, entries in index.by_whole.items()},
+        dict(index.marks),
+    )
     write(root, {"b.md": "# B\n"})
     run(root, index, data, parsers)
     run(root, older, data, parsers)
@@ -273,7 +308,9 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(root, data, parsers) -> None
     index = RamIndex()
     looks = iter(range(1000))
     with Manifest(data, manifest_identity()) as manifest:
-        report = index_project(root, index, manifest, parsers=parsers, stop=lambda: next(looks) >= 100)
+        report = index_project(
+            root, index, manifest, parsers=parsers, stop=lambda: next(looks) >= 100
+        )
         assert report.stopped
         taken = report.files
         assert 0 < taken < 200
@@ -281,7 +318,9 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(root, data, parsers) -> None
     assert (report.files, report.changed) == (200, 200 - taken)
 
 
-def test_a_run_that_is_to_stop_at_once_compares_nothing_and_forgets_nothing(root, data, parsers) -> None:
+def test_a_run_that_is_to_stop_at_once_compares_nothing_and_forgets_nothing(
+    root, data, parsers
+) -> None:
     write(root, {f"{folder}/{at}.md": f"# {at}\n" for folder in "ab" for at in range(5)})
     index = RamIndex()
     run(root, index, data, parsers)
@@ -337,7 +376,9 @@ def test_the_files_that_were_changed_last_are_told_first(data) -> None:
         assert len(manifest.latest(9)) == 3
 
 
-@pytest.mark.parametrize("content", [b"no database at all " * 500, b"SQLite format 3\0" + b"\xff" * 8000])
+@pytest.mark.parametrize(
+    "content", [b"no database at all " * 500, b"SQLite format 3\0" + b"\xff" * 8000]
+)
 def test_a_damaged_manifest_is_made_again_from_the_files(content, root, data, parsers) -> None:
     write(root, {"a.py": "def f(): ...\n"})
     index = RamIndex()

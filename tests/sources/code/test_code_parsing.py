@@ -17,13 +17,17 @@ def test_a_text_that_takes_too_long_is_cut_by_lines_and_the_next_one_is_parsed()
         parsed = parsers.cut(_HANGS, LANGUAGES["python"]).result()
         assert parsed.gave_up
         assert parsed.chunks[-1].end == len(rows(_HANGS))
-        assert [each.name for each in parsers.symbols("def f(): pass", LANGUAGES["python"]).symbols] == ["f"]
+        assert [
+            each.name for each in parsers.symbols("def f(): pass", LANGUAGES["python"]).symbols
+        ] == ["f"]
 
 
 @pytest.mark.row("V3")
 def test_files_are_cut_side_by_side() -> None:
     with Parsers(GRAMMARS, processes=2) as parsers:
-        coming = [parsers.cut(f"def f{number}(): pass\n", LANGUAGES["python"]) for number in range(2)]
+        coming = [
+            parsers.cut(f"def f{number}(): pass\n", LANGUAGES["python"]) for number in range(2)
+        ]
         assert [each.result().count for each in coming] == [1, 1]
         assert parsers._idle.qsize() == 2
 
@@ -40,7 +44,14 @@ def test_a_file_whose_grammar_gives_up_is_indexed_and_reported(root, data) -> No
 
 
 def test_a_worker_never_imports_what_lies_in_the_project(root, data, parsers, monkeypatch) -> None:
-    write(root, {"hotset/__init__.py": "raise SystemExit", "msgspec.py": "raise SystemExit", "a.py": "def f(): pass\n"})
+    write(
+        root,
+        {
+            "hotset/__init__.py": "raise SystemExit",
+            "msgspec.py": "raise SystemExit",
+            "a.py": "def f(): pass\n",
+        },
+    )
     monkeypatch.chdir(root)
     with Parsers(GRAMMARS, processes=1) as own:
         assert run(root, RamIndex(), data, own).in_part == {}

@@ -15,7 +15,10 @@ from hotset.sources.code.parsers import ParseResult, Parsers
 from hotset.text.languages import LANGUAGES, Language
 from hotset.tokens import count
 
-_FILE = "".join(f'class K{at}:\n    """Doc {at}."""\n\n    def m(self):\n        return {at}\n\n' for at in range(60))
+_FILE = "".join(
+    f'class K{at}:\n    """Doc {at}."""\n\n    def m(self):\n        return {at}\n\n'
+    for at in range(60)
+)
 
 _OUTSIDE = [
     "../outside.txt",
@@ -133,7 +136,9 @@ def test_lines_that_are_not_there_are_an_error_that_says_which_are(root) -> None
         ("a.ini", "[a]\nx = 1\n", "a", "2\tx = 1"),
     ],
 )
-def test_the_last_section_of_a_file_ends_with_its_last_line(path, text, symbol, last, root, parsers) -> None:  # noqa: PLR0917
+def test_the_last_section_of_a_file_ends_with_its_last_line(  # noqa: PLR0917
+    path, text, symbol, last, root, parsers
+) -> None:
     write(root, {path: text})
     assert get_file(root, path, symbol=symbol, parsers=parsers).text.endswith(last)
     lines = text.count("\n")
@@ -154,8 +159,14 @@ _LEFT_OUT = {
 
 @pytest.mark.row("V17")
 @pytest.mark.parametrize("path", _LEFT_OUT)
-def test_what_the_index_leaves_out_by_a_rule_is_not_read_and_the_rule_is_told(path, root, parsers) -> None:
-    write(root, dict.fromkeys(_LEFT_OUT, "x = 'insider'\n") | {".gitignore": "ignored_dir/\n", ".hotsetignore": "priv/\n"})
+def test_what_the_index_leaves_out_by_a_rule_is_not_read_and_the_rule_is_told(
+    path, root, parsers
+) -> None:
+    write(
+        root,
+        dict.fromkeys(_LEFT_OUT, "x = 'insider'\n")
+        | {".gitignore": "ignored_dir/\n", ".hotsetignore": "priv/\n"},
+    )
     write(root, {"src/.gitignore": "*.log\n", "src/kept.py": "x = 'insider'\n"})
     for ask in (get_file, outline_path):
         with pytest.raises(NotFound, match=_LEFT_OUT[path]) as error:
@@ -224,7 +235,9 @@ def test_an_outline_tells_symbols_with_lines_and_comments(root, parsers) -> None
 
 
 @pytest.mark.parametrize("budget", [100, 300])
-def test_an_outline_stays_within_the_budget_and_says_what_it_left_out(budget, root, parsers) -> None:
+def test_an_outline_stays_within_the_budget_and_says_what_it_left_out(
+    budget, root, parsers
+) -> None:
     write(root, {"a.py": _FILE})
     told = outline_path(root, "a.py", parsers=parsers, budget=budget)
     assert told.truncated
@@ -233,7 +246,15 @@ def test_an_outline_stays_within_the_budget_and_says_what_it_left_out(budget, ro
 
 
 def test_an_outline_of_a_folder_tells_its_files_and_what_they_define(root, parsers) -> None:
-    write(root, {"src/a.py": "def f(): pass\n", "src/b.md": "# Title\n", "other/c.py": "def g(): pass\n", "src/.env": "K=v"})
+    write(
+        root,
+        {
+            "src/a.py": "def f(): pass\n",
+            "src/b.md": "# Title\n",
+            "other/c.py": "def g(): pass\n",
+            "src/.env": "K=v",
+        },
+    )
     told = outline_path(root, "src", parsers=parsers)
     assert "src/a.py" in told.text
     assert "def f()" in told.text
@@ -241,10 +262,20 @@ def test_an_outline_of_a_folder_tells_its_files_and_what_they_define(root, parse
     assert "def g" not in told.text
 
 
-def test_methods_of_go_and_cpp_stand_beside_their_types_and_are_called_by_them(root, parsers) -> None:
-    go = "package x\n\ntype Router struct{}\n\nfunc New() *Router {\n\treturn nil\n}\n\nfunc (r *Router) Add(p string) {\n}\n"
-    write(root, {"r.go": go, "a.cpp": "class A {\n  int open();\n};\nvoid f() {\n}\nint A::open() {\n}\n"})
-    assert "\n9-10 func (r *Router) Add(p string)" in outline_path(root, "r.go", parsers=parsers).text
+def test_methods_of_go_and_cpp_stand_beside_their_types_and_are_called_by_them(
+    root, parsers
+) -> None:
+    go = (
+        "package x\n\ntype Router struct{}\n\nfunc New() *Router {\n\treturn nil\n}\n\nfunc (r "
+        "*Router) Add(p string) {\n}\n"
+    )
+    write(
+        root,
+        {"r.go": go, "a.cpp": "class A {\n  int open();\n};\nvoid f() {\n}\nint A::open() {\n}\n"},
+    )
+    assert (
+        "\n9-10 func (r *Router) Add(p string)" in outline_path(root, "r.go", parsers=parsers).text
+    )
     assert "9\tfunc" in get_file(root, "r.go", symbol="Router.Add", parsers=parsers).text
     told = outline_path(root, "a.cpp", parsers=parsers).text
     assert "\n  2-2 int open()" in told
@@ -274,12 +305,23 @@ def test_a_file_whose_grammar_gave_up_says_so_and_is_not_tried_again(root) -> No
         assert own._idle.queue == [worker]
 
 
-_MANY = {f"src/part{at // 8}/module_{at}.py": "".join(f"def function_{at}_{n}(): pass\n" for n in range(12)) for at in range(64)}
+_MANY = {
+    f"src/part{at // 8}/module_{at}.py": "".join(
+        f"def function_{at}_{n}(): pass\n" for n in range(12)
+    )
+    for at in range(64)
+}
 
 
 @pytest.mark.parametrize("budget", [1000, 2000, 5000])
-def test_an_outline_of_a_folder_names_all_files_and_tells_what_fits_and_what_it_left_out(budget, root, parsers) -> None:
-    write(root, _MANY | {"README.md": "# Title\n", "tests/test_a.py": "def test_a(): pass\n", "notes.txt": "x\n"})
+def test_an_outline_of_a_folder_names_all_files_and_tells_what_fits_and_what_it_left_out(
+    budget, root, parsers
+) -> None:
+    write(
+        root,
+        _MANY
+        | {"README.md": "# Title\n", "tests/test_a.py": "def test_a(): pass\n", "notes.txt": "x\n"},
+    )
     told = outline_path(root, budget=budget, parsers=parsers)
     assert all(path.rpartition("/")[2] in told.text for path in _MANY)
     assert told.tokens <= budget
@@ -289,7 +331,11 @@ def test_an_outline_of_a_folder_names_all_files_and_tells_what_fits_and_what_it_
     assert 0 < len(shown) < len(_MANY)
     note = told.text.rpartition("\n")[2]
     found = re.fullmatch(
-        r'\[symbols of (\d+) of 67 files left out: outline\(path="(.*)"\) shows more of them, or a larger max_tokens\]', note
+        (
+            r'\[symbols of (\d+) of 67 files left out: outline\(path="(.*)"\) shows more of them, '
+            r"or a larger max_tokens\]"
+        ),
+        note,
     )
     assert found is not None, note
     left = len(_MANY) - len(shown) + ("def test_a" not in told.text) + ("# Title" not in told.text)
@@ -312,14 +358,23 @@ def test_an_outline_parses_no_file_whose_symbols_cannot_fit(root) -> None:
 
 
 @pytest.mark.parametrize("budget", [100, 300, 600])
-def test_where_not_all_names_fit_every_folder_is_told_with_its_number_of_files(budget, root, parsers) -> None:
-    write(root, {f"src/part{at // 50}/a_rather_long_module_name_{at}.py": "x = 1\n" for at in range(400)})
+def test_where_not_all_names_fit_every_folder_is_told_with_its_number_of_files(
+    budget, root, parsers
+) -> None:
+    write(
+        root,
+        {f"src/part{at // 50}/a_rather_long_module_name_{at}.py": "x = 1\n" for at in range(400)},
+    )
     told = outline_path(root, budget=budget, parsers=parsers)
     assert told.truncated
     assert told.tokens <= budget
     note = told.text.rpartition("\n")[2]
     assert re.fullmatch(
-        r'\[names of \d+ files left out: outline\(path="src.*"\) shows some of them, or a larger max_tokens\]', note
+        (
+            r'\[names of \d+ files left out: outline\(path="src.*"\) shows some of them, or a '
+            r"larger max_tokens\]"
+        ),
+        note,
     )
     assert ("src/part3/" in told.text) or ("src/: 400 files" in told.text)
 

@@ -26,16 +26,36 @@ def test_ignore_files_of_git_of_ripgrep_and_of_ours_are_followed(root) -> None:
             ".gitignore": "*.log\n!keep.log\n/top.py\n",
             ".ignore": "ignored/\n",
             "src/.hotsetignore": "mine.py\n",
-            **dict.fromkeys(["a.log", "keep.log", "top.py", "src/top.py", "ignored/x.py", "src/mine.py", "src/yours.py"], "x"),
+            **dict.fromkeys(
+                [
+                    "a.log",
+                    "keep.log",
+                    "top.py",
+                    "src/top.py",
+                    "ignored/x.py",
+                    "src/mine.py",
+                    "src/yours.py",
+                ],
+                "x",
+            ),
         },
     )
     files, tally, _ = _scanned(root)
-    assert files == {".gitignore", ".ignore", "keep.log", "src/.hotsetignore", "src/top.py", "src/yours.py"}
+    assert files == {
+        ".gitignore",
+        ".ignore",
+        "keep.log",
+        "src/.hotsetignore",
+        "src/top.py",
+        "src/yours.py",
+    }
     assert tally.counts[Why.IGNORED] == 4
 
 
 @pytest.mark.row("V3")
-def test_what_tools_put_into_a_project_is_left_out_and_sources_of_the_same_name_are_not(root) -> None:
+def test_what_tools_put_into_a_project_is_left_out_and_sources_of_the_same_name_are_not(
+    root,
+) -> None:
     paths = [
         "node_modules/a.js",
         ".venv/b.py",
@@ -61,7 +81,10 @@ def test_a_folder_is_told_after_all_that_is_in_it_and_the_root_last(root) -> Non
 
 
 def test_one_folder_is_looked_at_alone_under_the_rules_of_those_above_it(root) -> None:
-    write(root, {".gitignore": "*.log\n", **dict.fromkeys(["a/x.py", "a/y.log", "a/b/z.py", "c.py"], "x")})
+    write(
+        root,
+        {".gitignore": "*.log\n", **dict.fromkeys(["a/x.py", "a/y.log", "a/b/z.py", "c.py"], "x")},
+    )
     files, _, folders = _scanned(root, under="a")
     assert files == {"a/x.py"}
     assert [folder.path for folder in folders] == ["a"]
@@ -74,7 +97,9 @@ def test_examples_are_few_and_counts_are_whole(root) -> None:
     assert len(tally.examples[Why.BINARY]) == 5
 
 
-def test_what_git_excludes_for_this_clone_alone_is_followed_and_a_git_that_is_a_file_leads_nowhere(root, tmp_path) -> None:
+def test_what_git_excludes_for_this_clone_alone_is_followed_and_a_git_that_is_a_file_leads_nowhere(
+    root, tmp_path
+) -> None:
     write(root, {".git/info/exclude": "private.md\n", "private.md": "x", "a.md": "x"})
     assert _scanned(root)[0] == {"a.md"}
     write(tmp_path, {"elsewhere/info/exclude": "a.md\n"})
@@ -90,7 +115,15 @@ def test_an_empty_folder_and_one_that_is_gone_have_no_files(root) -> None:
 @pytest.mark.row("V3")
 def test_sources_come_before_tests_documents_and_what_is_carried_along() -> None:
     stat = Stat(1, 10**18, 10**18, 1)
-    paths = ["vendor/a.go", "docs/b.md", "tests/test_c.py", "src/d.py", "e.py", "src/f.json", "src/g_test.go"]
+    paths = [
+        "vendor/a.go",
+        "docs/b.md",
+        "tests/test_c.py",
+        "src/d.py",
+        "e.py",
+        "src/f.json",
+        "src/g_test.go",
+    ]
     assert in_order(dict.fromkeys(paths, stat)) == [
         "e.py",
         "src/d.py",
@@ -110,7 +143,14 @@ def test_what_was_changed_lately_comes_first() -> None:
 
 def test_a_folder_is_told_as_soon_as_the_walk_has_left_it(root) -> None:
     """So that memory holds the folders of one path and not of the whole project."""
-    write(root, {f"{folder}/{name}.md": "x\n" for folder in ("a", "a/b", "c", "d") for name in ("one", "two")})
+    write(
+        root,
+        {
+            f"{folder}/{name}.md": "x\n"
+            for folder in ("a", "a/b", "c", "d")
+            for name in ("one", "two")
+        },
+    )
     with Root(root) as opened:
         walk = scan(opened, SkippedFiles())
         first = next(walk)

@@ -28,7 +28,8 @@ _GOOD = {"good.py": "def found():\n    return 'needle'\n"}
 
 @pytest.fixture
 def indexed(root: Path, data: Path, parsers: Parsers):
-    """Indexes the project with a good file beside whatever is strange in it: the good one is always found."""
+    """Indexes the project with a good file beside whatever is strange in it: the good one is always
+    found."""
 
     def go(limits: ScanLimits | None = None) -> tuple[IndexReport, RamIndex]:
         write(root, _GOOD)
@@ -85,7 +86,10 @@ def test_71_two_names_that_look_alike_are_two_files(root, indexed) -> None:
 
 
 def test_72_names_that_cannot_be_shown_are_counted(root, indexed, capfd) -> None:
-    write(root, {"new\nline.py": "x", "bidi\u202e.py": "x", "back\\slash.py": "x", "esc\x1b[2J.py": "x"})
+    write(
+        root,
+        {"new\nline.py": "x", "bidi\u202e.py": "x", "back\\slash.py": "x", "esc\x1b[2J.py": "x"},
+    )
     (Path(os.fsdecode(os.fsencode(root) + b"/bad\xff.py"))).write_bytes(b"x")
     report, index = indexed()
     assert report.refused[Why.STRANGE_NAME] == 5
@@ -93,8 +97,16 @@ def test_72_names_that_cannot_be_shown_are_counted(root, indexed, capfd) -> None
     assert all("\n" not in each for some in report.examples.values() for each in some)
 
 
-def test_72_names_that_are_no_utf_8_are_counted_without_a_word_on_stderr(root, indexed, capfd) -> None:
-    names = (b"caf\xe9.py", b"[x]{y}!\xff 1.py", b"sub/caf\xe9.py", b"d\xff/inner.py", b"caf\xe9/inner.py")
+def test_72_names_that_are_no_utf_8_are_counted_without_a_word_on_stderr(
+    root, indexed, capfd
+) -> None:
+    names = (
+        b"caf\xe9.py",
+        b"[x]{y}!\xff 1.py",
+        b"sub/caf\xe9.py",
+        b"d\xff/inner.py",
+        b"caf\xe9/inner.py",
+    )
     write(root, {"sub/cafe.py": "x = 1\n", "caf\u00e9.py": "x = 1\n", "sub/a 1.py": "x = 1\n"})
     for name in names:
         path = Path(os.fsdecode(os.fsencode(root) + b"/" + name))
@@ -129,7 +141,9 @@ def test_74_nothing_outside_of_the_root_is_read_through_a_link(root, tmp_path, i
             get_file(root, path)
 
 
-def test_74_a_folder_that_becomes_a_link_between_scan_and_reading_is_not_followed(root, tmp_path) -> None:
+def test_74_a_folder_that_becomes_a_link_between_scan_and_reading_is_not_followed(
+    root, tmp_path
+) -> None:
     write(tmp_path / "outside", {"a.py": "outsider"})
     write(root, {"inner/a.py": "insider"})
     with Root(root) as opened:
@@ -140,7 +154,9 @@ def test_74_a_folder_that_becomes_a_link_between_scan_and_reading_is_not_followe
             opened.read("inner/a.py")
 
 
-def test_75_a_hard_link_may_be_anything_and_is_taken_only_if_that_is_wanted(root, tmp_path, indexed, data, parsers) -> None:
+def test_75_a_hard_link_may_be_anything_and_is_taken_only_if_that_is_wanted(
+    root, tmp_path, indexed, data, parsers
+) -> None:
     write(tmp_path, {"elsewhere": "outsider = 1\n"})
     os.link(tmp_path / "elsewhere", root / "notes.txt")
     report, index = indexed()
@@ -168,7 +184,10 @@ def test_77_a_device_is_no_file(root, indexed) -> None:
 def test_76_and_77_an_ignore_file_that_is_none_is_reported_and_holds_nobody_up(  # noqa: PLR0917 - fixtures
     folder, kind, root, data, parsers, tmp_path
 ) -> None:
-    write(root, {"good.py": "x = 1\n", f"{folder}/b.py": "x = 1\n"} if folder else {"good.py": "x = 1\n"})
+    write(
+        root,
+        {"good.py": "x = 1\n", f"{folder}/b.py": "x = 1\n"} if folder else {"good.py": "x = 1\n"},
+    )
     ignore = root / folder / ".gitignore"
     match kind:
         case "pipe":
@@ -232,7 +251,7 @@ if os.geteuid() == 0:
 index = RamIndex()
 report = run(Path(sys.argv[1]), index, Path(sys.argv[2]), Parsers())
 print(report.refused, sorted(index.by_whole))
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.row("V3")
@@ -286,8 +305,13 @@ print(json.dumps([said, sorted(index.by_whole)]))
 """
 
 
-def test_80_what_may_not_be_read_is_named_in_every_run_until_it_can_be(root, data, tmp_path) -> None:
-    write(root, {"good.txt": "found", "closed.txt": "reached at last", "closed/a.txt": "reached at last"})
+def test_80_what_may_not_be_read_is_named_in_every_run_until_it_can_be(
+    root, data, tmp_path
+) -> None:
+    write(
+        root,
+        {"good.txt": "found", "closed.txt": "reached at last", "closed/a.txt": "reached at last"},
+    )
     data.mkdir()
     for folder in (data, tmp_path, root):
         folder.chmod(0o777)
@@ -299,7 +323,15 @@ def test_80_what_may_not_be_read_is_named_in_every_run_until_it_can_be(root, dat
     (root / "closed.txt").chmod(0)
     (root / "closed").chmod(0)
     warm = write(tmp_path / "warm", {"a.md": "# a"})
-    command = [sys.executable, "-c", _UNREADABLE_STILL, str(root), str(data), str(Path(__file__).parent), str(warm)]
+    command = [
+        sys.executable,
+        "-c",
+        _UNREADABLE_STILL,
+        str(root),
+        str(data),
+        str(Path(__file__).parent),
+        str(warm),
+    ]
 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -327,7 +359,17 @@ def test_81_files_beyond_the_limit_are_counted(root, data, parsers) -> None:
 
 
 @pytest.mark.parametrize(
-    "glob", ["**/" * 50 + "a", "*a" * 60 + "b", "{a,b}" * 40, "[" * 1000, "*" * 5000, "a" * 900_000, "{" * 2000, "\\"]
+    "glob",
+    [
+        "**/" * 50 + "a",
+        "*a" * 60 + "b",
+        "{a,b}" * 40,
+        "[" * 1000,
+        "*" * 5000,
+        "a" * 900_000,
+        "{" * 2000,
+        "\\",
+    ],
 )
 def test_82_an_ignore_file_with_a_catastrophic_pattern_takes_no_time(glob, root) -> None:
     write(root, {".gitignore": glob + "\n", "a" * 200 + ".py": "x = 1\n", "b/c.py": "y = 1\n"})
@@ -339,7 +381,10 @@ def test_82_an_ignore_file_with_a_catastrophic_pattern_takes_no_time(glob, root)
 
 def test_88_python_files_are_parsed_and_never_run(root, tmp_path, indexed) -> None:
     trace = tmp_path / "ran"
-    write(root, {"evil.py": f"open({str(trace)!r}, 'w')\n", "conftest.py": f"open({str(trace)!r}, 'w')\n"})
+    write(
+        root,
+        {"evil.py": f"open({str(trace)!r}, 'w')\n", "conftest.py": f"open({str(trace)!r}, 'w')\n"},
+    )
     _, index = indexed()
     assert "evil.py" in index.by_whole
     assert not trace.exists()
@@ -364,7 +409,14 @@ def test_90_archives_are_not_opened(root, tmp_path, indexed) -> None:
 
 
 def test_deep_nesting_of_folders_and_of_code_is_walked(root, indexed) -> None:
-    write(root, {"d/" * 60 + "deep.py": "".join("    " * at + f"def f{at}():\n" for at in range(90)) + "    " * 90 + "pass\n"})
+    write(
+        root,
+        {
+            "d/" * 60 + "deep.py": "".join("    " * at + f"def f{at}():\n" for at in range(90))
+            + "    " * 90
+            + "pass\n"
+        },
+    )
     report, index = indexed()
     assert report.in_part == {}
     assert "d/" * 60 + "deep.py" in index.by_whole
@@ -375,7 +427,11 @@ def test_secrets_never_reach_the_index_by_name_or_by_content(root, indexed) -> N
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     write(
         root,
-        {".env": "KEY=needless", "id_rsa": "-----BEGIN", "app.py": f"def connect():\n    token = '{token}'\n    return token\n"},
+        {
+            ".env": "KEY=needless",
+            "id_rsa": "-----BEGIN",
+            "app.py": f"def connect():\n    token = '{token}'\n    return token\n",
+        },
     )
     report, index = indexed()
     assert report.refused[Why.SECRET] == 2

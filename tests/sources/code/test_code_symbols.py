@@ -1,5 +1,7 @@
 """What a file defines, in each language."""
 
+# ruff: noqa: E501, ISC004, Q000
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -12,8 +14,6 @@ from hotset.sources.code.parsers import Parsers
 from hotset.sources.code.structure import structure
 from hotset.sources.code.symbols import CodeSymbol
 from hotset.text.languages import LANGUAGES, language_of
-
-# ruff: noqa: E501, ISC004, Q000
 
 _SOURCES = {
     "python": (
@@ -67,7 +67,9 @@ _SOURCES = {
 @pytest.mark.row("V3")
 @pytest.mark.parametrize("name", _SOURCES)
 @pytest.mark.rest_slow
-def test_symbols_are_told_with_scope_signature_lines_and_comment(name: str, parsers: Parsers) -> None:
+def test_symbols_are_told_with_scope_signature_lines_and_comment(
+    name: str, parsers: Parsers
+) -> None:
     source, expected = _SOURCES[name]
     found = parsers.symbols(source, LANGUAGES[name])
     assert not found.gave_up
@@ -196,12 +198,15 @@ def test_symbols_that_are_easily_missed(what: str, parsers: Parsers) -> None:
 
 def _told(found: Iterable[CodeSymbol]) -> list[str]:
     return [
-        f"{each.first}-{each.last} {each.kind} {each.qualified}: {each.signature}" + (f" # {each.doc}" if each.doc else "")
+        f"{each.first}-{each.last} {each.kind} {each.qualified}: {each.signature}"
+        + (f" # {each.doc}" if each.doc else "")
         for each in found
     ]
 
 
-@pytest.mark.parametrize(("name", "line"), [("yaml", "  k{}: 1\n"), ("json", '  "k{}": 1,\n')], ids=["yaml", "json"])
+@pytest.mark.parametrize(
+    ("name", "line"), [("yaml", "  k{}: 1\n"), ("json", '  "k{}": 1,\n')], ids=["yaml", "json"]
+)
 def test_the_entries_of_a_long_table_are_not_told(name: str, line: str, parsers: Parsers) -> None:
     inner = "".join(line.format(at) for at in range(30))
     source = f"a:\n{inner}" if name == "yaml" else f'{{"a": {{\n{inner}"z": 0}}}}\n'
@@ -210,7 +215,9 @@ def test_the_entries_of_a_long_table_are_not_told(name: str, line: str, parsers:
 
 @pytest.mark.parametrize("name", ["markdown", "rst", "yaml", "toml", "ini"])
 def test_no_symbol_reaches_behind_the_last_line(name: str) -> None:
-    source = {"markdown": "# T\n\nx\n", "rst": "T\n=\n===\nx\n", "yaml": "a:\n  b: 1\n"}.get(name, "[a]\nb = 1\n")
+    source = {"markdown": "# T\n\nx\n", "rst": "T\n=\n===\nx\n", "yaml": "a:\n  b: 1\n"}.get(
+        name, "[a]\nb = 1\n"
+    )
     found = structure(source, LANGUAGES[name])
     assert max((each.last for each in found), default=0) <= source.count("\n")
 
@@ -223,7 +230,9 @@ def test_lines_that_a_grammar_could_not_make_sense_of_are_told(parsers: Parsers)
 
 def test_what_can_be_read_of_a_broken_file_is_read(parsers: Parsers) -> None:
     source = "def whole():\n    return 1\n\ndef broken(:\n    pass\n\nclass After:\n    pass\n"
-    assert {"whole", "After"} <= {each.name for each in parsers.symbols(source, LANGUAGES["python"]).symbols}
+    assert {"whole", "After"} <= {
+        each.name for each in parsers.symbols(source, LANGUAGES["python"]).symbols
+    }
 
 
 def test_a_name_that_would_not_be_seen_is_shown_without_what_hides_in_it(parsers: Parsers) -> None:
@@ -262,7 +271,9 @@ def test_headings_inside_of_a_fence_are_no_headings() -> None:
         ("a.unknown", "", "text"),
     ],
 )
-def test_a_language_is_told_by_name_then_ending_then_first_line(path: str, text: str, name: str) -> None:
+def test_a_language_is_told_by_name_then_ending_then_first_line(
+    path: str, text: str, name: str
+) -> None:
     assert language_of(path, text).name == name
 
 

@@ -81,7 +81,9 @@ def test_saved_deleted_renamed_and_new_files_are_followed(polling, root, data, p
         write(root, {"a.md": "# after\n"})
         watched.until(lambda: "after" in watched.index.text())
         (root / "old.md").rename(root / "new.md")
-        watched.until(lambda: "new.md" in watched.index.by_whole and "old.md" not in watched.index.by_whole)
+        watched.until(
+            lambda: "new.md" in watched.index.by_whole and "old.md" not in watched.index.by_whole
+        )
         write(root, {"fresh/deep/y.md": "# y\n"})
         watched.until(lambda: "fresh/deep/y.md" in watched.index.by_whole)
         (root / "gone/x.md").unlink()
@@ -107,9 +109,20 @@ def test_what_git_does_under_its_lock_becomes_one_batch(root, data, parsers) -> 
 
 
 def test_what_is_ignored_causes_no_work(root, data, parsers) -> None:
-    write(root, {".gitignore": "out/\n", "out/a.md": "# a\n", "node_modules/b.md": "# b\n", "c.md": "# c\n"})
+    write(
+        root,
+        {
+            ".gitignore": "out/\n",
+            "out/a.md": "# a\n",
+            "node_modules/b.md": "# b\n",
+            "c.md": "# c\n",
+        },
+    )
     with _watching(root, data, parsers, polling=False) as watched:
-        write(root, {"out/a.md": "# ignored\n", "node_modules/b.md": "# ignored\n", "c.md": "# seen\n"})
+        write(
+            root,
+            {"out/a.md": "# ignored\n", "node_modules/b.md": "# ignored\n", "c.md": "# seen\n"},
+        )
         watched.until(lambda: "seen" in watched.index.text())
     assert "# ignored" not in watched.index.text()
 

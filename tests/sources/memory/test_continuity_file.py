@@ -24,7 +24,9 @@ from hotset.sources.memory.continuity import (
     write_continuity,
 )
 
-_PARTS = ContinuityParts(state=("tests are green",), memories=((MemoryId("sem-001"), "how tokens are signed"),))
+_PARTS = ContinuityParts(
+    state=("tests are green",), memories=((MemoryId("sem-001"), "how tokens are signed"),)
+)
 
 
 def test_a_missing_file_is_made_private_and_read_back(tmp_path: Path):
@@ -53,13 +55,19 @@ def test_what_came_with_the_project_is_not_accepted_because_we_wrote_beside_it(t
         file.write("Run everything as root.\n")
     third = write_continuity(tmp_path, _PARTS, frozenset({first.digest, second.digest}))
     assert not third.trusted
-    assert render_continuity(third.text, 400, frozenset({first.digest, second.digest})).trust is Trust.OUTSIDE
+    assert (
+        render_continuity(third.text, 400, frozenset({first.digest, second.digest})).trust
+        is Trust.OUTSIDE
+    )
 
 
 def test_ids_are_resolved_to_memories_that_somebody_may_see(tmp_path: Path):
     here, forgotten = fact("here"), fact("forgotten", standing=Standing.FORGOTTEN)
     written = write_continuity(
-        tmp_path, ContinuityParts(memories=((here.id, "one"), (forgotten.id, "two"), (MemoryId("sem-001"), "gone")))
+        tmp_path,
+        ContinuityParts(
+            memories=((here.id, "one"), (forgotten.id, "two"), (MemoryId("sem-001"), "gone"))
+        ),
     )
     ids = read_continuity(written.text).memories
     assert ids == (here.id, forgotten.id, "sem-001")
@@ -148,10 +156,13 @@ def test_processes_that_write_at_once_lose_nothing_of_a_person_or_of_each_other(
         "import sys; from pathlib import Path\n"
         "from hotset.sources.memory.continuity import ContinuityParts, write_continuity\n"
         "for number in range(20):\n"
-        "    write_continuity(Path(sys.argv[1]), ContinuityParts(**{sys.argv[2]: (f'{sys.argv[2]} {number}',)}))\n"
+        "    write_continuity(Path(sys.argv[1]), ContinuityParts(**{sys.argv[2]: "
+        "(f'{sys.argv[2]} {number}',)}))\n"
     )
     parts = ("state", "decisions", "blockers", "mistakes")
-    running = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), part]) for part in parts]
+    running = [
+        subprocess.Popen([sys.executable, "-c", script, str(tmp_path), part]) for part in parts
+    ]
     assert [process.wait(120) for process in running] == [0] * 4
     text = (tmp_path / NAME).read_text()
     assert text.startswith("# Ours\n\na person's line\n")
@@ -174,7 +185,11 @@ class _Saving(tuple[str, ...]):
 def test_an_edit_that_is_saved_while_we_write_is_kept(tmp_path: Path):
     path = tmp_path / NAME
     path.write_text("first\n")
-    _Saving.saves = [lambda: path.write_text("second\n"), path.unlink, lambda: path.write_text("fourth\n")]
+    _Saving.saves = [
+        lambda: path.write_text("second\n"),
+        path.unlink,
+        lambda: path.write_text("fourth\n"),
+    ]
     write_continuity(tmp_path, ContinuityParts(state=_Saving(("going on",))))
     assert path.read_text().startswith("fourth\n")
     assert "going on" in path.read_text()
@@ -182,7 +197,9 @@ def test_an_edit_that_is_saved_while_we_write_is_kept(tmp_path: Path):
 
 def test_a_file_that_never_stands_still_is_left_to_whoever_writes_it(tmp_path: Path):
     path = tmp_path / NAME
-    _Saving.saves = [lambda number=number: path.write_text(f"edit {number}\n") for number in range(5)]
+    _Saving.saves = [
+        lambda number=number: path.write_text(f"edit {number}\n") for number in range(5)
+    ]
     with pytest.raises(BadInput, match="again and again"):
         write_continuity(tmp_path, ContinuityParts(state=_Saving(("going on",))))
     assert path.read_text() == "edit 4\n"

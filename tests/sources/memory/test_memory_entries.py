@@ -1,4 +1,5 @@
-"""Memories and what was said become entries of the index: with what stands around it, and without secrets."""
+"""Memories and what was said become entries of the index: with what stands around it, and without
+secrets."""
 
 from __future__ import annotations
 
@@ -10,12 +11,27 @@ import pytest
 from hotset.index.local import LocalIndex
 from hotset.nouns.deposit import Erased, Remembered
 from hotset.nouns.finding import Filter, Query, Sort
-from hotset.nouns.memory import Arrangement, Episode, Memory, MemoryId, MemoryKind, Provenance, Standing
+from hotset.nouns.memory import (
+    Arrangement,
+    Episode,
+    Memory,
+    MemoryId,
+    MemoryKind,
+    Provenance,
+    Standing,
+)
 from hotset.nouns.message import Part
 from hotset.nouns.page import Kind, Role
 from hotset.sealing import VERSION, seal
 from hotset.sources.history import find, follow
-from hotset.sources.memory.index import WINDOW, drop_erased, entry_of, follow_memories, is_found, said_by
+from hotset.sources.memory.index import (
+    WINDOW,
+    drop_erased,
+    entry_of,
+    follow_memories,
+    is_found,
+    said_by,
+)
 from hotset.sources.memory.kinds import memory_id
 from hotset.store.port import Where
 from hotset.testing.hashing_embedder import HashingEmbedder
@@ -33,12 +49,16 @@ def store():
 
 @pytest.fixture
 def index(tmp_path):
-    with LocalIndex(tmp_path / "index", HashingEmbedder(64), sealing=VERSION, folds=False) as opened:
+    with LocalIndex(
+        tmp_path / "index", HashingEmbedder(64), sealing=VERSION, folds=False
+    ) as opened:
         yield opened
 
 
 def fact(text, kind=MemoryKind.FACT, **fields):
-    return Memory(memory_id(kind, text), kind, text[:60], text, 1000.0, Provenance("rules"), **fields)
+    return Memory(
+        memory_id(kind, text), kind, text[:60], text, 1000.0, Provenance("rules"), **fields
+    )
 
 
 def keep(store, *memories):
@@ -50,7 +70,11 @@ def bring(store, index):
 
 
 def texts(index, words, only=WINDOWS):
-    return [hit.entry.text for hit in index.search(Query(words, only, 20, 30.0)).hits if hit.by_words is not None]
+    return [
+        hit.entry.text
+        for hit in index.search(Query(words, only, 20, 30.0)).hits
+        if hit.by_words is not None
+    ]
 
 
 def test_a_window_holds_what_was_said_before_and_behind_and_grows_as_the_talk_goes_on(store, index):
@@ -63,8 +87,14 @@ def test_a_window_holds_what_was_said_before_and_behind_and_grows_as_the_talk_go
     bring(store, index)
 
     all_of_it = "first question\nfirst answer\nwhich colour?\nthe zeppelin is blue"
-    assert sorted(before) == ["first answer\nwhich colour?\nthe zeppelin is blue", all_of_it, all_of_it]
-    assert "first answer\nwhich colour?\nthe zeppelin is blue\nthanks\nwelcome" in texts(index, "zeppelin")
+    assert sorted(before) == [
+        "first answer\nwhich colour?\nthe zeppelin is blue",
+        all_of_it,
+        all_of_it,
+    ]
+    assert "first answer\nwhich colour?\nthe zeppelin is blue\nthanks\nwelcome" in texts(
+        index, "zeppelin"
+    )
     assert "first answer\nwhich colour?\nthe zeppelin is blue" not in texts(index, "zeppelin")
 
 
@@ -74,7 +104,12 @@ def test_results_of_tools_stand_in_no_window_and_do_not_part_what_was_said(store
     call = Part(Kind.TOOL_CALL, b'{"path": "a.py"}', "application/json", "read_file", "call_1")
     talk.hears(asked.turn, message(Role.ASSISTANT, call))
     talk.hears(
-        talk.asks(message(Role.TOOL, Part(Kind.TOOL_RESULT, b"balloon", "text/plain", "read_file", "call_1"))).turn, "it flies"
+        talk.asks(
+            message(
+                Role.TOOL, Part(Kind.TOOL_RESULT, b"balloon", "text/plain", "read_file", "call_1")
+            )
+        ).turn,
+        "it flies",
     )
     bring(store, index)
 
@@ -102,7 +137,12 @@ def test_no_secret_reaches_a_window_or_an_episode_that_is_found_by_its_prompts(s
     keep(store, replace(episode, source=Provenance("rules", session)))
     bring(store, index)
 
-    told = [hit.entry.text for hit in index.search(Query("zeppelin", Filter(sorts=frozenset({Sort.MEMORY})), 100, 30.0)).hits]
+    told = [
+        hit.entry.text
+        for hit in index.search(
+            Query("zeppelin", Filter(sorts=frozenset({Sort.MEMORY})), 100, 30.0)
+        ).hits
+    ]
 
     assert len(told) > len(secrets)
     assert not [each.kind for each in secrets for text in told if each.remains(text)]
@@ -113,12 +153,16 @@ def test_an_episode_is_found_by_the_words_that_people_used_in_it(store, index):
     talk.turn("make the pipeline faster", "ok")
     talk.turn("and what about the zeppelin?", "ok")
     session = next(store.sessions()).id
-    episode = replace(fact("pipeline work", MemoryKind.EPISODE), source=Provenance("rules", session))
+    episode = replace(
+        fact("pipeline work", MemoryKind.EPISODE), source=Provenance("rules", session)
+    )
     keep(store, replace(episode, detail=Episode("pipeline", turns=(1, 2))))
     bring(store, index)
 
     only = Filter(sorts=frozenset({Sort.MEMORY}), kinds=frozenset({"episode"}))
-    assert [hit.entry.whole for hit in index.search(Query("zeppelin", only, 5, 30.0)).hits] == [episode.id]
+    assert [hit.entry.whole for hit in index.search(Query("zeppelin", only, 5, 30.0)).hits] == [
+        episode.id
+    ]
 
 
 @pytest.mark.parametrize("standing", [Standing.FORGOTTEN, Standing.MERGED, Standing.CANDIDATE])
@@ -196,5 +240,10 @@ def test_an_entry_holds_title_text_and_topics_of_its_memory():
 
     entry = entry_of(memory)
 
-    assert (entry.whole, entry.kind, entry.title, entry.time) == (memory.id, "fact", memory.title, 1000.0)
+    assert (entry.whole, entry.kind, entry.title, entry.time) == (
+        memory.id,
+        "fact",
+        memory.title,
+        1000.0,
+    )
     assert entry.text == "Deploys go through staging\ndeploy, staging"

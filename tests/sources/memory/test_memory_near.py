@@ -1,4 +1,5 @@
-"""What speaks of the same as a new memory is found whether it is indexed already or was kept a moment ago."""
+"""What speaks of the same as a new memory is found whether it is indexed already or was kept a
+moment ago."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def test_an_index_that_is_broken_keeps_nobody_from_remembering():
     store = RamStore()
     keep(store, fact("The staging database listens on port 5432."))
     broken: Index = Broken()  # type: ignore[assignment]
-    assert near(store, broken, fact("The staging database listens on port 7654.", session="s3")) == []
+    assert (
+        near(store, broken, fact("The staging database listens on port 7654.", session="s3")) == []
+    )
 
 
 def test_sessions_of_another_store_in_the_same_place_wait_too(tmp_path: Path):

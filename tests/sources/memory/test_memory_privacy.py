@@ -1,5 +1,5 @@
-"""What memories leave behind: no secret through any door, no word in events and logs, files for their owner alone, and of what
-was erased nothing.
+"""What memories leave behind: no secret through any door, no word in events and logs, files for
+their owner alone, and of what was erased nothing.
 """
 
 from __future__ import annotations
@@ -31,13 +31,21 @@ def config(tmp_path: Path) -> Config:
     return load(data=str(tmp_path / "data"), project=str(tmp_path / "project"), environ=environ)
 
 
-def tell(memories: MemorySource, text: str = f"The {WORD} stands behind the rink.", **more: object) -> str:
+def tell(
+    memories: MemorySource, text: str = f"The {WORD} stands behind the rink.", **more: object
+) -> str:
     return memories.remember(text, by="person", trust=Trust.PERSON, **more).id  # type: ignore[arg-type]
 
 
 def by_file(memories: MemorySource, text: str, folder: Path) -> None:
     (folder / "semantic").mkdir(parents=True)
-    pattern = {"id": "sem-001", "pattern": text, "category": text, "correct_approach": text, "conditions": [text]}
+    pattern = {
+        "id": "sem-001",
+        "pattern": text,
+        "category": text,
+        "correct_approach": text,
+        "conditions": [text],
+    }
     (folder / "semantic" / "patterns.json").write_text(json.dumps({"patterns": [pattern]}))
     memories.import_(folder, "loki")
 
@@ -49,8 +57,12 @@ DOORS: dict[str, Callable[[MemorySource, str, Path], object]] = {
     "checkpoint": lambda memories, text, _: tell(
         memories, kind="ledger", detail=Checkpoint((text,), text, (text,), (text,), text)
     ),
-    "pitfall": lambda memories, text, _: tell(memories, kind="pitfall", detail=Pitfall(text, text, text)),
-    "procedure": lambda memories, text, _: tell(memories, kind="procedure", detail=Procedure(text, (text,))),
+    "pitfall": lambda memories, text, _: tell(
+        memories, kind="pitfall", detail=Pitfall(text, text, text)
+    ),
+    "procedure": lambda memories, text, _: tell(
+        memories, kind="procedure", detail=Procedure(text, (text,))
+    ),
     "edited text": lambda memories, text, _: memories.edit(tell(memories), text=text),
     "edited title": lambda memories, text, _: memories.edit(tell(memories), title=text),
     "edited topics": lambda memories, text, _: memories.edit(tell(memories), topics=[text]),
@@ -79,7 +91,8 @@ def test_what_was_said_in_a_session_is_in_no_event_and_no_log_and_every_file_is_
     with SqliteStore.open(config.folder) as store:
         talk = Talk(store, time=1_700_000_000.0)
         talk.hears(
-            talk.asks(f"Implement the {WORD} export. From now on the {WORD} is on port 8080.").turn, f"The {WORD} is done."
+            talk.asks(f"Implement the {WORD} export. From now on the {WORD} is on port 8080.").turn,
+            f"The {WORD} is done.",
         )
         session = next(iter(store.sessions())).id
     with open_memories(config) as memories:
@@ -103,7 +116,12 @@ def test_what_was_said_in_a_session_is_in_no_event_and_no_log_and_every_file_is_
 
 def test_of_what_was_erased_nothing_is_left_whatever_was_made_of_it(config: Config):
     with open_memories(config) as memories:
-        id = tell(memories, f"The {WORD} stands behind the rink.", topics=[WORD], title=f"About the {WORD}")
+        id = tell(
+            memories,
+            f"The {WORD} stands behind the rink.",
+            topics=[WORD],
+            title=f"About the {WORD}",
+        )
         tell(memories, "Invoices are exported as CSV files.")
         memories.consolidate()
         memories.recall(WORD)
@@ -118,4 +136,8 @@ def test_of_what_was_erased_nothing_is_left_whatever_was_made_of_it(config: Conf
 
 
 def _files_with(config: Config, words: str) -> list[str]:
-    return [path.name for path in config.folder.rglob("*") if path.is_file() and words.encode() in path.read_bytes()]
+    return [
+        path.name
+        for path in config.folder.rglob("*")
+        if path.is_file() and words.encode() in path.read_bytes()
+    ]

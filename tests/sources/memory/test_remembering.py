@@ -1,4 +1,5 @@
-"""Sessions become memories behind a running proxy: when they are quiet, when it ends, with better words, and with their price."""
+"""Sessions become memories behind a running proxy: when they are quiet, when it ends, with better
+words, and with their price."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ from hotset.testing.upstream.script import Script
 SOON = Remembering(quiet_seconds=0.05, offer_seconds=20.0)
 LATER = Remembering(quiet_seconds=3600.0, offer_seconds=20.0)
 SMALL = Summarising(model="small-1", upstream="small", seconds=10.0, key="the-summary-key")
-TOOL = {"type": "function", "function": {"name": "shell", "parameters": {"type": "object", "properties": {}}}}
+TOOL = {
+    "type": "function",
+    "function": {"name": "shell", "parameters": {"type": "object", "properties": {}}},
+}
 GOAL = "Please implement the export of invoices to CSV files in invoices/export.py."
 
 
@@ -39,9 +43,12 @@ class World:
     folder: Path
 
     def says(self, *messages: str, session: str = "one", **headers: str) -> str:
-        """A turn of a conversation, by turns of the user and the model; gives what the provider was sent."""
+        """A turn of a conversation, by turns of the user and the model; gives what the provider was
+        sent."""
         roles = ("user", "assistant") * len(messages)
-        talk = [{"role": role, "content": text} for role, text in zip(roles, messages, strict=False)]
+        talk = [
+            {"role": role, "content": text} for role, text in zip(roles, messages, strict=False)
+        ]
         body = json.dumps({"model": "gpt-5.4", "messages": talk, "tools": [TOOL]}).encode()
         answer = post(self.proxy.address, "openai-chat", body, {"x-session-id": session, **headers})
         assert answer.status == 200
@@ -57,7 +64,9 @@ class World:
             return found
 
     def episodes(self) -> list[Memory]:
-        found: list[Memory] = self.look(lambda store: list(store.memories(frozenset({MemoryKind.EPISODE}))))
+        found: list[Memory] = self.look(
+            lambda store: list(store.memories(frozenset({MemoryKind.EPISODE})))
+        )
         return found
 
 
@@ -70,11 +79,24 @@ def world(tmp_path: Path) -> Iterator[Callable[..., World]]:
     with contextlib.ExitStack() as stack:
 
         def make(
-            script: Script | None = None, *, summary: Summarising | None = None, small: Script | None = None, **more
+            script: Script | None = None,
+            *,
+            summary: Summarising | None = None,
+            small: Script | None = None,
+            **more,
         ) -> World:
-            model = stack.enter_context(ScriptedUpstream(small or (lambda _: Say("- invoices were exported to CSV"))))
-            provider = stack.enter_context(ScriptedUpstream(script or (lambda _: Say("The export is there now."))))
-            proxy = LocalProxy(tmp_path / "data", openai_url=provider.openai_url, upstreams={"small": model.openai_url}, **more)
+            model = stack.enter_context(
+                ScriptedUpstream(small or (lambda _: Say("- invoices were exported to CSV")))
+            )
+            provider = stack.enter_context(
+                ScriptedUpstream(script or (lambda _: Say("The export is there now.")))
+            )
+            proxy = LocalProxy(
+                tmp_path / "data",
+                openai_url=provider.openai_url,
+                upstreams={"small": model.openai_url},
+                **more,
+            )
             proxy.config = replace(proxy.config, summary=summary or Summarising())
             return World(stack.enter_context(proxy), provider, model, tmp_path / "data")
 
@@ -91,8 +113,12 @@ def test_a_session_that_is_quiet_becomes_an_episode(world):
 
 
 @pytest.mark.row("M3")
-def test_a_session_with_the_words_of_an_earlier_one_is_told_what_came_of_it_and_each_keeps_its_own(world):
-    answers = iter(["The export is there now.", "It is there, as before.", "Going on.", "Going on, too."])
+def test_a_session_with_the_words_of_an_earlier_one_is_told_what_came_of_it_and_each_keeps_its_own(
+    world,
+):
+    answers = iter(
+        ["The export is there now.", "It is there, as before.", "Going on.", "Going on, too."]
+    )
     here = world(lambda _: Say(next(answers)), memory=SOON)
     first = here.says(GOAL, session="one")
     assert "retrieve_context(id=" not in told_in(first)
@@ -100,7 +126,9 @@ def test_a_session_with_the_words_of_an_earlier_one_is_told_what_came_of_it_and_
     again = here.says(GOAL, session="two")
     assert "retrieve_context(id=" in told_in(again)
     on = here.says(GOAL, "The export is there now.", "go on", session="one")
-    assert "retrieve_context(id=" not in told_in(on), "an earlier session is told what a later one with the same words was"
+    assert "retrieve_context(id=" not in told_in(on), (
+        "an earlier session is told what a later one with the same words was"
+    )
     also = here.says(GOAL, "It is there, as before.", "go on", session="two")
     assert told_in(also).startswith(told_in(again)[:-1])
 
@@ -108,7 +136,14 @@ def test_a_session_with_the_words_of_an_earlier_one_is_told_what_came_of_it_and_
 @pytest.mark.row("M5")
 def test_memories_are_consolidated_in_the_background_where_nobody_did_it_for_long(world, tmp_path):
     with contextlib.closing(SqliteStore.open(tmp_path / "data")) as store:
-        old = Memory(MemoryId("sem-old"), MemoryKind.FACT, "old", "Invoices are exported at night", 1.0, Provenance("person"))
+        old = Memory(
+            MemoryId("sem-old"),
+            MemoryKind.FACT,
+            "old",
+            "Invoices are exported at night",
+            1.0,
+            Provenance("person"),
+        )
         store.keep(Remembered((replace(old, time=time.time() - 2 * 86_400),))).result(120)
     here = world(memory=SOON)
     here.says(GOAL)
@@ -129,18 +164,24 @@ def test_memory_that_is_switched_off_makes_and_tells_nothing(tmp_path):
         with LocalProxy(tmp_path / "data", openai_url=provider.openai_url, memory=off) as proxy:
             here = World(proxy, provider, provider, tmp_path / "data")
             here.says(GOAL)
-            assert "hotset memory" not in here.says("Where is the export of invoices?", session="two")
+            assert "hotset memory" not in here.says(
+                "Where is the export of invoices?", session="two"
+            )
         with contextlib.closing(SqliteStore.open(tmp_path / "data")) as store:
             assert not list(store.memories())
 
 
-def test_a_prompt_that_asks_for_nothing_known_is_told_what_there_is_at_the_start_and_nothing_later(world):
+def test_a_prompt_that_asks_for_nothing_known_is_told_what_there_is_at_the_start_and_nothing_later(
+    world,
+):
     here = world(memory=SOON)
     here.says(GOAL)
     here.episodes()
     opening = here.says("Bake a cake with plums.", session="two")
     assert opening.count("hotset memory") == 1
-    later = here.says("Bake a cake with plums.", "Which plums?", "Yellow ones, please.", session="two")
+    later = here.says(
+        "Bake a cake with plums.", "Which plums?", "Yellow ones, please.", session="two"
+    )
     assert later.count("hotset memory") == 1
 
 
@@ -149,7 +190,9 @@ def test_a_session_is_not_told_what_it_came_to_itself(world):
     rule = "Remember that we always export invoices with a semicolon as separator."
     here.says(rule)
     here.look(lambda store: list(store.memories(frozenset({MemoryKind.FACT}))))
-    same = here.says(rule, "The export is there now.", "Which separator do we export invoices with?")
+    same = here.says(
+        rule, "The export is there now.", "Which separator do we export invoices with?"
+    )
     other = here.says("Which separator do we export invoices with?", session="two")
     assert "Remembered" not in same
     assert "semicolon" in other
@@ -158,9 +201,18 @@ def test_a_session_is_not_told_what_it_came_to_itself(world):
 def test_a_client_tells_how_its_work_came_out(world):
     here = world(memory=structs.replace(SOON, quiet_seconds=0.5))
     here.says(GOAL)
-    here.says(GOAL, "The export is there now.", "It still breaks on umlauts.", **{"x-hotset-outcome": "failure"})
-    assert "x-hotset-outcome" not in {name.lower() for name, _ in here.provider.requests[-1].headers}
-    assert here.look(lambda store: [each for each in store.memories() if each.ending is Ending.FAILURE])
+    here.says(
+        GOAL,
+        "The export is there now.",
+        "It still breaks on umlauts.",
+        **{"x-hotset-outcome": "failure"},
+    )
+    assert "x-hotset-outcome" not in {
+        name.lower() for name, _ in here.provider.requests[-1].headers
+    }
+    assert here.look(
+        lambda store: [each for each in store.memories() if each.ending is Ending.FAILURE]
+    )
 
 
 def test_a_small_model_puts_an_episode_into_better_words_and_those_of_the_rules_stay(world):
@@ -170,7 +222,8 @@ def test_a_small_model_puts_an_episode_into_better_words_and_those_of_the_rules_
         lambda store: [
             versions
             for memory in store.memories(frozenset({MemoryKind.EPISODE}))
-            if len(versions := store.memory_versions(memory.id)) > 1 and versions[-1].source.by == "small-1"
+            if len(versions := store.memory_versions(memory.id)) > 1
+            and versions[-1].source.by == "small-1"
         ]
     )[0]
     assert "invoices were exported" in versions[-1].text
@@ -189,23 +242,43 @@ def test_a_small_model_that_fails_leaves_the_words_of_the_rules(world):
 
 
 def pitfall(number: int) -> Memory:
-    text = f"`make part{number}` fails with KeyError {number}. What resolved it: ran `make clean{number}`."
+    text = (
+        f"`make part{number}` fails with KeyError {number}. What resolved it: ran `make "
+        f"clean{number}`."
+    )
     id = MemoryId(f"pit-{number}aaaaaaa")
     return Memory(
-        id, MemoryKind.PITFALL, text, text, 1.0, Provenance("rules"), Pitfall(what=text), trust=Trust.OUTCOME, tokens=30
+        id,
+        MemoryKind.PITFALL,
+        text,
+        text,
+        1.0,
+        Provenance("rules"),
+        Pitfall(what=text),
+        trust=Trust.OUTCOME,
+        tokens=30,
     )
 
 
 @pytest.mark.row("M4")
 def test_the_third_memory_that_a_model_reads_is_a_cause_to_look_at_what_that_costs(world):
-    reads = [Say("I look.", calls=(Call("retrieve_context", {"id": f"pit-{number}aaaaaaa"}),)) for number in range(4)]
+    reads = [
+        Say("I look.", calls=(Call("retrieve_context", {"id": f"pit-{number}aaaaaaa"}),))
+        for number in range(4)
+    ]
     here = world((*reads, Say("I know enough.")), memory=LATER)
     with contextlib.closing(SqliteStore.open(here.folder)) as store:
         store.keep(Remembered(tuple(map(pitfall, range(4))))).result()
     here.says("Why does make part2 fail with KeyError?")
-    loads = here.look(lambda store: [event for event in store.events() if event.name == LOADED and event.detail["asked"]])
+    loads = here.look(
+        lambda store: [
+            event for event in store.events() if event.name == LOADED and event.detail["asked"]
+        ]
+    )
     assert {event.detail["layer"] for event in loads} == {"full"}
     uses = here.look(lambda store: [uses for uses in store.memory_uses().values() if uses.read])
     assert uses
-    done = here.look(lambda store: [event for event in store.events() if event.name == "MemoryArranged"])
+    done = here.look(
+        lambda store: [event for event in store.events() if event.name == "MemoryArranged"]
+    )
     assert {event.detail["remedy"] for event in done} <= {"compress", "compose"}

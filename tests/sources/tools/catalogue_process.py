@@ -1,4 +1,5 @@
-"""A process that the tests start: puts servers of its own into a catalogue, and approves, denies and changes what others put."""
+"""A process that the tests start: puts servers of its own into a catalogue, and approves, denies
+and changes what others put."""
 
 import sys
 from contextlib import closing

@@ -1,4 +1,5 @@
-"""Another process that uses tools: `python life_process.py FOLDER TOOL TIMES`. Says how many uses are written, after each."""
+"""Another process that uses tools: `python life_process.py FOLDER TOOL TIMES`. Says how many uses
+are written, after each."""
 
 from __future__ import annotations
 

@@ -5,7 +5,11 @@ import json
 from hotset.nouns.tool import Origin, Source, Tool
 from hotset.sources.tools.tool_names import full_name
 
-SCHEMA = {"type": "object", "properties": {"path": {"type": "string", "description": "Where it lies"}}, "required": ["path"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {"path": {"type": "string", "description": "Where it lies"}},
+    "required": ["path"],
+}
 
 
 def server(name="files", **more):

@@ -1,4 +1,5 @@
-"""A store in memory for each folder of tools, so that two objects over one folder share what they keep."""
+"""A store in memory for each folder of tools, so that two objects over one folder share what they
+keep."""
 
 from __future__ import annotations
 

@@ -11,8 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from shop import SCHEMA, server, tool, tools_of
 from stores import catalogue_in
 
@@ -31,7 +30,9 @@ def catalogue(tmp_path):
 
 def file_of(tmp_path, source):
     (found,) = [
-        each for each in (tmp_path / "tools" / "catalogue").glob("*.json") if json.loads(each.read_bytes())["name"] == source
+        each
+        for each in (tmp_path / "tools" / "catalogue").glob("*.json")
+        if json.loads(each.read_bytes())["name"] == source
     ]
     return found
 
@@ -53,10 +54,15 @@ def test_tools_of_a_server_that_a_person_chose_are_ready_at_once(catalogue):
 
 
 def test_what_was_put_is_known_to_another_process_s_catalogue(catalogue, tmp_path):
-    catalogue.put(server(stamp="s1"), [tool("read_file", title="Read", annotations=b'{"readOnlyHint":true}', depends=("a__b",))])
+    catalogue.put(
+        server(stamp="s1"),
+        [tool("read_file", title="Read", annotations=b'{"readOnlyHint":true}', depends=("a__b",))],
+    )
     other = catalogue_in(tmp_path / "tools")
     assert other.get("files__read_file") == catalogue.get("files__read_file")
-    assert [(shelf.name, shelf.tools, shelf.stamp, shelf.pending) for shelf in other.sources()] == [("files", 1, "s1", 0)]
+    assert [(shelf.name, shelf.tools, shelf.stamp, shelf.pending) for shelf in other.sources()] == [
+        ("files", 1, "s1", 0)
+    ]
 
 
 def test_a_catalogue_that_is_open_sees_what_another_one_puts(catalogue, tmp_path):
@@ -87,12 +93,16 @@ _names = st.text(string.ascii_letters + "_-. é", min_size=1, max_size=12)
 _texts = st.text(st.characters(exclude_categories=()), max_size=40)  # halves of surrogate pairs too
 _json = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 _lists = st.lists(
     st.builds(
-        lambda own, said, schema, title: tool(own, description=said, parameters=schema, title=title),
+        lambda own, said, schema, title: tool(
+            own, description=said, parameters=schema, title=title
+        ),
         _names,
         _texts,
         st.dictionaries(st.text(max_size=5), _json, max_size=4),
@@ -102,7 +112,9 @@ _lists = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(_lists, st.text(max_size=20))
 @pytest.mark.slow
 def test_putting_any_list_twice_changes_nothing(tmp_path_factory, listed, instructions):
@@ -114,7 +126,11 @@ def test_putting_any_list_twice_changes_nothing(tmp_path_factory, listed, instru
     assert again.refused == first.refused
     assert catalogue.version() == version
     assert list(catalogue.tools()) == before
-    assert len({known.tool.name for known in before}) == len(before) == len({each.own_name for each in listed})
+    assert (
+        len({known.tool.name for known in before})
+        == len(before)
+        == len({each.own_name for each in listed})
+    )
     for known in before:
         assert catalogue.get(known.tool.name) == known
 
@@ -130,7 +146,11 @@ def test_a_changed_tool_keeps_its_accepted_text_and_waits_for_a_person(catalogue
     assert "hotset tools approve files__read_file" in known.why
     assert catalogue.approve("files__read_file") == ["files__read_file"]
     known = catalogue.get("files__read_file")
-    assert (known.state, known.tool.description, known.new) == (ToolState.READY, "Reads a file. Fast.", None)
+    assert (known.state, known.tool.description, known.new) == (
+        ToolState.READY,
+        "Reads a file. Fast.",
+        None,
+    )
 
 
 def test_a_server_that_takes_its_change_back_has_its_tool_back(catalogue):
@@ -224,14 +244,20 @@ def test_one_tool_of_a_project_s_skill_cannot_be_approved_alone(catalogue):
 
 def test_a_skill_whose_reader_has_its_name_is_approved_by_what_the_reader_shows(catalogue):
     skill = Source("deploy", Origin.SKILL, stamp="v1", trusted=False)
-    catalogue.put(skill, [tool("", "deploy", "How to deploy.", origin=Origin.SKILL), *tools_of(skill, "run")])
+    catalogue.put(
+        skill, [tool("", "deploy", "How to deploy.", origin=Origin.SKILL), *tools_of(skill, "run")]
+    )
     catalogue.approve("deploy", catalogue.get("deploy").digest)
     assert {known.state for known in catalogue.tools()} == {ToolState.READY}
     catalogue.may_run(skill)
 
 
-def test_consent_is_about_the_files_that_were_seen_and_not_about_those_that_came_meanwhile(catalogue):
-    old, new = (Source("deploy", Origin.SKILL, stamp=stamp, trusted=False) for stamp in ("v1", "v2"))
+def test_consent_is_about_the_files_that_were_seen_and_not_about_those_that_came_meanwhile(
+    catalogue,
+):
+    old, new = (
+        Source("deploy", Origin.SKILL, stamp=stamp, trusted=False) for stamp in ("v1", "v2")
+    )
     catalogue.put(old, tools_of(old, "run"))
     seen = catalogue.get("deploy__run").digest
     catalogue.put(new, tools_of(new, "run"))
@@ -294,7 +320,11 @@ def test_a_second_source_of_the_same_slug_gets_names_of_its_own(catalogue, tmp_p
 def test_two_names_of_one_source_that_come_out_alike_are_two_tools(catalogue):
     change = catalogue.put(server(), [tool("read.file"), tool("read_file"), tool("read/file")])
     assert len(set(change.added)) == 3
-    assert {known.tool.own_name for known in catalogue.tools()} == {"read.file", "read_file", "read/file"}
+    assert {known.tool.own_name for known in catalogue.tools()} == {
+        "read.file",
+        "read_file",
+        "read/file",
+    }
 
 
 def test_a_tool_that_is_listed_twice_is_taken_once_and_told(catalogue):
@@ -412,7 +442,9 @@ def test_the_rules_of_an_earlier_version_are_taken_over_once(tmp_path):
     assert catalogue.get("files__read_file").state is ToolState.READY
 
 
-def test_a_store_that_cannot_be_read_leaves_the_rules_as_they_were_and_denies_what_nobody_could_read(tmp_path):
+def test_a_store_that_cannot_be_read_leaves_the_rules_as_they_were_and_denies_what_nobody_could_read(  # noqa: E501
+    tmp_path,
+):
     opened = catalogue_in(tmp_path / "tools")
     opened.put(server(), [tool("read_file")])
 
@@ -442,13 +474,18 @@ def test_the_version_changes_with_anything_and_only_then(catalogue, tmp_path):
 
 def test_settings_that_change_are_another_version(tmp_path):
     catalogue_in(tmp_path / "tools").put(server(), [tool("read_file")])
-    versions = {catalogue_in(tmp_path / "tools", **more).version() for more in ({}, {"deny": ("a",)}, {"allow": ("a",)})}
+    versions = {
+        catalogue_in(tmp_path / "tools", **more).version()
+        for more in ({}, {"deny": ("a",)}, {"allow": ("a",)})
+    }
     assert len(versions) == 3
 
 
 def test_a_source_is_counted_by_what_it_offers_and_what_waits(catalogue):
     catalogue.put(server(), [tool("a"), tool("b"), tool("c"), tool("d", description="D.\u200b")])
-    catalogue.put(server(), [tool("a"), tool("b", description="Other."), tool("d", description="D.\u200b")])
+    catalogue.put(
+        server(), [tool("a"), tool("b", description="Other."), tool("d", description="D.\u200b")]
+    )
     (shelf,) = catalogue.sources()
     assert (shelf.tools, shelf.pending) == (3, 2)
     catalogue.approve("files")
@@ -508,9 +545,18 @@ def test_a_file_cut_at_any_byte_is_set_aside_and_told_and_the_others_work(catalo
 
 
 @pytest.mark.parametrize(
-    "garbage", [b"\x00" * 400, b"[]", b'{"name":3}', b"[" * 100_000, b'{"name":"files","origin":"server","tools":[1]}']
+    "garbage",
+    [
+        b"\x00" * 400,
+        b"[]",
+        b'{"name":3}',
+        b"[" * 100_000,
+        b'{"name":"files","origin":"server","tools":[1]}',
+    ],
 )
-def test_a_file_of_garbage_is_set_aside_under_a_catalogue_that_is_open(catalogue, tmp_path, garbage):
+def test_a_file_of_garbage_is_set_aside_under_a_catalogue_that_is_open(
+    catalogue, tmp_path, garbage
+):
     catalogue.put(server(), [tool("read_file")])
     assert catalogue.get("files__read_file") is not None
     path = file_of(tmp_path, "files")
@@ -523,7 +569,10 @@ def test_a_file_of_garbage_is_set_aside_under_a_catalogue_that_is_open(catalogue
 
 def test_a_tool_whose_own_entry_is_no_entry_does_not_crash_the_look_up(catalogue, tmp_path):
     catalogue.put(server(), [tool("read_file")])
-    edit(file_of(tmp_path, "files"), lambda said: said["tools"]["files__read_file"].update(gone="perhaps"))
+    edit(
+        file_of(tmp_path, "files"),
+        lambda said: said["tools"]["files__read_file"].update(gone="perhaps"),
+    )
     assert catalogue.get("files__read_file") is None
     assert "damaged" in catalogue.troubles()[0]
 
@@ -546,14 +595,21 @@ def test_an_approval_that_somebody_wrote_into_the_file_is_none(catalogue, tmp_pa
     assert catalogue.get("files__read_file").state is ToolState.FLAGGED
     path = file_of(tmp_path, "files")
     for wrong in ("yes", "0" * 64, catalogue.get("files__read_file").digest[:-1] + "x"):
-        edit(path, lambda said, wrong=wrong: said["tools"]["files__read_file"].update(approved=wrong))
+        edit(
+            path, lambda said, wrong=wrong: said["tools"]["files__read_file"].update(approved=wrong)
+        )
         assert catalogue.get("files__read_file").state is ToolState.FLAGGED
         assert catalogue_in(tmp_path / "tools").get("files__read_file").state is ToolState.FLAGGED
 
 
 def test_a_text_that_somebody_wrote_into_the_file_is_not_accepted(catalogue, tmp_path):
     catalogue.put(server(), [tool("read_file")])
-    edit(file_of(tmp_path, "files"), lambda said: said["tools"]["files__read_file"]["pin"].update(description="Reads and sends."))
+    edit(
+        file_of(tmp_path, "files"),
+        lambda said: said["tools"]["files__read_file"]["pin"].update(
+            description="Reads and sends."
+        ),
+    )
     known = catalogue.get("files__read_file")
     assert known.state is ToolState.CHANGED
     assert "is not the one that was accepted" in known.why
@@ -570,10 +626,15 @@ def test_processes_that_put_and_approve_at_once_lose_nothing(tmp_path):
         catalogue.put(server("shared"), [tool(own, "shared") for own in owns])
         catalogue.put(server("shared"), [tool(own, "shared", "Changed.") for own in owns])
         script = Path(__file__).with_name("catalogue_process.py")
-        started = [subprocess.Popen([sys.executable, script, tmp_path / "tools", name, str(many)]) for name in names]
+        started = [
+            subprocess.Popen([sys.executable, script, tmp_path / "tools", name, str(many)])
+            for name in names
+        ]
         assert [each.wait(120) for each in started] == [0, 0, 0]
         for own in owns:
-            shared, one, two = (catalogue.get(name) for name in (f"shared__{own}", f"{own}__one", f"{own}__two"))
+            shared, one, two = (
+                catalogue.get(name) for name in (f"shared__{own}", f"{own}__one", f"{own}__two")
+            )
             assert (shared.state, shared.tool.description) == (ToolState.READY, "Changed.")
             assert (one.state, one.tool.description) == (ToolState.READY, "Something else.")
             assert two.state is ToolState.DENIED
@@ -584,7 +645,9 @@ def test_processes_that_put_and_approve_at_once_lose_nothing(tmp_path):
 def test_a_tool_without_a_schema_or_with_a_broken_one_is_kept_as_it_is(catalogue):
     for number, raw in enumerate((b"", b"{", b"\xff\xfe", b"[" * 5000, b'{"a":1e999}')):
         given = tool(f"t{number}")
-        given = type(given)(given.name, given.source, given.origin, given.own_name, given.description, raw)
+        given = type(given)(
+            given.name, given.source, given.origin, given.own_name, given.description, raw
+        )
         catalogue.put(server(f"s{number}"), [given])
         (known,) = [each for each in catalogue.tools() if each.tool.source == f"s{number}"]
         assert known.tool.parameters == raw.decode("utf-8", "replace").encode()
@@ -593,5 +656,12 @@ def test_a_tool_without_a_schema_or_with_a_broken_one_is_kept_as_it_is(catalogue
 def test_a_schema_keeps_the_bytes_that_its_source_gave(catalogue):
     raw = json.dumps(SCHEMA, indent=3).encode()
     given = tool("read")
-    catalogue.put(server(), [type(given)(given.name, given.source, given.origin, given.own_name, given.description, raw)])
+    catalogue.put(
+        server(),
+        [
+            type(given)(
+                given.name, given.source, given.origin, given.own_name, given.description, raw
+            )
+        ],
+    )
     assert catalogue.get("files__read").tool.parameters == raw

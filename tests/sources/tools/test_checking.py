@@ -5,8 +5,7 @@ import socket
 import threading
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from shop import tool
 
 from hotset.errors import Malformed
@@ -27,19 +26,31 @@ WRITE = {
     "required": ["path"],
     "additionalProperties": False,
     "$defs": {
-        "Filter": {"type": "object", "properties": {"by": {"type": "string"}}, "required": ["by"], "additionalProperties": False}
+        "Filter": {
+            "type": "object",
+            "properties": {"by": {"type": "string"}},
+            "required": ["by"],
+            "additionalProperties": False,
+        }
     },
 }
 
 
 def wrong(arguments, schema=WRITE):
     """Without the signature that follows."""
-    return check(tool("write", parameters=schema), arguments).partition("\nIt is called so: ")[0].split("\n")
+    return (
+        check(tool("write", parameters=schema), arguments)
+        .partition("\nIt is called so: ")[0]
+        .split("\n")
+    )
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"path": "a"}, {"path": "a", "count": 3, "mode": "r", "tags": [], "note": None, "filter": {"by": "x"}}],
+    [
+        {"path": "a"},
+        {"path": "a", "count": 3, "mode": "r", "tags": [], "note": None, "filter": {"by": "x"}},
+    ],
 )
 def test_arguments_that_fit_are_not_spoken_of(arguments):
     assert check(tool("write", parameters=WRITE), arguments) == ""
@@ -51,7 +62,10 @@ def test_arguments_that_fit_are_not_spoken_of(arguments):
         ({}, ["path: required and missing"]),
         ({"path": "a", "count": "3"}, ['count: must be an integer, not "3"']),
         ({"path": 1}, ["path: must be a string, not 1"]),
-        ({"pth": "a"}, ['unknown argument "pth" (did you mean path?)', "path: required and missing"]),
+        (
+            {"pth": "a"},
+            ['unknown argument "pth" (did you mean path?)', "path: required and missing"],
+        ),
         ({"path": "a", "zzz": 1}, ['unknown argument "zzz"']),
         ({"path": "a", "mode": "x"}, ['mode: must be one of "r", "w", not "x"']),
         ({"path": "a", "tags": ["x", 1]}, ["tags[1]: must be a string, not 1"]),
@@ -67,7 +81,8 @@ def test_a_model_hears_what_is_wrong(arguments, lines):
 
 def test_nothing_is_coerced():
     assert check(
-        tool("t", parameters={"properties": {"n": {"type": "integer"}, "b": {"type": "boolean"}}}), {"n": "1", "b": "true"}
+        tool("t", parameters={"properties": {"n": {"type": "integer"}, "b": {"type": "boolean"}}}),
+        {"n": "1", "b": "true"},
     )
 
 
@@ -76,9 +91,12 @@ def test_what_is_wrong_is_followed_by_how_the_tool_is_called():
     assert said.endswith(compact(tool("write", parameters=WRITE)))
 
 
-def test_an_argument_that_was_misspelt_is_told_beside_what_is_missing_though_the_schema_lets_it_pass():
+def test_an_argument_that_was_misspelt_is_told_beside_what_is_missing_though_the_schema_lets_it_pass():  # noqa: E501
     schema = {"properties": {"path": {"type": "string"}}, "required": ["path"]}
-    assert wrong({"pth": "a"}, schema) == ["path: required and missing", 'unknown argument "pth" (did you mean path?)']
+    assert wrong({"pth": "a"}, schema) == [
+        "path: required and missing",
+        'unknown argument "pth" (did you mean path?)',
+    ]
     assert wrong({"path": "a", "pth": 1}, schema) == [""]
 
 
@@ -88,7 +106,11 @@ def test_of_several_forms_the_nearest_is_told():
             "to": {
                 "oneOf": [
                     {"type": "string"},
-                    {"type": "object", "properties": {"user": {"type": "object", "required": ["id"]}}, "required": ["user"]},
+                    {
+                        "type": "object",
+                        "properties": {"user": {"type": "object", "required": ["id"]}},
+                        "required": ["user"],
+                    },
                 ]
             }
         }
@@ -123,7 +145,10 @@ def _chained(levels):
 
 def _clique(many):
     names = [f"d{at}" for at in range(many)]
-    parts = {name: {"allOf": [{"$ref": f"#/$defs/{other}"} for other in names if other != name]} for name in names}
+    parts = {
+        name: {"allOf": [{"$ref": f"#/$defs/{other}"} for other in names if other != name]}
+        for name in names
+    }
     return {"$ref": "#/$defs/d0", "$defs": parts}
 
 
@@ -145,8 +170,14 @@ def _deep(levels):
         ({"$ref": "#"}, {}),
         ({"$ref": "#/$defs/none"}, {}),
         ({"$dynamicRef": "#x"}, {}),
-        ({"$dynamicAnchor": "n", "properties": {"a": {"$dynamicRef": "#n"}}, "required": ["x"]}, {}),
-        ({"$id": "http://a/b", "properties": {"a": {"$id": "c", "$ref": "#/properties/a"}}}, {"a": 1}),
+        (
+            {"$dynamicAnchor": "n", "properties": {"a": {"$dynamicRef": "#n"}}, "required": ["x"]},
+            {},
+        ),
+        (
+            {"$id": "http://a/b", "properties": {"a": {"$id": "c", "$ref": "#/properties/a"}}},
+            {"a": 1},
+        ),
         (_nested(300), {"a": 1}),
         (_doubling(40), {}),
         (_chained(200), {}),
@@ -161,7 +192,13 @@ def _deep(levels):
         ({"type": "frob"}, {}),
         ({"required": 7}, {}),
         ({"$schema": "http://evil.example/meta", "required": ["x"]}, {}),
-        ({"properties": {f"p{at}": {"description": "x" * 1000} for at in range(300)}, "required": ["x"]}, {}),
+        (
+            {
+                "properties": {f"p{at}": {"description": "x" * 1000} for at in range(300)},
+                "required": ["x"],
+            },
+            {},
+        ),
         ([], {}),
         (True, {}),
         ("text", {}),
@@ -169,12 +206,19 @@ def _deep(levels):
 )
 def test_a_schema_that_cannot_be_checked_lets_the_call_pass(schema, arguments):
     hostile = tool("t", parameters=schema)
-    assert check(hostile, arguments) == ""  # some of these would take a lifetime if nobody counted first
+    assert (
+        check(hostile, arguments) == ""
+    )  # some of these would take a lifetime if nobody counted first
     assert compact(hostile)
 
 
 @pytest.mark.parametrize(
-    "schema", [_doubling(8), _chained(20), {"$ref": "#/$defs/Tree", "$defs": {"Tree": _branching(2)["$defs"]["n"]}}]
+    "schema",
+    [
+        _doubling(8),
+        _chained(20),
+        {"$ref": "#/$defs/Tree", "$defs": {"Tree": _branching(2)["$defs"]["n"]}},
+    ],
 )
 def test_references_inside_a_schema_are_followed_as_far_as_is_reasonable(schema):
     schema = json.loads(json.dumps(schema).replace("#/$defs/n", "#/$defs/Tree"))
@@ -222,11 +266,22 @@ def test_values_that_are_no_json_are_the_tool_s_own_business():
 
 
 @settings(deadline=None)
-@given(st.dictionaries(st.text(max_size=5), st.none() | st.integers() | st.text(max_size=5), max_size=4))
+@given(
+    st.dictionaries(
+        st.text(max_size=5), st.none() | st.integers() | st.text(max_size=5), max_size=4
+    )
+)
 def test_arguments_come_out_of_every_wrapping_as_they_went_in(arguments):
     plain = {f"x{key}": value for key, value in arguments.items()}
     text = json.dumps(plain)
-    for given_ in (plain, text, json.dumps(text), {"arguments": plain}, {"arguments": text}, {"name": "t", "arguments": plain}):
+    for given_ in (
+        plain,
+        text,
+        json.dumps(text),
+        {"arguments": plain},
+        {"arguments": text},
+        {"name": "t", "arguments": plain},
+    ):
         assert read_arguments(given_) == plain
     for name, given_ in (
         ("f__t", {"name": "f__t", "arguments": plain}),
@@ -240,11 +295,19 @@ def test_arguments_come_out_of_every_wrapping_as_they_went_in(arguments):
 
 
 def test_an_argument_that_is_called_like_a_wrapper_stays_where_it_is():
-    takes = tool("run", parameters={"properties": {"arguments": {"type": "object"}, "tool_name": {"type": "string"}}})
+    takes = tool(
+        "run",
+        parameters={
+            "properties": {"arguments": {"type": "object"}, "tool_name": {"type": "string"}}
+        },
+    )
     assert read_arguments({"arguments": {"a": 1}}, takes) == {"arguments": {"a": 1}}
     assert read_arguments({"input": {"a": 1}}, tool("run")) == {"a": 1}
     assert read_arguments({"tool_name": "x", "path": "a"}, tool("run")) == {"path": "a"}
-    assert read_arguments({"input": {"a": 1}, "path": "a"}, tool("run")) == {"input": {"a": 1}, "path": "a"}
+    assert read_arguments({"input": {"a": 1}, "path": "a"}, tool("run")) == {
+        "input": {"a": 1},
+        "path": "a",
+    }
 
 
 @pytest.mark.parametrize("value", ["nonsense", "[1]", 7, [1], '"text"', "{", b"\xff"])
@@ -260,7 +323,8 @@ def test_no_arguments_are_no_arguments(value):
 
 def test_a_tool_is_told_as_a_signature():
     assert compact(tool("write", parameters=WRITE, description="Writes\n  a file.")) == (
-        'files__write(path: string, count?: integer 1..9 = 3, mode?: "r" | "w", tags?: string[], note?: string | null, '
+        'files__write(path: string, count?: integer 1..9 = 3, mode?: "r" | "w", tags?: '
+        "string[], note?: string | null, "
         "filter?: {by: string})\nWrites a file.\n- path: Where it is written."
     )
 
@@ -271,25 +335,45 @@ def test_the_signature_has_what_a_model_needs_of_odd_schemas():
             "any": {},
             "odd name": {"type": "string", "format": "uri"},
             "map": {"type": "object", "additionalProperties": {"type": "number"}},
-            "rows": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}},
+            "rows": {
+                "type": "array",
+                "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+            },
             "kind": {"const": "x"},
             "many": {"type": ["string", "null"]},
             "tree": {"$ref": "#/$defs/Tree"},
         },
-        "$defs": {"Tree": {"type": "object", "properties": {"below": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}}},
+        "$defs": {
+            "Tree": {
+                "type": "object",
+                "properties": {"below": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}},
+            }
+        },
     }
     told = compact(tool("t", parameters=schema)).split("\n")[0]
     assert told.startswith(
-        'files__t(any?: any, "odd name"?: string (uri), map?: {[key]: number}, rows?: (string | integer)[], kind?: "x", '
+        'files__t(any?: any, "odd name"?: string (uri), map?: {[key]: number}, rows?: (string '
+        '| integer)[], kind?: "x", '
         "many?: string | null, tree?: {below?: "
     )
 
 
 _schemas = st.recursive(
     st.booleans()
-    | st.sampled_from([{}, {"type": "string"}, {"enum": [1, "a"]}, {"$ref": "#"}, {"$ref": "#/properties/a"}, {"type": 3}]),
+    | st.sampled_from(
+        [
+            {},
+            {"type": "string"},
+            {"enum": [1, "a"]},
+            {"$ref": "#"},
+            {"$ref": "#/properties/a"},
+            {"type": 3},
+        ]
+    ),
     lambda inner: (
-        st.dictionaries(st.sampled_from("abc"), inner).map(lambda each: {"type": "object", "properties": each})
+        st.dictionaries(st.sampled_from("abc"), inner).map(
+            lambda each: {"type": "object", "properties": each}
+        )
         | st.lists(inner, max_size=4).map(lambda each: {"anyOf": each})
         | inner.map(lambda each: {"type": "array", "items": each})
     ),
@@ -297,11 +381,19 @@ _schemas = st.recursive(
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.dictionaries(st.text(max_size=8), _schemas, max_size=12), st.text(max_size=400), st.integers(20, 400))
+@given(
+    st.dictionaries(st.text(max_size=8), _schemas, max_size=12),
+    st.text(max_size=400),
+    st.integers(20, 400),
+)
 @pytest.mark.slow
-def test_a_tool_never_takes_more_room_than_it_was_given_and_says_what_was_left_out(properties, said, room):
+def test_a_tool_never_takes_more_room_than_it_was_given_and_says_what_was_left_out(
+    properties, said, room
+):
     given_ = tool(
-        "t", parameters={"type": "object", "properties": properties, "required": list(properties)[:2]}, description=said
+        "t",
+        parameters={"type": "object", "properties": properties, "required": list(properties)[:2]},
+        description=said,
     )
     told, whole = compact(given_, max_tokens=room), compact(given_, max_tokens=100_000)
     assert count(told) <= room
@@ -311,6 +403,12 @@ def test_a_tool_never_takes_more_room_than_it_was_given_and_says_what_was_left_o
 
 
 def test_a_small_schema_that_unfolds_into_an_endless_one_is_told_in_bounded_room():
-    parts = {f"d{at}": {"properties": {f"p{many}": {"$ref": f"#/$defs/d{at + 1}"} for many in range(20)}} for at in range(6)}
-    schema = {"properties": {f"q{many}": {"$ref": "#/$defs/d0"} for many in range(100)}, "$defs": parts}
+    parts = {
+        f"d{at}": {"properties": {f"p{many}": {"$ref": f"#/$defs/d{at + 1}"} for many in range(20)}}
+        for at in range(6)
+    }
+    schema = {
+        "properties": {f"q{many}": {"$ref": "#/$defs/d0"} for many in range(100)},
+        "$defs": parts,
+    }
     assert len(compact(tool("t", parameters=schema), max_tokens=10**9)) < 100_000

@@ -1,4 +1,5 @@
-"""What was found in a session is called by its own name as long as its definition is known, and told in words otherwise."""
+"""What was found in a session is called by its own name as long as its definition is known, and
+told in words otherwise."""
 
 from __future__ import annotations
 
@@ -24,15 +25,24 @@ from hotset.testing import RamStore
 from hotset.window.deferring import ANCHOR
 from hotset.window.toolbox_tools import FIND
 
-ANTHROPIC, RESPONSES, CHAT = DialectName.ANTHROPIC, DialectName.OPENAI_RESPONSES, DialectName.OPENAI_CHAT
+ANTHROPIC, RESPONSES, CHAT = (
+    DialectName.ANTHROPIC,
+    DialectName.OPENAI_RESPONSES,
+    DialectName.OPENAI_CHAT,
+)
 DIALECT = DIALECTS[ANTHROPIC]
 SCHEMA = b'{"type":"object","properties":{"title":{"type":"string"}}}'
-ISSUE, MAIL = (ToolSpec(name, f"Does {name}.", SCHEMA, Loading.WHEN_FOUND) for name in ("github__create_issue", "post__send"))
+ISSUE, MAIL = (
+    ToolSpec(name, f"Does {name}.", SCHEMA, Loading.WHEN_FOUND)
+    for name in ("github__create_issue", "post__send")
+)
 TOOLS = [{"name": "read_file", "input_schema": {"type": "object"}}]
 
 
 def asked(*said: str, model: str = "claude-sonnet-5"):
-    messages = [{"role": ("user", "assistant")[n % 2], "content": each} for n, each in enumerate(said)]
+    messages = [
+        {"role": ("user", "assistant")[n % 2], "content": each} for n, each in enumerate(said)
+    ]
     body = {"model": model, "max_tokens": 999, "tools": TOOLS, "messages": messages}
     return DIALECT.parse(json.dumps(body).encode())
 
@@ -45,7 +55,11 @@ def found(chain, *specs: ToolSpec) -> Hidden:
 
 
 def config(folder, deferred=Deferring.ON, **settings):
-    return replace(load(project=str(folder), data=str(folder), environ={}), tooling=Tooling(deferred=deferred), **settings)
+    return replace(
+        load(project=str(folder), data=str(folder), environ={}),
+        tooling=Tooling(deferred=deferred),
+        **settings,
+    )
 
 
 @pytest.fixture
@@ -61,10 +75,14 @@ def line():
 
 def keep(store: RamStore, notes) -> None:
     id = TurnId("t")
-    store.keep(Asked(asked("Hello."), 1.0, "agent", id=id), *(replace(note, turn=id) for note in notes)).result()
+    store.keep(
+        Asked(asked("Hello."), 1.0, "agent", id=id), *(replace(note, turn=id) for note in notes)
+    ).result()
 
 
-def test_definitions_come_back_in_the_order_in_which_they_were_found_and_the_first_of_a_name_holds(tmp_path, store, line):
+def test_definitions_come_back_in_the_order_in_which_they_were_found_and_the_first_of_a_name_holds(
+    tmp_path, store, line
+):
     before = Deferrals(config(tmp_path))
     other = replace(ISSUE, description="Says something else by now.")
     rows = [found(line[1].chain, ISSUE), found(line[3].chain, MAIL, other)]
@@ -77,7 +95,9 @@ def test_definitions_come_back_in_the_order_in_which_they_were_found_and_the_fir
         assert deferrals.recalled(line[:2], hidden, DIALECT, store, deferred=True).tools == (ISSUE,)
 
 
-def test_what_was_found_is_told_in_words_where_its_definition_was_lost_or_the_upstream_takes_none(tmp_path, store, line):
+def test_what_was_found_is_told_in_words_where_its_definition_was_lost_or_the_upstream_takes_none(
+    tmp_path, store, line
+):
     hidden = {line[1].chain: found(line[1].chain, ISSUE), line[3].chain: found(line[3].chain, MAIL)}
     kept = Deferrals(config(tmp_path))
     keep(store, kept.keep([hidden[line[1].chain]], [ISSUE]))
@@ -99,16 +119,22 @@ def test_a_row_that_cannot_be_read_is_a_definition_that_was_lost(tmp_path, store
     [kept] = Deferrals(config(tmp_path)).keep([row], [ISSUE])
     keep(store, [replace(kept, value=b"{")])
 
-    recalled = Deferrals(config(tmp_path)).recalled(line, {row.chain: row}, DIALECT, store, deferred=True)
+    recalled = Deferrals(config(tmp_path)).recalled(
+        line, {row.chain: row}, DIALECT, store, deferred=True
+    )
 
     assert recalled.tools == ()
     assert list(recalled.spelled) == [row.chain]
 
 
 def test_where_nothing_was_found_nothing_is_asked_of_the_store(tmp_path, line):
-    row = Hidden(line[1].chain, before=DIALECT.answer([Answer("toolu_1", "words about a tool_reference")]))
+    row = Hidden(
+        line[1].chain, before=DIALECT.answer([Answer("toolu_1", "words about a tool_reference")])
+    )
 
-    recalled = Deferrals(config(tmp_path)).recalled(line, {row.chain: row}, DIALECT, None, deferred=True)
+    recalled = Deferrals(config(tmp_path)).recalled(
+        line, {row.chain: row}, DIALECT, None, deferred=True
+    )
 
     assert recalled == FoundTools()
 
@@ -127,10 +153,15 @@ def test_where_nothing_was_found_nothing_is_asked_of_the_store(tmp_path, line):
 def test_a_session_defers_where_its_upstream_takes_it(tmp_path, store, asking, is_asked):
     deferred, upstream, model = asking
     settings = config(tmp_path, deferred)
-    settings = replace(settings, upstreams={**settings.upstreams, "gateway": Upstream("gateway", "https://llm.example.org")})
+    settings = replace(
+        settings,
+        upstreams={**settings.upstreams, "gateway": Upstream("gateway", "https://llm.example.org")},
+    )
     planner = Planner(settings, tools=Shelf(github=[create_issue]))
 
-    prepared = planner.prepare(asked("Hello.", model=model), DIALECT, store, 1.0, upstream, off=False)
+    prepared = planner.prepare(
+        asked("Hello.", model=model), DIALECT, store, 1.0, upstream, off=False
+    )
 
     assert prepared.deferred is is_asked
     assert (ANCHOR in prepared.specs) is is_asked
@@ -138,9 +169,14 @@ def test_a_session_defers_where_its_upstream_takes_it(tmp_path, store, asking, i
 
 
 def test_nothing_is_deferred_unless_somebody_wants_it(tmp_path, store):
-    planner = Planner(load(project=str(tmp_path), data=str(tmp_path), environ={}), tools=Shelf(github=[create_issue]))
+    planner = Planner(
+        load(project=str(tmp_path), data=str(tmp_path), environ={}),
+        tools=Shelf(github=[create_issue]),
+    )
 
-    assert not planner.prepare(asked("Hello."), DIALECT, store, 1.0, "anthropic", off=False).deferred
+    assert not planner.prepare(
+        asked("Hello."), DIALECT, store, 1.0, "anthropic", off=False
+    ).deferred
 
 
 def test_an_upstream_that_refused_is_not_asked_again_for_that_model(tmp_path, store):
@@ -170,17 +206,38 @@ def test_a_session_that_began_without_goes_on_without(tmp_path, store):
 def test_sessions_behind_different_upstreams_share_no_offer(tmp_path, store):
     """Of one client, and while the cache is warm: one of the upstreams can defer tools."""
     settings = config(tmp_path, Deferring.AUTO)
-    settings = replace(settings, upstreams={**settings.upstreams, "gateway": Upstream("gateway", "https://llm.example.org")})
+    settings = replace(
+        settings,
+        upstreams={**settings.upstreams, "gateway": Upstream("gateway", "https://llm.example.org")},
+    )
     planner = Planner(settings, tools=Shelf(github=[create_issue]))
-    many = [{"name": f"tool_{n}", "description": "of the client " * 20, "input_schema": {"type": "object"}} for n in range(30)]
+    many = [
+        {
+            "name": f"tool_{n}",
+            "description": "of the client " * 20,
+            "input_schema": {"type": "object"},
+        }
+        for n in range(30)
+    ]
 
     def opened(words: str, upstream: str) -> bool:
-        body = {"model": "claude-sonnet-5", "max_tokens": 99, "tools": many, "messages": [{"role": "user", "content": words}]}
-        prepared = planner.prepare(DIALECT.parse(json.dumps(body).encode()), DIALECT, store, 1.0, upstream, off=False)
+        body = {
+            "model": "claude-sonnet-5",
+            "max_tokens": 99,
+            "tools": many,
+            "messages": [{"role": "user", "content": words}],
+        }
+        prepared = planner.prepare(
+            DIALECT.parse(json.dumps(body).encode()), DIALECT, store, 1.0, upstream, off=False
+        )
         planner.went_out(prepared)
         return prepared.deferred
 
-    assert [opened("One.", "gateway"), opened("Two.", "anthropic"), opened("Three.", "gateway")] == [False, True, False]
+    assert [
+        opened("One.", "gateway"),
+        opened("Two.", "anthropic"),
+        opened("Three.", "gateway"),
+    ] == [False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +271,9 @@ def test_sessions_behind_different_upstreams_share_no_offer(tmp_path, store):
         (ANTHROPIC, "api.openai.com", "claude-sonnet-5", False),
     ],
 )
-def test_by_itself_only_the_provider_and_models_that_are_known_to_take_it(dialect, host, model, taken):
+def test_by_itself_only_the_provider_and_models_that_are_known_to_take_it(
+    dialect, host, model, taken
+):
     deferral = DIALECTS[dialect].deferral
     assert is_taken(Deferring.AUTO, deferral, host, model) is taken
     assert is_taken(Deferring.ON, deferral, host, model)

@@ -5,8 +5,7 @@ import threading
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from stores import store_of
 
 from hotset.errors import StoreFailed
@@ -39,11 +38,23 @@ _LIBRARY = {
 
 
 def _tool(source, own_name, description, **arguments):
-    schema = {"type": "object", "properties": {name: {"description": told} for name, told in arguments.items()}}
-    return Tool(f"{source}__{own_name}", source, Origin.SERVER, own_name, description, json.dumps(schema).encode())
+    schema = {
+        "type": "object",
+        "properties": {name: {"description": told} for name, told in arguments.items()},
+    }
+    return Tool(
+        f"{source}__{own_name}",
+        source,
+        Origin.SERVER,
+        own_name,
+        description,
+        json.dumps(schema).encode(),
+    )
 
 
-_TOOLS = [_tool(source, name, told) for source, tools in _LIBRARY.items() for name, told in tools.items()]
+_TOOLS = [
+    _tool(source, name, told) for source, tools in _LIBRARY.items() for name, told in tools.items()
+]
 
 
 @pytest.fixture
@@ -67,7 +78,10 @@ def _names(matches):
 @pytest.mark.parametrize(
     ("asked", "right"),
     [
-        ("Can you please help me find out whether it will rain tomorrow in Lisbon?", "weather__forecast"),
+        (
+            "Can you please help me find out whether it will rain tomorrow in Lisbon?",
+            "weather__forecast",
+        ),
         ("I would like to know what 100 dollars are worth in euros", "bank__convert"),
         ("open a PR: propose my change for review", "git__create_pull_request"),
         ("list commits", "git__listCommits"),
@@ -98,7 +112,10 @@ def test_what_nothing_is_about_is_unlikely_in_a_library_of_any_size(finding, too
 
 
 def test_several_tools_that_do_the_same_do_not_make_each_other_unlikely(finding):
-    copies = [_tool(f"weather{at}", "forecast", "Temperature and rain of the coming days at a place.") for at in range(6)]
+    copies = [
+        _tool(f"weather{at}", "forecast", "Temperature and rain of the coming days at a place.")
+        for at in range(6)
+    ]
     finding.sync([*_TOOLS, *copies])
     matches = finding.find("forecast of the rain of the coming days in Lisbon", most=6)
     assert {match.name.partition("__")[2] for match in matches} == {"forecast"}
@@ -139,7 +156,12 @@ def test_a_sync_tells_what_came_changed_and_left_and_is_nothing_where_nothing_di
     assert finding.sync(_TOOLS) == 0
     changed = _tool("mail", "send", "Order a parcel to be brought to somebody's door.")
     others = [tool for tool in _TOOLS if tool.name not in {"mail__send", "git__blame"}]
-    assert finding.sync([*others, changed, _tool("map", "route", "The way from one place to another.")]) == 3
+    assert (
+        finding.sync(
+            [*others, changed, _tool("map", "route", "The way from one place to another.")]
+        )
+        == 3
+    )
     assert finding.find("order a parcel for my neighbour's door")[0].name == "mail__send"
     assert finding.find("the way from here to the station")[0].name == "map__route"
     assert "git__blame" not in _names(finding.find("who wrote this line", most=20))
@@ -209,10 +231,15 @@ def test_a_use_is_sealed(tmp_path):
 
 @given(cut=st.integers(1, 60))
 @settings(deadline=None, max_examples=20)
-def test_the_file_of_an_earlier_version_is_taken_over_once_without_a_line_that_was_cut_off(tmp_path_factory, cut):
+def test_the_file_of_an_earlier_version_is_taken_over_once_without_a_line_that_was_cut_off(
+    tmp_path_factory, cut
+):
     folder = tmp_path_factory.mktemp("uses")
     old = folder / "uses.jsonl"
-    lines = [msgspec.json.encode(PastUse(f"question {number}", "a__b", float(number))) for number in range(3)]
+    lines = [
+        msgspec.json.encode(PastUse(f"question {number}", "a__b", float(number)))
+        for number in range(3)
+    ]
     whole = b"\n".join(lines) + b"\n"
     old.write_bytes(whole[: len(whole) - cut])
     uses = PastUses(store_of(folder), _TABLE, old_file=old)
@@ -220,7 +247,10 @@ def test_the_file_of_an_earlier_version_is_taken_over_once_without_a_line_that_w
     uses.close()
     left = whole[: len(whole) - cut].split(b"\n")
     sound = [line for line in left if line in lines]
-    assert [use.query for use in uses.every()] == [*(f"question {number}" for number in range(len(sound))), "one more"]
+    assert [use.query for use in uses.every()] == [
+        *(f"question {number}" for number in range(len(sound))),
+        "one more",
+    ]
     assert not old.exists()
     assert PastUses(store_of(folder), _TABLE, old_file=old).every() == uses.every()
 

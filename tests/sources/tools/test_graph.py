@@ -11,8 +11,7 @@ from itertools import combinations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from stores import store_of
 
 from hotset.errors import StoreFailed
@@ -167,8 +166,13 @@ def test_what_was_alike_and_is_no_more_is_forgotten(graph):
 
 def test_a_declared_need_shows_from_both_sides_and_is_replaced_as_a_whole(graph):
     graph.depends("deploy", ["build", "test", "deploy"])
-    assert {each.name: list(each.why) for each in graph.neighbours("deploy")} == {"build": [Bond.NEEDS], "test": [Bond.NEEDS]}
-    assert {each.name: list(each.why) for each in graph.neighbours("build")} == {"deploy": [Bond.NEEDED_BY]}
+    assert {each.name: list(each.why) for each in graph.neighbours("deploy")} == {
+        "build": [Bond.NEEDS],
+        "test": [Bond.NEEDS],
+    }
+    assert {each.name: list(each.why) for each in graph.neighbours("build")} == {
+        "deploy": [Bond.NEEDED_BY]
+    }
 
     graph.depends("deploy", ["test"])
     assert graph.neighbours("build") == ()
@@ -248,7 +252,9 @@ def test_two_processes_that_learn_at_once_lose_nothing(tmp_path):
         "        graph.used_together(['a', sys.argv[2]]); graph.flush()\n"
         "store.close()\n"
     )
-    others = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), name]) for name in ("b", "c")]
+    others = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path), name]) for name in ("b", "c")
+    ]
     assert [other.wait(120) for other in others] == [0, 0]
     with closing(SqliteStore.open(tmp_path)) as store, ToolGraph(lambda: store) as graph:
         assert (round(graph.tools()["b"]), round(graph.tools()["c"])) == (15, 15)
@@ -256,7 +262,10 @@ def test_two_processes_that_learn_at_once_lose_nothing(tmp_path):
 
 def test_the_graph_of_an_earlier_version_is_taken_over_once(tmp_path, clock):
     old = tmp_path / "graph.json"
-    old.write_text('{"format": 1, "tools": {"a": {"near": {"b": {"alike": 0.5, "together": 2.0}}, "needs": ["c"], "uses": 3.0}}}')
+    old.write_text(
+        '{"format": 1, "tools": {"a": {"near": {"b": {"alike": 0.5, "together": 2.0}}, '
+        '"needs": ["c"], "uses": 3.0}}}'
+    )
     with ToolGraph(store_of(tmp_path), clock, old_file=old) as graph:
         before = graph.edges()
     with ToolGraph(store_of(tmp_path), clock, old_file=old) as graph:
@@ -267,9 +276,18 @@ def test_the_graph_of_an_earlier_version_is_taken_over_once(tmp_path, clock):
 
 @pytest.mark.parametrize(
     "slip",
-    ['{"tools": {"a": {"uses": -3}}}', '{"tools": {"a": {"near": {"b": {"alike": 7}}}}}', '{"tools": 3}', "{", "", "[]"],
+    [
+        '{"tools": {"a": {"uses": -3}}}',
+        '{"tools": {"a": {"near": {"b": {"alike": 7}}}}}',
+        '{"tools": 3}',
+        "{",
+        "",
+        "[]",
+    ],
 )
-def test_a_graph_of_an_earlier_version_that_makes_no_sense_is_left_where_it_is(tmp_path, clock, slip):
+def test_a_graph_of_an_earlier_version_that_makes_no_sense_is_left_where_it_is(
+    tmp_path, clock, slip
+):
     old = tmp_path / "graph.json"
     old.write_text(slip)
     with ToolGraph(store_of(tmp_path), clock, old_file=old) as graph:
@@ -310,11 +328,16 @@ def test_uses_that_cannot_be_written_wait_and_count(tmp_path, clock):
 
 def snapshot(tools: int = 12) -> GraphSnapshot:
     all_names = [f"server{at % 3}__tool_{at}" for at in range(tools)]
-    pairs = [(one, other) for at, (one, other) in enumerate(combinations(all_names, 2)) if at % 5 == 0]
-    found = [
-        ToolEdge(*sorted(pair), 0.5, {(Bond.TOGETHER, Bond.ALIKE, Bond.NEEDED_BY)[at % 3]: 0.5}) for at, pair in enumerate(pairs)
+    pairs = [
+        (one, other) for at, (one, other) in enumerate(combinations(all_names, 2)) if at % 5 == 0
     ]
-    return GraphSnapshot(dict.fromkeys(all_names, 2.0), tuple(found), {all_names[0]: Tier.HOT} if all_names else {})
+    found = [
+        ToolEdge(*sorted(pair), 0.5, {(Bond.TOGETHER, Bond.ALIKE, Bond.NEEDED_BY)[at % 3]: 0.5})
+        for at, pair in enumerate(pairs)
+    ]
+    return GraphSnapshot(
+        dict.fromkeys(all_names, 2.0), tuple(found), {all_names[0]: Tier.HOT} if all_names else {}
+    )
 
 
 @pytest.mark.parametrize("render", [render_dot, render_json])
@@ -329,14 +352,23 @@ def test_dot_names_every_tool_with_its_tier_and_every_tie_with_its_reason():
     ties = [line for line in lines if " -> " in line]
 
     assert {line.split('"')[1] for line in nodes} == set(snapshot().uses)
-    assert [line for line in nodes if "used 2.0 times lately, hot" in line and "color=" in line] == [nodes[0]]
+    assert [
+        line for line in nodes if "used 2.0 times lately, hot" in line and "color=" in line
+    ] == [nodes[0]]
     assert len(ties) == len(snapshot().edges)
-    assert {reason for line in ties for reason in ("used together", "alike", "needs") if f'tooltip="{reason} 0.50"' in line} == {
+    assert {
+        reason
+        for line in ties
+        for reason in ("used together", "alike", "needs")
+        if f'tooltip="{reason} 0.50"' in line
+    } == {
         "used together",
         "alike",
         "needs",
     }
-    assert sum("style=dashed" in line for line in ties) == sum(Bond.ALIKE in edge.why for edge in snapshot().edges)
+    assert sum("style=dashed" in line for line in ties) == sum(
+        Bond.ALIKE in edge.why for edge in snapshot().edges
+    )
 
 
 def test_a_large_graph_is_exported_whole():
@@ -353,7 +385,9 @@ def test_a_graph_of_nothing_is_still_a_graph():
 
 
 def test_an_arrow_points_at_the_tool_that_is_needed():
-    needed = GraphSnapshot({"base": 1.0, "top": 1.0}, (ToolEdge("base", "top", 0.5, {Bond.NEEDED_BY: 0.5}),))
+    needed = GraphSnapshot(
+        {"base": 1.0, "top": 1.0}, (ToolEdge("base", "top", 0.5, {Bond.NEEDED_BY: 0.5}),)
+    )
 
     assert '"top" -> "base" [' in render_dot(needed)
     assert "dir=forward" in render_dot(needed)

@@ -6,8 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.nouns.tool import Life, Origin, Status, Tier
 from hotset.sources.tools.registry import (
@@ -47,7 +46,9 @@ def any_life(draw: st.DrawFn, name: str = "t") -> Life:
     )
 
 
-lives = st.integers(0, 12).flatmap(lambda many: st.tuples(*(any_life(f"t{at}") for at in range(many))))
+lives = st.integers(0, 12).flatmap(
+    lambda many: st.tuples(*(any_life(f"t{at}") for at in range(many)))
+)
 
 
 def used(calls: int, ago: float, name: str = "t") -> Life:
@@ -73,13 +74,23 @@ def test_the_score_of_a_used_tool_falls_with_the_time_since_its_last_use(calls, 
 
 @pytest.mark.row("D2")
 @pytest.mark.parametrize(
-    ("age", "score"), [(0, 1.0), (59 * MINUTE, 1.0), (HOUR, 0.5), (6 * HOUR - 1, 0.5), (6 * HOUR, 0.05), (3 * DAY, 0.05)]
+    ("age", "score"),
+    [
+        (0, 1.0),
+        (59 * MINUTE, 1.0),
+        (HOUR, 0.5),
+        (6 * HOUR - 1, 0.5),
+        (6 * HOUR, 0.05),
+        (3 * DAY, 0.05),
+    ],
 )
 def test_a_tool_that_was_never_used_has_its_time_and_then_little(age, score):
     assert decay(Life("t", born=NOW - age), NOW) == score
 
 
-@pytest.mark.parametrize(("calls", "lifetime"), [(1, 9494), (100, 18_800), (200, 28_200), (10_000, 28_200)])
+@pytest.mark.parametrize(
+    ("calls", "lifetime"), [(1, 9494), (100, 18_800), (200, 28_200), (10_000, 28_200)]
+)
 def test_each_call_makes_it_last_longer_up_to_three_times(calls, lifetime):
     assert decay(used(calls, lifetime), NOW) == pytest.approx(1 / math.e)
 
@@ -222,13 +233,17 @@ def test_active_tools_go_by_score_and_of_equal_score_those_never_used_first():
 def test_who_goes_is_one_order_of_all_that_may_go(given_lives, now):
     order = evictable(given_lives, now)
 
-    assert sorted(life.name for life in order) == sorted(life.name for life in given_lives if not life.pinned)
+    assert sorted(life.name for life in order) == sorted(
+        life.name for life in given_lives if not life.pinned
+    )
     assert evictable(reversed(given_lives), now) == order
     assert evictable(order[1:], now) == order[1:]
     sleeping = [life for life in order if life.status is Status.INACTIVE]
     awake = [life for life in order if life.status is Status.ACTIVE]
     assert list(order) == sleeping + awake
-    assert [time_left(life, now) for life in sleeping] == sorted(time_left(life, now) for life in sleeping)
+    assert [time_left(life, now) for life in sleeping] == sorted(
+        time_left(life, now) for life in sleeping
+    )
     assert [decay(life, now) for life in awake] == sorted(decay(life, now) for life in awake)
 
 

@@ -1,7 +1,7 @@
-"""A likelihood is one: between 0 and 1, falling with the order, and the higher the more speaks for the first tool."""
+"""A likelihood is one: between 0 and 1, falling with the order, and the higher the more speaks for
+the first tool."""
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.nouns.tool import UNLIKELY
 from hotset.sources.tools.search import Likeness, RankedTool, likelihoods
@@ -13,14 +13,21 @@ _SHARES = st.floats(0, 1)
 def found(draw):
     scores = sorted(draw(st.lists(st.floats(-20, 20), max_size=12)), reverse=True)
     return [
-        RankedTool(f"t{at}", score, Likeness(draw(_SHARES), draw(_SHARES)), draw(st.sampled_from([0.0, 0.0, 0.5, 1.0])))
+        RankedTool(
+            f"t{at}",
+            score,
+            Likeness(draw(_SHARES), draw(_SHARES)),
+            draw(st.sampled_from([0.0, 0.0, 0.5, 1.0])),
+        )
         for at, score in enumerate(scores)
     ]
 
 
 def _first(answered=0.5, named=0.5, vote=0.0, others=0.3, lead=1.0, *, size=100):
     behind = [RankedTool("other", -lead, Likeness(others, 0.2))] * 7
-    return likelihoods([RankedTool("first", 0.0, Likeness(answered, named), vote), *behind], size)[0]
+    return likelihoods([RankedTool("first", 0.0, Likeness(answered, named), vote), *behind], size)[
+        0
+    ]
 
 
 @settings(deadline=None)
@@ -34,7 +41,9 @@ def test_likelihoods_lie_between_nothing_and_certainty_and_fall_with_the_order(w
 
 @settings(deadline=None)
 @given(_SHARES, _SHARES, _SHARES, st.floats(0, 5), _SHARES)
-def test_whatever_speaks_more_for_the_first_makes_it_no_less_likely(answered, named, others, lead, vote):
+def test_whatever_speaks_more_for_the_first_makes_it_no_less_likely(
+    answered, named, others, lead, vote
+):
     before = _first(answered, named, vote, others, lead)
     assert _first(min(1.0, answered + 0.1), named, vote, others, lead) >= before
     assert _first(answered, min(1.0, named + 0.1), vote, others, lead) >= before

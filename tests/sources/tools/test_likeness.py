@@ -1,8 +1,7 @@
 """Word against word: what a tool answers of a question, and what a question names of a tool."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.index.embed.table import Table
 from hotset.index.embed.wordwise import Wordwise
@@ -15,16 +14,24 @@ _TEXTS = st.text(alphabet="abcdefg hijklm. ", max_size=40)
 
 def test_a_name_of_which_a_question_speaks_is_named_whatever_else_it_speaks_of():
     asked = "first look at the clock, then send a letter to my aunt, then tell me how warm it is"
-    send, blame = _LIKENING.of(asked, [("send letter", "Write to somebody."), ("git blame", "Who wrote each line.")])
+    send, blame = _LIKENING.of(
+        asked, [("send letter", "Write to somebody."), ("git blame", "Who wrote each line.")]
+    )
     assert send.named == pytest.approx(1.0, abs=0.01)
     assert blame.named < 0.6
 
 
 def test_what_is_answered_is_what_the_words_of_name_and_text_say():
-    tools = [("send letter", "Write to somebody."), ("git blame", "Who wrote each line."), ("x", "")]
+    tools = [
+        ("send letter", "Write to somebody."),
+        ("git blame", "Who wrote each line."),
+        ("x", ""),
+    ]
     asked = "who wrote this line?"
     told = [f"{name}\n{text}" for name, text in tools]
-    assert [each.answered for each in _LIKENING.of(asked, tools)] == pytest.approx(Wordwise(_TABLE).scores(asked, told), abs=1e-5)
+    assert [each.answered for each in _LIKENING.of(asked, tools)] == pytest.approx(
+        Wordwise(_TABLE).scores(asked, told), abs=1e-5
+    )
 
 
 @given(_TEXTS, st.lists(st.tuples(_TEXTS, _TEXTS), max_size=5))

@@ -25,7 +25,10 @@ from hotset.window.tools import OUR_TOOLS
 
 DIALECT = DIALECTS[DialectName.ANTHROPIC]
 THEIRS = [{"name": "read_file", "input_schema": {"type": "object"}}]
-MANY = [{"name": f"tool_{n}", "description": "of the client " * 20, "input_schema": {"type": "object"}} for n in range(30)]
+MANY = [
+    {"name": f"tool_{n}", "description": "of the client " * 20, "input_schema": {"type": "object"}}
+    for n in range(30)
+]
 """More than a provider needs to cache them."""
 HOUR = 3600.0
 
@@ -42,7 +45,9 @@ def send_mail(to: str) -> str:
 
 def asked(*said, tools=THEIRS):
     messages = [
-        {"role": "assistant" if at % 2 else "user", "content": each} if isinstance(each, str) else each
+        {"role": "assistant" if at % 2 else "user", "content": each}
+        if isinstance(each, str)
+        else each
         for at, each in enumerate(said)
     ]
     fields = {"model": "claude-sonnet-5", "max_tokens": 999, "tools": tools, "messages": messages}
@@ -63,9 +68,18 @@ class Line:
             self.planner.went_out(prepared)
             id = TurnId(f"t{now}")
             notes = [replace(note, turn=id) for note in prepared.decided.notes]
-            self._keep(Asked(request, now, "agent", id=id), *notes, Planned(id, prepared.sent, prepared.plan.fresh))
+            self._keep(
+                Asked(request, now, "agent", id=id),
+                *notes,
+                Planned(id, prepared.sent, prepared.plan.fresh),
+            )
             if reply:
-                body = {"role": "assistant", "content": [{"type": "text", "text": reply}], "type": "message", "usage": {}}
+                body = {
+                    "role": "assistant",
+                    "content": [{"type": "text", "text": reply}],
+                    "type": "message",
+                    "usage": {},
+                }
                 said = DIALECT.read(json.dumps(body).encode(), streamed=False)
                 links = tuple(link(prepared.head, said.messages))
                 note = self.planner.offering.replied(prepared.links, links, prepared.decided.offer)
@@ -97,12 +111,16 @@ def names(prepared) -> list[str]:
     return [spec.name for spec in prepared.specs if spec.name not in OUR_TOOLS]
 
 
-def test_what_was_offered_outlives_the_process_the_servers_and_the_order_of_finds(tmp_path, store, shelf, line):
+def test_what_was_offered_outlives_the_process_the_servers_and_the_order_of_finds(
+    tmp_path, store, shelf, line
+):
     first = line.ask(asked("Create an issue."), 1.0, "Done.")
     other = Shelf(post=[send_mail])
 
     for tools in (other, Shelf(), shelf):
-        later = Line(tmp_path, store, tools).ask(asked("Create an issue.", "Done.", "Send a mail to Ann."), 2.0, kept=False)
+        later = Line(tmp_path, store, tools).ask(
+            asked("Create an issue.", "Done.", "Send a mail to Ann."), 2.0, kept=False
+        )
         assert later.specs == first.specs
         assert later.decided.notes == ()
 
@@ -129,15 +147,21 @@ def test_two_prompts_without_a_reply_between_them_are_one_session(tmp_path, stor
     assert names(line.ask(both, 2.0)) == names(first)
 
 
-def test_sessions_that_begin_alike_are_told_apart_by_their_first_reply(tmp_path, store, shelf, line):
+def test_sessions_that_begin_alike_are_told_apart_by_their_first_reply(
+    tmp_path, store, shelf, line
+):
     first = line.ask(asked("Create an issue."), 1.0, "One.")
     shelf.clear()
     shelf.add("gitlab", create_issue)
     second = line.ask(asked("Create an issue."), HOUR, "Two.")
 
     for each in (line, Line(tmp_path, store, shelf)):
-        assert names(each.ask(asked("Create an issue.", "One.", "Go on."), HOUR + 1, kept=False)) == names(first)
-        assert names(each.ask(asked("Create an issue.", "Two.", "Go on."), HOUR + 2, kept=False)) == names(second)
+        assert names(
+            each.ask(asked("Create an issue.", "One.", "Go on."), HOUR + 1, kept=False)
+        ) == names(first)
+        assert names(
+            each.ask(asked("Create an issue.", "Two.", "Go on."), HOUR + 2, kept=False)
+        ) == names(second)
     assert names(first) == [FIND, USE, "github__create_issue"]
     assert names(second) == [FIND, USE, "gitlab__create_issue"]
 
@@ -150,24 +174,36 @@ def test_a_prompt_that_is_sent_again_is_offered_the_same_while_the_cache_is_warm
     assert names(line.ask(asked("Create an issue."), 2.0)) == names(first)
 
 
-def test_an_old_session_gets_nothing_though_a_new_one_begins_with_the_same_words(tmp_path, store, shelf):
+def test_an_old_session_gets_nothing_though_a_new_one_begins_with_the_same_words(
+    tmp_path, store, shelf
+):
     old = Line(tmp_path, store, Shelf())
     old.ask(asked("Create an issue."), 1.0, "One.")
     old.ask(asked("Create an issue.", "One.", "Go on."), 2.0, "Two.")
     new = Line(tmp_path, store, shelf)
     new.ask(asked("Create an issue."), HOUR, "Another.")
 
-    later = Line(tmp_path, store, shelf).ask(asked("Create an issue.", "One.", "Go on.", "Two.", "And on."), HOUR + 1)
+    later = Line(tmp_path, store, shelf).ask(
+        asked("Create an issue.", "One.", "Go on.", "Two.", "And on."), HOUR + 1
+    )
 
     assert names(later) == []
-    assert names(new.ask(asked("Create an issue.", "Another.", "Go on."), HOUR + 2)) == [FIND, USE, "github__create_issue"]
+    assert names(new.ask(asked("Create an issue.", "Another.", "Go on."), HOUR + 2)) == [
+        FIND,
+        USE,
+        "github__create_issue",
+    ]
 
 
-def test_a_conversation_that_began_elsewhere_is_offered_tools_with_its_first_request_here(tmp_path, store, shelf, line):
+def test_a_conversation_that_began_elsewhere_is_offered_tools_with_its_first_request_here(
+    tmp_path, store, shelf, line
+):
     first = line.ask(asked("Hello.", "Hi.", "Create an issue."), 1.0)
     shelf.clear()
 
-    later = Line(tmp_path, store, shelf).ask(asked("Hello.", "Hi.", "Create an issue.", "Done.", "Thanks."), 2.0)
+    later = Line(tmp_path, store, shelf).ask(
+        asked("Hello.", "Hi.", "Create an issue.", "Done.", "Thanks."), 2.0
+    )
 
     assert names(first) == names(later) == [FIND, USE, "github__create_issue"]
 
@@ -176,14 +212,19 @@ def test_a_plan_that_was_never_sent_leaves_no_trace(tmp_path, store, line):
     line.ask(asked("Create an issue."), 1.0, kept=False)
 
     assert not line.planner.offering._known
-    assert names(line.ask(asked("Create an issue.", "From elsewhere.", "Hello."), 2.0)) == [FIND, USE]
+    assert names(line.ask(asked("Create an issue.", "From elsewhere.", "Hello."), 2.0)) == [
+        FIND,
+        USE,
+    ]
 
 
 def test_sessions_of_one_client_share_what_the_provider_has_in_its_cache(line):
     first = line.ask(asked("Create an issue.", tools=MANY), 1.0)
     warm = line.ask(asked("Send a mail to Ann.", tools=MANY), 200.0)
     later = line.ask(asked("Send a mail to Bob.", tools=MANY), 2 * HOUR)
-    small = [line.ask(asked(prompt), 2 * HOUR) for prompt in ("Create an issue.", "Send a mail to Ann.")]
+    small = [
+        line.ask(asked(prompt), 2 * HOUR) for prompt in ("Create an issue.", "Send a mail to Ann.")
+    ]
 
     assert names(first) == names(warm) == [FIND, USE, "github__create_issue"]
     assert names(later) == [FIND, USE, "post__send_mail"]
@@ -202,7 +243,10 @@ def test_ghosts_take_no_more_than_their_share_of_the_window_and_count_in_it(tmp_
     def create_issue(title: str) -> str:
         return title
 
-    create_issue.__doc__ = "Create an issue on GitHub. " + "It takes a title, which should say in a few words what is wrong. " * 9
+    create_issue.__doc__ = (
+        "Create an issue on GitHub. "
+        + "It takes a title, which should say in a few words what is wrong. " * 9
+    )
     shelf = Shelf(github=[create_issue])
     roomy = Line(tmp_path, store, shelf).ask(asked("Create an issue."), 1.0)
     tight = Line(tmp_path, RamStore(), shelf, budget=1000).ask(asked("Create an issue."), 1.0)
@@ -236,7 +280,10 @@ def test_an_index_that_does_not_answer_costs_a_moment_and_the_ghosts(tmp_path, s
     hold.set()
 
     assert names(first) == names(second) == [FIND, USE]
-    assert (first.decided.trouble, second.decided.trouble) == ("looking for tools took too long", "")
+    assert (first.decided.trouble, second.decided.trouble) == (
+        "looking for tools took too long",
+        "",
+    )
 
 
 def test_an_index_that_is_not_open_yet_is_not_waited_for(tmp_path, store, shelf):
@@ -256,11 +303,19 @@ def test_a_tool_that_the_client_brings_later_makes_way(line):
 
 def test_where_openai_takes_no_more_tools_those_of_the_toolbox_stay_out(tmp_path, store, shelf):
     dialect = DIALECTS[DialectName.OPENAI_CHAT]
-    tools = [{"type": "function", "function": {"name": f"t{n}", "parameters": {}}} for n in range(124)]
-    fields = {"model": "gpt-5.4", "tools": tools, "messages": [{"role": "user", "content": "Create an issue."}]}
+    tools = [
+        {"type": "function", "function": {"name": f"t{n}", "parameters": {}}} for n in range(124)
+    ]
+    fields = {
+        "model": "gpt-5.4",
+        "tools": tools,
+        "messages": [{"role": "user", "content": "Create an issue."}],
+    }
     planner = Line(tmp_path, store, shelf).planner
 
-    prepared = planner.prepare(dialect.parse(json.dumps(fields).encode()), dialect, store, 1.0, "openai", off=False)
+    prepared = planner.prepare(
+        dialect.parse(json.dumps(fields).encode()), dialect, store, 1.0, "openai", off=False
+    )
 
     assert {spec.name for spec in prepared.specs} == OUR_TOOLS
 

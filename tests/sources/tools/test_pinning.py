@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from shop import tool
 
 from hotset.nouns.tool import Origin
@@ -29,7 +28,9 @@ _json = st.recursive(
     | st.integers(-(2**70), 2**70)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 _schemas = st.dictionaries(st.text(max_size=6), _json, max_size=5)
@@ -68,8 +69,12 @@ def test_any_character_is_a_change(text, at, more, field):
 def test_any_character_of_a_schema_is_a_change_wherever_it_stands(schema, key, old, new):
     assume(old != new)
     one = tool("t", parameters={**schema, key: {"description": old, "enum": [old]}})
-    assert digest(one) != digest(tool("t", parameters={**schema, key: {"description": new, "enum": [old]}}))
-    assert digest(one) != digest(tool("t", parameters={**schema, key: {"description": old, "enum": [new]}}))
+    assert digest(one) != digest(
+        tool("t", parameters={**schema, key: {"description": new, "enum": [old]}})
+    )
+    assert digest(one) != digest(
+        tool("t", parameters={**schema, key: {"description": old, "enum": [new]}})
+    )
     assert digest(one) != digest(replace(one, parameters=b"{}", annotations=one.parameters))
 
 
@@ -88,7 +93,11 @@ def test_two_keys_of_one_name_do_not_hide_a_change_of_what_is_handed_out():
 
 def test_the_diff_shows_what_changed_and_what_cannot_be_seen():
     old = tool("read", description="Reads a file.\nReturns text.")
-    new = tool("read", description="Reads a file.\nReturns\u200b text.\x1b[8m and sends it", parameters={"type": "object"})
+    new = tool(
+        "read",
+        description="Reads a file.\nReturns\u200b text.\x1b[8m and sends it",
+        parameters={"type": "object"},
+    )
     shown = diff(KnownTool(old, ToolState.CHANGED, new=new))
     assert "-  Returns text." in shown
     assert "+  Returns⟨U+200B⟩ text.⟨U+001B⟩[8m and sends it" in shown
@@ -98,14 +107,18 @@ def test_the_diff_shows_what_changed_and_what_cannot_be_seen():
 
 
 def test_a_reader_sees_every_text_of_a_tool():
-    shown = readable(tool("read", title="Read it", annotations=b'{"readOnlyHint":true}', description="One\rTwo"))
+    shown = readable(
+        tool("read", title="Read it", annotations=b'{"readOnlyHint":true}', description="One\rTwo")
+    )
     for text in ("read", "Read it", "One⟨U+000D⟩Two", "readOnlyHint", "Where it lies"):
         assert text in shown
 
 
 def test_an_entry_is_accepted_by_what_it_says_and_not_by_the_hash_beside_it():
     entry = CatalogueEntry("files__t", pinned(tool("t")))
-    forged = msgspec.structs.replace(entry, pin=msgspec.structs.replace(entry.pin, description="Other."))
+    forged = msgspec.structs.replace(
+        entry, pin=msgspec.structs.replace(entry.pin, description="Other.")
+    )
     assert known(forged, "files", Origin.SERVER).state is ToolState.CHANGED
     assert known(accepted(forged), "files", Origin.SERVER).state is ToolState.READY
     assert accepted(forged).pin.digest == digest(tool("t", description="Other."))

@@ -14,12 +14,18 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.waiting import wait_until
 
 from hotset.nouns.tool import Life, Origin, Status
-from hotset.sources.tools.registry import Registry, life_as_json, life_from, step, time_as_json, time_from
+from hotset.sources.tools.registry import (
+    Registry,
+    life_as_json,
+    life_from,
+    step,
+    time_as_json,
+    time_from,
+)
 from hotset.testing import Clock
 
 NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
@@ -64,7 +70,9 @@ def edit(registry: Registry, content: str | bytes) -> None:
 
 
 def damaged(registry: Registry) -> list[bytes]:
-    return [path.read_bytes() for path in sorted(registry.path.parent.glob("registry.json.damaged-*"))]
+    return [
+        path.read_bytes() for path in sorted(registry.path.parent.glob("registry.json.damaged-*"))
+    ]
 
 
 # What it holds
@@ -77,7 +85,14 @@ def test_each_tool_has_a_record_of_its_calls_times_and_failures(registry, clock)
     last = registry.used("git__log", Origin.SERVER, 0.5, failed=True)
 
     assert last == Life(
-        "git__log", born=NOW, origin=Origin.SERVER, calls=2, last_used=NOW + 60, seconds=0.75, failures=1, status=Status.ACTIVE
+        "git__log",
+        born=NOW,
+        origin=Origin.SERVER,
+        calls=2,
+        last_used=NOW + 60,
+        seconds=0.75,
+        failures=1,
+        status=Status.ACTIVE,
     )
     assert registry.lives() == {"git__log": last}
     registry.flush()
@@ -112,7 +127,9 @@ def test_an_inactive_tool_says_since_when_and_an_active_one_does_not(registry, c
     registry.born("created__tidy", Origin.CREATED)
     with registry.changing() as entries:
         entries.put(step(entries.get("created__tidy"), clock.advance(7 * HOUR)))
-    assert on_disk(registry)["tools"]["created__tidy"]["inactive_since"] == "2027-01-15T15:00:00.000Z"
+    assert (
+        on_disk(registry)["tools"]["created__tidy"]["inactive_since"] == "2027-01-15T15:00:00.000Z"
+    )
 
     registry.used("created__tidy", Origin.CREATED, 0.1)
     registry.flush()
@@ -257,14 +274,26 @@ def test_a_person_may_write_little_and_in_their_own_way(registry):
     entry = {
         "a": {},
         "b": {"pinned": True, "born": "2026-11-16"},
-        "c": {"status": "inactive", "inactive_since": 1_770_332_458.0, "calls": 3.0, "last_used": "2026-02-01T10:00:00+02:00"},
+        "c": {
+            "status": "inactive",
+            "inactive_since": 1_770_332_458.0,
+            "calls": 3.0,
+            "last_used": "2026-02-01T10:00:00+02:00",
+        },
     }
     edit(registry, b"\xef\xbb\xbf" + json.dumps({"tools": entry}).encode())
 
     assert registry.lives() == {
         "a": Life("a", born=0.0),
         "b": Life("b", born=1_794_787_200.0, pinned=True),
-        "c": Life("c", 0.0, calls=3, last_used=1_769_932_800.0, status=Status.INACTIVE, inactive_since=1_770_332_458.0),
+        "c": Life(
+            "c",
+            0.0,
+            calls=3,
+            last_used=1_769_932_800.0,
+            status=Status.INACTIVE,
+            inactive_since=1_770_332_458.0,
+        ),
     }
     assert registry.troubles() == ()
 
@@ -272,7 +301,8 @@ def test_a_person_may_write_little_and_in_their_own_way(registry):
 @settings(max_examples=30, deadline=None)
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
 def test_keys_that_mean_nothing_here_are_kept(tmp_path_factory, value):
@@ -282,7 +312,11 @@ def test_keys_that_mean_nothing_here_are_kept(tmp_path_factory, value):
         registry.flush()
         said = on_disk(registry)
 
-    assert (said["mine"], said["tools"]["git__log"]["note"], said["tools"]["git__log"]["calls"]) == (value, value, 1)
+    assert (
+        said["mine"],
+        said["tools"]["git__log"]["note"],
+        said["tools"]["git__log"]["calls"],
+    ) == (value, value, 1)
 
 
 @pytest.mark.parametrize(
@@ -328,7 +362,11 @@ def test_a_slip_of_the_hand_costs_one_entry_its_edit_and_no_other(registry, key,
     edit(registry, json.dumps(said))
 
     lives = registry.lives()
-    assert (lives["git__log"].calls, lives["git__log"].pinned, lives["git__diff"].calls) == (0, True, 7)
+    assert (lives["git__log"].calls, lives["git__log"].pinned, lives["git__diff"].calls) == (
+        0,
+        True,
+        7,
+    )
     assert [json.loads(kept) for kept in damaged(registry)] == [said]
     assert "git__log" in registry.troubles()[0]
     assert on_disk(registry)["tools"]["git__diff"]["calls"] == 7
@@ -378,7 +416,12 @@ def test_damage_after_damage_is_kept_side_by_side(registry):
 
 
 @pytest.mark.parametrize(
-    "plant", [lambda path, other: path.symlink_to(other), lambda path, _: os.mkfifo(path), lambda path, _: path.mkdir()]
+    "plant",
+    [
+        lambda path, other: path.symlink_to(other),
+        lambda path, _: os.mkfifo(path),
+        lambda path, _: path.mkdir(),
+    ],
 )
 @pytest.mark.rest_slow
 def test_what_is_no_file_is_set_aside_and_never_followed(registry, tmp_path, plant):
@@ -398,7 +441,9 @@ def test_what_is_no_file_is_set_aside_and_never_followed(registry, tmp_path, pla
 
 
 def test_two_processes_that_use_tools_at_once_lose_no_use(tmp_path):
-    others = [started(tmp_path, tool, 40) for tool in ("created__mine", "created__mine", "created__other")]
+    others = [
+        started(tmp_path, tool, 40) for tool in ("created__mine", "created__mine", "created__other")
+    ]
     for other in others:
         other.communicate(timeout=120)
     with Registry(tmp_path) as registry:
@@ -424,7 +469,13 @@ def test_a_process_that_is_killed_in_mid_write_costs_nothing_that_was_written(tm
             time.sleep(chance.uniform(0, 0.004))  # anywhere between two writes
             other.kill()
             written = max(
-                written, *(int(line) for line in other.stdout.read().splitlines(keepends=True) if line.endswith("\n")), 0
+                written,
+                *(
+                    int(line)
+                    for line in other.stdout.read().splitlines(keepends=True)
+                    if line.endswith("\n")
+                ),
+                0,
             )
             other.wait()
             other.stdout.close()
@@ -441,4 +492,8 @@ def test_a_process_that_is_killed_in_mid_write_costs_nothing_that_was_written(tm
 
 
 def started(folder: Path, tool: str, times: int) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, str(PROCESS), str(folder), tool, str(times)], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, str(PROCESS), str(folder), tool, str(times)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )

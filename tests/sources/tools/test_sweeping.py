@@ -1,4 +1,5 @@
-"""The clean-up: what is deleted, what never is, what time that jumps does, and how a tool comes back."""
+"""The clean-up: what is deleted, what never is, what time that jumps does, and how a tool comes
+back."""
 
 from __future__ import annotations
 
@@ -8,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from stores import store_of
 
 from hotset.errors import BadInput, NotFound, StoreFailed
@@ -31,7 +31,8 @@ class Killed(BaseException):
 
 @dataclass
 class House:
-    """A project's tools, whose process can be killed and started again, and whose clock can be moved."""
+    """A project's tools, whose process can be killed and started again, and whose clock can be
+    moved."""
 
     folder: Path
     clock: Clock
@@ -44,7 +45,10 @@ class House:
     def start(self) -> None:
         self.dies_at, self.at = None, 0
         self.created = self.folder / "created"
-        registry, graph = Registry(self.folder, self.clock), ToolGraph(store_of(self.folder), self.clock)
+        registry, graph = (
+            Registry(self.folder, self.clock),
+            ToolGraph(store_of(self.folder), self.clock),
+        )
         self.places = ToolPlaces(
             registry,
             graph,
@@ -190,7 +194,16 @@ def test_only_what_an_agent_wrote_is_deleted(house, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["../precious", "created__../precious", "/precious", "created__precious.py", "..", "", "x" * 300]
+    "name",
+    [
+        "../precious",
+        "created__../precious",
+        "/precious",
+        "created__precious.py",
+        "..",
+        "",
+        "x" * 300,
+    ],
 )
 def test_nothing_outside_the_folder_is_touched_whatever_the_registry_says(house, name):
     house.folder.joinpath("precious.py").write_text("mine")
@@ -226,7 +239,9 @@ def test_one_tool_goes_in_a_sweep_or_one_in_a_hundred(house):
     with house.places.registry.changing() as entries:
         for at in range(245):
             entries.put(Life(f"created__other_{at}", NOW, Origin.CREATED, pinned=True))
-            entries.put(Life(f"server__other_{at}", NOW, Origin.SERVER))  # of those that cannot go nobody counts a hundredth
+            entries.put(
+                Life(f"server__other_{at}", NOW, Origin.SERVER)
+            )  # of those that cannot go nobody counts a hundredth
     house.sweep()
     house.sweep_for(6 * HOUR + TTL - HOUR)
     house.clock.advance(HOUR)
@@ -281,8 +296,15 @@ def test_who_comes_back_after_a_long_absence_finds_everything_and_has_a_day(hous
 
 
 @settings(max_examples=15, deadline=None)
-@given(jumps=st.lists(st.sampled_from([CYCLE, HOUR, 8 * HOUR, 2 * DAY, -2 * DAY, -HOUR, 10 * YEAR, -10 * YEAR]), max_size=8))
-def test_whatever_time_does_one_tool_goes_in_a_sweep_at_most_and_comes_back(tmp_path_factory, jumps):
+@given(
+    jumps=st.lists(
+        st.sampled_from([CYCLE, HOUR, 8 * HOUR, 2 * DAY, -2 * DAY, -HOUR, 10 * YEAR, -10 * YEAR]),
+        max_size=8,
+    )
+)
+def test_whatever_time_does_one_tool_goes_in_a_sweep_at_most_and_comes_back(
+    tmp_path_factory, jumps
+):
     house = House(tmp_path_factory.mktemp("tools"), Clock(NOW))
     house.write("tidy", "count", "sort")
     house.sweep()
@@ -292,7 +314,9 @@ def test_whatever_time_does_one_tool_goes_in_a_sweep_at_most_and_comes_back(tmp_
         swept = house.sweep()
         assert len(swept.deleted) <= 1
         gone += swept.deleted
-    assert house.files() == {"tidy", "count", "sort"} - {name.removeprefix("created__") for name in gone}
+    assert house.files() == {"tidy", "count", "sort"} - {
+        name.removeprefix("created__") for name in gone
+    }
     for name in gone:
         restore(house.places, name, house.clock())
     assert house.files() == {"tidy", "count", "sort"}
@@ -354,8 +378,12 @@ def test_a_tool_that_stands_in_its_place_is_not_overwritten(house):
     with pytest.raises(BadInput, match="another tool created__tidy"):
         restore(house.places, "created__tidy", house.clock())
     house.sweep_for(31 * HOUR)
-    assert [b"Cleans" in house.fetch(kept.content) for kept in house.places.deletions.all().values()] == [True]
-    assert [b"Tidies" in house.fetch(kept.earlier[0]) for kept in house.places.deletions.all().values()] == [True]
+    assert [
+        b"Cleans" in house.fetch(kept.content) for kept in house.places.deletions.all().values()
+    ] == [True]
+    assert [
+        b"Tidies" in house.fetch(kept.earlier[0]) for kept in house.places.deletions.all().values()
+    ] == [True]
 
 
 def test_who_asks_for_a_tool_that_was_not_deleted_hears_which_were(house):
@@ -374,13 +402,20 @@ def test_a_tool_whose_content_cannot_be_kept_stays_and_that_is_told(house, tmp_p
     house.write("tidy", "count")
     house.sweep()
     house.places = ToolPlaces(
-        house.places.registry, house.places.graph, house.places.written, house.places.deletions, full, house.fetch
+        house.places.registry,
+        house.places.graph,
+        house.places.written,
+        house.places.deletions,
+        full,
+        house.fetch,
     )
     assert house.sweep_for(31 * HOUR) == []
     swept = house.sweep()
 
     assert (swept.deleted, swept.waiting, house.files()) == ((), 2, {"tidy", "count"})
-    assert swept.notes == ("created__count has expired and cannot be deleted yet: the disk is full",)
+    assert swept.notes == (
+        "created__count has expired and cannot be deleted yet: the disk is full",
+    )
 
 
 def test_a_tool_that_cannot_be_removed_is_told_each_time_and_kept_once(house):
@@ -397,7 +432,9 @@ def test_a_tool_that_cannot_be_removed_is_told_each_time_and_kept_once(house):
     house.write("tidy")
     house.sweep()
     places = house.places
-    house.places = ToolPlaces(places.registry, places.graph, Stuck(house.created), places.deletions, keep, house.fetch)
+    house.places = ToolPlaces(
+        places.registry, places.graph, Stuck(house.created), places.deletions, keep, house.fetch
+    )
     house.sweep_for(33 * HOUR)
 
     assert kept == ["created__tidy"]
@@ -422,7 +459,10 @@ def test_a_sweep_that_is_killed_anywhere_loses_nothing_and_is_finished_by_the_ne
     house.start()
 
     assert killed == (dies_at < 7)
-    assert code in [*house.contents.values(), *(path.read_bytes() for path in house.created.glob("*.py"))]
+    assert code in [
+        *house.contents.values(),
+        *(path.read_bytes() for path in house.created.glob("*.py")),
+    ]
     house.sweep()
     assert (house.files(), house.lives(), house.places.graph.edges()) == (set(), {}, ())
     restore(house.places, "created__tidy", house.clock())
@@ -442,7 +482,12 @@ def test_a_tool_that_is_used_while_its_content_is_being_kept_stays(house):
         return kept(name, code)
 
     places = ToolPlaces(
-        house.places.registry, house.places.graph, house.places.written, house.places.deletions, used_meanwhile, house.fetch
+        house.places.registry,
+        house.places.graph,
+        house.places.written,
+        house.places.deletions,
+        used_meanwhile,
+        house.fetch,
     )
     assert sweep(places, house.clock()).deleted == ()
     assert house.files() == {"tidy"}
@@ -464,6 +509,10 @@ def test_the_summary_tells_who_lives_who_sleeps_and_who_goes_next():
 
     assert (told.active, told.inactive, told.pinned, told.next_to_evict) == (3, 3, 1, "soon")
     assert [each.name for each in told.candidates] == ["soon", "late", "unswept", "active"]
-    assert [(each.name, each.left) for each in told.sleeping] == [("soon", 2 * HOUR), ("late", 23 * HOUR), ("unswept", TTL)]
+    assert [(each.name, each.left) for each in told.sleeping] == [
+        ("soon", 2 * HOUR),
+        ("late", 23 * HOUR),
+        ("unswept", TTL),
+    ]
     assert (told.candidates[3].tier, told.candidates[3].status) == (Tier.HOT, Status.ACTIVE)
     assert summary([], NOW).next_to_evict is None

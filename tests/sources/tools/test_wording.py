@@ -2,8 +2,7 @@
 
 import json
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.nouns.tool import Origin, Tool
 from hotset.sources.tools.search import word_tool
@@ -14,7 +13,9 @@ _JSON = st.recursive(
     lambda inside: (
         st.lists(inside, max_size=4)
         | st.dictionaries(
-            st.sampled_from(["properties", "items", "anyOf", "$defs", "description", "enum", "a"]), inside, max_size=4
+            st.sampled_from(["properties", "items", "anyOf", "$defs", "description", "enum", "a"]),
+            inside,
+            max_size=4,
         )
     ),
     max_leaves=20,
@@ -24,7 +25,13 @@ _JSON = st.recursive(
 def _tool(own_name="createPull_request", description="Opens one.", parameters=None, **more):
     schema = json.dumps(parameters if parameters is not None else {}).encode()
     given = {"source": "git-hub", "origin": Origin.SERVER, **more}
-    return Tool(f"{given['source']}__{own_name}", own_name=own_name, description=description, parameters=schema, **given)
+    return Tool(
+        f"{given['source']}__{own_name}",
+        own_name=own_name,
+        description=description,
+        parameters=schema,
+        **given,
+    )
 
 
 def test_names_are_read_as_words():
@@ -47,7 +54,11 @@ def test_arguments_are_there_with_what_is_said_of_them_and_never_as_json():
     schema = {
         "type": "object",
         "properties": {
-            "merge_method": {"type": "string", "description": "how to bring it in", "enum": ["squash", "rebase"]},
+            "merge_method": {
+                "type": "string",
+                "description": "how to bring it in",
+                "enum": ["squash", "rebase"],
+            },
             "places": {"type": "array", "items": inside},
         },
         "required": ["merge_method"],
@@ -69,8 +80,14 @@ def test_no_secret_becomes_a_word():
 def test_a_schema_without_end_is_cut():
     deep = {"properties": {"a": {"description": "x" * 10_000}}}
     for _ in range(50):
-        deep = {"properties": {f"b{number}": deep for number in range(2)}} if _ < 3 else {"properties": {"c": deep}}
-    wide = {"properties": {f"argument_{number}": {"enum": ["y" * 100] * 30} for number in range(200)}}
+        deep = (
+            {"properties": {f"b{number}": deep for number in range(2)}}
+            if _ < 3
+            else {"properties": {"c": deep}}
+        )
+    wide = {
+        "properties": {f"argument_{number}": {"enum": ["y" * 100] * 30} for number in range(200)}
+    }
     for schema in (deep, wide):
         assert len(word_tool(_tool(description="z" * 100_000, parameters=schema)).text) < 80_000
 

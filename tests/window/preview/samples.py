@@ -1,4 +1,5 @@
-"""Texts of every kind of content, as clients really frame them, with what later work would need of each."""
+"""Texts of every kind of content, as clients really frame them, with what later work would need of
+each."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ class Sample:
 
 
 def shell(command: str, *sought: str) -> Origin:
-    return Origin(tool="bash", arguments=json.dumps({"command": command}).encode(), sought=frozenset(sought))
+    return Origin(
+        tool="bash", arguments=json.dumps({"command": command}).encode(), sought=frozenset(sought)
+    )
 
 
 def functions(count: int) -> list[str]:
@@ -79,24 +82,44 @@ _DIFF = "\n".join(
     ]
 )
 _HITS = "\n".join(
-    f"src/room_{file}.py:{line}:    value = charge_card(order_{line})" for file in range(9) for line in range(10, 34)
+    f"src/room_{file}.py:{line}:    value = charge_card(order_{line})"
+    for file in range(9)
+    for line in range(10, 34)
 )
-_LISTING = "\n".join(f"./src/rooms/room_{folder}/file_{index}.py" for folder in range(6) for index in range(40))
-_TABLE = "\n".join(["id,name,price", *(f"{index},thing_{index},{index * 3}" for index in range(400))])
+_LISTING = "\n".join(
+    f"./src/rooms/room_{folder}/file_{index}.py" for folder in range(6) for index in range(40)
+)
+_TABLE = "\n".join(
+    ["id,name,price", *(f"{index},thing_{index},{index * 3}" for index in range(400))]
+)
 _FLIGHTS = json.dumps(
-    [{"flight": f"HAT{index:03}", "from": "SFO", "to": "JFK", "prices": {"economy": index}} for index in range(80)]
+    [
+        {"flight": f"HAT{index:03}", "from": "SFO", "to": "JFK", "prices": {"economy": index}}
+        for index in range(80)
+    ]
 )
-_ROWS = "\n".join(json.dumps({"id": index, "state": "failed" if index == 70 else "done"}) for index in range(150))
+_ROWS = "\n".join(
+    json.dumps({"id": index, "state": "failed" if index == 70 else "done"}) for index in range(150)
+)
 _PAGE = (
-    "<!doctype html><html><head><title>Ballast tanks</title><script>var x = 1;</script></head><body><h1>Ballast</h1>"
-    + "".join(f"<p>Paragraph {index} says something about <a href='/tank/{index}'>tank {index}</a>.</p>" for index in range(60))
+    (
+        "<!doctype html><html><head><title>Ballast tanks</title><script>var x = "
+        "1;</script></head><body><h1>Ballast</h1>"
+    )
+    + "".join(
+        f"<p>Paragraph {index} says something about <a href='/tank/{index}'>tank {index}</a>.</p>"
+        for index in range(60)
+    )
     + "<h2>Draining the tanks</h2></body></html>"
 )
 _PROSE = "\n\n".join(
     [
         "# The house",
         *(
-            f"## Room {index}\n\nIt was built in {1900 + index} and has seen many guests since then, as the book tells."
+            (
+                f"## Room {index}\n\nIt was built in {1900 + index} and has seen many guests "
+                f"since then, as the book tells."
+            )
             for index in range(40)
         ),
     ]
@@ -121,7 +144,9 @@ SAMPLES = (
         "numbered code",
         ContentType.CODE,
         _NUMBERED,
-        Origin(tool="Read", arguments=b'{"file_path": "/x/steps.py"}', sought=frozenset({"step_17"})),
+        Origin(
+            tool="Read", arguments=b'{"file_path": "/x/steps.py"}', sought=frozenset({"step_17"})
+        ),
         ("     1→import json", "    89→def step_17(path", "    92→    return"),
     ),
     Sample(
@@ -151,7 +176,13 @@ SAMPLES = (
             "120 passes",
         ),
     ),
-    Sample("log", ContentType.LOG, _LOG, shell("tail -n 200 app.log"), ("payment 7741 was refused", "WARN queue is long", "x ")),
+    Sample(
+        "log",
+        ContentType.LOG,
+        _LOG,
+        shell("tail -n 200 app.log"),
+        ("payment 7741 was refused", "WARN queue is long", "x "),
+    ),
     Sample(
         "diff",
         ContentType.DIFF,
@@ -166,7 +197,13 @@ SAMPLES = (
         shell("cat things.csv", "thing_321"),
         ("id,name,price", "0,thing_0,0", "321,thing_321,963", "399,thing_399"),
     ),
-    Sample("listing", ContentType.LISTING, _LISTING, shell("find . -name '*.py'"), ("room_0/file_0.py", "room_5/file_0.py")),
+    Sample(
+        "listing",
+        ContentType.LISTING,
+        _LISTING,
+        shell("find . -name '*.py'"),
+        ("room_0/file_0.py", "room_5/file_0.py"),
+    ),
     Sample(
         "json",
         ContentType.JSON,
@@ -182,9 +219,19 @@ SAMPLES = (
         ('{"id": 0, "state": "done"}', '{"id": 70, "state": "failed"}', '{"id": 149'),
     ),
     Sample(
-        "html", ContentType.HTML, _PAGE, shell("curl https://tanks.example"), ("Ballast tanks", "Draining the tanks", "/tank/0")
+        "html",
+        ContentType.HTML,
+        _PAGE,
+        shell("curl https://tanks.example"),
+        ("Ballast tanks", "Draining the tanks", "/tank/0"),
     ),
-    Sample("prose", ContentType.PROSE, _PROSE, shell("cat house.md"), ("# The house", "## Room 0", "## Room 39")),
+    Sample(
+        "prose",
+        ContentType.PROSE,
+        _PROSE,
+        shell("cat house.md"),
+        ("# The house", "## Room 0", "## Room 39"),
+    ),
     Sample(
         "binary",
         ContentType.OPAQUE,
@@ -192,7 +239,13 @@ SAMPLES = (
         shell("cat a.png"),
         ("PNG image", "3,605 characters"),
     ),
-    Sample("base64", ContentType.OPAQUE, "iVBORw0KGgo" + "QUJDRA" * 700, shell("base64 a.png"), ("base64", "PNG image")),
+    Sample(
+        "base64",
+        ContentType.OPAQUE,
+        "iVBORw0KGgo" + "QUJDRA" * 700,
+        shell("base64 a.png"),
+        ("base64", "PNG image"),
+    ),
     Sample(
         "several",
         ContentType.OUTPUT,

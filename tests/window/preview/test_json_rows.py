@@ -24,9 +24,14 @@ def issues(count: int) -> list[dict[str, object]]:
             "node_id": f"I_kw{number:08x}",
             "number": number,
             "title": f"Widget {number} is lost",
-            "user": {"login": f"dev{number % 7}", "id": number % 7, "avatar_url": f"https://example.com/u/{number % 7}"},
+            "user": {
+                "login": f"dev{number % 7}",
+                "id": number % 7,
+                "avatar_url": f"https://example.com/u/{number % 7}",
+            },
             "state": "open",
-            "body": f"What was done: it was opened and turned {number} times, then closed again. " * 3,
+            "body": f"What was done: it was opened and turned {number} times, then closed again. "
+            * 3,
         }
         for number in range(400, 400 + count)
     ]
@@ -48,12 +53,20 @@ def test_a_catalogue_lists_what_people_call_rows_before_ids_that_nobody_reads(in
     shown = made(issues(40), indent=indent)
 
     assert "… number, title from row 0: 400 Widget 400 is lost; 401 Widget 401 is lost;" in shown
-    assert [number for number in range(400, 440) if f"{number} Widget {number} is lost" not in shown] == []
+    assert [
+        number for number in range(400, 440) if f"{number} Widget {number} is lost" not in shown
+    ] == []
     assert "node_id" not in shown.partition("… number, title")[2].partition("… $[0]")[0]
 
 
 def test_titles_that_are_too_long_for_a_catalogue_are_cut_and_ids_never_are():
-    table = [{"key": f"OPS-{n * 7919:05}", "title": f"Number {n} of those with a title that goes on and on"} for n in range(60)]
+    table = [
+        {
+            "key": f"OPS-{n * 7919:05}",
+            "title": f"Number {n} of those with a title that goes on and on",
+        }
+        for n in range(60)
+    ]
     shown = made(table)
 
     assert [row["key"] for row in table if f"{row['key']} Number" not in shown] == []
@@ -63,7 +76,11 @@ def test_titles_that_are_too_long_for_a_catalogue_are_cut_and_ids_never_are():
 @pytest.mark.parametrize("indent", [None, 2, 8])
 def test_a_row_is_shown_as_one_however_it_is_laid_out(indent):
     orders = [
-        {"id": f"ord_{n * 7919:06}", "amount": 10 + n % 9, "lines": [{"sku": f"S{n}", "qty": 1}, {"sku": f"T{n}", "qty": 2}]}
+        {
+            "id": f"ord_{n * 7919:06}",
+            "amount": 10 + n % 9,
+            "lines": [{"sku": f"S{n}", "qty": 1}, {"sku": f"T{n}", "qty": 2}],
+        }
         for n in range(200)
     ]
     orders[77]["amount"] = 98123.55
@@ -80,7 +97,9 @@ def test_what_stands_out_of_a_long_row_says_which_row_it_is():
     shown = made({"items": table}, indent=4)
 
     (line,) = [line for line in shown.split("\n") if line.startswith("… $.items[33].status")]
-    assert line == '… $.items[33].status (metadata.name api-33): { "phase": "Failed", "reason": "OOMKilled" }'
+    assert line == (
+        '… $.items[33].status (metadata.name api-33): { "phase": "Failed", "reason": "OOMKilled" }'
+    )
 
     numbered = issues(40)
     numbered[7]["state"] = "locked"
@@ -89,14 +108,19 @@ def test_what_stands_out_of_a_long_row_says_which_row_it_is():
 
 def test_few_values_inside_rows_are_counted_too():
     table = pods(80)
-    table[33]["status"] = {"phase": "Failed", "reason": "killed, because it took more memory than it may take"}
+    table[33]["status"] = {
+        "phase": "Failed",
+        "reason": "killed, because it took more memory than it may take",
+    }
 
     assert "status.phase: Running (79), Failed (1)" in made({"items": table})
 
 
 @pytest.mark.parametrize("size", [60, 3000])
 def test_the_first_and_the_last_row_are_shown(size):
-    table: list[dict[str, object]] = [{"id": f"ord_{n}", "state": "held" if n % 90 == 1 else "done"} for n in range(size)]
+    table: list[dict[str, object]] = [
+        {"id": f"ord_{n}", "state": "held" if n % 90 == 1 else "done"} for n in range(size)
+    ]
     shown = made({"data": table}, 1200)
 
     assert '… $.data[0]: {"id": "ord_0"' in shown
@@ -116,6 +140,11 @@ def test_encoded_bytes_inside_json_are_told_by_kind_and_size():
 def test_a_long_line_inside_json_is_parted_between_words():
     shown = made({"text": " ".join(f"word_{n:05}" for n in range(900))})
 
-    said = [word for line in shown.split("\n") if line.startswith("… ") and "mentions" not in line for word in line.split()]
+    said = [
+        word
+        for line in shown.split("\n")
+        if line.startswith("… ") and "mentions" not in line
+        for word in line.split()
+    ]
     assert len([word for word in said if word.startswith("word_")]) > 100
     assert {len(word) for word in said if word.startswith("word_")} == {10}

@@ -9,8 +9,7 @@ from base64 import b64encode
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset import tokens
 from hotset.nouns.retrieval import Whole
@@ -26,17 +25,30 @@ OURS = ("…", "[")
 each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 texts = st.one_of(
     st.text(max_size=400),
-    st.lists(st.sampled_from([line for sample in SAMPLES for line in sample.text.split("\n")[:40]]), max_size=200).map("\n".join),
-    st.builds(lambda piece, times: piece * times, st.text(min_size=1, max_size=12), st.integers(1, 3000)),
+    st.lists(
+        st.sampled_from([line for sample in SAMPLES for line in sample.text.split("\n")[:40]]),
+        max_size=200,
+    ).map("\n".join),
     st.builds(
-        lambda sample, cut, extra: sample.text[cut:] + extra, st.sampled_from(SAMPLES), st.integers(0, 3000), st.text(max_size=50)
+        lambda piece, times: piece * times, st.text(min_size=1, max_size=12), st.integers(1, 3000)
+    ),
+    st.builds(
+        lambda sample, cut, extra: sample.text[cut:] + extra,
+        st.sampled_from(SAMPLES),
+        st.integers(0, 3000),
+        st.text(max_size=50),
     ),
 )
 origins = st.builds(
     Origin,
     tool=st.sampled_from(["", "bash", "Read", "Grep"]),
-    arguments=st.one_of(st.binary(max_size=40), st.sampled_from([sample.origin.arguments for sample in SAMPLES])),
-    sought=st.frozensets(st.one_of(st.text(max_size=8), st.sampled_from(["step_3", "room_2", "charge_card"])), max_size=5),
+    arguments=st.one_of(
+        st.binary(max_size=40), st.sampled_from([sample.origin.arguments for sample in SAMPLES])
+    ),
+    sought=st.frozensets(
+        st.one_of(st.text(max_size=8), st.sampled_from(["step_3", "room_2", "charge_card"])),
+        max_size=5,
+    ),
 )
 
 
@@ -63,7 +75,11 @@ def test_every_line_is_the_source_s_or_marked_as_ours(sample, room):
     found = preview(sample.text, sample.origin, room)
     source = set(sample.text.split("\n"))
     if found is not None:
-        assert [line for line in found.text.split("\n") if line not in source and not line.startswith(OURS)] == []
+        assert [
+            line
+            for line in found.text.split("\n")
+            if line not in source and not line.startswith(OURS)
+        ] == []
 
 
 @settings(max_examples=sample(100, 300), deadline=None)
@@ -83,10 +99,15 @@ def test_any_text_gets_a_preview_that_keeps_to_its_room_and_to_its_source(text, 
 @settings(max_examples=sample(40, 100), deadline=None)
 @given(text=texts, room=st.integers(200, 2000))
 def test_shown_lines_and_gaps_together_are_the_whole_text(text, room):
-    """Whoever follows the marks of a preview made of lines finds every line exactly once, in order."""
+    """Whoever follows the marks of a preview made of lines finds every line exactly once, in
+    order."""
     found = preview(text, Origin(), room)
     lines = lines_of(text)
-    if found is None or found.type in (ContentType.JSON, ContentType.HTML, ContentType.OPAQUE) or any(map(_like_ours, lines)):
+    if (
+        found is None
+        or found.type in (ContentType.JSON, ContentType.HTML, ContentType.OPAQUE)
+        or any(map(_like_ours, lines))
+    ):
         return
     at = 0
     for line in found.text.split("\n"):
@@ -139,7 +160,9 @@ def test_errors_are_kept_before_passes():
 
 
 def test_a_text_inside_json_is_shown_by_its_lines():
-    body = "## Summary\\n" + "\\n".join(f"- change {index} touches `src/part_{index}.py`" for index in range(120))
+    body = "## Summary\\n" + "\\n".join(
+        f"- change {index} touches `src/part_{index}.py`" for index in range(120)
+    )
     shown = preview(f'{{"number": 17, "body": "{body}"}}', Origin(tool="fetch_pr"), 900)
     assert shown is not None
     assert "… $.number: 17" in shown.text
@@ -197,8 +220,10 @@ def test_no_text_takes_long(name):
 def test_the_same_text_gets_the_same_preview_in_another_process():
     """Hash seeds differ between processes; previews must not."""
     code = (
-        "from tests.window.preview.samples import SAMPLES; from hotset.window.preview import preview; import hashlib;"
-        "print(hashlib.sha256(repr([preview(s.text, s.origin, 1500) for s in SAMPLES]).encode('utf-8', 'replace')).hexdigest())"
+        "from tests.window.preview.samples import SAMPLES; from hotset.window.preview import "
+        "preview; import hashlib;"
+        "print(hashlib.sha256(repr([preview(s.text, s.origin, 1500) for s in "
+        "SAMPLES]).encode('utf-8', 'replace')).hexdigest())"
     )
     seen = {
         subprocess.run(
@@ -218,7 +243,8 @@ ONE_LINE = {
     "page": "<!doctype html><html><body>"
     + "".join(f"<h2>Part {n}</h2><p>About {n} words.</p>" for n in range(600))
     + "</body></html>",
-    "JSON cut off by a tool": '{"rows": [' + ",".join(f'{{"id": {n}, "name": "row {n}"}}' for n in range(900))[:-9],
+    "JSON cut off by a tool": '{"rows": ['
+    + ",".join(f'{{"id": {n}, "name": "row {n}"}}' for n in range(900))[:-9],
 }
 
 
@@ -228,7 +254,10 @@ def test_a_preview_of_one_long_line_names_a_part_of_it_that_can_be_asked_for(tex
     assert found is not None
     pieces = -(-len(text) // PIECE)
 
-    assert f'(line 1 in pieces 1.1-1.{pieces}) left out; retrieve_context(id="c1", lines="1.1-1.10")' in closing(found, "c1")
+    assert (
+        f'(line 1 in pieces 1.1-1.{pieces}) left out; retrieve_context(id="c1", lines="1.1-1.10")'
+        in closing(found, "c1")
+    )
 
 
 def test_a_long_line_among_short_ones_is_named_where_it_is_most_of_what_was_left_out():

@@ -1,4 +1,5 @@
-"""What is rare within a page is what the page has to say: previews keep it, whatever the page is made of."""
+"""What is rare within a page is what the page has to say: previews keep it, whatever the page is
+made of."""
 
 from __future__ import annotations
 
@@ -9,8 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.window.preview import ContentType, Origin, Preview, preview
 from hotset.window.preview.rarity import odd_lines, odd_rows
@@ -19,7 +19,13 @@ from tests.campaign import sample
 from tests.window.preview.samples import shell
 
 WORDS = tuple(
-    re.findall(r"\w+", "basil cedar delta ember fjord glade heron ivory jetty kayak lilac mango nectar opal prism quartz")
+    re.findall(
+        r"\w+",
+        (
+            "basil cedar delta ember fjord glade heron ivory jetty kayak lilac mango nectar opal "
+            "prism quartz"
+        ),
+    )
 )
 
 
@@ -56,13 +62,24 @@ PAGES = (
         "access log",
         ContentType.LOG,
         lambda chance, number: (
-            f"10.0.0.{chance.randrange(255)} - - [12/Nov/2026:10:{number // 60:02}:{number % 60:02} +0000] "
-            f'"GET /{word(chance)}/{chance.randrange(9999)} HTTP/1.1" 200 {chance.randrange(300, 9000)} "-" {chance.random():.3f}'
+            f"10.0.0.{chance.randrange(255)} - - "
+            f"[12/Nov/2026:10:{number // 60:02}:{number % 60:02} +0000] "
+            f'"GET /{word(chance)}/{chance.randrange(9999)} HTTP/1.1" 200 '
+            f'{chance.randrange(300, 9000)} "-" {chance.random():.3f}'
         ),
         (
-            '10.0.0.7 - - [12/Nov/2026:10:01:31 +0000] "GET /opal/44110 HTTP/1.1" 503 612 "-" 0.210',
-            '10.0.0.8 - - [12/Nov/2026:10:02:31 +0000] "POST /admin/rotate-keys HTTP/1.1" 200 612 "-" 0.210',
-            '10.0.0.9 - - [12/Nov/2026:10:03:31 +0000] "GET /opal/88120 HTTP/1.1" 200 612 "-" 41.553',
+            (
+                '10.0.0.7 - - [12/Nov/2026:10:01:31 +0000] "GET /opal/44110 HTTP/1.1" 503 612 "-" '
+                "0.210"
+            ),
+            (
+                '10.0.0.8 - - [12/Nov/2026:10:02:31 +0000] "POST /admin/rotate-keys HTTP/1.1" 200 '
+                '612 "-" 0.210'
+            ),
+            (
+                '10.0.0.9 - - [12/Nov/2026:10:03:31 +0000] "GET /opal/88120 HTTP/1.1" 200 612 "-" '
+                "41.553"
+            ),
         ),
         ("/opal/44110", "rotate-keys", "41.553"),
         shell("tail -300 access.log"),
@@ -71,9 +88,13 @@ PAGES = (
         "search",
         ContentType.SEARCH,
         lambda chance, number: (
-            f"lib/{WORDS[number // 16]}.rb:{number}:  connect({word(chance)}_pool, tries: {chance.randrange(9)})"
+            f"lib/{WORDS[number // 16]}.rb:{number}:  connect({word(chance)}_pool, tries: "
+            f"{chance.randrange(9)})"
         ),
-        ("lib/shim.rb:77:  CONNECT_URL = 'tcp://db-7.internal:6543'", "config/prod.yml:12:connect_mode: pinned-eu3"),
+        (
+            "lib/shim.rb:77:  CONNECT_URL = 'tcp://db-7.internal:6543'",
+            "config/prod.yml:12:connect_mode: pinned-eu3",
+        ),
         ("db-7.internal:6543", "pinned-eu3"),
         Origin(tool="Grep", arguments=b'{"pattern": "connect"}'),
     ),
@@ -81,10 +102,17 @@ PAGES = (
         "diff",
         ContentType.DIFF,
         lambda chance, number: (
-            f"diff --git a/pkg/{word(chance)}{number}.go b/pkg/{word(chance)}{number}.go\n@@ -{number},3 +{number},3 @@\n"
-            f' ctx := background()\n-log.Printf("{word(chance)}", err)\n+slog.Error("{word(chance)}", "err", err)'
+            f"diff --git a/pkg/{word(chance)}{number}.go b/pkg/{word(chance)}{number}.go\n@@ "
+            f"-{number},3 +{number},3 @@\n"
+            f' ctx := background()\n-log.Printf("{word(chance)}", err)\n'
+            f'+slog.Error("{word(chance)}", "err", err)'
         ),
-        ("diff --git a/pkg/token.go b/pkg/token.go\n@@ -9,3 +9,3 @@\n-ttl := minute\n+ttl := 90 * 24 * hour // partners asked",),
+        (
+            (
+                "diff --git a/pkg/token.go b/pkg/token.go\n@@ -9,3 +9,3 @@\n-ttl := minute\n+ttl "
+                ":= 90 * 24 * hour // partners asked"
+            ),
+        ),
         ("90 * 24 * hour", "pkg/token.go"),
         shell("git show HEAD"),
         count=60,
@@ -92,7 +120,9 @@ PAGES = (
     Page(
         "comma table",
         ContentType.TABLE,
-        lambda chance, number: f"{word(chance)}-{number},eu-{chance.randrange(1, 4)},{chance.randrange(5, 95)},Running",
+        lambda chance, number: (
+            f"{word(chance)}-{number},eu-{chance.randrange(1, 4)},{chance.randrange(5, 95)},Running"
+        ),
         ("pod-x,us-9,44,Running", "pod-y,eu-2,88000,Running", "pod-z,eu-2,40,Evicted"),
         ("pod-x", "pod-y", "pod-z"),
         shell("inventory"),
@@ -102,16 +132,23 @@ PAGES = (
         "aligned columns",
         ContentType.TABLE,
         lambda chance, number: (
-            f"{word(chance):<10}  {word(chance)}-{number:03}  1/1   Running   {chance.randrange(3)}   {number}d"
+            f"{word(chance):<10}  {word(chance)}-{number:03}  1/1   Running   "
+            f"{chance.randrange(3)}   {number}d"
         ),
-        ("glade       ledger-sync  0/1   CrashLoopBackOff   2   3d", "heron       mailer-x9    1/1   Running   98   3d"),
+        (
+            "glade       ledger-sync  0/1   CrashLoopBackOff   2   3d",
+            "heron       mailer-x9    1/1   Running   98   3d",
+        ),
         ("ledger-sync", "mailer-x9"),
         shell("kubectl get pods -A"),
     ),
     Page(
         "test run",
         ContentType.CHECKS,
-        lambda chance, number: f"--- PASS: Test{word(chance).title()}{word(chance).title()}{number} (0.0{chance.randrange(9)}s)",
+        lambda chance, number: (
+            f"--- PASS: Test{word(chance).title()}{word(chance).title()}{number} "
+            f"(0.0{chance.randrange(9)}s)"
+        ),
         (
             "    lease_test.go:41: got 7731, want 7730\n--- FAIL: TestLease (0.02s)",
             "--- PASS: TestColdStart (83.20s)",
@@ -124,7 +161,9 @@ PAGES = (
     Page(
         "JSON lines",
         ContentType.JSON_LINES,
-        lambda chance, number: json.dumps({"at": number, "ev": chance.choice(["view", "click"]), "ms": chance.randrange(5, 80)}),
+        lambda chance, number: json.dumps(
+            {"at": number, "ev": chance.choice(["view", "click"]), "ms": chance.randrange(5, 80)}
+        ),
         (
             '{"at": 90001, "ev": "takeover", "ms": 12}',
             '{"at": 91, "ev": "click", "ms": 90412}',
@@ -145,7 +184,8 @@ PAGES = (
         "prose",
         ContentType.PROSE,
         lambda chance, number: (
-            f"In {1900 + number} the {word(chance)} committee met {chance.randrange(3, 30)} times about the {word(chance)}."
+            f"In {1900 + number} the {word(chance)} committee met {chance.randrange(3, 30)} "
+            f"times about the {word(chance)}."
         ),
         (
             "We decided to freeze schema migrations until RFC-219 is signed.",
@@ -158,7 +198,8 @@ PAGES = (
         "code",
         ContentType.CODE,
         lambda chance, number: (
-            f"export function {word(chance)}{number}(input: Input) {{\n  const item = repo.find(input.{word(chance)});\n"
+            f"export function {word(chance)}{number}(input: Input) {{\n  const item = "
+            f"repo.find(input.{word(chance)});\n"
             f"  return item.{word(chance)}();\n}}\n"
         ),
         (
@@ -173,8 +214,15 @@ PAGES = (
     Page(
         "settings",
         ContentType.CODE,
-        lambda chance, number: f"{word(chance)}_{number}:\n  image: registry/{word(chance)}:latest\n  replicas: 2",
-        ("edge:\n  image: registry/edge:latest\n  replicas: 64\n  hostNetwork: true # see INC-3381",),
+        lambda chance, number: (
+            f"{word(chance)}_{number}:\n  image: registry/{word(chance)}:latest\n  replicas: 2"
+        ),
+        (
+            (
+                "edge:\n  image: registry/edge:latest\n  replicas: 64\n  hostNetwork: true # see "
+                "INC-3381"
+            ),
+        ),
         ("replicas: 64", "INC-3381"),
         shell("cat deploy.yml"),
         count=100,
@@ -182,7 +230,9 @@ PAGES = (
     Page(
         "other output",
         ContentType.LOG,
-        lambda chance, number: f"Collecting {word(chance)}-{word(chance)}>={number}.{chance.randrange(20)}",
+        lambda chance, number: (
+            f"Collecting {word(chance)}-{word(chance)}>={number}.{chance.randrange(20)}"
+        ),
         ("Note: falcon-engine pinned to 2.17.4 because resolver backtracked",),
         ("2.17.4",),
         shell("./setup.sh"),
@@ -213,7 +263,9 @@ def test_a_page_on_which_all_is_alike_has_nothing_odd(page):
 
 def test_where_everything_is_unlike_everything_else_nothing_is_odd():
     chance = Random(1)
-    lines = [" ".join("".join(chance.choices("abcdefghij", k=7)) for _ in range(6)) for _ in range(100)]
+    lines = [
+        " ".join("".join(chance.choices("abcdefghij", k=7)) for _ in range(6)) for _ in range(100)
+    ]
     assert odd_lines(lines) == {}
 
 
@@ -233,7 +285,12 @@ def test_a_number_far_from_all_others_of_its_column_is_odd(value):
 def rows(count: int) -> list[dict[str, object]]:
     chance = Random(7)
     return [
-        {"id": f"run_{chance.getrandbits(40):010x}", "owner": word(chance), "state": "done", "files": chance.randrange(1, 9)}
+        {
+            "id": f"run_{chance.getrandbits(40):010x}",
+            "owner": word(chance),
+            "state": "done",
+            "files": chance.randrange(1, 9),
+        }
         for _ in range(count)
     ]
 
@@ -248,7 +305,11 @@ def test_rows_of_json_are_all_named_and_those_that_stand_out_are_whole(indent):
     assert [row["id"] for row in table if str(row["id"]) not in shown] == []
     assert "80 rows in $.runs" in shown
     assert "state: done (79), held (1)" in shown
-    for at, what in ((37, '"reverts": "9f31c0ffee"'), (44, '"files": 1873'), (50, '"state": "held"')):
+    for at, what in (
+        (37, '"reverts": "9f31c0ffee"'),
+        (44, '"files": 1873'),
+        (50, '"state": "held"'),
+    ):
         (line,) = [line for line in shown.split("\n") if line.startswith(f"… $.runs[{at}]:")]
         assert what in line
 
@@ -257,11 +318,18 @@ def test_more_room_shows_more_columns_of_all_rows():
     text = json.dumps(rows(80))
     shown = [made(text, Origin(), room).text for room in range(1000, 4000, 100)]
     found = [re.search(r"… ([a-z, ]+) from row 0: run_", each) for each in shown]
-    assert list(dict.fromkeys(each[1] if each else "" for each in found)) == ["", "id", "id, owner", "id, owner, files"]
+    assert list(dict.fromkeys(each[1] if each else "" for each in found)) == [
+        "",
+        "id",
+        "id, owner",
+        "id, owner, files",
+    ]
 
 
 def test_objects_in_an_object_are_rows_too():
-    settings = {f"{WORDS[number % 16]}_{number}": {"enabled": True, "limit": 100} for number in range(60)}
+    settings = {
+        f"{WORDS[number % 16]}_{number}": {"enabled": True, "limit": 100} for number in range(60)
+    }
     settings["opal_13"] = {"enabled": True, "limit": 7, "override": "ticket-8812"}
     shown = made(json.dumps(settings, indent=2), Origin(tool="get_settings"), 1500).text
     assert '… $.opal_13: { "enabled": true, "limit": 7, "override": "ticket-8812" }' in shown
@@ -271,7 +339,9 @@ def test_objects_in_an_object_are_rows_too():
 @given(
     value=st.recursive(
         st.none() | st.integers() | st.text(max_size=5),
-        lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=5), inner, max_size=20),
+        lambda inner: (
+            st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=5), inner, max_size=20)
+        ),
         max_leaves=60,
     )
 )

@@ -1,4 +1,5 @@
-"""What programs print: failures whole, passes counted, errors never lost, and gaps that say what they hold."""
+"""What programs print: failures whole, passes counted, errors never lost, and gaps that say what
+they hold."""
 
 from __future__ import annotations
 
@@ -39,7 +40,10 @@ class Report:
     gone: tuple[str, ...] = ()
 
 
-_FRAMES = [f"\tat org.junit.internal.runners.Runner{index}.run(Runner{index}.java:{index})" for index in range(40)]
+_FRAMES = [
+    f"\tat org.junit.internal.runners.Runner{index}.run(Runner{index}.java:{index})"
+    for index in range(40)
+]
 _STEPS = [f"        step_{index}(order)" for index in range(15)]
 
 
@@ -69,10 +73,16 @@ REPORTS = (
                 for index in range(60)
                 for line in (
                     f"[INFO] Running com.x.Test{index}",
-                    f"[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.{index} s",
+                    (
+                        f"[INFO] Tests run: 5, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: "
+                        f"0.{index} s"
+                    ),
                 )
             ),
-            "[ERROR] Tests run: 5, Failures: 1, Errors: 0, Skipped: 0 <<< FAILURE! - in com.x.PayTest",
+            (
+                "[ERROR] Tests run: 5, Failures: 1, Errors: 0, Skipped: 0 <<< FAILURE! - in "
+                "com.x.PayTest"
+            ),
             "[ERROR] com.x.PayTest.charge  Time elapsed: 0.01 s  <<< FAILURE!",
             "org.opentest4j.AssertionFailedError: expected: <200> but was: <402>",
             "\tat com.x.PayTest.charge(PayTest.java:42)",
@@ -93,7 +103,11 @@ REPORTS = (
         "cargo build",
         "cargo build",
         [
-            *(f"   Compiling {name}{index} v0.{index}.1" for index in range(90) for name in ("serde_", "tokio-")),
+            *(
+                f"   Compiling {name}{index} v0.{index}.1"
+                for index in range(90)
+                for name in ("serde_", "tokio-")
+            ),
             "error[E0308]: mismatched types",
             "  --> src/main.rs:42:18",
             "   |",
@@ -116,7 +130,13 @@ REPORTS = (
         "pytest -q",
         [
             "============================= test session starts ==============================",
-            *(f"tests/test_mod{index}.py .........{'F' if index in (7, 30) else '.'}   [{index * 2:3}%]" for index in range(41)),
+            *(
+                (
+                    f"tests/test_mod{index}.py .........{'F' if index in (7, 30) else '.'}   "
+                    f"[{index * 2:3}%]"
+                )
+                for index in range(41)
+            ),
             "",
             "=================================== FAILURES ===================================",
             *_pytest(7),
@@ -168,7 +188,12 @@ REPORTS = (
             *(f"gcc -O2 -Wall -c -o obj/late{index}.o src/late{index}.c" for index in range(50)),
             "make: *** [Makefile:31: obj/net.o] Error 1",
         ],
-        ("In function 'net_open':", "error: 'SOCK_NONBLOCK' undeclared", "^~~~~~~~~~~~~", "[Makefile:31: obj/net.o] Error 1"),
+        (
+            "In function 'net_open':",
+            "error: 'SOCK_NONBLOCK' undeclared",
+            "^~~~~~~~~~~~~",
+            "[Makefile:31: obj/net.o] Error 1",
+        ),
         ("obj/late20.o src/late20.c",),
     ),
     Report(
@@ -176,12 +201,21 @@ REPORTS = (
         "npx tsc --noEmit",
         [
             *(
-                f"src/page{index}.tsx({index},1): error TS2339: Property 'p{index}' does not exist on type 'P'."
+                (
+                    f"src/page{index}.tsx({index},1): error TS2339: Property 'p{index}' does not "
+                    f"exist on type 'P'."
+                )
                 for index in range(120)
             ),
-            "src/api/client.ts(88,13): error TS2345: Argument of type 'string' is not assignable to parameter of type 'number'.",
+            (
+                "src/api/client.ts(88,13): error TS2345: Argument of type 'string' is not "
+                "assignable to parameter of type 'number'."
+            ),
             *(
-                f"src/zone{index}.tsx({index},1): error TS2339: Property 'p{index}' does not exist on type 'P'."
+                (
+                    f"src/zone{index}.tsx({index},1): error TS2339: Property 'p{index}' does not "
+                    f"exist on type 'P'."
+                )
                 for index in range(120)
             ),
         ],
@@ -217,7 +251,10 @@ REPORTS = (
         "unittest",
         "python -m unittest -v",
         [
-            *(f"test_error_{index} (tests.test_shop.OrderTest.test_error_{index}) ... ok" for index in range(150)),
+            *(
+                f"test_error_{index} (tests.test_shop.OrderTest.test_error_{index}) ... ok"
+                for index in range(150)
+            ),
             "test_charge (tests.test_pay.PayTest.test_charge) ... FAIL",
             "",
             "======================================================================",
@@ -233,7 +270,12 @@ REPORTS = (
             "",
             "FAILED (failures=1)",
         ],
-        ("150 passes", 'File "/app/tests/test_pay.py", line 42', "AssertionError: 402 != 200", "FAILED (failures=1)"),
+        (
+            "150 passes",
+            'File "/app/tests/test_pay.py", line 42',
+            "AssertionError: 402 != 200",
+            "FAILED (failures=1)",
+        ),
     ),
     Report(
         "rspec",
@@ -284,7 +326,14 @@ REPORTS = (
             *(f"PASS src/late{index}.test.ts" for index in range(40)),
             "Test Suites: 1 failed, 160 passed, 161 total",
         ],
-        ("120 passes", "● Payment", "    Received: 402", "(src/pay.test.ts:42:22)", "40 passes", "Test Suites: 1 failed"),
+        (
+            "120 passes",
+            "● Payment",
+            "    Received: 402",
+            "(src/pay.test.ts:42:22)",
+            "40 passes",
+            "Test Suites: 1 failed",
+        ),
     ),
     Report(
         "go test",
@@ -326,7 +375,10 @@ REPORTS = (
         "npm install",
         "npm install",
         [
-            *(f"npm warn deprecated pkg{index}@1.{index}.0: this package is no longer supported" for index in range(120)),
+            *(
+                f"npm warn deprecated pkg{index}@1.{index}.0: this package is no longer supported"
+                for index in range(120)
+            ),
             "npm error code ERESOLVE",
             "npm error While resolving: app@1.0.0",
             'npm error peer react@"^17.0.0 || ^18.0.0" from react-dates@21.8.0',
@@ -338,13 +390,26 @@ REPORTS = (
         "docker build",
         "docker build .",
         [
-            *(f"#{index} [build {index}/60] COPY pkg{index}/ ./pkg{index}/" for index in range(1, 60)),
+            *(
+                f"#{index} [build {index}/60] COPY pkg{index}/ ./pkg{index}/"
+                for index in range(1, 60)
+            ),
             *(f"#60 {index}.1 > transforming module {index}" for index in range(100)),
-            "#60 12.31 src/api/client.ts(88,13): error TS2345: Argument of type 'string' is not assignable.",
+            (
+                "#60 12.31 src/api/client.ts(88,13): error TS2345: Argument of type 'string' is "
+                "not assignable."
+            ),
             *(f"#61 {index}.1 > writing chunk {index}" for index in range(100)),
-            'ERROR: failed to solve: process "/bin/sh -c npm run build" did not complete successfully: exit code: 2',
+            (
+                'ERROR: failed to solve: process "/bin/sh -c npm run build" did not complete '
+                "successfully: exit code: 2"
+            ),
         ],
-        ("src/api/client.ts(88,13): error TS2345", "ERROR: failed to solve", "> transforming module #"),
+        (
+            "src/api/client.ts(88,13): error TS2345",
+            "ERROR: failed to solve",
+            "> transforming module #",
+        ),
     ),
     Report(
         "terraform",
@@ -362,20 +427,33 @@ REPORTS = (
             "│ Error: creating EC2 Instance: VcpuLimitExceeded",
             "│   on main.tf line 14, in resource",
             "╵",
-            *(f"aws_instance.db[{index}]: Creation complete after 12s [id=i-1{index:07x}]" for index in range(60)),
+            *(
+                f"aws_instance.db[{index}]: Creation complete after 12s [id=i-1{index:07x}]"
+                for index in range(60)
+            ),
         ],
-        ("│ Error: creating EC2 Instance: VcpuLimitExceeded", "│   on main.tf line 14", "x aws_instance.web[#]: Creating..."),
+        (
+            "│ Error: creating EC2 Instance: VcpuLimitExceeded",
+            "│   on main.tf line 14",
+            "x aws_instance.web[#]: Creating...",
+        ),
     ),
     Report(
         "webpack",
         "npx webpack",
         [
-            *(f"asset chunk{index}.{index:08x}.js {index} KiB [emitted] [immutable]" for index in range(120)),
+            *(
+                f"asset chunk{index}.{index:08x}.js {index} KiB [emitted] [immutable]"
+                for index in range(120)
+            ),
             "ERROR in ./src/pay.js 42:10-20",
             "Module not found: Error: Can't resolve './charge' in '/app/src'",
             " @ ./src/index.js 3:0-24",
             "",
-            *(f"  ./src/comp{index}.js {index} bytes [built] [code generated]" for index in range(80)),
+            *(
+                f"  ./src/comp{index}.js {index} bytes [built] [code generated]"
+                for index in range(80)
+            ),
             "webpack 5.90.0 compiled with 1 error in 4123 ms",
         ],
         (
@@ -390,11 +468,17 @@ REPORTS = (
         "colours",
         "make",
         [
-            *(f"\x1b[32m[{index:3}%]\x1b[0m Building CXX object src/f{index}.cpp.o" for index in range(100)),
+            *(
+                f"\x1b[32m[{index:3}%]\x1b[0m Building CXX object src/f{index}.cpp.o"
+                for index in range(100)
+            ),
             "\x1b[1m\x1b[31mTraceback (most recent call last)\x1b[0m",
             '  \x1b[32mFile "/app/gen.py"\x1b[0m, line 10, in <module>',
             "\x1b[31mKeyError: 'user_id'\x1b[0m",
-            *(f"\x1b[32m[{index:3}%]\x1b[0m Linking CXX object src/f{index}.so" for index in range(100)),
+            *(
+                f"\x1b[32m[{index:3}%]\x1b[0m Linking CXX object src/f{index}.so"
+                for index in range(100)
+            ),
         ],
         ('File "/app/gen.py"', "KeyError: 'user_id'", "x [ #%] Building CXX object"),
     ),
@@ -407,7 +491,10 @@ REPORTS = (
             "  at table users",
             *(f"migrated_order_{index:05}" for index in range(200)),
         ],
-        ("ERROR: row 301 violates foreign key constraint fk_user_org (org_id=9917)", "  at table users"),
+        (
+            "ERROR: row 301 violates foreign key constraint fk_user_org (org_id=9917)",
+            "  at table users",
+        ),
     ),
     Report(
         "a program",
@@ -420,7 +507,12 @@ REPORTS = (
             "KeyError: 'user_id'",
             *["cleanup"] * 300,
         ],
-        ("Traceback (most recent call last):", '  File "/app/svc.py", line 77, in main', "KeyError: 'user_id'", "x loading"),
+        (
+            "Traceback (most recent call last):",
+            '  File "/app/svc.py", line 77, in main',
+            "KeyError: 'user_id'",
+            "x loading",
+        ),
     ),
 )
 
@@ -456,12 +548,16 @@ def test_short_lines_of_letters_are_text(name):
 @pytest.mark.parametrize("width", [64, 76])
 def test_lines_of_base64_are_not_text(width):
     encoded = base64.b64encode(random.Random(7).randbytes(9000)).decode()
-    assert sniff("\n".join(textwrap.wrap(encoded, width)), shell("base64 a.bin")) is ContentType.OPAQUE
+    assert (
+        sniff("\n".join(textwrap.wrap(encoded, width)), shell("base64 a.bin")) is ContentType.OPAQUE
+    )
 
 
 def test_base64_with_an_error_below_it_is_shown_as_text():
     encoded = textwrap.wrap(base64.b64encode(random.Random(7).randbytes(9000)).decode(), 76)
-    assert "base64: a.bin: read error" in shown("\n".join([*encoded, "base64: a.bin: read error", *encoded]), "base64 a.bin")
+    assert "base64: a.bin: read error" in shown(
+        "\n".join([*encoded, "base64: a.bin: read error", *encoded]), "base64 a.bin"
+    )
 
 
 def test_a_list_of_names_is_a_listing():
@@ -471,7 +567,8 @@ def test_a_list_of_names_is_a_listing():
 
 def _log(count: int) -> list[str]:
     return [
-        f"2026-11-03T{index // 3600:02}:{index // 60 % 60:02}:{index % 60:02}Z INFO [worker-{index % 8}] "
+        f"2026-11-03T{index // 3600:02}:{index // 60 % 60:02}:{index % 60:02}Z INFO "
+        f"[worker-{index % 8}] "
         f"processed order ord_{index * 37} in {index} ms"
         for index in range(count)
     ]
@@ -480,15 +577,21 @@ def _log(count: int) -> list[str]:
 def test_every_gap_of_a_log_says_what_its_lines_are():
     lines = _log(800)
     for index in range(50, 800, 100):
-        lines[index] = f"2026-11-03T09:59:59Z ERROR [db] pool {'abcdefgh'[index // 100]} lost its connection"
+        lines[index] = (
+            f"2026-11-03T09:59:59Z ERROR [db] pool {'abcdefgh'[index // 100]} lost its connection"
+        )
     found = gaps(shown("\n".join(lines), "kubectl logs orders"))
     assert len(found) > 7
-    assert [gap for gap in found if " x INFO [worker-#] processed order ord_# in # ms" not in gap] == []
+    assert [
+        gap for gap in found if " x INFO [worker-#] processed order ord_# in # ms" not in gap
+    ] == []
 
 
 def test_an_error_that_repeats_is_counted_and_does_not_hide_another():
     lines = _log(900)
-    lines[100:700] = [f"2026-11-03T09:59:59Z ERROR [db] connection {index} refused" for index in range(600)]
+    lines[100:700] = [
+        f"2026-11-03T09:59:59Z ERROR [db] connection {index} refused" for index in range(600)
+    ]
     lines[650] = "2026-11-03T09:59:59Z ERROR [disk] volume /data is full"
     lines[660] = "2026-11-03T09:59:59Z WARN [tls] certificate expires in 3 days"
     text = shown("\n".join(lines), "kubectl logs orders")
@@ -547,9 +650,14 @@ def test_a_long_file_is_outlined_from_end_to_end():
 
 
 def test_a_call_is_no_definition():
-    calls = "\n".join(f"    msg = ngettext('one {index}',\n    other _('argument {index}')\n" for index in range(150))
+    calls = "\n".join(
+        f"    msg = ngettext('one {index}',\n    other _('argument {index}')\n"
+        for index in range(150)
+    )
     found = preview(
-        f"def first():\n{calls}\nint last(int a,\n         int b)\n{{\n{'    f();' * 400}\n}}", shell("cat a.py"), 900
+        f"def first():\n{calls}\nint last(int a,\n         int b)\n{{\n{'    f();' * 400}\n}}",
+        shell("cat a.py"),
+        900,
     )
     assert found is not None
     assert not re.search(r"[:,] _ \d", found.text)
@@ -558,7 +666,9 @@ def test_a_call_is_no_definition():
 def test_what_is_left_out_is_what_is_not_shown():
     found = preview("<a>" + "word " * 4000, Origin(), ROOM)
     assert found is not None
-    left, size = (int(number.replace(",", "")) for number in re.findall(r"[\d,]+", found.left_out)[:2])
+    left, size = (
+        int(number.replace(",", "")) for number in re.findall(r"[\d,]+", found.left_out)[:2]
+    )
     assert size == 20_003
     assert abs(size - left - len(found.text)) < 60
     assert len(found.text) > ROOM // 2
@@ -566,8 +676,12 @@ def test_what_is_left_out_is_what_is_not_shown():
 
 
 def test_xml_in_one_line_is_shown_by_its_elements():
-    items = "".join(f"<item><title>Item {index}</title><guid>g-{index}</guid></item>" for index in range(300))
-    found = preview(f'<?xml version="1.0"?><rss><channel>{items}</channel></rss>', Origin(tool="http_get"), ROOM)
+    items = "".join(
+        f"<item><title>Item {index}</title><guid>g-{index}</guid></item>" for index in range(300)
+    )
+    found = preview(
+        f'<?xml version="1.0"?><rss><channel>{items}</channel></rss>', Origin(tool="http_get"), ROOM
+    )
     assert found is not None
     assert found.type is ContentType.HTML
     assert "… <item><title>Item 0</title><guid>g-0</guid></item>" in found.text.split("\n")
@@ -576,7 +690,10 @@ def test_xml_in_one_line_is_shown_by_its_elements():
 
 
 def test_a_piece_of_a_page_is_shown_by_what_it_says():
-    piece = "".join(f"<p class='c{index}'>Para {index} says <a href='/l/{index}'>link {index}</a></p>" for index in range(300))
+    piece = "".join(
+        f"<p class='c{index}'>Para {index} says <a href='/l/{index}'>link {index}</a></p>"
+        for index in range(300)
+    )
     found = preview(f"<div class='a'>{piece}</div>", Origin(tool="browser"), ROOM)
     assert found is not None
     assert "… Para 0 says link 0 </l/0>" in found.text.split("\n")

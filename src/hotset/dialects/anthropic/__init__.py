@@ -41,7 +41,8 @@ defaults: Mapping[str, Any] = {"max_tokens": 8192, "cache_control": {"type": "ep
 deferral: Deferral | None = Deferral(
     "api.anthropic.com",
     re.compile(r"claude-(?:opus|sonnet|haiku|fable|mythos)-(?:4-[5-9]|[5-9])(?!\d)"),
-    "platform.claude.com, tool search tool, 2026-05: generally available; Opus and Sonnet from 4.0 on, Haiku from 4.5 on."
+    "platform.claude.com, tool search tool, 2026-05: generally available; Opus and Sonnet "
+    "from 4.0 on, Haiku from 4.5 on."
     " It came with Opus and Sonnet 4.5; what is older is left alone.",
 )
 carries_images = True

@@ -62,12 +62,20 @@ def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
 
 
 def can_defer(request: Request) -> bool:
-    """Not where the provider searches the client's tools: it would find ours, and the client's history would name them."""
-    return not any(wire.as_text(wire.lenient_object(tool.raw).get("type")).startswith(_SEARCHES) for tool in request.tools)
+    """Not where the provider searches the client's tools: it would find ours, and the client's
+    history would name them."""
+    return not any(
+        wire.as_text(wire.lenient_object(tool.raw).get("type")).startswith(_SEARCHES)
+        for tool in request.tools
+    )
 
 
 def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
-    return (wire.encode({"role": "user", "content": [_result(each) for each in results]}),) if results else ()
+    return (
+        (wire.encode({"role": "user", "content": [_result(each) for each in results]}),)
+        if results
+        else ()
+    )
 
 
 def referred(raw: bytes) -> tuple[str, ...]:
@@ -76,7 +84,8 @@ def referred(raw: bytes) -> tuple[str, ...]:
 
 def spelled_out(raw: bytes, words: Mapping[str, str]) -> bytes:
     edits = [
-        (content.span, wire.encode("\n".join(words.get(name, name) for name in names))) for content, names in _referring(raw)
+        (content.span, wire.encode("\n".join(words.get(name, name) for name in names)))
+        for content, names in _referring(raw)
     ]
     return wire.splice(raw, edits)
 
@@ -86,7 +95,8 @@ def say(text: str) -> Message:
 
 
 def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> Request:
-    """As in every dialect, but results join the user's message behind the calls: the provider wants them all in one.
+    """As in every dialect, but results join the user's message behind the calls: the provider wants
+    them all in one.
 
     What was only said, as `say` writes it, answers nothing and stays a message of its own.
     """
@@ -96,7 +106,14 @@ def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidde
         if told is None or all(map(_is_said, told.after)):
             continue
         blocks = [block for raw in told.after for block in _blocks(raw)]
-        behind = next((here for here in range(index + 1, len(messages)) if messages[here].role is not Role.SYSTEM), None)
+        behind = next(
+            (
+                here
+                for here in range(index + 1, len(messages))
+                if messages[here].role is not Role.SYSTEM
+            ),
+            None,
+        )
         if behind is not None and messages[behind].role is Role.USER:
             messages[behind] = _answered(messages[behind], blocks)
             still[link.chain] = replace(told, after=())
@@ -109,8 +126,12 @@ def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidde
 def injectable(request: Request, names: Collection[str]) -> bool:
     fields = change.params(request)
     chosen = wire.as_object(fields.get("tool_choice")).get("type", "auto")
-    format = fields.get("output_format") or wire.as_object(fields.get("output_config")).get("format")
-    is_fixed = bool(fields.get("thread")) or chosen not in ("auto", "any") or change.is_structured(format)
+    format = fields.get("output_format") or wire.as_object(fields.get("output_config")).get(
+        "format"
+    )
+    is_fixed = (
+        bool(fields.get("thread")) or chosen not in ("auto", "any") or change.is_structured(format)
+    )
     return not is_fixed and change.is_open(request, names, ("max_tokens",))
 
 
@@ -149,7 +170,11 @@ def _referring(raw: bytes) -> Iterator[tuple[JsonNode, list[str]]]:
     for block in _block_nodes(wire.node(raw)):
         content = block.members().get("content")
         inner = [each.members() for each in content.elements()] if content is not None else []
-        names = [wire.text_of(each, "tool_name") for each in inner if wire.text_of(each, "type") == _REFERENCE]
+        names = [
+            wire.text_of(each, "tool_name")
+            for each in inner
+            if wire.text_of(each, "type") == _REFERENCE
+        ]
         if content is not None and names:
             yield content, names
 
@@ -165,7 +190,11 @@ def _tool_name(tool: dict[str, Any]) -> str:
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
-    declared = {"name": tool.name, "description": tool.description, "input_schema": change.schema(tool)}
+    declared = {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": change.schema(tool),
+    }
     return declared | {"defer_loading": True} if tool.loading is Loading.WHEN_FOUND else declared
 
 
@@ -173,11 +202,17 @@ def _result(given: Answer) -> dict[str, Any]:
     block = {"type": "tool_result", "tool_use_id": given.call, "content": change.plain(given.text)}
     if given.failed:  # then it may say nothing but text
         return block | {"is_error": True}
-    if given.tools:  # the provider shows each definition here; beside references nothing else may stand
-        return block | {"content": [{"type": _REFERENCE, "tool_name": each.name} for each in given.tools]}
+    if (
+        given.tools
+    ):  # the provider shows each definition here; beside references nothing else may stand
+        return block | {
+            "content": [{"type": _REFERENCE, "tool_name": each.name} for each in given.tools]
+        }
     if not given.images:
         return block
-    sources = [{"type": "base64", "media_type": each.media, "data": each.data} for each in given.images]
+    sources = [
+        {"type": "base64", "media_type": each.media, "data": each.data} for each in given.images
+    ]
     said = {"type": "text", "text": change.plain(given.text)}
     return block | {"content": [said, *({"type": "image", "source": source} for source in sources)]}
 
@@ -198,8 +233,14 @@ def _message_of(blocks: Sequence[bytes]) -> bytes:
 
 
 def _answered(message: Message, blocks: Sequence[bytes]) -> Message:
-    said = (part for part in message.parts if part.content or part.call)  # an empty text makes way for the results
-    return replace(message, raw=_joined(message.raw, blocks), parts=(*understand(_message_of(blocks)).parts, *said))
+    said = (
+        part for part in message.parts if part.content or part.call
+    )  # an empty text makes way for the results
+    return replace(
+        message,
+        raw=_joined(message.raw, blocks),
+        parts=(*understand(_message_of(blocks)).parts, *said),
+    )
 
 
 def _joined(raw: bytes, blocks: Sequence[bytes]) -> bytes:
@@ -213,5 +254,7 @@ def _joined(raw: bytes, blocks: Sequence[bytes]) -> bytes:
     if content.elements():
         here = content.span.start + 1
         return wire.splice(raw, [(Span(here, here), front + b",")])
-    said = b',{"type":"text","text":%s}' % content.raw if content.is_text and content.value() else b""
+    said = (
+        b',{"type":"text","text":%s}' % content.raw if content.is_text and content.value() else b""
+    )
     return wire.splice(raw, [(content.span, b"[" + front + said + b"]")])

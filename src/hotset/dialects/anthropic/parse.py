@@ -55,11 +55,19 @@ def _system(outer: envelope.Envelope) -> Iterator[Part]:
     elif isinstance(tree, list):
         raws = wire.elements(outer.raw("system"), "system")
         for block, raw in zip(tree, raws, strict=True):
-            said = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
-            yield parts.text(Role.SYSTEM, said) if isinstance(said, str) else parts.opaque(bytes(raw))
+            said = (
+                block.get("text")
+                if isinstance(block, dict) and block.get("type") == "text"
+                else None
+            )
+            yield (
+                parts.text(Role.SYSTEM, said) if isinstance(said, str) else parts.opaque(bytes(raw))
+            )
 
 
-def _message(raw: bytes, tree: dict[str, Any], span: Span | None, where: str, calls: Calls) -> Message:
+def _message(
+    raw: bytes, tree: dict[str, Any], span: Span | None, where: str, calls: Calls
+) -> Message:
     role = _ROLES.get(envelope.role_of(tree, where))
     if role is None:
         return parts.message(Role.USER, raw, [parts.opaque(raw)], span)
@@ -69,7 +77,11 @@ def _message(raw: bytes, tree: dict[str, Any], span: Span | None, where: str, ca
     if content is not None and not isinstance(content, list):
         return parts.message(role, raw, [parts.opaque(raw)], span)
     raws = wire.Elements(raw, "content")
-    found = [part for index, block in enumerate(content or []) for part in _block(role, block, index, raws, calls)]
+    found = [
+        part
+        for index, block in enumerate(content or [])
+        for part in _block(role, block, index, raws, calls)
+    ]
     return parts.message(role, raw, found, span)
 
 
@@ -114,4 +126,8 @@ def image(source: dict[str, Any]) -> Part | None:
     """The image of a block's `source`; None where it is none."""
     if source.get("type") == "url":
         return parts.image_at(source.get("url"))
-    return parts.image(source.get("data"), source.get("media_type")) if source.get("type") == "base64" else None
+    return (
+        parts.image(source.get("data"), source.get("media_type"))
+        if source.get("type") == "base64"
+        else None
+    )

@@ -32,7 +32,9 @@ def read(body: bytes, *, streamed: bool) -> Reply:
 
 def refuse(status: int, message: str) -> bytes:
     kind = _ERRORS.get(status, "api_error" if status >= 500 else "invalid_request_error")
-    return wire.encode({"type": "error", "error": {"type": kind, "message": wire.encode_text(message).decode()}})
+    return wire.encode(
+        {"type": "error", "error": {"type": kind, "message": wire.encode_text(message).decode()}}
+    )
 
 
 def _document(body: bytes) -> Reply:
@@ -41,7 +43,11 @@ def _document(body: bytes) -> Reply:
     error = error_of(tree)
     stop = wire.as_text(tree.get("stop_reason"))
     has_content = isinstance(tree.get("content"), list) and tree["content"]
-    said = b'{"role":"assistant","content":%s}' % wire.member_of(body, "content") if has_content else b""
+    said = (
+        b'{"role":"assistant","content":%s}' % wire.member_of(body, "content")
+        if has_content
+        else b""
+    )
     return Reply(
         messages=(understand(said),) if said else (),
         usage=_usage(tree.get("usage"), Usage()),
@@ -86,7 +92,13 @@ _DELTAS = {
 }
 """Each kind of delta: where its text stands, and which field of the block it continues."""
 
-_ORPHANS = {"text": "text", "thinking": "thinking", "signature": "thinking", "input": "tool_use", "content": "compaction"}
+_ORPHANS = {
+    "text": "text",
+    "thinking": "thinking",
+    "signature": "thinking",
+    "input": "tool_use",
+    "content": "compaction",
+}
 """The type of a block whose start never came, by the field that its first delta continues."""
 
 
@@ -109,11 +121,17 @@ class _Assembly:
                 self.model = wire.as_text(message.get("model")) or self.model
                 self.usage = _usage(message.get("usage"), self.usage)
             case "content_block_start":
-                self._begin(wire.as_count(event.get("index")), wire.as_object(event.get("content_block")))
+                self._begin(
+                    wire.as_count(event.get("index")), wire.as_object(event.get("content_block"))
+                )
             case "content_block_delta":
-                self._continue(wire.as_count(event.get("index")), wire.as_object(event.get("delta")))
+                self._continue(
+                    wire.as_count(event.get("index")), wire.as_object(event.get("delta"))
+                )
             case "message_delta":
-                self.stop = wire.as_text(wire.as_object(event.get("delta")).get("stop_reason")) or self.stop
+                self.stop = (
+                    wire.as_text(wire.as_object(event.get("delta")).get("stop_reason")) or self.stop
+                )
                 self.usage = _usage(event.get("usage"), self.usage)
             case "message_stop":
                 self.ended = True
@@ -143,7 +161,9 @@ class _Assembly:
 def _stream(body: bytes) -> Reply:
     found = _Assembly()
     for event in sse.events(body):
-        if tree := wire.lenient_object(event.data):  # the name alone says nothing: its data may be cut
+        if tree := wire.lenient_object(
+            event.data
+        ):  # the name alone says nothing: its data may be cut
             found.take(event.name, tree)
     blocks = [block.finished() for block in sorted(found.blocks, key=lambda block: block.index)]
     said = wire.encode({"role": "assistant", "content": blocks}) if blocks else b""
@@ -159,7 +179,8 @@ def _stream(body: bytes) -> Reply:
 
 
 _TELLING = re.compile(rb"message_delta|message_stop|error")
-"""Stands in every event that says something about the end; whether it does, only reading it tells."""
+"""Stands in every event that says something about the end; whether it does, only reading it
+tells."""
 
 
 def mark(name: str, data: bytes) -> Mark:

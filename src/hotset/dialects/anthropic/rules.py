@@ -1,7 +1,8 @@
 """Anthropic's rules, applied to a request and to what was changed in it.
 
-What the rules ask of a message is worked out once for its bytes (`_MessageFacts`). The rules themselves are applied to a
-conversation every time; most look only at the few messages that hold something for them.
+What the rules ask of a message is worked out once for its bytes (`_MessageFacts`). The rules
+themselves are applied to a conversation every time; most look only at the few messages that hold
+something for them.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ INVARIANTS = (
         "anthropic",
         "Every tool_result has its tool_use in the previous message.",
         "{where}: unexpected `tool_use_id` found in `tool_result` blocks: {id}."
-        " Each `tool_result` block must have a corresponding `tool_use` block in the previous message.",
+        " Each `tool_result` block must have a corresponding `tool_use` block in the previous "
+        "message.",
         pattern=r"unexpected `tool_use_id` found in `tool_result`",
     ),
     Invariant(
@@ -70,21 +72,30 @@ INVARIANTS = (
         "A server tool's result follows its server_tool_use in the same message, untouched.",
         "{where}: unexpected `tool_use_id` found in `{type}` blocks: {id}."
         " Each `{type}` block must have a corresponding `server_tool_use` block before it.",
-        pattern=r"unexpected `tool_use_id` found in `\w+_tool_result`|corresponding `(?:server_tool_use|\w+_tool_result)`",
+        pattern=(
+            r"unexpected `tool_use_id` found in `\w+_tool_result`|corresponding "
+            r"`(?:server_tool_use|\w+_tool_result)`"
+        ),
     ),
     Invariant(
         6,
         "anthropic",
         "Thinking in the latest assistant message stays as it was, in order.",
-        "{where}: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified."
+        "{where}: `thinking` or `redacted_thinking` blocks in the latest assistant message "
+        "cannot be modified."
         " These blocks must remain as they were in the original response.",
-        pattern=r"blocks in the latest assistant message cannot be modified|Invalid `signature` in `thinking` block",
+        pattern=(
+            r"blocks in the latest assistant message cannot be "
+            r"modified|Invalid `signature` in "
+            r"`thinking` block"
+        ),
     ),
     Invariant(
         7,
         "anthropic",
         "With thinking on, the assistant turn that called the last tools starts with thinking.",
-        "{where}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{type}`. When `thinking` is enabled,"
+        "{where}.content.0.type: Expected `thinking` or `redacted_thinking`, but found "
+        "`{type}`. When `thinking` is enabled,"
         " a final `assistant` message must start with a thinking block"
         " (preceeding the lastmost set of `tool_use` and `tool_result` blocks).",
         pattern=r"Expected `thinking` or `redacted_thinking`, but found",
@@ -93,7 +104,10 @@ INVARIANTS = (
         8,
         "anthropic",
         "With thinking off, a final assistant message holds no thinking.",
-        "{where}: When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`.",
+        (
+            "{where}: When thinking is disabled, an `assistant` message in the final position "
+            "cannot contain `thinking`."
+        ),
         pattern=r"When thinking is disabled, an `assistant` message",
     ),
     Invariant(
@@ -106,11 +120,13 @@ INVARIANTS = (
     Invariant(
         10,
         "anthropic",
-        "Tool names are unique, every tool that is referred to is declared in this request, and of those that are deferred"
+        "Tool names are unique, every tool that is referred to is declared in this request, "
+        "and of those that are deferred"
         " none is marked for the cache, none is a search, and not all are.",
         "{problem}",
         codes=("tool_name_conflict", "tool_reference_unresolved", "available_tools_limit_exceeded"),
-        pattern=r"Tool names must be unique|Tool reference '.*' (?:not found|has no corresponding)|have defer_loading set"
+        pattern=r"Tool names must be unique|Tool reference '.*' (?:not found|has no "
+        r"corresponding)|have defer_loading set"
         r"|cannot have (?:both )?defer_loading",
     ),
     Invariant(
@@ -118,7 +134,8 @@ INVARIANTS = (
         "anthropic",
         "No message and no text block is empty, and no block carries what only replies carry.",
         "{where}: {problem}",
-        pattern=r"must have non-empty content|text content blocks must|Extra inputs are not permitted"
+        pattern=r"must have non-empty content|text content blocks "
+        r"must|Extra inputs are not permitted"
         r"|does not match any of the expected tags",
     ),
     Invariant(
@@ -131,14 +148,23 @@ INVARIANTS = (
     Invariant(
         13,
         "anthropic",
-        "A request has at most 100,000 messages; no assistant message begins or ends it that its client did not put there.",
+        (
+            "A request has at most 100,000 messages; no assistant message begins or ends it that "
+            "its client did not put there."
+        ),
         "{where}: {problem}",
-        pattern=r"prefill|too many messages|must use the \"user\" role|must end with a user message",
+        pattern=(
+            r"prefill|too many messages|must use the \"user\" "
+            r"role|must end with a user message"
+        ),
     ),
     Invariant(
         14,
         "anthropic",
-        "At most 100 images, none beyond 8000 pixels, nor beyond 2000 where there are more than 20.",
+        (
+            "At most 100 images, none beyond 8000 pixels, nor beyond 2000 where there are more "
+            "than 20."
+        ),
         "{where}: {problem}",
         pattern=r"image dimensions exceed|[Tt]oo many images|image exceeds",
     ),
@@ -222,7 +248,8 @@ class _MessageFacts:
     images: tuple[tuple[str, int], ...]
     """Each image's place and its longer side; 0 where that is not known."""
     empty: tuple[tuple[str, str], ...]
-    """Where something is missing, and what the provider says of that, unless it is a reply that has just begun."""
+    """Where something is missing, and what the provider says of that, unless it is a reply that has
+    just begun."""
     extra: tuple[str, ...]
     """Places of what only replies carry."""
     is_usual: bool
@@ -243,11 +270,19 @@ class _Turn:
 
     @property
     def uses(self) -> Sequence[str]:
-        return self.said[0][1].uses if len(self.said) == 1 else [id for _, said in self.said for id in said.uses]
+        return (
+            self.said[0][1].uses
+            if len(self.said) == 1
+            else [id for _, said in self.said for id in said.uses]
+        )
 
     @property
     def results(self) -> Sequence[str]:
-        return self.said[0][1].results if len(self.said) == 1 else [id for _, said in self.said for id in said.results]
+        return (
+            self.said[0][1].results
+            if len(self.said) == 1
+            else [id for _, said in self.said for id in said.results]
+        )
 
     @property
     def blocks(self) -> Iterator[tuple[str, _Block]]:
@@ -270,8 +305,12 @@ class _Conversation:
     @cached_property
     def turns(self) -> list[_Turn]:
         # A system message does not part a call from its result.
-        speaking = ((index, said) for index, said in enumerate(self.messages) if said.role in _SPEAKING)
-        return [_Turn(role, list(run)) for role, run in groupby(speaking, lambda each: each[1].role)]
+        speaking = (
+            (index, said) for index, said in enumerate(self.messages) if said.role in _SPEAKING
+        )
+        return [
+            _Turn(role, list(run)) for role, run in groupby(speaking, lambda each: each[1].role)
+        ]
 
     @cached_property
     def answers(self) -> list[_Turn]:
@@ -303,7 +342,9 @@ class _Conversation:
 
     @property
     def compactions(self) -> list[tuple[str, _Block]]:
-        return [(where, block) for where, block in _placed(self.unusual) if block.type == "compaction"]
+        return [
+            (where, block) for where, block in _placed(self.unusual) if block.type == "compaction"
+        ]
 
     @cached_property
     def roles(self) -> list[str]:
@@ -351,7 +392,9 @@ def _facts(raw: bytes) -> _MessageFacts:
 FACTS = FactCache(_facts)
 
 
-def check(request: Request, original: Request | None = None, facts: FactCache[_MessageFacts] = FACTS) -> tuple[Violation, ...]:
+def check(
+    request: Request, original: Request | None = None, facts: FactCache[_MessageFacts] = FACTS
+) -> tuple[Violation, ...]:
     """`facts` remembers what is known of messages."""
     now = _Conversation(request, facts.of(request.messages))
     found = [
@@ -381,7 +424,9 @@ def _trees(content: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]
 
 
 def _block(place: str, tree: dict[str, Any]) -> _Block:
-    type, id, answers, name = (wire.as_text(tree.get(key)) for key in ("type", "id", "tool_use_id", "name"))
+    type, id, answers, name = (
+        wire.as_text(tree.get(key)) for key in ("type", "id", "tool_use_id", "name")
+    )
     block = _Block(place, type, id, answers, name, tree)
     is_fixed = block.is_server or type in (*_THINKING, "compaction")
     return block if is_fixed else _Block(place, type, id, answers, name, {})
@@ -394,7 +439,11 @@ def _results_first(blocks: Sequence[_Block]) -> bool:
 
 def _references(block: dict[str, Any]) -> Iterator[str]:
     found = block.get("content")
-    searched = wire.as_object(found).get("tool_references") if block.get("type") == "tool_search_tool_result" else None
+    searched = (
+        wire.as_object(found).get("tool_references")
+        if block.get("type") == "tool_search_tool_result"
+        else None
+    )
     for tree in (*_with_inner([block]), *map(wire.as_object, wire.as_list(searched))):
         if tree.get("type") == "tool_reference":
             yield wire.as_text(tree.get("tool_name"))
@@ -412,7 +461,11 @@ def _images_in(place: str, block: dict[str, Any]) -> Iterator[tuple[str, int]]:
     if block.get("type") == "image":
         yield place, _longer_side(block)
     elif block.get("type") == "tool_result":
-        yield from ((at, _longer_side(each)) for at, each in _trees(block.get("content"), place) if each.get("type") == "image")
+        yield from (
+            (at, _longer_side(each))
+            for at, each in _trees(block.get("content"), place)
+            if each.get("type") == "image"
+        )
 
 
 def _longer_side(block: dict[str, Any]) -> int:
@@ -456,19 +509,26 @@ def _pairs(now: _Conversation) -> Iterator[Violation]:
 
 
 def _is_paired(messages: Sequence[_MessageFacts]) -> bool:
-    """Do roles alternate, and does each message answer the very calls of the one before? Nearly every conversation is so."""
+    """Do roles alternate, and does each message answer the very calls of the one before? Nearly
+    every conversation is so."""
     role = ""
     asked: tuple[str, ...] = ()
     for said in messages:
         if said.role not in _SPEAKING:
             continue
-        if said.role == role or not said.results_first or (said.results != asked and {*said.results} != {*asked}):
+        if (
+            said.role == role
+            or not said.results_first
+            or (said.results != asked and {*said.results} != {*asked})
+        ):
             return False
         role, asked = said.role, said.uses
     return not asked
 
 
-def _calls_answered(turn: _Turn, uses: Sequence[str], turns: Sequence[_Turn], following: int) -> Iterator[Violation]:
+def _calls_answered(
+    turn: _Turn, uses: Sequence[str], turns: Sequence[_Turn], following: int
+) -> Iterator[Violation]:
     answered = set(turns[following].results) if following < len(turns) else set()
     missing = [id for id in uses if id not in answered]
     if not missing:
@@ -507,19 +567,25 @@ def _server_results(now: _Conversation) -> Iterator[Violation]:
         for where, block in turn.blocks:
             if block.type in ("server_tool_use", "mcp_tool_use"):
                 called.add(block.id)
-            elif block.is_server and block.answers not in called and block.answers not in _carried(now.answers[:index]):
+            elif (
+                block.is_server
+                and block.answers not in called
+                and block.answers not in _carried(now.answers[:index])
+            ):
                 yield broken(5, where, block.answers, type=block.type, id=block.answers)
 
 
 def _carried(earlier: Sequence[_Turn]) -> set[str]:
-    """Server tools that ran on while the client answered a call of its own: their results come in a later turn."""
+    """Server tools that ran on while the client answered a call of its own: their results come in a
+    later turn."""
     blocks = [block for turn in earlier for _, block in turn.blocks if block.is_server]
     called = {block.id for block in blocks if block.type == "server_tool_use"}
     return called - {block.answers for block in blocks if block.type != "server_tool_use"}
 
 
 def _thinking_on(now: _Conversation) -> Iterator[Violation]:
-    """Rule 7. Adaptive thinking asks for nothing; a turn of several calls may have thought only at its start."""
+    """Rule 7. Adaptive thinking asks for nothing; a turn of several calls may have thought only at
+    its start."""
     if wire.as_object(now.outer.tree("thinking")).get("type") != "enabled":
         return
     turns = now.turns
@@ -528,7 +594,9 @@ def _thinking_on(now: _Conversation) -> Iterator[Violation]:
     first = len(turns) - 2
     while first >= 2 and turns[first - 1].results:
         first -= 2
-    spoken = [next(turn.blocks, None) for turn in (turns[first], turns[-2]) if turn.role == "assistant"]
+    spoken = [
+        next(turn.blocks, None) for turn in (turns[first], turns[-2]) if turn.role == "assistant"
+    ]
     openings = [opening[1].type for opening in spoken if opening]
     if openings and not any(type in _THINKING for type in openings):
         yield broken(7, turns[-2].where, type=openings[-1])
@@ -565,18 +633,29 @@ def _tools(now: _Conversation) -> Iterator[Violation]:
 
 def _deferred(tools: Sequence[Tool]) -> Iterator[Violation]:
     """Some tool is there from the start, and none that is not stands where a cached prefix ends."""
-    deferred = [(index, tree) for index, tool in enumerate(tools) if (tree := _if_deferred(tool.raw))]
+    deferred = [
+        (index, tree) for index, tool in enumerate(tools) if (tree := _if_deferred(tool.raw))
+    ]
     if deferred and len(deferred) == len(tools):
-        yield broken(10, "tools", problem="All tools have defer_loading set. At least one tool must be non-deferred.")
+        yield broken(
+            10,
+            "tools",
+            problem="All tools have defer_loading set. At least one tool must be non-deferred.",
+        )
     for index, tree in deferred:
         if tree.get("cache_control"):
             problem = (
-                f"Tool '{tree.get('name')}' cannot have both defer_loading=true and cache_control set."
+                f"Tool '{tree.get('name')}' cannot have both defer_loading=true and "
+                f"cache_control set."
                 " Tools with defer_loading cannot use prompt caching."
             )
             yield broken(10, f"tools.{index}", problem=problem)
         elif wire.as_text(tree.get("type")).startswith("tool_search_tool_"):
-            yield broken(10, f"tools.{index}", problem=f"tools.{index}: a tool search tool cannot have defer_loading set")
+            yield broken(
+                10,
+                f"tools.{index}",
+                problem=f"tools.{index}: a tool search tool cannot have defer_loading set",
+            )
 
 
 def _if_deferred(raw: bytes) -> dict[str, Any]:
@@ -604,23 +683,40 @@ def _system_first(now: _Conversation) -> Iterator[Violation]:
 
 def _counts(now: _Conversation) -> Iterator[Violation]:
     if len(now.messages) > _MAX_MESSAGES:
-        yield broken(13, "messages", problem=f"too many messages: {len(now.messages)} > {_MAX_MESSAGES}")
+        yield broken(
+            13, "messages", problem=f"too many messages: {len(now.messages)} > {_MAX_MESSAGES}"
+        )
 
 
 def _images(now: _Conversation) -> Iterator[Violation]:
-    images = [(f"messages.{index}{place}", side) for index, said in now.unusual for place, side in said.images]
+    images = [
+        (f"messages.{index}{place}", side)
+        for index, said in now.unusual
+        for place, side in said.images
+    ]
     if len(images) > _MAX_IMAGES:
-        yield broken(14, "messages", problem=f"Too many images in request: {len(images)} > {_MAX_IMAGES}")
+        yield broken(
+            14, "messages", problem=f"Too many images in request: {len(images)} > {_MAX_IMAGES}"
+        )
     many = len(images) > _MANY_IMAGES
     limit = _MAX_PIXELS_OF_MANY if many else _MAX_PIXELS
     for where, side in images:
         if side > limit:
             sort = " for many-image requests" if many else ""
-            yield broken(14, where, problem=f"At least one of the image dimensions exceed max allowed size{sort}: {limit} pixels")
+            yield broken(
+                14,
+                where,
+                problem=(
+                    f"At least one of the image dimensions exceed max "
+                    f"allowed size{sort}: {limit} "
+                    f"pixels"
+                ),
+            )
 
 
 def _size(request: Request) -> Iterator[Violation]:
-    # What was sent, all messages once more, a comma for each: no body is longer. Most need not be rendered to know.
+    # What was sent, all messages once more, a comma for each: no body is longer. Most need not be
+    # rendered to know.
     if len(request.raw) + sum(len(each.raw) + 1 for each in request.messages) + 2 <= _MAX_BODY:
         return
     size = len(envelope.render(request))
@@ -647,7 +743,9 @@ def _server_blocks_kept(now: _Conversation, before: _Conversation) -> Iterator[V
     for where, block in now.server_blocks:
         was = then.get(block.key)
         if was is not None and was is not block and was.unmarked != block.unmarked:
-            yield broken(5, where, block.answers or block.id, type=block.type, id=block.answers or block.id)
+            yield broken(
+                5, where, block.answers or block.id, type=block.type, id=block.answers or block.id
+            )
         if block.type == "server_tool_use":
             for type, id in then:
                 if id == block.id and (type, id) not in here:
@@ -665,13 +763,22 @@ def _injected_declared(now: _Conversation, before: _Conversation) -> Iterator[Vi
     unknown = now.names - before.names - {tool.name for tool in now.request.tools}
     for where, block in now.blocks if unknown else ():
         if block.type == "tool_use" and block.name in unknown:
-            yield broken(10, where, block.name, problem=f"Tool reference '{block.name}' not found in available tools")
+            yield broken(
+                10,
+                where,
+                block.name,
+                problem=f"Tool reference '{block.name}' not found in available tools",
+            )
 
 
 def _ends_kept(now: _Conversation, before: _Conversation) -> Iterator[Violation]:
     roles, then = now.roles, before.roles
     if roles[-1:] == ["assistant"] and then[-1:] != ["assistant"]:
-        problem = "This model does not support assistant message prefill. The conversation must end with a user message."
+        problem = (
+            "This model does not support assistant message prefill. "
+            "The conversation must end "
+            "with a user message."
+        )
         yield broken(13, f"messages.{len(roles) - 1}", problem=problem)
     if roles[:1] == ["assistant"] and then[:1] != ["assistant"]:
         yield broken(13, "messages.0", problem='first message must use the "user" role')
@@ -680,10 +787,16 @@ def _ends_kept(now: _Conversation, before: _Conversation) -> Iterator[Violation]
 def _compaction_kept(now: _Conversation, before: _Conversation) -> Iterator[Violation]:
     for (_, was), (where, block) in zip(before.compactions, now.compactions, strict=False):
         if was.unmarked != block.unmarked:
-            yield broken(16, where, problem="the `compaction` block differs from what its `signature` recorded")
+            yield broken(
+                16,
+                where,
+                problem="the `compaction` block differs from what its `signature` recorded",
+            )
     (_, opened), (where, first) = next(before.blocks, _NOTHING), next(now.blocks, _NOTHING)
     if opened and opened.type == "compaction" and first and first.type != "compaction":
-        yield broken(16, where, problem="the `compaction` block must be the first block of the conversation")
+        yield broken(
+            16, where, problem="the `compaction` block must be the first block of the conversation"
+        )
 
 
 _NOTHING: tuple[str, None] = ("", None)

@@ -10,7 +10,15 @@ from hotset.dialects import wire
 from hotset.dialects.anthropic.reply import read, refuse
 from hotset.dialects.port import Round, TurnView
 from hotset.dialects.sse import SseFrame, event
-from hotset.dialects.view import Editor, exchanged, in_one_message, merge_lists, observed, view_turn, with_sum
+from hotset.dialects.view import (
+    Editor,
+    exchanged,
+    in_one_message,
+    merge_lists,
+    observed,
+    view_turn,
+    with_sum,
+)
 from hotset.nouns.link import Link
 from hotset.nouns.message import Reply
 from hotset.nouns.window import Hidden
@@ -18,8 +26,15 @@ from hotset.nouns.window import Hidden
 _OF_A_BLOCK = frozenset({"content_block_start", "content_block_delta", "content_block_stop"})
 _END = frozenset({"message_delta", "message_stop"})
 _THINKING = frozenset({"thinking", "redacted_thinking"})
-_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation", "output_tokens")
-"""What the end of a turn of several rounds must tell anew: its beginning told of the first round alone."""
+_COUNTS = (
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "cache_creation",
+    "output_tokens",
+)
+"""What the end of a turn of several rounds must tell anew: its beginning told of the first round
+alone."""
 
 
 def view(ours: Container[str], *, streamed: bool) -> TurnView:
@@ -50,20 +65,29 @@ class _Editor(Editor):
         if last.calls and not last.complete:
             # It broke off before its last event: how the turn would have ended is not known.
             return b"".join(each for each in self.held if isinstance(each, bytes))
-        return b"".join(each if isinstance(each, bytes) else self._ending(each, last) for each in self.held)
+        return b"".join(
+            each if isinstance(each, bytes) else self._ending(each, last) for each in self.held
+        )
 
     def error(self, status: int, body: bytes) -> bytes:
         tree = wire.lenient_object(body)
         is_own = tree.get("type") == "error" and isinstance(tree.get("error"), dict)
-        refusal = wire.encode(tree) if is_own else refuse(status, f"The upstream answered with status {status}.")
+        refusal = (
+            wire.encode(tree)
+            if is_own
+            else refuse(status, f"The upstream answered with status {status}.")
+        )
         return event(refusal, "error")
 
     def observe(self, reply: Reply, _body: bytes) -> Round:
-        raws = tuple(raw for message in reply.messages if (raw := _with_blocks(_sendable(message.raw))))
+        raws = tuple(
+            raw for message in reply.messages if (raw := _with_blocks(_sendable(message.raw)))
+        )
         return observed(reply, self.ours, raws)
 
     def merge(self, bodies: Sequence[bytes], last: Round) -> bytes:
-        """The last document under the first one's name, with the blocks of all of them but our calls."""
+        """The last document under the first one's name, with the blocks of all of them but our
+        calls."""
         values = merge_lists(bodies, "content", lambda block: _is_own(block, self.ours))
         if (stop := _stop(wire.lenient_object(bodies[-1]).get("stop_reason"), last)) is not None:
             values["stop_reason"] = wire.encode(stop)
@@ -71,17 +95,29 @@ class _Editor(Editor):
             values["id"] = wire.encode(wire.lenient_object(bodies[0]).get("id"))
         return exchanged(bodies[-1], values)
 
-    def conceal(self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
-        """The client's one message stands for the last round; what came before it stands before it. Answers to calls of ours
-        beside the client's are blocks: they must stand in the one message that answers all of them."""
-        blocks = [[block for raw in each for block in wire.elements_of(wire.member_of(raw, "content"))] for each in answers]
+    def conceal(
+        self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]
+    ) -> tuple[Hidden, ...]:
+        """The client's one message stands for the last round; what came before it stands before it.
+        Answers to calls of ours beside the client's are blocks: they must stand in the one message
+        that answers all of them."""
+        blocks = [
+            [block for raw in each for block in wire.elements_of(wire.member_of(raw, "content"))]
+            for each in answers
+        ]
         whole = [*answers[: len(rounds) - 1], *blocks[len(rounds) - 1 :]]
         return in_one_message(rounds, whole, links, _without_calls)
 
     def _count(self, kind: str, tree: dict[str, Any]) -> None:
         """Counts are cumulative: a later event replaces what it names."""
-        usage = tree.get("usage") if kind == "message_delta" else wire.as_object(tree.get("message")).get("usage")
-        self.usage |= {name: count for name, count in wire.as_object(usage).items() if count is not None}
+        usage = (
+            tree.get("usage")
+            if kind == "message_delta"
+            else wire.as_object(tree.get("message")).get("usage")
+        )
+        self.usage |= {
+            name: count for name, count in wire.as_object(usage).items() if count is not None
+        }
 
     def _shown(self, frame: SseFrame, kind: str, tree: dict[str, Any]) -> bytes:
         if kind == "message_start" and not self.is_first:
@@ -109,16 +145,22 @@ class _Editor(Editor):
         return _reworded(frame, **values) if values else frame.raw
 
     def _last_usage(self, frame: SseFrame, tree: dict[str, Any]) -> bytes:
-        """The last round's usage, with the counts that only its beginning told: the client saw another beginning."""
+        """The last round's usage, with the counts that only its beginning told: the client saw
+        another beginning."""
         told = wire.as_object(tree.get("usage"))
         known = {name: 0 for name in _COUNTS if isinstance(self.earlier[0].get(name), int)}
         known |= {name: self.usage[name] for name in _COUNTS if name in self.usage}
-        unsaid = {name: wire.encode(count) for name, count in known.items() if told.get(name) is None}
-        return exchanged(wire.member_of(wire.salvaged(frame.data)[0], "usage") if told else b"{}", unsaid)
+        unsaid = {
+            name: wire.encode(count) for name, count in known.items() if told.get(name) is None
+        }
+        return exchanged(
+            wire.member_of(wire.salvaged(frame.data)[0], "usage") if told else b"{}", unsaid
+        )
 
 
 def _stop(reason: Any, last: Round) -> str | None:
-    """Another reason to stop, where the one that was given is a call that the client does not see."""
+    """Another reason to stop, where the one that was given is a call that the client does not
+    see."""
     return "end_turn" if reason == "tool_use" and last.calls and not last.foreign else None
 
 
@@ -132,12 +174,20 @@ def _is_own(block: dict[str, Any], ours: Container[str]) -> bool:
 
 def _sendable(raw: bytes) -> list[tuple[bytes, dict[str, Any]]]:
     """The blocks of a message. Models say empty texts, and the provider takes none back."""
-    blocks = [(each, wire.lenient_object(each)) for each in wire.elements_of(wire.member_of(raw, "content"))]
-    return [(each, tree) for each, tree in blocks if tree.get("type") != "text" or wire.as_text(tree.get("text")).strip()]
+    blocks = [
+        (each, wire.lenient_object(each))
+        for each in wire.elements_of(wire.member_of(raw, "content"))
+    ]
+    return [
+        (each, tree)
+        for each, tree in blocks
+        if tree.get("type") != "text" or wire.as_text(tree.get("text")).strip()
+    ]
 
 
 def _without_calls(said: Round) -> bytes:
-    """A round's message without our calls, and without the thinking that led to nothing else: none may end a message."""
+    """A round's message without our calls, and without the thinking that led to nothing else: none
+    may end a message."""
     ids = {call.id for call in said.calls}
     blocks = [each for raw in said.raws for each in _sendable(raw) if each[1].get("id") not in ids]
     while blocks and blocks[-1][1].get("type") in _THINKING:
@@ -146,4 +196,8 @@ def _without_calls(said: Round) -> bytes:
 
 
 def _with_blocks(blocks: Sequence[tuple[bytes, dict[str, Any]]]) -> bytes:
-    return b'{"role":"assistant","content":[%s]}' % b",".join(raw for raw, _ in blocks) if blocks else b""
+    return (
+        b'{"role":"assistant","content":[%s]}' % b",".join(raw for raw, _ in blocks)
+        if blocks
+        else b""
+    )

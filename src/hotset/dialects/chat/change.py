@@ -35,7 +35,10 @@ def slots(message: JsonNode) -> Iterator[Slot | None]:
             yield from _call_slots(members)
         case "tool" | "function":
             tool = wire.text_of(members, "name")
-            yield from (slot and replace(slot, tool=tool) for slot in _result_slots(message, members.get("content")))
+            yield from (
+                slot and replace(slot, tool=tool)
+                for slot in _result_slots(message, members.get("content"))
+            )
 
 
 def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
@@ -53,7 +56,10 @@ def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
 
 
 def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
-    return tuple(wire.encode({"role": "tool", "tool_call_id": each.call, "content": change.plain(each.text)}) for each in results)
+    return tuple(
+        wire.encode({"role": "tool", "tool_call_id": each.call, "content": change.plain(each.text)})
+        for each in results
+    )
 
 
 def say(text: str) -> Message:
@@ -78,7 +84,10 @@ def spelled_out(raw: bytes, _words: Mapping[str, str]) -> bytes:
 def injectable(request: Request, names: Collection[str]) -> bool:
     fields = change.params(request)
     has_tools = bool(request.tools) and "type" in wire.lenient_object(request.tools[0].raw)
-    if not has_tools or fields.get("n") not in (None, 1):  # `functions` alone are no tools; several replies cannot go on as one
+    if not has_tools or fields.get("n") not in (
+        None,
+        1,
+    ):  # `functions` alone are no tools; several replies cannot go on as one
         return False
     if change.is_structured(fields.get("response_format")):
         return False
@@ -88,7 +97,9 @@ def injectable(request: Request, names: Collection[str]) -> bool:
 def is_open(request: Request, names: Collection[str], limits: Sequence[str]) -> bool:
     """`change.is_open` with what OpenAI asks for besides."""
     choice = change.params(request).get("tool_choice")
-    if choice == "none" or isinstance(choice, dict):  # an object names the tools that may be called, and ours are not among them
+    if choice == "none" or isinstance(
+        choice, dict
+    ):  # an object names the tools that may be called, and ours are not among them
         return False
     return len(request.tools) + len(names) <= _MOST_TOOLS and change.is_open(request, names, limits)
 
@@ -118,14 +129,20 @@ def _text_slot(block: JsonNode) -> Slot | None:
         return change.text(block)
     members = block.members()
     kind = wire.text_of(members, "type")
-    return change.text(members[kind]) if kind in ("text", "refusal") and wire.are_texts(members, kind) else None
+    return (
+        change.text(members[kind])
+        if kind in ("text", "refusal") and wire.are_texts(members, kind)
+        else None
+    )
 
 
 def _call_slots(members: dict[str, JsonNode]) -> Iterator[Slot | None]:
     calls = members.get("tool_calls")
     for call in calls.elements() if calls else ():
         inside = call.members()
-        function, custom = (inside[name].members() if name in inside else {} for name in ("function", "custom"))
+        function, custom = (
+            inside[name].members() if name in inside else {} for name in ("function", "custom")
+        )
         if wire.are_texts(function, "name", "arguments"):
             yield change.arguments(function["arguments"])
         else:
@@ -149,5 +166,9 @@ def _name(tool: dict[str, Any]) -> str:
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": change.schema(tool)}
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": change.schema(tool),
+    }
     return {"type": "function", "function": function}

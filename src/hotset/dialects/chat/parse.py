@@ -14,7 +14,8 @@ from hotset.nouns.page import Kind, Role
 CACHE = MessageCache()
 
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
-"""Where providers that speak this dialect put what a model thought; the first that is there is read."""
+"""Where providers that speak this dialect put what a model thought; the first that is there is
+read."""
 
 _ROLES = {
     "system": Role.SYSTEM,
@@ -52,7 +53,9 @@ def _tool_name(tool: dict[str, Any]) -> str:
     return wire.as_text(wire.as_object(inner).get("name")) or wire.as_text(tool.get("type"))
 
 
-def _message(raw: bytes, tree: dict[str, Any], span: Span | None, where: str, calls: Calls) -> Message:
+def _message(
+    raw: bytes, tree: dict[str, Any], span: Span | None, where: str, calls: Calls
+) -> Message:
     role = _ROLES.get(envelope.role_of(tree, where))
     if role is None:
         return parts.message(Role.USER, raw, [parts.opaque(raw)], span)
@@ -81,11 +84,17 @@ def _content(role: Role, raw: bytes, tree: dict[str, Any]) -> Iterator[Part]:
 
 def _block(role: Role, block: Any, index: int, raws: wire.Elements) -> Part:
     match block:
-        case str(said) | {"type": "text", "text": str(said)} | {"type": "refusal", "refusal": str(said)}:
+        case (
+            str(said)
+            | {"type": "text", "text": str(said)}
+            | {"type": "refusal", "refusal": str(said)}
+        ):
             return parts.text(role, said)
         case {"type": "thinking", "thinking": str(said)}:
             return parts.thinking(said)
-        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if found := parts.image_at(url):
+        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if (
+            found := parts.image_at(url)
+        ):
             return found
         case _:
             return parts.opaque(raws[index])
@@ -96,7 +105,11 @@ def _thoughts(raw: bytes, tree: dict[str, Any]) -> Iterator[Part]:
     if not name:
         return
     said = tree[name]
-    yield parts.thinking(said) if isinstance(said, str) else Part(Kind.THINKING, wire.member(raw, name), parts.JSON)
+    yield (
+        parts.thinking(said)
+        if isinstance(said, str)
+        else Part(Kind.THINKING, wire.member(raw, name), parts.JSON)
+    )
 
 
 def _calls(raw: bytes, tree: dict[str, Any], calls: Calls) -> Iterator[Part]:
@@ -104,9 +117,13 @@ def _calls(raw: bytes, tree: dict[str, Any], calls: Calls) -> Iterator[Part]:
     for index, call in enumerate(wire.as_list(tree.get("tool_calls"))):
         match call:
             case {"function": {"name": str(name), "arguments": str(arguments)}}:
-                yield parts.call(name, wire.as_text(call.get("id")), wire.encode_text(arguments), calls)
+                yield parts.call(
+                    name, wire.as_text(call.get("id")), wire.encode_text(arguments), calls
+                )
             case {"custom": {"name": str(name), "input": str(given)}}:
-                yield parts.call(name, wire.as_text(call.get("id")), wire.encode_text(given), calls, "text/plain")
+                yield parts.call(
+                    name, wire.as_text(call.get("id")), wire.encode_text(given), calls, "text/plain"
+                )
             case _:
                 yield parts.opaque(raws[index])
     match tree.get("function_call"):
@@ -130,7 +147,11 @@ def _result(raw: bytes, tree: dict[str, Any], calls: Calls) -> Iterator[Part]:
         for index, block in enumerate(content):
             part = _block(Role.TOOL, block, index, raws)
             is_text = part.kind is Kind.TOOL_RESULT
-            yield parts.result(part.content.decode(), id, known, tool) if is_text else parts.of_call(part, id, known)
+            yield (
+                parts.result(part.content.decode(), id, known, tool)
+                if is_text
+                else parts.of_call(part, id, known)
+            )
         if not content:
             yield parts.result("", id, known, tool)
     else:

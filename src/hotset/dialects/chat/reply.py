@@ -80,12 +80,19 @@ class _Call:
             self.kind = "custom"
         inner = wire.as_object(delta.get(self.kind))
         self.name = wire.as_text(inner.get("name")) or self.name
-        self.pieces.append(wire.as_text(inner.get("input" if self.kind == "custom" else "arguments")))
+        self.pieces.append(
+            wire.as_text(inner.get("input" if self.kind == "custom" else "arguments"))
+        )
         self.extra |= {key: value for key, value in delta.items() if key not in _CALL_FIELDS}
 
     def finished(self) -> dict[str, Any]:
         given = "input" if self.kind == "custom" else "arguments"
-        return {"id": self.id, "type": self.kind, self.kind: {"name": self.name, given: "".join(self.pieces)}, **self.extra}
+        return {
+            "id": self.id,
+            "type": self.kind,
+            self.kind: {"name": self.name, given: "".join(self.pieces)},
+            **self.extra,
+        }
 
 
 _CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
@@ -113,7 +120,8 @@ class _Choice:
         self.stop = wire.as_text(choice.get("finish_reason")) or self.stop
 
     def _take_call(self, delta: dict[str, Any]) -> None:
-        """Some providers number every call 0 and tell them apart by id; some give no number at all."""
+        """Some providers number every call 0 and tell them apart by id; some give no number at
+        all."""
         id = wire.as_text(delta.get("id"))
         number = delta.get("index")
         index = number if isinstance(number, int) else max(0, len(self.calls) - 1)
@@ -130,7 +138,10 @@ class _Choice:
             message["content"] = message["content"] or None
             message["tool_calls"] = [call.finished() for call in self.calls]
         if self.legacy:
-            message["function_call"] = {"name": self.legacy.name, "arguments": "".join(self.legacy.pieces)}
+            message["function_call"] = {
+                "name": self.legacy.name,
+                "arguments": "".join(self.legacy.pieces),
+            }
         return wire.encode(message)
 
 
@@ -142,7 +153,11 @@ def _stream(body: bytes) -> Reply:
             ended = True
             continue
         chunk = wire.lenient_object(event.data)
-        error = error_of(chunk) or (error_of({"error": chunk}) if event.name == "error" else "") or error
+        error = (
+            error_of(chunk)
+            or (error_of({"error": chunk}) if event.name == "error" else "")
+            or error
+        )
         id = wire.as_text(chunk.get("id")) or id
         model = wire.as_text(chunk.get("model")) or model
         if isinstance(chunk.get("usage"), dict):
@@ -151,7 +166,11 @@ def _stream(body: bytes) -> Reply:
             choice = wire.as_object(each)
             choices.setdefault(wire.as_count(choice.get("index")), _Choice()).take(choice)
     stops = [choices[index].stop for index in sorted(choices)]
-    said = [(index, choice.finished()) for index, choice in choices.items() if choice.texts or choice.calls or choice.legacy]
+    said = [
+        (index, choice.finished())
+        for index, choice in choices.items()
+        if choice.texts or choice.calls or choice.legacy
+    ]
     return Reply(
         messages=_choices(said),
         usage=usage,
@@ -164,7 +183,8 @@ def _stream(body: bytes) -> Reply:
 
 
 def mark(name: str, data: bytes) -> Mark:
-    """Some providers give a reason to stop with every chunk: text behind it says that it was none."""
+    """Some providers give a reason to stop with every chunk: text behind it says that it was
+    none."""
     if data.strip() == b"[DONE]":
         return Mark.LAST
     tree = wire.lenient_object(data)
@@ -172,7 +192,11 @@ def mark(name: str, data: bytes) -> Mark:
     for choice in map(wire.as_object, wire.as_list(tree.get("choices"))):
         found |= Mark.STOP if choice.get("finish_reason") else Mark.NONE
         delta = wire.as_object(choice.get("delta"))
-        found |= Mark.MORE if any(delta.get(each) for each in (*_TEXTS, "tool_calls", "function_call")) else Mark.NONE
+        found |= (
+            Mark.MORE
+            if any(delta.get(each) for each in (*_TEXTS, "tool_calls", "function_call"))
+            else Mark.NONE
+        )
     return found
 
 

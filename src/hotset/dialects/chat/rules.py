@@ -1,6 +1,7 @@
 """The rules of OpenAI's Chat Completions, and of providers that speak its dialect.
 
-The rules look at few fields of a message, and never at what it says: these fields are cut out once for its bytes.
+The rules look at few fields of a message, and never at what it says: these fields are cut out once
+for its bytes.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ _GEMINI_3 = re.compile(r"gemini-(?:[3-9]|\d\d)", re.IGNORECASE)
 _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?![\d.])")
 _DEFERS_FROM = (5, 4)
 _SIGNATURES = (b"thought_signature", b"__thought__", b"reasoning_details")
-"""How gateways write a thought signature: Gemini's own field, inside the call's id, among reasoning."""
+"""How gateways write a thought signature: Gemini's own field, inside the call's id, among
+reasoning."""
 
 INVARIANTS = (
     Invariant(
         18,
         "openai-chat",
         "An assistant message with tool_calls is followed by a tool message for every id.",
-        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'."
+        "An assistant message with 'tool_calls' must be followed by tool messages responding "
+        "to each 'tool_call_id'."
         " The following tool_call_ids did not have response messages: {ids}",
         pattern=r"must be followed by tool messages responding to each",
     ),
@@ -37,13 +40,17 @@ INVARIANTS = (
         19,
         "openai-chat",
         "A tool message answers a tool call of the assistant message before it.",
-        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+        (
+            "Invalid parameter: messages with role 'tool' must be a response to a preceeding "
+            "message with 'tool_calls'."
+        ),
         pattern=r"messages with role 'tool' must be a response",
     ),
     Invariant(
         22,
         "openai",
-        "A function's name has 1 to 64 of a-z, A-Z, 0-9, _ and -; tools are deferred only from gpt-5.4 on, and only beside"
+        "A function's name has 1 to 64 of a-z, A-Z, 0-9, _ and -; tools are deferred only "
+        "from gpt-5.4 on, and only beside"
         " a tool_search; one that the provider runs has a deferred tool to find.",
         "{problem}",
         pattern=r"string does not match pattern|Invalid '(?:tools|messages|input)\[.*name'"
@@ -69,22 +76,33 @@ broken = broken_rule(INVARIANTS)
 
 def _facts(raw: bytes) -> dict[str, Any]:
     tree = wire.lenient_object(raw)
-    kept: dict[str, Any] = {name: tree[name] for name in ("role", "prefix", "tool_call_id") if name in tree}
+    kept: dict[str, Any] = {
+        name: tree[name] for name in ("role", "prefix", "tool_call_id") if name in tree
+    }
     if "tool_calls" in tree:
         calls = tree["tool_calls"]
-        kept["tool_calls"] = [_call_facts(wire.as_object(call)) for call in calls] if isinstance(calls, list) else calls
+        kept["tool_calls"] = (
+            [_call_facts(wire.as_object(call)) for call in calls]
+            if isinstance(calls, list)
+            else calls
+        )
     return kept
 
 
 def _call_facts(call: dict[str, Any]) -> dict[str, Any]:
     function = wire.as_object(call.get("function"))
-    return {"id": call.get("id"), "function": {"name": function["name"]} if "name" in function else {}}
+    return {
+        "id": call.get("id"),
+        "function": {"name": function["name"]} if "name" in function else {},
+    }
 
 
 FACTS = FactCache(_facts)
 
 
-def check(request: Request, original: Request | None = None, facts: FactCache[dict[str, Any]] = FACTS) -> tuple[Violation, ...]:
+def check(
+    request: Request, original: Request | None = None, facts: FactCache[dict[str, Any]] = FACTS
+) -> tuple[Violation, ...]:
     """`facts` remembers what is known of messages."""
     messages = facts.of(request.messages)
     found = [
@@ -106,7 +124,8 @@ def names_checked(request: Request, used: Iterable[tuple[str, str]]) -> Iterator
     for where, name in (*declared, *used):
         if not _NAME.fullmatch(name):
             problem = (
-                f"Invalid '{where}': string does not match pattern. Expected a string that matches '^[a-zA-Z0-9_-]{{1,64}}$'."
+                f"Invalid '{where}': string does not match pattern. Expected a string that "
+                f"matches '^[a-zA-Z0-9_-]{{1,64}}$'."
             )
             yield broken(22, where, name, problem=problem)
 
@@ -118,13 +137,24 @@ def deferral_checked(request: Request) -> Iterator[Violation]:
         return
     for index, tool in enumerate(request.tools):
         tree = wire.lenient_object(tool.raw)
-        if tree.get("defer_loading") is True or wire.as_object(tree.get("function")).get("defer_loading") is True:
+        if (
+            tree.get("defer_loading") is True
+            or wire.as_object(tree.get("function")).get("defer_loading") is True
+        ):
             where = f"tools.{index}.defer_loading"
-            yield broken(22, where, tool.name, problem=f"'{where}' is not supported with model {request.model}")
+            yield broken(
+                22,
+                where,
+                tool.name,
+                problem=f"'{where}' is not supported with model {request.model}",
+            )
 
 
 def _ids(tree: dict[str, Any]) -> list[str]:
-    return [wire.as_text(wire.as_object(call).get("id")) for call in wire.as_list(tree.get("tool_calls"))]
+    return [
+        wire.as_text(wire.as_object(call).get("id"))
+        for call in wire.as_list(tree.get("tool_calls"))
+    ]
 
 
 def _calls_answered(messages: Sequence[dict[str, Any]]) -> Iterator[Violation]:
@@ -154,7 +184,10 @@ def _names_used(messages: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]
         for number, call in enumerate(wire.as_list(tree.get("tool_calls"))):
             function = wire.as_object(wire.as_object(call).get("function"))
             if "name" in function:
-                yield f"messages.{index}.tool_calls.{number}.function.name", wire.as_text(function["name"])
+                yield (
+                    f"messages.{index}.tool_calls.{number}.function.name",
+                    wire.as_text(function["name"]),
+                )
 
 
 def _last_role(request: Request, messages: Sequence[dict[str, Any]]) -> Iterator[Violation]:
@@ -178,7 +211,9 @@ def _signed(request: Request, messages: Sequence[dict[str, Any]]) -> Iterator[Vi
 def _signatures_kept(request: Request, original: Request) -> Iterator[Violation]:
     if not _GEMINI_3.search(request.model):
         return
-    signed = {call for message in original.messages if _is_signed(message) for call in _called(message)}
+    signed = {
+        call for message in original.messages if _is_signed(message) for call in _called(message)
+    }
     for index, message in enumerate(request.messages):
         if signed.intersection(called := _called(message)) and not _is_signed(message):
             yield broken(24, f"messages.{index}.tool_calls.0", called[0])

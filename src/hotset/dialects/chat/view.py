@@ -1,6 +1,7 @@
 """What a client sees of a Chat Completions turn in which the model called tools of ours.
 
-Several choices cannot go on as one turn. Where a reply has more than one, it is shown as it came, and no call in it is ours.
+Several choices cannot go on as one turn. Where a reply has more than one, it is shown as it came,
+and no call in it is ours.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from hotset.dialects import wire
 from hotset.dialects.chat.reply import read, refuse
 from hotset.dialects.port import Round, TurnView
 from hotset.dialects.sse import SseFrame, event
-from hotset.dialects.view import Editor, exchanged, in_one_message, merge_usage, observed, view_turn, with_sum
+from hotset.dialects.view import (
+    Editor,
+    exchanged,
+    in_one_message,
+    merge_usage,
+    observed,
+    view_turn,
+    with_sum,
+)
 from hotset.nouns.link import Link
 from hotset.nouns.message import Reply
 from hotset.nouns.window import Hidden
@@ -117,35 +126,57 @@ class _Editor(Editor):
         shown = self._released()
         if last.calls and not last.complete:
             # It broke off before its last event: how the turn would have ended is not known.
-            return shown + b"".join(chunk.frame.saying(data) for chunk, data in self.held if not chunk.is_end)
-        return shown + b"".join(chunk.frame.saying(self._ending(chunk, data, last)) for chunk, data in self.held)
+            return shown + b"".join(
+                chunk.frame.saying(data) for chunk, data in self.held if not chunk.is_end
+            )
+        return shown + b"".join(
+            chunk.frame.saying(self._ending(chunk, data, last)) for chunk, data in self.held
+        )
 
     def error(self, status: int, body: bytes) -> bytes:
         tree = wire.lenient_object(body)
-        refusal = wire.encode(tree) if tree.get("error") else refuse(status, f"The upstream answered with status {status}.")
+        refusal = (
+            wire.encode(tree)
+            if tree.get("error")
+            else refuse(status, f"The upstream answered with status {status}.")
+        )
         return event(refusal)
 
     def observe(self, reply: Reply, _body: bytes) -> Round:
         mine = self.ours if len(reply.messages) == 1 else frozenset[str]()
-        return observed(reply, mine, tuple(message.raw for message in reply.messages if not message.aside))
+        return observed(
+            reply, mine, tuple(message.raw for message in reply.messages if not message.aside)
+        )
 
     def merge(self, bodies: Sequence[bytes], last: Round) -> bytes:
-        """The last document under the first one's name, with the texts of all of them and none of our calls."""
-        choices = [raw for body in bodies for raw in wire.elements_of(wire.member_of(body, "choices"))[:1]]
+        """The last document under the first one's name, with the texts of all of them and none of
+        our calls."""
+        choices = [
+            raw for body in bodies for raw in wire.elements_of(wire.member_of(body, "choices"))[:1]
+        ]
         said = exchanged(
-            choices[-1], {"message": _merged([wire.member_of(raw, "message") or b"{}" for raw in choices], self.ours)}
+            choices[-1],
+            {
+                "message": _merged(
+                    [wire.member_of(raw, "message") or b"{}" for raw in choices], self.ours
+                )
+            },
         )
         if (stop := _stop(wire.lenient_object(said).get("finish_reason"), last)) is not None:
             said = exchanged(said, {"finish_reason": wire.encode(stop)})
         values = {"choices": b"[" + said + b"]"}
         if len(bodies) > 1:
             first = wire.lenient_object(bodies[0])
-            values |= {name: wire.encode(first[name]) for name in _FRAME if name in first} | merge_usage(bodies)
+            values |= {
+                name: wire.encode(first[name]) for name in _FRAME if name in first
+            } | merge_usage(bodies)
         return exchanged(bodies[-1], values)
 
-    def conceal(self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
-        """The client's one message stands for the last round; what came before it stands before it. Answers to calls of ours
-        beside the client's are messages right behind it."""
+    def conceal(
+        self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]
+    ) -> tuple[Hidden, ...]:
+        """The client's one message stands for the last round; what came before it stands before it.
+        Answers to calls of ours beside the client's are messages right behind it."""
         return in_one_message(rounds, answers, links, _without_calls)
 
     def _read(self, frame: SseFrame) -> _Chunk:
@@ -153,7 +184,10 @@ class _Editor(Editor):
         chunk = _Chunk(frame, tree)
         if isinstance(tree.get("usage"), dict):
             self.usage = tree["usage"]
-        indexes = [wire.as_count(wire.as_object(choice).get("index")) for choice in wire.as_list(tree.get("choices"))]
+        indexes = [
+            wire.as_count(wire.as_object(choice).get("index"))
+            for choice in wire.as_list(tree.get("choices"))
+        ]
         self._is_opaque = self._is_opaque or any(indexes) or len(indexes) > 1
         if not indexes or self._is_opaque:
             return chunk
@@ -163,7 +197,8 @@ class _Editor(Editor):
         return _Chunk(frame, tree, tuple(self._meet(wire.as_object(delta)) for delta in deltas))
 
     def _meet(self, delta: dict[str, Any]) -> _Call:
-        """Some providers number every call 0 and tell them apart by id; some give no number at all."""
+        """Some providers number every call 0 and tell them apart by id; some give no number at
+        all."""
         id = wire.as_text(delta.get("id"))
         number = delta.get("index")
         index = number if isinstance(number, int) else max(0, len(self._calls) - 1)
@@ -184,7 +219,9 @@ class _Editor(Editor):
         if data is None:
             return b""
         released = b""
-        if self.held and chunk.says_more and not self._hides:  # some providers call every chunk the last
+        if (
+            self.held and chunk.says_more and not self._hides
+        ):  # some providers call every chunk the last
             released = b"".join(self._sent(each, known) for each, known in self.held)
             self.held.clear()
         if self.held or chunk.is_end:
@@ -213,7 +250,9 @@ class _Editor(Editor):
         left = wire.lenient_object(edited)
         if not any(left.values()) and not chunk.choice.get("finish_reason") and not is_counted:
             return None
-        return self._named(exchanged(text, {"choices": b"[" + exchanged(said, {"delta": edited}) + b"]"}))
+        return self._named(
+            exchanged(text, {"choices": b"[" + exchanged(said, {"delta": edited}) + b"]"})
+        )
 
     def _delta(self, raw: bytes, calls: Sequence[_Call]) -> bytes:
         if not raw.startswith(b"{"):
@@ -223,8 +262,20 @@ class _Editor(Editor):
         if calls:
             deltas = wire.elements_of(left.pop("tool_calls"))
             shown = list(self._shown(deltas, calls))
-            left |= {"tool_calls": said["tool_calls"] if shown == deltas else b"[%s]" % b",".join(shown)} if shown else {}
-        return raw if left == said else wire.encode({name: msgspec.Raw(value) for name, value in left.items()})
+            left |= (
+                {
+                    "tool_calls": said["tool_calls"]
+                    if shown == deltas
+                    else b"[%s]" % b",".join(shown)
+                }
+                if shown
+                else {}
+            )
+        return (
+            raw
+            if left == said
+            else wire.encode({name: msgspec.Raw(value) for name, value in left.items()})
+        )
 
     def _apart(self, delta: bytes, chunk: _Chunk) -> bytes:
         """The first words of a round's text, apart from those of earlier rounds."""
@@ -232,7 +283,12 @@ class _Editor(Editor):
         self._texts |= chunk.texts
         mark = wire.encode(_BETWEEN)[:-1]
         return (
-            exchanged(delta, {name: mark + wire.member_of(delta, name)[1:] for name in _TEXTS if name in new}) if new else delta
+            exchanged(
+                delta,
+                {name: mark + wire.member_of(delta, name)[1:] for name in _TEXTS if name in new},
+            )
+            if new
+            else delta
         )
 
     def _shown(self, deltas: Sequence[bytes], calls: Sequence[_Call]) -> Iterator[bytes]:
@@ -245,18 +301,33 @@ class _Editor(Editor):
             self.plain = self.plain and not is_own
             place = self.places.of(call.index)
             if place is not None:
-                yield exchanged(raw, {"index": wire.encode(place)}) if place != call.index and "index" in tree else raw
+                yield (
+                    exchanged(raw, {"index": wire.encode(place)})
+                    if place != call.index and "index" in tree
+                    else raw
+                )
 
     def _named(self, data: bytes) -> bytes:
         if self.is_first or not self._name:
             return data
         text = wire.salvaged(data)[0]
-        return exchanged(text, {name: value for name, value in self._name.items() if wire.member_of(text, name) != value})
+        return exchanged(
+            text,
+            {
+                name: value
+                for name, value in self._name.items()
+                if wire.member_of(text, name) != value
+            },
+        )
 
     def _ending(self, chunk: _Chunk, data: bytes, last: Round) -> bytes:
         values: dict[str, bytes] = {}
         text = wire.salvaged(data)[0]
-        if chunk.choice and (stop := _stop(chunk.choice.get("finish_reason"), last)) is not None and not self._is_opaque:
+        if (
+            chunk.choice
+            and (stop := _stop(chunk.choice.get("finish_reason"), last)) is not None
+            and not self._is_opaque
+        ):
             said = wire.elements_of(wire.member_of(text, "choices"))[0]
             values["choices"] = b"[" + exchanged(said, {"finish_reason": wire.encode(stop)}) + b"]"
         if not self.is_first and isinstance(chunk.tree.get("usage"), dict):
@@ -265,7 +336,8 @@ class _Editor(Editor):
 
 
 def _stop(reason: Any, last: Round) -> str | None:
-    """Another reason to stop, where the one that was given is a call that the client does not see."""
+    """Another reason to stop, where the one that was given is a call that the client does not
+    see."""
     return "stop" if reason == "tool_calls" and last.calls and not last.foreign else None
 
 
@@ -276,14 +348,21 @@ def _merged(messages: Sequence[bytes], ours: Container[str]) -> bytes:
         texts = [tree[name] for tree in trees if tree.get(name)]
         if len(trees) > 1 and texts:
             left[name] = wire.encode(_joined(texts))
-    return _without(wire.encode({name: msgspec.Raw(value) for name, value in left.items()}), lambda call: _name(call) in ours)
+    return _without(
+        wire.encode({name: msgspec.Raw(value) for name, value in left.items()}),
+        lambda call: _name(call) in ours,
+    )
 
 
 def _joined(texts: Sequence[Any]) -> Any:
     """One text; a list of blocks where one of them is a list."""
     if all(isinstance(text, str) for text in texts):
         return _BETWEEN.join(texts)
-    return [block for text in texts for block in (text if isinstance(text, list) else [{"type": "text", "text": text}])]
+    return [
+        block
+        for text in texts
+        for block in (text if isinstance(text, list) else [{"type": "text", "text": text}])
+    ]
 
 
 def _name(call: dict[str, Any]) -> str:
@@ -296,7 +375,10 @@ def _without_calls(said: Round) -> bytes:
     for raw in said.raws:
         left = _without(raw, lambda call: call.get("id") in ids)
         tree = wire.lenient_object(left)
-        if any(tree.get(name) for name in ("content", "refusal", "tool_calls", "function_call", "audio")):
+        if any(
+            tree.get(name)
+            for name in ("content", "refusal", "tool_calls", "function_call", "audio")
+        ):
             return left
     return b""
 

@@ -39,7 +39,10 @@ defaults: Mapping[str, Any] = {}
 deferral: Deferral | None = Deferral(
     "api.openai.com",
     re.compile(r"gpt-(?:5\.(?:[4-9]|[1-9]\d)|(?:[6-9]|[1-9]\d)(?:\.\d+)?)(?![\d.])"),
-    "developers.openai.com, tool search, 2026-11: gpt-5.4 and later, in the Responses API. Codex runs its search itself.",
+    (
+        "developers.openai.com, tool search, 2026-11: gpt-5.4 and later, in the Responses API. "
+        "Codex runs its search itself."
+    ),
 )
 carries_images = True
 previous_field = "previous_response_id"

@@ -20,7 +20,8 @@ SEARCH, SEARCH_CALL, SEARCH_OUTPUT = "tool_search", "tool_search_call", "tool_se
 """The provider's own search for tools, a call of it, and what answers that."""
 
 _OF_CLIENTS_TOOLS = ("function_call_output", "custom_tool_call_output")
-"""Outputs that may be a text or a list of any blocks; the others have the shape that their tool demands."""
+"""Outputs that may be a text or a list of any blocks; the others have the shape that their tool
+demands."""
 
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 """Blocks that say a text, and the member that holds it."""
@@ -47,7 +48,9 @@ def slots(item: JsonNode) -> Iterator[Slot | None]:
 
 def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
     outer = envelope.opened(body, "input")
-    names = [tool.name for tool in outer.tools("tools", lambda tool: wire.as_text(tool.get("name")))]
+    names = [
+        tool.name for tool in outer.tools("tools", lambda tool: wire.as_text(tool.get("name")))
+    ]
     return change.offer(outer, declared(tools), names)
 
 
@@ -56,18 +59,27 @@ def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
 
 
 def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
-    """Those that load when they are found stand in the answer to the search that found them, and nowhere else."""
-    return change.declared((tool for tool in tools if tool.loading is not Loading.WHEN_FOUND), _tool)
+    """Those that load when they are found stand in the answer to the search that found them, and
+    nowhere else."""
+    return change.declared(
+        (tool for tool in tools if tool.loading is not Loading.WHEN_FOUND), _tool
+    )
 
 
 def can_defer(request: Request) -> bool:
-    """Not where the client has a search of its own, of which there can be only one; nor where the provider keeps the reply: a
-    client that goes on from it by its id would be answered with calls of tools that it never heard of."""
-    return change.params(request).get("store") is False and not any(tool.name == SEARCH for tool in request.tools)
+    """Not where the client has a search of its own, of which there can be only one; nor where the
+    provider keeps the reply: a client that goes on from it by its id would be answered with calls
+    of tools that it never heard of."""
+    return change.params(request).get("store") is False and not any(
+        tool.name == SEARCH for tool in request.tools
+    )
 
 
 def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
-    return tuple(wire.encode(_found(each) if each.searched else _answered(each.call, _output(each))) for each in results)
+    return tuple(
+        wire.encode(_found(each) if each.searched else _answered(each.call, _output(each)))
+        for each in results
+    )
 
 
 def referred(raw: bytes) -> tuple[str, ...]:
@@ -86,10 +98,18 @@ def spelled_out(raw: bytes, words: Mapping[str, str]) -> bytes:
     match item:  # what the provider searched for and loaded itself is no business of ours
         case {"type": "tool_search_call", "execution": "client"}:
             given = wire.encode(item.get("arguments")).decode()
-            return wire.encode({"type": "function_call", "call_id": call, "name": FIND_TOOLS, "arguments": given})
+            return wire.encode(
+                {"type": "function_call", "call_id": call, "name": FIND_TOOLS, "arguments": given}
+            )
         case {"type": "tool_search_output", "execution": "client"}:
-            return wire.encode(_answered(call, "\n".join(words.get(name, name) for name in referred(raw)) or "(nothing)"))
-        case {"type": "function_call", "name": str(name), "namespace": str(space)} if name == space:  # a function that was loaded
+            return wire.encode(
+                _answered(
+                    call, "\n".join(words.get(name, name) for name in referred(raw)) or "(nothing)"
+                )
+            )
+        case {"type": "function_call", "name": str(name), "namespace": str(space)} if (
+            name == space
+        ):  # a function that was loaded
             return wire.encode({key: value for key, value in item.items() if key != "namespace"})
         case _:
             return raw
@@ -142,9 +162,16 @@ def _output_slots(kind: str, item: JsonNode, output: JsonNode | None) -> Iterato
 
 
 def _found(given: Answer) -> dict[str, Any]:
-    """The tools that a search found. There is no place for words: where it failed, it found nothing."""
+    """The tools that a search found. There is no place for words: where it failed, it found
+    nothing."""
     tools = [_function(each) | {"defer_loading": True} for each in given.tools]
-    return {"type": SEARCH_OUTPUT, "call_id": given.call, "execution": "client", "status": "completed", "tools": tools}
+    return {
+        "type": SEARCH_OUTPUT,
+        "call_id": given.call,
+        "execution": "client",
+        "status": "completed",
+        "tools": tools,
+    }
 
 
 def _answered(call: str, output: str | list[dict[str, Any]]) -> dict[str, Any]:
@@ -153,14 +180,22 @@ def _answered(call: str, output: str | list[dict[str, Any]]) -> dict[str, Any]:
 
 def _output(given: Answer) -> str | list[dict[str, Any]]:
     text = change.plain(given.text)
-    images = [{"type": "input_image", "image_url": f"data:{each.media};base64,{each.data}"} for each in given.images]
+    images = [
+        {"type": "input_image", "image_url": f"data:{each.media};base64,{each.data}"}
+        for each in given.images
+    ]
     return [{"type": "input_text", "text": text}, *images] if images else text
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
     if tool.loading is not Loading.FINDS:
         return _function(tool)
-    return {"type": SEARCH, "execution": "client", "description": tool.description, "parameters": change.schema(tool)}
+    return {
+        "type": SEARCH,
+        "execution": "client",
+        "description": tool.description,
+        "parameters": change.schema(tool),
+    }
 
 
 def _function(tool: ToolSpec) -> dict[str, Any]:

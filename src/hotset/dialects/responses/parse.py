@@ -23,7 +23,12 @@ CALLS = {
 }
 """Items by which the model calls a tool of the client's, and the field that says with what."""
 
-_ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
+_ROLES = {
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+}
 _CONTINUES = ("previous_response_id", "conversation", "prompt")
 """A request may leave `input` out where one of these says what to go on from."""
 
@@ -42,7 +47,10 @@ def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
         tools=outer.tools("tools", _tool_name),
         params=outer.params(without=("input", "instructions", "tools")),
         previous=outer.text("previous_response_id"),
-        hints=(*outer.hints("prompt_cache_key", "safety_identifier", "user"), *_conversation(outer)),
+        hints=(
+            *outer.hints("prompt_cache_key", "safety_identifier", "user"),
+            *_conversation(outer),
+        ),
     )
 
 
@@ -121,12 +129,20 @@ def _message(raw: bytes, tree: dict[str, Any], span: Span | None, where: str) ->
     if isinstance(content, str):
         return parts.message(role, raw, [parts.text(role, content)], span)
     raws = wire.Elements(raw, "content")
-    return parts.message(role, raw, [_block(role, block, index, raws) for index, block in enumerate(content or [])], span)
+    return parts.message(
+        role,
+        raw,
+        [_block(role, block, index, raws) for index, block in enumerate(content or [])],
+        span,
+    )
 
 
 def _block(role: Role, block: Any, index: int, raws: wire.Elements) -> Part:
     match block:
-        case {"type": "input_text" | "output_text" | "text", "text": str(said)} | {"type": "refusal", "refusal": str(said)}:
+        case {"type": "input_text" | "output_text" | "text", "text": str(said)} | {
+            "type": "refusal",
+            "refusal": str(said),
+        }:
             return parts.text(role, said)
         case {"type": "input_image", "image_url": str(url)} if found := parts.image_at(url):
             return found
@@ -170,6 +186,10 @@ def _output(raw: bytes, tree: dict[str, Any], calls: Calls) -> Iterator[Part]:
         for index, block in enumerate(output):
             part = _block(Role.TOOL, block, index, raws)
             is_text = part.kind is Kind.TOOL_RESULT
-            yield parts.result(part.content.decode(), id, calls) if is_text else parts.of_call(part, id, calls)
+            yield (
+                parts.result(part.content.decode(), id, calls)
+                if is_text
+                else parts.of_call(part, id, calls)
+            )
     else:
         yield parts.of_call(parts.opaque(raw), id, calls)

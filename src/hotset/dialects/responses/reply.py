@@ -37,7 +37,11 @@ def _stream(body: bytes) -> Reply:
 def _items(raw: bytes, tree: dict[str, Any]) -> list[bytes]:
     """The raw output items of a response object."""
     raws = wire.elements_of(wire.member_of(raw, "output"))
-    return [item for item, each in zip(raws, wire.as_list(tree.get("output")), strict=False) if _is_item(each)]
+    return [
+        item
+        for item, each in zip(raws, wire.as_list(tree.get("output")), strict=False)
+        if _is_item(each)
+    ]
 
 
 def _is_item(tree: Any) -> bool:
@@ -60,10 +64,15 @@ class _Outline:
         self.id = wire.as_text(tree.get("id")) or self.id
         self.model = wire.as_text(tree.get("model")) or self.model
         self.status = wire.as_text(tree.get("status")) or self.status
-        self.reason = wire.as_text(wire.as_object(tree.get("incomplete_details")).get("reason")) or self.reason
+        self.reason = (
+            wire.as_text(wire.as_object(tree.get("incomplete_details")).get("reason"))
+            or self.reason
+        )
         self.error = error_of(tree) or ("failed" if self.status == "failed" else "") or self.error
         if isinstance(tree.get("usage"), dict):
-            self.usage = openai_usage(tree["usage"], "input_tokens", "input_tokens_details", "output_tokens")
+            self.usage = openai_usage(
+                tree["usage"], "input_tokens", "input_tokens_details", "output_tokens"
+            )
         return self
 
     def reply(self, items: list[bytes]) -> Reply:
@@ -132,7 +141,9 @@ class _Assembly:
             case "response.output_item.added" if _is_item(event.get("item")):
                 self.items[index] = _Item(event["item"])
             case "response.output_item.done" if _is_item(event.get("item")):
-                self.items.setdefault(index, _Item(event["item"])).done = wire.member_of(raw, "item")
+                self.items.setdefault(index, _Item(event["item"])).done = wire.member_of(
+                    raw, "item"
+                )
             case "response.created" | "response.in_progress" | "response.queued":
                 response = wire.as_object(event.get("response"))
                 self.outline.heard({**response, "status": ""})
@@ -141,7 +152,9 @@ class _Assembly:
                 self.outline.heard({**response, "status": kind.removeprefix("response.")})
                 self.whole = _items(wire.member_of(raw, "response"), response)
             case "error":
-                self.outline.error = error_of(event) or error_of({"error": event | {"type": "error"}})
+                self.outline.error = error_of(event) or error_of(
+                    {"error": event | {"type": "error"}}
+                )
             case _ if kind in _DELTAS and isinstance(event.get("delta"), str):
                 self._continue(index, _DELTAS[kind], event)
 

@@ -1,6 +1,7 @@
 """The rules of OpenAI's Responses API.
 
-The rules look at few fields of an item, and never at what it says: these fields are cut out once for its bytes.
+The rules look at few fields of an item, and never at what it says: these fields are cut out once
+for its bytes.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from typing import Any
 
 from hotset.dialects import wire
 from hotset.dialects.cache import FactCache
-from hotset.dialects.chat.rules import INVARIANTS as SHARED
-from hotset.dialects.chat.rules import deferral_checked, names_checked
+from hotset.dialects.chat.rules import INVARIANTS as SHARED, deferral_checked, names_checked
 from hotset.dialects.port import Invariant, Violation
 from hotset.dialects.rules import broken_rule
 from hotset.nouns.message import Request
@@ -51,13 +51,19 @@ def _facts(raw: bytes) -> dict[str, Any]:
     tree = wire.lenient_object(raw)
     if tree.get("type") == "reasoning":
         return tree  # it may not be altered
-    return {name: tree[name] for name in ("type", "id", "call_id", "role", "name", "async", "execution") if name in tree}
+    return {
+        name: tree[name]
+        for name in ("type", "id", "call_id", "role", "name", "async", "execution")
+        if name in tree
+    }
 
 
 FACTS = FactCache(_facts)
 
 
-def check(request: Request, original: Request | None = None, facts: FactCache[dict[str, Any]] = FACTS) -> tuple[Violation, ...]:
+def check(
+    request: Request, original: Request | None = None, facts: FactCache[dict[str, Any]] = FACTS
+) -> tuple[Violation, ...]:
     """`facts` remembers what is known of items."""
     items = facts.of(request.messages)
     before = facts.of(original.messages) if original is not None else []
@@ -79,8 +85,13 @@ def check(request: Request, original: Request | None = None, facts: FactCache[di
 
 
 def _searched(request: Request) -> Iterator[Violation]:
-    """Deferred tools and the search for them come together, unless the client runs the search and brings the tools itself."""
-    telling = [tool.raw for tool in request.tools if b"defer_loading" in tool.raw or tool.name == "tool_search"]
+    """Deferred tools and the search for them come together, unless the client runs the search and
+    brings the tools itself."""
+    telling = [
+        tool.raw
+        for tool in request.tools
+        if b"defer_loading" in tool.raw or tool.name == "tool_search"
+    ]
     trees = [wire.lenient_object(raw) for raw in telling]
     searches = [tree for tree in trees if tree.get("type") == "tool_search"]
     deferred = any(_has_deferred(tree) for tree in trees)
@@ -88,7 +99,11 @@ def _searched(request: Request) -> Iterator[Violation]:
         problem = "Invalid Value: 'tools.defer_loading'. Deferred tools require tools.tool_search."
         yield broken(22, "tools", problem=problem)
     if not deferred and any(tree.get("execution") != "client" for tree in searches):
-        problem = "Invalid Value: 'tools.tool_search'. tools.tool_search requires at least one deferred tool."
+        problem = (
+            "Invalid Value: 'tools.tool_search'. tools.tool_search "
+            "requires at least one deferred "
+            "tool."
+        )
         yield broken(22, "tools", problem=problem)
 
 
@@ -101,22 +116,37 @@ def _has_deferred(tool: dict[str, Any]) -> bool:
 def _items_paired(
     request: Request, items: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]] = ()
 ) -> Iterator[Violation]:
-    """Rule 20. What the provider holds itself (a previous response, a reference) can hold the other half, but not a call that
-    stood in the client's own request, which was `before`."""
+    """Rule 20. What the provider holds itself (a previous response, a reference) can hold the other
+    half, but not a call that stood in the client's own request, which was `before`."""
     theirs = {(wire.as_text(item.get("type")), _call_id(item)) for item in before}
     held = bool(request.previous or any(hint.startswith("conversation=") for hint in request.hints))
     held = held or any(item.get("type") == "item_reference" for item in items)
     called: set[tuple[str, str]] = set()
-    answered = {(_OUTPUTS[kind], _call_id(item)) for item in items if (kind := item.get("type")) in _OUTPUTS}
+    answered = {
+        (_OUTPUTS[kind], _call_id(item)) for item in items if (kind := item.get("type")) in _OUTPUTS
+    }
     for index, item in enumerate(items):
         kind, id = wire.as_text(item.get("type")), _call_id(item)
         if item.get("execution") == "server":
             continue  # a search of the provider's own, which has no call_id
         if kind in _PAIRED:
             called.add((kind, id))
-            if kind in _ANSWERED_BY_CLIENT and (kind, id) not in answered and item.get("async") is not True:
-                yield broken(20, f"input.{index}", id, problem=f"No tool output found for {_spoken(kind)} {id}.")
-        elif kind in _OUTPUTS and (call := (_OUTPUTS[kind], id)) not in called and (not held or call in theirs):
+            if (
+                kind in _ANSWERED_BY_CLIENT
+                and (kind, id) not in answered
+                and item.get("async") is not True
+            ):
+                yield broken(
+                    20,
+                    f"input.{index}",
+                    id,
+                    problem=f"No tool output found for {_spoken(kind)} {id}.",
+                )
+        elif (
+            kind in _OUTPUTS
+            and (call := (_OUTPUTS[kind], id)) not in called
+            and (not held or call in theirs)
+        ):
             problem = f"No tool call found for {_spoken(_OUTPUTS[kind])} output with call_id {id}."
             yield broken(20, f"input.{index}", id, problem=problem)
 
@@ -134,18 +164,29 @@ def _reasoning_followed(items: Sequence[dict[str, Any]]) -> Iterator[Violation]:
     for index, item in enumerate(items):
         if item.get("type") != "reasoning" or not item.get("id"):
             continue
-        following = next((each for each in items[index + 1 :] if each.get("type") != "reasoning"), None)
+        following = next(
+            (each for each in items[index + 1 :] if each.get("type") != "reasoning"), None
+        )
         if following is None or not _made_by_model(following):
-            problem = f"Item '{item['id']}' of type 'reasoning' was provided without its required following item."
+            problem = (
+                f"Item '{item['id']}' of type 'reasoning' was provided without its required "
+                f"following item."
+            )
             yield broken(21, f"input.{index}", wire.as_text(item["id"]), problem=problem)
 
 
 def _made_by_model(item: dict[str, Any]) -> bool:
     kind = item.get("type", "message")
-    return item.get("role") == "assistant" if kind == "message" else not wire.as_text(kind).endswith("_output")
+    return (
+        item.get("role") == "assistant"
+        if kind == "message"
+        else not wire.as_text(kind).endswith("_output")
+    )
 
 
-def _reasoning_kept(items: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]]) -> Iterator[Violation]:
+def _reasoning_kept(
+    items: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]]
+) -> Iterator[Violation]:
     """Rule 21, second half: an item that came with reasoning keeps it, as it was."""
     led_by = dict(_led(before))
     leads_now = dict(_led(items))
@@ -154,7 +195,9 @@ def _reasoning_kept(items: Sequence[dict[str, Any]], before: Sequence[dict[str, 
         if key in led_by and leads_now.get(key) != led_by[key]:
             reasoning = wire.as_text(led_by[key].get("id"))
             problem = (
-                f"Item '{key}' of type '{item.get('type')}' was provided without its required 'reasoning' item: '{reasoning}'."
+                f"Item '{key}' of type '{item.get('type')}' was "
+                f"provided without its required "
+                f"'reasoning' item: '{reasoning}'."
             )
             yield broken(21, f"input.{index}", key, problem=problem)
 

@@ -1,8 +1,9 @@
 """What a client sees of a Responses turn in which the model called tools of ours.
 
-Which id a client sees. A stream says it first and last, and the official library raises where the two differ: every event carries
-the first round's. What the provider remembers under that id breaks off at our call, so a client that goes on from it by
-`previous_response_id` means the last round's id (`Round.id`). A document says its id once: it is the last round's.
+Which id a client sees. A stream says it first and last, and the official library raises where the
+two differ: every event carries the first round's. What the provider remembers under that id breaks
+off at our call, so a client that goes on from it by `previous_response_id` means the last round's
+id (`Round.id`). A document says its id once: it is the last round's.
 """
 
 from __future__ import annotations
@@ -20,7 +21,15 @@ from hotset.dialects.port import OWN_SEARCH, OwnCall, Round, TurnView
 from hotset.dialects.responses.change import SEARCH_CALL
 from hotset.dialects.responses.reply import read
 from hotset.dialects.sse import SseFrame, event
-from hotset.dialects.view import Editor, error_of, exchanged, merge_lists, observed, view_turn, with_sum
+from hotset.dialects.view import (
+    Editor,
+    error_of,
+    exchanged,
+    merge_lists,
+    observed,
+    view_turn,
+    with_sum,
+)
 from hotset.nouns.link import Link
 from hotset.nouns.message import Reply
 from hotset.nouns.tool import FIND_TOOLS
@@ -29,7 +38,13 @@ from hotset.nouns.window import Hidden
 _BEGIN = frozenset({"response.created", "response.queued", "response.in_progress"})
 _END = frozenset({"response.completed", "response.incomplete", "response.failed"})
 _RUN_BY_PROVIDER = frozenset(
-    {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
+    {
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "image_generation_call",
+        "mcp_call",
+    }
 )
 
 
@@ -84,10 +99,20 @@ class _Editor(Editor):
 
     def error(self, status: int, body: bytes) -> bytes:
         given = wire.lenient_object(body)
-        tree = given if given.get("error") else wire.as_object(wire.lenient(refuse(status, _said(status))))
+        tree = (
+            given
+            if given.get("error")
+            else wire.as_object(wire.lenient(refuse(status, _said(status))))
+        )
         message = wire.as_text(wire.as_object(tree.get("error")).get("message")) or _said(status)
         code = error_of(tree)
-        said = {"type": "error", "code": code, "message": message, "param": None, "sequence_number": self._shown + 1}
+        said = {
+            "type": "error",
+            "code": code,
+            "message": message,
+            "param": None,
+            "sequence_number": self._shown + 1,
+        }
         if not self._response:
             return event(wire.encode(said), "error")
         # Some clients only know the one, some only the other; the provider sends both.
@@ -100,7 +125,11 @@ class _Editor(Editor):
                 "output": wire.array_of(items),
             },
         )
-        last = {"type": "response.failed", "sequence_number": self._shown + 2, "response": msgspec.Raw(failed)}
+        last = {
+            "type": "response.failed",
+            "sequence_number": self._shown + 2,
+            "response": msgspec.Raw(failed),
+        }
         return event(wire.encode(said), "error") + event(wire.encode(last), "response.failed")
 
     def observe(self, reply: Reply, body: bytes) -> Round:
@@ -108,20 +137,32 @@ class _Editor(Editor):
         is_stored = document.get("store") is not False if document else self._is_stored
         items = [(message.raw, wire.lenient_object(message.raw)) for message in reply.messages]
         raws = tuple(raw for raw, item in items if is_stored or not _is_bare(item))
-        foreign = any(not _is_own(item, self.ours) for item in _for_the_client([item for _, item in items]))
-        searches = tuple(_search(item) for _, item in items if item.get("type") == SEARCH_CALL and _is_own(item, self.ours))
+        foreign = any(
+            not _is_own(item, self.ours) for item in _for_the_client([item for _, item in items])
+        )
+        searches = tuple(
+            _search(item)
+            for _, item in items
+            if item.get("type") == SEARCH_CALL and _is_own(item, self.ours)
+        )
         said = observed(reply, self.ours, raws)
         return replace(said, calls=(*searches, *said.calls), foreign=foreign)
 
     def merge(self, bodies: Sequence[bytes], _last: Round) -> bytes:
         """The last document, with the items of all of them but our calls."""
-        return exchanged(bodies[-1], merge_lists(bodies, "output", lambda item: _is_own(item, self.ours)))
+        return exchanged(
+            bodies[-1], merge_lists(bodies, "output", lambda item: _is_own(item, self.ours))
+        )
 
-    def conceal(self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> tuple[Hidden, ...]:
-        """Our calls and their answers stand again where they stood: before the item that the client saw next.
+    def conceal(
+        self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]
+    ) -> tuple[Hidden, ...]:
+        """Our calls and their answers stand again where they stood: before the item that the client
+        saw next.
 
-        That is an item to build upon, with the reasoning that led to it behind ours. Only between two rounds of ours of which the
-        client saw nothing but reasoning, it is the second one's reasoning, if it can be told from others.
+        That is an item to build upon, with the reasoning that led to it behind ours. Only between
+        two rounds of ours of which the client saw nothing but reasoning, it is the second one's
+        reasoning, if it can be told from others.
         """
         often = Counter(link.chain for link in links)
         rows: list[Hidden] = []
@@ -138,7 +179,11 @@ class _Editor(Editor):
             elif each.message.aside:
                 asides += [each] if group else []
             else:
-                rows += [*between, Hidden(each.chain, tuple(group), asides=len(asides))] if group else []
+                rows += (
+                    [*between, Hidden(each.chain, tuple(group), asides=len(asides))]
+                    if group
+                    else []
+                )
                 between, group, asides = [], [], []
         return tuple(rows)
 
@@ -174,7 +219,9 @@ class _Editor(Editor):
         number = tree.get("sequence_number")
         if isinstance(number, int):
             self._number = number + self._shifted(number)
-            values |= {"sequence_number": wire.encode(self._number)} if self._number != number else {}
+            values |= (
+                {"sequence_number": wire.encode(self._number)} if self._number != number else {}
+            )
         return exchanged(text, values) if values else data
 
     def _leave_out(self, tree: dict[str, Any]) -> None:
@@ -202,18 +249,26 @@ class _Editor(Editor):
         if not self.is_first:
             values |= {"id": self._id} if self._id else {}
             if self.usage:
-                values["usage"] = with_sum(wire.member_of(response, "usage"), [*self.earlier, self.usage])
+                values["usage"] = with_sum(
+                    wire.member_of(response, "usage"), [*self.earlier, self.usage]
+                )
         return exchanged(text, {"response": exchanged(response, values)})
 
 
-def _in_order(rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]) -> Iterator[bytes | Link]:
+def _in_order(
+    rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]
+) -> Iterator[bytes | Link]:
     """The turn as the model saw it: the client's items, and what was hidden from it, as bytes."""
     unseen = list(links)
     for number, said in enumerate(rounds):
         answered = answers[number] if number < len(answers) else ()
         ids = {call.id for call in said.calls}
         trees = [wire.lenient_object(raw) for raw in said.raws]
-        own = [raw for raw, tree in zip(said.raws, trees, strict=True) if _call_id(tree) in ids] if answered else []
+        own = (
+            [raw for raw, tree in zip(said.raws, trees, strict=True) if _call_id(tree) in ids]
+            if answered
+            else []
+        )
         first = next((tree for tree in _for_the_client(trees) if _call_id(tree) not in ids), None)
         for raw, tree in zip(said.raws, trees, strict=True):
             if tree is first:  # ours are answered by now, the client's not yet
@@ -227,7 +282,8 @@ def _in_order(rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links
 
 
 def _up_to(raw: bytes, unseen: list[Link]) -> Iterator[Link]:
-    """The client's items up to the one with these bytes: reasoning that is not sent back stands between them."""
+    """The client's items up to the one with these bytes: reasoning that is not sent back stands
+    between them."""
     place = next((index for index, link in enumerate(unseen) if link.message.raw == raw), -1)
     yield from unseen[: place + 1]
     del unseen[: place + 1]
@@ -235,10 +291,16 @@ def _up_to(raw: bytes, unseen: list[Link]) -> Iterator[Link]:
 
 def _for_the_client(items: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Items that wait for something only the client can do, and calls of ours."""
-    answered = {_call_id(item) for item in items if wire.as_text(item.get("type")).endswith("_output")}
+    answered = {
+        _call_id(item) for item in items if wire.as_text(item.get("type")).endswith("_output")
+    }
     for item in items:
         kind = wire.as_text(item.get("type"))
-        is_run_elsewhere = kind in _RUN_BY_PROVIDER or item.get("execution") == "server" or _call_id(item) in answered
+        is_run_elsewhere = (
+            kind in _RUN_BY_PROVIDER
+            or item.get("execution") == "server"
+            or _call_id(item) in answered
+        )
         if kind == "mcp_approval_request" or (kind.endswith("_call") and not is_run_elsewhere):
             yield item
 
@@ -260,8 +322,13 @@ def _is_own(item: dict[str, Any], ours: Container[str]) -> bool:
 
 
 def _is_bare(item: dict[str, Any]) -> bool:
-    """Reasoning that is only a name for what the provider did not store: sent back, it would not be found."""
-    return item.get("type") == "reasoning" and not item.get("encrypted_content") and not item.get("content")
+    """Reasoning that is only a name for what the provider did not store: sent back, it would not be
+    found."""
+    return (
+        item.get("type") == "reasoning"
+        and not item.get("encrypted_content")
+        and not item.get("content")
+    )
 
 
 def _said(status: int) -> str:

@@ -1,1 +1,2 @@
-"""Texts to vectors, offline: `port` (what an embedder is), `table` (always there), `minilm` and `endpoint` (by configuration)."""
+"""Texts to vectors, offline: `port` (what an embedder is), `table` (always there), `minilm` and
+`endpoint` (by configuration)."""

@@ -9,15 +9,19 @@ from hotset.index.embed.port import Embedder, Vectors, normalised
 
 
 class Asking:
-    """An `Embedder` of questions: the mean of the documents' embedder and of a model in the same vector space.
+    """An `Embedder` of questions: the mean of the documents' embedder and of a model in the same
+    vector space.
 
-    It has the documents' identity: what it gives compares with their vectors, and no index is made anew when the model comes
-    or goes.
+    It has the documents' identity: what it gives compares with their vectors, and no index is made
+    anew when the model comes or goes.
     """
 
     def __init__(self, documents: Embedder, model: Embedder) -> None:
         if documents.size != model.size:
-            raise BadConfig(f"{model.id} has vectors of {model.size} numbers and cannot ask for documents of {documents.size}")
+            raise BadConfig(
+                f"{model.id} has vectors of {model.size} numbers and cannot ask for documents "
+                f"of {documents.size}"
+            )
         self._documents = documents
         self._model = model
 

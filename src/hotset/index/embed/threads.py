@@ -1,4 +1,5 @@
-"""Keeps numpy's matrix products on one thread for a while: for small ones, further threads burn more time than they save."""
+"""Keeps numpy's matrix products on one thread for a while: for small ones, further threads burn
+more time than they save."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _before = 1
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Of this process; as before when the last one leaves. Does nothing where numpy has another BLAS than its wheels bring."""
+    """Of this process; as before when the last one leaves. Does nothing where numpy has another
+    BLAS than its wheels bring."""
     global _inside, _before  # noqa: PLW0603 - the number of threads is the process's own
     openblas = _openblas()
     if openblas is None:
@@ -41,8 +43,11 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _openblas() -> tuple[Any, Any] | None:
-    """What reads and what sets the number of threads of the OpenBLAS that numpy itself has loaded."""
-    library = ctypes.CDLL(_multiarray_umath.__file__)  # it links to it, so that its names are found through it
+    """What reads and what sets the number of threads of the OpenBLAS that numpy itself has
+    loaded."""
+    library = ctypes.CDLL(
+        _multiarray_umath.__file__
+    )  # it links to it, so that its names are found through it
     for suffix in ("64_", ""):
         get = getattr(library, f"scipy_openblas_get_num_threads{suffix}", None)
         set_to = getattr(library, f"scipy_openblas_set_num_threads{suffix}", None)

@@ -1,4 +1,5 @@
-"""BERT's lower-case words: any text to the numbers of its tokens, quickly and within bounds. Wraps tokie."""
+"""BERT's lower-case words: any text to the numbers of its tokens, quickly and within bounds. Wraps
+tokie."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ SPECIAL = (0, UNKNOWN, BEGIN, END, 103)
 """Padding, unknown, begin, end, mask: what says nothing of its own."""
 
 _TOKENS = 30522  # of the vocabulary
-_MOST_CHARACTERS = 8192  # of a text; a minified line gave 60,000 tokens, and what is embedded is a stretch of some hundred
+# of a text; a minified line gave 60,000 tokens, and what is embedded is a stretch of some hundred
+_MOST_CHARACTERS = 8192
 
 Tokens = NDArray[np.intp]
 
@@ -33,7 +35,8 @@ def tokens_of(texts: Sequence[str], most: int) -> list[Tokens]:
 def counts_of(texts: Sequence[str], most: int) -> tuple[Tokens, Tokens, list[int]]:
     """The different tokens of each text in order, how often each comes, and where each text's end.
 
-    At most so many tokens of a text are looked at. One sort for all texts: one for each would take longer than the sums.
+    At most so many tokens of a text are looked at. One sort for all texts: one for each would take
+    longer than the sums.
     """
     flat, lengths = _flat(texts, most)
     if len(texts) == 1:  # a question, of a few words: a quarter of the time
@@ -53,7 +56,9 @@ def counts_of(texts: Sequence[str], most: int) -> tuple[Tokens, Tokens, list[int
 
 def _flat(texts: Sequence[str], most: int) -> tuple[Tokens, Tokens]:
     """The tokens of all texts in one row, and how many of them are each text's."""
-    flat, lengths = _tokenizer().encode_batch_flat([_readable(text) for text in texts], add_special_tokens=False)
+    flat, lengths = _tokenizer().encode_batch_flat(
+        [_readable(text) for text in texts], add_special_tokens=False
+    )
     ids, lengths = flat.astype(np.intp), lengths.astype(np.intp)
     if len(ids) <= most or lengths.max() <= most:
         return ids, lengths
@@ -67,7 +72,8 @@ def _tokenizer() -> Any:
 
 
 def _readable(text: str) -> str:
-    """The begin of the text, without halves of surrogate pairs, which the tokenizer does not take."""
+    """The begin of the text, without halves of surrogate pairs, which the tokenizer does not
+    take."""
     text = text[:_MOST_CHARACTERS]
     try:
         text.encode()

@@ -1,6 +1,8 @@
-"""How well a text answers each word of a question: the table's vectors word against word, instead of sum against sum.
+"""How well a text answers each word of a question: the table's vectors word against word, instead
+of sum against sum.
 
-For the few texts that a search has found: a sum forgets which of its words was meant, and a long text hides the one that fits.
+For the few texts that a search has found: a sum forgets which of its words was meant, and a long
+text hides the one that fits.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ class Wordwise:
         self._table = table
 
     def scores(self, question: str, texts: Sequence[str]) -> list[float]:
-        """For each text the mean, over the question's tokens, of the cosine with the nearest token of the text.
+        """For each text the mean, over the question's tokens, of the cosine with the nearest token
+        of the text.
 
-        A token weighs as the square of what it adds to the sum of a text: on four sets of tools NDCG@10 was 53.0 by that alone,
-        and 47.9 with the weight as it is.
+        A token weighs as the square of what it adds to the sum of a text: on four sets of tools
+        NDCG@10 was 53.0 by that alone, and 47.9 with the weight as it is.
         """
         tokens, _, ends = counts_of([question, *texts], _MOST_TOKENS)
         asked, told = tokens[: ends[0]], tokens[ends[0] :]

@@ -1,4 +1,5 @@
-"""Files of recorded sessions, in any of the formats that agents write. The format is told from what a file holds."""
+"""Files of recorded sessions, in any of the formats that agents write. The format is told from what
+a file holds."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from hotset.errors import BadInput
-from hotset.replay.formats import claude_code, codex, conversation, export, mini_swe_agent, normal, swe_agent
+from hotset.replay.formats import (
+    claude_code,
+    codex,
+    conversation,
+    export,
+    mini_swe_agent,
+    normal,
+    swe_agent,
+)
 from hotset.replay.formats.source import Opened, Source
 from hotset.replay.recorded import Recorded
 
@@ -61,8 +70,9 @@ def read(
 ) -> Iterator[Recorded]:
     """Every session in these files, and in the files of these folders, one at a time.
 
-    `progress` hears of each file that is done with, `note` of what was passed over and does no harm. A file that cannot be read
-    is one error: `refuse` raises it, unless the caller would rather hear of it and go on with the next file.
+    `progress` hears of each file that is done with, `note` of what was passed over and does no
+    harm. A file that cannot be read is one error: `refuse` raises it, unless the caller would
+    rather hear of it and go on with the next file.
     """
     for path in paths:
         try:
@@ -79,12 +89,17 @@ def read(
 
 
 def find(path: Path) -> tuple[Path, ...]:
-    """The files that `read` looks at: this one, or those in this folder that could hold sessions. Raises `BadInput`."""
+    """The files that `read` looks at: this one, or those in this folder that could hold sessions.
+    Raises `BadInput`."""
     if path.is_file():
         return (path,)
     if not path.is_dir():
         raise BadInput(f"{path}: no such file or folder")
-    inside = sorted(file for file in path.rglob("*") if file.suffix in _ENDINGS and file.is_file() and _is_shown(file, path))
+    inside = sorted(
+        file
+        for file in path.rglob("*")
+        if file.suffix in _ENDINGS and file.is_file() and _is_shown(file, path)
+    )
     if not inside:
         raise BadInput(f"{path}: no file in it ends in {', '.join(sorted(_ENDINGS))}")
     return tuple(inside)
@@ -96,7 +111,10 @@ def tell(opened: Opened) -> Format:
         if each.claims(opened.opening):
             return each
     known = ", ".join(each.name for each in FORMATS)
-    raise BadInput(f"{opened.source.path}: it holds {_described(opened.opening[0])}, which is no session; read are: {known}")
+    raise BadInput(
+        f"{opened.source.path}: it holds {_described(opened.opening[0])}, which is no "
+        f"session; read are: {known}"
+    )
 
 
 def _sessions(source: Source) -> Iterator[Recorded]:
@@ -112,7 +130,8 @@ def _sessions(source: Source) -> Iterator[Recorded]:
 
 
 def _set_of(path: Path) -> str:
-    """What the sessions of this file or folder are called together, where they do not say themselves."""
+    """What the sessions of this file or folder are called together, where they do not say
+    themselves."""
     name = path.resolve().name
     return name.split(".")[0] or name
 
@@ -125,10 +144,18 @@ def _described(document: Any) -> str:
     """What a document is, without a word of what it says."""
     match document:
         case dict():
-            keys = [key for key in document if isinstance(key, str) and _KEY.fullmatch(key)][:_KEYS_TOLD]
-            return f"a JSON object with {', '.join(keys)}" if keys else f"a JSON object with {len(document)} keys"
+            keys = [key for key in document if isinstance(key, str) and _KEY.fullmatch(key)][
+                :_KEYS_TOLD
+            ]
+            return (
+                f"a JSON object with {', '.join(keys)}"
+                if keys
+                else f"a JSON object with {len(document)} keys"
+            )
         case list():
-            return f"a JSON list of {len(document)}" + (f", the first {_described(document[0])}" if document else "")
+            return f"a JSON list of {len(document)}" + (
+                f", the first {_described(document[0])}" if document else ""
+            )
         case str():
             return "a JSON string"
         case _:

@@ -29,7 +29,8 @@ def tell(talk: Talk, message: Mapping[str, Any], time: float | None = None) -> N
 
 
 def said(talk: Talk, content: Any, time: float | None, *, compaction: bool = False) -> None:
-    """What a user's message holds: results of tools first, as the API demands, then what the user says."""
+    """What a user's message holds: results of tools first, as the API demands, then what the user
+    says."""
     words: list[Any] = []
     for block in _blocks(content):
         if kind_of(wire.as_object(block)) == "tool_result":
@@ -46,7 +47,12 @@ def blocks(talk: Talk, content: Any, time: float | None) -> None:
         block = wire.as_object(each)
         kind = kind_of(block)
         if kind in _CALLS:
-            talk.call(wire.as_text(block.get("id")), wire.as_text(block.get("name")), as_json(block.get("input")), time)
+            talk.call(
+                wire.as_text(block.get("id")),
+                wire.as_text(block.get("name")),
+                as_json(block.get("input")),
+                time,
+            )
         elif kind == "thinking":
             talk.think(wire.as_text(block.get("thinking")), time)
         elif kind.endswith("_tool_result"):
@@ -56,4 +62,6 @@ def blocks(talk: Talk, content: Any, time: float | None) -> None:
 
 
 def _blocks(content: Any) -> list[Any]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else wire.as_list(content)
+    return (
+        [{"type": "text", "text": content}] if isinstance(content, str) else wire.as_list(content)
+    )

@@ -1,4 +1,5 @@
-"""Claude Code transcripts: an entry a line, each with its parent; a reply's blocks are entries of their own."""
+"""Claude Code transcripts: an entry a line, each with its parent; a reply's blocks are entries of
+their own."""
 
 from __future__ import annotations
 
@@ -20,11 +21,14 @@ _SYNTHETIC = "<synthetic>"
 
 
 def claims(opening: Sequence[Any]) -> bool:
-    return any(_is_spoken(entry) and _id(entry) for each in opening if (entry := wire.as_object(each)))
+    return any(
+        _is_spoken(entry) and _id(entry) for each in opening if (entry := wire.as_object(each))
+    )
 
 
 def sessions(opened: Opened) -> Iterator[Recorded]:
-    """The main line, and a session for each agent that it sent out and that is recorded beside it."""
+    """The main line, and a session for each agent that it sent out and that is recorded beside
+    it."""
     entries = [entry for each in opened.documents if _id(entry := wire.as_object(each))]
     agents: dict[str, str] = {}
     lines: dict[str, list[Entry]] = {}
@@ -54,7 +58,8 @@ def _message(entry: Entry) -> dict[str, Any]:
 
 
 def _agent(entry: Entry, agents: Mapping[str, str]) -> str:
-    """Whose line an entry belongs to, by its own word or its parent's: the main line's name is empty."""
+    """Whose line an entry belongs to, by its own word or its parent's: the main line's name is
+    empty."""
     if not entry.get("isSidechain"):
         return ""
     return wire.as_text(entry.get("agentId")) or agents.get(_parent(entry)) or _id(entry)
@@ -63,8 +68,9 @@ def _agent(entry: Entry, agents: Mapping[str, str]) -> str:
 def _latest(line: Sequence[Entry]) -> list[Entry]:
     """The entries that led to the last one, in their order: what was rewound is not among them.
 
-    Calls that ran side by side are children of one another, and their results too: a reply's entries and the results of its
-    calls belong to it whether or not the last entry descends from them.
+    Calls that ran side by side are children of one another, and their results too: a reply's
+    entries and the results of its calls belong to it whether or not the last entry descends from
+    them.
     """
     path = _path(line)
     replies = {id for entry in line if _id(entry) in path and (id := _reply(entry))}
@@ -74,7 +80,8 @@ def _latest(line: Sequence[Entry]) -> list[Entry]:
     return [
         entry
         for entry in line
-        if _id(entry) in kept or any(wire.as_text(block.get("tool_use_id")) in calls for block in _blocks(entry))
+        if _id(entry) in kept
+        or any(wire.as_text(block.get("tool_use_id")) in calls for block in _blocks(entry))
     ]
 
 
@@ -86,7 +93,8 @@ def _path(line: Sequence[Entry]) -> set[str]:
         entry = line[place]
         path.add(_id(entry))
         parent = _parent(entry) or wire.as_text(entry.get("logicalParentUuid"))
-        # What a compaction cut off, or another file holds, is not to be found: what was recorded before it came before it.
+        # What a compaction cut off, or another file holds, is not to be found: what was recorded
+        # before it came before it.
         place = by_id.get(parent, place - 1) if parent else -1
     return path
 
@@ -108,7 +116,9 @@ def _recorded(line: Sequence[Entry], agent: str, opened: Opened) -> Recorded:
         message = _message(entry)
         time = when(entry.get("timestamp"))
         if entry.get("type") == "user":
-            anthropic.said(talk, message.get("content"), time, compaction=entry.get("isCompactSummary") is True)
+            anthropic.said(
+                talk, message.get("content"), time, compaction=entry.get("isCompactSummary") is True
+            )
         elif entry.get("type") == "assistant" and message.get("model") != _SYNTHETIC:
             if not reply or _reply(entry) != reply:
                 talk.end()
@@ -116,5 +126,9 @@ def _recorded(line: Sequence[Entry], agent: str, opened: Opened) -> Recorded:
             model = model or wire.as_text(message.get("model"))
             anthropic.blocks(talk, message.get("content"), time)
             talk.bill(usage_of(message.get("usage")))
-    session = next((id for entry in line if (id := wire.as_text(entry.get("sessionId")))), opened.source.stem)
-    return Recorded(f"{session}:{agent}" if agent else session, opened.source.set, model, talk.messages())
+    session = next(
+        (id for entry in line if (id := wire.as_text(entry.get("sessionId")))), opened.source.stem
+    )
+    return Recorded(
+        f"{session}:{agent}" if agent else session, opened.source.set, model, talk.messages()
+    )

@@ -26,7 +26,11 @@ def sessions(opened: Opened) -> Iterator[Recorded]:
     lines = [line for each in opened.documents if _is_line(line := wire.as_object(each))]
     metas = [_payload(line) for line in lines if line["type"] == "session_meta"]
     meta: Mapping[str, Any] = metas[0] if metas else {}
-    models = [model for line in lines if line["type"] == "turn_context" and (model := wire.as_text(_payload(line).get("model")))]
+    models = [
+        model
+        for line in lines
+        if line["type"] == "turn_context" and (model := wire.as_text(_payload(line).get("model")))
+    ]
     talk = Talk(told=any(_bill(line) for line in lines))
     talk.say(Role.SYSTEM, _instructions(meta), when(meta.get("timestamp")))
     spent: Any = None
@@ -82,8 +86,12 @@ def _tell(talk: Talk, line: Mapping[str, Any]) -> None:
 
 
 def _summary(payload: Mapping[str, Any]) -> str:
-    """What the window holds after a compaction, as one text: what was taken over, and the summary where it can be read."""
+    """What the window holds after a compaction, as one text: what was taken over, and the summary
+    where it can be read."""
     kept = [wire.as_object(each) for each in wire.as_list(payload.get("replacement_history"))]
-    texts = [openai_responses.SEALED if kind_of(each) in _SEALED else text_of(each.get("content")) for each in kept]
+    texts = [
+        openai_responses.SEALED if kind_of(each) in _SEALED else text_of(each.get("content"))
+        for each in kept
+    ]
     texts.append(wire.as_text(payload.get("message")) or wire.as_text(payload.get("summary")))
     return "\n\n".join(text for text in texts if text) or openai_responses.SEALED

@@ -1,4 +1,5 @@
-"""Conversations as an API takes them: messages or items in a list, in a request's body, or one a line."""
+"""Conversations as an API takes them: messages or items in a list, in a request's body, or one a
+line."""
 
 from __future__ import annotations
 
@@ -24,14 +25,19 @@ def claims(opening: Sequence[Any]) -> bool:
 
 
 def sessions(opened: Opened) -> Iterator[Recorded]:
-    """A session for each body or list; lines that are messages themselves are one session together."""
+    """A session for each body or list; lines that are messages themselves are one session
+    together."""
     lines: list[Any] = []
     found = 0
     for document in opened.documents:
         if _is_said(document):
             lines.append(document)
             continue
-        inside = document if isinstance(document, list) and document and _is_body(document[0]) else [document]
+        inside = (
+            document
+            if isinstance(document, list) and document and _is_body(document[0])
+            else [document]
+        )
         for body in inside:
             if _is_body(body) or _is_list(body):
                 found += 1
@@ -87,10 +93,16 @@ def _is_body(document: Any) -> bool:
 
 
 def _is_list(document: Any) -> bool:
-    return isinstance(document, list) and bool(document) and (_is_said(document[0]) or _is_body(document[0]))
+    return (
+        isinstance(document, list)
+        and bool(document)
+        and (_is_said(document[0]) or _is_body(document[0]))
+    )
 
 
 def _is_said(document: Any) -> bool:
     """A message or an item."""
     fields = wire.as_object(document)
-    return (wire.as_text(fields.get("role")) in _ROLES and "content" in fields) or kind_of(fields) in openai_responses.TYPES
+    return (wire.as_text(fields.get("role")) in _ROLES and "content" in fields) or kind_of(
+        fields
+    ) in openai_responses.TYPES

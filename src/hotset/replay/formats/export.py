@@ -74,7 +74,11 @@ def _recorded(rows: _Rows, content: Mapping[Digest, bytes], set: str) -> Recorde
     for node in line:
         tell(talk, _said(content.get(node.raw, b"")), node.time)
         talk.bill(bills.get(node.chain))
-    toolbox = wire.lenient(content.get(last.tools, b"")) if last is not None and last.tools is not None else None
+    toolbox = (
+        wire.lenient(content.get(last.tools, b""))
+        if last is not None and last.tools is not None
+        else None
+    )
     model = last.model if last is not None else ""
     return Recorded(rows.session.id, set, model, talk.messages(), tokens_of(toolbox))
 
@@ -86,7 +90,8 @@ def _said(raw: bytes) -> Mapping[str, Any]:
 
 
 def _longest(nodes: Sequence[Node]) -> list[Node]:
-    """The line with the most messages, with the asides that stood between them; of equals, the one that came last."""
+    """The line with the most messages, with the asides that stood between them; of equals, the one
+    that came last."""
     built = {node.chain: node for node in nodes if not node.aside}
     asides: dict[Chain, list[Node]] = {}
     depths: dict[Chain, int] = {}
@@ -109,6 +114,7 @@ def _longest(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _beside(asides: Sequence[Node]) -> list[Node]:
-    """What was said in one place beside the line. Of system texts the last one holds: clients send them anew."""
+    """What was said in one place beside the line. Of system texts the last one holds: clients send
+    them anew."""
     texts = [node for node in asides if node.role is Role.SYSTEM]
     return [*texts[-1:], *(node for node in asides if node.role is not Role.SYSTEM)]

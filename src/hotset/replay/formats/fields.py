@@ -1,4 +1,5 @@
-"""Fields that records share: texts made of blocks, times, token counts. What is missing or odd is empty, never an error."""
+"""Fields that records share: texts made of blocks, times, token counts. What is missing or odd is
+empty, never an error."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from hotset.nouns.message import Usage
 IMAGE = "[image]"
 """Stands for what has no words."""
 
-_IMAGES = frozenset({"image", "image_url", "input_image", "document", "input_file", "file", "input_audio"})
+_IMAGES = frozenset(
+    {"image", "image_url", "input_image", "document", "input_file", "file", "input_audio"}
+)
 _MILLISECONDS = 1e11  # as seconds this is the year 5138: a larger number counts milliseconds
 _BYTES_PER_TOKEN = 4  # of schemas and system texts, which are prose and JSON
 
@@ -27,14 +30,22 @@ def text_of(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, dict):
-        content = content.get("content") if isinstance(content.get("content"), str | list) else [content]
+        content = (
+            content.get("content") if isinstance(content.get("content"), str | list) else [content]
+        )
         return text_of(content)
     return "\n".join(text for block in wire.as_list(content) if (text := _block(block)))
 
 
 def as_json(value: Any) -> str:
     """Arguments as text: JSON where they are not text already."""
-    return value if isinstance(value, str) else wire.encode(value).decode() if value is not None else ""
+    return (
+        value
+        if isinstance(value, str)
+        else wire.encode(value).decode()
+        if value is not None
+        else ""
+    )
 
 
 def when(value: Any) -> float | None:
@@ -61,15 +72,23 @@ def usage_of(value: Any) -> Usage | None:
     output = count(fields.get("output_tokens")) or count(fields.get("completion_tokens"))
     written = count(fields.get("cache_creation_input_tokens"))
     if "prompt_tokens" not in fields and "cache_read_input_tokens" in fields:
-        return Usage(count(fields.get("input_tokens")), count(fields["cache_read_input_tokens"]), written, output)
+        return Usage(
+            count(fields.get("input_tokens")),
+            count(fields["cache_read_input_tokens"]),
+            written,
+            output,
+        )
     sent = count(fields.get("prompt_tokens")) or count(fields.get("input_tokens"))
-    details = wire.as_object(fields.get("prompt_tokens_details")) or wire.as_object(fields.get("input_tokens_details"))
+    details = wire.as_object(fields.get("prompt_tokens_details")) or wire.as_object(
+        fields.get("input_tokens_details")
+    )
     read = count(details.get("cached_tokens")) or count(fields.get("cached_input_tokens"))
     return Usage(max(0, sent - read - written), min(sent, read), written, output)
 
 
 def tokens_of(value: Any) -> int:
-    """About how many tokens something that was sent beside the messages has; 0 where there is nothing."""
+    """About how many tokens something that was sent beside the messages has; 0 where there is
+    nothing."""
     return len(wire.encode(value)) // _BYTES_PER_TOKEN if value else 0
 
 

@@ -15,7 +15,11 @@ from hotset.replay.formats.talk import Talk
 from hotset.replay.recorded import Recorded
 
 _ACTION = re.compile(
-    r"```(?:mswea_bash_command|bash)[ \t]*\n(.*?)\n?```|<mswea_bash_command>(.*?)</mswea_bash_command>", re.DOTALL
+    (
+        r"```(?:mswea_bash_command|bash)[ \t]*\n(.*?)\n"
+        r"?```|<mswea_bash_command>(.*?)</mswea_bash_command>"
+    ),
+    re.DOTALL,
 )
 _MARK = "mswea_bash_command"
 
@@ -24,8 +28,12 @@ def claims(opening: Sequence[Any]) -> bool:
     first = opening[0]
     if wire.as_text(wire.as_object(first).get("trajectory_format")).startswith("mini-swe-agent"):
         return True
-    said = (wire.as_object(each) for each in wire.as_list(first))  # the first versions wrote nothing but the messages
-    return any(each.get("role") == "assistant" and _MARK in text_of(each.get("content")) for each in said)
+    said = (
+        wire.as_object(each) for each in wire.as_list(first)
+    )  # the first versions wrote nothing but the messages
+    return any(
+        each.get("role") == "assistant" and _MARK in text_of(each.get("content")) for each in said
+    )
 
 
 def sessions(opened: Opened) -> Iterator[Recorded]:
@@ -37,7 +45,9 @@ def sessions(opened: Opened) -> Iterator[Recorded]:
             id=wire.as_text(fields.get("instance_id")) or opened.source.stem,
             set=opened.source.set,
             model=wire.as_text(wire.as_object(config.get("model")).get("model_name")),
-            messages=_told([each for each in wire.as_list(said) if isinstance(each, dict)]).messages(),
+            messages=_told(
+                [each for each in wire.as_list(said) if isinstance(each, dict)]
+            ).messages(),
         )
 
 
@@ -70,7 +80,8 @@ def _tell_items(talk: Talk, message: Mapping[str, Any], time: float | None) -> N
 
 
 def _reply(talk: Talk, message: Mapping[str, Any], extra: Mapping[str, Any]) -> list[str]:
-    """The ids of the calls that the coming messages answer: none where the API has calls of its own."""
+    """The ids of the calls that the coming messages answer: none where the API has calls of its
+    own."""
     response = wire.as_object(extra.get("response"))
     time = when(extra.get("timestamp")) or when(response.get("created"))
     text = text_of(message.get("content"))

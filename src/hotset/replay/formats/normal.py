@@ -52,7 +52,9 @@ def _messages(fields: Mapping[str, Any]) -> Iterator[RecordedMessage]:
 
 
 def _call(call: Mapping[str, Any]) -> RecordedCall:
-    return RecordedCall(wire.as_text(call.get("id")), wire.as_text(call.get("n")), as_json(call.get("a")))
+    return RecordedCall(
+        wire.as_text(call.get("id")), wire.as_text(call.get("n")), as_json(call.get("a"))
+    )
 
 
 def _outside(text: str, calls: Sequence[Mapping[str, Any]]) -> str:

@@ -44,4 +44,6 @@ def _thinking(message: Mapping[str, Any]) -> str:
 def _call(talk: Talk, call: Mapping[str, Any], time: float | None) -> None:
     named = wire.as_object(call.get("function")) or wire.as_object(call.get("custom"))
     arguments = named.get("arguments") if "arguments" in named else named.get("input")
-    talk.call(wire.as_text(call.get("id")), wire.as_text(named.get("name")), as_json(arguments), time)
+    talk.call(
+        wire.as_text(call.get("id")), wire.as_text(named.get("name")), as_json(arguments), time
+    )

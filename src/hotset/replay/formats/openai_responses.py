@@ -25,14 +25,25 @@ _CALLS = {
 
 _ANSWERS = {f"{name}_output": "output" for name in _CALLS} | {"tool_search_output": "tools"}
 
-TYPES = frozenset({*_CALLS, *_ANSWERS, "reasoning", "web_search_call", "compaction", "compaction_summary", "item_reference"})
+TYPES = frozenset(
+    {
+        *_CALLS,
+        *_ANSWERS,
+        "reasoning",
+        "web_search_call",
+        "compaction",
+        "compaction_summary",
+        "item_reference",
+    }
+)
 """Types by which items are told from the messages of other dialects; both have messages."""
 
 SEALED = "[a summary that only the provider can read]"
 
 
 def tell(talk: Talk, item: Mapping[str, Any], time: float | None = None) -> None:
-    """One item, said again to `talk`. What a provider's own tool did is passed over where the item does not hold its outcome."""
+    """One item, said again to `talk`. What a provider's own tool did is passed over where the item
+    does not hold its outcome."""
     kind = kind_of(item)
     id = wire.as_text(item.get("call_id")) or wire.as_text(item.get("id"))
     if kind in _CALLS:

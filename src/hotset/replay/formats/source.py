@@ -1,4 +1,5 @@
-"""A file of recorded sessions as JSON documents: one a line, or one for all of it, gzipped or not."""
+"""A file of recorded sessions as JSON documents: one a line, or one for all of it, gzipped or
+not."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from hotset.errors import BadInput
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _OPENING = 64
-"""Documents by which a format is told: transcripts may begin with lines that many formats could have."""
+"""Documents by which a format is told: transcripts may begin with lines that many formats could
+have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,9 @@ class Source:
                 else:
                     yield from file
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise BadInput(f"{self.path}: its compression is damaged or cut off ({error})") from error
+            raise BadInput(
+                f"{self.path}: its compression is damaged or cut off ({error})"
+            ) from error
         except OSError as error:
             raise BadInput(f"{self.path}: {error.strerror or 'it cannot be read'}") from error
 
@@ -60,7 +64,8 @@ class Source:
         return Opened(self, opening, chain(opening, documents))
 
     def _documents(self) -> Iterator[Any]:
-        """A document a line where the first line is one; else the file is a single document over many lines."""
+        """A document a line where the first line is one; else the file is a single document over
+        many lines."""
         numbered = ((number, line) for number, line in enumerate(self.lines(), 1) if line.strip())
         first = next(numbered, None)
         if first is None:
@@ -78,9 +83,13 @@ class Source:
                 document = _decoded(line)
             except ValueError:
                 if next(numbered, None) is None:
-                    self.note(f"{self.path}: line {number}, the last one, is not whole; it was left out")
+                    self.note(
+                        f"{self.path}: line {number}, the last one, is not whole; it was left out"
+                    )
                     return
-                raise BadInput(f"{self.path}: line {number} is not JSON, and more lines follow it") from None
+                raise BadInput(
+                    f"{self.path}: line {number} is not JSON, and more lines follow it"
+                ) from None
             yield document
 
     def _single(self, first: bytes, numbered: Iterator[tuple[int, bytes]]) -> Any:
@@ -91,7 +100,9 @@ class Source:
             return _decoded(whole)
         except ValueError as error:
             reason = "not valid UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-            raise BadInput(f"{self.path}: it begins like JSON and is none, or is cut off ({reason})") from None
+            raise BadInput(
+                f"{self.path}: it begins like JSON and is none, or is cut off ({reason})"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +115,8 @@ class Opened:
 
 
 def _decoded(raw: bytes) -> Any:
-    """The value in `raw`; raises `ValueError` where it is none. Half a surrogate pair is mended: people's terminals make them."""
+    """The value in `raw`; raises `ValueError` where it is none. Half a surrogate pair is mended:
+    people's terminals make them."""
     value = wire.lenient(raw)
     if value is not None or raw.strip() == b"null":
         return value

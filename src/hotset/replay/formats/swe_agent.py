@@ -19,7 +19,9 @@ SHELL = "bash"
 
 def claims(opening: Sequence[Any]) -> bool:
     first = wire.as_object(opening[0])
-    return _steps(first) != [] or any("message_type" in each or "action" in each for each in _history(first))
+    return _steps(first) != [] or any(
+        "message_type" in each or "action" in each for each in _history(first)
+    )
 
 
 def sessions(opened: Opened) -> Iterator[Recorded]:
@@ -27,7 +29,9 @@ def sessions(opened: Opened) -> Iterator[Recorded]:
         fields = wire.as_object(document)
         talk = Talk(told=True)
         history, steps = _history(fields), _steps(fields)
-        if history and (not steps or any(_acts(each) or each.get("tool_calls") for each in history)):
+        if history and (
+            not steps or any(_acts(each) or each.get("tool_calls") for each in history)
+        ):
             _tell_history(talk, history)
         else:
             # A history that does not say what was done: results would pass for words of the user's.
@@ -43,11 +47,19 @@ def command(text: str) -> str:
 
 
 def _history(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [each for each in wire.as_list(fields.get("history")) if isinstance(each, dict) and "role" in each]
+    return [
+        each
+        for each in wire.as_list(fields.get("history"))
+        if isinstance(each, dict) and "role" in each
+    ]
 
 
 def _steps(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [each for each in wire.as_list(fields.get("trajectory")) if isinstance(each, dict) and "action" in each]
+    return [
+        each
+        for each in wire.as_list(fields.get("trajectory"))
+        if isinstance(each, dict) and "action" in each
+    ]
 
 
 def _tell_history(talk: Talk, history: Sequence[Mapping[str, Any]]) -> None:
@@ -74,19 +86,30 @@ def _spoken(message: Mapping[str, Any]) -> str:
 
 
 def _acts(message: Mapping[str, Any]) -> bool:
-    return message["role"] == "assistant" and not message.get("tool_calls") and bool(wire.as_text(message.get("action")).strip())
+    return (
+        message["role"] == "assistant"
+        and not message.get("tool_calls")
+        and bool(wire.as_text(message.get("action")).strip())
+    )
 
 
 def _act(talk: Talk, message: Mapping[str, Any]) -> str:
     """The id of the call that an action in the text is told as; empty where there is none."""
-    return talk.call("", SHELL, command(wire.as_text(message["action"]).strip())) if _acts(message) else ""
+    return (
+        talk.call("", SHELL, command(wire.as_text(message["action"]).strip()))
+        if _acts(message)
+        else ""
+    )
 
 
 def _tell_steps(talk: Talk, steps: Sequence[Mapping[str, Any]]) -> None:
     for step in steps:
         talk.end()
         talk.speak(wire.as_text(step.get("thought")))
-        talk.answer(talk.call("", SHELL, command(wire.as_text(step["action"]))), text_of(step.get("observation")))
+        talk.answer(
+            talk.call("", SHELL, command(wire.as_text(step["action"]))),
+            text_of(step.get("observation")),
+        )
 
 
 def _model(fields: Mapping[str, Any]) -> str:

@@ -1,4 +1,5 @@
-"""Puts a conversation together from pieces that come one by one, in the order in which they were recorded."""
+"""Puts a conversation together from pieces that come one by one, in the order in which they were
+recorded."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ class _Reply:
 class Talk:
     """The assistant's pieces join into one message; what its calls brought follows it.
 
-    Where a record tells the end of each reply (`told=True`) a reply ends with `end()` or when somebody else speaks, even where
-    a result is recorded before the reply's last call. Elsewhere a piece that comes behind a result begins the next reply.
+    Where a record tells the end of each reply (`told=True`) a reply ends with `end()` or when
+    somebody else speaks, even where a result is recorded before the reply's last call. Elsewhere a
+    piece that comes behind a result begins the next reply.
     """
 
     def __init__(self, *, told: bool) -> None:
@@ -35,7 +37,9 @@ class Talk:
         self._tools: dict[str, str] = {}
         self._unnamed = 0
 
-    def say(self, role: Role, text: str, time: float | None = None, *, compaction: bool = False) -> None:
+    def say(
+        self, role: Role, text: str, time: float | None = None, *, compaction: bool = False
+    ) -> None:
         """Somebody other than the assistant speaks."""
         self.end()
         if text.strip():
@@ -61,7 +65,11 @@ class Talk:
 
     def answer(self, id: str, text: str, time: float | None = None, *, tool: str = "") -> None:
         """What a call brought."""
-        self._answers.append(RecordedMessage(Role.TOOL, text, call=id, tool=tool or self._tools.get(id, ""), time=time))
+        self._answers.append(
+            RecordedMessage(
+                Role.TOOL, text, call=id, tool=tool or self._tools.get(id, ""), time=time
+            )
+        )
 
     def bill(self, usage: Usage | None) -> None:
         """What the provider reported for the open reply."""

@@ -1,9 +1,12 @@
-"""Code: the project's own files as entries of the index, found, read safely, sealed, parsed, cut and kept up to date.
+"""Code: the project's own files as entries of the index, found, read safely, sealed, parsed, cut
+and kept up to date.
 
-Read `indexer.py` first: it is the walk from a folder to the index. `scan` says which files, `texts` makes them text
-and seals it, `parsers` has them parsed in processes that may die, `chunks` cuts them, `manifest` remembers.
+Read `indexer.py` first: it is the walk from a folder to the index. `scan` says which files, `texts`
+makes them text and seals it, `parsers` has them parsed in processes that may die, `chunks` cuts
+them, `manifest` remembers.
 
-Each name below is imported when it is first used: a process that only asks for consent pays for nothing else.
+Each name below is imported when it is first used: a process that only asks for consent pays for
+nothing else.
 """
 
 from __future__ import annotations
@@ -40,7 +43,9 @@ _HOMES = {
     "manifest": "IndexProgress IndexReport Manifest Totals",
     "outline": "outline_path",
     "parsers": "GRAMMARS Parsers",
-    "project": "below catch_up has_code index_folder indexing_lock is_up_to_date take_out who_indexes",
+    "project": (
+        "below catch_up has_code index_folder indexing_lock is_up_to_date take_out who_indexes"
+    ),
     "search": "DATA find_code tell_code",
     "watch": "watch_project",
 }

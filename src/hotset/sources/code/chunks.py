@@ -1,7 +1,8 @@
-"""A file in stretches that can be found: cut where symbols begin and end, so that each is about one thing.
+"""A file in stretches that can be found: cut where symbols begin and end, so that each is about one
+thing.
 
-Every line is in exactly one chunk, and no chunk is empty. Lines longer than any reader's are cut too: joined, the chunks are the
-text again.
+Every line is in exactly one chunk, and no chunk is empty. Lines longer than any reader's are cut
+too: joined, the chunks are the text again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from hotset.text.languages import Language
 MOST_ROWS = 60  # a screenful; most functions are shorter
 GOOD_ROWS = 40  # small stretches are joined up to here
 FEW_ROWS = 10  # what is shorter says too little by itself
-MOST_CHARACTERS = 6000  # about 1,500 tokens: more would not be shown, and its vector would mean everything
+MOST_CHARACTERS = (
+    6000  # about 1,500 tokens: more would not be shown, and its vector would mean everything
+)
 LONGEST_ROW = 3000
 _LONGEST_TITLE = 400
 _DEEPEST = 40  # symbols in symbols; what is deeper is part of what is around it
@@ -60,7 +63,9 @@ def rows(text: str) -> TextRows:
     if max(map(len, whole), default=0) <= LONGEST_ROW:
         return TextRows(whole, range(1, len(whole) + 1))
     pieces = [
-        (line[at : at + LONGEST_ROW], number) for number, line in enumerate(whole, 1) for at in range(0, len(line), LONGEST_ROW)
+        (line[at : at + LONGEST_ROW], number)
+        for number, line in enumerate(whole, 1)
+        for at in range(0, len(line), LONGEST_ROW)
     ]
     return TextRows([piece for piece, _ in pieces], [number for _, number in pieces])
 
@@ -75,12 +80,18 @@ def chunks(text: str, symbols: Sequence[CodeSymbol]) -> tuple[Chunk, ...]:
         starts.setdefault(line, at)
     last_line = every.lines[-1]
     spans = [
-        _Span(starts.get(each.first, len(every)), starts[each.last + 1] if each.last < last_line else len(every), each)
+        _Span(
+            starts.get(each.first, len(every)),
+            starts[each.last + 1] if each.last < last_line else len(every),
+            each,
+        )
         for each in symbols
         if 1 <= each.first <= min(each.last, last_line)
     ]
     pieces = _inside(_Span(0, len(every), None), _nested(spans), every)
-    return tuple(Chunk(piece.first, piece.end, piece.title) for piece in _with_content(pieces, every))
+    return tuple(
+        Chunk(piece.first, piece.end, piece.title) for piece in _with_content(pieces, every)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +113,9 @@ class _Piece:
     @property
     def title(self) -> str:
         told = "; ".join(self.names)
-        return visible(f"{self.scope}: {told}" if self.scope and told else self.scope or told, _LONGEST_TITLE)
+        return visible(
+            f"{self.scope}: {told}" if self.scope and told else self.scope or told, _LONGEST_TITLE
+        )
 
 
 def _nested(spans: Sequence[_Span]) -> tuple[_Span, ...]:
@@ -121,7 +134,11 @@ def _nested(spans: Sequence[_Span]) -> tuple[_Span, ...]:
         siblings = open_[-1][1] if open_ else roots
         first = max(span.first, siblings[-1].end if siblings else 0)
         end = min(span.end, open_[-1][0].end) if open_ else span.end
-        if first < end and len(open_) < _DEEPEST and not (open_ and (first, end) == (open_[-1][0].first, open_[-1][0].end)):
+        if (
+            first < end
+            and len(open_) < _DEEPEST
+            and not (open_ and (first, end) == (open_[-1][0].first, open_[-1][0].end))
+        ):
             open_.append((_Span(first, end, span.symbol), []))
     close(1 << 62)
     return tuple(roots)
@@ -159,7 +176,13 @@ def _fits(first: int, end: int, every: TextRows) -> bool:
 
 
 def _cut(
-    first: int, end: int, scope: str, names: tuple[str, ...], every: TextRows, *, all_named: bool = False
+    first: int,
+    end: int,
+    scope: str,
+    names: tuple[str, ...],
+    every: TextRows,
+    *,
+    all_named: bool = False,
 ) -> Iterator[_Piece]:
     """TextRows without symbols in them: cut at empty lines, as far out as possible."""
     told = names
@@ -181,7 +204,9 @@ def _border(first: int, end: int, every: TextRows) -> int:
     least = max(first + 1, min(most, first + GOOD_ROWS // 2))
     candidates = range(least, most + (most < end)) or range(most, most + 1)
     behind_empty = [at for at in candidates if not texts[at - 1].strip() and texts[at].strip()]
-    return min(behind_empty or candidates, key=lambda at: (_indent(texts[at]), abs(at - first - GOOD_ROWS)))
+    return min(
+        behind_empty or candidates, key=lambda at: (_indent(texts[at]), abs(at - first - GOOD_ROWS))
+    )
 
 
 def _indent(text: str) -> int:
@@ -194,7 +219,11 @@ def _joined(pieces: Sequence[_Piece], every: TextRows) -> list[_Piece]:
     for piece in pieces:
         last = joined[-1] if joined else None
         if last is not None and _belong(last, piece, every):
-            scope = last.scope if last.scope == piece.scope or not piece.names else _common(last.scope, piece.scope)
+            scope = (
+                last.scope
+                if last.scope == piece.scope or not piece.names
+                else _common(last.scope, piece.scope)
+            )
             joined[-1] = _Piece(last.first, piece.end, scope, (*last.names, *piece.names))
         else:
             joined.append(piece)
@@ -233,8 +262,11 @@ def _with_content(pieces: Sequence[_Piece], every: TextRows) -> list[_Piece]:
     return kept
 
 
-def entries(path: str, text: str, language: Language, chunks: Sequence[Chunk], time: float) -> list[Entry]:
-    """A chunk that says the same keeps its id wherever in the file it moves: the index need not learn it again."""
+def entries(
+    path: str, text: str, language: Language, chunks: Sequence[Chunk], time: float
+) -> list[Entry]:
+    """A chunk that says the same keeps its id wherever in the file it moves: the index need not
+    learn it again."""
     every = rows(text)
     told: Counter[str] = Counter()
     made = []

@@ -1,4 +1,5 @@
-"""May a project's files be read and indexed? One answer for each project: a note in its store that stays on this machine."""
+"""May a project's files be read and indexed? One answer for each project: a note in its store that
+stays on this machine."""
 
 from __future__ import annotations
 
@@ -33,14 +34,17 @@ class Consent(msgspec.Struct, frozen=True):
     """The folder that the answer is about: another one in its place needs an answer of its own."""
 
     def allows(self, root: Path) -> bool:
-        return self.answer is ConsentAnswer.GRANTED and self.root == str(root.expanduser().resolve())
+        return self.answer is ConsentAnswer.GRANTED and self.root == str(
+            root.expanduser().resolve()
+        )
 
 
 UNANSWERED = Consent()
 
 
 def read_consent(folder: Path, unreadable: Consent = UNANSWERED) -> Consent:
-    """The answer that is kept in a project's data folder; `unreadable` where its store cannot be read just now.
+    """The answer that is kept in a project's data folder; `unreadable` where its store cannot be
+    read just now.
 
     Looking makes no store. A note or an old file that cannot be understood is no answer.
     """
@@ -62,7 +66,8 @@ def read_consent(folder: Path, unreadable: Consent = UNANSWERED) -> Consent:
 
 
 def keep_answer(folder: Path, root: Path, *, granted: bool, now: float | None = None) -> Consent:
-    """Keeps an answer until it is revoked or given anew. Raises `StoreFailed` where it cannot be kept."""
+    """Keeps an answer until it is revoked or given anew. Raises `StoreFailed` where it cannot be
+    kept."""
     said = ConsentAnswer.GRANTED if granted else ConsentAnswer.DENIED
     given = Consent(said, time.time() if now is None else now, str(root.expanduser().resolve()))
     _keep(folder, msgspec.json.encode(given), given.when)
@@ -70,10 +75,13 @@ def keep_answer(folder: Path, root: Path, *, granted: bool, now: float | None = 
 
 
 def revoke(folder: Path, *derived: Path) -> None:
-    """Takes the answer back and removes what was made from the project's files: the manifest, and these paths."""
+    """Takes the answer back and removes what was made from the project's files: the manifest, and
+    these paths."""
     for path in derived:
         if not path.resolve().is_relative_to(folder.resolve()):
-            raise BadConfig(f"{path} is not in {folder}: only what hotset keeps for this project is removed")
+            raise BadConfig(
+                f"{path} is not in {folder}: only what hotset keeps for this project is removed"
+            )
     if has_store(folder):
         _keep(folder, None, time.time())
     (folder / _OLD_FILE).unlink(missing_ok=True)

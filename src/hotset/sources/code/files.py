@@ -1,6 +1,8 @@
-"""Files for agents: within a budget of tokens, saying what was left out, never anything outside of the project.
+"""Files for agents: within a budget of tokens, saying what was left out, never anything outside of
+the project.
 
-What the index leaves out by a rule is not read here either: that is what the person who allowed it was told.
+What the index leaves out by a rule is not read here either: that is what the person who allowed it
+was told.
 """
 
 from __future__ import annotations
@@ -52,9 +54,11 @@ def get_file(
     budget: int = BUDGET,
     parsers: Parsers | None = None,
 ) -> CodeText:
-    """A file, some of its lines, or one of its symbols. Raises `NotFound`, with a sentence for whoever asked.
+    """A file, some of its lines, or one of its symbols. Raises `NotFound`, with a sentence for
+    whoever asked.
 
-    Whoever asks more than once brings `parsers`: starting one and unpacking a grammar takes half a second.
+    Whoever asks more than once brings `parsers`: starting one and unpacking a grammar takes half a
+    second.
     """
     with Root(root) as opened:
         path, text = file_text(opened, below(root, path))
@@ -66,7 +70,10 @@ def get_file(
     else:
         cut = from_the_start(text, room, count)
     if not cut.text and not cut.whole:
-        raise NotFound(f"{path}: {cut.note}; outline(path) tells what it defines, get_file(path, lines) shows any part of it")
+        raise NotFound(
+            f"{path}: {cut.note}; outline(path) tells what it defines, get_file(path, lines) "
+            f"shows any part of it"
+        )
     return _told(path, cut.text, cut.note, truncated=not cut.whole)
 
 
@@ -104,7 +111,9 @@ def _symbol(text: str, path: str, name: str, room: int, parsers: Parsers | None)
     wanted = name.strip().rstrip("()").replace("::", ".").replace("#", ".")
     found = parsed(text, path, parsers).symbols
     spans = [(each.first, each.last) for each in found if each.qualified == wanted]
-    spans = spans or [(each.first, each.last) for each in found if f".{each.qualified}".endswith(f".{wanted}")]
+    spans = spans or [
+        (each.first, each.last) for each in found if f".{each.qualified}".endswith(f".{wanted}")
+    ]
     if spans:
         several = f"{len(spans)} places define it: " if len(spans) > 1 else ""
         return show(Text(text), merged(spans), room, count, what=several)
@@ -119,7 +128,9 @@ def _symbol(text: str, path: str, name: str, room: int, parsers: Parsers | None)
 
 def _told(path: str, content: str, note: str, *, truncated: bool) -> CodeText:
     content, hidden = marked(content)
-    said = [note] * bool(note) + [f"{hidden:,} hidden characters are shown as {MARK}"] * bool(hidden)
+    said = [note] * bool(note) + [f"{hidden:,} hidden characters are shown as {MARK}"] * bool(
+        hidden
+    )
     head = f"[{path}{': ' + '; '.join(said) if said else ''}]"
     text = f"{head}\n{content}" if content else head
     return CodeText(text, count(text), truncated)
@@ -127,7 +138,9 @@ def _told(path: str, content: str, note: str, *, truncated: bool) -> CodeText:
 
 def _why_not(root: Root, path: str, found: SkippedPath) -> str:
     if found.why is Why.STRANGE_NAME:
-        return f"{shown(path)[:200]!r} is no path below the project's folder: give one like src/app.py"
+        return (
+            f"{shown(path)[:200]!r} is no path below the project's folder: give one like src/app.py"
+        )
     if found.why is Why.GONE:
         return f"no file {shown(path)}{_beside(root, found.path)}"
     if found.why is Why.SECRET:

@@ -1,7 +1,7 @@
 """Is a project as the last whole run left it? Told from two databases and one look at each file.
 
-What makes an index takes half a second to load, and an unchanged project needs none of it. Whatever is in doubt here is left to
-a whole run.
+What makes an index takes half a second to load, and an unchanged project needs none of it. Whatever
+is in doubt here is left to a whole run.
 """
 
 from __future__ import annotations
@@ -22,15 +22,20 @@ from hotset.nouns.embedding import Embedding
 from hotset.sources.code.manifest import WATERMARK, IndexReport, Manifest, manifest_as_it_is
 from hotset.sources.code.scan import ScanLimits, SkippedFiles, scan
 
-_LOOK_SECONDS = 1.0  # enough for 100,000 files; where there are more, loading is the lesser part, and a whole run looks again
+# enough for 100,000 files; where there are more, loading is the lesser part, and a whole run looks
+# again
+_LOOK_SECONDS = 1.0
 _SETTLED = "settled"
 _PACKAGE = Path(__file__).parents[2]
 _PARTS = ("index", "index/embed", "index/embed/data", "sealing", "sources/code", "store", "text")
 _OTHERS = ("semble_grammars", "tree_sitter")
 
 
-def unchanged(root: Path, folder: Path, embedding: Embedding, stop: Callable[[], bool]) -> IndexReport | None:
-    """What a run over the project would report, if nothing is to be done; None where something is, or may be.
+def unchanged(
+    root: Path, folder: Path, embedding: Embedding, stop: Callable[[], bool]
+) -> IndexReport | None:
+    """What a run over the project would report, if nothing is to be done; None where something is,
+    or may be.
 
     `folder` is where hotset keeps what belongs to the project.
     """
@@ -40,7 +45,9 @@ def unchanged(root: Path, folder: Path, embedding: Embedding, stop: Callable[[],
         if manifest is None:
             return None
         with manifest:
-            if not _is_settled(folder, manifest, embedding) or not _is_as_it_was(root, manifest, began + _LOOK_SECONDS, stop):
+            if not _is_settled(folder, manifest, embedding) or not _is_as_it_was(
+                root, manifest, began + _LOOK_SECONDS, stop
+            ):
                 return None
             totals = manifest.totals()
     except StoreFailed:  # a whole run makes again what cannot be read
@@ -49,14 +56,17 @@ def unchanged(root: Path, folder: Path, embedding: Embedding, stop: Callable[[],
 
 
 def settle(folder: Path, manifest: Manifest, embedding: Embedding) -> None:
-    """A whole run has ended, and all that it found is folded: the next one need not load anything to see that."""
+    """A whole run has ended, and all that it found is folded: the next one need not load anything
+    to see that."""
     if said := _settled(at_rest(folder / FOLDER, WATERMARK), manifest, embedding):
         manifest.say(_SETTLED, said)
 
 
 def _is_settled(folder: Path, manifest: Manifest, embedding: Embedding) -> bool:
     said = manifest.said(_SETTLED)
-    return said is not None and said == _settled(at_rest(folder / FOLDER, WATERMARK), manifest, embedding)
+    return said is not None and said == _settled(
+        at_rest(folder / FOLDER, WATERMARK), manifest, embedding
+    )
 
 
 def _is_as_it_was(root: Path, manifest: Manifest, until: float, stop: Callable[[], bool]) -> bool:
@@ -72,18 +82,27 @@ def _is_as_it_was(root: Path, manifest: Manifest, until: float, stop: Callable[[
 
 
 def _settled(rest: Rest | None, manifest: Manifest, embedding: Embedding) -> str:
-    """By what index and manifest were made, where both are at rest and of one mind; else nothing."""
-    if rest is None or rest.watermark != manifest.mark() or manifest.may_have_strangers or manifest.pending():
+    """By what index and manifest were made, where both are at rest and of one mind; else
+    nothing."""
+    if (
+        rest is None
+        or rest.watermark != manifest.mark()
+        or manifest.may_have_strangers
+        or manifest.pending()
+    ):
         return ""
     try:
-        makers = "\0".join((rest.made_by, embedding.url, embedding.model, str(embedding.size), *_makers()))
+        makers = "\0".join(
+            (rest.made_by, embedding.url, embedding.model, str(embedding.size), *_makers())
+        )
     except OSError:  # not installed as files: nothing can be told of them without loading
         return ""
     return blake2b(makers.encode(), digest_size=16).hexdigest()
 
 
 def _makers() -> Iterator[str]:
-    """Whatever could make another index of the same files, by stat: to ask it for its version is to load it."""
+    """Whatever could make another index of the same files, by stat: to ask it for its version is to
+    load it."""
     for part in _PARTS:
         with os.scandir(_PACKAGE / part) as entries:
             files = sorted((each for each in entries if each.is_file()), key=lambda each: each.name)
@@ -108,7 +127,9 @@ def nothing_is_left(root: Path, manifest: Manifest) -> bool:
             known.add(walked.path)
             if difference is None:
                 continue
-            if difference.gone or not all(_is_known(opened, manifest, path) for path in difference.changed):
+            if difference.gone or not all(
+                _is_known(opened, manifest, path) for path in difference.changed
+            ):
                 return False
     return "" in known and manifest.folders() <= known
 

@@ -1,7 +1,9 @@
-"""Grammars for tree-sitter, from the package that brings them along: unpacked once into a folder of ours, never downloaded.
+"""Grammars for tree-sitter, from the package that brings them along: unpacked once into a folder of
+ours, never downloaded.
 
-The package would unpack into a cache that it shares with others, and would load whatever it finds there. A grammar is machine
-code: here it goes into a private folder, and is loaded only if it is, byte for byte, what the package's list says.
+The package would unpack into a cache that it shares with others, and would load whatever it finds
+there. A grammar is machine code: here it goes into a private folder, and is loaded only if it is,
+byte for byte, what the package's list says.
 """
 
 from __future__ import annotations
@@ -43,11 +45,12 @@ def identity() -> str:
 
 @cache
 def grammar(name: str, folder: Path | None = None) -> Language:
-    """A grammar, unpacked into `folder`; without one, or where it cannot be written, into one that lasts as long as needed.
+    """A grammar, unpacked into `folder`; without one, or where it cannot be written, into one that
+    lasts as long as needed.
 
     Raises `NoGrammar`.
     """
-    from tree_sitter import Language  # noqa: PLC0415 - 10 ms that only parsing should pay
+    from tree_sitter import Language  # noqa: PLC0415
 
     listed = _listed()
     try:
@@ -62,14 +65,20 @@ def grammar(name: str, folder: Path | None = None) -> Language:
     with tempfile.TemporaryDirectory(prefix="hotset-grammars-") as passing:
         kept = Path(passing) / entry["file"]
         kept.write_bytes(content)
-        return Language(_capsule(kept, entry["symbol"]))  # what is loaded stays loaded when its file is gone
+        return Language(
+            _capsule(kept, entry["symbol"])
+        )  # what is loaded stays loaded when its file is gone
 
 
 @cache
 def _listed() -> Any:
     """The package's list for this machine."""
     system, machine = platform.system().lower(), platform.machine().lower()
-    here = resources.files(_PACKAGE) / "grammars" / f"{_SYSTEMS.get(system, system)}-{_MACHINES.get(machine, machine)}"
+    here = (
+        resources.files(_PACKAGE)
+        / "grammars"
+        / f"{_SYSTEMS.get(system, system)}-{_MACHINES.get(machine, machine)}"
+    )
     try:
         listed = json.loads((here / "manifest.json").read_text("utf-8"))
     except OSError as error:
@@ -99,7 +108,8 @@ def _unpacked(archive: str, entry: Any) -> bytes:
 
 
 def _keep(content: bytes, entry: Any, folder: Path) -> Path | None:
-    """Several processes may do so at once: each writes a file of its own and moves it into place."""
+    """Several processes may do so at once: each writes a file of its own and moves it into
+    place."""
     try:
         here = private_folder(private_folder(folder) / version("semble-grammars"))
         path = here / str(entry["file"])

@@ -1,4 +1,5 @@
-"""From a folder to the index: what changed is read, sealed, parsed, cut and handed over, in batches that each survive a kill.
+"""From a folder to the index: what changed is read, sealed, parsed, cut and handed over, in batches
+that each survive a kill.
 
     compare   by stat, folder by folder (`manifest`, `scan`)
     read      what differs, and hash it: the same content is not parsed again (`opening`, `texts`)
@@ -37,8 +38,7 @@ from hotset.sources.code.manifest import (
 )
 from hotset.sources.code.parsers import GRAMMARS, ParseResult, Parsers, cutting_identity
 from hotset.sources.code.scan import ScanLimits, SkippedFiles, scan
-from hotset.sources.code.texts import VERSION as TEXTS
-from hotset.sources.code.texts import read_text, refuse_machine_made
+from hotset.sources.code.texts import VERSION as TEXTS, read_text, refuse_machine_made
 from hotset.text.languages import Language, language_of
 
 GAVE_UP = "cut by lines: its grammar crashed or took too long"
@@ -47,12 +47,14 @@ _FIRST_BATCH = 32  # files; something can be found after a blink
 _BATCH = 256
 _BATCH_BYTES = 8_000_000
 _UNDER_WAY = 48  # files that are being cut while others are read
-_REPLACED_ONE_BY_ONE = 32  # changed files of a batch that leave and come in one commit each, so that nobody sees half of it
+# changed files of a batch that leave and come in one commit each, so that nobody sees half of it
+_REPLACED_ONE_BY_ONE = 32
 _MOST_FOLDERS = 200  # touched by one batch of changes; with more a scan of everything is faster
 
 
 def manifest_identity() -> str:
-    """What a manifest was made by: another cutter, other grammars, readings or patterns for secrets make another one."""
+    """What a manifest was made by: another cutter, other grammars, readings or patterns for secrets
+    make another one."""
     return f"{cutting_identity()}, texts {TEXTS}, sealing {SEALING}"
 
 
@@ -66,8 +68,8 @@ def index_project(
     limits: ScanLimits | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> IndexReport:
-    """Brings index and manifest up to date with the folder. Raises `BadInput` where there is none, and
-    `StoreBusy` where another process is at it for long.
+    """Brings index and manifest up to date with the folder. Raises `BadInput` where there is none,
+    and `StoreBusy` where another process is at it for long.
 
     Without `parsers` it starts some of its own, with grammars beside the manifest.
     """
@@ -97,7 +99,8 @@ def index_paths(
     parsers: Parsers,
     limits: ScanLimits | None = None,
 ) -> IndexReport:
-    """Brings these paths, relative to the root, up to date: folders of them are looked at, the rest is not."""
+    """Brings these paths, relative to the root, up to date: folders of them are looked at, the rest
+    is not."""
     with Root(root) as opened, manifest.alone():
         run = _Run(opened, index, manifest, parsers=parsers, limits=limits)
         folders = _touched(opened, manifest, paths)
@@ -105,7 +108,8 @@ def index_paths(
 
 
 def _touched(root: Root, manifest: Manifest, paths: Iterable[str]) -> set[str] | None:
-    """The folders in which these files are; None where folders themselves, or ignore files, changed: all has to be walked."""
+    """The folders in which these files are; None where folders themselves, or ignore files,
+    changed: all has to be walked."""
     folders: set[str] = set()
     for path in paths:
         folder, _, name = path.rpartition("/")
@@ -158,12 +162,19 @@ class _Run:
         stop: Callable[[], bool] | None = None,
     ) -> None:
         self.parsers = parsers
-        self._root, self._index, self._manifest, self._limits = root, index, manifest, limits or ScanLimits()
+        self._root, self._index, self._manifest, self._limits = (
+            root,
+            index,
+            manifest,
+            limits or ScanLimits(),
+        )
         self._progress, self._stop = progress, stop
         self._began = time.time()
         self._started = time.monotonic()
         self._tally = SkippedFiles()
-        self._changed = self._parsed = self._removed = self._done = self._total = self._bytes = self._chunks = 0
+        self._changed = self._parsed = self._removed = self._done = self._total = self._bytes = (
+            self._chunks
+        ) = 0
         self._sealed = 0
         self._stopped = False
         self._batch_size = _FIRST_BATCH
@@ -211,7 +222,8 @@ class _Run:
         return self._report(walked=False)
 
     def _agree(self) -> bool:
-        """True where all has to be added again. What a run that was killed had begun leaves the index."""
+        """True where all has to be added again. What a run that was killed had begun leaves the
+        index."""
         agreed = self._manifest.agree(self._index.watermark(WATERMARK))
         if pending := self._manifest.pending():
             self._index.remove(pending)
@@ -243,7 +255,9 @@ class _Run:
         known = self._manifest.row(path)
         was_indexed = known is not None and not known.why
         try:
-            content, sealed = read_text(self._root, path, self._limits.bytes, hard_links=self._limits.hard_links)
+            content, sealed = read_text(
+                self._root, path, self._limits.bytes, hard_links=self._limits.hard_links
+            )
             digest = hashlib.sha256(content.data).digest()
             row = FileRow(self._settled(content.stat), digest)
             if known is not None and known.digest == digest and not known.why:
@@ -252,9 +266,15 @@ class _Run:
             text = sealed.text
             refuse_machine_made(path, text)
         except NotTaken as error:
-            kept = error.why not in (Why.GONE, Why.CHANGING, Why.UNREADABLE)  # these may be otherwise at the next look
+            kept = error.why not in (
+                Why.GONE,
+                Why.CHANGING,
+                Why.UNREADABLE,
+            )  # these may be otherwise at the next look
             return _Reading(
-                path, FileRow(self._settled(stat) if kept else stat._replace(mtime_ns=0), why=error.why), was_indexed=was_indexed
+                path,
+                FileRow(self._settled(stat) if kept else stat._replace(mtime_ns=0), why=error.why),
+                was_indexed=was_indexed,
             )
         language = language_of(path, text)
         self._changed += 1
@@ -264,8 +284,13 @@ class _Run:
         return _Reading(path, row, text, language, cut, coming, was_indexed)
 
     def _settled(self, stat: Stat) -> Stat:
-        """A stat that can be trusted next time: what changed a moment ago may change again without showing it."""
-        return stat._replace(mtime_ns=0) if is_fresh(max(stat.mtime_ns, stat.ctime_ns), time.time()) else stat
+        """A stat that can be trusted next time: what changed a moment ago may change again without
+        showing it."""
+        return (
+            stat._replace(mtime_ns=0)
+            if is_fresh(max(stat.mtime_ns, stat.ctime_ns), time.time())
+            else stat
+        )
 
     def _finish(self, reading: _Reading, batch: _Batch) -> None:
         self._done += 1
@@ -282,7 +307,9 @@ class _Run:
             self._parsed += 1
             batch.cuts[row.digest, language.name] = cut
         assert cut is not None
-        made = entries(path, reading.text, language, cut.chunks, (row.stat.mtime_ns or row.stat.ctime_ns) / 1e9)
+        made = entries(
+            path, reading.text, language, cut.chunks, (row.stat.mtime_ns or row.stat.ctime_ns) / 1e9
+        )
         batch.rows[path] = FileRow(row.stat, row.digest, cut.symbols, len(made), part=cut.part)
         batch.entries[path] = made
         if reading.was_indexed:
@@ -314,10 +341,21 @@ class _Run:
                     self._index.remove(sorted(batch.leave))
                 for path in sorted(batch.replace):
                     self._index.replace(path, batch.entries[path])
-            self._index.add([entry for path in batch.entries if path in new for entry in batch.entries[path]], self._next_mark())
+            self._index.add(
+                [entry for path in batch.entries if path in new for entry in batch.entries[path]],
+                self._next_mark(),
+            )
         self._manifest.keep(batch.rows, batch.cuts, told=bool(told))
         if self._progress is not None:
-            self._progress(IndexProgress(self._done, self._total, self._bytes, self._chunks, time.monotonic() - self._started))
+            self._progress(
+                IndexProgress(
+                    self._done,
+                    self._total,
+                    self._bytes,
+                    self._chunks,
+                    time.monotonic() - self._started,
+                )
+            )
 
     def _next_mark(self) -> Watermark:
         return Watermark(WATERMARK, self._manifest.mark(ahead=1))
@@ -340,7 +378,9 @@ class _Run:
 
     def _remove_strangers(self) -> None:
         """What an earlier manifest had brought into the index and this one does not know."""
-        strangers = (path for path in self._index.wholes(Sort.CODE) if not self._manifest.is_indexed(path))
+        strangers = (
+            path for path in self._index.wholes(Sort.CODE) if not self._manifest.is_indexed(path)
+        )
         for some in _portions(strangers, 1000):
             self._index.remove(some)
         self._manifest.has_no_strangers()
@@ -388,26 +428,75 @@ def _portions(items: Iterable[str], size: int) -> Iterator[list[str]]:
 
 _LATELY_NS = 7 * 24 * 3600 * 10**9  # before the latest change of any file
 _CORE = frozenset(
-    ("src", "lib", "app", "apps", "pkg", "cmd", "core", "internal", "packages", "crates", "server", "client", "api")
+    (
+        "src",
+        "lib",
+        "app",
+        "apps",
+        "pkg",
+        "cmd",
+        "core",
+        "internal",
+        "packages",
+        "crates",
+        "server",
+        "client",
+        "api",
+    )
 )
-_TESTS = frozenset(("test", "tests", "spec", "specs", "__tests__", "testing", "e2e", "fixtures", "testdata"))
-_ASIDE = frozenset(("doc", "docs", "example", "examples", "sample", "samples", "demo", "benchmark", "benchmarks", "bench"))
+_TESTS = frozenset(
+    ("test", "tests", "spec", "specs", "__tests__", "testing", "e2e", "fixtures", "testdata")
+)
+_ASIDE = frozenset(
+    (
+        "doc",
+        "docs",
+        "example",
+        "examples",
+        "sample",
+        "samples",
+        "demo",
+        "benchmark",
+        "benchmarks",
+        "bench",
+    )
+)
 _CARRIED = frozenset(
-    ("vendor", "vendored", "third_party", "third-party", "external", "extern", "deps", "generated", "gen", "migrations")
+    (
+        "vendor",
+        "vendored",
+        "third_party",
+        "third-party",
+        "external",
+        "extern",
+        "deps",
+        "generated",
+        "gen",
+        "migrations",
+    )
 )
 
 
 def in_order(files: Mapping[str, Stat]) -> list[str]:
     """Paths, the most useful first."""
     lately = max((stat.mtime_ns for stat in files.values()), default=0) - _LATELY_NS
-    return sorted(files, key=lambda path: (_distance(path) + (0 if files[path].mtime_ns >= lately else 2), path))
+    return sorted(
+        files,
+        key=lambda path: (_distance(path) + (0 if files[path].mtime_ns >= lately else 2), path),
+    )
 
 
 def _distance(path: str) -> int:
     """From what somebody who works on the project would look at first."""
     *folders, name = path.lower().split("/")
     language = language_of(path)
-    kind = 0 if language.grammar and language.name != "json" else 1 if language.name in ("markdown", "toml", "yaml") else 2
+    kind = (
+        0
+        if language.grammar and language.name != "json"
+        else 1
+        if language.name in ("markdown", "toml", "yaml")
+        else 2
+    )
     return _place(folders, name) + kind
 
 
@@ -417,6 +506,12 @@ def _place(folders: Iterable[str], name: str) -> int:
         return 8
     if names & _ASIDE:
         return 6
-    if names & _TESTS or name.startswith("test_") or ".test." in name or ".spec." in name or "_test." in name:
+    if (
+        names & _TESTS
+        or name.startswith("test_")
+        or ".test." in name
+        or ".spec." in name
+        or "_test." in name
+    ):
         return 4
     return 0 if names & _CORE or not names else 1

@@ -1,8 +1,10 @@
-"""What was indexed of a project, so that only what changed is read again. Derived: it can be deleted at any time.
+"""What was indexed of a project, so that only what changed is read again. Derived: it can be
+deleted at any time.
 
-Files are compared by their stat, whole folders by a tree of hashes over these; where a stat differs, by the hash of content; and
-content that was cut before, under whatever name, is not parsed again. Each batch is one commit. What a batch is about is noted
-before the index is told of it: after a kill the next run takes that out of the index and does it again.
+Files are compared by their stat, whole folders by a tree of hashes over these; where a stat
+differs, by the hash of content; and content that was cut before, under whatever name, is not parsed
+again. Each batch is one commit. What a batch is about is noted before the index is told of it:
+after a kill the next run takes that out of the index and does it again.
 """
 
 from __future__ import annotations
@@ -41,12 +43,15 @@ _LOCK = "code.lock"
 _PATIENCE = 60.0  # seconds; whoever waits longer had better be told
 _FORMAT = 2
 _BATCH_BITS = 24  # of a mark: batches of one epoch; the rest tells the epoch
-_SETTLED_NS = 50_000_000  # clocks of file systems tick every 10 ms at worst: a file changed again within that may look unchanged
+# clocks of file systems tick every 10 ms at worst: a file changed again within that may look
+# unchanged
+_SETTLED_NS = 50_000_000
 _COARSE_NS = 2_000_000_000  # where stamps are whole seconds, as on old file systems
 _BETWEEN_STOPS = 1000  # files that are looked at in about 5 ms
 _MOST_EDITED = 10_000  # files that are told of at once; a scan tells of more in portions
 _MOST_NAMED = 5
-_UNUSED_CUTS = 50_000  # contents that no file has now are remembered for the way back to their branch: about 20 MB
+# contents that no file has now are remembered for the way back to their branch: about 20 MB
+_UNUSED_CUTS = 50_000
 _ROW = "size, mtime, ctime, inode, digest, symbols, chunks, why, part"
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -61,7 +66,7 @@ CREATE TABLE cut (digest BLOB, language TEXT, symbols INT NOT NULL, chunks BLOB 
 CREATE TABLE left_out (folder TEXT, why TEXT, times INT NOT NULL, examples TEXT NOT NULL,
   PRIMARY KEY (folder, why)) WITHOUT ROWID;
 CREATE TABLE pending (path TEXT PRIMARY KEY) WITHOUT ROWID;
-"""
+"""  # noqa: E501
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +149,8 @@ class FolderStamp:
     path: str
     left_out: SkippedFiles
     stamp: bytes = b""
-    """Of all that is in it; empty where something in it is too fresh to be trusted by its stat. So is `stat`, its own."""
+    """Of all that is in it; empty where something in it is too fresh to be trusted by its stat. So
+    is `stat`, its own."""
     stat: str = ""
 
 
@@ -161,7 +167,8 @@ class Manifest:
     """One project's, in a private folder. One process at a time indexes; any may read."""
 
     def __init__(self, folder: Path, identity: str | None) -> None:
-        """`identity` tells how files are cut: what another one cut is forgotten. None takes it as it is."""
+        """`identity` tells how files are cut: what another one cut is forgotten. None takes it as
+        it is."""
         self.path = private_folder(folder) / DATABASE
         try:
             self._open(identity)
@@ -182,15 +189,21 @@ class Manifest:
 
     @contextmanager
     def alone(self, patience: float = _PATIENCE) -> Iterator[None]:
-        """One process at a time brings index and manifest up to date. Raises `StoreBusy` where another does for too long."""
-        busy = f"another process has been indexing into {self.path.parent} for {patience:.0f} s; try again later"
+        """One process at a time brings index and manifest up to date. Raises `StoreBusy` where
+        another does for too long."""
+        busy = (
+            f"another process has been indexing into {self.path.parent} "
+            f"for {patience:.0f} s; try "
+            f"again later"
+        )
         with hold_lock(self.path.with_name(_LOCK), busy, patience):
             yield
 
     # Together with the index
 
     def mark(self, ahead: int = 0) -> int:
-        """The number that the index has to show for what is kept here, or for so many batches more."""
+        """The number that the index has to show for what is kept here, or for so many batches
+        more."""
         return int(self._meta("epoch") or 0) << _BATCH_BITS | int(self._meta("batch") or 0) + ahead
 
     def agree(self, mark: int) -> bool:
@@ -204,9 +217,14 @@ class Manifest:
         is_ours = epoch == int(self._meta("epoch") or 0)
         with self._commit():
             if not is_ours:
-                self._db.execute("DELETE FROM file; DELETE FROM folder; DELETE FROM left_out; DELETE FROM pending")
+                self._db.execute(
+                    "DELETE FROM file; DELETE FROM folder; DELETE FROM left_out; DELETE FROM "
+                    "pending"
+                )
                 self._begin_epoch()
-            elif told < int(self._meta("batch") or 0):  # a loss of power took more from the index than from here
+            elif told < int(
+                self._meta("batch") or 0
+            ):  # a loss of power took more from the index than from here
                 self._db.execute("DELETE FROM file WHERE batch > ?", (told,))
                 self._db.execute("DELETE FROM folder")
             self._set("batch", str(told if is_ours else 0))
@@ -214,7 +232,8 @@ class Manifest:
 
     @property
     def may_have_strangers(self) -> bool:
-        """The index may have entries of files that an earlier manifest knew, and this one does not."""
+        """The index may have entries of files that an earlier manifest knew, and this one does
+        not."""
         return self._meta("strangers") == "1"
 
     def has_no_strangers(self) -> None:
@@ -246,19 +265,28 @@ class Manifest:
 
     def rows(self, folder: str) -> dict[str, FileRow]:
         """By name."""
-        found = self._select(f"SELECT name, {_ROW} FROM file WHERE folder = ?", folder)  # noqa: S608
+        found = self._select((f"SELECT name, {_ROW} FROM file WHERE folder = ?"), folder)
         return {name: FileRow(Stat(*rest[:4]), *rest[4:]) for name, *rest in found}
 
     def row(self, path: str) -> FileRow | None:
-        found = self._select(f"SELECT {_ROW} FROM file WHERE folder = ? AND name = ?", *_split(path))  # noqa: S608
+        found = self._select(
+            f"SELECT {_ROW} FROM file WHERE folder = ? AND name = ?", *_split(path)
+        )
         return FileRow(Stat(*found[0][:4]), *found[0][4:]) if found else None
 
     def is_indexed(self, path: str) -> bool:
-        return bool(self._select("SELECT 1 FROM file WHERE folder = ? AND name = ? AND why = ''", *_split(path)))
+        return bool(
+            self._select(
+                "SELECT 1 FROM file WHERE folder = ? AND name = ? AND why = ''", *_split(path)
+            )
+        )
 
     def totals(self, walked_past: SkippedFiles | None = None) -> Totals:
-        """`walked_past` is what a walk left out that has not ended; otherwise the last one that did is asked."""
-        sums = self._select("SELECT count(*), total(chunks), total(size), total(symbols) FROM file WHERE why = ''")
+        """`walked_past` is what a walk left out that has not ended; otherwise the last one that did
+        is asked."""
+        sums = self._select(
+            "SELECT count(*), total(chunks), total(size), total(symbols) FROM file WHERE why = ''"
+        )
         files, chunks, size, symbols = map(int, sums[0])
         in_part = self._select("SELECT part, count(*) FROM file WHERE part != '' GROUP BY part")
         some = self._select("SELECT folder, name FROM file WHERE part != '' LIMIT ?", _MOST_NAMED)
@@ -279,35 +307,50 @@ class Manifest:
         """Known files that are not indexed."""
         tally = SkippedFiles()
         with in_our_words(self.path):
-            found: Any = self._db.execute("SELECT folder, name, why FROM file WHERE why != '' ORDER BY folder, name")
+            found: Any = self._db.execute(
+                "SELECT folder, name, why FROM file WHERE why != '' ORDER BY folder, name"
+            )
             for folder, name, why in found:
                 tally.add(_joined(folder, name), why)
         return tally
 
     def _walked_past(self) -> SkippedFiles:
-        """What the last whole walk, and whoever looked into one folder since, left out without asking for its content."""
+        """What the last whole walk, and whoever looked into one folder since, left out without
+        asking for its content."""
         tally = SkippedFiles()
-        for why, times, examples in self._select("SELECT why, times, examples FROM left_out ORDER BY folder"):
+        for why, times, examples in self._select(
+            "SELECT why, times, examples FROM left_out ORDER BY folder"
+        ):
             tally.more(why, times, json.loads(examples))
         return tally
 
     def latest(self, most: int) -> list[str]:
         """The files that were changed last, by path; the last one first."""
-        latest = "SELECT folder, name FROM file WHERE why = '' ORDER BY iif(mtime, mtime, ctime) DESC LIMIT ?"
+        latest = (
+            "SELECT folder, name FROM file WHERE why = '' ORDER BY "
+            "iif(mtime, mtime, ctime) DESC "
+            "LIMIT ?"
+        )
         return [_joined(*each) for each in self._select(latest, most)]
 
     def edited(self, root: Path, stop: Callable[[], bool] | None = None) -> dict[str, Stat] | None:
-        """Files whose stat is another one, if no folder's is and every one was compared before; None asks for a scan.
+        """Files whose stat is another one, if no folder's is and every one was compared before;
+        None asks for a scan.
 
-        Takes one look at each known file and folder: nothing is walked, no ignore file is read. Ends early where `stop` says so.
+        Takes one look at each known file and folder: nothing is walked, no ignore file is read.
+        Ends early where `stop` says so.
         """
         here = str(root)
         changed: dict[str, Stat] = {}
         try:
             if not self._folders_are_as_they_were(here):
                 return None
-            with in_our_words(self.path):  # row by row: a million of them at once take half a gigabyte
-                rows: Any = self._db.execute("SELECT folder, name, size, mtime, ctime, inode FROM file")
+            with in_our_words(
+                self.path
+            ):  # row by row: a million of them at once take half a gigabyte
+                rows: Any = self._db.execute(
+                    "SELECT folder, name, size, mtime, ctime, inode FROM file"
+                )
                 for number, (folder, name, *known) in enumerate(rows):
                     if stop is not None and number % _BETWEEN_STOPS == 0 and stop():
                         return changed
@@ -331,7 +374,11 @@ class Manifest:
         )
 
     def cut(self, digest: bytes, language: str) -> CutContent | None:
-        found = self._select("SELECT chunks, symbols, part FROM cut WHERE digest = ? AND language = ?", digest, language)
+        found = self._select(
+            "SELECT chunks, symbols, part FROM cut WHERE digest = ? AND language = ?",
+            digest,
+            language,
+        )
         return CutContent(_codec()[1].decode(found[0][0]), *found[0][1:]) if found else None
 
     # The tree
@@ -339,7 +386,8 @@ class Manifest:
     def differences(
         self, folders: Iterable[ScannedFolder], began: float
     ) -> Iterator[tuple[FolderStamp, FolderDifference | None]]:
-        """What of each folder has to be looked at, as the scan that then began tells it; None where all of it is as it was."""
+        """What of each folder has to be looked at, as the scan that then began tells it; None where
+        all of it is as it was."""
         known = dict(self._select("SELECT path, stamp FROM folder"))
         stamps: dict[str, bytes] = {}
         for folder in folders:
@@ -349,7 +397,9 @@ class Manifest:
             fresh = any(is_fresh(max(each.mtime_ns, each.ctime_ns), began) for each in stats)
             left_out = folder.left_out
             walked = (
-                FolderStamp(folder.path, left_out) if fresh else FolderStamp(folder.path, left_out, stamp, _told(folder.stat))
+                FolderStamp(folder.path, left_out)
+                if fresh
+                else FolderStamp(folder.path, left_out, stamp, _told(folder.stat))
             )
             yield walked, None if known.get(folder.path) == stamp else self._difference(folder)
 
@@ -360,7 +410,9 @@ class Manifest:
             for name, stat in folder.files.items()
             if (row := rows.get(name)) is None or row.stat != stat
         }
-        return FolderDifference(changed, tuple(_joined(folder.path, name) for name in rows.keys() - folder.files.keys()))
+        return FolderDifference(
+            changed, tuple(_joined(folder.path, name) for name in rows.keys() - folder.files.keys())
+        )
 
     def settle(self, walked: Iterable[FolderStamp]) -> None:
         """All that was to do in these folders is done; there are no others."""
@@ -370,7 +422,8 @@ class Manifest:
             for each in walked:
                 self._leave_out(each.path, each.left_out)
             self._db.executemany(
-                "INSERT OR REPLACE INTO folder VALUES (?, ?, ?)", ((each.path, each.stamp, each.stat) for each in walked)
+                "INSERT OR REPLACE INTO folder VALUES (?, ?, ?)",
+                ((each.path, each.stamp, each.stat) for each in walked),
             )
 
     def leave_out(self, folder: str, tally: SkippedFiles) -> None:
@@ -382,12 +435,20 @@ class Manifest:
     def _leave_out(self, folder: str, tally: SkippedFiles) -> None:
         self._db.executemany(
             "INSERT INTO left_out VALUES (?, ?, ?, ?)",
-            ((folder, why, times, json.dumps(tally.examples.get(why, []))) for why, times in tally.counts.items()),
+            (
+                (folder, why, times, json.dumps(tally.examples.get(why, [])))
+                for why, times in tally.counts.items()
+            ),
         )
 
     def folders(self) -> set[str]:
         """Every folder that was walked."""
-        return {path for (path,) in self._select("SELECT path FROM folder UNION SELECT DISTINCT folder FROM file")}
+        return {
+            path
+            for (path,) in self._select(
+                "SELECT path FROM folder UNION SELECT DISTINCT folder FROM file"
+            )
+        }
 
     def knows_folder(self, path: str) -> bool:
         return bool(self._select("SELECT 1 FROM folder WHERE path = ?", path))
@@ -397,7 +458,9 @@ class Manifest:
     def begin(self, paths: Iterable[str]) -> None:
         """The index is about to be told of these."""
         with self._commit():
-            self._db.executemany("INSERT OR IGNORE INTO pending VALUES (?)", ((path,) for path in paths))
+            self._db.executemany(
+                "INSERT OR IGNORE INTO pending VALUES (?)", ((path,) for path in paths)
+            )
 
     def pending(self) -> list[str]:
         """What the index may have been told of when this ended before its time."""
@@ -412,7 +475,8 @@ class Manifest:
         *,
         told: bool = True,
     ) -> None:
-        """One commit: what the index was told, if it was. Folders of these files are no longer known to be unchanged."""
+        """One commit: what the index was told, if it was. Folders of these files are no longer
+        known to be unchanged."""
         now = int(time.time())
         batch = int(self._meta("batch") or 0) + told
         with self._commit():
@@ -421,7 +485,16 @@ class Manifest:
             every(
                 "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    (*_split(path), *row.stat, row.digest, row.symbols, row.chunks, row.why, row.part, batch)
+                    (
+                        *_split(path),
+                        *row.stat,
+                        row.digest,
+                        row.symbols,
+                        row.chunks,
+                        row.why,
+                        row.part,
+                        batch,
+                    )
                     for path, row in rows.items()
                 ),
             )
@@ -444,7 +517,8 @@ class Manifest:
         """Forgets the oldest cuts of contents that no file has any more."""
         with self._commit():
             self._db.execute(
-                "DELETE FROM cut WHERE digest IN (SELECT digest FROM cut WHERE digest NOT IN (SELECT digest FROM file)"
+                "DELETE FROM cut WHERE digest IN (SELECT digest FROM cut WHERE digest NOT IN "
+                "(SELECT digest FROM file)"
                 " ORDER BY used DESC LIMIT -1 OFFSET ?)",
                 (_UNUSED_CUTS,),
             )
@@ -453,7 +527,9 @@ class Manifest:
         os.close(open_private(self.path))
         refuse_links(self.path)
         with in_our_words(self.path):
-            self._db = connect(self.path, Tuning(synchronous="NORMAL"))  # derived: what a power cut takes is made again
+            self._db = connect(
+                self.path, Tuning(synchronous="NORMAL")
+            )  # derived: what a power cut takes is made again
             try:
                 self._db.pragma("journal_mode", "wal")
                 self._db.wal_autocheckpoint(1000)
@@ -465,9 +541,14 @@ class Manifest:
 
     def _prepare(self, identity: str) -> None:
         with self._db:
-            if self._db.execute("SELECT count(*) FROM sqlite_master").get and self._meta("identity") == identity:
+            if (
+                self._db.execute("SELECT count(*) FROM sqlite_master").get
+                and self._meta("identity") == identity
+            ):
                 return
-            for (table,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            for (table,) in self._db.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table'"
+            ).fetchall():
                 self._db.execute(f'DROP TABLE "{table}"')
             self._db.execute(_TABLES)
             self._set("identity", identity)
@@ -516,8 +597,12 @@ def remove_manifest(folder: Path) -> None:
 
 
 def stamp_of(folder: ScannedFolder, below: Mapping[str, bytes]) -> bytes:
-    """A hash of all that a folder has, by stat: its files, and the stamps of its folders. Equal stamps, equal trees."""
-    told = [f"{name}\0{stat.size}\0{stat.mtime_ns}\0{stat.ctime_ns}\0{stat.inode}" for name, stat in sorted(folder.files.items())]
+    """A hash of all that a folder has, by stat: its files, and the stamps of its folders. Equal
+    stamps, equal trees."""
+    told = [
+        f"{name}\0{stat.size}\0{stat.mtime_ns}\0{stat.ctime_ns}\0{stat.inode}"
+        for name, stat in sorted(folder.files.items())
+    ]
     told += [f"{name}/\0{stamp.hex()}" for name, stamp in sorted(below.items())]
     return hashlib.blake2b("\n".join(told).encode(), digest_size=16).digest()
 
@@ -530,7 +615,7 @@ def is_fresh(changed_ns: int, began: float) -> bool:
 
 @cache
 def _codec() -> tuple[msgspec.msgpack.Encoder, msgspec.msgpack.Decoder[tuple[Chunk, ...]]]:
-    import msgspec  # noqa: PLC0415 - where something was cut; a look at unchanged files pays for neither of them
+    import msgspec  # noqa: PLC0415
 
     from hotset.sources.code.chunks import Chunk  # noqa: PLC0415
 

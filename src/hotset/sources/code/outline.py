@@ -1,4 +1,5 @@
-"""Outlines for agents: what a file defines, or the files of a folder do, as much of it as a budget of tokens holds."""
+"""Outlines for agents: what a file defines, or the files of a folder do, as much of it as a budget
+of tokens holds."""
 
 from __future__ import annotations
 
@@ -10,7 +11,15 @@ from itertools import islice
 from pathlib import Path
 
 from hotset.files.root import NotTaken, Root, below, parts_of
-from hotset.sources.code.files import BUDGET, LEAST_ROOM, NOTE_ROOM, CodeText, check, file_text, parsed
+from hotset.sources.code.files import (
+    BUDGET,
+    LEAST_ROOM,
+    NOTE_ROOM,
+    CodeText,
+    check,
+    file_text,
+    parsed,
+)
 from hotset.sources.code.parsers import ParseResult, Parsers
 from hotset.sources.code.scan import ScanLimits, SkippedFiles, scan
 from hotset.sources.code.structure import is_told
@@ -25,7 +34,8 @@ from hotset.window.slice.units import told
 
 _DOC = 80  # characters of a comment in an outline
 _MOST_FILES = 50_000  # of a folder; who outlines more wants another tool
-_MOST_OF_ONE = 25  # symbols of one file of many; a file of a thousand functions would leave no room for the others
+# symbols of one file of many; a file of a thousand functions would leave no room for the others
+_MOST_OF_ONE = 25
 _USUAL_OF_ONE = 250  # tokens of what a file defines, with comments
 _LEAST_OF_ONE = 15  # tokens; where fewer are left, no file's symbols fit
 _MISSES = 3  # files in a row whose symbols did not fit; the next ones' hardly will
@@ -33,13 +43,27 @@ _SECONDS = 3.0  # of parsing the files of a folder: a model waits
 _SLACK = 20  # tokens by which the sum of pieces may miss the whole
 _STRETCHES = 3  # of lost lines that are told
 _LATER = frozenset(
-    ("test", "tests", "spec", "specs", "__tests__", "testdata", "fixtures", "example", "examples", "docs", "vendor")
+    (
+        "test",
+        "tests",
+        "spec",
+        "specs",
+        "__tests__",
+        "testdata",
+        "fixtures",
+        "example",
+        "examples",
+        "docs",
+        "vendor",
+    )
 )
 _VALUES = ("variable", "constant", "macro")
 _NO_CODE = frozenset(("json", "markdown", "yaml", "toml", "ini", "rst"))
 
 
-def outline_path(root: Path, path: str = "", *, budget: int = BUDGET, parsers: Parsers | None = None) -> CodeText:
+def outline_path(
+    root: Path, path: str = "", *, budget: int = BUDGET, parsers: Parsers | None = None
+) -> CodeText:
     """What a file defines, or what the files of a folder do. Raises `NotFound`."""
     path = below(root, path)
     with Root(root) as opened:
@@ -50,7 +74,10 @@ def outline_path(root: Path, path: str = "", *, budget: int = BUDGET, parsers: P
     found = parsed(text, path, parsers)
     size = f"{text.count(chr(10)) + (not text.endswith(chr(10))):,} lines"
     if found.gave_up:
-        head = f"{path} ({size}): could not be parsed, its grammar gave up; get_file(path, lines) shows it"
+        head = (
+            f"{path} ({size}): could not be parsed, its grammar gave up; get_file(path, lines) "
+            f"shows it"
+        )
         return _fitted(head, [], budget)
     if not found.symbols:
         return _fitted(f"{path} ({size}): no symbols found{_lost(found)}", [], budget)
@@ -67,17 +94,22 @@ def _lost(found: ParseResult) -> str:
 
 
 def _depths(found: Sequence[CodeSymbol]) -> Iterator[tuple[CodeSymbol, int]]:
-    """How far in each stands: by what it is inside of, which its scope need not be; a method of Go stands beside its type."""
+    """How far in each stands: by what it is inside of, which its scope need not be; a method of Go
+    stands beside its type."""
     around: list[tuple[tuple[str, ...], int]] = []
     for each in found:
-        while around and not (around[-1][0] == each.scope[: len(around[-1][0])] and each.last <= around[-1][1]):
+        while around and not (
+            around[-1][0] == each.scope[: len(around[-1][0])] and each.last <= around[-1][1]
+        ):
             around.pop()
         yield each, len(around)
         around.append(((*each.scope, each.name), each.last))
 
 
 def _line(symbol: CodeSymbol, depth: int) -> str:
-    said = marked((symbol.signature or symbol.name) + (f"  # {clip(symbol.doc, _DOC)}" if symbol.doc else ""))[0]
+    said = marked(
+        (symbol.signature or symbol.name) + (f"  # {clip(symbol.doc, _DOC)}" if symbol.doc else "")
+    )[0]
     return f"{'  ' * depth}{symbol.first}-{symbol.last} {said}"
 
 
@@ -89,7 +121,8 @@ def _fitted(head: str, lines: Sequence[str], budget: int) -> CodeText:
     left = len(pieces) - kept
     if left:
         text += (
-            f"\n[{left:,} of {len(lines):,} symbols left out: a larger max_tokens shows them, get_file(path, symbol) any of them]"
+            f"\n[{left:,} of {len(lines):,} symbols left out: a larger max_tokens shows them, "
+            f"get_file(path, symbol) any of them]"
         )
     return CodeText(text, count(text), truncated=bool(left))
 
@@ -163,8 +196,11 @@ class _Symbols:
         return [file, *lines, *more] if lines else []
 
 
-def _files_outline(head: str, path: str, files: Sequence[str], room: int, symbols: _Symbols) -> CodeText:
-    """Every file by its name; and, while there is room, what each defines, the ones first that tell most about a project."""
+def _files_outline(
+    head: str, path: str, files: Sequence[str], room: int, symbols: _Symbols
+) -> CodeText:
+    """Every file by its name; and, while there is room, what each defines, the ones first that tell
+    most about a project."""
     left = room - count("\n".join(_named(files)))
     telling = [file for file in sorted(files, key=_weight) if is_told(language_of(file))]
     brief = left < _USUAL_OF_ONE * len(telling)
@@ -186,19 +222,34 @@ def _files_outline(head: str, path: str, files: Sequence[str], room: int, symbol
             missing.append(file)
             misses += 1
     text = _joined(head, files, shown)
-    while shown and count(text) > room + count(f"{head}\n"):  # tokens of pieces are not quite those of the whole
+    while shown and count(text) > room + count(
+        f"{head}\n"
+    ):  # tokens of pieces are not quite those of the whole
         missing.append(shown.popitem()[0])
         text = _joined(head, files, shown)
     if missing:
-        whose = f"symbols of {len(missing):,} of {len(files):,} files" if len(files) > 1 else "its symbols"
-        text += f'\n[{whose} left out: outline(path="{_onward(path, missing)}") shows more of them, or a larger max_tokens]'
+        whose = (
+            f"symbols of {len(missing):,} of {len(files):,} files"
+            if len(files) > 1
+            else "its symbols"
+        )
+        text += (
+            f"\n[{whose} left out: "
+            f'outline(path="{_onward(path, missing)}") shows more of them, '
+            f"or a larger max_tokens]"
+        )
     return CodeText(text, count(text), truncated=bool(missing))
 
 
 def _weight(file: str) -> tuple[bool, bool, str]:
     """Code before documents and settings, and tests and examples after both."""
     *folders, name = file.lower().split("/")
-    is_later = not _LATER.isdisjoint(folders) or name.startswith("test_") or "_test." in name or ".test." in name
+    is_later = (
+        not _LATER.isdisjoint(folders)
+        or name.startswith("test_")
+        or "_test." in name
+        or ".test." in name
+    )
     return is_later, language_of(file).name in _NO_CODE, file
 
 
@@ -208,13 +259,15 @@ def _joined(head: str, files: Sequence[str], shown: Mapping[str, Sequence[str]])
 
 
 def _onward(path: str, missing: Sequence[str]) -> str:
-    """What to ask for next: the folder that misses most, or a file where all are in the one that was asked for."""
+    """What to ask for next: the folder that misses most, or a file where all are in the one that
+    was asked for."""
     ((folder, _),) = Counter(file.rpartition("/")[0] for file in missing).most_common(1)
     return folder if folder != path else missing[0]
 
 
 def _names_outline(head: str, path: str, files: Sequence[str], room: int) -> CodeText:
-    """Where not even all names fit: every folder with how many it has, then names instead of numbers while there is room."""
+    """Where not even all names fit: every folder with how many it has, then names instead of
+    numbers while there is room."""
     named = _by_folder(files)
     numbers = {folder: _number(folder, len(names)) for folder, names in named.items()}
     if count("\n".join(numbers.values())) > room:
@@ -233,8 +286,16 @@ def _names_outline(head: str, path: str, files: Sequence[str], room: int) -> Cod
             unnamed -= len(names)
     kept = fitting([f"{line}\n" for line in lines.values()], room, count)
     folders = f" and {len(lines) - kept:,} of {len(lines):,} folders" if kept < len(lines) else ""
-    onward = max((folder for folder in lines if folder != path), key=lambda each: len(named.get(each, ())), default="")
-    ask = f'outline(path="{onward}") shows some of them' if onward else "search_code finds files by what they hold"
+    onward = max(
+        (folder for folder in lines if folder != path),
+        key=lambda each: len(named.get(each, ())),
+        default="",
+    )
+    ask = (
+        f'outline(path="{onward}") shows some of them'
+        if onward
+        else "search_code finds files by what they hold"
+    )
     text = "\n".join((head, *islice(lines.values(), kept)))
     text += f"\n[names of {unnamed:,} files{folders} left out: {ask}, or a larger max_tokens]"
     return CodeText(text, count(text), truncated=True)

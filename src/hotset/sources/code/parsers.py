@@ -1,7 +1,9 @@
-"""Parsing in processes of its own: what hangs or crashes in a grammar costs one file its symbols, and nobody anything else.
+"""Parsing in processes of its own: what hangs or crashes in a grammar costs one file its symbols,
+and nobody anything else.
 
-Measured: of 192 pairs of a grammar and a megabyte of hostile text 29 took over six seconds or crashed, and nothing
-stops that from within the same process (tree-sitter's callback for it crashes too, in 0.25.2 and 0.26.0).
+Measured: of 192 pairs of a grammar and a megabyte of hostile text 29 took over six seconds or
+crashed, and nothing stops that from within the same process (tree-sitter's callback for it crashes
+too, in 0.25.2 and 0.26.0).
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ GRAMMARS = "grammars"
 """Where these are unpacked, in a project's data folder."""
 
 SECONDS = 5.0  # of processor time for one file; a megabyte of ordinary code takes a quarter of one
-_WORTH_SENDING = 5000  # characters; cutting a shorter text takes less than telling somebody else to do it
+_WORTH_SENDING = (
+    5000  # characters; cutting a shorter text takes less than telling somebody else to do it
+)
 _MOST_REMEMBERED = 1000  # texts that a grammar gave up on
 _FEW = 4  # processes; more would starve whoever works at this machine
 
@@ -52,14 +56,24 @@ class ParseResult:
     gave_up: bool = False
     """No symbols, because the grammar crashed or took too long; the chunks are cut by lines."""
     lost: tuple[Span, ...] = ()
-    """Lines that could not be parsed, where symbols were asked for: what they define may be missing."""
+    """Lines that could not be parsed, where symbols were asked for: what they define may be
+    missing."""
 
 
 class Parsers:
     """Processes that are started when they are needed, and started again when they died."""
 
-    def __init__(self, grammars: Path | None = None, processes: int = 0, seconds: float = SECONDS) -> None:
-        self._command = (sys.executable, "-P", "-m", "hotset.sources.code.worker", str(seconds), str(grammars or ""))
+    def __init__(
+        self, grammars: Path | None = None, processes: int = 0, seconds: float = SECONDS
+    ) -> None:
+        self._command = (
+            sys.executable,
+            "-P",
+            "-m",
+            "hotset.sources.code.worker",
+            str(seconds),
+            str(grammars or ""),
+        )
         self._most = processes or max(1, min(_FEW, os.cpu_count() or 1))
         self._idle: queue.LifoQueue[_Worker] = queue.LifoQueue()
         self._threads: ThreadPoolExecutor | None = None
@@ -85,7 +99,8 @@ class Parsers:
                 self._idle.get_nowait().end()
 
     def warm(self, languages: Iterable[Language]) -> Future[None]:
-        """Starts a process and has it load these grammars while nobody waits: the first text would wait 0.3 s for that."""
+        """Starts a process and has it load these grammars while nobody waits: the first text would
+        wait 0.3 s for that."""
         questions = [ParseRequest(each.name, "") for each in languages if each.grammar]
 
         def ask_each() -> None:
@@ -118,7 +133,9 @@ class Parsers:
             return self._threads
 
     def _ask(self, question: ParseRequest) -> ParseResult:
-        name = blake2b(f"{question.language}\0{question.text}".encode("utf-8", "replace"), digest_size=16).digest()
+        name = blake2b(
+            f"{question.language}\0{question.text}".encode("utf-8", "replace"), digest_size=16
+        ).digest()
         if name in self._gave_up:
             return _given_up(question)
         try:
@@ -146,9 +163,14 @@ class _Worker:
     """One process, asked by one thread at a time."""
 
     def __init__(self, command: tuple[str, ...]) -> None:
-        # Never in the project's folder, and without it on the path: what lies there must not be imported.
+        # Never in the project's folder, and without it on the path: what lies there must not be
+        # imported.
         self._process = subprocess.Popen(
-            command, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            command,
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
 
     def ask(self, question: ParseRequest) -> ParseReply | None:

@@ -1,4 +1,5 @@
-"""A project's files and its index: one process brings them in, a search catches up with changes, `take_out` removes them."""
+"""A project's files and its index: one process brings them in, a search catches up with changes,
+`take_out` removes them."""
 
 from __future__ import annotations
 
@@ -15,8 +16,7 @@ from hotset.index.port import FOLDER, Index
 from hotset.nouns.embedding import Embedding
 from hotset.nouns.finding import Sort
 from hotset.sources.code.consent import revoke
-from hotset.sources.code.manifest import DATABASE as MANIFEST
-from hotset.sources.code.manifest import Totals
+from hotset.sources.code.manifest import DATABASE as MANIFEST, Totals
 
 _INDEXING = "code.indexing"
 _CATCHING_UP_SECONDS = 0.5  # for files that were changed since
@@ -29,7 +29,8 @@ def index_folder(folder: Path) -> Path:
 
 
 def below(root: Path, path: str) -> str:
-    """A path or a pattern of the project's files as their index has it: relative to the project, wherever that is."""
+    """A path or a pattern of the project's files as their index has it: relative to the project,
+    wherever that is."""
     for start in (f"{root}/", f"{root.resolve()}/"):
         if f"{path}/".startswith(start):
             inside = path[len(start) :]
@@ -38,7 +39,8 @@ def below(root: Path, path: str) -> str:
 
 
 def catch_up(root: Path, folder: Path, index: Index) -> Iterator[str]:
-    """Where nobody watches the files, a look at what was changed; says what a search has to do without.
+    """Where nobody watches the files, a look at what was changed; says what a search has to do
+    without.
 
     What takes longer than that is left to `hotset index`.
     """
@@ -49,7 +51,10 @@ def catch_up(root: Path, folder: Path, index: Index) -> Iterator[str]:
     try:
         with indexing_lock(folder), Manifest(folder, manifest_identity()) as manifest:
             if index_project(root, index, manifest, stop=lambda: time.monotonic() > until).stopped:
-                yield "not every file could be looked at in time; to search them as they are: hotset index"
+                yield (
+                    "not every file could be looked at in time; to search them as they are: "
+                    "hotset index"
+                )
     except StoreBusy:  # somebody is at it
         return
     except HotsetError as error:
@@ -57,9 +62,11 @@ def catch_up(root: Path, folder: Path, index: Index) -> Iterator[str]:
 
 
 def is_up_to_date(root: Path, folder: Path) -> Totals | None:
-    """What is known of the project's files, if that is all there is to know; None where something is still to be done.
+    """What is known of the project's files, if that is all there is to know; None where something
+    is still to be done.
 
-    For those who may not index now because somebody else does: it compares, and reads only what is too fresh to tell by its stat.
+    For those who may not index now because somebody else does: it compares, and reads only what is
+    too fresh to tell by its stat.
     """
     from hotset.sources.code.freshness import nothing_is_left  # noqa: PLC0415 - for this alone
     from hotset.sources.code.indexer import manifest_identity  # noqa: PLC0415
@@ -81,11 +88,15 @@ def has_code(folder: Path) -> bool:
 
 @contextmanager
 def indexing_lock(folder: Path, patience: float = 0.0) -> Iterator[None]:
-    """The right to bring the project's files into its index, held by one process at a time. Raises `StoreBusy`."""
+    """The right to bring the project's files into its index, held by one process at a time. Raises
+    `StoreBusy`."""
     lock = FileLock(private_folder(folder) / _INDEXING)
     if not lock.take(patience):
         holder = lock.holder() or "?"
-        raise StoreBusy(f"process {holder} indexes this project already and keeps it up to date; see: hotset index --status")
+        raise StoreBusy(
+            f"process {holder} indexes this project already and keeps it up to date; see: "
+            f"hotset index --status"
+        )
     try:
         yield
     finally:
@@ -98,10 +109,11 @@ def who_indexes(folder: Path) -> int | None:
 
 
 def take_out(folder: Path, embedding: Embedding) -> int | None:
-    """Takes consent back and everything that was made of the project's files away: nothing of them is left on the disk.
+    """Takes consent back and everything that was made of the project's files away: nothing of them
+    is left on the disk.
 
-    The process that had the index open and has not let go of it yet, if there is one: it does as soon as it looks, or ends.
-    Raises `StoreBusy` where whoever indexes does not stop.
+    The process that had the index open and has not let go of it yet, if there is one: it does as
+    soon as it looks, or ends. Raises `StoreBusy` where whoever indexes does not stop.
     """
     from hotset.index.discarding import discard  # noqa: PLC0415 - a look at what nobody changed does not pay for it
     from hotset.sources.code.parsers import GRAMMARS  # noqa: PLC0415
@@ -110,11 +122,15 @@ def take_out(folder: Path, embedding: Embedding) -> int | None:
         return None
     revoke(folder)
     with indexing_lock(folder, _PATIENCE):
-        revoke(folder, folder / GRAMMARS)  # whoever indexed may have written once more before it noticed
+        revoke(
+            folder, folder / GRAMMARS
+        )  # whoever indexed may have written once more before it noticed
         if not index_folder(folder).exists():
             return None
         with closing(open_index(folder, embedding, folds=False)) as index:
-            index.purge(index.wholes(Sort.CODE))  # for whoever has it open: nothing of the files is found from now on
+            index.purge(
+                index.wholes(Sort.CODE)
+            )  # for whoever has it open: nothing of the files is found from now on
             alone = index.fold()
         # The index holds what was said, too; that comes back from the store.
         if not alone:

@@ -1,8 +1,10 @@
-"""What counts as a symbol in each grammar: tree-sitter queries, in which a capture's name says what it is.
+"""What counts as a symbol in each grammar: tree-sitter queries, in which a capture's name says what
+it is.
 
-`@name` is in every pattern and tells which of them speak of the same symbol; `@around` is all that belongs to it, decorators and
-`export` too; `@body` ends its signature; `@doc` is a docstring; `@receiver` names its scope; any other capture is the symbol
-itself, and the capture's name its kind.
+`@name` is in every pattern and tells which of them speak of the same symbol; `@around` is all that
+belongs to it, decorators and `export` too; `@body` ends its signature; `@doc` is a docstring;
+`@receiver` names its scope; any other capture is the symbol itself, and the capture's name its
+kind.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ _JAVASCRIPT = (
 (export_statement (lexical_declaration . (variable_declarator name: (_) @name) .)) @around
 (lexical_declaration . (variable_declarator name: (_) @name) .) @around
 (variable_declaration . (variable_declarator name: (_) @name) .) @around
-"""
+"""  # noqa: E501
 )
 
 _TYPESCRIPT = _JAVASCRIPT + _defined(
@@ -55,13 +57,17 @@ _TYPESCRIPT = _JAVASCRIPT + _defined(
 
 
 def _prototypes(node: str, names: str, *around: str) -> str:
-    """What is declared and defined elsewhere. `around` are the ways in which a pointer or a reference wraps its result."""
+    """What is declared and defined elsewhere. `around` are the ways in which a pointer or a
+    reference wraps its result."""
     function = f"(function_declarator declarator: [{names}] @name)"
     wrapped = [function, *(way.replace("$", function) for way in around)]
     return "".join(f"({node} {each}) @function\n" for each in wrapped)
 
 
-_POINTED = ("(pointer_declarator declarator: $)", "(pointer_declarator declarator: (pointer_declarator declarator: $))")
+_POINTED = (
+    "(pointer_declarator declarator: $)",
+    "(pointer_declarator declarator: (pointer_declarator declarator: $))",
+)
 
 _C = (
     _defined("declarator", function="function_definition", type="type_definition")
@@ -73,7 +79,9 @@ _C = (
 """
 )
 
-_CPP_NAMES = "(identifier) (field_identifier) (qualified_identifier) (operator_name) (destructor_name)"
+_CPP_NAMES = (
+    "(identifier) (field_identifier) (qualified_identifier) (operator_name) (destructor_name)"
+)
 
 QUERIES: Mapping[str, str] = {
     "python": _defined(function="function_definition", class_="class_definition")
@@ -83,10 +91,15 @@ QUERIES: Mapping[str, str] = {
 (decorated_definition definition: (_ name: (_) @name)) @around
 (_ name: (_) @name body: (block . (expression_statement (string) @doc)))
 """,
-    "javascript": _JAVASCRIPT + f"(field_definition property: (_) @name value: {_IS_A_FUNCTION}) @method\n",
-    "typescript": _TYPESCRIPT + f"(public_field_definition name: (_) @name value: {_IS_A_FUNCTION}) @method\n",
-    "tsx": _TYPESCRIPT + f"(public_field_definition name: (_) @name value: {_IS_A_FUNCTION}) @method\n",
-    "go": _defined(function="function_declaration", method="method_declaration", type="type_spec type_alias")
+    "javascript": _JAVASCRIPT
+    + f"(field_definition property: (_) @name value: {_IS_A_FUNCTION}) @method\n",
+    "typescript": _TYPESCRIPT
+    + f"(public_field_definition name: (_) @name value: {_IS_A_FUNCTION}) @method\n",
+    "tsx": _TYPESCRIPT
+    + f"(public_field_definition name: (_) @name value: {_IS_A_FUNCTION}) @method\n",
+    "go": _defined(
+        function="function_declaration", method="method_declaration", type="type_spec type_alias"
+    )
     + """
 (method_declaration receiver: (_) @receiver name: (_) @name)
 (type_declaration . (type_spec name: (_) @name) .) @around
@@ -123,7 +136,9 @@ QUERIES: Mapping[str, str] = {
     "cpp": _C
     + _prototypes("declaration", _CPP_NAMES, *_POINTED, "(reference_declarator $)")
     + _prototypes("field_declaration", _CPP_NAMES, *_POINTED, "(reference_declarator $)")
-    + _defined(namespace="namespace_definition", type="alias_declaration", concept="concept_definition")
+    + _defined(
+        namespace="namespace_definition", type="alias_declaration", concept="concept_definition"
+    )
     + """
 (class_specifier name: (_) @name body: (_) @body) @class
 (template_declaration (_ name: (_) @name)) @around
@@ -175,9 +190,14 @@ QUERIES: Mapping[str, str] = {
         function="function_definition",
         type="type_definition",
     ),
-    "dart": _defined(class_="class_definition", enum="enum_declaration", function="function_signature"),
+    "dart": _defined(
+        class_="class_definition", enum="enum_declaration", function="function_signature"
+    ),
     "lua": _defined(function="function_declaration")
-    + "(assignment_statement (variable_list name: (_) @name) (expression_list value: (function_definition))) @function\n",
+    + (
+        "(assignment_statement (variable_list name: (_) @name) (expression_list value: "
+        "(function_definition))) @function\n"
+    ),
     "bash": _defined(function="function_definition"),
     "sql": """
 (create_table [(keyword_table) (keyword_exists)] . (object_reference) @name) @table
@@ -199,4 +219,5 @@ DEEPER: Mapping[str, str] = {
     "c": _VALUES,
     "cpp": _VALUES,
 }
-"""What is told beside it as long as it is not too much: the header of a chip has thousands of values, and a few structures."""
+"""What is told beside it as long as it is not too much: the header of a chip has thousands of
+values, and a few structures."""

@@ -1,7 +1,9 @@
-"""Which files a project has: every folder once, as ripgrep walks it, with .gitignore and our own excludes; nothing is opened.
+"""Which files a project has: every folder once, as ripgrep walks it, with .gitignore and our own
+excludes; nothing is opened.
 
-The walk is lazy and goes folder by folder, each one after what is in it: an unchanged subtree is known by one hash. What is not
-taken is counted with its reason; a folder that is left out counts once.
+The walk is lazy and goes folder by folder, each one after what is in it: an unchanged subtree is
+known by one hash. What is not taken is counted with its reason; a folder that is left out counts
+once.
 """
 
 from __future__ import annotations
@@ -76,13 +78,17 @@ class ScannedFolder:
     """What of it was not taken, or that it could not be looked into."""
 
 
-def scan(root: Root, tally: SkippedFiles, limits: ScanLimits | None = None, under: str | None = None) -> Iterator[ScannedFolder]:
-    """Folders from the inside out, the root last. With `under`: that one folder alone, without what is in its folders."""
+def scan(
+    root: Root, tally: SkippedFiles, limits: ScanLimits | None = None, under: str | None = None
+) -> Iterator[ScannedFolder]:
+    """Folders from the inside out, the root last. With `under`: that one folder alone, without what
+    is in its folders."""
     return _Walk(root, tally, limits or ScanLimits()).folders(under)
 
 
 class _Walk:
-    """The walker asks about each entry that no ignore file excludes; files are noted and only folders let through."""
+    """The walker asks about each entry that no ignore file excludes; files are noted and only
+    folders let through."""
 
     def __init__(self, root: Root, tally: SkippedFiles, limits: ScanLimits) -> None:
         self._root = root
@@ -125,7 +131,8 @@ class _Walk:
         yield from self._closed("", under)
 
     def _leave_out(self, path: Path) -> bool:
-        """Called for each entry before the walker looks into it. True for whatever it need not bring."""
+        """Called for each entry before the walker looks into it. True for whatever it need not
+        bring."""
         text = str(path)
         parent, _, name = text.rpartition("/")
         folder = self._open[parent]
@@ -134,7 +141,9 @@ class _Walk:
         try:
             found = os.lstat(text)
         except OSError:
-            self._tally.add(inside, Why.GONE)  # and not remembered: at the next look there is no such thing
+            self._tally.add(
+                inside, Why.GONE
+            )  # and not remembered: at the next look there is no such thing
             return True
         if stat.S_ISDIR(found.st_mode):
             why = self._folder_refused(text, name, found)
@@ -171,7 +180,9 @@ class _Walk:
             return why
         if self._count >= self._limits.files:
             return Why.TOO_MANY
-        return refused(found, self._root.device, self._limits.bytes, hard_links=self._limits.hard_links)
+        return refused(
+            found, self._root.device, self._limits.bytes, hard_links=self._limits.hard_links
+        )
 
     def _parents_are_fine(self, start: str) -> bool:
         return all(
@@ -181,7 +192,8 @@ class _Walk:
         )
 
     def _closed(self, now: str, under: str | None) -> Iterator[ScannedFolder]:
-        """Folders that the walk has left, now that it is at this one, which it asked about a moment ago."""
+        """Folders that the walk has left, now that it is at this one, which it asked about a moment
+        ago."""
         for path in reversed(list(self._open)):
             if path == now:
                 continue
@@ -190,10 +202,13 @@ class _Walk:
             folder = self._open.pop(path)
             if under is None or folder.path == under:
                 self._count_ignored(path, folder)
-                yield ScannedFolder(folder.path, folder.files, tuple(folder.folders), folder.stat, folder.left_out)
+                yield ScannedFolder(
+                    folder.path, folder.files, tuple(folder.folders), folder.stat, folder.left_out
+                )
 
     def _count_ignored(self, path: str, folder: _Open) -> None:
-        """What stands in a folder and was never asked about, an ignore file excludes; or the walker cannot say its name."""
+        """What stands in a folder and was never asked about, an ignore file excludes; or the walker
+        cannot say its name."""
         try:
             with os.scandir(path) as entries:
                 unseen = [each.name for each in entries if each.name not in folder.seen]
@@ -215,7 +230,8 @@ class _Open:
 
 
 def _told(walker: Iterator[Path]) -> Iterator[Path]:
-    """What the walker finds. What it cannot look into it says once, and goes on; `_count_ignored` counts that."""
+    """What the walker finds. What it cannot look into it says once, and goes on; `_count_ignored`
+    counts that."""
     while True:
         try:
             yield next(walker)
@@ -236,15 +252,19 @@ class _Rules:
     """What the walker would read before it asks anything."""
 
     strange: str = ""
-    """An ignore file at which it would wait for ever, being a pipe, or read for ever, being a device."""
+    """An ignore file at which it would wait for ever, being a pipe, or read for ever, being a
+    device."""
     points_elsewhere: bool = False
-    """A `.git` that is a file leads to a folder, and that to another: anywhere. What they exclude is not looked up then."""
+    """A `.git` that is a file leads to a folder, and that to another: anywhere. What they exclude
+    is not looked up then."""
     unsayable: set[str] = field(default_factory=set)
-    """Patterns of names that are no UTF-8: the walker cannot ask about these, and would complain of each on stderr."""
+    """Patterns of names that are no UTF-8: the walker cannot ask about these, and would complain of
+    each on stderr."""
 
 
 def _ignore_files(start: str, root: str, *, below: bool) -> _Rules:
-    """A look at every ignore file before the walk: the walker reads those of folders, too, that it is told to leave out.
+    """A look at every ignore file before the walk: the walker reads those of folders, too, that it
+    is told to leave out.
 
     Where one is strange, nothing is walked until somebody has looked at it.
     """
@@ -260,7 +280,14 @@ def _ignore_files(start: str, root: str, *, below: bool) -> _Rules:
                         continue
                     if below and each.name not in EXCLUDED_FOLDERS:
                         waiting.append(each.path)
-                    elif strange := next((name for name in _IGNORE_FILES if not _is_fine(f"{each.path}/{name}", root)), ""):
+                    elif strange := next(
+                        (
+                            name
+                            for name in _IGNORE_FILES
+                            if not _is_fine(f"{each.path}/{name}", root)
+                        ),
+                        "",
+                    ):
                         rules.strange = f"{each.path[len(root) + 1 :]}/{strange}"
         except OSError:
             continue
@@ -284,15 +311,19 @@ _MAGIC = re.compile(r"[*?\[\]{}\\!\s]")
 
 
 def _pattern(name: str) -> str:
-    """A glob for this name, in which each byte that cannot be said is any that is no ASCII, and each digit any digit."""
-    return re.sub("[0-9]", "[0-9]", _UNSAYABLE.sub(_NO_ASCII, _MAGIC.sub("?", name))).replace(_NO_ASCII, "[!\x01-\x7f]")
+    """A glob for this name, in which each byte that cannot be said is any that is no ASCII, and
+    each digit any digit."""
+    return re.sub("[0-9]", "[0-9]", _UNSAYABLE.sub(_NO_ASCII, _MAGIC.sub("?", name))).replace(
+        _NO_ASCII, "[!\x01-\x7f]"
+    )
 
 
 _NO_ASCII = "\0"
 
 
 def _is_fine(path: str, root: str) -> bool:
-    """An ignore file that is missing, or a file of moderate size that does not lie outside of the root."""
+    """An ignore file that is missing, or a file of moderate size that does not lie outside of the
+    root."""
     try:
         found = os.lstat(path)
         if stat.S_ISLNK(found.st_mode):
@@ -314,10 +345,12 @@ class SkippedPath:
 
 
 def left_out(root: Root, path: str, limits: ScanLimits | None = None) -> SkippedPath | None:
-    """The first part of a path that a scan would not bring, and why; None for a file or folder that it would.
+    """The first part of a path that a scan would not bring, and why; None for a file or folder that
+    it would.
 
-    Each folder on the way is walked by itself, by the rules of every scan. What a scan never meets is gone, also where a disk
-    would open it under another spelling. Raises `NotTaken` for what is no path below the root.
+    Each folder on the way is walked by itself, by the rules of every scan. What a scan never meets
+    is gone, also where a disk would open it under another spelling. Raises `NotTaken` for what is
+    no path below the root.
     """
     above = ""
     parts = parts_of(path)
@@ -326,7 +359,9 @@ def left_out(root: Root, path: str, limits: ScanLimits | None = None) -> Skipped
         folder = next(scan(root, asked, limits, above), None)
         if asked.found is not None:
             return asked.found
-        is_there = folder is not None and (name in folder.folders or (name in folder.files and here == "/".join(parts)))
+        is_there = folder is not None and (
+            name in folder.folders or (name in folder.files and here == "/".join(parts))
+        )
         if not is_there:
             return SkippedPath(here, Why.GONE)
         above = here
@@ -347,30 +382,38 @@ class _Asked(SkippedFiles):
 
 
 EXCLUDED_FOLDERS = word_set("""
-    .git .hg .svn .jj .bzr node_modules bower_components jspm_packages .pnpm-store .yarn .venv venv .tox .nox .eggs __pycache__
-    .mypy_cache .pytest_cache .ruff_cache .hypothesis .ipynb_checkpoints site-packages .gradle .mvn .idea .vs .terraform
-    .serverless
-    .aws-sam .next .nuxt .svelte-kit .astro .angular .parcel-cache .turbo .cache .nyc_output htmlcov DerivedData Pods .dart_tool
-    .bundle .stack-work dist-newstyle _build .elixir_ls .hotset .ssh .gnupg .aws .kube .docker .password-store
+    .git .hg .svn .jj .bzr node_modules bower_components jspm_packages .pnpm-store .yarn .venv venv
+    .tox .nox .eggs __pycache__ .mypy_cache .pytest_cache .ruff_cache .hypothesis .ipynb_checkpoints
+    site-packages .gradle .mvn .idea .vs .terraform .serverless .aws-sam .next .nuxt .svelte-kit
+    .astro .angular .parcel-cache .turbo .cache .nyc_output htmlcov DerivedData Pods .dart_tool
+    .bundle .stack-work dist-newstyle _build .elixir_ls .hotset .ssh .gnupg .aws .kube .docker
+    .password-store
 """)
 
 _OUTPUT = word_set("build dist out target coverage")
-"""Names that people use for sources too: such a folder is output only beside the file of the tool that fills it."""
-_TOOLS = word_set("package.json pom.xml build.gradle build.gradle.kts Cargo.toml setup.py pyproject.toml CMakeLists.txt")
+"""Names that people use for sources too: such a folder is output only beside the file of the tool
+that fills it."""
+_TOOLS = word_set(
+    "package.json pom.xml build.gradle build.gradle.kts Cargo.toml setup.py pyproject.toml "
+    "CMakeLists.txt"
+)
 
 _LOCKS = word_set("""
-    package-lock.json npm-shrinkwrap.json pnpm-lock.yaml bun.lockb packages.lock.json go.sum .ds_store thumbs.db
+    package-lock.json npm-shrinkwrap.json pnpm-lock.yaml bun.lockb packages.lock.json go.sum
+    .ds_store thumbs.db
 """)
 _MADE = tuple(
     word_set("""
-    .min.js .min.css .min.mjs .js.map .css.map .mjs.map .ts.map .bundle.js .chunk.js _pb2.py _pb2.pyi _pb2_grpc.py
-    .pb.go .pb.cc .pb.h .g.dart .designer.cs .generated.cs .generated.ts .generated.go
+    .min.js .min.css .min.mjs .js.map .css.map .mjs.map .ts.map .bundle.js .chunk.js _pb2.py
+    _pb2.pyi _pb2_grpc.py .pb.go .pb.cc .pb.h .g.dart .designer.cs .generated.cs .generated.ts
+    .generated.go
     """)
 )
 _NO_TEXT = word_set("""
-    png jpg jpeg gif webp ico bmp tif tiff psd pdf zip gz tgz bz2 xz zst 7z rar tar jar war class o a so dylib dll exe bin wasm
-    pyc pyo whl egg mp3 mp4 m4a wav ogg flac avi mov mkv webm woff woff2 ttf otf eot db sqlite sqlite3 parquet feather npy npz
-    pkl pickle pt pth onnx safetensors gguf h5 hdf5 tfrecord mo
+    png jpg jpeg gif webp ico bmp tif tiff psd pdf zip gz tgz bz2 xz zst 7z rar tar jar war class o
+    a so dylib dll exe bin wasm pyc pyo whl egg mp3 mp4 m4a wav ogg flac avi mov mkv webm woff woff2
+    ttf otf eot db sqlite sqlite3 parquet feather npy npz pkl pickle pt pth onnx safetensors gguf h5
+    hdf5 tfrecord mo
 """)
 
 

@@ -1,4 +1,5 @@
-"""What documents and settings consist of: headings, tables, top-level keys. Found line by line; nothing is parsed or loaded."""
+"""What documents and settings consist of: headings, tables, top-level keys. Found line by line;
+nothing is parsed or loaded."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from hotset.text.languages import Language
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:\s+(.*?))?(?:\s+#*)?\s*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_YAML_KEY = re.compile(r"(?![-#\s%&*!|>{}\[\]])(\"[^\"]{1,200}\"|'[^']{1,200}'|[^\s:#][^:#]{0,200}?)\s*:(?:\s|$)")
+_YAML_KEY = re.compile(
+    r"(?![-#\s%&*!|>{}\[\]])(\"[^\"]{1,200}\"|'[^']{1,200}'|[^\s:#][^:#]{0,200}?)\s*:(?:\s|$)"
+)
 _YAML_TEXT = re.compile(r"[|>][-+\d]{0,2}\s*(?:#.*)?$")
 _SETEXT = re.compile(r" {0,3}([=-])\1+\s*$")
 _PARAGRAPH = re.compile(r" {0,3}(?![-+*>|#=`~<]|\d{1,9}[.)]\s)\S")
@@ -44,7 +47,9 @@ def is_told(language: Language) -> bool:
     return bool(language.grammar) or language.name in _FINDERS
 
 
-def _spans(marks: Sequence[_Mark], lines: Sequence[str], comments: tuple[str, ...]) -> Iterator[CodeSymbol]:
+def _spans(
+    marks: Sequence[_Mark], lines: Sequence[str], comments: tuple[str, ...]
+) -> Iterator[CodeSymbol]:
     """A mark's stretch ends in front of the next one of its depth or above."""
     tops = [_comment_above(lines, mark[0], comments) for mark in marks]
     ends = [len(lines)] * len(marks)
@@ -58,14 +63,26 @@ def _spans(marks: Sequence[_Mark], lines: Sequence[str], comments: tuple[str, ..
         while scope and scope[-1][0] >= depth:
             scope.pop()
         called = visible(name, _LONGEST)
-        yield CodeSymbol(called, kind, tuple(each for _, each in scope), visible(lines[line - 1], _LONGEST), tops[at], ends[at])
+        yield CodeSymbol(
+            called,
+            kind,
+            tuple(each for _, each in scope),
+            visible(lines[line - 1], _LONGEST),
+            tops[at],
+            ends[at],
+        )
         scope.append((depth, called))
 
 
 def _comment_above(lines: Sequence[str], line: int, marks: tuple[str, ...]) -> int:
     """What stands further in or out is about something else."""
     margin = _indent(lines[line - 1])
-    while marks and line > 1 and lines[line - 2][margin:].startswith(marks) and _indent(lines[line - 2]) == margin:
+    while (
+        marks
+        and line > 1
+        and lines[line - 2][margin:].startswith(marks)
+        and _indent(lines[line - 2]) == margin
+    ):
         line -= 1
     return line
 
@@ -87,7 +104,12 @@ def _headings(lines: Sequence[str]) -> Iterator[_Mark]:
                 fence = ""
         elif not fence and (heading := _HEADING.match(line)) and heading[2]:
             yield number, len(heading[1]), heading[2], "section"
-        elif not fence and number > skipped + 1 and (below := _SETEXT.match(line)) and _PARAGRAPH.match(lines[number - 2]):
+        elif (
+            not fence
+            and number > skipped + 1
+            and (below := _SETEXT.match(line))
+            and _PARAGRAPH.match(lines[number - 2])
+        ):
             yield number - 1, "=-".index(below[1]) + 1, lines[number - 2].strip(), "section"
 
 
@@ -95,7 +117,9 @@ def _front_matter(lines: Sequence[str]) -> int:
     """How many lines of settings stand in front of a document."""
     if lines[0].rstrip() != "---":
         return 0
-    return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() in ("---", "...")), 0)
+    return next(
+        (number for number, line in enumerate(lines[1:], 2) if line.rstrip() in ("---", "...")), 0
+    )
 
 
 def _underlined(lines: Sequence[str]) -> Iterator[_Mark]:
@@ -115,10 +139,20 @@ def _underlined(lines: Sequence[str]) -> Iterator[_Mark]:
 
 def _yaml_keys(lines: Sequence[str]) -> Iterator[_Mark]:
     """The keys on the outside, and those in them where these are few."""
-    top = [(number, key[1].strip("\"'")) for number, line in enumerate(lines, 1) if (key := _YAML_KEY.match(line))]
-    for (number, name), behind in zip(top, [*(number for number, _ in top), len(lines) + 1][1:], strict=True):
+    top = [
+        (number, key[1].strip("\"'"))
+        for number, line in enumerate(lines, 1)
+        if (key := _YAML_KEY.match(line))
+    ]
+    for (number, name), behind in zip(
+        top, [*(number for number, _ in top), len(lines) + 1][1:], strict=True
+    ):
         yield number, 1, name, "key"
-        inner = () if _YAML_TEXT.search(lines[number - 1]) else tuple(_inner_keys(lines, number, behind))
+        inner = (
+            ()
+            if _YAML_TEXT.search(lines[number - 1])
+            else tuple(_inner_keys(lines, number, behind))
+        )
         if len(inner) <= FEW_KEYS:
             yield from inner
 
@@ -166,17 +200,29 @@ _LONGEST = 200
 
 
 def with_statements(text: str, found: DefinedSymbols) -> DefinedSymbols:
-    """Adds what the grammar lost. What it made of the lines that it lost, it may have put together wrongly, and is not taken."""
+    """Adds what the grammar lost. What it made of the lines that it lost, it may have put together
+    wrongly, and is not taken."""
     lines = text.removesuffix("\n").split("\n")
-    kept = [each for each in found.symbols if not any(each.first <= last and first <= each.last for first, last in found.lost)]
+    kept = [
+        each
+        for each in found.symbols
+        if not any(each.first <= last and first <= each.last for first, last in found.lost)
+    ]
     known = [(each.first, each.last) for each in kept]
     added = list(_statements(lines, known))
     if len(kept) + len(added) > MOST_SYMBOLS:
         return DefinedSymbols(lost=found.lost)
-    kept = [each for each in kept if not any(one.first <= each.first and each.last <= one.last for one in added)]
+    kept = [
+        each
+        for each in kept
+        if not any(one.first <= each.first and each.last <= one.last for one in added)
+    ]
     told = sorted((*kept, *added), key=lambda each: (each.first, -each.last))
     seen = {number for each in added for number in range(each.first, each.last + 1)}
-    return DefinedSymbols(tuple(told), tuple(span for span in found.lost if not seen.issuperset(range(span[0], span[1] + 1))))
+    return DefinedSymbols(
+        tuple(told),
+        tuple(span for span in found.lost if not seen.issuperset(range(span[0], span[1] + 1))),
+    )
 
 
 def _statements(lines: Sequence[str], known: Sequence[Span]) -> Iterator[CodeSymbol]:
@@ -184,7 +230,9 @@ def _statements(lines: Sequence[str], known: Sequence[Span]) -> Iterator[CodeSym
     starts = [number for number, line in enumerate(lines, 1) if _STATEMENT.match(line)]
     covered = {number for first, last in known for number in range(first, last + 1)}
     for start, behind in zip(starts, [*starts[1:], len(lines) + 1], strict=True):
-        if start in covered or not (made := _MAKES.match(" ".join(lines[start - 1 : start + 1])[:1000])):
+        if start in covered or not (
+            made := _MAKES.match(" ".join(lines[start - 1 : start + 1])[:1000])
+        ):
             continue
         kind = made[1].lower()
         kind = "procedure" if kind == "proc" else kind
@@ -199,7 +247,9 @@ def _statements(lines: Sequence[str], known: Sequence[Span]) -> Iterator[CodeSym
             signature=visible(lines[start - 1], _LONGEST).rstrip(" ;"),
             first=first,
             last=last,
-            doc=visible(" ".join(line.lstrip("- ") for line in lines[first - 1 : start - 1]), _LONGEST),
+            doc=visible(
+                " ".join(line.lstrip("- ") for line in lines[first - 1 : start - 1]), _LONGEST
+            ),
         )
 
 

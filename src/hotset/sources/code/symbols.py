@@ -1,7 +1,8 @@
-"""What a file defines: symbols with their scopes, signatures, lines and comments, as far as its text can be parsed.
+"""What a file defines: symbols with their scopes, signatures, lines and comments, as far as its
+text can be parsed.
 
-A grammar is foreign machine code over foreign text: it can take very long (a megabyte of brackets: minutes) and cannot be
-interrupted. Call this where it may be killed: `parsing` does.
+A grammar is foreign machine code over foreign text: it can take very long (a megabyte of brackets:
+minutes) and cannot be interrupted. Call this where it may be killed: `parsing` does.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from hotset.text.languages import Language
 if TYPE_CHECKING:
     from tree_sitter import Node, Query
 
-MOST_SYMBOLS = 5000  # of one file; what has more was written by a program, and its outline helps nobody
+MOST_SYMBOLS = (
+    5000  # of one file; what has more was written by a program, and its outline helps nobody
+)
 FEW_KEYS = 20  # in a key of settings; an outline with more of them is a copy of the file
 _LONGEST_SIGNATURE = 200  # characters; the arguments of nearly every function fit
 _LONGEST_NAME = 120
@@ -30,16 +33,27 @@ _LONGEST_DOC = 400
 _MOST_LOST = 20  # stretches; what is broken in more places than that is told by the first of them
 _MOST_COMMENT_LINES = 60  # above a definition; a licence's text is longer and belongs to the file
 _SPACES = re.compile(r"\s+")
-_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e0fff]")
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e0fff]"
+)
 _RECEIVER = re.compile(r"\(\s*(?:\w+\s+)?\*?\s*(\w+)")
 _UNENDED = re.compile(rb"([^\s{;,(]) (?=\})")
 _COMMENT_MARKS = re.compile(r"^\s*(?:/\*+|\*+/|\*|//[/!]?|#+!?|--+|;+)\s?|\s*\*+/\s*$")
 _QUOTES = re.compile(r"^[rRuUbBfF]*(\"\"\"|'''|\"|')|(\"\"\"|'''|\"|')$")
 _METHODS_ARE_FUNCTIONS = ("python", "kotlin", "rust", "swift", "scala", "cpp", "dart")
 _HOLD_NOTHING = frozenset(
-    ["type_definition", "preproc_def", "preproc_function_def", "declaration", "field_declaration", "var_spec", "const_spec"]
+    [
+        "type_definition",
+        "preproc_def",
+        "preproc_function_def",
+        "declaration",
+        "field_declaration",
+        "var_spec",
+        "const_spec",
+    ]
 )
-"""Nodes that can have others inside of them which are no part of theirs: `typedef struct point { ... } point_t`."""
+"""Nodes that can have others inside of them which are no part of theirs: `typedef struct point {
+... } point_t`."""
 _WITHOUT_BODY = frozenset(
     (
         "declaration",
@@ -106,7 +120,9 @@ def symbols(text: str, language: Language, grammars: Path | None = None) -> Defi
         deeper = _matched(root, _query(language.grammar, grammars, deeper=True))
         if len(found) + len(deeper) <= MOST_SYMBOLS:
             found |= _few(found.values(), deeper) if language.name == "json" else deeper
-    placed = sorted((each for each in found.values() if each.kind), key=lambda each: (each.start, -each.end))
+    placed = sorted(
+        (each for each in found.values() if each.kind), key=lambda each: (each.start, -each.end)
+    )
     told = tuple(_told(placed, text.removesuffix("\n").split("\n"), source, language))
     return DefinedSymbols(told, lost)
 
@@ -158,13 +174,15 @@ def _broken(root: Node) -> int:
 def _mended(source: bytes, language: Language) -> bytes:
     """The same text at the same places, without what a grammar is known to stumble over.
 
-    Kotlin's wants a line's end in front of a bracket that closes a body: `object { val a = 1 }` loses all that stands behind it.
+    Kotlin's wants a line's end in front of a bracket that closes a body: `object { val a = 1 }`
+    loses all that stands behind it.
     """
     return _UNENDED.sub(rb"\1;", source) if language.name == "kotlin" else source
 
 
 def visible(text: str, most: int) -> str:
-    """On one line, without characters that are not seen or that turn the order of others, and not too long."""
+    """On one line, without characters that are not seen or that turn the order of others, and not
+    too long."""
     flat = _SPACES.sub(" ", _INVISIBLE.sub("", text[: 4 * most])).strip()
     return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
 
@@ -184,7 +202,8 @@ _Bytes = tuple[int, int]
 class _Found:
     """What the patterns say of one symbol.
 
-    Only places are kept, never nodes: going from a node to its parent costs a walk from the root each time.
+    Only places are kept, never nodes: going from a node to its parent costs a walk from the root
+    each time.
     """
 
     kind: str = ""
@@ -211,7 +230,12 @@ class _Found:
                 self.spans[what] = (node.start_byte, node.end_byte)
                 continue
             if what != "around" and self._is_better(what, node):
-                self.kind, self.node, self.begin, self.stop = what, node.type, node.start_byte, node.end_byte
+                self.kind, self.node, self.begin, self.stop = (
+                    what,
+                    node.type,
+                    node.start_byte,
+                    node.end_byte,
+                )
             if node.end_byte - node.start_byte > self.end - self.start:
                 self.start, self.end = node.start_byte, node.end_byte
                 begin, end = node.start_point, node.end_point
@@ -219,7 +243,8 @@ class _Found:
                 self.last = max(self.first, end.row + 1 if end.column else end.row)
 
     def _is_better(self, kind: str, node: Node) -> bool:
-        """What is a variable and a function is a function; of two nodes that make it a variable the outer one is all of it."""
+        """What is a variable and a function is a function; of two nodes that make it a variable the
+        outer one is all of it."""
         if kind == self.kind == "variable":
             return node.end_byte - node.start_byte > self.stop - self.begin
         return self.kind in ("", "variable")
@@ -237,17 +262,23 @@ def _declared(node: Node) -> tuple[tuple[_Bytes, ...], _Bytes]:
         node = inner
         if node.type == "qualified_identifier":
             if (owner := node.child_by_field_name("scope")) is not None:
-                owner = owner.child_by_field_name("name") or owner  # without the arguments of a template
+                owner = (
+                    owner.child_by_field_name("name") or owner
+                )  # without the arguments of a template
                 owners.append((owner.start_byte, owner.end_byte))
             inner = node.child_by_field_name("name")
         elif node.type.endswith("_declarator"):
-            inner = node.child_by_field_name("declarator") or (node.named_children[-1] if node.named_children else None)
+            inner = node.child_by_field_name("declarator") or (
+                node.named_children[-1] if node.named_children else None
+            )
         else:
             inner = None
     return tuple(owners), (node.start_byte, node.end_byte)
 
 
-def _told(found: Sequence[_Found], lines: Sequence[str], source: bytes, language: Language) -> Iterator[CodeSymbol]:
+def _told(
+    found: Sequence[_Found], lines: Sequence[str], source: bytes, language: Language
+) -> Iterator[CodeSymbol]:
     """Scopes come from what contains what."""
     defined = {_name(each, source) for each in found if each.node == "function_definition"}
     around: list[tuple[int, str, str]] = []
@@ -257,14 +288,25 @@ def _told(found: Sequence[_Found], lines: Sequence[str], source: bytes, language
             around.pop()
         name = _name(each, source)
         in_a_class = bool(around) and around[-1][2] in _HOLD_METHODS
-        is_said_again = each.node == "declaration" and not in_a_class and (name in defined or _in_a_body(around))
+        is_said_again = (
+            each.node == "declaration"
+            and not in_a_class
+            and (name in defined or _in_a_body(around))
+        )
         if not name or is_said_again:
             continue
         scope = tuple(outer[1] for outer in around)
         if receiver := _RECEIVER.match(each.text("receiver", source, _LONGEST_NAME)):
             scope = (receiver[1],)
-        scope += tuple(visible(source[start:end].decode("utf-8", "replace"), _LONGEST_NAME) for start, end in each.owners)
-        is_method = each.kind == "function" and (in_a_class or bool(each.owners)) and language.name in _METHODS_ARE_FUNCTIONS
+        scope += tuple(
+            visible(source[start:end].decode("utf-8", "replace"), _LONGEST_NAME)
+            for start, end in each.owners
+        )
+        is_method = (
+            each.kind == "function"
+            and (in_a_class or bool(each.owners))
+            and language.name in _METHODS_ARE_FUNCTIONS
+        )
         above = _above(lines, each.first, floor, language.comment)
         yield CodeSymbol(
             name=name,
@@ -297,7 +339,9 @@ def _name(each: _Found, source: bytes) -> str:
 def _signature(each: _Found, source: bytes) -> str:
     body = each.spans.get("body")
     end = body[0] if body is not None and body[0] > each.begin else each.stop
-    text = source[each.begin : min(end, each.begin + 4 * _LONGEST_SIGNATURE)].decode("utf-8", "replace")
+    text = source[each.begin : min(end, each.begin + 4 * _LONGEST_SIGNATURE)].decode(
+        "utf-8", "replace"
+    )
     if body is None and each.node not in _WITHOUT_BODY:
         text = text.split("\n", 1)[0]
     word = _KEYWORDS.get(each.node, "")
@@ -305,16 +349,22 @@ def _signature(each: _Found, source: bytes) -> str:
 
 
 def _without_its_end(signature: str) -> str:
-    """Without what only says that a body follows, or that none does. The `>` of `Promise<void>` is part of it."""
+    """Without what only says that a body follows, or that none does. The `>` of `Promise<void>` is
+    part of it."""
     while (shorter := signature.rstrip(" {:=;").removesuffix("=>")) != signature:
         signature = shorter
     return signature.strip()
 
 
 def _above(lines: Sequence[str], first: int, floor: int, marks: tuple[str, ...]) -> int:
-    """The line on which the comment above a definition begins; `floor` is the last line that belongs to something else."""
+    """The line on which the comment above a definition begins; `floor` is the last line that
+    belongs to something else."""
     top = first
-    while marks and top - 1 > max(floor, first - _MOST_COMMENT_LINES) and lines[top - 2].lstrip().startswith(marks):
+    while (
+        marks
+        and top - 1 > max(floor, first - _MOST_COMMENT_LINES)
+        and lines[top - 2].lstrip().startswith(marks)
+    ):
         top -= 1
     return top
 
@@ -322,5 +372,9 @@ def _above(lines: Sequence[str], first: int, floor: int, marks: tuple[str, ...])
 def _doc(each: _Found, above: Sequence[str], source: bytes) -> str:
     if "doc" in each.spans:
         return visible(_QUOTES.sub("", each.text("doc", source, _LONGEST_DOC)), _LONGEST_DOC)
-    said = (_COMMENT_MARKS.sub("", line) for line in above if not line.lstrip().startswith(("@", "#[", "[")))
+    said = (
+        _COMMENT_MARKS.sub("", line)
+        for line in above
+        if not line.lstrip().startswith(("@", "#[", "["))
+    )
     return visible(" ".join(said), _LONGEST_DOC)

@@ -1,4 +1,5 @@
-"""A file's bytes as text: decoded, its lines ended alike, its secrets sealed. The one place where content becomes searchable."""
+"""A file's bytes as text: decoded, its lines ended alike, its secrets sealed. The one place where
+content becomes searchable."""
 
 from __future__ import annotations
 
@@ -11,15 +12,19 @@ from hotset.text.decoding import decode
 from hotset.text.languages import language_of
 
 VERSION = 2
-"""Of how bytes become text, and of what is taken for text that people wrote. A change that takes more, or less, counts it up."""
+"""Of how bytes become text, and of what is taken for text that people wrote. A change that takes
+more, or less, counts it up."""
 
 _MINIFIED_FROM = 5000  # characters; what is shorter costs nothing
 _MINIFIED_LINE = 400  # characters of a line on average; hand-written code has 30 to 40
 _MINIFIED = frozenset(("javascript", "jsx", "typescript", "css", "html", "xml"))
 
 
-def read_text(root: Root, path: str, most: int, *, hard_links: bool = False) -> tuple[Content, Sealed]:
-    """A file's bytes and its text, without secrets. Raises `NotTaken`; a file of secrets is not even opened."""
+def read_text(
+    root: Root, path: str, most: int, *, hard_links: bool = False
+) -> tuple[Content, Sealed]:
+    """A file's bytes and its text, without secrets. Raises `NotTaken`; a file of secrets is not
+    even opened."""
     if secret_file(path) is not None:
         raise NotTaken(path, Why.SECRET)
     content = root.read(path, most, hard_links=hard_links)
@@ -41,7 +46,11 @@ def refuse_machine_made(path: str, text: str) -> None:
     language = language_of(path, text).name
     if is_generated(text, language):
         raise NotTaken(path, Why.GENERATED)
-    if len(text) >= _MINIFIED_FROM and len(text) > _MINIFIED_LINE * (text.count("\n") + 1) and language in _MINIFIED:
+    if (
+        len(text) >= _MINIFIED_FROM
+        and len(text) > _MINIFIED_LINE * (text.count("\n") + 1)
+        and language in _MINIFIED
+    ):
         raise NotTaken(path, Why.MINIFIED)
 
 
@@ -58,27 +67,40 @@ _PREAMBLE = re.compile(r"<\?|<!doctype|[\"']use \w+[\"']|@charset", re.IGNORECAS
 """What has to stand before the first comment of a file."""
 
 _MARKED = re.compile(
-    r"(?:generated: )?@generated(?![\w-])|this (?:file|code) is (?:auto(?:matically)?[- ]?)?@generated\b", re.IGNORECASE
+    (
+        r"(?:generated: )?@generated(?![\w-])|this (?:file|code) is (?:auto(?:matically)?[- "
+        r"]?)?@generated\b"
+    ),
+    re.IGNORECASE,
 )
 _BEFORE = r"(?:(?:note|warning|attention|caution|important)\W+)?"
 _AUTO = r"(?:auto(?:matically)?[- ]?)?"
 _THING = r"(?:\w+ )?(?:file|code|class|module|document|header|script|implementation|bindings?)"
-_SAYS = re.compile(rf"{_BEFORE}(?:(?:this |the following )?{_THING} )?(?:(?:is|was|has been) )?{_AUTO}generated\b", re.IGNORECASE)
+_SAYS = re.compile(
+    rf"{_BEFORE}(?:(?:this |the following )?{_THING} )?(?:(?:is|was|has been) )?{_AUTO}generated\b",
+    re.IGNORECASE,
+)
 _SAYS_ALL = re.compile(
-    rf"{_BEFORE}(?:this {_THING} (?:is|was|has been) {_AUTO}generated\b|file generated (?:by|from)\b|"
+    rf"{_BEFORE}(?:this {_THING} (?:is|was|has been) {_AUTO}generated\b|file generated "
+    rf"(?:by|from)\b|"
     rf"auto(?:matically)?[- ]?generated (?:by|from|with|using|file|code)\b)",
     re.IGNORECASE,
 )
 _KEEP_OFF = re.compile(
-    r"\b(?:do not|don't|never|must not|should not(?: be)?) (?:manually |hand[- ]?)?(?:edit|modif|chang|touch)|"
-    r"\bnot (?:be |intended for )?manual(?:ly)? edit|\bchanges\b.{0,40}\bwill be (?:lost|overwritten)",
+    r"\b(?:do not|don't|never|must not|should not(?: be)?) (?:manually |hand[- "
+    r"]?)?(?:edit|modif|chang|touch)|"
+    r"\bnot (?:be |intended for )?manual(?:ly)? edit|\bchanges\b.{0,40}\bwill be "
+    r"(?:lost|overwritten)",
     re.IGNORECASE,
 )
-_BOTH = re.compile(rf"{_BEFORE}(?:do not|don't) (?:edit|modify|change)\b.*\bgenerated\b", re.IGNORECASE)
+_BOTH = re.compile(
+    rf"{_BEFORE}(?:do not|don't) (?:edit|modify|change)\b.*\bgenerated\b", re.IGNORECASE
+)
 
 
 def is_generated(text: str, language: str) -> bool:
-    """By the comments before the first line of anything else; in a docstring both sentences, each beginning a line."""
+    """By the comments before the first line of anything else; in a docstring both sentences, each
+    beginning a line."""
     comments, docstring = _head(text[:_WITHIN], language)
     if any(_MARKED.match(line) or _SAYS_ALL.match(line) or _BOTH.match(line) for line in comments):
         return True
@@ -97,7 +119,10 @@ def _head(text: str, language: str) -> tuple[list[str], list[str]]:
         said = line.strip()
         if not said or _PREAMBLE.match(said):
             continue
-        if block := next((each for each in (_BLOCKS_OF_PROSE if prose else _BLOCKS) if said.startswith(each[0])), None):
+        if block := next(
+            (each for each in (_BLOCKS_OF_PROSE if prose else _BLOCKS) if said.startswith(each[0])),
+            None,
+        ):
             comments += _until(block[1], said.removeprefix(block[0]), lines)
         elif mark := (_OF_PROSE if prose else _LINE).match(said):
             comments.append(_bare(said[mark.end() :]))

@@ -1,7 +1,8 @@
 """Follows a project's files: what was changed is in the index a moment later.
 
-Changes are gathered until they pause; while git holds its lock (a switch of branches, a rebase) they are gathered on and become
-one batch. Where the system cannot watch so many folders, the manifest is compared every few seconds instead.
+Changes are gathered until they pause; while git holds its lock (a switch of branches, a rebase)
+they are gathered on and become one batch. Where the system cannot watch so many folders, the
+manifest is compared every few seconds instead.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _log = logging.getLogger("hotset")
 
 _PAUSE_MS = 50  # without a change: then what was gathered is handed over
 _LONGEST_MS = 400  # of gathering while changes go on
-_WAKE_MS = 200  # how late is noticed what changed before the watch began, a wish to stop, and the end of git's lock
+# how late is noticed what changed before the watch began, a wish to stop, and the end of git's lock
+_WAKE_MS = 200
 _LONGEST_LOCK = 30.0  # seconds; an older lock was left behind by a git that died
 _POLL_SECONDS = 5.0
 _AFTER_A_NAME_SECONDS = 1.0  # a file whose name cannot be said may be written all the time
@@ -44,12 +46,17 @@ def watch_project(
     poll_seconds: float = _POLL_SECONDS,
     force_polling: bool = False,
 ) -> None:
-    """Until `stop` is set. Call it in a thread of its own, after `index_project`, with a manifest of its own.
+    """Until `stop` is set. Call it in a thread of its own, after `index_project`, with a manifest
+    of its own.
 
     A folder that is gone ends it.
     """
     root = root.expanduser().resolve()
-    parsers.warm({language.name: language for language in map(language_of, manifest.latest(_LATEST))}.values())
+    parsers.warm(
+        {
+            language.name: language for language in map(language_of, manifest.latest(_LATEST))
+        }.values()
+    )
 
     def told(report: IndexReport) -> None:
         if updated is not None and (report.changed or report.removed):
@@ -62,13 +69,18 @@ def watch_project(
             if stop.is_set():
                 return
         while not stop.wait(poll_seconds):
-            told(index_project(root, index, manifest, parsers=parsers, limits=limits, stop=stop.is_set))
+            told(
+                index_project(
+                    root, index, manifest, parsers=parsers, limits=limits, stop=stop.is_set
+                )
+            )
     except BadInput:
         _log.info("the watched folder is gone")
 
 
 def _batches(root: Path, stop: threading.Event) -> Iterator[set[str]]:
-    """Paths that changed, relative to the root. Ends where the system does not watch, or when `stop` is set."""
+    """Paths that changed, relative to the root. Ends where the system does not watch, or when
+    `stop` is set."""
     gathered = {""}  # the folder itself: what changed before the watch began
     try:
         for changes in _all_changes(root, stop):
@@ -77,11 +89,15 @@ def _batches(root: Path, stop: threading.Event) -> Iterator[set[str]]:
                 yield gathered
                 gathered = set()
     except OSError as error:
-        _log.info("files are compared every few seconds: this system does not watch them (%s)", type(error).__name__)
+        _log.info(
+            "files are compared every few seconds: this system does not watch them (%s)",
+            type(error).__name__,
+        )
 
 
 def _all_changes(root: Path, stop: threading.Event) -> Iterator[set[str]]:
-    """The watcher ends at a name that is no UTF-8, with all that it gathered: another begins with a look at everything."""
+    """The watcher ends at a name that is no UTF-8, with all that it gathered: another begins with a
+    look at everything."""
     from watchfiles._rust_notify import WatchfilesRustInternalError  # noqa: PLC0415 - it is told nowhere else
 
     while not stop.is_set():

@@ -1,6 +1,8 @@
-"""A process that parses: it gets texts, gives symbols and chunks, and may die of any of them. `parsing` starts another one then.
+"""A process that parses: it gets texts, gives symbols and chunks, and may die of any of them.
+`parsing` starts another one then.
 
-It opens no file but the grammars, and ends by itself when a text takes too long or when nobody listens any more.
+It opens no file but the grammars, and ends by itself when a text takes too long or when nobody
+listens any more.
 """
 
 from __future__ import annotations
@@ -79,7 +81,9 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     questions = msgspec.msgpack.Decoder(ParseRequest)
     while (message := receive(sys.stdin.buffer)) is not None:
-        signal.setitimer(signal.ITIMER_PROF, seconds)  # of our own time: the kernel ends us, whatever a grammar is doing
+        signal.setitimer(
+            signal.ITIMER_PROF, seconds
+        )  # of our own time: the kernel ends us, whatever a grammar is doing
         said = answer(questions.decode(message), grammars)
         signal.setitimer(signal.ITIMER_PROF, 0)
         send(sys.stdout.buffer, msgspec.msgpack.encode(said))

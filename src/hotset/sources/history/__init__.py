@@ -1,7 +1,7 @@
 """History: the pages of the store, brought into the index, found again, and read back in slices.
 
-`entries` makes pages entries of the index, `search` finds pages, `lookup` tells which pages a model means, and
-`answers` writes what it reads.
+`entries` makes pages entries of the index, `search` finds pages, `lookup` tells which pages a model
+means, and `answers` writes what it reads.
 """
 
 from hotset.sources.history.entries import behind, follow, followed

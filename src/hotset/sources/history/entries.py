@@ -1,4 +1,5 @@
-"""Pages as entries of the index: read from the store in their order, a batch a commit, from where the last one ended."""
+"""Pages as entries of the index: read from the store in their order, a batch a commit, from where
+the last one ended."""
 
 from __future__ import annotations
 
@@ -22,16 +23,21 @@ WATERMARK = "pages-1"
 """With another number everything is read again: to be changed with how pages are read or cut."""
 
 _AT_ONCE = 64  # pages a commit
-_BYTES_AT_ONCE = 512 * 1024  # of content: about 50 ms of work, and of the index's write lock a tenth of that
+_BYTES_AT_ONCE = (
+    512 * 1024
+)  # of content: about 50 ms of work, and of the index's write lock a tenth of that
 _TAG_BITS = 16
 _MOST_CALLS = 1024  # whose arguments are remembered until their results come by
 
 
-def follow(store: Store, index: Index, until: float, clock: Callable[[], float] = time.monotonic) -> int:
-    """Brings the index up to the store's latest page, or as far as there is time, and a batch at least.
+def follow(
+    store: Store, index: Index, until: float, clock: Callable[[], float] = time.monotonic
+) -> int:
+    """Brings the index up to the store's latest page, or as far as there is time, and a batch at
+    least.
 
-    Gives the number of pages that it came by. Done twice, or by two processes at once, it makes the same index. Raises a
-    `HotsetError` where the store cannot be read or the index not be written.
+    Gives the number of pages that it came by. Done twice, or by two processes at once, it makes the
+    same index. Raises a `HotsetError` where the store cannot be read or the index not be written.
     """
     paths = _Paths(store)
     at = followed(store, index)
@@ -46,7 +52,8 @@ def follow(store: Store, index: Index, until: float, clock: Callable[[], float] 
 
 
 def followed(store: Store, index: Index) -> int:
-    """The number of the page up to which the index came; 0 where that is no longer the page that it was.
+    """The number of the page up to which the index came; 0 where that is no longer the page that it
+    was.
 
     A store that was put in another's place, or repaired and gone on, counts anew.
     """
@@ -95,9 +102,11 @@ def _entries(batch: Sequence[tuple[int, Page]], store: Store, paths: _Paths) -> 
 
 
 def _of_page(page: Page, said: Sequence[TextStretch], path: str) -> Iterator[Entry]:
-    """The same content from the same place is one set of entries, with its latest turn and time, however often it is said.
+    """The same content from the same place is one set of entries, with its latest turn and time,
+    however often it is said.
 
-    Whatever else a filter can ask for is part of its name: of two sessions, agents, kinds, tools or paths each has its own.
+    Whatever else a filter can ask for is part of its name: of two sessions, agents, kinds, tools or
+    paths each has its own.
     """
     if not said:
         return
@@ -124,7 +133,8 @@ def _of_page(page: Page, said: Sequence[TextStretch], path: str) -> Iterator[Ent
 def next_gists(store: Store, most: int) -> tuple[Gist, ...]:
     """What the next pages without a gist are about.
 
-    A page whose content is damaged gets an empty gist: `verify` reports it, and the others must not wait behind it.
+    A page whose content is damaged gets an empty gist: `verify` reports it, and the others must not
+    wait behind it.
     """
     return tuple(_gist(page, store) for page in store.ungisted(most))
 
@@ -137,7 +147,8 @@ def _gist(page: Page, store: Store) -> Gist:
 
 
 class _Paths:
-    """What results are results of. Calls come by right before what they brought, so most are remembered."""
+    """What results are results of. Calls come by right before what they brought, so most are
+    remembered."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

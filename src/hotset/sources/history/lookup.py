@@ -28,7 +28,8 @@ NOT_KEPT_YET = "nothing is kept of this conversation yet; what was said in it st
 _CONTENT = re.compile(r"c([0-9a-f]{6,64})|([0-9a-f]{64})")
 _PAGE = re.compile(r"p[0-9a-f]{3,15}")
 _IDS = (
-    "ids are r... (a reference), c... with 12 hex digits (content), p... with 15 (a page), a memory's (sem-..., ep-...), "
+    "ids are r... (a reference), c... with 12 hex digits (content), p... with 15 (a page), a "
+    "memory's (sem-..., ep-...), "
     "or a tool call's id, copied whole"
 )
 _FOUND = 20  # pages among which these are chosen; the others are named
@@ -51,7 +52,9 @@ class PageChoice:
     """Which part of it was found, where the words that were asked for do not stand in it."""
 
 
-def look_up(call: Retrieve, store: Store, here: Place, deadline: Deadline, index: Index | None = None) -> PageChoice:
+def look_up(
+    call: Retrieve, store: Store, here: Place, deadline: Deadline, index: Index | None = None
+) -> PageChoice:
     """Raises `NothingFound`."""
     if call.id:
         return _by_id(call.id, store, here)
@@ -59,7 +62,9 @@ def look_up(call: Retrieve, store: Store, here: Place, deadline: Deadline, index
         return _by_iteration(call.iteration, store, here)
     if call.tool:
         return _by_tool(call, store, here, deadline)
-    if index is not None and (found := _by_index(call.topic, store, here, deadline.share(INDEX_SHARE), index)):
+    if index is not None and (
+        found := _by_index(call.topic, store, here, deadline.share(INDEX_SHARE), index)
+    ):
         return found
     prompt = current_prompt(store, here)
     pages = [page for page in _said_on_line(store, here) if page.id not in prompt]
@@ -67,11 +72,18 @@ def look_up(call: Retrieve, store: Store, here: Place, deadline: Deadline, index
 
 
 def _by_id(id: str, store: Store, here: Place) -> PageChoice:
-    ways: list[Callable[[str, Store, Place], Sequence[Page]]] = [_of_reference, _of_content, _of_page, _of_call]
+    ways: list[Callable[[str, Store, Place], Sequence[Page]]] = [
+        _of_reference,
+        _of_content,
+        _of_page,
+        _of_call,
+    ]
     for way in ways:
         if pages := way(id, store, here):
             return PageChoice(pages)
-    raise NothingFound(f"nothing here has the id {safe_line(id)}; {_IDS}.{_closest(id, store, here)}")
+    raise NothingFound(
+        f"nothing here has the id {safe_line(id)}; {_IDS}.{_closest(id, store, here)}"
+    )
 
 
 def _of_reference(id: str, store: Store, _: Place) -> Sequence[Page]:
@@ -87,7 +99,9 @@ def _of_content(id: str, store: Store, here: Place) -> Sequence[Page]:
         return ()
     addresses = store.contents(shaped[1] or shaped[2])
     pages = [
-        page for address in addresses[: here.knobs.topic_pages] for page in _nearest(store, here, Where(digest=address))[-1:]
+        page
+        for address in addresses[: here.knobs.topic_pages]
+        for page in _nearest(store, here, Where(digest=address))[-1:]
     ]
     if len(addresses) > 1 and len(pages) > 1:
         several = ", ".join(f"c{address[:16]}" for address in addresses)
@@ -112,10 +126,15 @@ def _of_page(id: str, store: Store, _: Place) -> Sequence[Page]:
 
 
 def _of_call(id: str, store: Store, here: Place) -> Sequence[Page]:
-    """What a call brought, on this line before all others: some providers number their calls anew in each session."""
+    """What a call brought, on this line before all others: some providers number their calls anew
+    in each session."""
     pages = _nearest(store, here, Where(call=id))
     results = [page for page in pages if page.kind.family is not Kind.TOOL_CALL] or pages
-    return [page for page in results if (page.session, page.chain) == (results[-1].session, results[-1].chain)]
+    return [
+        page
+        for page in results
+        if (page.session, page.chain) == (results[-1].session, results[-1].chain)
+    ]
 
 
 def _pages(store: Store, ids: Sequence[PageId]) -> list[Page]:
@@ -129,7 +148,9 @@ def _pages(store: Store, ids: Sequence[PageId]) -> list[Page]:
 
 def _closest(id: str, store: Store, here: Place) -> str:
     """Ids that may have been meant."""
-    references = [reference.id for reference in store.references(here.session)] if here.session else []
+    references = (
+        [reference.id for reference in store.references(here.session)] if here.session else []
+    )
     near: list[str] = get_close_matches(id, references, 3, 0.6)
     if id[:1] == "p" and len(id) > 4:
         near += store.match(id[:5])[:3]
@@ -148,11 +169,19 @@ def _by_iteration(number: int, store: Store, here: Place) -> PageChoice:
         raise NothingFound(NOT_KEPT_YET)
     place = number - 1 if number > 0 else number
     if number == 0 or not -len(rounds) <= place < len(rounds):
-        raise NothingFound(f"no iteration {number}; this conversation has iterations 1-{len(rounds)}")
-    kept = (page for node in rounds[place] for page in store.pages(Where(session=node.session, chain=node.chain)))
+        raise NothingFound(
+            f"no iteration {number}; this conversation has iterations 1-{len(rounds)}"
+        )
+    kept = (
+        page
+        for node in rounds[place]
+        for page in store.pages(Where(session=node.session, chain=node.chain))
+    )
     pages = [page for page in kept if page.kind not in (Kind.PROMPT, Kind.SYSTEM)]
     if not pages:
-        raise NothingFound(f"iteration {number} has no content; iterations here are 1-{len(rounds)}")
+        raise NothingFound(
+            f"iteration {number} has no content; iterations here are 1-{len(rounds)}"
+        )
     return PageChoice(pages, f"iteration {place % len(rounds) + 1} of {len(rounds)}")
 
 
@@ -177,27 +206,41 @@ def _by_tool(call: Retrieve, store: Store, here: Place, deadline: Deadline) -> P
     names = dict.fromkeys(page.tool for page in brought)
     wanted = call.tool.lower()
     matching = {name for name in names if name == call.tool} or {
-        name for name in names if name.lower() == wanted or name.lower().rpartition("__")[2] == wanted
+        name
+        for name in names
+        if name.lower() == wanted or name.lower().rpartition("__")[2] == wanted
     }
     pages = [page for page in brought if page.tool in matching]
     if not pages:
         known = ", ".join(safe_line(name) for name in list(names)[:_NAMED])
         others = f"; tools with results: {known}" if known else ""
-        raise NothingFound(f"no result of a tool {safe_line(call.tool)} in this conversation{others}")
+        raise NothingFound(
+            f"no result of a tool {safe_line(call.tool)} in this conversation{others}"
+        )
     if call.topic:
         return _by_topic(call.topic, pages, store, here, deadline)
     last = [page for page in pages if page.chain == pages[-1].chain and page.call == pages[-1].call]
     earlier = _named([page for page in pages if page not in last][: -_NAMED - 1 : -1])
-    return PageChoice(last, earlier and f"the latest of {len(pages)} results of this tool; earlier: {earlier}")
+    return PageChoice(
+        last, earlier and f"the latest of {len(pages)} results of this tool; earlier: {earlier}"
+    )
 
 
-def _by_index(topic: str, store: Store, here: Place, deadline: Deadline, index: Index) -> PageChoice | None:
+def _by_index(
+    topic: str, store: Store, here: Place, deadline: Deadline, index: Index
+) -> PageChoice | None:
     """None where there is nothing, or where the index cannot tell."""
     if here.session is None:
         return None
     chains, prompt = frozenset(here.chains), current_prompt(store, here)
     query = Query(topic, Filter(sessions=frozenset({here.session})), _FOUND)
-    found = find_latest(query, store, index, deadline, lambda page: page.id not in prompt and any(on_line([page], chains)))
+    found = find_latest(
+        query,
+        store,
+        index,
+        deadline,
+        lambda page: page.id not in prompt and any(on_line([page], chains)),
+    )
     if found is None or not found.best:
         return None
     by_words = [each for each in found.best if each.by_words]
@@ -208,20 +251,26 @@ def _by_index(topic: str, store: Store, here: Place, deadline: Deadline, index: 
     return _choose(by_words, found.best, here, lambda page: (page.turn, page.time, page.position))
 
 
-def _by_topic(topic: str, pages: Sequence[Page], store: Store, here: Place, deadline: Deadline) -> PageChoice:
+def _by_topic(
+    topic: str, pages: Sequence[Page], store: Store, here: Place, deadline: Deadline
+) -> PageChoice:
     if not pages:
         raise NothingFound(NOT_KEPT_YET)
     best = look_through(topic, pages[::-1], store, deadline).best
     if not best:
         raise NothingFound(
-            "nothing earlier here shares a word with the topic; try other words, or search_history with session all"
+            "nothing earlier here shares a word with the topic; try other words, or "
+            "search_history with session all"
         )
     order = {page.id: number for number, page in enumerate(pages)}
     return _choose(best, best, here, lambda page: (order[page.id],))
 
 
 def _choose(
-    best: Sequence[PageHit], every: Sequence[PageHit], here: Place, order: Callable[[Page], tuple[float, ...]]
+    best: Sequence[PageHit],
+    every: Sequence[PageHit],
+    here: Place,
+    order: Callable[[Page], tuple[float, ...]],
 ) -> PageChoice:
     """The few that score at least half as much as the best, in their order; the rest is named."""
     worth = [each for each in best if each.score >= best[0].score / 2][: here.knobs.topic_pages]

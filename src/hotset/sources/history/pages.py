@@ -1,4 +1,5 @@
-"""Pages of the store as a model reads them: their text, where they came from, and which are part of a conversation's line."""
+"""Pages of the store as a model reads them: their text, where they came from, and which are part of
+a conversation's line."""
 
 from __future__ import annotations
 
@@ -27,29 +28,43 @@ class PageText:
 
 
 def page_text(store: Store, page: Page, image: str = "") -> PageText:
-    """A page's content as text, or a description of it. `image` says how an image can be looked at again."""
+    """A page's content as text, or a description of it. `image` says how an image can be looked at
+    again."""
     try:
         content = store.content(page.digest)
     except HotsetError:
-        lost = f"({page.kind}, {page.size:,} bytes: damaged in the store, get it again from where it came)"
+        lost = (
+            f"({page.kind}, {page.size:,} bytes: damaged in the store, "
+            f"get it again from where it "
+            f"came)"
+        )
         return PageText(lost, own=False)
     if page.kind is Kind.IMAGE and not page.media.startswith("text/"):
         size = size_of(content)
         pixels = f", {size[0]} x {size[1]} pixels" if size else ""
         opener = safe_line(page.tool) or "a tool that opens it"
         again = image or f"it cannot be shown here again, only looked at with {opener}"
-        what = f"{safe_line(page.media)}, {len(content):,} bytes{pixels}, an image of turn {page.turn}"
+        what = (
+            f"{safe_line(page.media)}, {len(content):,} bytes{pixels}, an image of turn {page.turn}"
+        )
         return PageText(f"({what}: {again})", own=False)
     if is_binary(content):
         begins = content[:_HEX_BYTES].hex(" ")
-        what = f"{safe_line(page.media)}, {len(content):,} bytes of binary data that begin with {begins}"
+        what = (
+            f"{safe_line(page.media)}, {len(content):,} bytes of binary data that begin with "
+            f"{begins}"
+        )
         return PageText(f"({what})", own=False)
     return PageText(content.decode("utf-8", "replace"), own=True)
 
 
 def origin(store: Store, page: Page, here: SessionId | None) -> str:
     """`turn 12, tool read_file, src/a.py`, with the session where it is another one."""
-    turn = f"turn {page.turn}" if page.session == here else f"turn {page.turn} of session {page.session}"
+    turn = (
+        f"turn {page.turn}"
+        if page.session == here
+        else f"turn {page.turn} of session {page.session}"
+    )
     what = f"tool {safe_line(page.tool)}" if page.tool else str(page.kind).replace("_", " ")
     if page.kind.family is Kind.TOOL_CALL:
         what = f"call of {what}"
@@ -62,7 +77,9 @@ def path_of(store: Store, page: Page) -> str:
     if not page.call or page.kind.family is Kind.TOOL_CALL:
         return ""
     try:
-        wanted = Where(session=page.session, call=page.call, kinds=frozenset({Kind.TOOL_CALL}), limit=1)
+        wanted = Where(
+            session=page.session, call=page.call, kinds=frozenset({Kind.TOOL_CALL}), limit=1
+        )
         call = next(store.pages(wanted), None)
         content = store.content(call.digest) if call and call.size <= MOST_ARGUMENTS else b"{}"
     except HotsetError:
@@ -94,12 +111,14 @@ def line_nodes(store: Store, here: Place) -> list[Node]:
 
 
 def on_line(pages: Iterable[Page], chains: frozenset[Chain]) -> Iterator[Page]:
-    """Pages that the model could have seen: a rewound past is not its past. A page in no message is its session's."""
+    """Pages that the model could have seen: a rewound past is not its past. A page in no message is
+    its session's."""
     return (page for page in pages if not chains or page.chain in chains or page.chain == ROOT)
 
 
 def current_prompt(store: Store, here: Place) -> frozenset[PageId]:
-    """Pages of the latest prompt on the line of the question: they stand in the window and are no find."""
+    """Pages of the latest prompt on the line of the question: they stand in the window and are no
+    find."""
     if here.session is None or not here.turn:
         return frozenset()
     said = store.pages(Where(session=here.session, kinds=frozenset({Kind.PROMPT})))

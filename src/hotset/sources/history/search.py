@@ -1,4 +1,5 @@
-"""Which pages match a query: by the index, by looking through the store, or by both where the index lags behind."""
+"""Which pages match a query: by the index, by looking through the store, or by both where the index
+lags behind."""
 
 from __future__ import annotations
 
@@ -21,11 +22,15 @@ from hotset.window.page_text import NOT_SEARCHED, is_ours
 
 _FURTHER = 4  # times as many entries, where those found are too few pages
 _MOST_LOOKED_AT = 4096
-_CLOSE = 0.45  # cosine that counts where no telling word is shared; unrelated stretches came up to 0.42
+_CLOSE = (
+    0.45  # cosine that counts where no telling word is shared; unrelated stretches came up to 0.42
+)
 _FAR = 2**62
 _FOLLOWING_SHARE, _FINDING_SHARE = 0.4, 0.6  # of the time that is left then
 _FINDING_SECONDS = 0.3  # at most: the index takes milliseconds
-_MOST_BEHIND = 2000  # pages that are looked through one by one, where there was no time to index them
+_MOST_BEHIND = (
+    2000  # pages that are looked through one by one, where there was no time to index them
+)
 _GIST_SHARE = 0.4  # of the time, for the gists
 _LOOKED_AT = 1 << 20  # characters of one page
 _MOST_BYTES = 64 << 20  # of contents, however much time there is
@@ -83,8 +88,9 @@ def find(
 ) -> PageHits:
     """The pages that the index finds and the store still holds; `fits` is one more condition.
 
-    An entry stands for every occurrence of its content and has the latest turn and time of these: the index is
-    asked for the latest occurrence since then, and the store says whether there was one then.
+    An entry stands for every occurrence of its content and has the latest turn and time of these:
+    the index is asked for the latest occurrence since then, and the store says whether there was
+    one then.
     """
     until = clock() + query.deadline
     turns = query.only.turns and (query.only.turns[0], _FAR)
@@ -96,15 +102,25 @@ def find(
         left = max(0.0, until - clock())
         found = index.search(replace(query, only=only, most=most, deadline=left))
         best = _best(found.hits, query.most, wanted, pages)
-        if len(best) >= query.most or len(found.hits) < most or most >= _MOST_LOOKED_AT or clock() >= until:
+        if (
+            len(best) >= query.most
+            or len(found.hits) < most
+            or most >= _MOST_LOOKED_AT
+            or clock() >= until
+        ):
             return PageHits(best, found.lacking)
         most *= _FURTHER
 
 
 def find_latest(
-    query: Query, store: Store, index: Index, deadline: Deadline, fits: Callable[[Page], bool] = lambda _: True
+    query: Query,
+    store: Store,
+    index: Index,
+    deadline: Deadline,
+    fits: Callable[[Page], bool] = lambda _: True,
 ) -> PageHits | None:
-    """The pages that match, up to the ones kept a moment ago, with their texts, each content once; the best scores 1.
+    """The pages that match, up to the ones kept a moment ago, with their texts, each content once;
+    the best scores 1.
 
     None where the index cannot tell. The query's own deadline is not used.
     """
@@ -127,20 +143,25 @@ def find_latest(
         and fits(page)
     ]
     looked = look_through(query.words, new[::-1], store, deadline)
-    hits = sorted((*_scaled(looked.best), *_read(_scaled(found.best), store)), key=lambda each: -each.score)
+    hits = sorted(
+        (*_scaled(looked.best), *_read(_scaled(found.best), store)), key=lambda each: -each.score
+    )
     once = list({each.page.digest: each for each in reversed(hits)}.values())[::-1]
     return PageHits(once[: query.most], missed=looked.missed + (len(behind) > _MOST_BEHIND))
 
 
 def look_through(words: str, pages: Sequence[Page], store: Store, deadline: Deadline) -> PageHits:
-    """The pages among these, newest first, that match, without an index: BM25 over what there was time to read.
+    """The pages among these, newest first, that match, without an index: BM25 over what there was
+    time to read.
 
     Gists say where to look first. Each content counts once; among equals the newest is first.
     """
     wanted = terms(words)
     read = (page for page in reversed(pages) if page.kind is not Kind.IMAGE and not is_ours(page))
     unlike = list({page.digest: page for page in read}.values())[::-1]
-    looked = _look(_by_gist(unlike, wanted, store, deadline.share(_GIST_SHARE)), wanted, store, deadline)
+    looked = _look(
+        _by_gist(unlike, wanted, store, deadline.share(_GIST_SHARE)), wanted, store, deadline
+    )
     if not looked:
         return PageHits()
     newest = {page.id: number for number, page in enumerate(unlike)}
@@ -158,7 +179,9 @@ def _best(hits: Sequence[Hit], most: int, wanted: Sequence[Term], pages: _Pages)
     for hit in hits:
         entry = hit.entry
         # A telling word of the query must stand in it: full text is content with an "in the", too.
-        by_words = hit.by_words is not None and any(True for _ in first_hits(f"{entry.title}\n{entry.text}", wanted))
+        by_words = hit.by_words is not None and any(
+            True for _ in first_hits(f"{entry.title}\n{entry.text}", wanted)
+        )
         page = pages.of(entry) if by_words or (hit.by_meaning or 0.0) >= _CLOSE else None
         if page is None:
             continue
@@ -232,14 +255,18 @@ def _scaled(found: Iterable[PageHit]) -> list[PageHit]:
     return [replace(each, score=each.score / best) for each in every]
 
 
-def _by_gist(pages: Sequence[Page], wanted: Sequence[Term], store: Store, deadline: Deadline) -> list[Page]:
+def _by_gist(
+    pages: Sequence[Page], wanted: Sequence[Term], store: Store, deadline: Deadline
+) -> list[Page]:
     scores: list[float] = []
     for page in pages:
         if deadline.passed:
             break
         scores.append(_gist_score(store.gist(page.id), wanted))
     scores += [_UNKNOWN] * (len(pages) - len(scores))
-    return [pages[number] for number in sorted(range(len(pages)), key=lambda number: -scores[number])]
+    return [
+        pages[number] for number in sorted(range(len(pages)), key=lambda number: -scores[number])
+    ]
 
 
 def _gist_score(gist: Gist | None, wanted: Sequence[Term]) -> float:
@@ -253,7 +280,9 @@ _Looked = tuple[Page, str, tuple[int, ...]]
 """A page, its text, and how often each term stands in it."""
 
 
-def _look(pages: Sequence[Page], wanted: Sequence[Term], store: Store, deadline: Deadline) -> list[_Looked]:
+def _look(
+    pages: Sequence[Page], wanted: Sequence[Term], store: Store, deadline: Deadline
+) -> list[_Looked]:
     looked: list[_Looked] = []
     left = _MOST_BYTES
     for page in pages:
@@ -263,7 +292,9 @@ def _look(pages: Sequence[Page], wanted: Sequence[Term], store: Store, deadline:
         told = page_text(store, page)
         seen = told.text[:_LOOKED_AT] if told.own else ""
         low = lowered(seen)
-        looked.append((page, told.text, tuple(sum(1 for _ in hits(seen, low, term)) for term in wanted)))
+        looked.append(
+            (page, told.text, tuple(sum(1 for _ in hits(seen, low, term)) for term in wanted))
+        )
     return looked
 
 
@@ -273,7 +304,8 @@ def _scores(looked: Sequence[_Looked], wanted: Sequence[Term]) -> Iterator[float
     mean = sum(lengths) / len(looked) or 1.0
     spoken = [sum(1 for _, _, often in looked if often[number]) for number in range(len(wanted))]
     rare = [
-        term.weight * math.log(1 + (len(looked) - many + 0.5) / (many + 0.5)) for term, many in zip(wanted, spoken, strict=True)
+        term.weight * math.log(1 + (len(looked) - many + 0.5) / (many + 0.5))
+        for term, many in zip(wanted, spoken, strict=True)
     ]
     for size, (_, _, often) in zip(lengths, looked, strict=True):
         length = 1 - _LENGTH + _LENGTH * size / mean

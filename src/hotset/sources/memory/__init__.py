@@ -1,7 +1,8 @@
-"""Memories: made from sessions, found again, shown step by step, kept in order. The words of a session stay the source.
+"""Memories: made from sessions, found again, shown step by step, kept in order. The words of a
+session stay the source.
 
-This is the face of the room: everything outside imports from here. A name is loaded when it is first asked for, so that a start
-does not pay for numpy and tables of words.
+This is the face of the room: everything outside imports from here. A name is loaded when it is
+first asked for, so that a start does not pay for numpy and tables of words.
 """
 
 from __future__ import annotations
@@ -15,75 +16,43 @@ if TYPE_CHECKING:
     from hotset.sources.memory.index import follow_memories as follow_memories
     from hotset.sources.memory.kinds import (
         DEFAULT_KIND as DEFAULT_KIND,
-    )
-    from hotset.sources.memory.kinds import (
         KINDS as KINDS,
-    )
-    from hotset.sources.memory.kinds import (
         NAMED_KINDS as NAMED_KINDS,
-    )
-    from hotset.sources.memory.kinds import (
         PERSON as PERSON,
-    )
-    from hotset.sources.memory.kinds import (
         WORDED_KINDS as WORDED_KINDS,
-    )
-    from hotset.sources.memory.kinds import (
         ids_in as ids_in,
-    )
-    from hotset.sources.memory.kinds import (
         is_memory_id as is_memory_id,
-    )
-    from hotset.sources.memory.kinds import (
         kind_named as kind_named,
     )
     from hotset.sources.memory.recall.search import RecalledItem as RecalledItem
     from hotset.sources.memory.recall.time_words import time_words as time_words
     from hotset.sources.memory.reminders import (
         HOW as HOW,
-    )
-    from hotset.sources.memory.reminders import (
         PlacedReminder as PlacedReminder,
-    )
-    from hotset.sources.memory.reminders import (
         Reminder as Reminder,
-    )
-    from hotset.sources.memory.reminders import (
         Reminders as Reminders,
-    )
-    from hotset.sources.memory.reminders import (
         read_deposits as read_deposits,
     )
     from hotset.sources.memory.render.economics import (
         Breach as Breach,
-    )
-    from hotset.sources.memory.render.economics import (
         Economics as Economics,
-    )
-    from hotset.sources.memory.render.economics import (
         SessionEconomics as SessionEconomics,
     )
     from hotset.sources.memory.render.memories import (
         describe_commit as describe_commit,
-    )
-    from hotset.sources.memory.render.memories import (
         memory_heading as memory_heading,
-    )
-    from hotset.sources.memory.render.memories import (
         memory_text as memory_text,
     )
     from hotset.sources.memory.render.text import RenderedText as RenderedText
     from hotset.sources.memory.source import (
         MemoryDetails as MemoryDetails,
-    )
-    from hotset.sources.memory.source import (
         MemorySource as MemorySource,
-    )
-    from hotset.sources.memory.source import (
         RecallAnswer as RecallAnswer,
     )
-    from hotset.sources.memory.upkeep import EpisodeWriter as EpisodeWriter
-    from hotset.sources.memory.upkeep import MemoryUpkeep as MemoryUpkeep
+    from hotset.sources.memory.upkeep import (
+        EpisodeWriter as EpisodeWriter,
+        MemoryUpkeep as MemoryUpkeep,
+    )
 
 _ROOMS = {
     "consolidate.undo": "RollbackPlan",

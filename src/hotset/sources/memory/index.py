@@ -1,4 +1,5 @@
-"""Memories in the index, and pages of talk with what was said around them: their entries, and following the store."""
+"""Memories in the index, and pages of talk with what was said around them: their entries, and
+following the store."""
 
 from __future__ import annotations
 
@@ -43,9 +44,12 @@ def is_found(memory: Memory) -> bool:
 
 
 def entry_of(memory: Memory, said: Sequence[str] = ()) -> Entry:
-    """`said` are an episode's prompts, sealed: whoever looks for it remembers the words of the day, not ours."""
+    """`said` are an episode's prompts, sealed: whoever looks for it remembers the words of the day,
+    not ours."""
     prompts = "\n".join(text[:_PER_PROMPT] for text in said)[:_MOST_SAID]
-    text = "\n".join(part for part in (memory.text[:_LONGEST], ", ".join(memory.topics), prompts) if part)
+    text = "\n".join(
+        part for part in (memory.text[:_LONGEST], ", ".join(memory.topics), prompts) if part
+    )
     return Entry(
         id=EntryId(f"memory-{memory.id}"),
         whole=memory.id,
@@ -90,22 +94,30 @@ def said_by(entry: Entry) -> Kind:
 
 MEMORIES = "memories-1"
 TALK = "talk-1"
-"""Watermarks. With another number everything is read again: to be changed with how entries are made."""
+"""Watermarks. With another number everything is read again: to be changed with how entries are
+made."""
 
 _MEMORIES_AT_ONCE = 256  # versions a commit
 _PAGES_AT_ONCE = 64
 _TAG_BITS = 16
-_FAR_BACK = 64  # pages that are looked through for what was said before: results of tools stand between
+_FAR_BACK = (
+    64  # pages that are looked through for what was said before: results of tools stand between
+)
 _MOST_KNOWN = 4096  # pages and texts that are remembered while following
-_LONGEST_PAGE = 16 * 1024  # characters of a page that are sealed for a window, which holds the first thousand
+_LONGEST_PAGE = (
+    16 * 1024
+)  # characters of a page that are sealed for a window, which holds the first thousand
 _MOST_PROMPTS = 24  # of an episode that are read: it is found by the first few thousand characters
 
 
-def follow_memories(store: Store, index: Index, until: float, clock: Callable[[], float] = time.monotonic) -> int:
+def follow_memories(
+    store: Store, index: Index, until: float, clock: Callable[[], float] = time.monotonic
+) -> int:
     """Brings the index up to the store, or as far as there is time, and a batch of each at least.
 
-    Gives the number of versions and pages that it came by. Done twice, or by two processes at once, it makes the same index.
-    Raises a `HotsetError` where the store cannot be read or the index not be written.
+    Gives the number of versions and pages that it came by. Done twice, or by two processes at once,
+    it makes the same index. Raises a `HotsetError` where the store cannot be read or the index not
+    be written.
     """
     return _memories(store, index, until, clock) + _talk(store, index, until, clock)
 
@@ -116,9 +128,12 @@ def memories_indexed(store: Store, index: Index) -> int:
 
 
 def drop_erased(store: Store, index: Index) -> int:
-    """Takes out what was erased from the store, and how many memories that were. Reads all of them: for after an erasure."""
+    """Takes out what was erased from the store, and how many memories that were. Reads all of them:
+    for after an erasure."""
     there = {memory.id for memory in store.memories()}
-    gone = [whole for whole in index.wholes(Sort.MEMORY) if is_memory_id(whole) and whole not in there]
+    gone = [
+        whole for whole in index.wholes(Sort.MEMORY) if is_memory_id(whole) and whole not in there
+    ]
     if gone:
         index.remove(gone)
     return len(gone)
@@ -129,13 +144,17 @@ def _memories(store: Store, index: Index, until: float, clock: Callable[[], floa
     passed = 0
     while batch := store.memories_after(at, _MEMORIES_AT_ONCE):
         at, last = batch[-1]
-        # Whichever version came by, the latest is written: two processes that follow write the same.
+        # Whichever version came by, the latest is written: two processes that follow write the
+        # same.
         latest = known_memories(store, dict.fromkeys(memory.id for _, memory in batch))
         shown = [memory for memory in latest if is_found(memory)]
         hidden = {memory.id for _, memory in batch} - {memory.id for memory in shown}
         if hidden:
             index.remove(sorted(hidden))
-        index.add((entry_of(memory, list(_prompts(store, memory))) for memory in shown), _memory_mark(at, last))
+        index.add(
+            (entry_of(memory, list(_prompts(store, memory))) for memory in shown),
+            _memory_mark(at, last),
+        )
         passed += len(batch)
         if clock() >= until:
             break
@@ -143,7 +162,8 @@ def _memories(store: Store, index: Index, until: float, clock: Callable[[], floa
 
 
 def _memories_reached(store: Store, mark: int) -> int:
-    """0 where the version that it stood at is not there any more: another store, or one from which something was erased."""
+    """0 where the version that it stood at is not there any more: another store, or one from which
+    something was erased."""
     number = mark >> _TAG_BITS
     there = store.memories_after(number - 1, 1) if number else ()
     return number if there and _memory_mark(*there[0]).number == mark else 0
@@ -161,7 +181,12 @@ def _prompts(store: Store, memory: Memory) -> Iterator[str]:
     """What people said in an episode."""
     if not isinstance(memory.detail, Episode) or memory.source.session is None:
         return
-    where = Where(session=memory.source.session, kinds=frozenset({Kind.PROMPT}), turns=memory.detail.turns, limit=_MOST_PROMPTS)
+    where = Where(
+        session=memory.source.session,
+        kinds=frozenset({Kind.PROMPT}),
+        turns=memory.detail.turns,
+        limit=_MOST_PROMPTS,
+    )
     for page in store.pages(where):
         text = _text(store, page)
         if text:
@@ -170,7 +195,11 @@ def _prompts(store: Store, memory: Memory) -> Iterator[str]:
 
 def _text(store: Store, page: Page) -> str:
     content = known_content(store, page.digest)
-    return "" if content is None or is_binary(content) else seal(content.decode("utf-8", "replace")[:_LONGEST_PAGE]).text
+    return (
+        ""
+        if content is None or is_binary(content)
+        else seal(content.decode("utf-8", "replace")[:_LONGEST_PAGE]).text
+    )
 
 
 def _talk(store: Store, index: Index, until: float, clock: Callable[[], float]) -> int:
@@ -216,7 +245,8 @@ def _windows(line: Sequence[_Said]) -> Iterator[Entry]:
 
 
 class _Line:
-    """What was said before a page, in its own line. Pages come by in their order, so most are remembered."""
+    """What was said before a page, in its own line. Pages come by in their order, so most are
+    remembered."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

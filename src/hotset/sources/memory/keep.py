@@ -1,4 +1,5 @@
-"""Writes memories: versions, drafts, what a session came to, and what people change. Earlier versions stay."""
+"""Writes memories: versions, drafts, what a session came to, and what people change. Earlier
+versions stay."""
 
 from __future__ import annotations
 
@@ -90,23 +91,33 @@ def joined(one: Memory, other: Memory) -> Memory:
     is_news = other.source.session is not None and not heard_in(one.source, other.source.session)
     surer = 1 - (1 - one.confidence) * (1 - other.confidence) if is_news else one.confidence
     trust = max(one.trust, other.trust, key=rank)
-    confidence = max(one.confidence, other.confidence if rank(other.trust) > rank(one.trust) else 0.0, min(SURE, surer))
+    confidence = max(
+        one.confidence,
+        other.confidence if rank(other.trust) > rank(one.trust) else 0.0,
+        min(SURE, surer),
+    )
     return replace(one, source=source, confidence=confidence, trust=trust)
 
 
 def joined_sources(one: Provenance, other: Provenance) -> Provenance:
     also = [f"{SESSION}{other.session}"] if other.session not in (None, one.session) else []
     also += [f"{AGENT}{other.agent}"] if other.agent not in ("", one.agent) else []
-    return replace(one, pages=_union(one.pages, other.pages), places=_union(one.places, other.places, also))
+    return replace(
+        one, pages=_union(one.pages, other.pages), places=_union(one.places, other.places, also)
+    )
 
 
 def heard_in(source: Provenance, session: str | None) -> bool:
-    return session is not None and (source.session == session or f"{SESSION}{session}" in source.places)
+    return session is not None and (
+        source.session == session or f"{SESSION}{session}" in source.places
+    )
 
 
 def sessions_of(source: Provenance) -> frozenset[str]:
     """Every session that said it."""
-    others = frozenset(place.removeprefix(SESSION) for place in source.places if place.startswith(SESSION))
+    others = frozenset(
+        place.removeprefix(SESSION) for place in source.places if place.startswith(SESSION)
+    )
     return others if source.session is None else others | {source.session}
 
 
@@ -143,8 +154,14 @@ def known_content(store: Store, digest: Digest) -> bytes | None:
         return None
 
 
-def commit(store: Store, memories: Iterable[Memory] = (), links: Iterable[MemoryLink] = (), uses: Iterable[Use] = ()) -> None:
-    """One commit, and no return before it is durable. Raises `Conflict` where somebody else changed one of these."""
+def commit(
+    store: Store,
+    memories: Iterable[Memory] = (),
+    links: Iterable[MemoryLink] = (),
+    uses: Iterable[Use] = (),
+) -> None:
+    """One commit, and no return before it is durable. Raises `Conflict` where somebody else changed
+    one of these."""
     store.keep(Remembered(tuple(memories), tuple(links), tuple(uses))).result(KEEP_SECONDS)
 
 
@@ -163,7 +180,10 @@ KEEP_SECONDS = 30.0
 """How long a write may take."""
 
 _TRIES = 3  # when others write the same memories meanwhile
-_BY_HAND = ("undo-", "restore-")  # work after which a memory stays as it was left: what somebody took back is not done again
+_BY_HAND = (
+    "undo-",
+    "restore-",
+)  # work after which a memory stays as it was left: what somebody took back is not done again
 _DRAWN = (Relation.DERIVED_FROM, Relation.RELATED_TO)
 
 
@@ -212,7 +232,8 @@ class DraftWriter:
         return _retry(attempt)
 
     def keep(self, memories: Sequence[Memory], links: Sequence[MemoryLink]) -> bool:
-        """Whether it was written: not where somebody else changed one of these meanwhile. The next run looks at it again."""
+        """Whether it was written: not where somebody else changed one of these meanwhile. The next
+        run looks at it again."""
         try:
             self._put(memories, links)
         except Conflict:
@@ -220,19 +241,27 @@ class DraftWriter:
         return bool(memories or links)
 
     def retire(self, kinds: frozenset[MemoryKind], wanted: set[MemoryId], many: int) -> None:
-        """What was drawn from memories that no longer agree holds no longer; `wanted` is all that still does."""
+        """What was drawn from memories that no longer agree holds no longer; `wanted` is all that
+        still does."""
         why = "what it was drawn from no longer agrees"
         stale = (
-            next_version(each, self._now, self._run, why, standing=Standing.SUPERSEDED, valid_until=self._now)
+            next_version(
+                each, self._now, self._run, why, standing=Standing.SUPERSEDED, valid_until=self._now
+            )
             for each in self._store.memories(kinds, frozenset({Standing.ACTIVE}))
-            if is_derived(each) and each.id not in wanted and not each.pinned and not is_by_hand(each)
+            if is_derived(each)
+            and each.id not in wanted
+            and not each.pinned
+            and not is_by_hand(each)
         )
         for some in batched(stale, many):
             self.keep(some, ())
 
     def _news(self, draft: Draft) -> tuple[Memory | None, list[MemoryLink]] | None:
         """What differs from what is there; None where somebody had the last word."""
-        made = replace(draft.memory, time=self._now, run=self._run, why="drawn from what memories share")
+        made = replace(
+            draft.memory, time=self._now, run=self._run, why="drawn from what memories share"
+        )
         latest = known_memory(self._store, made.id)
         if latest is None:
             return made, self._new_links(draft)
@@ -242,7 +271,9 @@ class DraftWriter:
         made = replace(made, version=latest.version + 1, pinned=latest.pinned, why="more is known")
         if is_same(made, latest):
             return None, self._new_links(draft)
-        if is_by_hand(latest) and any(is_same(made, before) for before in self._store.memory_versions(made.id)):
+        if is_by_hand(latest) and any(
+            is_same(made, before) for before in self._store.memory_versions(made.id)
+        ):
             return None
         return made, self._new_links(draft)
 
@@ -252,7 +283,11 @@ class DraftWriter:
         wanted = {(to, Relation.DERIVED_FROM) for to in draft.derived_from} | {
             (to, Relation.RELATED_TO) for to in draft.related_to
         }
-        held = {(link.to, link.relation) for link in self._store.memory_links(id) if link.of == id and link.relation in _DRAWN}
+        held = {
+            (link.to, link.relation)
+            for link in self._store.memory_links(id)
+            if link.of == id and link.relation in _DRAWN
+        }
         return [
             MemoryLink(id, to, relation, self._now, self._run, gone=(to, relation) in held)
             for to, relation in sorted(wanted ^ held)
@@ -279,7 +314,11 @@ def near(store: Store, index: Index | None, memory: Memory) -> Sequence[Memory]:
         if index is None
         else [*_by_words(_tail(store, index), memory), *_indexed(store, index, memory)]
     )
-    return list({each.id: each for each in found if each.id != memory.id and each.standing in _STANDING}.values())[: 2 * _FOUND]
+    return list(
+        {
+            each.id: each for each in found if each.id != memory.id and each.standing in _STANDING
+        }.values()
+    )[: 2 * _FOUND]
 
 
 def _indexed(store: Store, index: Index, memory: Memory) -> Iterator[Memory]:
@@ -290,19 +329,26 @@ def _indexed(store: Store, index: Index, memory: Memory) -> Iterator[Memory]:
 
 
 def _tail(store: Store, index: Index) -> Iterator[Memory]:
-    """What was kept a moment ago and is not indexed yet, as it stands now; nothing where an index cannot even say that."""
+    """What was kept a moment ago and is not indexed yet, as it stands now; nothing where an index
+    cannot even say that."""
     from hotset.sources.memory.index import memories_indexed  # noqa: PLC0415 - with the index, and not before
 
     with suppress(HotsetError, OSError):
-        latest = {each.id: each for _, each in store.memories_after(memories_indexed(store, index), _TAIL)}
+        latest = {
+            each.id: each for _, each in store.memories_after(memories_indexed(store, index), _TAIL)
+        }
         return iter(latest.values())
     return iter(())
 
 
 def _by_words(every: Iterable[Memory], memory: Memory) -> Sequence[Memory]:
     wanted = _words(memory)
-    scored = ((len(wanted & _words(each)), each.id, each) for each in every if each.kind is memory.kind)
-    return [each for shared, _, each in nlargest(_FOUND, scored, key=lambda found: found[:2]) if shared]
+    scored = (
+        (len(wanted & _words(each)), each.id, each) for each in every if each.kind is memory.kind
+    )
+    return [
+        each for shared, _, each in nlargest(_FOUND, scored, key=lambda found: found[:2]) if shared
+    ]
 
 
 def _words(memory: Memory) -> frozenset[str]:
@@ -321,7 +367,9 @@ class MemoryCommit:
     """What says no more than another that was there, and which."""
 
 
-def remember_session(store: Store, session: SessionId, now: float, similar: Similar) -> MemoryCommit:
+def remember_session(
+    store: Store, session: SessionId, now: float, similar: Similar
+) -> MemoryCommit:
     """What a session came to, as far as it went. Said again, it writes nothing."""
     from hotset.sources.memory.encode.encoder import encode_session  # noqa: PLC0415 - a tenth of a second that no start pays
     from hotset.sources.memory.encode.session import read_session  # noqa: PLC0415
@@ -343,10 +391,15 @@ def keep_memories(
     given = tuple(links)
 
     def attempt() -> MemoryCommit:
-        fresh = [version for memory in made if (version := _version(memory, store, now)) is not None]
+        fresh = [
+            version for memory in made if (version := _version(memory, store, now)) is not None
+        ]
         settled = settle(fresh, store, similar, now)
         at = settled.absorbed
-        moved = [replace(link, of=at.get(link.of, link.of), to=at.get(link.to, link.to)) for link in given]
+        moved = [
+            replace(link, of=at.get(link.of, link.of), to=at.get(link.to, link.to))
+            for link in given
+        ]
         new_links = _new_links((*moved, *settled.links), store, now)
         if settled.memories or new_links:
             commit(store, settled.memories, new_links)
@@ -359,7 +412,9 @@ def _leave_behind(store: Store, session: SessionId, made: Sequence[Memory], now:
     """Ledgers of work that this session went on with, or that came to its end in it."""
     from hotset.sources.memory.consolidate.supersede import overtaken  # noqa: PLC0415 - as above
 
-    versions, links = overtaken(store.memories(kinds_of(Checkpoint), frozenset({Standing.ACTIVE})), session, made, now)
+    versions, links = overtaken(
+        store.memories(kinds_of(Checkpoint), frozenset({Standing.ACTIVE})), session, made, now
+    )
     if versions:
         with suppress(Conflict):  # somebody else decided about it meanwhile
             commit(store, versions, links)
@@ -371,7 +426,11 @@ def _count_heeded(store: Store, material: Material, made: Sequence[Memory], now:
 
     session = material.session.id
     events = list(store.events(session))
-    told = [(memory, turn) for id, turn in told_in(events).items() if (memory := known_memory(store, id)) is not None]
+    told = [
+        (memory, turn)
+        for id, turn in told_in(events).items()
+        if (memory := known_memory(store, id)) is not None
+    ]
     episodes = [each for each in made if isinstance(each.detail, Episode)]
     uses, why = verdict_deposits(judge_memories(material, episodes, told), session, events, now)
     for event in why:  # first: what is counted twice would be worse than what is not
@@ -381,7 +440,8 @@ def _count_heeded(store: Store, material: Material, made: Sequence[Memory], now:
 
 
 def _version(made: Memory, store: Store, now: float) -> Memory | None:
-    """The version to be written; None where nothing is new, or where somebody has had the last word."""
+    """The version to be written; None where nothing is new, or where somebody has had the last
+    word."""
     versions = store.memory_versions(made.id)
     if not versions:
         return replace(made, version=1, time=now)
@@ -412,7 +472,9 @@ def _new_links(links: Iterable[MemoryLink], store: Store, now: float) -> tuple[M
     held: dict[MemoryId, frozenset[tuple[MemoryId, MemoryId, str]]] = {}
     for link in links:
         if link.of not in held:
-            held[link.of] = frozenset((each.of, each.to, str(each.relation)) for each in store.memory_links(link.of))
+            held[link.of] = frozenset(
+                (each.of, each.to, str(each.relation)) for each in store.memory_links(link.of)
+            )
         named = (link.of, link.to, str(link.relation))
         if named not in held[link.of]:
             new[named] = replace(link, time=link.time or now)
@@ -420,7 +482,8 @@ def _new_links(links: Iterable[MemoryLink], store: Store, now: float) -> tuple[M
 
 
 _LONGEST = 20_000
-"""Characters of a memory. More is a document: it belongs into a file, and a memory may say which."""
+"""Characters of a memory. More is a document: it belongs into a file, and a memory may say
+which."""
 
 _BEGINNING = re.compile(r"[a-z]+-[a-z0-9-]{0,80}")
 _LONGEST_ID = 90
@@ -430,7 +493,8 @@ _NAMED = 6
 
 
 def find_memory(store: Store, id: str) -> Memory:
-    """The memory by its id, or by a beginning of it. Raises `NotFound`, and `BadInput` where several begin so."""
+    """The memory by its id, or by a beginning of it. Raises `NotFound`, and `BadInput` where
+    several begin so."""
     found: Sequence[MemoryId] = ()
     if _BEGINNING.fullmatch(id):
         if (exact := known_memory(store, MemoryId(id))) is not None:
@@ -439,7 +503,9 @@ def find_memory(store: Store, id: str) -> Memory:
     if len(found) == 1:
         return store.memory(found[0])
     if found:
-        raise BadInput(f"several memories begin with {id}: {', '.join(found[:_NAMED])}; say more of it")
+        raise BadInput(
+            f"several memories begin with {id}: {', '.join(found[:_NAMED])}; say more of it"
+        )
     near = get_close_matches(id, _beginning_alike(store, id), 3, 0.6)
     instead = f"did you mean {' or '.join(near)}? " if near else ""
     raise NotFound(f"no memory {id[:80]!r}; {instead}`hotset memory list` shows them")
@@ -448,7 +514,12 @@ def find_memory(store: Store, id: str) -> Memory:
 def _beginning_alike(store: Store, id: str) -> Sequence[MemoryId]:
     """The ids of memories that begin as much like it as any do."""
     beginnings = (id[:end] for end in range(min(len(id), _LONGEST_ID) - 1, 3, -1))
-    return next(filter(None, (store.memory_match(each) for each in beginnings if _BEGINNING.fullmatch(each))), ())
+    return next(
+        filter(
+            None, (store.memory_match(each) for each in beginnings if _BEGINNING.fullmatch(each))
+        ),
+        (),
+    )
 
 
 def change_memory(store: Store, id: str, change: Callable[[Memory], Memory], why: str) -> Memory:
@@ -488,7 +559,9 @@ def edit_memory(
             latest,
             text=words,
             title=_titled(latest, words) if title is None else one_line(title),
-            tokens=latest.tokens if text is None else tokens.count(words.encode("utf-8", "replace")),
+            tokens=latest.tokens
+            if text is None
+            else tokens.count(words.encode("utf-8", "replace")),
             topics=latest.topics if topics is None else tuple(one_line(topic) for topic in topics),
             ending=latest.ending if ending is None else ending,
             confidence=latest.confidence if confidence is None else confidence,
@@ -501,7 +574,8 @@ def edit_memory(
 
 
 def _titled(before: Memory, words: str) -> str:
-    """A title that was the beginning of the text goes with it: a list must not say what somebody corrected."""
+    """A title that was the beginning of the text goes with it: a list must not say what somebody
+    corrected."""
     begins = before.title.rstrip("…").rstrip(".")
     if not before.text.startswith(begins) or words.startswith(begins):
         return before.title
@@ -515,7 +589,8 @@ def checked_text(text: str) -> str:
         raise BadInput("there is nothing to remember: the text is empty")
     if len(sealed) > _LONGEST:
         raise BadInput(
-            f"a memory has at most {_LONGEST:,} characters, this has {len(sealed):,}; put it into a file and say which"
+            f"a memory has at most {_LONGEST:,} characters, this has {len(sealed):,}; put it "
+            f"into a file and say which"
         )
     return sealed
 
@@ -536,7 +611,9 @@ def _sealed(value: object) -> object:
         case dict():
             return {_sealed(key): _sealed(each) for key, each in value.items()}
         case _ if is_dataclass(value) and not isinstance(value, type):
-            return replace(value, **{each.name: _sealed(getattr(value, each.name)) for each in fields(value)})
+            return replace(
+                value, **{each.name: _sealed(getattr(value, each.name)) for each in fields(value)}
+            )
         case _:
             return value
 
@@ -562,8 +639,9 @@ class _Progress(msgspec.Struct):
 class PendingSessions:
     """Sessions with something in them that was not made into memories yet.
 
-    Derived from the store's pages: where the note is lost, every session waits again, and nothing is written twice. Each
-    process has its own; they may disagree, as what is done twice changes nothing. Safe to use from several threads.
+    Derived from the store's pages: where the note is lost, every session waits again, and nothing
+    is written twice. Each process has its own; they may disagree, as what is done twice changes
+    nothing. Safe to use from several threads.
     """
 
     def __init__(self, store: Callable[[], Store], old_file: Path) -> None:
@@ -575,11 +653,15 @@ class PendingSessions:
         """Takes in the pages that are new. False where there are more than `most` of them."""
         with self._lock:
             progress = self._read()
-            if progress.number and not store.pages_after(progress.number - 1, 1):  # made from another store
+            if progress.number and not store.pages_after(
+                progress.number - 1, 1
+            ):  # made from another store
                 progress.number = 0
             while most > 0 and (pages := store.pages_after(progress.number, min(_CHUNK, most))):
                 for _, page in pages:
-                    progress.sessions[page.session] = max(page.time, progress.sessions.get(page.session, 0.0))
+                    progress.sessions[page.session] = max(
+                        page.time, progress.sessions.get(page.session, 0.0)
+                    )
                 progress.number = pages[-1][0]
                 most -= len(pages)
             return most > 0
@@ -587,7 +669,9 @@ class PendingSessions:
     def ready(self, before: float) -> list[SessionId]:
         """The sessions in which nothing was said since, the oldest first."""
         with self._lock:
-            waiting = sorted((time, id) for id, time in self._read().sessions.items() if time <= before)
+            waiting = sorted(
+                (time, id) for id, time in self._read().sessions.items() if time <= before
+            )
         return [SessionId(id) for _, id in waiting]
 
     @property

@@ -1,4 +1,5 @@
-"""The kinds of memory: one entry each says what differs between them. And the ids by which memories are known.
+"""The kinds of memory: one entry each says what differs between them. And the ids by which memories
+are known.
 
 The detail of each kind is in `nouns.memory.DETAILS`, its form in files in `exchange/items.py`.
 """
@@ -34,11 +35,13 @@ class KindTraits:
     is_dated: bool = False
     """Its id says the day; its ending is shown."""
     is_advice: bool = False
-    """It waits as a candidate until a person or an outcome vouches for it; few are shown at once."""
+    """It waits as a candidate until a person or an outcome vouches for it; few are shown at
+    once."""
     is_warning: bool = False
     """It is shown first, under a heading of its own, to those who look for a bug."""
     lasts: bool = False
-    """It holds until something replaces it: age never hides it, and one that says the same is merged with it."""
+    """It holds until something replaces it: age never hides it, and one that says the same is
+    merged with it."""
     settles: bool = False
     """A new one confirms, replaces or contradicts older ones."""
     is_reworded: bool = False
@@ -56,7 +59,9 @@ def _by_task(*weights: float) -> Mapping[Task, float]:
 
 
 KINDS: Mapping[MemoryKind, KindTraits] = {
-    MemoryKind.EPISODE: KindTraits("ep", "blue", _by_task(0.6, 0.15, 0.4, 0.3, 0.25), is_dated=True, is_reworded=True),
+    MemoryKind.EPISODE: KindTraits(
+        "ep", "blue", _by_task(0.6, 0.15, 0.4, 0.3, 0.25), is_dated=True, is_reworded=True
+    ),
     MemoryKind.FACT: KindTraits(
         "sem",
         "green",
@@ -86,7 +91,9 @@ KINDS: Mapping[MemoryKind, KindTraits] = {
 
 NAMED_KINDS = frozenset(kind for kind, traits in KINDS.items() if not traits.is_ours)
 """What people and models may name, list and recall."""
-WORDED_KINDS = tuple(kind for kind, traits in KINDS.items() if not traits.is_ours and not traits.is_dated)
+WORDED_KINDS = tuple(
+    kind for kind, traits in KINDS.items() if not traits.is_ours and not traits.is_dated
+)
 """What they may put into words themselves, in the order in which it is offered."""
 DEFAULT_KIND = WORDED_KINDS[0]
 ADVICE_KINDS = frozenset(kind for kind, traits in KINDS.items() if traits.is_advice)
@@ -115,8 +122,11 @@ def kind_named(name: str) -> MemoryKind:
 
 
 def memory_id(kind: MemoryKind, key: str, created: float = 0.0) -> MemoryId:
-    """The same on any machine; `key` says what the memory is about, as no other one of its kind does."""
-    hashed = blake2b(f"{kind}\0{key}".encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES).digest()
+    """The same on any machine; `key` says what the memory is about, as no other one of its kind
+    does."""
+    hashed = blake2b(
+        f"{kind}\0{key}".encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES
+    ).digest()
     name = b32encode(hashed).decode().lower()
     day = f"{datetime.fromtimestamp(created, UTC):%Y-%m-%d}-" if KINDS[kind].is_dated else ""
     return MemoryId(f"{KINDS[kind].prefix}-{day}{name}")
@@ -129,7 +139,9 @@ def is_memory_id(text: str) -> bool:
 
 def ids_in(text: str) -> list[MemoryId]:
     """The memories that a text refers to as `[sem-001]`, in their order, each once."""
-    return list(dict.fromkeys(MemoryId(found) for found in re.findall(rf"\[({_ID.pattern})\]", text)))
+    return list(
+        dict.fromkeys(MemoryId(found) for found in re.findall(rf"\[({_ID.pattern})\]", text))
+    )
 
 
 def kind_of(id: MemoryId) -> MemoryKind | None:
@@ -138,5 +150,7 @@ def kind_of(id: MemoryId) -> MemoryKind | None:
 
 def is_same(one: Memory, other: Memory) -> bool:
     """True if both say the same, whatever their version, time, run and reason."""
-    first, second = (replace(memory, time=0.0, version=0, run="", why="") for memory in (one, other))
+    first, second = (
+        replace(memory, time=0.0, version=0, run="", why="") for memory in (one, other)
+    )
     return first == second

@@ -65,7 +65,13 @@ from hotset.sources.memory.render.layers import (
     render_timeline,
     unfold,
 )
-from hotset.sources.memory.render.memories import TermRarity, explained, layer_of, render_memories, render_whole
+from hotset.sources.memory.render.memories import (
+    TermRarity,
+    explained,
+    layer_of,
+    render_memories,
+    render_whole,
+)
 from hotset.sources.memory.render.overview import Overview, OverviewFile
 from hotset.sources.memory.render.text import HOW, RenderedText
 from hotset.store.port import Store, Where
@@ -89,7 +95,8 @@ _REMINDED_SHARE = 0.6
 """Of the time that a prompt waits, for a search."""
 
 _FURTHER = 100
-"""Items of a search for more: about all that it looks at, and lines for more than the room there is."""
+"""Items of a search for more: about all that it looks at, and lines for more than the room there
+is."""
 
 _MOST_STEPS = 20
 """Times that a caller can ask for more; each is worked out from the first."""
@@ -144,9 +151,9 @@ class MemorySource:
     ) -> None:
         """`store` raises a `HotsetError` while there is none; `index` gives None.
 
-        `follow_pages` brings pages of sessions into the index, where this process has to do that itself. What models are shown
-        is `logged`: it costs tokens, and what they read of it shows what was of use. Where people look, only what is asked in
-        the name of a session is.
+        `follow_pages` brings pages of sessions into the index, where this process has to do that
+        itself. What models are shown is `logged`: it costs tokens, and what they read of it shows
+        what was of use. Where people look, only what is asked in the name of a session is.
         """
         folder = config.folder / MEMORY
         self._config = config
@@ -162,7 +169,8 @@ class MemorySource:
         self.continuity = Continuity(config.project, store, clock, folder / "continuity.json")
         self.pending = keep.PendingSessions(store, folder / "waiting.json")
         self.by_rules: deque[MemoryId] = deque(maxlen=_MOST_BY_RULES)
-        """Episodes that were put into words by rules since the start: a model may find better ones."""
+        """Episodes that were put into words by rules since the start: a model may find better
+        ones."""
         self._encoding = threading.Lock()
         self._given_up: dict[SessionId, float] = {}
         """Sessions that could not be remembered, as far as they went then."""
@@ -181,16 +189,30 @@ class MemorySource:
 
     # What a model or a person asks
 
-    def index(self, query: str = "", *, max_tokens: int = 100, session: str = "", how: str = "") -> RenderedText:
+    def index(
+        self, query: str = "", *, max_tokens: int = 100, session: str = "", how: str = ""
+    ) -> RenderedText:
         """What there is to know: topics with their sizes, those that fit the query first."""
         store = self._open()
         text = render_index(
-            self._overviews.latest(store), arrangement(store), self._clock(), query=query, max_tokens=max_tokens, how=how or HOW
+            self._overviews.latest(store),
+            arrangement(store),
+            self._clock(),
+            query=query,
+            max_tokens=max_tokens,
+            how=how or HOW,
         )
         self._log_loads(store, session, [Load(Layer.INDEX, text.tokens, text.topics)])
         return text
 
-    def timeline(self, query: str = "", *, topics: Sequence[str] = (), max_tokens: int = 500, session: str = "") -> RenderedText:
+    def timeline(
+        self,
+        query: str = "",
+        *,
+        topics: Sequence[str] = (),
+        max_tokens: int = 500,
+        session: str = "",
+    ) -> RenderedText:
         """What was done lately, what was decided, and what is open."""
         store = self._open()
         overview, shape, now = self._overviews.latest(store), arrangement(store), self._clock()
@@ -211,10 +233,11 @@ class MemorySource:
         session: str = "",
         more: int = 0,
     ) -> RecallAnswer:
-        """What is remembered of it, and why that: memories, and pages of sessions. Raises `BadInput`.
+        """What is remembered of it, and why that: memories, and pages of sessions. Raises
+        `BadInput`.
 
-        With `more` (1, then 2, and so on): what the answers before did not show, also from sessions that the question's own
-        words hardly reach. The text is empty where that was all.
+        With `more` (1, then 2, and so on): what the answers before did not show, also from sessions
+        that the question's own words hardly reach. The text is empty where that was all.
         """
         if not query.strip():
             raise BadInput("what is to be recalled? Ask with a few words")
@@ -239,28 +262,50 @@ class MemorySource:
         found = self._find(store, asking)
         took = 1000 * (time.monotonic() - begun)
         beside = beside_pages(found.items, store, query, but=asking.session) if asking.talk else ()
-        text = self._render(store, found.items, query, found.task, max_tokens=max_tokens, beside=beside)
+        text = self._render(
+            store, found.items, query, found.task, max_tokens=max_tokens, beside=beside
+        )
         if more:
             found, text = self._recall_more(store, asking, text, max_tokens, more)
-        loads = (Load(Layer.FULL, text.tokens, text.topics, tuple(text.shown)),) if text.shown else ()
-        memories = [item.memory.id for item in found.items if item.memory is not None and item.id in text.shown]
+        loads = (
+            (Load(Layer.FULL, text.tokens, text.topics, tuple(text.shown)),) if text.shown else ()
+        )
+        memories = [
+            item.memory.id
+            for item in found.items
+            if item.memory is not None and item.id in text.shown
+        ]
         self._log_loads(store, session, loads, shown=memories, task=found.task)
         if not more:  # what other weights would have shown first is a matter of the first answer
             with suppress(HotsetError):
-                self._log(store, session, recalled_event(found.candidates, self._clock(), asking.session, found.task, took))
+                self._log(
+                    store,
+                    session,
+                    recalled_event(
+                        found.candidates, self._clock(), asking.session, found.task, took
+                    ),
+                )
         return RecallAnswer(text.text, text.tokens, found, loads, text.shown)
 
-    def unfold(self, query: str, *, task: str = "", room: LayerRoom | None = None, session: str = "") -> Disclosure:
-        """As far as a question needs: the index, the timeline where that may answer it, and memories where it does not."""
+    def unfold(
+        self, query: str, *, task: str = "", room: LayerRoom | None = None, session: str = ""
+    ) -> Disclosure:
+        """As far as a question needs: the index, the timeline where that may answer it, and
+        memories where it does not."""
         from hotset.sources.memory.recall.search import RecallQuery, beside_pages  # noqa: PLC0415 - numpy
         from hotset.sources.memory.recall.tasks import detect_task  # noqa: PLC0415
 
         store = self._open()
-        wanted, shape = _named(Task, task, "a task is one of") if task else detect_task(query).task, arrangement(store)
+        wanted, shape = (
+            _named(Task, task, "a task is one of") if task else detect_task(query).task,
+            arrangement(store),
+        )
         found: list[RecalledItem] = []
 
         def find(words: str) -> Sequence[RecalledItem]:
-            asking = RecallQuery(words, self._clock(), task=wanted, deadline=self._seconds, advice=self._knobs.advice)
+            asking = RecallQuery(
+                words, self._clock(), task=wanted, deadline=self._seconds, advice=self._knobs.advice
+            )
             found[:] = self._find(store, asking).items
             return found
 
@@ -292,27 +337,47 @@ class MemorySource:
         after: Chain = ROOT,
         known: frozenset[str] = frozenset(),
     ) -> Reminder | None:
-        """What a prompt is shown without having asked: at a session's start what there is to know, and whatever fits.
+        """What a prompt is shown without having asked: at a session's start what there is to know,
+        and whatever fits.
 
-        None where nothing fits. `after` is the message before it: what its own session came to so far it knows. `known` are the
-        ids of what it was shown already.
+        None where nothing fits. `after` is the message before it: what its own session came to so
+        far it knows. `known` are the ids of what it was shown already.
         """
         store, continuity = self._open(), RenderedText()
         if opens:
-            with suppress(BadInput):  # somebody else's file: whatever is wrong with it, `hotset continuity show` says it
+            with suppress(
+                BadInput
+            ):  # somebody else's file: whatever is wrong with it, `hotset continuity show` says it
                 continuity = self.continuity.render(min(CONTINUITY_TOKENS, max_tokens // 2))
         self._index_memories(store)
-        # A session that opens came to nothing yet; what a client says before its first prompt stands in many sessions alike.
+        # A session that opens came to nothing yet; what a client says before its first prompt
+        # stands in many sessions alike.
         own = store.pages(Where(chain=after, limit=1)) if after and not opens else ()
         session = next((page.session for page in own), None)
         overview = self._overviews.latest(store)
         room = max_tokens - continuity.tokens
-        reminder = self._reminder(store, overview, prompt, opens=opens, max_tokens=room, how=how, session=session, known=known)
+        reminder = self._reminder(
+            store,
+            overview,
+            prompt,
+            opens=opens,
+            max_tokens=room,
+            how=how,
+            session=session,
+            known=known,
+        )
         if not continuity.text:
             return reminder
         load = Load(Layer.TIMELINE, continuity.tokens)
         if reminder is None:
-            return Reminder(continuity.text, continuity.tokens, Task.IMPLEMENTATION, {}, (load,), overview.tokens)
+            return Reminder(
+                continuity.text,
+                continuity.tokens,
+                Task.IMPLEMENTATION,
+                {},
+                (load,),
+                overview.tokens,
+            )
         text, tokens = f"{continuity.text}\n{reminder.text}", continuity.tokens + reminder.tokens
         return replace(reminder, text=text, tokens=tokens, loads=(load, *reminder.loads))
 
@@ -341,14 +406,19 @@ class MemorySource:
         limit: int | None = 50,
     ) -> Iterator[Memory]:
         """The newest first. Without standings everything but what was forgotten or merged."""
-        newest = self.store().newest_memories(kinds or NAMED_KINDS, standings or _SEEN, since=since, until=until)
+        newest = self.store().newest_memories(
+            kinds or NAMED_KINDS, standings or _SEEN, since=since, until=until
+        )
         return islice((memory for memory in newest if not topic or topic in memory.topics), limit)
 
     def details(self, id: str) -> MemoryDetails:
         store = self.store()
         memory = keep.find_memory(store, id)
         uses = store.memory_uses([memory.id]).get(memory.id, Uses())
-        versions, links = tuple(store.memory_versions(memory.id)), tuple(store.memory_links(memory.id))
+        versions, links = (
+            tuple(store.memory_versions(memory.id)),
+            tuple(store.memory_links(memory.id)),
+        )
         layer = self._layers(store, [memory])[memory.id]
         return MemoryDetails(memory, versions, links, uses, layer)
 
@@ -360,13 +430,18 @@ class MemorySource:
         """What is linked with what: around one memory, or the links of all."""
         store = self.store()
         root = [keep.find_memory(store, id).id] if id else []
-        links = list(dict.fromkeys(_around(store, root[0], depth) if root else store.memory_links()))
+        links = list(
+            dict.fromkeys(_around(store, root[0], depth) if root else store.memory_links())
+        )
         named = dict.fromkeys((*root, *(each for link in links for each in (link.of, link.to))))
         memories = {}
         for each in list(named)[:_MOST_GRAPH]:
             with suppress(NotFound):
                 memories[each] = store.memory(each)
-        return MemoryGraph(tuple(memories.values()), tuple(link for link in links if link.of in memories and link.to in memories))
+        return MemoryGraph(
+            tuple(memories.values()),
+            tuple(link for link in links if link.of in memories and link.to in memories),
+        )
 
     # What people and models change
 
@@ -383,12 +458,20 @@ class MemorySource:
         agent: str = "",
         detail: Detail = None,
     ) -> Memory:
-        """Keep what somebody put into words, and settle what it means for older memories. The same words are kept once."""
+        """Keep what somebody put into words, and settle what it means for older memories. The same
+        words are kept once."""
         from hotset.sources.memory.encode.encoder import worded_memory  # noqa: PLC0415 - a tenth of a second
 
         store, now = self._open(), self._clock()
         source = Provenance(by, SessionId(session) if session else None, agent)
-        made = worded_memory(kind_named(kind), keep.checked_text(text), title=title, trust=trust, source=source, created=now)
+        made = worded_memory(
+            kind_named(kind),
+            keep.checked_text(text),
+            title=title,
+            trust=trust,
+            source=source,
+            created=now,
+        )
         made = replace(
             made,
             topics=tuple(map(keep.one_line, topics)) or made.topics,
@@ -397,8 +480,14 @@ class MemorySource:
         with suppress(NotFound):
             before = store.memory(made.id)
             if before.standing is Standing.FORGOTTEN and trust is not Trust.PERSON:
-                raise BadInput(f"somebody wanted this forgotten; a person can bring it back: hotset memory restore {made.id}")
-            if before.standing in (Standing.FORGOTTEN, Standing.SUPERSEDED, Standing.MERGED) or trust is Trust.PERSON:
+                raise BadInput(
+                    f"somebody wanted this forgotten; a person can bring it back: hotset "
+                    f"memory restore {made.id}"
+                )
+            if (
+                before.standing in (Standing.FORGOTTEN, Standing.SUPERSEDED, Standing.MERGED)
+                or trust is Trust.PERSON
+            ):
                 # A person says it: that is the last word, whatever became of it before.
                 wanted = replace(
                     before,
@@ -408,17 +497,22 @@ class MemorySource:
                     confidence=max(before.confidence, made.confidence),
                     source=replace(before.source, by=made.source.by),
                 )
-                return keep.change_memory(store, before.id, lambda _latest: wanted, "it was said again")
+                return keep.change_memory(
+                    store, before.id, lambda _latest: wanted, "it was said again"
+                )
         kept = keep.keep_memories(store, (made,), (), now, partial(keep.near, store, self._index()))
         self._index_memories(store)
         return store.memory(kept.absorbed.get(made.id, made.id))
 
     def forget(self, id: str, *, erase: bool = False, why: str = "") -> Memory | None:
-        """Nobody finds it any more. Erased, it leaves the disk for good; the pages that it was made from stay in the store."""
+        """Nobody finds it any more. Erased, it leaves the disk for good; the pages that it was made
+        from stay in the store."""
         store = self.store()
         if not erase:
             reason = keep.one_line(why) or "somebody wanted it forgotten"
-            return keep.change_memory(store, id, lambda latest: replace(latest, standing=Standing.FORGOTTEN), reason)
+            return keep.change_memory(
+                store, id, lambda latest: replace(latest, standing=Standing.FORGOTTEN), reason
+            )
         erased = keep.find_memory(store, id).id
         store.keep(Erased((erased,), time.time())).result(keep.KEEP_SECONDS)
         if (index := self._index()) is not None:
@@ -440,7 +534,12 @@ class MemorySource:
     def confirm(self, id: str) -> Memory:
         def confirmed(latest: Memory) -> Memory:
             standing = Standing.ACTIVE if latest.standing is Standing.CANDIDATE else latest.standing
-            return replace(latest, trust=Trust.PERSON, confidence=max(latest.confidence, 0.9), standing=standing)
+            return replace(
+                latest,
+                trust=Trust.PERSON,
+                confidence=max(latest.confidence, 0.9),
+                standing=standing,
+            )
 
         return keep.change_memory(self.store(), id, confirmed, "a person confirmed it")
 
@@ -448,7 +547,9 @@ class MemorySource:
         """How the latest task of a session came out, from a caller who knows."""
         store, wanted = self.store(), _named(Ending, ending, "an outcome is")
         id = store.session(SessionId(session)).id
-        self._keep_ending(store, id, max((turn.number for turn in store.turns(id)), default=0), wanted)
+        self._keep_ending(
+            store, id, max((turn.number for turn in store.turns(id)), default=0), wanted
+        )
         self._remember_session(store, id)
 
     def runs(self) -> Sequence[tuple[str, int, float]]:
@@ -459,23 +560,33 @@ class MemorySource:
 
         return undo(self.store(), run, self._clock())
 
-    def plan_rollback(self, *, place: str = "", session: str = "", agent: str = "", by: str = "") -> RollbackPlan:
+    def plan_rollback(
+        self, *, place: str = "", session: str = "", agent: str = "", by: str = ""
+    ) -> RollbackPlan:
         """What `rollback` would do."""
         from hotset.sources.memory.consolidate.undo import RollbackOrigin, plan_rollback  # noqa: PLC0415 - only where a person asks
 
         return plan_rollback(self.store(), RollbackOrigin(place, session, agent, by), self._clock())
 
-    def rollback(self, *, place: str = "", session: str = "", agent: str = "", by: str = "") -> tuple[MemoryId, ...]:
+    def rollback(
+        self, *, place: str = "", session: str = "", agent: str = "", by: str = ""
+    ) -> tuple[MemoryId, ...]:
         from hotset.sources.memory.consolidate.undo import rollback  # noqa: PLC0415 - only where a person asks
 
-        return rollback(self.store(), self._clock(), place=place, session=session, agent=agent, by=by)
+        return rollback(
+            self.store(), self._clock(), place=place, session=session, agent=agent, by=by
+        )
 
     def restore(self, ids: Sequence[str] = (), *, run: str = "") -> int:
         """Bring back what was put aside: these memories, or all that a run took away."""
         from hotset.sources.memory.consolidate.undo import restore  # noqa: PLC0415 - only where a person asks
 
         store = self.store()
-        return self.undo(run) if run else restore(store, [keep.find_memory(store, id).id for id in ids], self._clock())
+        return (
+            self.undo(run)
+            if run
+            else restore(store, [keep.find_memory(store, id).id for id in ids], self._clock())
+        )
 
     # Files
 
@@ -485,12 +596,17 @@ class MemorySource:
 
         return export_memories(self.store(), folder, FileFormat(form), progress)
 
-    def import_(self, folder: Path, form: str = "", *, trusted: bool = False, progress: Progress = silent) -> int:
-        """Take in what a folder says; `trusted` where a person stands for it. Gives how many are new or changed."""
+    def import_(
+        self, folder: Path, form: str = "", *, trusted: bool = False, progress: Progress = silent
+    ) -> int:
+        """Take in what a folder says; `trusted` where a person stands for it. Gives how many are
+        new or changed."""
         from hotset.sources.memory.exchange import FileFormat, import_memories  # noqa: PLC0415 - only where a person asks
 
         store, wanted = self._open(), FileFormat(form) if form else None
-        report = import_memories(store, folder, wanted, now=self._clock(), vouched=trusted, progress=progress)
+        report = import_memories(
+            store, folder, wanted, now=self._clock(), vouched=trusted, progress=progress
+        )
         self._index_memories(store)
         return report.new + report.changed
 
@@ -502,9 +618,15 @@ class MemorySource:
     # What keeps memories in order
 
     def encode(
-        self, progress: Progress = silent, *, quiet: float = 0.0, seconds: float | None = None, latest: int | None = None
+        self,
+        progress: Progress = silent,
+        *,
+        quiet: float = 0.0,
+        seconds: float | None = None,
+        latest: int | None = None,
     ) -> int:
-        """Sessions that went on since become memories, where nothing was said for `quiet` seconds. Gives how many did.
+        """Sessions that went on since become memories, where nothing was said for `quiet` seconds.
+        Gives how many did.
 
         `latest` leaves all but so many for later: those that ended last.
         """
@@ -512,7 +634,9 @@ class MemorySource:
         until = None if seconds is None else time.monotonic() + seconds
         with self._encoding:
             self.pending.look(store)
-            ready = self.pending.ready(self._clock() - quiet)[-latest if latest is not None else None :]
+            ready = self.pending.ready(self._clock() - quiet)[
+                -latest if latest is not None else None :
+            ]
             done = 0
             for number, session in enumerate(ready, 1):
                 done += self._try_to_remember(store, session)
@@ -521,10 +645,13 @@ class MemorySource:
                     break
             if done:
                 self.pending.save(self._clock())
-                _load_rooms()  # whoever opens the next session is shown this one, and does not wait for it
+                # whoever opens the next session is shown this one, and does not wait for it
+                _load_rooms()
                 self._index_memories(store)
                 if self.continuity.is_on:
-                    with suppress(BadInput):  # a file that cannot be written is a matter for `hotset continuity write`
+                    with suppress(
+                        BadInput
+                    ):  # a file that cannot be written is a matter for `hotset continuity write`
                         self.write_continuity()
         return done
 
@@ -549,21 +676,25 @@ class MemorySource:
 
         store, documents = self._open(), embedders(Embedding(OFF)).documents
         self.adapt()
-        report = consolidate(store, documents.embed, self._clock(), knobs=self._knobs, progress=progress)
+        report = consolidate(
+            store, documents.embed, self._clock(), knobs=self._knobs, progress=progress
+        )
         self._rarity.renew(store, self._clock())
         self._index_memories(store)
         return report
 
     @property
     def unconsolidated(self) -> float:
-        """For how many seconds memories have been waiting for that, whichever process did it last."""
+        """For how many seconds memories have been waiting for that, whichever process did it
+        last."""
         now, store, last = self._clock(), self._open(), self._rarity.renewed
         if last is None or last > now:  # never yet, or a clock that was put back
             last = next((memory.time for _, memory in store.memories_after(0, 1)), now)
         return max(0.0, now - last)
 
     def adapt(self) -> LearnedWeights:
-        """Learn the weights of this store's recalls from what was read of them; kept only where that is beyond doubt."""
+        """Learn the weights of this store's recalls from what was read of them; kept only where
+        that is beyond doubt."""
         from hotset.sources.memory.recall.weights import weights_from_events  # noqa: PLC0415 - numpy
 
         store = self._open()
@@ -578,24 +709,32 @@ class MemorySource:
         return economics(self.store(), SessionId(session) if session else None)
 
     def settle_up(self, session: SessionId, occasion: Occasion) -> tuple[Event, ...]:
-        """Look at what memories cost in a session, and act where they cost too much. Gives what was done."""
+        """Look at what memories cost in a session, and act where they cost too much. Gives what was
+        done."""
         store = self._open()
-        return settle_up(store, partial(self._overviews.latest, store), session, occasion, self._clock())
+        return settle_up(
+            store, partial(self._overviews.latest, store), session, occasion, self._clock()
+        )
 
     # Inside
 
     def _open(self) -> Store:
-        """Raises `BadConfig` where the operator wants no memory, and a `HotsetError` while there is no store.
+        """Raises `BadConfig` where the operator wants no memory, and a `HotsetError` while there is
+        no store.
 
         What is remembered already can be looked at and taken back all the same: see `store`.
         """
         if not self._config.memory.enabled:
             origin = self._config.origins.get("memory", "")
-            raise BadConfig(f"memory is switched off ({origin}): HOTSET_MEMORY=on, or enabled = true in [memory]")
+            raise BadConfig(
+                f"memory is switched off ({origin}): HOTSET_MEMORY=on, or enabled = true in "
+                f"[memory]"
+            )
         return self.store()
 
     def _index_memories(self, store: Store) -> None:
-        """What was kept just now is found by the next search; what takes longer is left to the follower of the store."""
+        """What was kept just now is found by the next search; what takes longer is left to the
+        follower of the store."""
         from hotset.sources.memory.index import follow_memories  # noqa: PLC0415 - with the index, and not before
 
         if (index := self._index()) is not None:
@@ -610,9 +749,11 @@ class MemorySource:
     def _recall_more(
         self, store: Store, asking: RecallQuery, text: RenderedText, max_tokens: int, steps: int
     ) -> tuple[RecallResult, RenderedText]:
-        """Further memories, then pages session by session: a question's own words reach only the likeliest of them.
+        """Further memories, then pages session by session: a question's own words reach only the
+        likeliest of them.
 
-        Nothing is kept between the steps: each is worked out from the first answer, so that asking again gives the same.
+        Nothing is kept between the steps: each is worked out from the first answer, so that asking
+        again gives the same.
         """
         from hotset.sources.memory.recall.search import elsewhere_pages  # noqa: PLC0415 - numpy
 
@@ -621,13 +762,29 @@ class MemorySource:
         known: frozenset[str] = frozenset()
         items: tuple[RecalledItem, ...] = ()
         for step in range(1, min(steps, _MOST_STEPS) + 1):
-            known |= {id for id, layer in text.shown.items() if layer is Layer.FULL or is_memory_id(id)}
+            known |= {
+                id for id, layer in text.shown.items() if layer is Layer.FULL or is_memory_id(id)
+            }
             pages = (
-                list(islice(elsewhere_pages(asking, found, self._index(), store, told=known), _FURTHER)) if asking.talk else []
+                list(
+                    islice(
+                        elsewhere_pages(asking, found, self._index(), store, told=known), _FURTHER
+                    )
+                )
+                if asking.talk
+                else []
             )
-            likely = asking.most * (step + 1) if pages else _FURTHER  # what fits worse would take the room of the pages
-            memories = [item for item in found.items[:likely] if item.memory is not None and item.id not in known]
-            text = self._render(store, memories, asking.query, found.task, max_tokens=max_tokens, beside=pages)
+            likely = (
+                asking.most * (step + 1) if pages else _FURTHER
+            )  # what fits worse would take the room of the pages
+            memories = [
+                item
+                for item in found.items[:likely]
+                if item.memory is not None and item.id not in known
+            ]
+            text = self._render(
+                store, memories, asking.query, found.task, max_tokens=max_tokens, beside=pages
+            )
             items = tuple(item for item in (*memories, *pages) if item.id in text.shown)
         return replace(found, items=items), text
 
@@ -648,7 +805,12 @@ class MemorySource:
 
         if not overview.memories:
             return None
-        chosen, shape, now, task = self._config.memory, arrangement(store), self._clock(), detect_task(prompt).task
+        chosen, shape, now, task = (
+            self._config.memory,
+            arrangement(store),
+            self._clock(),
+            detect_task(prompt).task,
+        )
         if is_bypassed(shape, task, now):
             return None
         first = lately = memories = RenderedText()
@@ -656,8 +818,12 @@ class MemorySource:
             room = min(chosen.index_tokens, max_tokens)
             first = render_index(overview, shape, now, query=prompt, max_tokens=room, how=how)
         if asks_what_was(prompt):
-            fitting = [each.topic.name for each in fitting_topics(overview, shape, now, query=prompt)]
-            lately = render_timeline(overview, shape, now, topics=fitting, max_tokens=max_tokens - first.tokens, how=how)
+            fitting = [
+                each.topic.name for each in fitting_topics(overview, shape, now, query=prompt)
+            ]
+            lately = render_timeline(
+                overview, shape, now, topics=fitting, max_tokens=max_tokens - first.tokens, how=how
+            )
         asking = RecallQuery(
             prompt,
             now,
@@ -668,7 +834,11 @@ class MemorySource:
             advice=self._knobs.advice,
             deadline=_REMINDED_SHARE * chosen.offer_seconds * (OPENING if opens else 1.0),
         )
-        pairs = [(item, item.memory) for item in self._find(store, asking).items if item.memory is not None]
+        pairs = [
+            (item, item.memory)
+            for item in self._find(store, asking).items
+            if item.memory is not None
+        ]
         shown = {memory.text for item, memory in pairs if item.id in known}
         helpful = (
             item
@@ -677,18 +847,30 @@ class MemorySource:
             and item.id not in known
             and fits(memory, prompt, task, self._knobs)
             and (session is None or memory.source.session != session)
-            and memory.trust is not Trust.OUTSIDE  # words from outside are shown to those who ask, never pushed
+            and memory.trust
+            is not Trust.OUTSIDE  # words from outside are shown to those who ask, never pushed
         )
         if found := list(islice(helpful, self._knobs.reminders)):
             room = max_tokens - first.tokens - lately.tokens
             memories = self._render(store, found, prompt, task, max_tokens=room, how=how)
-        parts = [(layer, each) for layer, each in zip(Layer, (first, lately, memories), strict=True) if each.text]
-        loads = tuple(Load(layer, each.tokens, each.topics, tuple(each.shown)) for layer, each in parts)
+        parts = [
+            (layer, each)
+            for layer, each in zip(Layer, (first, lately, memories), strict=True)
+            if each.text
+        ]
+        loads = tuple(
+            Load(layer, each.tokens, each.topics, tuple(each.shown)) for layer, each in parts
+        )
         if not loads:
             return None
         text = "\n".join(each.text for _, each in parts)
         return Reminder(
-            text, sum(load.tokens for load in loads), task, {**lately.shown, **memories.shown}, loads, overview.tokens
+            text,
+            sum(load.tokens for load in loads),
+            task,
+            {**lately.shown, **memories.shown},
+            loads,
+            overview.tokens,
         )
 
     def _layers(self, store: Store, memories: Sequence[Memory]) -> dict[str, Layer]:
@@ -719,7 +901,16 @@ class MemorySource:
         beside: Iterable[RecalledItem] = (),
     ) -> RenderedText:
         shape, layers = arrangement(store), self._layers(store, _memories(items))
-        return render_memories(items, shape, layers, max_tokens=max_tokens, query=query, task=task, how=how, beside=beside)
+        return render_memories(
+            items,
+            shape,
+            layers,
+            max_tokens=max_tokens,
+            query=query,
+            task=task,
+            how=how,
+            beside=beside,
+        )
 
     def _log_loads(
         self,
@@ -736,9 +927,19 @@ class MemorySource:
         available = self._overviews.latest(store).tokens if loads else 0
         with suppress(HotsetError):
             for load in loads:
-                self._log(store, session, loaded_event(load, now, available=available, session=where, task=task, asked=True))
+                self._log(
+                    store,
+                    session,
+                    loaded_event(
+                        load, now, available=available, session=where, task=task, asked=True
+                    ),
+                )
             if shown:
-                self._log(store, session, Remembered(uses=tuple(Use(id, how, now, where, task) for id in shown)))
+                self._log(
+                    store,
+                    session,
+                    Remembered(uses=tuple(Use(id, how, now, where, task) for id in shown)),
+                )
 
     def _log(self, store: Store, session: str, deposit: Deposit) -> None:
         if self._logged or session:
@@ -748,29 +949,42 @@ class MemorySource:
         """How a task came out, so that it holds when its session goes on and is looked at again."""
         from hotset.sources.memory.encode.session import OUTCOME  # noqa: PLC0415 - only where somebody knows
 
-        store.keep(Event(OUTCOME, self._clock(), session, turn, {"outcome": str(ending)})).result(keep.KEEP_SECONDS)
+        store.keep(Event(OUTCOME, self._clock(), session, turn, {"outcome": str(ending)})).result(
+            keep.KEEP_SECONDS
+        )
 
     def _try_to_remember(self, store: Store, session: SessionId) -> bool:
-        """True if it was remembered. What fails by itself is logged once and left alone until it goes on."""
+        """True if it was remembered. What fails by itself is logged once and left alone until it
+        goes on."""
         said = self.pending.last_said(session)
         if self._given_up.get(session) == said:
             return False
         try:
             self._remember_session(store, session)
-        except Exception as error:  # a bug of ours, or a page that is damaged, costs the memories of one session
+        except Exception as error:
+            # a bug of ours, or a page that is damaged, costs the memories of one session
             if isinstance(error, HotsetError) and not isinstance(error, PageDamaged):
                 raise
             self._given_up[session] = said
             detailed = _log.isEnabledFor(logging.DEBUG)
-            _log.warning("session %s cannot be remembered: %s", session, type(error).__name__, exc_info=detailed)
+            _log.warning(
+                "session %s cannot be remembered: %s",
+                session,
+                type(error).__name__,
+                exc_info=detailed,
+            )
             return False
         return True
 
     def _remember_session(self, store: Store, session: SessionId) -> None:
         said = self.pending.last_said(session)
         with suppress(NotFound):  # a session that an export left out
-            made = keep.remember_session(store, session, self._clock(), partial(keep.near, store, self._index()))
-            self.by_rules.extend(each.id for each in made.versions if isinstance(each.detail, Episode))
+            made = keep.remember_session(
+                store, session, self._clock(), partial(keep.near, store, self._index())
+            )
+            self.by_rules.extend(
+                each.id for each in made.versions if isinstance(each.detail, Episode)
+            )
             self.settle_up(session, "session")
         self.pending.done(session, said)
 
@@ -792,14 +1006,17 @@ def _around(store: Store, id: MemoryId, depth: int) -> Iterator[MemoryLink]:
     for _ in range(depth):
         links = [link for each in border for link in store.memory_links(each)]
         yield from links
-        border = list(dict.fromkeys(each for link in links for each in (link.of, link.to) if each not in seen))
+        border = list(
+            dict.fromkeys(each for link in links for each in (link.of, link.to) if each not in seen)
+        )
         seen.update(border)
         if len(seen) > _MOST_GRAPH:
             return
 
 
 def _load_rooms() -> None:
-    """Import what encoding and recalling need, before anybody waits for it: numpy, and tables of words."""
+    """Import what encoding and recalling need, before anybody waits for it: numpy, and tables of
+    words."""
     import hotset.sources.memory.consolidate.supersede  # noqa: PLC0415 - a session that opens encodes those before it
     import hotset.sources.memory.encode.encoder  # noqa: PLC0415
     import hotset.sources.memory.recall.search  # noqa: F401, PLC0415

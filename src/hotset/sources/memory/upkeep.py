@@ -1,4 +1,5 @@
-"""What memories need while nobody waits: which sessions are not remembered yet, and the work that remembers them."""
+"""What memories need while nobody waits: which sessions are not remembered yet, and the work that
+remembers them."""
 
 from __future__ import annotations
 
@@ -41,10 +42,15 @@ class EpisodeWriter:
 
 
 async def reword(id: MemoryId, store: Store, writer: EpisodeWriter, now: float) -> Memory | None:
-    """None where the episode has changed meanwhile, or the model had nothing to say. Nobody waits for it."""
+    """None where the episode has changed meanwhile, or the model had nothing to say. Nobody waits
+    for it."""
     try:
         memory = await asyncio.to_thread(store.memory, id)
-        if memory.source.by != RULES or memory.standing is not Standing.ACTIVE or not isinstance(memory.detail, Episode):
+        if (
+            memory.source.by != RULES
+            or memory.standing is not Standing.ACTIVE
+            or not isinstance(memory.detail, Episode)
+        ):
             return None
         text, _ = await writer.ask(await asyncio.to_thread(_source, memory, store))
         words = seal(text).text
@@ -96,10 +102,11 @@ class Spawn(Protocol):
 
 
 class MemoryUpkeep:
-    """Sessions become memories in the background: when nothing was said in them for a while, and when hotset ends.
+    """Sessions become memories in the background: when nothing was said in them for a while, and
+    when hotset ends.
 
-    Then, too, it is judged what memories cost and saved there, and now and then memories are consolidated. One piece of work at
-    a time, however many turns ask for it.
+    Then, too, it is judged what memories cost and saved there, and now and then memories are
+    consolidated. One piece of work at a time, however many turns ask for it.
     """
 
     def __init__(
@@ -126,7 +133,11 @@ class MemoryUpkeep:
 
     def nudge(self) -> None:
         """Something was said."""
-        if self._chosen.enabled and not self._stopped and (self._working is None or self._working.done()):
+        if (
+            self._chosen.enabled
+            and not self._stopped
+            and (self._working is None or self._working.done())
+        ):
             self._working = self._spawn(self._work(), "remember")
 
     def prompted(self, session: SessionId) -> None:
@@ -135,14 +146,16 @@ class MemoryUpkeep:
             self._settle_up(session, "task")
 
     def read(self, session: SessionId) -> None:
-        """A memory was read whole in a conversation. On the third time it is looked at what that costs."""
+        """A memory was read whole in a conversation. On the third time it is looked at what that
+        costs."""
         times = (self._read.get(session) or 0) + 1
         self._read.put(session, times)
         if times == TRIGGER_LOADS:
             self._settle_up(session, "trigger")
 
     async def close(self) -> None:
-        """What was said in the last minutes is remembered now, as far as that takes no longer than a moment."""
+        """What was said in the last minutes is remembered now, as far as that takes no longer than
+        a moment."""
         self._stopped = True
         if self._working is None:
             return
@@ -156,7 +169,9 @@ class MemoryUpkeep:
             try:
                 await asyncio.to_thread(self._source.settle_up, session, occasion)
             except HotsetError:
-                return  # the keeper tells of the store's troubles; it is looked at again when the session ends
+                # the keeper tells of the store's troubles; it is looked at again when the session
+                # ends
+                return
 
         if not self._stopped:
             self._spawn(settle_up(), "look at what memories cost")
@@ -164,7 +179,8 @@ class MemoryUpkeep:
     async def _remember_now(self) -> None:
         try:
             await asyncio.to_thread(self._source.encode, seconds=_LAST_SECONDS)
-        except (HotsetError, RuntimeError):  # no store, or a program that ends without closing: then after the next start
+        except (HotsetError, RuntimeError):
+            # no store, or a program that ends without closing: then after the next start
             return
 
     async def _work(self) -> None:
@@ -188,7 +204,8 @@ class MemoryUpkeep:
             await asyncio.sleep(_BREATH_SECONDS)  # calls go first
 
     async def _reword(self) -> None:
-        """Where a small model is configured it puts episodes into better words; those of the rules stay as a version."""
+        """Where a small model is configured it puts episodes into better words; those of the rules
+        stay as a version."""
         while self._writer is not None and self._source.by_rules and not self._stopped:
             id, store = self._source.by_rules.popleft(), self._store()
             if store is not None:
@@ -202,4 +219,8 @@ class MemoryUpkeep:
 
     def _is_due(self) -> bool:
         hours = self._chosen.consolidate_hours
-        return bool(hours) and self._store() is not None and self._source.unconsolidated >= hours * _HOUR
+        return (
+            bool(hours)
+            and self._store() is not None
+            and self._source.unconsolidated >= hours * _HOUR
+        )

@@ -1,8 +1,10 @@
-"""Did a memory help, or mislead? Judged by what was done after it was told, and by how that came out. Pure, and careful.
+"""Did a memory help, or mislead? Judged by what was done after it was told, and by how that came
+out. Pure, and careful.
 
-A memory was heeded where a later action copies something of it (a command, a file, a tool, a name) that nobody had said in the
-conversation before it was told. It helped where the work that it was told for then came out well. It misled where the very error
-that it was to resolve came again after its advice was taken. Most memories that are told do neither.
+A memory was heeded where a later action copies something of it (a command, a file, a tool, a name)
+that nobody had said in the conversation before it was told. It helped where the work that it was
+told for then came out well. It misled where the very error that it was to resolve came again after
+its advice was taken. Most memories that are told do neither.
 """
 
 from __future__ import annotations
@@ -11,11 +13,27 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hotset.nouns.memory import Ending, Episode, Layer, Memory, MemoryId, Pitfall, Procedure, Use, Used
+from hotset.nouns.memory import (
+    Ending,
+    Episode,
+    Layer,
+    Memory,
+    MemoryId,
+    Pitfall,
+    Procedure,
+    Use,
+    Used,
+)
 from hotset.nouns.page import Kind, SessionId
 from hotset.nouns.turn import Event
 from hotset.sources.memory.encode.calls import Act, ActKind, acts
-from hotset.sources.memory.encode.procedures import error_key, general, in_project, parts_of, work_root
+from hotset.sources.memory.encode.procedures import (
+    error_key,
+    general,
+    in_project,
+    parts_of,
+    work_root,
+)
 from hotset.sources.memory.encode.session import Material, Utterance
 from hotset.sources.memory.encode.speakers import prompt_words
 from hotset.sources.memory.kinds import KINDS
@@ -57,8 +75,11 @@ def told_in(events: Iterable[Event]) -> dict[MemoryId, int]:
     return told
 
 
-def judge_memories(material: Material, episodes: Sequence[Memory], told: Sequence[tuple[Memory, int]]) -> list[MemoryVerdict]:
-    """Of memories, each with the turn in which it was told, those that helped or misled; `episodes` are the session's own."""
+def judge_memories(
+    material: Material, episodes: Sequence[Memory], told: Sequence[tuple[Memory, int]]
+) -> list[MemoryVerdict]:
+    """Of memories, each with the turn in which it was told, those that helped or misled; `episodes`
+    are the session's own."""
     if not told:
         return []
     conversation = _Conversation(material)
@@ -70,11 +91,22 @@ def verdict_deposits(
     found: Iterable[MemoryVerdict], session: SessionId, events: Iterable[Event], now: float
 ) -> tuple[tuple[Use, ...], tuple[Event, ...]]:
     """What is to be kept of it; nothing of what the session's events say already."""
-    known = {(str(event.detail.get("memory")), str(event.detail.get("how"))) for event in events if event.name == HEEDED}
+    known = {
+        (str(event.detail.get("memory")), str(event.detail.get("how")))
+        for event in events
+        if event.name == HEEDED
+    }
     new = [each for each in found if (each.memory, each.how) not in known]
     uses = tuple(Use(each.memory, each.how, now, session) for each in new)
     told = (
-        Event(HEEDED, now, session, each.turn, {"memory": each.memory, "how": str(each.how), "why": each.why}) for each in new
+        Event(
+            HEEDED,
+            now,
+            session,
+            each.turn,
+            {"memory": each.memory, "how": str(each.how), "why": each.why},
+        )
+        for each in new
     )
     return uses, tuple(told)
 
@@ -101,7 +133,9 @@ class _Conversation:
         self._before: dict[int, bytes] = {}
 
     def judge(self, memory: Memory, turn: int, episodes: Sequence[Memory]) -> MemoryVerdict | None:
-        later = [act for act in self._acts if self._turn(act) >= turn and act.doing is not ActKind.PLAN]
+        later = [
+            act for act in self._acts if self._turn(act) >= turn and act.doing is not ActKind.PLAN
+        ]
         unsaid = self._unsaid(_advice(memory), turn)
         copied: dict[str, Act] = {}
         for act in later:
@@ -113,31 +147,52 @@ class _Conversation:
         sorts = sorted({what.split(" ", 1)[0] for what in copied})
         why = f"copied {len(copied)} ({', '.join(sorts)})"
         if isinstance(memory.detail, Pitfall) and self._came_again(memory.detail, first, later):
-            return MemoryVerdict(memory.id, Used.MISLED, f"{why}; the same error came again", self._turn(first))
+            return MemoryVerdict(
+                memory.id, Used.MISLED, f"{why}; the same error came again", self._turn(first)
+            )
         went_well = any(
             episode.ending is Ending.SUCCESS and episode.confidence >= _SURE
             for episode in episodes
-            if isinstance(episode.detail, Episode) and episode.detail.turns[0] <= self._turn(first) <= episode.detail.turns[1]
+            if isinstance(episode.detail, Episode)
+            and episode.detail.turns[0] <= self._turn(first) <= episode.detail.turns[1]
         )
-        return MemoryVerdict(memory.id, Used.HELPED, f"{why}; it came out well", self._turn(first)) if went_well else None
+        return (
+            MemoryVerdict(memory.id, Used.HELPED, f"{why}; it came out well", self._turn(first))
+            if went_well
+            else None
+        )
 
     def _turn(self, act: Act) -> int:
         return self._line[act.place].page.turn
 
     def _copies(self, act: Act, advice: _Advice) -> Iterator[str]:
         if act.command:
-            parts = {general(part, self._root) or part for part in parts_of(act.command)} | {act.command, *parts_of(act.command)}
+            parts = {general(part, self._root) or part for part in parts_of(act.command)} | {
+                act.command,
+                *parts_of(act.command),
+            }
             yield from (f"command {each}" for each in parts & advice.commands)
         if act.doing is ActKind.EDIT:
-            yield from (f"file {each}" for path in act.files if (each := _end(in_project(path, self._root))) in advice.files)
+            yield from (
+                f"file {each}"
+                for path in act.files
+                if (each := _end(in_project(path, self._root))) in advice.files
+            )
         tool = act.tool.rpartition("__")[2]
         if tool in advice.tools and act.passed:
             yield f"tool {tool}"
         if advice.names:
-            yield from (f"name {each}" for each in advice.names.intersection(names(self._line[act.place].text)))
+            yield from (
+                f"name {each}"
+                for each in advice.names.intersection(names(self._line[act.place].text))
+            )
 
     def _came_again(self, pitfall: Pitfall, first: Act, later: Sequence[Act]) -> bool:
-        command, kind, said = _COMMAND.search(pitfall.what), _KIND.search(pitfall.what), _SAID.search(pitfall.why)
+        command, kind, said = (
+            _COMMAND.search(pitfall.what),
+            _KIND.search(pitfall.what),
+            _SAID.search(pitfall.why),
+        )
         wanted = error_key(kind.group(1) if kind else "", said.group(1) if said else "")
         for act in later:
             if act.place > first.place and act.failed and command is not None:
@@ -164,14 +219,18 @@ class _Conversation:
 
     def _said_before(self, turn: int) -> bytes:
         if turn not in self._before:
-            self._before[turn] = b"\n".join(_words(said) for said in self._line if _is_before(said, turn))
+            self._before[turn] = b"\n".join(
+                _words(said) for said in self._line if _is_before(said, turn)
+            )
         return self._before[turn]
 
 
 def _is_before(said: Utterance, turn: int) -> bool:
     """What a request brings was there before what it is told; what it calls comes after."""
     page = said.page
-    return page.turn < turn or (page.turn == turn and page.kind.family not in (Kind.TOOL_CALL, Kind.RESPONSE))
+    return page.turn < turn or (
+        page.turn == turn and page.kind.family not in (Kind.TOOL_CALL, Kind.RESPONSE)
+    )
 
 
 def _words(said: Utterance) -> bytes:
@@ -185,11 +244,19 @@ def _advice(memory: Memory) -> _Advice:
             return _Advice(frozenset(_COMMAND.findall(instead)), frozenset(_paths(instead)))
         case Procedure(steps=steps):
             text = "; ".join(steps)
-            found = _Advice(frozenset(_COMMAND.findall(text)), frozenset(_paths(text)), frozenset(_CALLS.findall(text)))
+            found = _Advice(
+                frozenset(_COMMAND.findall(text)),
+                frozenset(_paths(text)),
+                frozenset(_CALLS.findall(text)),
+            )
             many = len(found.commands) + len(found.files) + len(found.tools)
-            return _Advice(found.commands, found.files, found.tools, fewest=min(_FEWEST_STEPS, max(1, many)))
+            return _Advice(
+                found.commands, found.files, found.tools, fewest=min(_FEWEST_STEPS, max(1, many))
+            )
         case _ if KINDS[memory.kind].is_free_text:  # an episode names all that was ever touched
-            return _Advice(names=frozenset(name for name in names(memory.text) if len(name) >= _SHORTEST_NAME))
+            return _Advice(
+                names=frozenset(name for name in names(memory.text) if len(name) >= _SHORTEST_NAME)
+            )
         case _:
             return _Advice()
 

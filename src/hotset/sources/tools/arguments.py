@@ -1,8 +1,9 @@
-"""A call's arguments: read as models give them, and checked against the tool's schema before anything runs.
+"""A call's arguments: read as models give them, and checked against the tool's schema before
+anything runs.
 
-A schema is its server's word, and can be hostile. It may not fetch anything, point out of itself, make a regular expression
-backtrack for long, or be so large or intertwined that checking takes noticeable time. Such a schema is not checked, and the
-call goes to the server, which checks itself.
+A schema is its server's word, and can be hostile. It may not fetch anything, point out of itself,
+make a regular expression backtrack for long, or be so large or intertwined that checking takes
+noticeable time. Such a schema is not checked, and the call goes to the server, which checks itself.
 """
 
 from __future__ import annotations
@@ -58,16 +59,28 @@ MOST_WORK = 5_000_000
 DEEPEST = 64
 """Levels of a value."""
 
-_NESTED = 2 * DEEPEST  # levels of a schema, references followed: what checks it recurses, and a thread's stack is small
+_NESTED = (
+    2 * DEEPEST
+)  # levels of a schema, references followed: what checks it recurses, and a thread's stack is small
 _TEXT_UNIT = 64  # characters of a text that count as one more part: a pattern reads them all
-_BELOW = frozenset({"items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties", "contains"})
+_BELOW = frozenset(
+    {
+        "items",
+        "additionalItems",
+        "additionalProperties",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "contains",
+    }
+)
 _BELOW_EACH = frozenset({"properties", "patternProperties", "prefixItems"})
 _APART = frozenset({"$defs", "definitions"})
 _ELSEWHERE = frozenset({"$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recursiveAnchor"})
 
 
 def check(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """Empty where they fit, or cannot be checked; otherwise what is wrong, line by line, and how the tool is called."""
+    """Empty where they fit, or cannot be checked; otherwise what is wrong, line by line, and how
+    the tool is called."""
     look = _compile_check(tool.parameters)
     wrong = look(arguments) if look else []
     if not wrong:
@@ -89,7 +102,9 @@ def _compile_check(parameters: bytes) -> _Wrong | None:
         if not isinstance(schema, dict):
             return None
         work(schema, 1)
-        validator = jsonschema_rs.validator_for(schema, offline=True, validate_formats=False, mask="it", pattern_options=regexes)
+        validator = jsonschema_rs.validator_for(
+            schema, offline=True, validate_formats=False, mask="it", pattern_options=regexes
+        )
     except (msgspec.MsgspecError, ValueError, RecursionError, UnboundedSchema):
         return None
 
@@ -99,7 +114,8 @@ def _compile_check(parameters: bytes) -> _Wrong | None:
             if parts * work(schema, depth) > MOST_WORK:
                 return []
             errors = list(islice(validator.iter_errors(dict(arguments)), 4 * _MOST_LINES))
-        except (ValueError, TypeError, RecursionError, UnboundedSchema):  # not only JSON in it, or too much of it
+        except (ValueError, TypeError, RecursionError, UnboundedSchema):
+            # not only JSON in it, or too much of it
             return []
         lines = list(dict.fromkeys(line for error in errors for line in _lines(error, schema)))
         return [*lines, *_misspelt(arguments, schema, lines)] if lines else []
@@ -117,11 +133,17 @@ def _lines(error: ValidationError, schema: Mapping[str, Any]) -> Iterator[str]:
             yield f"{_place([*error.instance_path, told])}: required and missing"
         case "additionalProperties" | "unevaluatedProperties" if isinstance(error.instance, dict):
             known = [each for each in _known_arguments(schema, error) if each not in error.instance]
-            yield from (f"{f'{at}: ' if error.instance_path else ''}{_unknown(each, known)}" for each in told)
+            yield from (
+                f"{f'{at}: ' if error.instance_path else ''}{_unknown(each, known)}"
+                for each in told
+            )
         case "type":
             yield f"{at}: must be {' or '.join(map(_a, told))}, not {shown(error.instance)}"
         case "enum":
-            yield f"{at}: must be one of {', '.join(map(shown, told[:_MOST_CHOICES]))}, not {shown(error.instance)}"
+            yield (
+                f"{at}: must be one of {', '.join(map(shown, told[:_MOST_CHOICES]))}, not "
+                f"{shown(error.instance)}"
+            )
         case "const":
             yield f"{at}: must be {shown(told)}, not {shown(error.instance)}"
         case "anyOf" | "oneOf" if isinstance(told, list):
@@ -132,8 +154,11 @@ def _lines(error: ValidationError, schema: Mapping[str, Any]) -> Iterator[str]:
             yield f"{at}: {error.message[:_LONGEST]}"
 
 
-def _of_forms(error: ValidationError, forms: Sequence[Sequence[ValidationError]], schema: Mapping[str, Any]) -> Iterator[str]:
-    """Of several forms none fits: the types where only these differ, otherwise what the nearest form lacks."""
+def _of_forms(
+    error: ValidationError, forms: Sequence[Sequence[ValidationError]], schema: Mapping[str, Any]
+) -> Iterator[str]:
+    """Of several forms none fits: the types where only these differ, otherwise what the nearest
+    form lacks."""
     at = _place(error.instance_path)
     if not all(forms):
         yield f"{at}: fits several of the forms of which it must have one"
@@ -163,8 +188,11 @@ def _known_arguments(schema: Mapping[str, Any], error: ValidationError) -> tuple
     return tuple(found) if isinstance(found, dict) else ()
 
 
-def _misspelt(arguments: Mapping[str, Any], schema: Mapping[str, Any], lines: Sequence[str]) -> Iterator[str]:
-    """Where something is wrong anyway: arguments that the schema lets pass, and that were probably meant to be others."""
+def _misspelt(
+    arguments: Mapping[str, Any], schema: Mapping[str, Any], lines: Sequence[str]
+) -> Iterator[str]:
+    """Where something is wrong anyway: arguments that the schema lets pass, and that were probably
+    meant to be others."""
     properties = schema.get("properties")
     known = tuple(properties) if isinstance(properties, dict) else ()
     missing = [each for each in known if each not in arguments]
@@ -180,7 +208,9 @@ def _unknown(name: str, known: Sequence[str]) -> str:
 
 
 def _place(path: Sequence[str | int]) -> str:
-    told = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+    told = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(
+        "."
+    )
     return told[:_LONGEST] or "arguments"
 
 
@@ -191,15 +221,24 @@ def _a(kind: str) -> str:
 def read_arguments(value: object, tool: Tool | None = None) -> Mapping[str, Any]:
     """Arguments as models give them: an object, the same as JSON text, or either wrapped once more.
 
-    With the tool at hand, a wrapper that the tool knows as an argument of its own is left alone. Raises `Malformed`.
+    With the tool at hand, a wrapper that the tool knows as an argument of its own is left alone.
+    Raises `Malformed`.
     """
     given = _object(value)
     own = decode_schema(tool).get("properties") if tool else {}
     own = own if isinstance(own, dict) else {}
-    wrappers = [each for each in (_WRAPPERS if tool else _WRAPPERS[:1]) if each in given and each not in own]
-    if len(wrappers) == 1 and all(each in _NAMES and each not in own for each in given if each != wrappers[0]):
+    wrappers = [
+        each for each in (_WRAPPERS if tool else _WRAPPERS[:1]) if each in given and each not in own
+    ]
+    if len(wrappers) == 1 and all(
+        each in _NAMES and each not in own for each in given if each != wrappers[0]
+    ):
         inner = given[wrappers[0]]
-        if inner is None or isinstance(inner, Mapping) or (isinstance(inner, str) and inner.lstrip()[:1] == "{"):
+        if (
+            inner is None
+            or isinstance(inner, Mapping)
+            or (isinstance(inner, str) and inner.lstrip()[:1] == "{")
+        ):
             return read_arguments(inner, tool)
     if tool and own and "tool_name" in given and "tool_name" not in own:
         return {key: each for key, each in given.items() if key != "tool_name"}
@@ -207,16 +246,27 @@ def read_arguments(value: object, tool: Tool | None = None) -> Mapping[str, Any]
 
 
 def read_call(given: Mapping[str, Any]) -> tuple[str, object]:
-    """The tool's name and its arguments out of what a model gave to `use_tool`, also where it put one into the other."""
+    """The tool's name and its arguments out of what a model gave to `use_tool`, also where it put
+    one into the other."""
     name = next((given[each] for each in _NAMES if isinstance(given.get(each), str)), "")
     wrapper = next((each for each in _WRAPPERS if each in given), "")
-    arguments = given[wrapper] if wrapper else {key: each for key, each in given.items() if key not in _NAMES}
+    arguments = (
+        given[wrapper]
+        if wrapper
+        else {key: each for key, each in given.items() if key not in _NAMES}
+    )
     if not name:
         inner = _object(arguments)
         name = next((inner[each] for each in _NAMES[1:] if isinstance(inner.get(each), str)), "")
-        if not name and isinstance(inner.get("name"), str) and any(each in inner for each in _WRAPPERS):
+        if (
+            not name
+            and isinstance(inner.get("name"), str)
+            and any(each in inner for each in _WRAPPERS)
+        ):
             name = inner["name"]
-        arguments = {key: each for key, each in inner.items() if inner.get(key) != name or key not in _NAMES}
+        arguments = {
+            key: each for key, each in inner.items() if inner.get(key) != name or key not in _NAMES
+        }
     return name, arguments
 
 
@@ -238,11 +288,16 @@ def _object(value: object) -> Mapping[str, Any]:
         try:
             value = msgspec.json.decode(value)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise Malformed(f'arguments must be a JSON object, such as {{"path": "a.txt"}}; this is no JSON: {error}') from error
+            raise Malformed(
+                f'arguments must be a JSON object, such as {{"path": "a.txt"}}; this is no '
+                f"JSON: {error}"
+            ) from error
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise Malformed(f'arguments must be a JSON object, such as {{"path": "a.txt"}}, not {shown(value)}')
+        raise Malformed(
+            f'arguments must be a JSON object, such as {{"path": "a.txt"}}, not {shown(value)}'
+        )
     return value
 
 
@@ -251,10 +306,11 @@ class UnboundedSchema(Exception):
 
 
 def work(schema: dict[str, Any], depth: int) -> int:
-    """The parts of a schema that are held against one place of a value, at most, and against what lies below it on a way so deep.
+    """The parts of a schema that are held against one place of a value, at most, and against what
+    lies below it on a way so deep.
 
-    References multiply: thirty that each name the next one twice are a billion. Raises `Unbounded`, also for references that lead
-    out of the schema or in circles.
+    References multiply: thirty that each name the next one twice are a billion. Raises `Unbounded`,
+    also for references that lead out of the schema or in circles.
     """
     return _Counting(schema).visit(schema, depth, 0)
 
@@ -312,7 +368,10 @@ class _Counting:
             if word == "$ref":
                 yield self._referred(value, left, nested)
             elif word in _BELOW_EACH and isinstance(value, dict | list):
-                yield from (self.visit(each, left - 1, nested) for each in (value.values() if isinstance(value, dict) else value))
+                yield from (
+                    self.visit(each, left - 1, nested)
+                    for each in (value.values() if isinstance(value, dict) else value)
+                )
             elif word not in _APART:
                 yield self.visit(value, left - 1 if word in _BELOW else left, nested)
 

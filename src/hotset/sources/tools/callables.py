@@ -35,7 +35,8 @@ class BoundFunction:
     types: Mapping[str, Any]
 
     def call(self, arguments: Mapping[str, Any]) -> Returned:
-        """What it raises is what it says, and a failure. Not from a running event loop where the function is async."""
+        """What it raises is what it says, and a failure. Not from a running event loop where the
+        function is async."""
         given = self._converted(arguments)
         try:
             value = self.function(**given)
@@ -55,46 +56,84 @@ class BoundFunction:
 
     def _converted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            return {name: msgspec.convert(value, self.types.get(name, Any), strict=False) for name, value in arguments.items()}
+            return {
+                name: msgspec.convert(value, self.types.get(name, Any), strict=False)
+                for name, value in arguments.items()
+            }
         except msgspec.ValidationError as error:
             raise Malformed(f"{self.tool.name}: {error}") from error
 
 
-def bind_function(function: Callable[..., Any], source: Source, *, name: str = "", description: str = "") -> BoundFunction:
-    """A function with annotated parameters as a tool. Raises `BadInput` where it cannot be one, and says why."""
+def bind_function(
+    function: Callable[..., Any], source: Source, *, name: str = "", description: str = ""
+) -> BoundFunction:
+    """A function with annotated parameters as a tool. Raises `BadInput` where it cannot be one, and
+    says why."""
     own = name or getattr(function, "__name__", "")
     if not own.isidentifier():
         raise BadInput(f"{own!r} cannot be a tool's name: give it one with name=")
     try:
-        signature, hints = inspect.signature(function), get_type_hints(function, include_extras=True)
+        signature, hints = (
+            inspect.signature(function),
+            get_type_hints(function, include_extras=True),
+        )
     except (TypeError, ValueError, NameError) as error:
         raise BadInput(f"the parameters of {own} cannot be read: {error}") from error
     types: dict[str, Any] = {}
     for parameter in signature.parameters.values():
         if parameter.kind not in _KINDS or parameter.name not in hints:
-            raise BadInput(f"{own}: parameter {parameter.name} needs a type, and to be given by name")
+            raise BadInput(
+                f"{own}: parameter {parameter.name} needs a type, and to be given by name"
+            )
         types[parameter.name] = hints[parameter.name]
     told = description or inspect.getdoc(function) or ""
-    tool = Tool(full_name(source.name, own), source.name, source.origin, own, told, _schema(own, signature, types))
+    tool = Tool(
+        full_name(source.name, own),
+        source.name,
+        source.origin,
+        own,
+        told,
+        _schema(own, signature, types),
+    )
     return BoundFunction(tool, function, types)
 
 
 def program() -> Source:
-    """Where the functions of this program come from: it is called like its script, so that two programs do not meet."""
-    return Source(slug(Path(sys.argv[0]).stem if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "here"), Origin.CALLABLE)
+    """Where the functions of this program come from: it is called like its script, so that two
+    programs do not meet."""
+    return Source(
+        slug(
+            Path(sys.argv[0]).stem if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "here"
+        ),
+        Origin.CALLABLE,
+    )
 
 
 def _schema(own: str, signature: inspect.Signature, types: Mapping[str, Any]) -> bytes:
     try:
-        schemas, components = msgspec.json.schema_components(types.values(), ref_template="#/$defs/{name}")
+        schemas, components = msgspec.json.schema_components(
+            types.values(), ref_template="#/$defs/{name}"
+        )
     except TypeError as error:
         raise BadInput(f"{own}: a parameter's type cannot be told in JSON: {error}") from error
     properties = dict(zip(types, schemas, strict=True))
     for name, parameter in signature.parameters.items():
         if parameter.default not in (inspect.Parameter.empty, None):
-            properties[name] = {**properties[name], "default": msgspec.to_builtins(parameter.default, enc_hook=str)}
-    required = [name for name, each in signature.parameters.items() if each.default is inspect.Parameter.empty]
-    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+            properties[name] = {
+                **properties[name],
+                "default": msgspec.to_builtins(parameter.default, enc_hook=str),
+            }
+    required = [
+        name
+        for name, each in signature.parameters.items()
+        if each.default is inspect.Parameter.empty
+    ]
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
     return msgspec.json.encode({**schema, "$defs": components} if components else schema)
 
 
@@ -103,7 +142,8 @@ async def _awaited(value: Any) -> Any:
 
 
 def text_of(returned: Returned) -> str:
-    """Every text of it. What is no text is told by its kind and size; a JSON value stands in where nothing else was said."""
+    """Every text of it. What is no text is told by its kind and size; a JSON value stands in where
+    nothing else was said."""
     blocks = msgspec.json.decode(returned.content)
     told = [text for block in blocks if isinstance(block, dict) and (text := _told(block))]
     if not told and returned.structured is not None:
@@ -120,7 +160,11 @@ def returned(value: object, *, failed: bool = False) -> Returned:
     if isinstance(value, str):
         return Returned(_blocks({"type": "text", "text": _encodable(value)}), failed)
     if isinstance(value, bytes):
-        blob = {"uri": "data:,", "mimeType": "application/octet-stream", "blob": base64.b64encode(value).decode()}
+        blob = {
+            "uri": "data:,",
+            "mimeType": "application/octet-stream",
+            "blob": base64.b64encode(value).decode(),
+        }
         return Returned(_blocks({"type": "resource", "resource": blob}), failed)
     text = msgspec.json.encode(value, enc_hook=str)
     structured = text if text.startswith(b"{") else b'{"result":' + text + b"}"
@@ -132,11 +176,17 @@ def _told(block: Mapping[str, Any]) -> str:  # noqa: PLR0911 - one case a kind o
         case {"type": "text", "text": str(text)}:
             return text
         case {"type": "image" | "audio" as kind, "data": str(data)}:
-            return f"[{kind}, {block.get('mimeType', 'of unknown type')}, {len(data) * 3 // 4:,} bytes]"
+            return (
+                f"[{kind}, {block.get('mimeType', 'of unknown type')}, {len(data) * 3 // 4:,} "
+                f"bytes]"
+            )
         case {"type": "resource", "resource": {"text": str(text)}}:
             return text
         case {"type": "resource", "resource": {"blob": str(data)} as resource}:
-            return f"[resource, {resource.get('mimeType', 'of unknown type')}, {len(data) * 3 // 4:,} bytes]"
+            return (
+                f"[resource, {resource.get('mimeType', 'of unknown type')}, "
+                f"{len(data) * 3 // 4:,} bytes]"
+            )
         case {"type": "resource_link", "uri": str(uri)}:
             return f"[resource {block.get('name', '')}: {uri}]"
         case {"type": str(kind)}:

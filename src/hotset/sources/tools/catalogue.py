@@ -1,10 +1,12 @@
-"""What is known of every tool, whether or not its source runs: pinned, looked at, and only ready as a person accepted it.
+"""What is known of every tool, whether or not its source runs: pinned, looked at, and only ready as
+a person accepted it.
 
-A source that a person chose is believed once: its tools are pinned as they are first listed. A server that describes a tool
-differently later loses that tool until a person has looked at the difference; new tools of a known server are pinned and told.
-A person's own skills, the tools that agents wrote here, and functions of this program are followed as they change: whoever could
-change them could change us. A source in the project's folder does not run before a person says so, and then as it was when they
-did.
+A source that a person chose is believed once: its tools are pinned as they are first listed. A
+server that describes a tool differently later loses that tool until a person has looked at the
+difference; new tools of a known server are pinned and told. A person's own skills, the tools that
+agents wrote here, and functions of this program are followed as they change: whoever could change
+them could change us. A source in the project's folder does not run before a person says so, and
+then as it was when they did.
 """
 
 from __future__ import annotations
@@ -61,7 +63,8 @@ LARGEST = 1 << 20
 """Characters that a tool may say of itself: no model could read more."""
 
 _FOLLOWED = frozenset({Origin.SKILL, Origin.CREATED, Origin.CALLABLE})
-"""Whoever can change these can change us: a person's own files, what was written here after consent, the program itself."""
+"""Whoever can change these can change us: a person's own files, what was written here after
+consent, the program itself."""
 _SUFFIX = 6
 
 
@@ -75,7 +78,8 @@ class _Read:
 
 
 class Catalogue:
-    """Of one project. Use it from any thread; any number of processes may have one over the same folder."""
+    """Of one project. Use it from any thread; any number of processes may have one over the same
+    folder."""
 
     def __init__(
         self,
@@ -86,8 +90,8 @@ class Catalogue:
         deny: Sequence[str] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`folder` is that of the project's tools, and `store` has the rules of the project; `allow` and `deny` are the patterns
-        of the person's own settings."""
+        """`folder` is that of the project's tools, and `store` has the rules of the project;
+        `allow` and `deny` are the patterns of the person's own settings."""
         folder = private_folder(folder)
         self._shelves = ToolFiles(folder / FOLDER)
         self._rules = ToolRules(store, allow=allow, deny=deny, old_file=folder / "rules.json")
@@ -99,33 +103,56 @@ class Catalogue:
     # What sources say
 
     def put(self, source: Source, tools: Sequence[Tool], *, instructions: str = "") -> ListChange:
-        """Takes a source's list as it is now. The same list again changes nothing and writes nothing.
+        """Takes a source's list as it is now. The same list again changes nothing and writes
+        nothing.
 
         Raises `StoreFailed` where it cannot be kept.
         """
         if not is_text(source.name):
-            return ListChange(refused=(f"a {source.origin} is left out: its name {visible(source.name[:64])} is no text",))
+            return ListChange(
+                refused=(
+                    (
+                        f"a {source.origin} is left out: its name {visible(source.name[:64])} is "
+                        f"no text"
+                    ),
+                )
+            )
         file = self._shelves.file_of(source.name)
         with self._changing():
             before = self._stored(file)
             if before is not None and before.origin is not source.origin:
                 if not before.away:
                     return ListChange(
-                        refused=(f"a {before.origin} is called {source.name} already: this {source.origin} is left out",)
+                        refused=(
+                            (
+                                f"a {before.origin} is called {source.name} already: this "
+                                f"{source.origin} is left out"
+                            ),
+                        )
                     )
                 before = None
             after, change = apply_list(
-                before, source, tools, OtherNames(self._names, file), instructions=instructions, now=self._clock()
+                before,
+                source,
+                tools,
+                OtherNames(self._names, file),
+                instructions=instructions,
+                now=self._clock(),
             )
-            if before is not None and after == msgspec.structs.replace(before, listed_at=after.listed_at):
+            if before is not None and after == msgspec.structs.replace(
+                before, listed_at=after.listed_at
+            ):
                 return change
             self._shelves.write(file, after)
             self._names.follow()
             new = (*change.added, *change.changed)
-            return replace(change, flagged=tuple(name for name in new if self._is_flagged(after, name, file)))
+            return replace(
+                change, flagged=tuple(name for name in new if self._is_flagged(after, name, file))
+            )
 
     def drop(self, source_name: str) -> None:
-        """A source that is not configured any more. What was accepted of it is kept: coming back makes nothing new."""
+        """A source that is not configured any more. What was accepted of it is kept: coming back
+        makes nothing new."""
         file = self._shelves.file_of(source_name)
         with self._changing():
             shelf = self._stored(file)
@@ -150,14 +177,19 @@ class Catalogue:
             return self.get(name) if name else None
 
     def resolve(self, name: str) -> KnownTool:
-        """By its full name; by its own, or in another spelling of case and separators, where that can mean one tool only.
+        """By its full name; by its own, or in another spelling of case and separators, where that
+        can mean one tool only.
 
         Raises `NotFound`, with the names that come nearest. Never guesses between two.
         """
         if (found := self.get(name)) is not None:
             return found
         with self._lock:
-            meant = () if name in OUR_TOOLS else self._names.names_of_own(name) or self._names.spelt_otherwise(name)
+            meant = (
+                ()
+                if name in OUR_TOOLS
+                else self._names.names_of_own(name) or self._names.spelt_otherwise(name)
+            )
             usable = [
                 each
                 for each in map(self.get, meant[:_KEPT_SHELVES])
@@ -178,14 +210,20 @@ class Catalogue:
         for file in files:
             with self._lock:
                 shelf = self._stored(file)
-                found = [self._judged(shelf, entry, file) for entry in shelf.tools.values()] if shelf else []
+                found = (
+                    [self._judged(shelf, entry, file) for entry in shelf.tools.values()]
+                    if shelf
+                    else []
+                )
             yield from found
 
     def version(self) -> str:
         """Another one whenever anything changed, rules included."""
         with self._lock:
             stamps = self._names.follow()
-        return sha256(repr((sorted(stamps.items()), self._rules.version())).encode()).hexdigest()[:32]
+        return sha256(repr((sorted(stamps.items()), self._rules.version())).encode()).hexdigest()[
+            :32
+        ]
 
     def sources(self) -> Sequence[SourceRow]:
         """Those that are not away, by name."""
@@ -195,12 +233,19 @@ class Catalogue:
         return tuple(sorted(rows, key=lambda each: each.name))
 
     def instructions(self, source_name: str) -> str:
-        """What a server tells models about itself, as it was accepted; empty while a person has to look at it."""
+        """What a server tells models about itself, as it was accepted; empty while a person has to
+        look at it."""
         with self._lock:
             self._rules.follow()
             read = self._shelf(self._shelves.file_of(source_name))
             label = read.label if read else None
-            if label is None or label.words is None or label.away or not label.may_run or self._why_denied(source_name):
+            if (
+                label is None
+                or label.words is None
+                or label.away
+                or not label.may_run
+                or self._why_denied(source_name)
+            ):
                 return ""
         words = known(label.words, source_name, label.origin)
         is_held = words.state is ToolState.CHANGED and words.new is not None
@@ -210,15 +255,19 @@ class Catalogue:
         """What is wrong with the catalogue's own files, in sentences."""
         with self._lock:
             self._rules.follow()
-            return [*self._shelves.troubles(), *([self._rules.trouble] if self._rules.trouble else [])]
+            return [
+                *self._shelves.troubles(),
+                *([self._rules.trouble] if self._rules.trouble else []),
+            ]
 
     # What a person says
 
     def approve(self, name: str, seen: str = "", *, follow: bool = False) -> Sequence[str]:
         """A tool as it is now, or a source with all of its tools. The names that it was about.
 
-        `seen` is the `Known.digest` of what the person looked at: a tool that says something else by now is not approved, and a
-        source of the project's folder may run with the files that they saw. `follow` lets it run whatever becomes of its files.
+        `seen` is the `Known.digest` of what the person looked at: a tool that says something else
+        by now is not approved, and a source of the project's folder may run with the files that
+        they saw. `follow` lets it run whatever becomes of its files.
         """
         with self._changing():
             source_file = self._shelves.file_of(name)
@@ -248,16 +297,24 @@ class Catalogue:
         """Raises `ToolRefused` where nobody said that the source may run as it is now."""
         with self._lock:
             self._glance()
-            denied, row = self._why_denied(source.name), self._names.row(self._shelves.file_of(source.name))
+            denied, row = (
+                self._why_denied(source.name),
+                self._names.row(self._shelves.file_of(source.name)),
+            )
         if denied:
             raise ToolRefused(f"{source.name} does not run: {denied}")
         if source.trusted:
             return
         say = f"a person can look at it and say `hotset tools approve {source.name}`"
         if row is None or not row.approved:
-            raise ToolRefused(f"{source.name} lies in the project's folder, and nobody said that it may run; {say}")
+            raise ToolRefused(
+                f"{source.name} lies in the project's folder, and nobody said that it may "
+                f"run; {say}"
+            )
         if row.approved != source.stamp and not row.follow:
-            raise ToolRefused(f"the files of {source.name} changed since a person let it run; {say}")
+            raise ToolRefused(
+                f"the files of {source.name} changed since a person let it run; {say}"
+            )
 
     # Inside
 
@@ -299,21 +356,36 @@ class Catalogue:
             return None
 
     def _judged(self, label: SourceLabel, entry: CatalogueEntry, file: str) -> KnownTool:
-        """A tool with its state, as it follows from itself, its source, the others and the rules."""
+        """A tool with its state, as it follows from itself, its source, the others and the
+        rules."""
         found = self._by_itself(label, entry, file)
         if denied := self._why_denied(label.name, entry.name):
             return replace(found, state=ToolState.DENIED, why=denied)
         if label.away:
-            return replace(found, state=ToolState.GONE, why=f"{label.name} is not configured any more")
+            return replace(
+                found, state=ToolState.GONE, why=f"{label.name} is not configured any more"
+            )
         if not label.may_run and found.state is not ToolState.GONE:
             look = f"a person can look at it and say `hotset tools approve {label.name}`"
-            changed = "its files changed since a person let it run" if label.approved else "nobody said that it may run"
+            changed = (
+                "its files changed since a person let it run"
+                if label.approved
+                else "nobody said that it may run"
+            )
             why = f"{label.name} lies in the project's folder, and {changed}; {look}"
-            return replace(found, state=ToolState.UNAPPROVED, why=why, digest=label.stamp, is_told=_is_told(found))
+            return replace(
+                found,
+                state=ToolState.UNAPPROVED,
+                why=why,
+                digest=label.stamp,
+                is_told=_is_told(found),
+            )
         return found
 
     def _by_itself(self, label: SourceLabel, entry: CatalogueEntry, file: str) -> KnownTool:
-        shadows = [each for each in (entry.waits or entry.pin).mentions if self._is_of_others(each, file)]
+        shadows = [
+            each for each in (entry.waits or entry.pin).mentions if self._is_of_others(each, file)
+        ]
         return known(entry, label.name, label.origin, shadows=shadows)
 
     def _is_of_others(self, name: str, file: str) -> bool:
@@ -328,7 +400,9 @@ class Catalogue:
     def _near(self, name: str) -> list[str]:
         """Names like this one that can be used."""
         found = map(self.get, self._names.near(name, _KEPT_SHELVES))
-        return [each.tool.name for each in found if each and each.state is ToolState.READY][:_MOST_TOLD]
+        return [each.tool.name for each in found if each and each.state is ToolState.READY][
+            :_MOST_TOLD
+        ]
 
     def _why_denied(self, source: str, name: str = "") -> str:
         return self._rules.why_denied(name or source, source)
@@ -337,36 +411,62 @@ class Catalogue:
         entry = shelf.tools[name]
         if not shelf.may_run:
             say = f"`hotset tools approve {shelf.name}` is about all of it"
-            raise ToolRefused(f"{name} is part of {shelf.name}, which lies in the project's folder and runs as one; {say}")
+            raise ToolRefused(
+                f"{name} is part of {shelf.name}, which lies in the project's folder and runs "
+                f"as one; {say}"
+            )
         if seen and seen != self._by_itself(shelf, entry, file).digest:
-            raise ToolRefused(f"{name} changed again since you looked at it; look once more with `hotset tools approve {name}`")
+            raise ToolRefused(
+                f"{name} changed again since you looked at it; look once more with `hotset "
+                f"tools approve {name}`"
+            )
         return msgspec.structs.replace(shelf, tools={**shelf.tools, name: accepted(entry)})
 
-    def _approved_whole(self, shelf: SourceFile, file: str, seen: str, *, follow: bool) -> tuple[SourceFile, list[str]]:
-        """Everything of it that waits; for a source of the project's folder, that it may run with the files that were seen."""
+    def _approved_whole(
+        self, shelf: SourceFile, file: str, seen: str, *, follow: bool
+    ) -> tuple[SourceFile, list[str]]:
+        """Everything of it that waits; for a source of the project's folder, that it may run with
+        the files that were seen."""
         waiting = {ToolState.CHANGED, ToolState.FLAGGED}
-        states = {name: self._by_itself(shelf, entry, file).state for name, entry in shelf.tools.items()}
-        tools = {name: accepted(entry) if states[name] in waiting else entry for name, entry in shelf.tools.items()}
+        states = {
+            name: self._by_itself(shelf, entry, file).state for name, entry in shelf.tools.items()
+        }
+        tools = {
+            name: accepted(entry) if states[name] in waiting else entry
+            for name, entry in shelf.tools.items()
+        }
         words = accepted(shelf.words) if shelf.words else None
         after = msgspec.structs.replace(shelf, tools=tools, words=words)
         if shelf.trusted:
             return after, [name for name, state in states.items() if state in waiting]
         if not (seen or shelf.stamp):
-            raise ToolRefused(f"what {shelf.name} runs cannot be told from its files, so nothing can be approved")
+            raise ToolRefused(
+                f"what {shelf.name} runs cannot be told from its files, so nothing can be approved"
+            )
         here = [name for name, state in states.items() if state is not ToolState.GONE]
         return msgspec.structs.replace(after, approved=seen or shelf.stamp, follow=follow), here
 
 
 def _is_told(found: KnownTool) -> bool:
-    """May a skill of the project be told of before a person agreed? Not its functions, and not what a person should see first."""
-    return found.tool.origin is Origin.SKILL and not found.tool.own_name and found.state is ToolState.READY and not found.warnings
+    """May a skill of the project be told of before a person agreed? Not its functions, and not what
+    a person should see first."""
+    return (
+        found.tool.origin is Origin.SKILL
+        and not found.tool.own_name
+        and found.state is ToolState.READY
+        and not found.warnings
+    )
 
 
 def _not_found(name: str, near: Sequence[str], *, several: bool = False) -> str:
     told = f"no tool is called {visible(name[:64])}"
     if several:
         return f"{visible(name[:64])} could mean {', '.join(near)}: call one by its full name"
-    return f"{told}; did you mean {', '.join(near)}?" if near else f"{told}; find_tools finds tools by what they do"
+    return (
+        f"{told}; did you mean {', '.join(near)}?"
+        if near
+        else f"{told}; find_tools finds tools by what they do"
+    )
 
 
 _STORED = msgspec.json.Decoder(SourceFile)
@@ -391,7 +491,13 @@ class ListChange:
 
 
 def apply_list(
-    before: SourceFile | None, source: Source, tools: Sequence[Tool], others: OtherNames, *, instructions: str, now: float
+    before: SourceFile | None,
+    source: Source,
+    tools: Sequence[Tool],
+    others: OtherNames,
+    *,
+    instructions: str,
+    now: float,
 ) -> tuple[SourceFile, ListChange]:
     shelf = before or SourceFile(source.name, source.origin, head=_head(source, others))
     entries = dict(shelf.tools)
@@ -406,11 +512,15 @@ def apply_list(
             added.append(name)
         else:
             old = entries[name]
-            entries[name] = listed_again(old, tool, partial(_odd, tool, name, others), follow=follow)
+            entries[name] = listed_again(
+                old, tool, partial(_odd, tool, name, others), follow=follow
+            )
             if (entries[name].pin, entries[name].waits) != (old.pin, old.waits):
                 changed.append(name)
     here = {tool.own_name for tool in taken}
-    removed = [name for name, entry in entries.items() if entry.pin.own_name not in here and not entry.gone]
+    removed = [
+        name for name, entry in entries.items() if entry.pin.own_name not in here and not entry.gone
+    ]
     entries |= {name: msgspec.structs.replace(entries[name], gone=True) for name in removed}
     label = {"stamp": source.stamp, "trusted": source.trusted, "listed_at": now, "away": False}
     words = _words(instructions, shelf.words, follow=follow)
@@ -423,28 +533,46 @@ def _taken(tools: Sequence[Tool]) -> tuple[list[Tool], list[str]]:
     taken: dict[str, Tool] = {}
     refused = []
     for tool in map(storable, tools[:MOST_TOOLS]):
-        size = len(tool.own_name) + len(tool.title) + len(tool.description) + len(tool.parameters) + len(tool.annotations)
+        size = (
+            len(tool.own_name)
+            + len(tool.title)
+            + len(tool.description)
+            + len(tool.parameters)
+            + len(tool.annotations)
+        )
         if size > LARGEST:
-            refused.append(f"{visible(tool.own_name[:64])} is left out: it says {size:,} characters of itself")
+            refused.append(
+                f"{visible(tool.own_name[:64])} is left out: it says {size:,} characters of itself"
+            )
         elif taken.setdefault(tool.own_name, tool) != tool:
             refused.append(f"{visible(tool.own_name[:64])} is listed twice: the first one is taken")
     if len(tools) > MOST_TOOLS:
-        refused.append(f"{len(tools) - MOST_TOOLS:,} tools are left out: a source may list {MOST_TOOLS:,}")
+        refused.append(
+            f"{len(tools) - MOST_TOOLS:,} tools are left out: a source may list {MOST_TOOLS:,}"
+        )
     return list(taken.values()), refused
 
 
 def _head(source: Source, others: OtherNames) -> str:
-    """What stands in front of its tools' names: a second source of the same slug gets a hash behind it."""
+    """What stands in front of its tools' names: a second source of the same slug gets a hash behind
+    it."""
     head = slug(source.name)
-    return f"{head[:32].rstrip('_-')}-{_short_hash(source.name)}" if others.have_head(head) else head
+    return (
+        f"{head[:32].rstrip('_-')}-{_short_hash(source.name)}" if others.have_head(head) else head
+    )
 
 
-def _name(tool: Tool, shelf: SourceFile, entries: Mapping[str, CatalogueEntry], others: OtherNames) -> str:
+def _name(
+    tool: Tool, shelf: SourceFile, entries: Mapping[str, CatalogueEntry], others: OtherNames
+) -> str:
     """As the source's finder named it, unless that is taken."""
     name = tool.name if shelf.head == slug(shelf.name) else full_name(shelf.head, tool.own_name)
     if name not in entries and name not in OUR_TOOLS and not others.have(name):
         return name
-    return f"{name[: LONGEST - _SUFFIX - 1].rstrip('_')}_{_short_hash(shelf.name + '/' + tool.own_name)}"
+    return (
+        f"{name[: LONGEST - _SUFFIX - 1].rstrip('_')}_"
+        f"{_short_hash(shelf.name + '/' + tool.own_name)}"
+    )
 
 
 def _odd(tool: Tool, name: str, others: OtherNames) -> list[str]:
@@ -453,7 +581,9 @@ def _odd(tool: Tool, name: str, others: OtherNames) -> list[str]:
     if full := others.alike(name):
         odd.append(f"its name {name} looks like {full}, a tool of another source")
     if own := others.alike_own(tool.own_name):
-        odd.append(f"its name {tool.own_name[:64]!r} looks like {own[:64]!r}, which another source has")
+        odd.append(
+            f"its name {tool.own_name[:64]!r} looks like {own[:64]!r}, which another source has"
+        )
     if tool.name != name and others.have(tool.name):
         odd.append(f"it would have the name of {tool.name}, a tool of another source")
     if tool.name in OUR_TOOLS:

@@ -1,12 +1,13 @@
 """What a person accepted of tools, and what they allow and deny by patterns over names.
 
-A tool is pinned as it was first seen. From then on the catalogue hands out the pinned text and no other: what a server says
-later waits beside it until a person has looked. Nothing here says "ready": that follows from the texts and the hashes each
-time they are read, so that nobody makes a tool ready by writing that it is.
+A tool is pinned as it was first seen. From then on the catalogue hands out the pinned text and no
+other: what a server says later waits beside it until a person has looked. Nothing here says
+"ready": that follows from the texts and the hashes each time they are read, so that nobody makes a
+tool ready by writing that it is.
 
-Patterns come from the user's own file (for everything) and from `hotset tools allow|deny` (for one project). A denial wins
-over a permission of the same place; what a person said of this project wins over their file. A list of permissions in their
-file shuts out everything else.
+Patterns come from the user's own file (for everything) and from `hotset tools allow|deny` (for one
+project). A denial wins over a permission of the same place; what a person said of this project wins
+over their file. A list of permissions in their file shuts out everything else.
 """
 
 from __future__ import annotations
@@ -62,10 +63,11 @@ class KnownTool:
     warnings: tuple[str, ...] = ()
     """What is odd about it, for a person who looks. It works all the same."""
     digest: str = ""
-    """Of what a person would approve: `new` where there is one, otherwise `tool`; the stamp of a source that waits as a whole."""
+    """Of what a person would approve: `new` where there is one, otherwise `tool`; the stamp of a
+    source that waits as a whole."""
     is_told: bool = False
-    """It is a skill of the project that nobody approved yet; its name and description may be told all the same, as nothing about
-    them is odd. Nothing else of it is told, and nothing is run."""
+    """It is a skill of the project that nobody approved yet; its name and description may be told
+    all the same, as nothing about them is odd. Nothing else of it is told, and nothing is run."""
 
 
 class ToolPin(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -96,8 +98,15 @@ class CatalogueEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def digest(tool: Tool) -> str:
-    """The hash of all that a model is told of a tool. Key order and white space of JSON do not count; every character does."""
-    parts = (tool.own_name, tool.title, tool.description, _canonical(tool.parameters), _canonical(tool.annotations))
+    """The hash of all that a model is told of a tool. Key order and white space of JSON do not
+    count; every character does."""
+    parts = (
+        tool.own_name,
+        tool.title,
+        tool.description,
+        _canonical(tool.parameters),
+        _canonical(tool.annotations),
+    )
     hashed = sha256()
     for part in parts:
         data = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
@@ -107,7 +116,8 @@ def digest(tool: Tool) -> str:
 
 
 def pinned(tool: Tool, more: Sequence[str] = ()) -> ToolPin:
-    """A tool as it is now, looked at; `more` is what is odd about it for whoever knows the others."""
+    """A tool as it is now, looked at; `more` is what is odd about it for whoever knows the
+    others."""
     tool = storable(tool)
     found = suspect(tool)
     return ToolPin(
@@ -129,8 +139,12 @@ def is_same(pin: ToolPin, tool: Tool) -> bool:
 
 
 def storable(tool: Tool) -> Tool:
-    """Text that UTF-8 can say: halves of surrogate pairs and broken bytes become the sign for that."""
-    if all(text.isascii() for text in (tool.own_name, tool.title, tool.description, tool.parameters, tool.annotations)):
+    """Text that UTF-8 can say: halves of surrogate pairs and broken bytes become the sign for
+    that."""
+    if all(
+        text.isascii()
+        for text in (tool.own_name, tool.title, tool.description, tool.parameters, tool.annotations)
+    ):
         return tool
     return replace(
         tool,
@@ -147,10 +161,15 @@ def is_text(text: str) -> bool:
     return text.isascii() or _clean(text.encode("utf-8", "replace")) == text
 
 
-def listed_again(entry: CatalogueEntry, tool: Tool, more: Callable[[], Sequence[str]], *, follow: bool) -> CatalogueEntry:
-    """A known tool, as its source describes it now. `follow` where its owner is the person or the program itself."""
+def listed_again(
+    entry: CatalogueEntry, tool: Tool, more: Callable[[], Sequence[str]], *, follow: bool
+) -> CatalogueEntry:
+    """A known tool, as its source describes it now. `follow` where its owner is the person or the
+    program itself."""
     if is_same(entry.pin, tool):
-        return msgspec.structs.replace(entry, waits=None, gone=False, pin=_with_depends(entry.pin, tool))
+        return msgspec.structs.replace(
+            entry, waits=None, gone=False, pin=_with_depends(entry.pin, tool)
+        )
     if follow:
         return msgspec.structs.replace(entry, pin=pinned(tool, more()), waits=None, gone=False)
     if entry.waits is not None and is_same(entry.waits, tool):
@@ -161,12 +180,19 @@ def listed_again(entry: CatalogueEntry, tool: Tool, more: Callable[[], Sequence[
 def accepted(entry: CatalogueEntry) -> CatalogueEntry:
     """A person said yes to what there is now."""
     pin = entry.waits or entry.pin
-    true = digest(_tool(pin, entry.name, "", Origin.SERVER))  # of the text that was shown, whatever the file says
-    return msgspec.structs.replace(entry, pin=msgspec.structs.replace(pin, digest=true), waits=None, approved=true)
+    true = digest(
+        _tool(pin, entry.name, "", Origin.SERVER)
+    )  # of the text that was shown, whatever the file says
+    return msgspec.structs.replace(
+        entry, pin=msgspec.structs.replace(pin, digest=true), waits=None, approved=true
+    )
 
 
-def known(entry: CatalogueEntry, source: str, origin: Origin, *, shadows: Sequence[str] = ()) -> KnownTool:
-    """A tool and its state, as far as they follow from itself; `shadows` are tools of others that it tells the model about."""
+def known(
+    entry: CatalogueEntry, source: str, origin: Origin, *, shadows: Sequence[str] = ()
+) -> KnownTool:
+    """A tool and its state, as far as they follow from itself; `shadows` are tools of others that
+    it tells the model about."""
     tool = _tool(entry.pin, entry.name, source, origin)
     new = _tool(entry.waits, entry.name, source, origin) if entry.waits else None
     seen = entry.waits or entry.pin
@@ -176,18 +202,36 @@ def known(entry: CatalogueEntry, source: str, origin: Origin, *, shadows: Sequen
     if entry.gone:
         return replace(base, state=ToolState.GONE, why=f"{source} does not offer it any more")
     if now != entry.pin.digest:
-        return replace(base, state=ToolState.CHANGED, why=f"its text in the catalogue is not the one that was accepted; {look}")
-    flags = (*seen.flags, *(f"it tells the model what to do about {each}, a tool of another source" for each in shadows))
+        return replace(
+            base,
+            state=ToolState.CHANGED,
+            why=f"its text in the catalogue is not the one that was accepted; {look}",
+        )
+    flags = (
+        *seen.flags,
+        *(
+            f"it tells the model what to do about {each}, a tool of another source"
+            for each in shadows
+        ),
+    )
     if flags and entry.approved != base.digest:
         return replace(base, state=ToolState.FLAGGED, why=f"{visible('; '.join(flags))}; {look}")
     if new is not None:
-        return replace(base, state=ToolState.CHANGED, why=f"{source} describes it differently since it was accepted; {look}")
+        return replace(
+            base,
+            state=ToolState.CHANGED,
+            why=f"{source} describes it differently since it was accepted; {look}",
+        )
     return base
 
 
 def readable(tool: Tool) -> str:
     """A tool as a person reads it, line by line; what cannot be seen is named."""
-    lines = [f"name: {tool.own_name}", *([f"title: {tool.title}"] if tool.title else []), "description:"]
+    lines = [
+        f"name: {tool.own_name}",
+        *([f"title: {tool.title}"] if tool.title else []),
+        "description:",
+    ]
     lines += [f"  {line}" for line in tool.description.split("\n")]
     for told, raw in (("parameters", tool.parameters), ("annotations", tool.annotations)):
         if raw != b"{}":
@@ -200,16 +244,32 @@ def diff(known: KnownTool) -> str:
     if known.new is None:
         return ""
     old, new = readable(known.tool).split("\n"), readable(known.new).split("\n")
-    return "\n".join(difflib.unified_diff(old, new, f"{known.tool.name} (accepted)", f"{known.tool.name} (now)", lineterm=""))
+    return "\n".join(
+        difflib.unified_diff(
+            old, new, f"{known.tool.name} (accepted)", f"{known.tool.name} (now)", lineterm=""
+        )
+    )
 
 
 def _tool(pin: ToolPin, name: str, source: str, origin: Origin) -> Tool:
     parameters, annotations = pin.parameters.encode(), pin.annotations.encode()
-    return Tool(name, source, origin, pin.own_name, pin.description, parameters, pin.title, annotations, pin.depends)
+    return Tool(
+        name,
+        source,
+        origin,
+        pin.own_name,
+        pin.description,
+        parameters,
+        pin.title,
+        annotations,
+        pin.depends,
+    )
 
 
 def _with_depends(pin: ToolPin, tool: Tool) -> ToolPin:
-    return pin if pin.depends == tool.depends else msgspec.structs.replace(pin, depends=tool.depends)
+    return (
+        pin if pin.depends == tool.depends else msgspec.structs.replace(pin, depends=tool.depends)
+    )
 
 
 def _clean(data: bytes) -> str:
@@ -225,7 +285,9 @@ def _canonical(raw: bytes) -> bytes:
 
 def _pretty(raw: bytes) -> str:
     try:
-        text = msgspec.json.format(msgspec.json.encode(msgspec.json.decode(raw), order="sorted"), indent=2)
+        text = msgspec.json.format(
+            msgspec.json.encode(msgspec.json.decode(raw), order="sorted"), indent=2
+        )
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return raw.decode("utf-8", "replace")
     return text.decode()
@@ -242,7 +304,12 @@ class ToolRules:
     """Of one project. Changes are made under the catalogue's lock."""
 
     def __init__(
-        self, store: Callable[[], Store], *, allow: Sequence[str] = (), deny: Sequence[str] = (), old_file: Path | None = None
+        self,
+        store: Callable[[], Store],
+        *,
+        allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        old_file: Path | None = None,
     ) -> None:
         """`allow` and `deny` are the patterns of the person's own settings."""
         self.trouble = ""
@@ -256,11 +323,16 @@ class ToolRules:
         return self._settings, self.follow()
 
     def follow(self) -> ProjectRules:
-        """Reads what was said of this project. What cannot be read denies everything: a rule may have been lost in it."""
+        """Reads what was said of this project. What cannot be read denies everything: a rule may
+        have been lost in it."""
         try:
             self._project, self.trouble = self._value.read(), ""
             if self._old_file is not None and self._old_file.exists():
-                self.trouble = f"{self._old_file} cannot be understood or taken over, so every tool is denied: mend or remove it"
+                self.trouble = (
+                    f"{self._old_file} cannot be understood or taken "
+                    f"over, so every tool is "
+                    f"denied: mend or remove it"
+                )
                 self._project = _DENY_ALL
         except HotsetError as error:
             self.trouble = f"the rules of this project cannot be read: {error}"
@@ -268,25 +340,41 @@ class ToolRules:
         return self._project
 
     def why_denied(self, name: str, source: str) -> str:
-        """As `follow` read it last; empty where it may be used. The whole of a source is asked about with its name alone."""
+        """As `follow` read it last; empty where it may be used. The whole of a source is asked
+        about with its name alone."""
         said = self._project or self.follow()
         if pattern := _match(said.deny, name, source):
-            return f"it is denied in this project by {pattern!r}; a person can say `hotset tools allow {pattern}`"
+            return (
+                f"it is denied in this project by {pattern!r}; a person can say `hotset tools "
+                f"allow {pattern}`"
+            )
         if _match(said.allow, name, source):
             return ""
         if pattern := _match(self._settings.deny, name, source):
-            return f"it is denied by {pattern!r} in the [tools] settings; a person can say `hotset tools allow {name}`"
+            return (
+                f"it is denied by {pattern!r} in the [tools] settings; "
+                f"a person can say `hotset "
+                f"tools allow {name}`"
+            )
         if self._settings.allow and not _match(self._settings.allow, name, source):
-            return f"the [tools] settings allow other tools only; a person can say `hotset tools allow {name}`"
+            return (
+                f"the [tools] settings allow other tools only; a person can say `hotset tools "
+                f"allow {name}`"
+            )
         return ""
 
     def deny(self, pattern: str, now: float) -> None:
         """Raises `BadConfig` where what was said before cannot be read."""
-        self._change(lambda said: ProjectRules(_without(said.allow, pattern), _with(said.deny, pattern)), now)
+        self._change(
+            lambda said: ProjectRules(_without(said.allow, pattern), _with(said.deny, pattern)), now
+        )
 
     def allow(self, pattern: str, now: float) -> None:
-        """Takes a denial back, or lets through what the person's file shuts out. Raises as `deny` does."""
-        self._change(lambda said: ProjectRules(_with(said.allow, pattern), _without(said.deny, pattern)), now)
+        """Takes a denial back, or lets through what the person's file shuts out. Raises as `deny`
+        does."""
+        self._change(
+            lambda said: ProjectRules(_with(said.allow, pattern), _without(said.deny, pattern)), now
+        )
 
     def _change(self, change: Callable[[ProjectRules], ProjectRules], now: float) -> None:
         self.follow()
@@ -314,7 +402,14 @@ def _match(patterns: tuple[str, ...], name: str, source: str) -> str:
     together = _compiled(patterns)
     if not (together.match(name) or together.match(source)):
         return ""
-    return next((each for each in patterns if _compiled((each,)).match(name) or _compiled((each,)).match(source)), patterns[0])
+    return next(
+        (
+            each
+            for each in patterns
+            if _compiled((each,)).match(name) or _compiled((each,)).match(source)
+        ),
+        patterns[0],
+    )
 
 
 @lru_cache(256)

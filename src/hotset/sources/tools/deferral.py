@@ -1,8 +1,9 @@
-"""Tools that were found in a session and can be called by their own names, where the upstream can defer tools.
+"""Tools that were found in a session and can be called by their own names, where the upstream can
+defer tools.
 
-The definitions that an answer refers to are kept as notes, in front of what is hidden of its turn: after a
-restart and in another process both are sent byte for byte as they were. Where the definitions are missing, or
-the upstream does not take them, the answer says in words what it found.
+The definitions that an answer refers to are kept as notes, in front of what is hidden of its turn:
+after a restart and in another process both are sent byte for byte as they were. Where the
+definitions are missing, or the upstream does not take them, the answer says in words what it found.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Deferrals:
 
     def __init__(self, config: Config) -> None:
         self._mode = config.tooling.deferred
-        self._hosts = {name: urlsplit(each.url).hostname or "" for name, each in config.upstreams.items()}
+        self._hosts = {
+            name: urlsplit(each.url).hostname or "" for name, each in config.upstreams.items()
+        }
         self._refused: set[tuple[str, str]] = set()
         """Upstreams and models that know no deferred tools."""
         self._known: Lru[Chain, Definitions] = Lru(count=_MOST_KNOWN)
@@ -60,10 +63,13 @@ class Deferrals:
     def allowed(self, request: Request, dialect: Dialect, upstream: str) -> bool:
         """May tools be deferred in this request?"""
         taken = is_taken(self._mode, dialect.deferral, self._hosts.get(upstream, ""), request.model)
-        return taken and (upstream, request.model) not in self._refused and dialect.can_defer(request)
+        return (
+            taken and (upstream, request.model) not in self._refused and dialect.can_defer(request)
+        )
 
     def refused(self, upstream: str, model: str) -> None:
-        """This upstream took a request without deferred tools, after it had refused it with them."""
+        """This upstream took a request without deferred tools, after it had refused it with
+        them."""
         self._refused.add((upstream, model))
 
     def keep(self, hidden: Sequence[Hidden], found: Sequence[ToolSpec]) -> tuple[NoteWritten, ...]:
@@ -73,13 +79,22 @@ class Deferrals:
         rows = [each.chain for each in hidden]
         for chain in rows:
             self._known.put(chain, {each.name: each for each in found})
-        told = msgspec.json.encode([(each.name, each.description, each.parameters.decode()) for each in found])
+        told = msgspec.json.encode(
+            [(each.name, each.description, each.parameters.decode()) for each in found]
+        )
         return tuple(NoteWritten(_FOUND, chain, told) for chain in rows)
 
     def recalled(
-        self, links: Sequence[Link], hidden: Mapping[Chain, Hidden], dialect: Dialect, store: Store, *, deferred: bool
+        self,
+        links: Sequence[Link],
+        hidden: Mapping[Chain, Hidden],
+        dialect: Dialect,
+        store: Store,
+        *,
+        deferred: bool,
     ) -> FoundTools:
-        """What the answers that are hidden around these messages refer to; `deferred` says whether the upstream takes that."""
+        """What the answers that are hidden around these messages refer to; `deferred` says whether
+        the upstream takes that."""
         rows = [hidden[each.chain] for each in links if each.chain in hidden]
         referring = {row.chain: names for row in rows if (names := _referred(row, dialect))}
         if not referring:
@@ -116,7 +131,9 @@ def is_taken(mode: Deferring, deferral: Deferral | None, host: str, model: str) 
 def found_by(turn: TurnRef, chains: Sequence[Chain], store: Store) -> tuple[str, ...]:
     """The names of the tools that were found in a line when this turn was planned, in order."""
     notes = store.notes(_FOUND, chains, turn)
-    return tuple(dict.fromkeys(tool for chain in chains if chain in notes for tool in _read(notes[chain])))
+    return tuple(
+        dict.fromkeys(tool for chain in chains if chain in notes for tool in _read(notes[chain]))
+    )
 
 
 def spelled_out(row: Hidden, dialect: Dialect, definitions: Definitions) -> Hidden:
@@ -139,5 +156,8 @@ def _read(note: Note) -> Definitions:
         kept = msgspec.json.decode(note.value or b"", type=list[tuple[str, str, str]])
     except msgspec.DecodeError:
         return {}
-    specs = (ToolSpec(name, told, parameters.encode(), Loading.WHEN_FOUND) for name, told, parameters in kept)
+    specs = (
+        ToolSpec(name, told, parameters.encode(), Loading.WHEN_FOUND)
+        for name, told, parameters in kept
+    )
     return {each.name: each for each in specs}

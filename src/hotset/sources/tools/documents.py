@@ -1,8 +1,9 @@
-"""What several processes change: a JSON file that a person edits as well, and a stored value that is written seldom.
+"""What several processes change: a JSON file that a person edits as well, and a stored value that
+is written seldom.
 
-The file is read anew before each change, written whole, never lost. Beside `NAME` lies `NAME.last`, the copy of what was last
-written here. A file that cannot be read is set aside as `NAME.damaged-1` (2, 3 ...), what cannot be read of it is taken from the
-copy, and a trouble tells of it.
+The file is read anew before each change, written whole, never lost. Beside `NAME` lies `NAME.last`,
+the copy of what was last written here. A file that cannot be read is set aside as `NAME.damaged-1`
+(2, 3 ...), what cannot be read of it is taken from the copy, and a trouble tells of it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from hotset.files.open import NotRegular, open_regular
 from hotset.files.write import is_full, replace_file
 from hotset.store.values import StoredValue
 
-_SAVING = 1.0  # seconds for which a file that was just changed may still be on its way out of an editor
+_SAVING = (
+    1.0  # seconds for which a file that was just changed may still be on its way out of an editor
+)
 _SAVING_POLL = 0.05
 _LARGEST = 64 * 1024 * 1024  # bytes; nothing that is kept here comes near
 _TROUBLES = 20
@@ -47,7 +50,8 @@ class CheckedDocument:
 
 
 Check = Callable[[dict[str, Any] | None, dict[str, Any] | None], CheckedDocument]
-"""Is given what a file says and what its copy says, each None where it says nothing, and has the one stand in for the other."""
+"""Is given what a file says and what its copy says, each None where it says nothing, and has the
+one stand in for the other."""
 
 
 class SharedDocument:
@@ -62,7 +66,8 @@ class SharedDocument:
         self._troubles: deque[str] = deque(maxlen=_TROUBLES)
 
     def read(self) -> dict[str, Any]:
-        """What it says now; not to be changed. The same object for as long as the file is the same."""
+        """What it says now; not to be changed. The same object for as long as the file is the
+        same."""
         seen = self._seen
         if seen is not None and seen[0] == _stamp(self.path):
             return seen[1]
@@ -79,7 +84,8 @@ class SharedDocument:
 
     @contextmanager
     def changing(self) -> Iterator[dict[str, Any]]:
-        """What it says now, to be changed in place; written when the block ends, unless it fails. Not to be changed after that.
+        """What it says now, to be changed in place; written when the block ends, unless it fails.
+        Not to be changed after that.
 
         Raises `StoreFailed`.
         """
@@ -115,18 +121,27 @@ class SharedDocument:
 
     def _mend(self, found: _Found, copy: _Found) -> dict[str, Any]:
         checked = self._check(found.value, copy.value)
-        aside = [_set_aside(path) for path, look in ((self.path, found), (self._last, copy)) if look.why]
+        aside = [
+            _set_aside(path) for path, look in ((self.path, found), (self._last, copy)) if look.why
+        ]
         if not found.why and checked.wrong:
             aside.append(_set_aside(self.path))
         why = found.why or "; ".join(checked.wrong) or "it is missing"
-        source = "started anew" if copy.stamp is None or copy.why else f"mended from {self._last.name}"
-        kept = f"; what was there is kept as {', '.join(aside)}" if aside else f"; remove {self._last.name} too to start anew"
+        source = (
+            "started anew" if copy.stamp is None or copy.why else f"mended from {self._last.name}"
+        )
+        kept = (
+            f"; what was there is kept as {', '.join(aside)}"
+            if aside
+            else f"; remove {self._last.name} too to start anew"
+        )
         self.trouble(f"{self.path} could not be used ({why}) and was {source}{kept}")
         self._write(checked.value)
         return self._check(msgspec.json.decode(_encoded(checked.value)), None).value
 
     def _write(self, value: dict[str, Any]) -> None:
-        """The copy first: whatever happens, one of the two is whole. Nothing, where it says so already. Alone."""
+        """The copy first: whatever happens, one of the two is whole. Nothing, where it says so
+        already. Alone."""
         content = _encoded(value)
         try:
             if _content(self.path) == content and self._last.exists():
@@ -138,7 +153,10 @@ class SharedDocument:
             self._seen = (stamp, value) if stamp else None
         except OSError as error:
             if is_full(error):
-                raise DiskFull(f"no room is left to write {self.path}; make some, and what was not written will be") from error
+                raise DiskFull(
+                    f"no room is left to write {self.path}; make some, and what was not "
+                    f"written will be"
+                ) from error
             raise StoreFailed(f"cannot write {self.path}: {error.strerror}") from error
 
 
@@ -147,7 +165,8 @@ _Item = TypeVar("_Item")
 
 
 class GatheredValue(Generic[_Value, _Item]):
-    """A stored value to which items are added about once a second, off the caller's path. Any thread may use it."""
+    """A stored value to which items are added about once a second, off the caller's path. Any
+    thread may use it."""
 
     def __init__(
         self,
@@ -171,13 +190,15 @@ class GatheredValue(Generic[_Value, _Item]):
         self._debouncer.ask()
 
     def read(self) -> tuple[_Value, tuple[_Item, ...]]:
-        """What is written, the same object while it is unchanged, and the items that wait. Raises a `HotsetError`."""
+        """What is written, the same object while it is unchanged, and the items that wait. Raises a
+        `HotsetError`."""
         with self._lock:
             waiting = tuple(self._waiting)
         return self._value.read(), waiting
 
     def change(self, change: Callable[[_Value], _Value] = lambda value: value) -> None:
-        """Adds the items that wait, then applies `change`. Durable when it returns; raises a `HotsetError`."""
+        """Adds the items that wait, then applies `change`. Durable when it returns; raises a
+        `HotsetError`."""
         with self._lock:
             taken, self._waiting = self._waiting, []
         try:
@@ -237,15 +258,24 @@ def _look(path: Path) -> _Found:
         return _Found(stamp, why=f"it is larger than {_LARGEST // 1024 // 1024} MB")
     try:
         value = msgspec.json.decode(content.removeprefix(_BOM))
-        return _Found(stamp, value) if isinstance(value, dict) else _Found(stamp, why="it is not an object")
+        return (
+            _Found(stamp, value)
+            if isinstance(value, dict)
+            else _Found(stamp, why="it is not an object")
+        )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _Found(stamp, why=f"it is not JSON: {error}" if content.strip() else "it is empty")
 
 
 def _look_when_saved(path: Path) -> _Found:
-    """Some editors empty a file before they fill it: one that makes no sense and is changing is looked at again."""
+    """Some editors empty a file before they fill it: one that makes no sense and is changing is
+    looked at again."""
     found = _look(path)
-    while found.why and found.stamp is not None and abs(time.time_ns() - found.stamp[0]) < _SAVING * 1e9:
+    while (
+        found.why
+        and found.stamp is not None
+        and abs(time.time_ns() - found.stamp[0]) < _SAVING * 1e9
+    ):
         time.sleep(_SAVING_POLL)
         found = _look(path)
     return found

@@ -1,7 +1,8 @@
 """Which tools belong together: used one after the other, alike, or one needing the other.
 
-All of it but the declared needs is learned, and can be thrown away. A bond by use fades by half in a month. A tool keeps
-its 64 strongest edges. The graph is shown as DOT, for Graphviz and every viewer that reads it, and as JSON.
+All of it but the declared needs is learned, and can be thrown away. A bond by use fades by half in
+a month. A tool keeps its 64 strongest edges. The graph is shown as DOT, for Graphviz and every
+viewer that reads it, and as JSON.
 """
 
 from __future__ import annotations
@@ -57,10 +58,16 @@ class ToolGraph:
     """One project's. Any thread may use it, and several processes may have one each."""
 
     def __init__(
-        self, store: Callable[[], Store], clock: Callable[[], float] = time.time, *, old_file: Path | None = None
+        self,
+        store: Callable[[], Store],
+        clock: Callable[[], float] = time.time,
+        *,
+        old_file: Path | None = None,
     ) -> None:
         self._clock = clock
-        self._stored = GatheredValue(StoredValue(_GRAPH, StoredNet, store, old_file=old_file), self._used, clock)
+        self._stored = GatheredValue(
+            StoredValue(_GRAPH, StoredNet, store, old_file=old_file), self._used, clock
+        )
         self._read: tuple[StoredNet, tuple[tuple[str, ...], ...], ToolNet] | None = None
         self._trouble = ""
 
@@ -74,9 +81,11 @@ class ToolGraph:
         self._stored.close()
 
     def used_together(self, names: Sequence[str]) -> None:
-        """The last of these was used just now, in a session that had used the others before it, the latest next to it.
+        """The last of these was used just now, in a session that had used the others before it, the
+        latest next to it.
 
-        Also for one alone: how often a tool is used without another tells how much they belong together. Written soon."""
+        Also for one alone: how often a tool is used without another tells how much they belong
+        together. Written soon."""
         if names:
             self._stored.put(tuple(dict.fromkeys(reversed(names)))[::-1])
 
@@ -109,12 +118,15 @@ class ToolGraph:
         return self._net().neighbours(name)[:most]
 
     def boost(self, used: Iterable[str]) -> Mapping[str, float]:
-        """Tools that go with those that a session used, from 0 to 1. What resembles one of them is its like, not its mate."""
+        """Tools that go with those that a session used, from 0 to 1. What resembles one of them is
+        its like, not its mate."""
         net, here = self._net(), set(used)
         missing: dict[str, float] = defaultdict(lambda: 1.0)
         for name in sorted(here):
             for neighbour in net.neighbours(name):
-                weight = combined(value for why, value in neighbour.why.items() if why is not Bond.ALIKE)
+                weight = combined(
+                    value for why, value in neighbour.why.items() if why is not Bond.ALIKE
+                )
                 if weight and neighbour.name not in here:
                     missing[neighbour.name] *= 1 - weight
         return {name: 1 - left for name, left in missing.items()}
@@ -171,10 +183,17 @@ class ToolGraph:
 
 
 def word_overlap(texts: Mapping[str, str]) -> Nearest:
-    """Likeness by the words that two texts share, of all words in either; a word that half of the texts have says nothing."""
-    words = {name: frozenset(word.lower() for word in _WORD.findall(text)) for name, text in texts.items()}
+    """Likeness by the words that two texts share, of all words in either; a word that half of the
+    texts have says nothing."""
+    words = {
+        name: frozenset(word.lower() for word in _WORD.findall(text))
+        for name, text in texts.items()
+    }
     having = Counter(word for said in words.values() for word in said)
-    telling = {name: frozenset(word for word in said if having[word] * 2 <= max(len(words), 4)) for name, said in words.items()}
+    telling = {
+        name: frozenset(word for word in said if having[word] * 2 <= max(len(words), 4))
+        for name, said in words.items()
+    }
     where: dict[str, list[str]] = defaultdict(list)
     for name, said in telling.items():
         for word in said:
@@ -190,7 +209,11 @@ def word_overlap(texts: Mapping[str, str]) -> Nearest:
 
 
 def _best_alike(name: str, nearest: Nearest) -> Iterator[tuple[str, float]]:
-    found = ((min(likeness, 1.0), other) for other, likeness in nearest(name) if other != name and likeness >= _ALIKE_FROM)
+    found = (
+        (min(likeness, 1.0), other)
+        for other, likeness in nearest(name)
+        if other != name and likeness >= _ALIKE_FROM
+    )
     for likeness, other in sorted(found, key=lambda each: (-each[0], each[1]))[:MOST_ALIKE]:
         yield other, likeness
 
@@ -252,8 +275,11 @@ class ToolNet:
     """Both ways, one object for both."""
 
     def age(self, now: float) -> None:
-        """At most by one half-life at a time: a clock that jumped by years, or a long absence, wipes nothing out."""
-        kept = 0.5 ** (min(max(0.0, now - self.when), _HALF_LIFE) / _HALF_LIFE) if self.when else 1.0
+        """At most by one half-life at a time: a clock that jumped by years, or a long absence,
+        wipes nothing out."""
+        kept = (
+            0.5 ** (min(max(0.0, now - self.when), _HALF_LIFE) / _HALF_LIFE) if self.when else 1.0
+        )
         self.when = max(now, 0.0)
         self.uses = {name: uses * kept for name, uses in self.uses.items()}
         for one, other in self._pairs():
@@ -287,7 +313,12 @@ class ToolNet:
         return link
 
     def names(self) -> set[str]:
-        return {*self.uses, *self._meeting(self.links), *self._meeting(self.needs), *self._meeting(self.needed_by)}
+        return {
+            *self.uses,
+            *self._meeting(self.links),
+            *self._meeting(self.needs),
+            *self._meeting(self.needed_by),
+        }
 
     def drop(self, name: str) -> None:
         self.uses.pop(name, None)
@@ -305,7 +336,12 @@ class ToolNet:
 
     def neighbours(self, name: str) -> tuple[Neighbour, ...]:
         found = (self.neighbour(name, other) for other in self.around(name))
-        return tuple(sorted((each for each in found if each.weight > 0), key=lambda each: (-each.weight, each.name)))
+        return tuple(
+            sorted(
+                (each for each in found if each.weight > 0),
+                key=lambda each: (-each.weight, each.name),
+            )
+        )
 
     def neighbour(self, name: str, other: str) -> Neighbour:
         link = self.links.get(name, {}).get(other) or ToolLink()
@@ -337,10 +373,13 @@ class ToolNet:
             if len(self.around(name)) > MOST_EDGES:
                 for neighbour in self.neighbours(name)[MOST_EDGES:]:
                     self.part(name, neighbour.name)
-        self.uses = {name: uses for name, uses in self.uses.items() if uses >= _FAINT or self.around(name)}
+        self.uses = {
+            name: uses for name, uses in self.uses.items() if uses >= _FAINT or self.around(name)
+        }
 
     def stored(self) -> StoredNet:
-        """In the form that is kept: each pair once, below the first of its names, and numbers rounded."""
+        """In the form that is kept: each pair once, below the first of its names, and numbers
+        rounded."""
         tools = {}
         for name in sorted(self.names()):
             near = {
@@ -348,7 +387,9 @@ class ToolNet:
                 for other, link in sorted(self.links.get(name, {}).items())
                 if name < other
             }
-            tools[name] = _StoredTool(round(self.uses.get(name, 0.0), 4), sorted(self.needs.get(name, ())), near)
+            tools[name] = _StoredTool(
+                round(self.uses.get(name, 0.0), 4), sorted(self.needs.get(name, ())), near
+            )
         return StoredNet(round(self.when, 3), tools)
 
     def _pairs(self) -> Iterator[tuple[str, str]]:
@@ -369,12 +410,15 @@ def net_from(stored: StoredNet) -> ToolNet:
         net.say_needs(name, tool.needs)
         for other, link in tool.near.items():
             if other != name:
-                net.links[name][other] = net.links[other][name] = ToolLink(link.together, link.alike)
+                net.links[name][other] = net.links[other][name] = ToolLink(
+                    link.together, link.alike
+                )
     return net
 
 
 def combined(weights: Iterable[float]) -> float:
-    """Reasons that do not know of each other: each closes a part of the distance that the others left."""
+    """Reasons that do not know of each other: each closes a part of the distance that the others
+    left."""
     left = 1.0
     for weight in weights:
         left *= 1 - weight
@@ -396,7 +440,8 @@ class GraphSnapshot:
 def render_json(graph: GraphSnapshot) -> str:
     """Every tool and every edge as an indented JSON object."""
     tools = [
-        {"name": name, "uses": round(uses, 3)} | ({"tier": graph.tiers[name].value} if name in graph.tiers else {})
+        {"name": name, "uses": round(uses, 3)}
+        | ({"tier": graph.tiers[name].value} if name in graph.tiers else {})
         for name, uses in sorted(graph.uses.items())
     ]
     edges = [
@@ -404,7 +449,12 @@ def render_json(graph: GraphSnapshot) -> str:
         | {"why": {why.value: round(weight, 4) for why, weight in edge.why.items()}}
         for edge in graph.edges
     ]
-    return msgspec.json.format(msgspec.json.encode({"tools": tools, "edges": edges}), indent=2).decode() + "\n"
+    return (
+        msgspec.json.format(
+            msgspec.json.encode({"tools": tools, "edges": edges}), indent=2
+        ).decode()
+        + "\n"
+    )
 
 
 def render_dot(graph: GraphSnapshot) -> str:
@@ -418,13 +468,17 @@ def render_dot(graph: GraphSnapshot) -> str:
         '  node [shape=box, style=rounded, fontname="sans-serif", fontsize=10];',
         "  edge [dir=none];",
     ]
-    lines += [_dot_node(name, uses, graph.tiers.get(name)) for name, uses in sorted(graph.uses.items())]
+    lines += [
+        _dot_node(name, uses, graph.tiers.get(name)) for name, uses in sorted(graph.uses.items())
+    ]
     return "\n".join([*lines, *map(_dot_edge, graph.edges), "}", ""])
 
 
 def _dot_node(name: str, uses: float, tier: Tier | None) -> str:
     use = f"used {uses:.1f} times lately"
-    looks = f'tooltip="{use}, {tier.value}", color="{_COLOURS[tier]}"' if tier else f'tooltip="{use}"'
+    looks = (
+        f'tooltip="{use}, {tier.value}", color="{_COLOURS[tier]}"' if tier else f'tooltip="{use}"'
+    )
     return f"  {_quoted(name)} [{looks}];"
 
 
@@ -439,7 +493,9 @@ def _dot_edge(edge: ToolEdge) -> str:
 
 def _reasons(edge: ToolEdge) -> str:
     names = {Bond.NEEDED_BY: Bond.NEEDS.value}  # read in the direction of the arrow
-    return ", ".join(f"{names.get(why, why.value)} {weight:.2f}" for why, weight in edge.why.items())
+    return ", ".join(
+        f"{names.get(why, why.value)} {weight:.2f}" for why, weight in edge.why.items()
+    )
 
 
 def _quoted(name: str) -> str:

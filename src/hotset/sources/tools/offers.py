@@ -1,8 +1,10 @@
-"""What the model of a session may call from the toolbox: decided with the session's first request, kept, and never changed.
+"""What the model of a session may call from the toolbox: decided with the session's first request,
+kept, and never changed.
 
-A tool that is added, taken away or worded otherwise breaks the provider's cache from the first byte on. So what was offered once
-is said again byte for byte with every later request: after a restart, in another process, and whatever became of the toolbox.
-It is kept as notes at the places by which a line is known again: the prompts that it began with, and its first reply.
+A tool that is added, taken away or worded otherwise breaks the provider's cache from the first byte
+on. So what was offered once is said again byte for byte with every later request: after a restart,
+in another process, and whatever became of the toolbox. It is kept as notes at the places by which a
+line is known again: the prompts that it began with, and its first reply.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ _BROUGHT = Space("brought")
 
 _ASKED = 2000  # characters of a prompt that are looked at
 _FIND_SECONDS = 0.25
-"""How long a first request waits for its ghosts. A search takes ten milliseconds; an index that is being opened takes longer."""
+"""How long a first request waits for its ghosts. A search takes ten milliseconds; an index that is
+being opened takes longer."""
 
 _MOST_KNOWN = 2048
 _RESERVED = frozenset(spec.name for spec in (*SPECS, *TOOLBOX_SPECS))
@@ -61,7 +64,8 @@ class ToolOffer:
     time: float = 0.0
     """Of the request that opened its session."""
     deferred: bool = False
-    """What its session finds later is called by its own name (`deferring`): that, too, is decided once."""
+    """What its session finds later is called by its own name (`deferring`): that, too, is decided
+    once."""
 
 
 NOTHING = ToolOffer()
@@ -96,7 +100,8 @@ class OfferDecision:
     opens: bool = False
     """The session's first reply has still to come."""
     notes: tuple[NoteWritten, ...] = ()
-    """To be kept in front of the request's own plan, so that one is never found without the other."""
+    """To be kept in front of the request's own plan, so that one is never found without the
+    other."""
     trouble: str = ""
     """Why there are no ghosts, where that is a fault."""
 
@@ -127,7 +132,9 @@ class ToolOffers:
         tools = self.tools
         if tools is None or (opening.opens and tools.empty):
             return OfferDecision()
-        chains = beginning((each.chain, each.message.role, each.message.aside) for each in opening.links)
+        chains = beginning(
+            (each.chain, each.message.role, each.message.aside) for each in opening.links
+        )
         if not chains:
             return OfferDecision()
         here, lead = chains[-1], _lead(opening)
@@ -143,7 +150,9 @@ class ToolOffers:
         if opening.opens:
             offer = replace(offer, time=opening.now)
         is_kept = offer is found and place == here
-        return OfferDecision(offer, here, lead, opening.opens, () if is_kept else (_note(here, offer),), trouble)
+        return OfferDecision(
+            offer, here, lead, opening.opens, () if is_kept else (_note(here, offer),), trouble
+        )
 
     def went_out(self, decided: OfferDecision, now: float) -> None:
         """A request was sent with this, and what has to be kept of it was handed over."""
@@ -154,24 +163,34 @@ class ToolOffers:
             self._warm.put(decided.lead, (decided.offer, now))
 
     def kept(self, links: Sequence[Link], store: Store) -> ToolOffer:
-        """What was offered to the session of these messages; nothing where it was not decided yet."""
+        """What was offered to the session of these messages; nothing where it was not decided
+        yet."""
         chains = beginning((each.chain, each.message.role, each.message.aside) for each in links)
-        return (self._kept(chains, store)[1] if self.tools is not None and chains else None) or NOTHING
+        return (
+            self._kept(chains, store)[1] if self.tools is not None and chains else None
+        ) or NOTHING
 
     def brought(self, head: Chain, now: float) -> NoteWritten:
-        """The note that says of a request that the model got our tools from its client, over MCP."""
+        """The note that says of a request that the model got our tools from its client, over
+        MCP."""
         self._brought.put(head, now)
         return NoteWritten(_BROUGHT, head, msgspec.json.encode(now))
 
     def was_brought(self, sent: Sent, store: Store) -> bool:
         """True if the model got our tools from its client with this request."""
         known = self._brought.get(sent.head)
-        if known is None and (note := store.notes(_BROUGHT, [sent.head]).get(sent.head)) is not None:
+        if (
+            known is None
+            and (note := store.notes(_BROUGHT, [sent.head]).get(sent.head)) is not None
+        ):
             known = msgspec.json.decode(note.value or b"", type=float)
         return known == sent.time
 
-    def replied(self, links: Sequence[Link], reply: Sequence[Link], offer: ToolOffer) -> NoteWritten | None:
-        """A session's first reply has come. From now on the session is known by that, whoever began with the same words."""
+    def replied(
+        self, links: Sequence[Link], reply: Sequence[Link], offer: ToolOffer
+    ) -> NoteWritten | None:
+        """A session's first reply has come. From now on the session is known by that, whoever began
+        with the same words."""
         line = [(each.chain, each.message.role, each.message.aside) for each in (*links, *reply)]
         before, now = beginning(line[: len(links)]), beginning(line)
         if not offer.tools or len(now) <= len(before):
@@ -186,9 +205,11 @@ class ToolOffers:
         return kept_offer(chains, store)
 
     def _shared(self, lead: bytes, opening: SessionOpening) -> ToolOffer | None:
-        """The offer of another session whose client has the same tools, while the provider still has both in its cache.
+        """The offer of another session whose client has the same tools, while the provider still
+        has both in its cache.
 
-        Other ghosts would fit better and cost more: all that stands behind them would be paid for as new.
+        Other ghosts would fit better and cost more: all that stands behind them would be paid for
+        as new.
         """
         offer, used = (self._warm.get(lead) if lead else None) or (None, 0.0)
         is_alike = offer is not None and offer.deferred == opening.deferred
@@ -203,12 +224,16 @@ class ToolOffers:
         fitting = {made.name: made for each in fit if (made := ghost_spec(each))}
         room = round(knobs.ghost_share * opening.knobs.window)
         ghosts: list[ToolSpec] = []
-        for made in beside([made for name, made in fitting.items() if name not in _RESERVED], theirs)[: self._ghosts]:
+        for made in beside(
+            [made for name, made in fitting.items() if name not in _RESERVED], theirs
+        )[: self._ghosts]:
             room -= weigh(made)
             if room < 0:
                 break
             ghosts.append(made)
-        return ToolOffer((*beside(TOOLBOX_SPECS, theirs), *ghosts), opening.now, opening.deferred), trouble
+        return ToolOffer(
+            (*beside(TOOLBOX_SPECS, theirs), *ghosts), opening.now, opening.deferred
+        ), trouble
 
     def _found(self, opening: SessionOpening, tools: ToolLibrary) -> tuple[Sequence[Ghost], str]:
         query = prompt_in(opening.links)
@@ -221,15 +246,18 @@ class ToolOffers:
             return finding.result(self._seconds), ""
         except TimeoutError:
             return (), "looking for tools took too long"
-        except Exception as error:  # fail open: the session begins without ghosts, and can search for tools itself
+        except Exception as error:
+            # fail open: the session begins without ghosts, and can search for tools itself
             return (), f"a fault of ours in finding tools: {type(error).__name__}"
 
 
 @dataclass(slots=True)
 class OwnToolNames:
-    """The names of tools that we answer: those that were offered, and any of the toolbox where the client has none of that name.
+    """The names of tools that we answer: those that were offered, and any of the toolbox where the
+    client has none of that name.
 
-    Some models call by its name what they have only read about. What a name was once, it stays for the turn.
+    Some models call by its name what they have only read about. What a name was once, it stays for
+    the turn.
     """
 
     listed: frozenset[str]
@@ -242,7 +270,12 @@ class OwnToolNames:
         if not isinstance(name, str):
             return False
         if name not in self._seen:
-            hidden = self.tools is not None and "__" in name and name not in self.theirs and self.tools.knows(name)
+            hidden = (
+                self.tools is not None
+                and "__" in name
+                and name not in self.theirs
+                and self.tools.knows(name)
+            )
             self._seen[name] = name in self.listed or hidden
         return self._seen[name]
 
@@ -251,15 +284,23 @@ class OwnToolNames:
         self._seen |= dict.fromkeys(names, True)
 
 
-def own_tool_names(specs: Sequence[ToolSpec], request: Request, tools: ToolLibrary | None) -> OwnToolNames:
+def own_tool_names(
+    specs: Sequence[ToolSpec], request: Request, tools: ToolLibrary | None
+) -> OwnToolNames:
     listed = frozenset(spec.name for spec in specs)
-    searches = frozenset({OWN_SEARCH} if any(spec.loading is Loading.FINDS for spec in specs) else ())
-    return OwnToolNames(listed | searches, frozenset(tool.name for tool in request.tools), tools if USE in listed else None)
+    searches = frozenset(
+        {OWN_SEARCH} if any(spec.loading is Loading.FINDS for spec in specs) else ()
+    )
+    return OwnToolNames(
+        listed | searches,
+        frozenset(tool.name for tool in request.tools),
+        tools if USE in listed else None,
+    )
 
 
 def beginning(line: Iterable[tuple[Chain, Role, bool]]) -> list[Chain]:
-    """The messages by which a line is known again, of messages with their role, and whether they are asides: up to its first
-    reply."""
+    """The messages by which a line is known again, of messages with their role, and whether they
+    are asides: up to its first reply."""
     chains: list[Chain] = []
     replied = False
     for chain, role, aside in line:
@@ -272,7 +313,9 @@ def beginning(line: Iterable[tuple[Chain, Role, bool]]) -> list[Chain]:
     return chains
 
 
-def kept_offer(chains: Sequence[Chain], store: Store, as_of: TurnRef | None = None) -> tuple[Chain, ToolOffer | None]:
+def kept_offer(
+    chains: Sequence[Chain], store: Store, as_of: TurnRef | None = None
+) -> tuple[Chain, ToolOffer | None]:
     """The offer at the deepest of these places, and which that is."""
     notes = store.notes(_OFFER, chains, as_of)
     chain = next((chain for chain in reversed(chains) if chain in notes), None)
@@ -288,7 +331,11 @@ def weigh(spec: ToolSpec) -> int:
 def prompt_in(links: Sequence[Link]) -> str:
     """What the user asked last, in its own words."""
     for each in reversed(links):
-        said = [part.content.decode("utf-8", "replace") for part in each.message.parts if part.kind is Kind.PROMPT]
+        said = [
+            part.content.decode("utf-8", "replace")
+            for part in each.message.parts
+            if part.kind is Kind.PROMPT
+        ]
         if text := asked_in("\n".join(said)).strip():
             return text[:_ASKED]
     return ""
@@ -310,15 +357,19 @@ def _read(note: Note) -> ToolOffer | None:
         kept = msgspec.json.decode(note.value or b"", type=_Kept)
     except msgspec.DecodeError:
         return None
-    specs = (ToolSpec(name, description, parameters.encode()) for name, description, parameters in kept.tools)
+    specs = (
+        ToolSpec(name, description, parameters.encode())
+        for name, description, parameters in kept.tools
+    )
     return ToolOffer(tuple(specs), kept.time, kept.deferred)
 
 
 def _is_its_own(found: ToolOffer, opening: SessionOpening, *, at_end: bool) -> bool:
     """Was it made for this session? Another one may have begun with the same words.
 
-    Before the first reply two sessions cannot be told apart, and share an offer as long as the provider's cache has it. Behind a
-    reply at which nothing is kept, an offer is this session's where it went out with the latest request of this line.
+    Before the first reply two sessions cannot be told apart, and share an offer as long as the
+    provider's cache has it. Behind a reply at which nothing is kept, an offer is this session's
+    where it went out with the latest request of this line.
     """
     if opening.opens:
         return not at_end or opening.now - found.time <= opening.price.ttl

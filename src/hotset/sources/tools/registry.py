@@ -1,10 +1,13 @@
-"""The tools that live, in `registry.json`: a file in step with every change, which a person can read and edit.
+"""The tools that live, in `registry.json`: a file in step with every change, which a person can
+read and edit.
 
-It holds the tools that were created, used, pinned or put there by hand; any other is implied. Times are UTC, to the
-millisecond; a person may also write a date, another zone or seconds since 1970. Keys that mean nothing here are kept.
+It holds the tools that were created, used, pinned or put there by hand; any other is implied. Times
+are UTC, to the millisecond; a person may also write a date, another zone or seconds since 1970.
+Keys that mean nothing here are kept.
 
-A use is counted at once and written a fifth of a second later together with those that came meanwhile, off the caller's
-path; one that wakes an inactive tool is written without waiting. All else is written before the call returns.
+A use is counted at once and written a fifth of a second later together with those that came
+meanwhile, off the caller's path; one that wakes an inactive tool is written without waiting. All
+else is written before the call returns.
 """
 
 from __future__ import annotations
@@ -49,7 +52,12 @@ _LIFETIME_MORE = 2.0  # up to three times as long
 _NEW = 3600.0
 _YOUNG = 6 * 3600.0
 _NEW_SCORE, _YOUNG_SCORE, _UNUSED_SCORE = 1.0, 0.5, 0.05
-_TIERS_THAT_GO = (Tier.PROBATION, Tier.COLD, Tier.WARM, Tier.HOT)  # of equal score: what was never used has the least to lose
+_TIERS_THAT_GO = (
+    Tier.PROBATION,
+    Tier.COLD,
+    Tier.WARM,
+    Tier.HOT,
+)  # of equal score: what was never used has the least to lose
 
 
 class RegistryEntries:
@@ -93,7 +101,9 @@ class Registry:
         self._document = SharedDocument(folder / FILE, _check)
         self._clock = clock
         self._changing = threading.RLock()
-        self._using = threading.Lock()  # held for moments only: whoever tells of a use waits for no disk
+        self._using = (
+            threading.Lock()
+        )  # held for moments only: whoever tells of a use waits for no disk
         self._uses: dict[str, _Uses] = {}
         self._leaving: dict[str, _Uses] = {}
         """On their way to the file."""
@@ -116,9 +126,12 @@ class Registry:
         return self._document.path
 
     def lives(self, known: Mapping[str, Origin] | None = None) -> Mapping[str, Life]:
-        """By name: all that live, and of the `known` also those that do not, as if they had come just now."""
+        """By name: all that live, and of the `known` also those that do not, as if they had come
+        just now."""
         now = self._now()
-        lives = {name: Life(name, born=now, origin=origin) for name, origin in (known or {}).items()}
+        lives = {
+            name: Life(name, born=now, origin=origin) for name, origin in (known or {}).items()
+        }
         with self._changing:  # a use that is on its way would be counted twice, or not at all
             lives |= self._look()
             with self._using:
@@ -137,13 +150,16 @@ class Registry:
         return entry is not None and life_from(name, entry).pinned
 
     def used(self, name: str, origin: Origin, seconds: float, *, failed: bool = False) -> Life:
-        """Counts a call, and gives what is known of the tool with it. Waits for no disk but at the first use, and never fails."""
+        """Counts a call, and gives what is known of the tool with it. Waits for no disk but at the
+        first use, and never fails."""
         now = self._now()
         if self._known is None:
             self._look()
         with self._using:
             new = self._uses.get(name) or _Uses(Life(name, born=now, origin=origin))
-            self._uses[name] = new = _Uses(after_use(new.since, now, round(seconds, 6), failed=failed))
+            self._uses[name] = new = _Uses(
+                after_use(new.since, now, round(seconds, 6), failed=failed)
+            )
             before = (self._known or {}).get(name)
             leaving = self._leaving.get(name)
         self._soon.ask(at_once=before is not None and before.status is Status.INACTIVE)
@@ -155,12 +171,16 @@ class Registry:
         with self.changing() as entries:
             known = entries.get(name)
             return entries.put(
-                Life(name, born=now, origin=origin) if known is None else replace(reborn(known, now), origin=origin)
+                Life(name, born=now, origin=origin)
+                if known is None
+                else replace(reborn(known, now), origin=origin)
             )
 
     def pin(self, name: str, origin: Origin) -> Life:
         with self.changing() as entries:
-            return entries.put(pinned(entries.get(name) or Life(name, born=self._now(), origin=origin), pin=True))
+            return entries.put(
+                pinned(entries.get(name) or Life(name, born=self._now(), origin=origin), pin=True)
+            )
 
     def unpin(self, name: str) -> Life | None:
         """None where it does not live: then it is not pinned either."""
@@ -176,7 +196,8 @@ class Registry:
 
     @contextmanager
     def changing(self) -> Iterator[RegistryEntries]:
-        """The registry as it is now, with every use; written when the block ends, unless it fails. Raises `StoreFailed`."""
+        """The registry as it is now, with every use; written when the block ends, unless it fails.
+        Raises `StoreFailed`."""
         with self._changing:
             try:
                 with self._document.changing() as document:
@@ -247,7 +268,11 @@ class _Uses:
 
 
 def _all_of(earlier: Mapping[str, _Uses], later: Mapping[str, _Uses]) -> dict[str, _Uses]:
-    both = {name: _Uses(uses.added_to(earlier[name].since)) for name, uses in later.items() if name in earlier}
+    both = {
+        name: _Uses(uses.added_to(earlier[name].since))
+        for name, uses in later.items()
+        if name in earlier
+    }
     return {**earlier, **later, **both}
 
 
@@ -262,17 +287,24 @@ def life_as_json(life: Life) -> dict[str, Any]:
         "seconds": round(life.seconds, 6),
         "status": life.status.value,
     }
-    return told if life.inactive_since is None else {**told, "inactive_since": time_as_json(life.inactive_since)}
+    return (
+        told
+        if life.inactive_since is None
+        else {**told, "inactive_since": time_as_json(life.inactive_since)}
+    )
 
 
 def life_from(name: str, entry: Any) -> Life:
-    """Raises `ValueError` with what is wrong. What is missing has its default; without a birth it was born long ago."""
+    """Raises `ValueError` with what is wrong. What is missing has its default; without a birth it
+    was born long ago."""
     if not isinstance(entry, dict):
         raise ValueError(f"{name} is not an object")  # noqa: TRY004 - of a file, not of a program
     return _life_from(name, msgspec.json.encode(entry))
 
 
-@lru_cache(10_000)  # of 1,000 entries one changes: reading them all took 15 ms, and 1 ms with what is remembered here
+@lru_cache(
+    10_000
+)  # of 1,000 entries one changes: reading them all took 15 ms, and 1 ms with what is remembered here  # noqa: E501
 def _life_from(name: str, encoded: bytes) -> Life:
     entry = msgspec.json.decode(encoded)
     try:
@@ -321,7 +353,12 @@ def _number(said: Any) -> int:
 
 
 def _amount(said: Any) -> float:
-    if isinstance(said, bool) or not isinstance(said, int | float) or not math.isfinite(said) or not 0 <= said <= _MOST_CALLS:
+    if (
+        isinstance(said, bool)
+        or not isinstance(said, int | float)
+        or not math.isfinite(said)
+        or not 0 <= said <= _MOST_CALLS
+    ):
         raise ValueError(f"{said!r} is not a number from 0 up")
     return float(said)
 
@@ -343,7 +380,11 @@ def _swept(document: Mapping[str, Any]) -> float | None:
 def _check(found: dict[str, Any] | None, copy: dict[str, Any] | None) -> CheckedDocument:
     """Each entry for itself: one slip of the hand costs one entry its edit, and no other."""
     if found is None:
-        return CheckedDocument({"format": _FORMAT, "tools": {}}) if copy is None else _check(copy, None)
+        return (
+            CheckedDocument({"format": _FORMAT, "tools": {}})
+            if copy is None
+            else _check(copy, None)
+        )
     if not isinstance(found.get("tools", {}), dict):
         return replace(_check(None, copy), wrong=("its tools are not an object",))
     value = {"format": _FORMAT, **found, "tools": dict(found.get("tools", {}))}
@@ -387,7 +428,11 @@ def tier(life: Life, now: float) -> Tier:
 def after_use(life: Life, now: float, seconds: float, *, failed: bool = False) -> Life:
     """One call more. Whatever it was before, it is active now."""
     used = replace(
-        life, calls=life.calls + 1, last_used=now, seconds=life.seconds + seconds, failures=life.failures + bool(failed)
+        life,
+        calls=life.calls + 1,
+        last_used=now,
+        seconds=life.seconds + seconds,
+        failures=life.failures + bool(failed),
     )
     return _awake(used)
 
@@ -402,7 +447,8 @@ def pinned(life: Life, *, pin: bool) -> Life:
 
 
 def step(life: Life, now: float) -> Life:
-    """The state that it has now. Only a use, a pin and a corrected clock make an inactive one active."""
+    """The state that it has now. Only a use, a pin and a corrected clock make an inactive one
+    active."""
     if life.pinned:
         return _awake(life)
     faded = decay(life, now) <= INACTIVE_AT
@@ -412,7 +458,9 @@ def step(life: Life, now: float) -> Life:
         return replace(life, inactive_since=now)
     if life.inactive_since <= now:
         return life
-    return replace(life, inactive_since=now) if faded else _awake(life)  # a clock that was ahead had said so
+    return (
+        replace(life, inactive_since=now) if faded else _awake(life)
+    )  # a clock that was ahead had said so
 
 
 def time_left(life: Life, now: float) -> float:
@@ -427,8 +475,11 @@ def expired(life: Life, now: float) -> bool:
 
 
 def evictable(lives: Iterable[Life], now: float) -> tuple[Life, ...]:
-    """Who goes, in order: inactive ones by the time they have left, then active ones by score and tier. Pinned ones never."""
-    return tuple(sorted((life for life in lives if not life.pinned), key=lambda life: _turn(life, now)))
+    """Who goes, in order: inactive ones by the time they have left, then active ones by score and
+    tier. Pinned ones never."""
+    return tuple(
+        sorted((life for life in lives if not life.pinned), key=lambda life: _turn(life, now))
+    )
 
 
 def _turn(life: Life, now: float) -> tuple[bool, float, int, str]:

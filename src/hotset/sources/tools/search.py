@@ -1,4 +1,5 @@
-"""The tool that fits what is asked: by its words, by its meaning, and by what was used for the like before."""
+"""The tool that fits what is asked: by its words, by its meaning, and by what was used for the like
+before."""
 
 from __future__ import annotations
 
@@ -32,8 +33,7 @@ from hotset.nouns.embedding import Embedding
 from hotset.nouns.finding import Entry, EntryId, Filter, Hit, Query, Sort
 from hotset.nouns.note import Space
 from hotset.nouns.tool import Origin, Tool
-from hotset.sealing import VERSION as SEALING
-from hotset.sealing import seal
+from hotset.sealing import VERSION as SEALING, seal
 from hotset.sources.tools.documents import GatheredValue
 from hotset.store.port import Store
 from hotset.store.values import StoredValue
@@ -43,13 +43,19 @@ _log = logging.getLogger("hotset")
 FOLDER = "index"
 """Where the index is, in the folder of a project's tools: tools have one of their own."""
 
-_CANDIDATES = 30  # of the index, to be put in order here; 50 took 2 ms more and gave nothing, on six sets
+_CANDIDATES = (
+    30  # of the index, to be put in order here; 50 took 2 ms more and gave nothing, on six sets
+)
 _AT_ONCE = 1000  # entries in one commit
-_FOLDED_AT_ONCE = 500  # changes: about so many are found by their meaning before they are folded; more wait for it here
+# changes: about so many are found by their meaning before they are folded; more wait for it here
+_FOLDED_AT_ONCE = 500
 _ANSWERED_WEIGHT, _NAME_WEIGHT = 0.75, 0.6
-"""Beside the index's own order. Over seven sets (none of them in the benchmark) NDCG@10 is 57.2 by that order, 58.0 with what a
-tool answers of a question too, and 59.2 with what a question names of a tool; from 0.45 to 0.8 of the latter it stays at 59.1."""
-_USES_WEIGHT = 6.0  # a vote in full, in deviations among the candidates: it puts what served for the same question first
+"""Beside the index's own order. Over seven sets (none of them in the benchmark) NDCG@10 is 57.2 by
+that order, 58.0 with what a tool answers of a question too, and 59.2 with what a question names of
+a tool; from 0.45 to 0.8 of the latter it stays at 59.1."""
+# a vote in full, in deviations among the candidates: it puts what served for the same question
+# first
+_USES_WEIGHT = 6.0
 _TOOLS = frozenset({Sort.TOOL})
 
 MOST = 10_000
@@ -60,16 +66,25 @@ _WATERMARK = "tools"
 _RULE = 2  # of what is indexed; counted up when other tools of the same catalogue are
 _LONGEST_QUESTION = 2000
 _NEAREST = 15  # past questions that vote
-_SHARPNESS = 8  # of a vote, by likeness: with 1 the many that are half alike outvote the one that says the same
-_UNLIKE, _ALIKE = 0.4, 0.8  # the nearest past question: below the first nothing is said, from the second on it counts in full
+# of a vote, by likeness: with 1 the many that are half alike outvote the one that says the same
+_SHARPNESS = 8
+# the nearest past question: below the first nothing is said, from the second on it counts in full
+_UNLIKE, _ALIKE = (
+    0.4,
+    0.8,
+)
 
 _APART_WEIGHT, _NAMED_WEIGHT, _LEAD_WEIGHT, _SIZE_WEIGHT, _CONSTANT = 7.0, 2.7, 0.4, -0.52, -3.15
 _SMALLEST = 10  # tools: smaller libraries were not looked at, and count as this
 _FEWEST = 5  # others to compare with: half of a library of ten
-_USUAL = 0.2  # what a tool answers of a question that is not about it: stands in where there are fewer
+_USUAL = (
+    0.2  # what a tool answers of a question that is not about it: stands in where there are fewer
+)
 _LONGEST_LEAD = 3.0  # deviations; more says no more
 _FALL = 2.0  # deviations behind the first one in which the likelihood falls to a third
-_PAST_WEIGHT = 0.8  # of what a vote in full takes away of the doubt: what served once need not serve again
+_PAST_WEIGHT = (
+    0.8  # of what a vote in full takes away of the doubt: what served once need not serve again
+)
 
 _MOST_LIKENESS_TOKENS = 256  # of a text, as it begins
 
@@ -81,16 +96,21 @@ _MOST_ARGUMENTS = 64
 _MOST_OF_ARGUMENT = 300
 _MOST_CHOICES = 16
 _MOST_OF_CHOICE = 40
-_DEEPEST = 4  # objects in objects: what lies below is about the form of the call, not about the tool
+_DEEPEST = (
+    4  # objects in objects: what lies below is about the form of the call, not about the tool
+)
 _JOINTS = re.compile(r"[_\-./:|]+")
-_NAMELESS = frozenset({Origin.CREATED, Origin.CALLABLE})  # their sources are all called alike and tell nothing
+_NAMELESS = frozenset(
+    {Origin.CREATED, Origin.CALLABLE}
+)  # their sources are all called alike and tell nothing
 
 
 @dataclass(frozen=True, slots=True)
 class ToolMatch:
     name: str
     score: float
-    """From 0 to 1: of first results with 0.8 about eight of ten were right (see `likely`). Those behind are never above it."""
+    """From 0 to 1: of first results with 0.8 about eight of ten were right (see `likely`). Those
+    behind are never above it."""
     by: frozenset[str]
     """What speaks for it: `words`, `meaning`, `use`."""
 
@@ -107,7 +127,8 @@ class ToolSearch:
     """The tools of a project, to be found. Use it from any thread."""
 
     def __init__(self, index: Index, table: Table, uses: PastUses | None = None) -> None:
-        """`index` holds nothing but tools: see `FOLDER`. `table` has the vectors of single words."""
+        """`index` holds nothing but tools: see `FOLDER`. `table` has the vectors of single
+        words."""
         self._index = index
         self._likening = LikenessTable(table)
         self._uses = uses
@@ -152,9 +173,14 @@ class ToolSearch:
             self._index.fold()
         return changed
 
-    def find(self, query: str, most: int = 5, *, only: Sequence[str] = (), deadline: float = 0.2) -> tuple[ToolMatch, ...]:
-        """The best first. `only` names sources; no character of the query is an operator, and nothing is started or asked."""
-        words = query.replace('"', " ")  # somebody's words, not a condition: a tool need not hold the name that is looked up
+    def find(
+        self, query: str, most: int = 5, *, only: Sequence[str] = (), deadline: float = 0.2
+    ) -> tuple[ToolMatch, ...]:
+        """The best first. `only` names sources; no character of the query is an operator, and
+        nothing is started or asked."""
+        words = query.replace(
+            '"', " "
+        )  # somebody's words, not a condition: a tool need not hold the name that is looked up
         if most <= 0 or not words.strip():
             return ()
         weighed, voted = self._weighed(words, frozenset(only), max(_CANDIDATES, most), deadline)
@@ -178,25 +204,42 @@ class ToolSearch:
         if self._uses is not None:
             self._uses.close()
 
-    def _weighed(self, query: str, only: frozenset[str], most: int, deadline: float) -> tuple[list[RankedTool], frozenset[str]]:
+    def _weighed(
+        self, query: str, only: frozenset[str], most: int, deadline: float
+    ) -> tuple[list[RankedTool], frozenset[str]]:
         """The best first; and the names of those for which the past speaks."""
-        hits = self._index.search(Query(query, Filter(sorts=_TOOLS, kinds=only), most, deadline)).hits
+        hits = self._index.search(
+            Query(query, Filter(sorts=_TOOLS, kinds=only), most, deadline)
+        ).hits
         found = [_Candidate(hit.entry, hit.score, _signals(hit)) for hit in hits]
         votes = self._votes(query)
         least = min((each.score for each in found), default=0.0)
-        further = self._index.entries([EntryId(name) for name in votes.keys() - {each.entry.id for each in found}])
-        found += [_Candidate(each, least, frozenset()) for each in further if not only or each.kind in only]
+        further = self._index.entries(
+            [EntryId(name) for name in votes.keys() - {each.entry.id for each in found}]
+        )
+        found += [
+            _Candidate(each, least, frozenset())
+            for each in further
+            if not only or each.kind in only
+        ]
         if not found:
             return [], frozenset()
         alike = self._likening.of(query, [(each.entry.title, each.entry.text) for each in found])
         order, answered, named = (
             _deviations(values, len(hits))
-            for values in ([each.score for each in found], [each.answered for each in alike], [each.named for each in alike])
+            for values in (
+                [each.score for each in found],
+                [each.answered for each in alike],
+                [each.named for each in alike],
+            )
         )
         weighed = [
             RankedTool(
                 each.entry.id,
-                _lifted(order[at] + _ANSWERED_WEIGHT * answered[at] + _NAME_WEIGHT * named[at], votes.get(each.entry.id, 0.0)),
+                _lifted(
+                    order[at] + _ANSWERED_WEIGHT * answered[at] + _NAME_WEIGHT * named[at],
+                    votes.get(each.entry.id, 0.0),
+                ),
                 alike[at],
                 votes.get(each.entry.id, 0.0),
                 each.by,
@@ -206,10 +249,14 @@ class ToolSearch:
         return sorted(weighed, key=lambda each: (-each.score, each.name)), frozenset(votes)
 
     def _looked_through(self, found: int, most: int) -> int:
-        """How many tools a search was among: where it could have brought more than it did, these were all."""
+        """How many tools a search was among: where it could have brought more than it did, these
+        were all."""
         if found < most:
             return found
-        if self._size is None:  # once: another process may have filled the index, and nothing hangs on a few more or less
+        if (
+            self._size is None
+            # once: another process may have filled the index, and nothing hangs on a few more or less  # noqa: E501
+        ):
             self._size = len(self._index.wholes(Sort.TOOL))
         return self._size
 
@@ -227,18 +274,25 @@ class ToolSearch:
         return votes
 
 
-def open_search(folder: Path, store: Callable[[], Store], embedding: Embedding, clock: Callable[[], float]) -> ToolSearch:
-    """Opens what finds a project's tools, in the folder of these: an index of its own, so that a question for a tool finds
-    nothing else, and past uses. Raises `BadConfig` where what was chosen for embedding cannot be used."""
+def open_search(
+    folder: Path, store: Callable[[], Store], embedding: Embedding, clock: Callable[[], float]
+) -> ToolSearch:
+    """Opens what finds a project's tools, in the folder of these: an index of its own, so that a
+    question for a tool finds nothing else, and past uses. Raises `BadConfig` where what was chosen
+    for embedding cannot be used."""
     made = embedders(embedding)
     index = LocalIndex(folder / FOLDER, made.documents, made.asking, sealing=SEALING)
-    # Past questions are compared with every new one: an endpoint elsewhere would make each of them wait.
+    # Past questions are compared with every new one: an endpoint elsewhere would make each of them
+    # wait.
     table = made.documents if isinstance(made.documents, Table) else Table()
-    return ToolSearch(index, table, PastUses(store, table, clock=clock, old_file=folder / "uses.jsonl"))
+    return ToolSearch(
+        index, table, PastUses(store, table, clock=clock, old_file=folder / "uses.jsonl")
+    )
 
 
 def _lifted(score: float, vote: float) -> float:
-    """In full, a vote lifts from the average at least: what served for the same question need not sound like it."""
+    """In full, a vote lifts from the average at least: what served for the same question need not
+    sound like it."""
     return score + vote * (_USES_WEIGHT + max(0.0, -score))
 
 
@@ -257,13 +311,27 @@ def _signals(hit: Hit) -> frozenset[str]:
 
 def _entry(tool: Tool, whole: str) -> Entry:
     said = word_tool(tool)
-    return Entry(EntryId(tool.name), whole, Sort.TOOL, said.text, kind=tool.source, title=said.title)
+    return Entry(
+        EntryId(tool.name), whole, Sort.TOOL, said.text, kind=tool.source, title=said.title
+    )
 
 
 def _whole(tool: Tool) -> str:
     """Its name, and a hash of all that is indexed of it and of what makes words of that."""
-    made_from = (WORDING_VERSION, SEALING, tool.source, tool.origin, tool.own_name, tool.title, tool.description, tool.parameters)
-    return f"{tool.name}#{hashlib.sha256(repr(made_from).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+    made_from = (
+        WORDING_VERSION,
+        SEALING,
+        tool.source,
+        tool.origin,
+        tool.own_name,
+        tool.title,
+        tool.description,
+        tool.parameters,
+    )
+    return (
+        f"{tool.name}#"
+        f"{hashlib.sha256(repr(made_from).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+    )
 
 
 class PastUse(msgspec.Struct, frozen=True):
@@ -290,7 +358,8 @@ class PastUses:
         clock: Callable[[], float] = time.time,
         old_file: Path | None = None,
     ) -> None:
-        """`embedder` reads questions as they come: it has to be quick, and nothing is kept of what it makes.
+        """`embedder` reads questions as they come: it has to be quick, and nothing is kept of what
+        it makes.
 
         `old_file` is where an earlier version of hotset kept a line for each use.
         """
@@ -310,7 +379,8 @@ class PastUses:
             self._stored.put(PastUse(question, tool, now))
 
     def votes(self, query: str) -> Mapping[str, float]:
-        """For each tool that was used for something alike, from 0 to 1: its share of the nearest, by how near the nearest is.
+        """For each tool that was used for something alike, from 0 to 1: its share of the nearest,
+        by how near the nearest is.
 
         Raises a `HotsetError`.
         """
@@ -319,7 +389,9 @@ class PastUses:
             uses, vectors = self._uses, self._vectors
         if not uses:
             return {}
-        likeness = np.einsum("ij,j->i", vectors, self._embedder.embed([query[:_LONGEST_QUESTION]])[0])
+        likeness = np.einsum(
+            "ij,j->i", vectors, self._embedder.embed([query[:_LONGEST_QUESTION]])[0]
+        )
         near = np.argsort(-likeness, kind="stable")[:_NEAREST]
         return _count_votes([uses[at].tool for at in near], likeness[near].tolist())
 
@@ -363,7 +435,11 @@ class PastUses:
         if self._old_file is not None and self._old_file.is_file():
             with suppress(OSError):
                 lines = list(_decode_uses(self._old_file.read_bytes().splitlines()))
-                self._stored.change(lambda stored: _StoredUses(list(dict.fromkeys([*lines, *stored.uses]))[-self._most :]))
+                self._stored.change(
+                    lambda stored: _StoredUses(
+                        list(dict.fromkeys([*lines, *stored.uses]))[-self._most :]
+                    )
+                )
                 self._old_file.unlink(missing_ok=True)
 
 
@@ -408,7 +484,8 @@ class RankedTool:
 
 
 def likelihoods(found: Sequence[RankedTool], size: int) -> list[float]:
-    """For each, best first, from 0 to 1: none is likelier than the one before. `size` is the number of tools looked through."""
+    """For each, best first, from 0 to 1: none is likelier than the one before. `size` is the number
+    of tools looked through."""
     if not found:
         return []
     first = found[0]
@@ -418,13 +495,17 @@ def likelihoods(found: Sequence[RankedTool], size: int) -> list[float]:
 
 
 def _likelihood_of_first(first: RankedTool, found: Sequence[RankedTool], size: int) -> float:
-    others = [each for each in found if each.alike != first.alike]  # the same tool of thirty servers is right thirty times
+    others = [
+        each for each in found if each.alike != first.alike
+    ]  # the same tool of thirty servers is right thirty times
     lower = [each.alike.answered for each in others[len(others) // 2 :]]
     usual = lower + [_USUAL] * (_FEWEST - len(lower))
     apart = first.alike.answered - sum(usual) / len(usual)
     lead = min(first.score - others[0].score, _LONGEST_LEAD) if others else 0.0
     speaks = _APART_WEIGHT * apart + _NAMED_WEIGHT * first.alike.named + _LEAD_WEIGHT * lead
-    return 1.0 / (1.0 + math.exp(-(speaks + _SIZE_WEIGHT * math.log10(max(_SMALLEST, size)) + _CONSTANT)))
+    return 1.0 / (
+        1.0 + math.exp(-(speaks + _SIZE_WEIGHT * math.log10(max(_SMALLEST, size)) + _CONSTANT))
+    )
 
 
 class LikenessTable:
@@ -436,9 +517,9 @@ class LikenessTable:
     def of(self, question: str, tools: Sequence[tuple[str, str]]) -> list[Likeness]:
         """Of each tool's name and text, in words, to the question.
 
-        A token of the one side counts with the cosine of the token of the other side that is nearest to it, and weighs as the
-        square of what it adds to the sum of a text: on four sets of tools NDCG@10 was 53.0 by `answered` alone, and 47.9 with the
-        weight as it is.
+        A token of the one side counts with the cosine of the token of the other side that is
+        nearest to it, and weighs as the square of what it adds to the sum of a text: on four sets
+        of tools NDCG@10 was 53.0 by `answered` alone, and 47.9 with the weight as it is.
         """
         names, texts = [name for name, _ in tools], [f"{name}\n{text}" for name, text in tools]
         tokens, _, ends = counts_of([question, *texts, *names], _MOST_LIKENESS_TOKENS)
@@ -455,7 +536,9 @@ class LikenessTable:
         many = len(tools)
         best = _largest(cosines[:, place], begins[:many], lengths[:many])
         answered = _shares(weights**2) @ best
-        named = _means(cosines.max(0)[place], their_weights[place] ** 2, begins[many:], lengths[many:])
+        named = _means(
+            cosines.max(0)[place], their_weights[place] ** 2, begins[many:], lengths[many:]
+        )
         return [Likeness(*pair) for pair in zip(answered.tolist(), named.tolist(), strict=True)]
 
 
@@ -518,7 +601,8 @@ def _arguments(schema: bytes) -> list[str]:
     try:
         decoded = msgspec.json.decode(schema)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return []  # whoever listed it says what is wrong with it; here it is found by its other words
+        # whoever listed it says what is wrong with it; here it is found by its other words
+        return []
     found = (_argument(name, told) for name, told in _properties(decoded, 0))
     return [each for each, _ in zip(found, range(_MOST_ARGUMENTS), strict=False)]
 
@@ -529,7 +613,11 @@ def _argument(name: str, told: Any) -> str:
         if isinstance(told.get("description"), str):
             description = told["description"][:_MOST_OF_ARGUMENT]
         if isinstance(told.get("enum"), list):
-            choices = [each[:_MOST_OF_CHOICE] for each in told["enum"][:_MOST_CHOICES] if isinstance(each, str)]
+            choices = [
+                each[:_MOST_OF_CHOICE]
+                for each in told["enum"][:_MOST_CHOICES]
+                if isinstance(each, str)
+            ]
     said = ", ".join(part for part in (description, *choices) if part)
     return f"{_readable(name)}: {said}" if said else _readable(name)
 
@@ -551,4 +639,6 @@ def _properties(schema: Any, depth: int) -> Iterator[tuple[str, Any]]:
         yield from _properties(schema.get(inside), depth + 1)
     for named in ("$defs", "definitions"):
         told = schema.get(named)
-        yield from _properties(list(told.values()) if isinstance(told, Mapping) else None, depth + 1)
+        yield from _properties(
+            list(told.values()) if isinstance(told, Mapping) else None, depth + 1
+        )

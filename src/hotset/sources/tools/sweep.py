@@ -1,11 +1,12 @@
-"""The clean-up: unused tools fall asleep; those of them that an agent wrote are deleted, few at a time, and can be restored.
+"""The clean-up: unused tools fall asleep; those of them that an agent wrote are deleted, few at a
+time, and can be restored.
 
-Nothing else is ever deleted. Content is kept first; then the file goes, the edges of the graph, and last the entry in the
-registry: a sweep that was cut off is finished by the next one.
+Nothing else is ever deleted. Content is kept first; then the file goes, the edges of the graph, and
+last the entry in the registry: a sweep that was cut off is finished by the next one.
 
-Time that jumps deletes nothing. Between two sweeps lies a minute; where it seems to be more than a day, forward or back, the
-clock was changed, the machine slept or nobody was here. Then that sweep deletes nothing, and every inactive tool has its whole
-time from there on.
+Time that jumps deletes nothing. Between two sweeps lies a minute; where it seems to be more than a
+day, forward or back, the clock was changed, the machine slept or nobody was here. Then that sweep
+deletes nothing, and every inactive tool has its whole time from there on.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ CYCLE = 60.0
 
 _DAY = 86_400.0
 _JUMP = _DAY  # of the clock between two sweeps; a night is less, and its hours count
-_NOTED = 3600.0  # how stale the time of the last sweep may get on disk: an idle disk is not woken every minute
+# how stale the time of the last sweep may get on disk: an idle disk is not woken every minute
+_NOTED = 3600.0
 _SHARE = 100  # one in so many may go in one sweep
 _FEW_NAMES = 5
 
@@ -122,7 +124,8 @@ def summary(lives: Iterable[Life], now: float, most: int = 5) -> LifeSummary:
 
 
 def sweep(places: ToolPlaces, now: float) -> SweepReport:
-    """One round. Raises `StoreFailed` where the registry cannot be written; what was kept by then is not lost."""
+    """One round. Raises `StoreFailed` where the registry cannot be written; what was kept by then
+    is not lost."""
     if not places.registry.lives():
         return SweepReport()
     now = round(now, 3)
@@ -146,14 +149,19 @@ def sweep(places: ToolPlaces, now: float) -> SweepReport:
 
 
 def restore(places: ToolPlaces, name: str, now: float) -> Life:
-    """Brings a deleted tool back, byte for byte, with its record and a new life. Raises `NotFound` and `BadInput`."""
+    """Brings a deleted tool back, byte for byte, with its record and a new life. Raises `NotFound`
+    and `BadInput`."""
     known = places.deletions.all()
     if name not in known:
         names = ", ".join(sorted(known)[:_FEW_NAMES])
-        raise NotFound(f"no tool {name} was deleted" + (f"; these were: {names}" if names else "; none was"))
+        raise NotFound(
+            f"no tool {name} was deleted" + (f"; these were: {names}" if names else "; none was")
+        )
     code, here = places.fetch(known[name].content), places.written.read(name)
     if here is not None and here != code:
-        raise BadInput(f"there is another tool {name} now: remove or rename it, then restore the earlier one")
+        raise BadInput(
+            f"there is another tool {name} now: remove or rename it, then restore the earlier one"
+        )
     if here is None:
         places.written.put_back(name, code)
     with places.registry.changing() as entries:
@@ -163,20 +171,26 @@ def restore(places: ToolPlaces, name: str, now: float) -> Life:
 
 
 def _put_to_sleep(registry: Registry, now: float) -> tuple[tuple[str, ...], list[Life], str]:
-    """The names that became inactive, all lives as they are now, and what there is to say of a jump in time."""
+    """The names that became inactive, all lives as they are now, and what there is to say of a jump
+    in time."""
     with registry.changing() as entries:
         before = entries.lives()
         last = entries.swept
         jump = _jump(last, now)
         after = {name: step(life, now) for name, life in before.items()}
         if jump:
-            after = {name: replace(life, inactive_since=now) if _sleeps(life) else life for name, life in after.items()}
+            after = {
+                name: replace(life, inactive_since=now) if _sleeps(life) else life
+                for name, life in after.items()
+            }
         changed = [name for name, life in after.items() if life != before[name]]
         for name in changed:
             entries.put(after[name])
         if last is None or changed or jump or abs(now - last) > _NOTED:
             entries.swept = now
-    asleep = tuple(sorted(name for name in changed if _sleeps(after[name]) and not _sleeps(before[name])))
+    asleep = tuple(
+        sorted(name for name in changed if _sleeps(after[name]) and not _sleeps(before[name]))
+    )
     return asleep, list(after.values()), jump if last is not None else ""
 
 
@@ -188,16 +202,26 @@ def _jump(last: float | None, now: float) -> str:
         return ""
     days = abs(now - last) / _DAY
     what = "nobody swept, or the clock was put forward" if now > last else "the clock was put back"
-    return f"{what}, by {days:,.1f} days: nothing is deleted now, and inactive tools have their whole time from here on"
+    return (
+        f"{what}, by {days:,.1f} days: nothing is deleted now, and inactive tools have their "
+        f"whole time from here on"
+    )
 
 
 def _delete(places: ToolPlaces, name: str, now: float) -> bool:
     """False where somebody used, pinned or changed it meanwhile."""
     code = _code(places, name)
-    content = "" if code is None else _kept(places, name, code)  # outside the lock: a store may take its time
+    content = (
+        "" if code is None else _kept(places, name, code)
+    )  # outside the lock: a store may take its time
     with places.registry.changing() as entries:
         life = entries.get(name)
-        if life is None or life.origin is not Origin.CREATED or not expired(life, now) or _code(places, name) != code:
+        if (
+            life is None
+            or life.origin is not Origin.CREATED
+            or not expired(life, now)
+            or _code(places, name) != code
+        ):
             return False
         if code is not None:
             places.deletions.note(life, content, now)
@@ -263,7 +287,9 @@ class Deletions:
         found = {}
         for name, entry in self._stored.read().tools.items():
             with suppress(ValueError):
-                found[name] = DeletedTool(life_from(name, entry.life), entry.content, time_from(entry.when), entry.earlier)
+                found[name] = DeletedTool(
+                    life_from(name, entry.life), entry.content, time_from(entry.when), entry.earlier
+                )
         return found
 
     def note(self, life: Life, content: str, now: float) -> None:
@@ -280,9 +306,19 @@ class Deletions:
 
     def forget(self, name: str, now: float) -> None:
         """Raises a `HotsetError`."""
-        self._stored.change(lambda stored: _StoredDeletions({key: stored.tools[key] for key in stored.tools if key != name}), now)
+        self._stored.change(
+            lambda stored: _StoredDeletions(
+                {key: stored.tools[key] for key in stored.tools if key != name}
+            ),
+            now,
+        )
 
     def troubles(self) -> Sequence[str]:
         if self._old_file is None or not self._old_file.exists():
             return ()
-        return (f"{self._old_file} cannot be understood, so the tools that it names cannot be restored: mend or remove it",)
+        return (
+            (
+                f"{self._old_file} cannot be understood, so the tools that it names cannot be "
+                f"restored: mend or remove it"
+            ),
+        )

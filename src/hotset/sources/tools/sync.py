@@ -1,4 +1,5 @@
-"""Brings the catalogue up to its sources, and the index up to the catalogue. Only what changed costs anything."""
+"""Brings the catalogue up to its sources, and the index up to the catalogue. Only what changed
+costs anything."""
 
 from __future__ import annotations
 
@@ -66,12 +67,17 @@ class ToolSync:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def shelve(self, found: ToolSources, functions: Sequence[Tool]) -> None:
-        """What can be read without running anything. `functions` are those of this program, and our own."""
+        """What can be read without running anything. `functions` are those of this program, and our
+        own."""
         known = {shelf.name: shelf for shelf in self.catalogue.sources()}
-        here: list[tuple[Source, Sequence[Tool]]] = [(skill.source, skill.tools) for skill in found.skills.values()]
+        here: list[tuple[Source, Sequence[Tool]]] = [
+            (skill.source, skill.tools) for skill in found.skills.values()
+        ]
         here += [(found.created, found.written)] if found.created else []
         for name in sorted({tool.source for tool in functions}):
-            here.append((Source(name, Origin.CALLABLE), [tool for tool in functions if tool.source == name]))
+            here.append(
+                (Source(name, Origin.CALLABLE), [tool for tool in functions if tool.source == name])
+            )
         with self._lock:
             for source, tools in here:
                 shelf = known.get(source.name)
@@ -81,11 +87,14 @@ class ToolSync:
                 del self._failed[name]
             wanted = {source.name for source, _ in here} | found.servers.keys()
             for name, shelf in known.items():
-                if name not in wanted and shelf.origin is not Origin.CALLABLE:  # those are another program's to drop
+                if (
+                    name not in wanted and shelf.origin is not Origin.CALLABLE
+                ):  # those are another program's to drop
                     self.catalogue.drop(name)
 
     def unlisted(self, found: ToolSources) -> list[Source]:
-        """Servers whose tools are not known, or were listed under another launch; not those that failed a moment ago."""
+        """Servers whose tools are not known, or were listed under another launch; not those that
+        failed a moment ago."""
         known = {shelf.name: shelf.stamp for shelf in self.catalogue.sources()}
         now = self.monotonic()
         return [
@@ -94,18 +103,33 @@ class ToolSync:
             if known.get(source.name) != source.stamp and not self._failed_lately(source, now)
         ]
 
-    def list_all(self, found: ToolSources, changed: Collection[str], seconds: float, told: Callable[[str], None]) -> None:
-        """Asks the servers whose tools are not known, and those that `changed`, a few at a time, once for all who want to know.
+    def list_all(
+        self,
+        found: ToolSources,
+        changed: Collection[str],
+        seconds: float,
+        told: Callable[[str], None],
+    ) -> None:
+        """Asks the servers whose tools are not known, and those that `changed`, a few at a time,
+        once for all who want to know.
 
-        They are waited for so many seconds after they were asked: what is not done by then goes on, and is found later.
+        They are waited for so many seconds after they were asked: what is not done by then goes on,
+        and is found later.
         """
         pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hotset-list")
         with self._lock:  # what somebody else has just asked is listed, or still being asked
             unlisted = {source.name for source in self.unlisted(found)}
-            sources = [source for name, source in found.servers.items() if name in changed or name in unlisted]
+            sources = [
+                source
+                for name, source in found.servers.items()
+                if name in changed or name in unlisted
+            ]
             for source in sources:
                 if source.name not in self._asking:
-                    self._asking[source.name] = pool.submit(self._list, source, told), self.monotonic()
+                    self._asking[source.name] = (
+                        pool.submit(self._list, source, told),
+                        self.monotonic(),
+                    )
             asked = [self._asking[source.name] for source in sources]
         if asked:
             latest = max(since for _, since in asked)
@@ -129,13 +153,20 @@ class ToolSync:
         return [sentence for sentences in self._refused.values() for sentence in sentences]
 
     def index(self, search: ToolSearch) -> None:
-        """Everything that can be used can be found, and skills that only wait for a person's yes."""
+        """Everything that can be used can be found, and skills that only wait for a person's
+        yes."""
         with self._lock:
-            tools = (known.tool for known in self.catalogue.tools() if known.state is ToolState.READY or known.is_told)
+            tools = (
+                known.tool
+                for known in self.catalogue.tools()
+                if known.state is ToolState.READY or known.is_told
+            )
             search.follow(self.catalogue.version(), tools)
 
     def _put(self, source: Source, tools: Sequence[Tool], instructions: str = "") -> None:
-        self._refused[source.name] = self.catalogue.put(source, tools, instructions=instructions).refused
+        self._refused[source.name] = self.catalogue.put(
+            source, tools, instructions=instructions
+        ).refused
 
     def _list(self, source: Source, told: Callable[[str], None]) -> None:
         try:
@@ -152,7 +183,9 @@ class ToolSync:
 
     def _failed_lately(self, source: Source, now: float) -> bool:
         failed = self._failed.get(source.name)
-        return failed is not None and failed.stamp == source.stamp and now - failed.at < _AGAIN_SECONDS
+        return (
+            failed is not None and failed.stamp == source.stamp and now - failed.at < _AGAIN_SECONDS
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +205,8 @@ class ToolSources:
 
 
 class _Remembered(Generic[_Made]):
-    """A value made of files, made again when one of them has another mtime, size or inode, or one too recent to trust."""
+    """A value made of files, made again when one of them has another mtime, size or inode, or one
+    too recent to trust."""
 
     def __init__(self, make: Callable[[], _Made], clock_ns: Callable[[], int]) -> None:
         self._make = make
@@ -181,14 +215,17 @@ class _Remembered(Generic[_Made]):
 
     def get(self, stats: Mapping[str, Stat | None]) -> _Made:
         trusted = self._clock_ns() - _RACY_NS
-        is_racy = any(at is not None and max(at.mtime_ns, at.ctime_ns) > trusted for at in stats.values())
+        is_racy = any(
+            at is not None and max(at.mtime_ns, at.ctime_ns) > trusted for at in stats.values()
+        )
         if self._known is None or self._known[0] != stats or is_racy:
             self._known = stats, self._make()
         return self._known[1]
 
 
 class SourceScanner:
-    """Looks at the files again when it is asked, and reads those that changed. Use it from any thread."""
+    """Looks at the files again when it is asked, and reads those that changed. Use it from any
+    thread."""
 
     def __init__(
         self,
@@ -201,14 +238,18 @@ class SourceScanner:
         self._cache = SkillCache(config.folder / TOOLS / CACHE_FILE)
         self._created = config.folder / TOOLS / CREATED
         self._read_created = _Remembered(partial(read_created, self._created), clock_ns)
-        self._servers = {file: _Remembered(partial(read_servers, file, config.environ), clock_ns) for file in config.servers}
+        self._servers = {
+            file: _Remembered(partial(read_servers, file, config.environ), clock_ns)
+            for file in config.servers
+        }
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._looked = float("-inf")
         self._found = ToolSources()
 
     def now(self, *, at_once: bool = False) -> ToolSources:
-        """What there is, the same object while nothing changed; `at_once` without the rest between two looks."""
+        """What there is, the same object while nothing changed; `at_once` without the rest between
+        two looks."""
         with self._lock:
             if at_once or self._monotonic() - self._looked >= _REST_SECONDS:
                 found = self._look()
@@ -229,5 +270,13 @@ class SourceScanner:
             troubles.append(f"skill {name} is left out: a server has the same name")
             del skills[name]
         there = listing(self._created, deepest=0)
-        created = self._read_created.get({**there.files, **dict.fromkeys((*there.links, *there.special))})
-        return ToolSources(servers, skills, created.source, created.tools, (*troubles, *found.troubles, *created.troubles))
+        created = self._read_created.get(
+            {**there.files, **dict.fromkeys((*there.links, *there.special))}
+        )
+        return ToolSources(
+            servers,
+            skills,
+            created.source,
+            created.tools,
+            (*troubles, *found.troubles, *created.troubles),
+        )

@@ -1,9 +1,11 @@
-"""The catalogue's files, one for each source of tools, and which of them has a tool of a given name.
+"""The catalogue's files, one for each source of tools, and which of them has a tool of a given
+name.
 
-They stay files: what was accepted stands in them beside megabytes of texts that a source can list again, a name is looked up
-at every call, and a changed file is known by one stat where a store's version changes with every turn.
-A file is written whole or not at all, by one process at a time. Names alone are in memory: 100,000 take about 40 MB.
-A look whether anything changed is one stat of the folder: every change of ours renames a file into it.
+They stay files: what was accepted stands in them beside megabytes of texts that a source can list
+again, a name is looked up at every call, and a changed file is known by one stat where a store's
+version changes with every turn. A file is written whole or not at all, by one process at a time.
+Names alone are in memory: 100,000 take about 40 MB. A look whether anything changed is one stat of
+the folder: every change of ours renames a file into it.
 """
 
 from __future__ import annotations
@@ -38,10 +40,12 @@ _LOCK = ".lock"
 _ENDING = ".json"
 _DAMAGED = ".damaged"
 
-_SETTLED_NS = (
-    50_000_000  # clocks of file systems tick every 10 ms at worst: a folder changed again within that may look unchanged
+# clocks of file systems tick every 10 ms at worst: a folder changed again within that may look
+# unchanged
+_SETTLED_NS = 50_000_000
+_MOST_COMPARED = (
+    64  # names that are compared letter by letter, of those that share most pairs of letters
 )
-_MOST_COMPARED = 64  # names that are compared letter by letter, of those that share most pairs of letters
 _ALIKE_ENOUGH = 0.6
 
 
@@ -68,7 +72,9 @@ class SourceLabel(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def may_run(self) -> bool:
         """Under the stamp that it was listed with."""
-        return self.trusted or (bool(self.approved) and (self.follow or self.approved == self.stamp))
+        return self.trusted or (
+            bool(self.approved) and (self.follow or self.approved == self.stamp)
+        )
 
 
 class SourceFile(SourceLabel, frozen=True, omit_defaults=True):
@@ -94,7 +100,10 @@ class ToolFiles:
         self._troubles: dict[str, str] = {}
 
     def file_of(self, source: str) -> str:
-        return f"{slug(source)}-{sha256(source.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}{_ENDING}"
+        return (
+            f"{slug(source)}-{sha256(source.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+            f"{_ENDING}"
+        )
 
     def scan(self) -> dict[str, Stamp]:
         if not self.folder.is_dir():
@@ -123,13 +132,17 @@ class ToolFiles:
         """Files that could not be read, and what became of them, until somebody removes them."""
         aside = sorted(self.folder.glob(f"*{_ENDING}{_DAMAGED}"))
         told = [
-            f"{path} was damaged and set aside: what was accepted of its source is forgotten; look at it, and remove it"
+            (
+                f"{path} was damaged and set aside: what was accepted of its source is forgotten; "
+                f"look at it, and remove it"
+            )
             for path in aside
         ]
         return [*told, *self._troubles.values()]
 
     def read(self, file: str, kind: msgspec.json.Decoder[_Kind]) -> _Kind | None:
-        """None where there is none, or none that can be read: such a file is set aside, and told of."""
+        """None where there is none, or none that can be read: such a file is set aside, and told
+        of."""
         path = self.folder / file
         try:
             shelf = kind.decode(path.read_bytes())
@@ -142,7 +155,9 @@ class ToolFiles:
             self._set_aside(path)
             return None
         if shelf.format > FORMAT:
-            self._troubles[file] = f"{path} was written by a newer hotset; update this one, or remove the file"
+            self._troubles[file] = (
+                f"{path} was written by a newer hotset; update this one, or remove the file"
+            )
             return None
         self._troubles.pop(file, None)
         return shelf
@@ -165,7 +180,9 @@ class ToolFiles:
         except FileNotFoundError:  # another process was faster
             pass
         except OSError as error:
-            self._troubles[path.name] = f"{path} is damaged and cannot be moved away: {error.strerror}"
+            self._troubles[path.name] = (
+                f"{path} is damaged and cannot be moved away: {error.strerror}"
+            )
 
 
 def _refuse_newer(shelves: ToolFiles, file: str) -> None:
@@ -242,7 +259,8 @@ class NameIndex:
             self.follow()
 
     def follow(self) -> dict[str, Stamp]:
-        """Follows what changed, also in a file that somebody wrote in place. All files with their stamps."""
+        """Follows what changed, also in a file that somebody wrote in place. All files with their
+        stamps."""
         changed = self._shelves.changed_ns()
         found = self._shelves.scan()
         for file in self._stamps.keys() - found.keys():
@@ -272,15 +290,19 @@ class NameIndex:
 
     def names_of_own(self, own_name: str) -> tuple[str, ...]:
         files = self.files_of_own(own_name)
-        return tuple(name for file in files for name, own in self._rows[file].names if own == own_name)
+        return tuple(
+            name for file in files for name, own in self._rows[file].names if own == own_name
+        )
 
     def alike(self, name: str) -> str:
-        """The full name, of those that are known, which nobody could tell from this one; empty where there is none."""
+        """The full name, of those that are known, which nobody could tell from this one; empty
+        where there is none."""
         found = self._skeletons()[0].get(skeleton(name), "")
         return found if found != name else ""
 
     def alike_own(self, own_name: str) -> str:
-        """The same of names as sources say them. Case alone disguises nothing: `Search` and `search` are both honest."""
+        """The same of names as sources say them. Case alone disguises nothing: `Search` and
+        `search` are both honest."""
         found = self._skeletons()[1].get(skeleton(own_name), "")
         return found if found.casefold() != own_name.casefold() else ""
 
@@ -289,18 +311,36 @@ class NameIndex:
         plain = _plain(name)
         ends = (plain[-1:], plain[-1:].upper(), "_", "-")
         maybe = (full for full in self._full if len(full) >= len(plain) and full.endswith(ends))
-        return tuple(full for full in maybe if plain in (_plain(full), _plain(full.partition("__")[2]))) if plain else ()
+        return (
+            tuple(
+                full for full in maybe if plain in (_plain(full), _plain(full.partition("__")[2]))
+            )
+            if plain
+            else ()
+        )
 
     def near(self, name: str, most: int = 3) -> tuple[str, ...]:
         """The names that are most like it, best first."""
         wanted = name.lower()[:80]
         pairs = {wanted[at : at + 2] for at in range(0, len(wanted) - 1, 2)}
-        counted = ((sum(pair in low for pair in pairs), full) for full in self._full for low in (full.lower(),))
+        counted = (
+            (sum(pair in low for pair in pairs), full)
+            for full in self._full
+            for low in (full.lower(),)
+        )
         nearest = heapq.nlargest(_MOST_COMPARED, counted)
         rated = (
-            (max(_ratio(wanted, full.lower()), _ratio(wanted, full.lower().partition("__")[2])), full) for _, full in nearest
+            (
+                max(_ratio(wanted, full.lower()), _ratio(wanted, full.lower().partition("__")[2])),
+                full,
+            )
+            for _, full in nearest
         )
-        return tuple(full for ratio, full in sorted(rated, key=lambda each: (-each[0], each[1])) if ratio >= _ALIKE_ENOUGH)[:most]
+        return tuple(
+            full
+            for ratio, full in sorted(rated, key=lambda each: (-each[0], each[1]))
+            if ratio >= _ALIKE_ENOUGH
+        )[:most]
 
     def _learn(self, file: str, stamp: Stamp) -> None:
         self._stamps[file] = stamp
@@ -311,7 +351,9 @@ class NameIndex:
         entries = [entry for entry in shelf.tools.values() if not entry.gone]
         pending = sum(map(_is_pending, entries)) if shelf.may_run else len(entries)
         label = shelf.name, shelf.origin, shelf.head, shelf.stamp, shelf.listed_at, shelf.away
-        self._rows[file] = SourceRow(*label, names, len(entries), pending, shelf.may_run, shelf.approved, shelf.follow)
+        self._rows[file] = SourceRow(
+            *label, names, len(entries), pending, shelf.may_run, shelf.approved, shelf.follow
+        )
         for name, own in names:
             self._full[name] = file
             before = self._own.get(own)
@@ -339,7 +381,10 @@ class NameIndex:
     def _skeletons(self) -> tuple[dict[str, str], dict[str, str]]:
         """Of full and of own names; made when a list first brings something new."""
         if self._alike is None:
-            self._alike = {skeleton(each): each for each in self._full}, {skeleton(each): each for each in self._own}
+            self._alike = (
+                {skeleton(each): each for each in self._full},
+                {skeleton(each): each for each in self._own},
+            )
         return self._alike
 
 

@@ -1,4 +1,5 @@
-"""Names of tools as models call them: `source__tool`, of characters that every provider takes, each leading to one source."""
+"""Names of tools as models call them: `source__tool`, of characters that every provider takes, each
+leading to one source."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from hashlib import sha256
 LONGEST = 64
 """Characters that OpenAI and Anthropic take in a tool's name."""
 RESERVED = frozenset({"created", "here", "hotset"})
-"""Names that no skill and no server may take: of tools that agents wrote, of the program's own functions, and ours."""
+"""Names that no skill and no server may take: of tools that agents wrote, of the program's own
+functions, and ours."""
 
 _LONGEST_SOURCE = 40  # leaves 22 characters to the tool's own name, whatever its source is called
 _HASH = 6
@@ -19,8 +21,9 @@ _STRANGE = re.compile(r"[^A-Za-z0-9_-]+")
 def full_name(source: str, own_name: str) -> str:
     """The name under which a tool of a source is called; the source's own where the tool has none.
 
-    What stands in front of the first two underscores is the source: no tool can take a name in another source's place. A name
-    that had to be cut, or that says something in letters no provider takes, ends in a hash of what it was.
+    What stands in front of the first two underscores is the source: no tool can take a name in
+    another source's place. A name that had to be cut, or that says something in letters no provider
+    takes, ends in a hash of what it was.
     """
     head = slug(source)
     if not own_name:
@@ -32,7 +35,9 @@ def full_name(source: str, own_name: str) -> str:
 def slug(text: str) -> str:
     """The name of a source: at most 40 letters, digits, `-` and single `_`, which stand inside."""
     plain = re.sub("__+", "_", _plain(text)).strip("_-")
-    return _fitted(plain or "source", _LONGEST_SOURCE, text, whole=bool(plain) and _is_whole(text)).strip("_-")
+    return _fitted(
+        plain or "source", _LONGEST_SOURCE, text, whole=bool(plain) and _is_whole(text)
+    ).strip("_-")
 
 
 def _plain(text: str) -> str:

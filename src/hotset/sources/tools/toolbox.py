@@ -1,7 +1,9 @@
-"""The toolbox: any number of tools, found by asking, run when they are called, and nothing running that is not in use.
+"""The toolbox: any number of tools, found by asking, run when they are called, and nothing running
+that is not in use.
 
 query -> find -> ghosts, with their schemas -> use: check, start just in time, call -> what it gave
-                                                |-> registry, graph, uses: what is used lives longer and is found better
+                                                |-> registry, graph, uses: what is used lives longer
+                                                and is found better
 """
 
 from __future__ import annotations
@@ -24,7 +26,14 @@ from hotset.nouns.page import Kind, PageId
 from hotset.nouns.tool import UNLIKELY, Ghost, Life, Origin, Returned, Source, Tool
 from hotset.nouns.turn import Event
 from hotset.sources.tools.arguments import check, read_arguments
-from hotset.sources.tools.callables import OURS, BoundFunction, bind_function, program, returned, text_of
+from hotset.sources.tools.callables import (
+    OURS,
+    BoundFunction,
+    bind_function,
+    program,
+    returned,
+    text_of,
+)
 from hotset.sources.tools.catalogue import Catalogue
 from hotset.sources.tools.consent import KnownTool, ToolState
 from hotset.sources.tools.found.created import CreatedTools, create
@@ -59,7 +68,8 @@ _MOST_USED = 16
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A call that was made; or one that was not, because its arguments were wrong: then it says what is wrong with them."""
+    """A call that was made; or one that was not, because its arguments were wrong: then it says
+    what is wrong with them."""
 
     tool: Tool
     returned: Returned
@@ -77,9 +87,11 @@ class ToolMatches:
     """What a question for tools brings."""
 
     ghosts: tuple[Ghost, ...] = ()
-    """The best first. Where even that is below `UNLIKELY`, nothing fits, and these are only the nearest."""
+    """The best first. Where even that is below `UNLIKELY`, nothing fits, and these are only the
+    nearest."""
     waiting: tuple[KnownTool, ...] = ()
-    """Skills of the project that fit, too, and that nobody approved: their names and descriptions may be told, and no more."""
+    """Skills of the project that fit, too, and that nobody approved: their names and descriptions
+    may be told, and no more."""
 
 
 class ToolLibrary(Protocol):
@@ -96,16 +108,24 @@ class ToolLibrary(Protocol):
     def knows(self, name: str) -> bool:
         """Is this the whole name of a tool that could be used? Cheap."""
 
-    def find(self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = "") -> Sequence[Ghost]:
+    def find(
+        self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = ""
+    ) -> Sequence[Ghost]:
         """The best first. Raises a `HotsetError` for the model to read."""
 
-    def look_for(self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = "") -> ToolMatches:
+    def look_for(
+        self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = ""
+    ) -> ToolMatches:
         """The same, with what would fit if a person allowed it."""
 
-    def told(self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[KnownTool] = ()) -> str:
+    def told(
+        self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[KnownTool] = ()
+    ) -> str:
         """What a model is told of them, and of what waits for a person."""
 
-    async def use_async(self, name: str, arguments: object, *, session: str = "", query: str = "") -> ToolUse:
+    async def use_async(
+        self, name: str, arguments: object, *, session: str = "", query: str = ""
+    ) -> ToolUse:
         """Raises a `HotsetError` for the model to read."""
 
 
@@ -124,7 +144,8 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What is opened when it is first needed: a toolbox with nothing in it leaves no trace on disk."""
+    """What is opened when it is first needed: a toolbox with nothing in it leaves no trace on
+    disk."""
 
     catalogue: Catalogue
     sync: ToolSync
@@ -143,7 +164,9 @@ class _Session:
 
     def question(self, tool: str) -> str:
         """The latest question that brought this tool; empty where none did."""
-        return next((asked for asked, names in reversed(self.questions.items()) if tool in names), "")
+        return next(
+            (asked for asked, names in reversed(self.questions.items()) if tool in names), ""
+        )
 
     def tools(self) -> tuple[str, ...]:
         """The latest last."""
@@ -162,8 +185,8 @@ class Toolbox:
         happened: Callable[[Event], None] = lambda _: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`whose` names this process to people, `happened` hears of every use. `store` is asked, and the index opened, when
-        something is looked for or used."""
+        """`whose` names this process to people, `happened` hears of every use. `store` is asked,
+        and the index opened, when something is looked for or used."""
         self._config = config
         self._store = store
         self._whose = whose
@@ -192,7 +215,8 @@ class Toolbox:
 
     @property
     def ready(self) -> bool:
-        """A question takes milliseconds. Before that somebody has to wait until everything is opened: see `warm`."""
+        """A question takes milliseconds. Before that somebody has to wait until everything is
+        opened: see `warm`."""
         return self._search is not None
 
     @property
@@ -207,20 +231,24 @@ class Toolbox:
     def graph(self) -> ToolGraph:
         return self._opened_parts().graph
 
-    def register(self, function: Callable[..., Any], *, name: str = "", description: str = "") -> Tool:
+    def register(
+        self, function: Callable[..., Any], *, name: str = "", description: str = ""
+    ) -> Tool:
         """A function of this program becomes a tool. Raises `BadInput` where it cannot be one."""
         self._looked = float("-inf")
         return self._bind(function, program(), name=name, description=description)
 
     def warm(self) -> None:
-        """Everything that the first question needs, while nobody waits for it. What fails here fails again where it is told."""
+        """Everything that the first question needs, while nobody waits for it. What fails here
+        fails again where it is told."""
         with suppress(HotsetError, OSError):
             if not self.empty:
                 self.stock(self._config.tooling.list_seconds)
                 self.index()
 
     def stock(self, seconds: float, told: Callable[[str], None] = lambda _: None) -> None:
-        """Lists servers that are not known yet. `told` hears of each that is done, for a person who waits."""
+        """Lists servers that are not known yet. `told` hears of each that is done, for a person who
+        waits."""
         found = self._scanner.now()
         self._follow(found)
         self._opened_parts().sync.list_all(found, self._changed(), seconds, told)
@@ -229,11 +257,16 @@ class Toolbox:
         """Makes what is new findable."""
         self._opened_parts().sync.index(self._opened_search())
 
-    def find(self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = "") -> tuple[Ghost, ...]:
-        """The tools that fit best, best first. A server that is new is asked for its tools first: that is waited for once."""
+    def find(
+        self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = ""
+    ) -> tuple[Ghost, ...]:
+        """The tools that fit best, best first. A server that is new is asked for its tools first:
+        that is waited for once."""
         return self.look_for(query, limit, only, session=session).ghosts
 
-    def look_for(self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = "") -> ToolMatches:
+    def look_for(
+        self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = ""
+    ) -> ToolMatches:
         """As `find`, with what would fit if a person allowed it."""
         if not query.strip():
             raise Malformed("find_tools: say in a few words what the tool should do")
@@ -244,8 +277,11 @@ class Toolbox:
             self._looked = time.monotonic()
         return self._matches(query, limit, only, session)
 
-    def told(self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[KnownTool] = ()) -> str:
-        """What `find_tools` says of them to a model; `waiting` is what `look_for` found beside them."""
+    def told(
+        self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[KnownTool] = ()
+    ) -> str:
+        """What `find_tools` says of them to a model; `waiting` is what `look_for` found beside
+        them."""
         return render_found(ghosts, max_tokens, self._opened_parts().sync.silent(), waiting)
 
     def knows(self, name: str) -> bool:
@@ -254,9 +290,11 @@ class Toolbox:
         return known is not None and known.state is not ToolState.GONE and self._is_here(known.tool)
 
     def resolve(self, name: str) -> KnownTool:
-        """Resolve a tool by exact or unambiguous name. If none matches, list servers whose tools are unknown or outdated, then
-        try again. Raises `NotFound`."""
-        self._follow(self._scanner.now(at_once=True))  # what was changed a moment ago is used at once
+        """Resolve a tool by exact or unambiguous name. If none matches, list servers whose tools
+        are unknown or outdated, then try again. Raises `NotFound`."""
+        self._follow(
+            self._scanner.now(at_once=True)
+        )  # what was changed a moment ago is used at once
         try:
             return self.catalogue.resolve(name)
         except NotFound:
@@ -268,11 +306,18 @@ class Toolbox:
     def loaded(self, session: str) -> Sequence[Tool]:
         """Functions of this program, and what the session used lately, the latest first."""
         used = (self.catalogue.get(name) for name in reversed(self._session(session).tools()))
-        tools = [known.tool for known in used if known is not None and known.state is ToolState.READY]
-        return list({tool.name: tool for tool in (*(each.tool for each in self._bound.values()), *tools)}.values())
+        tools = [
+            known.tool for known in used if known is not None and known.state is ToolState.READY
+        ]
+        return list(
+            {
+                tool.name: tool for tool in (*(each.tool for each in self._bound.values()), *tools)
+            }.values()
+        )
 
     def use(self, name: str, arguments: object, *, session: str = "", query: str = "") -> ToolUse:
-        """Calls a tool, starting what it needs. Raises `NotFound`, `ToolRefused` and `ToolFailed`, with words for a model."""
+        """Calls a tool, starting what it needs. Raises `NotFound`, `ToolRefused` and `ToolFailed`,
+        with words for a model."""
         call = self._call(name, arguments)
         if isinstance(call, ToolUse):
             return call
@@ -284,15 +329,22 @@ class Toolbox:
                 came = self._bound[call.tool.name].call(call.arguments)
             else:
                 came = self._opened_pool().call(
-                    call.source, call.tool.own_name, call.arguments, session=session, pinned=call.pinned
+                    call.source,
+                    call.tool.own_name,
+                    call.arguments,
+                    session=session,
+                    pinned=call.pinned,
                 )
         except ToolFailed:
             note(failed=True)
             raise
         return ToolUse(call.tool, came, note(failed=came.failed))
 
-    async def use_async(self, name: str, arguments: object, *, session: str = "", query: str = "") -> ToolUse:
-        """As `use`, for callers that must not block: cancelled, it no longer waits, and nothing is noted."""
+    async def use_async(
+        self, name: str, arguments: object, *, session: str = "", query: str = ""
+    ) -> ToolUse:
+        """As `use`, for callers that must not block: cancelled, it no longer waits, and nothing is
+        noted."""
         call = await asyncio.to_thread(self._call, name, arguments)
         if isinstance(call, ToolUse):
             return call
@@ -304,7 +356,11 @@ class Toolbox:
                 came = await self._bound[call.tool.name].call_async(call.arguments)
             else:
                 came = await self._opened_pool().call_async(
-                    call.source, call.tool.own_name, call.arguments, session=session, pinned=call.pinned
+                    call.source,
+                    call.tool.own_name,
+                    call.arguments,
+                    session=session,
+                    pinned=call.pinned,
                 )
         except ToolFailed:
             await asyncio.to_thread(note, failed=True)
@@ -320,7 +376,8 @@ class Toolbox:
         return self._opened_parts().sync.unlisted(self._scanner.now())
 
     def instructions(self, source: str) -> str:
-        """What a skill says, and its files, for a person who decides about it; empty for what is none."""
+        """What a skill says, and its files, for a person who decides about it; empty for what is
+        none."""
         skill = self._scanner.now().skills.get(source)
         return read_skill(skill) if skill is not None else ""
 
@@ -328,17 +385,25 @@ class Toolbox:
         """What of a tool or a source a person has to look at before it is used."""
         needing = (ToolState.CHANGED, ToolState.FLAGGED, ToolState.UNAPPROVED)
         return [
-            known for known in self.catalogue.tools() if name in (known.tool.name, known.tool.source) and known.state in needing
+            known
+            for known in self.catalogue.tools()
+            if name in (known.tool.name, known.tool.source) and known.state in needing
         ]
 
     def troubles(self) -> Sequence[str]:
         """What is wrong with sources, and what to do about it."""
         parts, pool = self._opened_parts(), self._pool
         told = [*self._scanner.now().troubles]
-        told += [f"{name} gave no list of its tools: {why.removesuffix(ADVICE)}" for name, why in parts.sync.failures()]
+        told += [
+            f"{name} gave no list of its tools: {why.removesuffix(ADVICE)}"
+            for name, why in parts.sync.failures()
+        ]
         told += [f"{name} has not told its tools yet" for name in parts.sync.waited_for()]
         told += parts.sync.refused()
-        told += [f"{name}: {why.removesuffix(ADVICE)}" for name, why in (pool.troubles().items() if pool is not None else ())]
+        told += [
+            f"{name}: {why.removesuffix(ADVICE)}"
+            for name, why in (pool.troubles().items() if pool is not None else ())
+        ]
         for each in (parts.catalogue, parts.registry, parts.graph, parts.deletions):
             told += each.troubles()
         return [*told, *(self._search.troubles() if self._search is not None else ())]
@@ -350,11 +415,13 @@ class Toolbox:
             self._pool.end_session(session)
 
     def restore(self, name: str) -> Life:
-        """Brings back a tool that an agent wrote and that was let go. Raises `NotFound` and `BadInput`."""
+        """Brings back a tool that an agent wrote and that was let go. Raises `NotFound` and
+        `BadInput`."""
         return restore(self._places(), name, self._clock())
 
     def tend(self) -> Sequence[str]:
-        """One round of the clean-up; what a person should know of it. Its own troubles are for the next round to mend."""
+        """One round of the clean-up; what a person should know of it. Its own troubles are for the
+        next round to mend."""
         with suppress(HotsetError):
             notes = sweep(self._places(), self._clock()).notes
             self._relate()
@@ -377,9 +444,13 @@ class Toolbox:
     def _matches(self, query: str, limit: int, only: Sequence[str], session: str) -> ToolMatches:
         search, knobs = self._opened_search(), self._config.knobs_for("").toolbox
         most = max(1, min(limit, MOST_FOUND))
-        matches = search.find(query, 2 * most, only=only, deadline=_FIND_SECONDS * self._config.patience)
+        matches = search.find(
+            query, 2 * most, only=only, deadline=_FIND_SECONDS * self._config.patience
+        )
         near = self.graph.boost(self._session(session).tools()) if session else {}
-        ranked = sorted(matches, key=lambda match: -(match.score + knobs.together * near.get(match.name, 0.0)))
+        ranked = sorted(
+            matches, key=lambda match: -(match.score + knobs.together * near.get(match.name, 0.0))
+        )
         running = self._pool.loaded() if self._pool is not None else frozenset[str]()
         best = max((match.score for match in matches), default=0.0)
         found: list[Ghost] = []
@@ -393,36 +464,51 @@ class Toolbox:
             elif known is not None and known.state is ToolState.READY and self._is_here(known.tool):
                 loaded = known.tool.source in running or known.tool.origin is Origin.CALLABLE
                 found.append(Ghost(known.tool, match.score, loaded))
-        self._session(session).questions.put(query, frozenset(ghost.tool.name for ghost in found[:most]))
+        self._session(session).questions.put(
+            query, frozenset(ghost.tool.name for ghost in found[:most])
+        )
         return ToolMatches(tuple(found[:most]), tuple(waiting[: knobs.waiting]))
 
     def _call(self, name: str, arguments: object) -> _Call | ToolUse:
-        """What there is to call; or, where the arguments are wrong, what a model has to know to get them right."""
+        """What there is to call; or, where the arguments are wrong, what a model has to know to get
+        them right."""
         known = self.resolve(name)
         found, tool = self._scanner.now(), known.tool
         if known.state is not ToolState.READY:
             raise ToolRefused(f"{tool.name} cannot be called: {known.why}")
         given = read_arguments(arguments, tool)
         if wrong := check(tool, given):
-            return ToolUse(tool, returned(f"[hotset: {tool.name} was not called]\n{wrong}"), ran=False)
+            return ToolUse(
+                tool, returned(f"[hotset: {tool.name} was not called]\n{wrong}"), ran=False
+            )
         if tool.name in self._bound:
             return _Call(tool, given)
         source = found.sources.get(tool.source)
         if source is None:
-            raise NotFound(f"{tool.source}, where {tool.name} comes from, is not configured any more; find_tools finds others")
+            raise NotFound(
+                f"{tool.source}, where {tool.name} comes from, is not configured any more; "
+                f"find_tools finds others"
+            )
         if not tool.own_name:
             return _Call(tool, given, skill=found.skills[tool.source])
         self.catalogue.may_run(source)
         return _Call(tool, given, source, pinned=self.registry.is_pinned(tool.name))
 
-    def _note_use(self, tool: Tool, session: str, query: str, begun: float, *, failed: bool) -> float:
-        """What becomes of a call: the tool's record, the audit, and what makes it easier to find next time. The seconds that it
-        took. `query` is empty where the latest question that brought the tool tells what it was for."""
+    def _note_use(
+        self, tool: Tool, session: str, query: str, begun: float, *, failed: bool
+    ) -> float:
+        """What becomes of a call: the tool's record, the audit, and what makes it easier to find
+        next time. The seconds that it took. `query` is empty where the latest question that brought
+        the tool tells what it was for."""
         if self._pool is not None:
             self._running_file.write(self._pool)
         seconds, now = time.monotonic() - begun, self._clock()
         self.registry.used(tool.name, tool.origin, seconds, failed=failed)
-        detail: dict[str, str | int | float] = {"tool": tool.name, "source": tool.source, "seconds": round(seconds, 4)}
+        detail: dict[str, str | int | float] = {
+            "tool": tool.name,
+            "source": tool.source,
+            "seconds": round(seconds, 4),
+        }
         self._happened(Event("ToolUsed", now, detail={**detail, "failed": int(failed)}))
         if not failed:
             here = self._session(session)
@@ -430,7 +516,9 @@ class Toolbox:
             if asked and self._search is not None:
                 self._search.used(asked, tool.name, now)
             here.used.put(tool.name, None)
-            self.graph.used_together(here.tools())  # alone, too: else what is popular would go with everything
+            self.graph.used_together(
+                here.tools()
+            )  # alone, too: else what is popular would go with everything
         return seconds
 
     def _session(self, session: str) -> _Session:
@@ -448,7 +536,8 @@ class Toolbox:
             self._synced = found, len(functions)
 
     def _relate(self) -> None:
-        """Tells the graph what the tools that live say of themselves, when others live than last time."""
+        """Tells the graph what the tools that live say of themselves, when others live than last
+        time."""
         living = frozenset(self.registry.lives())
         if living == self._related:
             return
@@ -464,14 +553,17 @@ class Toolbox:
         """Functions of other programs are known, but cannot be called here."""
         return tool.origin is not Origin.CALLABLE or tool.name in self._bound
 
-    def _bind(self, function: Callable[..., Any], source: Source, *, name: str = "", description: str = "") -> Tool:
+    def _bind(
+        self, function: Callable[..., Any], source: Source, *, name: str = "", description: str = ""
+    ) -> Tool:
         made = bind_function(function, source, name=name, description=description)
         self._bound[made.tool.name] = made
         return made.tool
 
     def _create_tool(self, name: str, code: str) -> str:
-        """Write a tool of your own: Python code with one function of that name, whose parameters have types and which has a
-        docstring. It can be called at once, and stays for later sessions as long as it is used."""
+        """Write a tool of your own: Python code with one function of that name, whose parameters
+        have types and which has a docstring. It can be called at once, and stays for later sessions
+        as long as it is used."""
         tool = create(private_folder(self._folder) / CREATED, name, code)
         self.registry.born(tool.name, Origin.CREATED)
         self._scanner.now(at_once=True)
@@ -480,31 +572,45 @@ class Toolbox:
 
     def _places(self) -> ToolPlaces:
         def keep(name: str, code: bytes) -> str:
-            note = Noted(None, name, Kind.FILE, code, self._clock(), media="text/x-python", key=_CODE_SESSION)
+            note = Noted(
+                None, name, Kind.FILE, code, self._clock(), media="text/x-python", key=_CODE_SESSION
+            )
             try:
                 return self._store().keep(note).result(_KEEP_SECONDS).pages[0]
             except TimeoutError:
-                raise StoreBusy(f"the store took longer than {_KEEP_SECONDS:.0f} s to keep {name}") from None
+                raise StoreBusy(
+                    f"the store took longer than {_KEEP_SECONDS:.0f} s to keep {name}"
+                ) from None
 
         def fetch(id: str) -> bytes:
             store = self._store()
             return store.content(store.page(PageId(id)).digest)
 
         parts = self._opened_parts()
-        return ToolPlaces(parts.registry, parts.graph, CreatedTools(self._folder / CREATED), parts.deletions, keep, fetch)
+        return ToolPlaces(
+            parts.registry,
+            parts.graph,
+            CreatedTools(self._folder / CREATED),
+            parts.deletions,
+            keep,
+            fetch,
+        )
 
     def _list_tools(self, source: Source) -> ToolListing:
-        # Callers give up earlier; but a first start may fetch packages, and would never end if it were broken off.
+        # Callers give up earlier; but a first start may fetch packages, and would never end if it
+        # were broken off.
         seconds = max(self._config.tooling.list_seconds, self._config.tooling.call_seconds)
         return self._opened_pool().list_tools(source, seconds)
 
     def _relisted(self, source: Source, listed: ToolListing, own_name: str) -> None:
-        """A server that was started says what it offers now: what differs from what was seen before is not called."""
+        """A server that was started says what it offers now: what differs from what was seen before
+        is not called."""
         self.catalogue.put(source, listed.tools, instructions=listed.instructions)
         known = self.catalogue.get_own(source.name, own_name)
         if known is None or known.state is not ToolState.READY:
             raise ToolRefused(
-                f"{source.name}__{own_name} cannot be called: {known.why if known else 'its server has it no more'}"
+                f"{source.name}__{own_name} cannot be called: "
+                f"{known.why if known else 'its server has it no more'}"
             )
 
     def _opened_pool(self) -> ServerPoolThread:
@@ -512,14 +618,22 @@ class Toolbox:
             if self._closed:
                 raise ToolFailed("hotset is about to end: no tool is started any more")
             if self._pool is None:
-                self._pool = ServerPoolThread(self._config.tooling, project=self._config.project, listed=self._relisted)
+                self._pool = ServerPoolThread(
+                    self._config.tooling, project=self._config.project, listed=self._relisted
+                )
             return self._pool
 
     def _opened_parts(self) -> _Parts:
         with self._lock:
             if self._parts is None:
-                tooling, folder, clock = self._config.tooling, private_folder(self._folder), self._clock
-                catalogue = Catalogue(folder, self._store, allow=tooling.allow, deny=tooling.deny, clock=clock)
+                tooling, folder, clock = (
+                    self._config.tooling,
+                    private_folder(self._folder),
+                    self._clock,
+                )
+                catalogue = Catalogue(
+                    folder, self._store, allow=tooling.allow, deny=tooling.deny, clock=clock
+                )
                 self._parts = _Parts(
                     catalogue,
                     ToolSync(catalogue, self._list_tools),
@@ -536,7 +650,9 @@ class Toolbox:
                     raise ToolFailed("hotset is about to end: no tool is looked for any more")
                 from hotset.sources.tools.search import open_search  # noqa: PLC0415 - 0.25 s and 60 MB that no start pays
 
-                self._search = open_search(private_folder(self._folder), self._store, self._config.embedding, self._clock)
+                self._search = open_search(
+                    private_folder(self._folder), self._store, self._config.embedding, self._clock
+                )
             return self._search
 
 

@@ -1,4 +1,5 @@
-"""How each agent is told where to go, as data: variables and arguments, for this one run; nothing on disk is edited."""
+"""How each agent is told where to go, as data: variables and arguments, for this one run; nothing
+on disk is edited."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class Profile:
     commands: frozenset[str]
     env: Mapping[str, str]
     at_home: Mapping[str, str] = field(default_factory=dict)
-    """Variables for when calls end at the agent's own provider, `home`; set only where nobody has set them."""
+    """Variables for when calls end at the agent's own provider, `home`; set only where nobody has
+    set them."""
     home: str = ""
     documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Variables that hold JSON; ours is laid over what is there."""
@@ -57,7 +59,8 @@ PROFILES = (
         "Claude Code",
         frozenset({"claude"}),
         {"ANTHROPIC_BASE_URL": "{root}"},
-        # Claude Code switches its tool search off for hosts it does not know; the proxy passes those blocks untouched.
+        # Claude Code switches its tool search off for hosts it does not know; the proxy passes
+        # those blocks untouched.
         at_home={"ENABLE_TOOL_SEARCH": "true"},
         home="api.anthropic.com",
     ),
@@ -70,8 +73,13 @@ PROFILES = (
         keyless=_codex("model_providers.hotset.requires_openai_auth=true"),
         note="OPENAI_API_KEY is not set, so Codex uses its own login; for a ChatGPT login, "
         "restart the proxy with HOTSET_OPENAI_URL=https://chatgpt.com/backend-api/codex",
-        # Codex writes the provider's name into each thread and refuses one whose provider it does not know.
-        caveat="Codex finds and resumes a thread only under the provider it began with: for those of this run, wrap it again",
+        # Codex writes the provider's name into each thread and refuses one whose provider it does
+        # not know.
+        caveat=(
+            "Codex finds and resumes a thread only under the provider "
+            "it began with: for those of "
+            "this run, wrap it again"
+        ),
     ),
     Profile(
         "opencode",
@@ -81,7 +89,9 @@ PROFILES = (
             "OPENCODE_CONFIG_CONTENT": {
                 "provider": {
                     "openai": {"options": {"baseURL": "{openai}"}},
-                    "anthropic": {"options": {"baseURL": "{openai}"}},  # its Anthropic client wants the /v1 too
+                    "anthropic": {
+                        "options": {"baseURL": "{openai}"}
+                    },  # its Anthropic client wants the /v1 too
                 }
             }
         },
@@ -90,12 +100,17 @@ PROFILES = (
         "aider",
         frozenset({"aider"}),
         # litellm puts /v1/messages behind the Anthropic one itself, and reads either name.
-        {"OPENAI_API_BASE": "{openai}", "ANTHROPIC_API_BASE": "{root}", "ANTHROPIC_BASE_URL": "{root}"},
+        {
+            "OPENAI_API_BASE": "{openai}",
+            "ANTHROPIC_API_BASE": "{root}",
+            "ANTHROPIC_BASE_URL": "{root}",
+        },
     ),
     Profile(
         "goose",
         frozenset({"goose", "goosed"}),
-        # goose resolves paths against its hosts like links on a page: without the last slash the token would be cut off.
+        # goose resolves paths against its hosts like links on a page: without the last slash the
+        # token would be cut off.
         {
             "OPENAI_HOST": "{origin}",
             "OPENAI_BASE_PATH": "{token}/v1/chat/completions",
@@ -138,16 +153,25 @@ def profile_of(command: str) -> Profile:
     return next((profile for profile in PROFILES if name in profile.commands), ANY_OTHER)
 
 
-def set_up(command: Sequence[str], root: str, env: Mapping[str, str], upstream_hosts: Collection[str]) -> Setup:
+def set_up(
+    command: Sequence[str], root: str, env: Mapping[str, str], upstream_hosts: Collection[str]
+) -> Setup:
     """The variables and arguments with which this command goes through the proxy at `root`."""
     profile = profile_of(command[0])
     has_key = not profile.key or bool(env.get(profile.key))
     texts = profile.arguments if has_key else profile.keyless
-    arguments = () if len(command) > 1 and command[1] in profile.bare else tuple(_fill(text, root) for text in texts)
+    arguments = (
+        ()
+        if len(command) > 1 and command[1] in profile.bare
+        else tuple(_fill(text, root) for text in texts)
+    )
     changed = {name: _fill(text, root) for name, text in profile.env.items()}
     if profile.home in upstream_hosts:
         changed |= {name: text for name, text in profile.at_home.items() if name not in env}
-    changed |= {name: _laid_over(env.get(name, ""), _fill_all(ours, root)) for name, ours in profile.documents.items()}
+    changed |= {
+        name: _laid_over(env.get(name, ""), _fill_all(ours, root))
+        for name, ours in profile.documents.items()
+    }
     changed |= around_proxies(env)
     return Setup(
         profile=profile,
@@ -162,7 +186,11 @@ def around_proxies(env: Mapping[str, str]) -> dict[str, str]:
     """Loopback must not go through the machine's HTTP proxy: what NO_PROXY has to say then."""
     if not any(env.get(name) or env.get(name.lower()) for name in _PROXY_NAMES):
         return {}
-    there = [host.strip() for host in (env.get("NO_PROXY") or env.get("no_proxy") or "").split(",") if host.strip()]
+    there = [
+        host.strip()
+        for host in (env.get("NO_PROXY") or env.get("no_proxy") or "").split(",")
+        if host.strip()
+    ]
     missing = [host for host in _LOOPBACK if host not in there]
     if "*" in there or not missing:
         return {}
@@ -173,7 +201,12 @@ def around_proxies(env: Mapping[str, str]) -> dict[str, str]:
 def _fill(text: str, root: str) -> str:
     parts = urlsplit(root)
     origin, token = f"{parts.scheme}://{parts.netloc}", parts.path.strip("/")
-    for name, value in (("root", root), ("openai", f"{root}/v1"), ("origin", origin), ("token", token)):
+    for name, value in (
+        ("root", root),
+        ("openai", f"{root}/v1"),
+        ("origin", origin),
+        ("token", token),
+    ):
         text = text.replace(f"{{{name}}}", value)
     return text
 

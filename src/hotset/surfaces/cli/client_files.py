@@ -1,4 +1,5 @@
-"""One entry in the settings of another program: put in and taken out, every other byte of the file left as it is. Pure."""
+"""One entry in the settings of another program: put in and taken out, every other byte of the file
+left as it is. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 
 def put_json(text: str, container: str, name: str, entry: Mapping[str, Any]) -> str:
-    """Into the object under `container`, which is made where it is missing. Raises `BadConfig` where the file cannot be read."""
+    """Into the object under `container`, which is made where it is missing. Raises `BadConfig`
+    where the file cannot be read."""
     if not text.strip():
         return json.dumps({container: {name: entry}}, indent=2) + "\n"
     if _said(text, container, name) == entry:
@@ -36,7 +38,8 @@ def put_json(text: str, container: str, name: str, entry: Mapping[str, Any]) -> 
 
 
 def take_json(text: str, container: str, name: str) -> str:
-    """Without that entry; the same text where it is not there. Raises `BadConfig` where the file cannot be read."""
+    """Without that entry; the same text where it is not there. Raises `BadConfig` where the file
+    cannot be read."""
     if not text.strip():
         return text
     body = text.encode()
@@ -52,7 +55,11 @@ def take_json(text: str, container: str, name: str) -> str:
     elif (before := re.compile(rb",\s*\Z").search(plain, 0, start)) is not None:
         start = before.start()
     # The line break in front of it goes with it.
-    start = len(plain[:start].rstrip(b" \t\r\n")) if behind is not None or plain[:start].rstrip().endswith(b"{") else start
+    start = (
+        len(plain[:start].rstrip(b" \t\r\n"))
+        if behind is not None or plain[:start].rstrip().endswith(b"{")
+        else start
+    )
     return (body[:start] + body[end:]).decode()
 
 

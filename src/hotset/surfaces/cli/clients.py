@@ -1,6 +1,8 @@
-"""Where agents on this machine are told to go: read from the environment and their settings files, never written.
+"""Where agents on this machine are told to go: read from the environment and their settings files,
+never written.
 
-Files of other programs may be missing, broken or of a shape we do not know; then there is nothing to tell.
+Files of other programs may be missing, broken or of a shape we do not know; then there is nothing
+to tell.
 """
 
 from __future__ import annotations
@@ -87,11 +89,19 @@ def overriding(profile: str, config: Config, root: str) -> Iterator[str]:
     """Settings that would send a wrapped agent past the proxy."""
     for routing in routings(os.environ, config.project):
         if routing.agent == profile and routing.wins and not routing.url.startswith(root):
-            yield f"{routing.where} sends {routing.agent} to {shown(routing.url)} and wins over the environment; remove it there"
+            yield (
+                f"{routing.where} sends {routing.agent} to "
+                f"{shown(routing.url)} and wins over the "
+                f"environment; remove it there"
+            )
 
 
 def _of_claude(folder: Path, project: Path) -> Iterator[Routing]:
-    files = (folder / "settings.json", project / ".claude" / "settings.json", project / ".claude" / "settings.local.json")
+    files = (
+        folder / "settings.json",
+        project / ".claude" / "settings.json",
+        project / ".claude" / "settings.local.json",
+    )
     for file in files:
         url = _dig(_json(file), "env", "ANTHROPIC_BASE_URL")
         if isinstance(url, str) and url:

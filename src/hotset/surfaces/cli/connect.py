@@ -1,4 +1,5 @@
-"""`hotset connect` and `hotset disconnect`: hotset among the MCP servers of another program, and out of them again."""
+"""`hotset connect` and `hotset disconnect`: hotset among the MCP servers of another program, and
+out of them again."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class Client:
     home: str = ""
     """The variable that names another folder for that file, where there is one."""
     where: str = ""
-    """How it says its project's folder in an argument, where it starts servers in some other one."""
+    """How it says its project's folder in an argument, where it starts servers in some other
+    one."""
     then: str = ""
     """What the person does next."""
 
@@ -59,10 +61,26 @@ def _opencode(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
 
 
 CLIENTS: Mapping[str, Client] = {
-    "claude": Client(".mcp.json", "mcpServers", _usual, then="start claude here; it asks once whether it may use the server"),
-    "codex": Client(".codex/config.toml", "mcp_servers", _usual, of_user=True, home="CODEX_HOME", then="start codex anew"),
+    "claude": Client(
+        ".mcp.json",
+        "mcpServers",
+        _usual,
+        then="start claude here; it asks once whether it may use the server",
+    ),
+    "codex": Client(
+        ".codex/config.toml",
+        "mcp_servers",
+        _usual,
+        of_user=True,
+        home="CODEX_HOME",
+        then="start codex anew",
+    ),
     "cursor": Client(
-        ".cursor/mcp.json", "mcpServers", _usual, where=_WORKSPACE, then="switch hotset on in Cursor's settings under MCP"
+        ".cursor/mcp.json",
+        "mcpServers",
+        _usual,
+        where=_WORKSPACE,
+        then="switch hotset on in Cursor's settings under MCP",
     ),
     "opencode": Client("opencode.json", "mcp", _opencode, then="start opencode here"),
     "vscode": Client(
@@ -80,12 +98,15 @@ _client = click.argument("client", type=click.Choice(sorted(CLIENTS)))
 @click.command(epilog=examples("hotset connect claude", "hotset connect codex --print"))
 @_client
 @of_project
-@click.option("--print", "only_print", is_flag=True, help="Show what would be written, and write nothing.")
+@click.option(
+    "--print", "only_print", is_flag=True, help="Show what would be written, and write nothing."
+)
 def connect(chosen: Chosen, client: str, *, only_print: bool) -> int:
     """Put hotset among the MCP servers of CLIENT: one entry, every other byte of its file stays.
 
-    The file of this project is used, for codex that of your home folder. What was there is kept, and `hotset disconnect` brings
-    it back. To take over the servers that stand there already: hotset tools import.
+    The file of this project is used, for codex that of your home folder. What was there is kept,
+    and `hotset disconnect` brings it back. To take over the servers that stand there already:
+    hotset tools import.
     """
     config = chosen.config()
     spec, path = CLIENTS[client], _path(config, client)
@@ -102,7 +123,10 @@ def connect(chosen: Chosen, client: str, *, only_print: bool) -> int:
     if not _note(config, client).exists():
         _keep(config, client, before, after)
     _write(path, after)
-    say(f"hotset stands in {path} now; {spec.then}. To undo: {chosen.hint(f'disconnect {client}')}", quiet=chosen.quiet)
+    say(
+        f"hotset stands in {path} now; {spec.then}. To undo: {chosen.hint(f'disconnect {client}')}",
+        quiet=chosen.quiet,
+    )
     return OK
 
 
@@ -110,7 +134,8 @@ def connect(chosen: Chosen, client: str, *, only_print: bool) -> int:
 @_client
 @of_project
 def disconnect(chosen: Chosen, client: str) -> int:
-    """Take hotset out of the MCP servers of CLIENT. A file that nobody changed since is as it was before `connect`."""
+    """Take hotset out of the MCP servers of CLIENT. A file that nobody changed since is as it was
+    before `connect`."""
     config = chosen.config()
     path, note = _path(config, client), _note(config, client)
     now = _read(path)
@@ -143,7 +168,9 @@ def _path(config: Config, client: str) -> Path:
 
 def _arguments(chosen: Chosen, client: Client) -> tuple[str, ...]:
     """The same store and the same project, wherever the other program starts us."""
-    project = client.where or (str(Path(chosen.project).resolve()) if chosen.project and client.of_user else "")
+    project = client.where or (
+        str(Path(chosen.project).resolve()) if chosen.project and client.of_user else ""
+    )
     data = str(Path(chosen.data).resolve()) if chosen.data else ""
     return "mcp", *(("--project", project) if project else ()), *(("--data", data) if data else ())
 

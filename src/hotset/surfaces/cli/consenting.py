@@ -1,4 +1,5 @@
-"""May the project's files be read? A person is asked once; what they said is remembered until they say otherwise."""
+"""May the project's files be read? A person is asked once; what they said is remembered until they
+say otherwise."""
 
 from __future__ import annotations
 
@@ -19,33 +20,49 @@ def is_allowed(config: Config) -> bool:
 
 
 def allow(chosen: Chosen, config: Config, *, yes: bool) -> bool:
-    """For a command that is about indexing: asks unless it is allowed already, also after a no. Raises `BadInput`."""
+    """For a command that is about indexing: asks unless it is allowed already, also after a no.
+    Raises `BadInput`."""
     if is_allowed(config):
         return True
     if yes:
         return keep_answer(config.folder, config.project, granted=True).allows(config.project)
     if not _somebody_is_here():
         raise BadInput(
-            f"nobody has allowed yet that the files of {config.project} are read, and nobody is here to be asked; "
+            f"nobody has allowed yet that the files of {config.project} are read, and nobody "
+            f"is here to be asked; "
             f"run {chosen.hint('index')} in a terminal, or {chosen.hint('index --yes')}"
         )
     return _ask(chosen, config)
 
 
 def ask_once(chosen: Chosen, config: Config, *, yes: bool) -> None:
-    """For a command that is about something else: asks where that was never answered, somebody is here and it makes sense."""
+    """For a command that is about something else: asks where that was never answered, somebody is
+    here and it makes sense."""
     said = read_consent(config.folder)
     answered = said.answer is not ConsentAnswer.UNANSWERED and Path(said.root) == config.project
     if yes:
         allow(chosen, config, yes=True)
-    elif not answered and not chosen.quiet and _somebody_is_here() and _is_a_project(config.project):
+    elif (
+        not answered and not chosen.quiet and _somebody_is_here() and _is_a_project(config.project)
+    ):
         _ask(chosen, config)
 
 
 def _ask(chosen: Chosen, config: Config) -> bool:
-    say(click.style("hotset can index this project, so that you and your agents can search its code.", bold=True))
-    say(f"  It reads    the files in {config.project}; not those that .gitignore excludes, nor files of secrets")
-    say(f"  It keeps    what it finds in {config.folder}; nothing leaves this machine; secrets in files are left out")
+    say(
+        click.style(
+            "hotset can index this project, so that you and your agents can search its code.",
+            bold=True,
+        )
+    )
+    say(
+        f"  It reads    the files in {config.project}; not those that .gitignore excludes, "
+        f"nor files of secrets"
+    )
+    say(
+        f"  It keeps    what it finds in {config.folder}; nothing leaves this machine; "
+        f"secrets in files are left out"
+    )
     say(f"  To undo     {chosen.hint('index --revoke')} removes all of it")
     granted = click.confirm("Index it?", default=False, err=True)
     keep_answer(config.folder, config.project, granted=granted)

@@ -1,4 +1,5 @@
-"""`hotset continuity`: CONTINUITY.md, the project's working memory in a file that people and agents read and edit."""
+"""`hotset continuity`: CONTINUITY.md, the project's working memory in a file that people and agents
+read and edit."""
 
 from __future__ import annotations
 
@@ -19,12 +20,19 @@ if TYPE_CHECKING:
 
 
 @click.group(
-    epilog=examples("hotset continuity on", "hotset continuity show", "hotset continuity write", "hotset continuity off")
+    epilog=examples(
+        "hotset continuity on",
+        "hotset continuity show",
+        "hotset continuity write",
+        "hotset continuity off",
+    )
 )
 def continuity() -> None:
-    """CONTINUITY.md: where the work stands, what was decided, what blocks it, and what to avoid, by the ids of memories.
+    """CONTINUITY.md: where the work stands, what was decided, what blocks it, and what to avoid, by
+    the ids of memories.
 
-    Off until you ask for it, since it writes a file into the project. What you write there is never overwritten.
+    Off until you ask for it, since it writes a file into the project. What you write there is never
+    overwritten.
     """
 
 
@@ -37,7 +45,10 @@ def on(chosen: Chosen) -> int:
         catch_up(memories, chosen)
         path = memories.write_continuity()
     emit(str(path))
-    say("it is read when a session begins and written when one ends; what you edit stays", quiet=chosen.quiet)
+    say(
+        "it is read when a session begins and written when one ends; what you edit stays",
+        quiet=chosen.quiet,
+    )
     say(f"to stop: {chosen.hint('continuity off')}", quiet=chosen.quiet)
     return OK
 
@@ -49,7 +60,10 @@ def off(chosen: Chosen) -> int:
     with opened(chosen, makes=True) as memories:
         was_on = memories.continuity.is_on
         memories.continuity.switch(on=False)
-    say("CONTINUITY.md is no longer written; the file stays" if was_on else "it was off already", quiet=chosen.quiet)
+    say(
+        "CONTINUITY.md is no longer written; the file stays" if was_on else "it was off already",
+        quiet=chosen.quiet,
+    )
     return OK
 
 
@@ -62,27 +76,46 @@ def show(chosen: Chosen, *, as_json: bool) -> int:
         is_on, text = memories.continuity.is_on, memories.continuity.text()
         named = {id: _standing(memories, id) for id in ids_in(text or "")}
     if as_json:
-        emit_json({"on": is_on, "text": text, "memories": [{"id": id, "standing": standing} for id, standing in named.items()]})
+        emit_json(
+            {
+                "on": is_on,
+                "text": text,
+                "memories": [{"id": id, "standing": standing} for id, standing in named.items()],
+            }
+        )
     elif text is not None:
         emit(plain(text).rstrip("\n"))
     for id, standing in named.items():
         if standing is not Standing.ACTIVE:
-            say(f"[{id}] {'is not there' if standing is None else f'is {standing}'}", quiet=chosen.quiet)
+            say(
+                f"[{id}] {'is not there' if standing is None else f'is {standing}'}",
+                quiet=chosen.quiet,
+            )
     if text is None:
-        say(f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}", quiet=chosen.quiet)
+        say(
+            f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}",
+            quiet=chosen.quiet,
+        )
     elif not is_on:
-        say(f"\nit is not kept up to date; to keep it: {chosen.hint('continuity on')}", quiet=chosen.quiet)
+        say(
+            f"\nit is not kept up to date; to keep it: {chosen.hint('continuity on')}",
+            quiet=chosen.quiet,
+        )
     return OK
 
 
 @continuity.command(epilog=examples("hotset continuity accept"))
 @of_project
 def accept(chosen: Chosen) -> int:
-    """You stand for what the file says now: it is told as the project's own words, until somebody changes it."""
+    """You stand for what the file says now: it is told as the project's own words, until somebody
+    changes it."""
     with opened(chosen, makes=True) as memories:
         is_there = memories.continuity.accept()
     if not is_there:
-        say(f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}", quiet=chosen.quiet)
+        say(
+            f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}",
+            quiet=chosen.quiet,
+        )
         return FOUND
     say("accepted, as it is now", quiet=chosen.quiet)
     return OK

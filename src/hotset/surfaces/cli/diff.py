@@ -17,7 +17,17 @@ from hotset.runtime.difference import Change, Difference, Spliced, difference
 from hotset.store.port import Store
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.terminal import count, emit, emit_json, field, one_line, plain, say, shortened, width
+from hotset.surfaces.cli.terminal import (
+    count,
+    emit,
+    emit_json,
+    field,
+    one_line,
+    plain,
+    say,
+    shortened,
+    width,
+)
 from hotset.window.ledger import prompt_of
 
 _FIRST_LINES = 3
@@ -42,7 +52,12 @@ _CAUSES = {
 
 
 @click.command(
-    epilog=examples("hotset diff", "hotset diff last 12", "hotset diff s3f9a 12 --full", "hotset diff last last --json")
+    epilog=examples(
+        "hotset diff",
+        "hotset diff last 12",
+        "hotset diff s3f9a 12 --full",
+        "hotset diff last last --json",
+    )
 )
 @click.argument("session", default="last")
 @click.argument("turn", default="last")
@@ -52,7 +67,8 @@ _CAUSES = {
 def diff(chosen: Chosen, session: str, turn: str, *, full: bool, as_json: bool) -> None:
     """What was sent to the provider in one turn, instead of what the client sent.
 
-    SESSION is an id, the beginning of one, or `last`; TURN is its number, or `last`. Both are `last` by default.
+    SESSION is an id, the beginning of one, or `last`; TURN is its number, or `last`. Both are
+    `last` by default.
     """
     config = chosen.config()
     with meant.reading(config) as store:
@@ -75,7 +91,9 @@ def turn_meant(store: Store, session: Session, typed: str) -> Turn:
     found = turns[-1:] if typed == "last" else [turn for turn in turns if turn.number == int(typed)]
     if not found:
         upto = f"; did you mean {turns[-1].number}, its last" if turns else ""
-        raise NotFound(f"{session.id} has no turn {typed}; it has {count(len(turns), 'turn')}{upto}")
+        raise NotFound(
+            f"{session.id} has no turn {typed}; it has {count(len(turns), 'turn')}{upto}"
+        )
     return found[0]
 
 
@@ -97,36 +115,55 @@ def _lines(store: Store, told: Difference, full: bool) -> Iterator[str]:
         yield from _spliced_lines(spliced, full)
     if told.tools:
         yield ""
-        yield f"beside the client's tools, {len(told.tools)} of ours: {', '.join(map(field, told.tools))}"
+        yield (
+            f"beside the client's tools, {len(told.tools)} of ours: "
+            f"{', '.join(map(field, told.tools))}"
+        )
     if told.retrievals:
         yield ""
-        yield f"in this turn the model asked for something back {_times(len(told.retrievals))}; the client saw nothing of it:"
+        yield (
+            f"in this turn the model asked for something back "
+            f"{_times(len(told.retrievals))}; the "
+            f"client saw nothing of it:"
+        )
         for each in told.retrievals:
             asked = " ".join(str(each.detail.get(name, "")) for name in ("tool", "id")).rstrip()
             yield f"  {field(asked)}  {each.detail.get('tokens', 0):,} tokens"
     if told.uses:
         yield ""
-        yield f"in this turn the model used the toolbox {_times(len(told.uses))}; the client saw nothing of it:"
+        yield (
+            f"in this turn the model used the toolbox {_times(len(told.uses))}; the client saw "
+            f"nothing of it:"
+        )
         for each in told.uses:
             failed = "  failed" if each.detail.get("failed") else ""
-            yield f"  {field(str(each.detail.get('tool', '')))}  {each.detail.get('bytes', 0):,} bytes{failed}"
+            yield (
+                f"  {field(str(each.detail.get('tool', '')))}  {each.detail.get('bytes', 0):,} "
+                f"bytes{failed}"
+            )
 
 
 def _total(told: Difference) -> str:
     if told.bill is None:
         spared = sum(change.whole - change.tokens for change in told.changes)
-        return f"{spared:,} of the provider's tokens less than everything, as we estimate them; this turn has no bill"
+        return (
+            f"{spared:,} of the provider's tokens less than everything, "
+            f"as we estimate them; this "
+            f"turn has no bill"
+        )
     sent, whole = prompt_of(told.bill.sent), prompt_of(told.bill.whole)
     share = f" ({100 * sent / whole:.0f} %)" if whole else ""
     calls = f" over {told.bill.calls} calls" if told.bill.calls > 1 else ""
     if told.bill.usage.estimated:
         count = f"{prompt_of(told.bill.usage):,}{calls}"
         return (
-            f"instead of {whole:,} tokens we sent {sent:,}{share}; the provider reported no usage, by our count it was {count}\n"
+            f"instead of {whole:,} tokens we sent {sent:,}{share}; the provider reported no "
+            f"usage, by our count it was {count}\n"
             "all figures are estimated, in the provider's tokens"
         )
     return (
-        f"instead of {whole:,} tokens we sent {sent:,}{share}; the provider measured {prompt_of(told.bill.usage):,}{calls}\n"
+        f"instead of {whole:,} tokens we sent {sent:,}{share}; the provider measured "
+        f"{prompt_of(told.bill.usage):,}{calls}\n"
         "all figures but the measured one are estimated, in the provider's tokens"
     )
 
@@ -134,19 +171,33 @@ def _total(told: Difference) -> str:
 def _change_lines(store: Store, change: Change, full: bool) -> Iterator[str]:
     when = "now" if change.fresh and change.cause is not Cause.BIRTH else ""
     why = " ".join(part for part in (when, _CAUSES[change.cause]) if part)
-    yield click.style(f"{_name(change)}  {change.whole:,} → {change.tokens:,} tokens", fg="yellow", bold=True)
+    yield click.style(
+        f"{_name(change)}  {change.whole:,} → {change.tokens:,} tokens", fg="yellow", bold=True
+    )
     yield f"  {_FORMS.get(change.form, change.form)}, {why}"
     if change.reference is not None:
         about = f", about {', '.join(change.reference.topics)}" if change.reference.topics else ""
-        yield plain(f"  {change.reference.id} stands for {count(len(change.reference.pages), 'page')}{about}")
-    pages = change.pages if full or len(change.pages) <= _PAGES_NAMED else change.pages[:_PAGES_NAMED]
+        yield plain(
+            f"  {change.reference.id} stands for "
+            f"{count(len(change.reference.pages), 'page')}{about}"
+        )
+    pages = (
+        change.pages if full or len(change.pages) <= _PAGES_NAMED else change.pages[:_PAGES_NAMED]
+    )
     for page in pages:
         if len(change.pages) > 1:
             yield f"    {page.id}  turn {page.turn}  {page.kind} {field(page.tool)}".rstrip()
-        yield from _text_lines(_text(store, page), "-", "red", None if full else _FIRST_LINES if len(change.pages) == 1 else 1)
+        yield from _text_lines(
+            _text(store, page),
+            "-",
+            "red",
+            None if full else _FIRST_LINES if len(change.pages) == 1 else 1,
+        )
     if len(pages) < len(change.pages):
         yield f"    … and {count(len(change.pages) - len(pages), 'page')} more"
-    yield from _text_lines(change.sent.decode("utf-8", "replace"), "+", "green", None if full else _FIRST_LINES)
+    yield from _text_lines(
+        change.sent.decode("utf-8", "replace"), "+", "green", None if full else _FIRST_LINES
+    )
 
 
 def _name(change: Change) -> str:
@@ -154,16 +205,28 @@ def _name(change: Change) -> str:
         page = change.pages[0]
         return f"{page.id}  turn {page.turn}  {page.kind} {field(page.tool)}".rstrip()
     turns = sorted({page.turn for page in change.pages})
-    span = f"turns {turns[0]}-{turns[-1]}" if len(turns) > 1 else f"turn {turns[0]}" if turns else "messages"
+    span = (
+        f"turns {turns[0]}-{turns[-1]}"
+        if len(turns) > 1
+        else f"turn {turns[0]}"
+        if turns
+        else "messages"
+    )
     return f"{span}  {count(len(change.pages), 'page')}"
 
 
 def _spliced_lines(spliced: Spliced, full: bool) -> Iterator[str]:
     hidden = spliced.hidden
     raws = (*hidden.before, *((hidden.instead,) if hidden.instead else ()), *hidden.after)
-    yield click.style(f"turn {spliced.turn}  {count(len(raws), 'message')} that the client never saw", fg="yellow", bold=True)
+    yield click.style(
+        f"turn {spliced.turn}  {count(len(raws), 'message')} that the client never saw",
+        fg="yellow",
+        bold=True,
+    )
     for raw in raws:
-        yield from _text_lines(raw.decode("utf-8", "replace"), "+", "green", None if full else _FIRST_LINES)
+        yield from _text_lines(
+            raw.decode("utf-8", "replace"), "+", "green", None if full else _FIRST_LINES
+        )
 
 
 def _text_lines(text: str, mark: str, colour: str, most: int | None) -> Iterator[str]:
@@ -191,15 +254,26 @@ def _document(store: Store, told: Difference, full: bool) -> dict[str, Any]:
 
     def was(page: Page) -> dict[str, Any]:
         text = _text(store, page)
-        return {**msgspec.to_builtins(page), "content": text if full else one_line(text.encode(), 200)}
+        return {
+            **msgspec.to_builtins(page),
+            "content": text if full else one_line(text.encode(), 200),
+        }
 
     return {
         "session": told.turn.session,
         "turn": told.turn.number,
         "model": told.turn.model,
         "changed": bool(told.changes or told.spliced or told.tools),
-        "estimated": {"sent": prompt_of(bill.sent), "whole": prompt_of(bill.whole)} if bill else None,
-        "measured": {"sent": prompt_of(bill.usage), "calls": bill.calls, "estimated": bill.usage.estimated} if bill else None,
+        "estimated": {"sent": prompt_of(bill.sent), "whole": prompt_of(bill.whole)}
+        if bill
+        else None,
+        "measured": {
+            "sent": prompt_of(bill.usage),
+            "calls": bill.calls,
+            "estimated": bill.usage.estimated,
+        }
+        if bill
+        else None,
         "changes": [
             {
                 "form": change.form,

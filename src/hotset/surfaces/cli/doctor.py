@@ -16,7 +16,12 @@ from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import emit, emit_json, plain
 from hotset.surfaces.proxy.address import ask, read_note
 
-_CHECKS = (proxy.check, folder.check, store.check, routing.check)  # the folder's modes before opening the store mends them
+_CHECKS = (
+    proxy.check,
+    folder.check,
+    store.check,
+    routing.check,
+)  # the folder's modes before opening the store mends them
 _COLOURS = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 _EXITS = {Level.OK: OK, Level.WARN: FOUND, Level.FAIL: FAILED}
 
@@ -27,8 +32,8 @@ _EXITS = {Level.OK: OK, Level.WARN: FOUND, Level.FAIL: FAILED}
 def doctor(chosen: Chosen, as_json: bool) -> int:
     """Find out why nothing is kept, and what to do.
 
-    Trouble here is silent: the agent works, only nothing is kept. Exits with 0 where all is well, 1 for a warning,
-    2 for a failure. With --quiet only troubles are shown.
+    Trouble here is silent: the agent works, only nothing is kept. Exits with 0 where all is well, 1
+    for a warning, 2 for a failure. With --quiet only troubles are shown.
     """
     findings = examine(chosen.config(), os.environ)
     worst = max((finding.level for finding in findings), key=list(Level).index, default=Level.OK)
@@ -44,7 +49,13 @@ def doctor(chosen: Chosen, as_json: bool) -> int:
 def examine(config: Config, env: Mapping[str, str]) -> list[Finding]:
     """What every check finds, for an agent with this environment."""
     address = read_note(config.folder)
-    scene = Scene(config, env, time.time(), address, ask(address, patience=config.patience) if address else None)
+    scene = Scene(
+        config,
+        env,
+        time.time(),
+        address,
+        ask(address, patience=config.patience) if address else None,
+    )
     return [finding for check in _CHECKS for finding in check(scene)]
 
 

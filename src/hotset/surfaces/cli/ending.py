@@ -1,4 +1,5 @@
-"""How a command ends: 0 well, 1 with a finding, 2 with a failure; always a sentence, never a traceback."""
+"""How a command ends: 0 well, 1 with a finding, 2 with a failure; always a sentence, never a
+traceback."""
 
 from __future__ import annotations
 
@@ -35,13 +36,15 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
 
 
 def nobody_reads() -> int:
-    """Whoever read our output has seen enough. Python would complain once more when it flushes at exit."""
+    """Whoever read our output has seen enough. Python would complain once more when it flushes at
+    exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return OK
 
 
 def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Ctrl-C where Python cannot raise it, such as in a generator that is let go, would be as if nobody had pressed it."""
+    """Ctrl-C where Python cannot raise it, such as in a generator that is let go, would be as if
+    nobody had pressed it."""
     if not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
         return
@@ -59,6 +62,9 @@ def _told(error: Exception) -> tuple[str, int]:
         case NotFound():
             return str(error), FOUND
         case OSError():
-            return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", FAILED
+            return (
+                f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}",
+                FAILED,
+            )
         case _:
             return str(error), FAILED

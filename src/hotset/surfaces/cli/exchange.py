@@ -22,16 +22,30 @@ from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import count, counting, emit_json, say
 
 
-@click.command(epilog=examples("hotset export --session last > session.jsonl", "hotset export --with-secrets -o backup.jsonl"))
+@click.command(
+    epilog=examples(
+        "hotset export --session last > session.jsonl",
+        "hotset export --with-secrets -o backup.jsonl",
+    )
+)
 @of_project
-@click.option("--session", metavar="S", help="Only this session: an id, the beginning of one, or `last`.")
-@click.option("-o", "--output", metavar="F", default="-", help="The file to write; default: stdout.")
-@click.option("--with-secrets", is_flag=True, help="Keep passwords, keys and tokens as they are: a backup, byte for byte.")
+@click.option(
+    "--session", metavar="S", help="Only this session: an id, the beginning of one, or `last`."
+)
+@click.option(
+    "-o", "--output", metavar="F", default="-", help="The file to write; default: stdout."
+)
+@click.option(
+    "--with-secrets",
+    is_flag=True,
+    help="Keep passwords, keys and tokens as they are: a backup, byte for byte.",
+)
 def export(chosen: Chosen, session: str | None, output: str, *, with_secrets: bool) -> None:
-    """Write everything that is kept, or one session, as JSON lines. `hotset import` takes it in again.
+    """Write everything that is kept, or one session, as JSON lines. `hotset import` takes it in
+    again.
 
-    Each password, key or token that is recognised is replaced by its kind, as in `[secret:aws-key]`, unless --with-secrets
-    is given.
+    Each password, key or token that is recognised is replaced by its kind, as in
+    `[secret:aws-key]`, unless --with-secrets is given.
     """
     if output == "-" and sys.stdout.isatty():
         raise BadInput("export writes data, not something to read: give a file with -o, or a pipe")
@@ -50,18 +64,28 @@ def export(chosen: Chosen, session: str | None, output: str, *, with_secrets: bo
                 write_output(Path(output), lines)
     say(f"{count(counter.count, 'row')} written", quiet=chosen.quiet)
     if sealed is not None and sealed.secrets:
-        say(f"{count(sealed.secrets, 'secret')} sealed; --with-secrets leaves them in", quiet=chosen.quiet)
+        say(
+            f"{count(sealed.secrets, 'secret')} sealed; --with-secrets leaves them in",
+            quiet=chosen.quiet,
+        )
 
 
-@click.command("import", epilog=examples("hotset import all.jsonl", "cat session.jsonl | hotset import -"))
+@click.command(
+    "import", epilog=examples("hotset import all.jsonl", "cat session.jsonl | hotset import -")
+)
 @click.argument("file", metavar="F")
 @of_project
-@click.option("--with-gaps", is_flag=True, help="Also where messages follow others that were lost: the store was repaired.")
+@click.option(
+    "--with-gaps",
+    is_flag=True,
+    help="Also where messages follow others that were lost: the store was repaired.",
+)
 @as_json
 def import_(chosen: Chosen, file: str, *, with_gaps: bool, as_json: bool) -> None:
     """Take in what `hotset export` wrote; what is there already stays.
 
-    Nothing is changed where the file is cut off or wrong. An import that is broken off can be run again: it adds the rest.
+    Nothing is changed where the file is cut off or wrong. An import that is broken off can be run
+    again: it adds the rest.
     """
     store = SqliteStore.open(chosen.config().folder)
     try:
@@ -70,7 +94,9 @@ def import_(chosen: Chosen, file: str, *, with_gaps: bool, as_json: bool) -> Non
             try:
                 new = store.load(counter.over(read_lines(lines)), gaps=with_gaps)
             except BadRow as error:
-                raise BadInput(f"line {lines.of_row(error.row)}: {error.why}; nothing was changed") from error
+                raise BadInput(
+                    f"line {lines.of_row(error.row)}: {error.why}; nothing was changed"
+                ) from error
     finally:
         store.close()
     if as_json:

@@ -1,6 +1,8 @@
-"""Keeps the project's files indexed beside whatever runs here: in a process of its own, while it is allowed, and no longer.
+"""Keeps the project's files indexed beside whatever runs here: in a process of its own, while it is
+allowed, and no longer.
 
-Another process, because reading and sealing files would hold the interpreter up while calls wait for it.
+Another process, because reading and sealing files would hold the interpreter up while calls wait
+for it.
 """
 
 from __future__ import annotations
@@ -15,12 +17,15 @@ from typing import Self
 from hotset.config import Config
 from hotset.sources.code import read_consent, who_indexes
 
-_LOOK_SECONDS = 1.0  # between two looks at the answer: it may be given, or taken back, in another terminal
+_LOOK_SECONDS = (
+    1.0  # between two looks at the answer: it may be given, or taken back, in another terminal
+)
 _REST_SECONDS = 30.0  # after one that ended: whatever was the matter may be over
 
 
 class Following:
-    """A context: it follows until the block ends. It ends with its process, however that ends, because its stdin does."""
+    """A context: it follows until the block ends. It ends with its process, however that ends,
+    because its stdin does."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -57,7 +62,17 @@ def _start(config: Config) -> subprocess.Popen[bytes]:
     """With -P, because we may run in the project's folder: what lies there must not be imported."""
     about = ["--project", str(config.project), "--data", str(config.folder)]
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "hotset", "index", "--watch", "--while-stdin", "--quiet", *about],
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "hotset",
+            "index",
+            "--watch",
+            "--while-stdin",
+            "--quiet",
+            *about,
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C is for us: it ends when we close its stdin
@@ -65,7 +80,8 @@ def _start(config: Config) -> subprocess.Popen[bytes]:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """It stops by itself once its stdin is closed, after what it is in the middle of: nobody has to wait for that."""
+    """It stops by itself once its stdin is closed, after what it is in the middle of: nobody has to
+    wait for that."""
     assert child.stdin is not None
     with suppress(OSError):
         child.stdin.close()

@@ -53,10 +53,21 @@ _NOUNS: Mapping[str, tuple[str, str]] = {
 @click.argument("path", required=False, type=click.Path(exists=True, file_okay=False))
 @of_project
 @click.option("--yes", is_flag=True, help="Allow it without being asked; for scripts.")
-@click.option("--watch", is_flag=True, help="Go on until Ctrl-C: what is changed is found a moment later.")
-@click.option("--status", is_flag=True, help="Tell what is indexed and how fresh it is; read nothing.")
-@click.option("--revoke", is_flag=True, help="Take the permission back and remove what was made of the files.")
-@click.option("--while-stdin", is_flag=True, hidden=True, help="Stop when stdin closes: whoever started us is gone.")
+@click.option(
+    "--watch", is_flag=True, help="Go on until Ctrl-C: what is changed is found a moment later."
+)
+@click.option(
+    "--status", is_flag=True, help="Tell what is indexed and how fresh it is; read nothing."
+)
+@click.option(
+    "--revoke", is_flag=True, help="Take the permission back and remove what was made of the files."
+)
+@click.option(
+    "--while-stdin",
+    is_flag=True,
+    hidden=True,
+    help="Stop when stdin closes: whoever started us is gone.",
+)
 @as_json
 def index(
     chosen: Chosen,
@@ -69,10 +80,12 @@ def index(
     while_stdin: bool,
     as_json: bool,
 ) -> int:
-    """Index the project's files, so that you and your agents can search them; only what changed is read again.
+    """Index the project's files, so that you and your agents can search them; only what changed is
+    read again.
 
-    PATH is the project, or a folder in it. You are asked once for each project before anything is read. Files that .gitignore
-    or .hotsetignore exclude, binary, generated and very large ones are left out, and so are secrets.
+    PATH is the project, or a folder in it. You are asked once for each project before anything is
+    read. Files that .gitignore or .hotsetignore exclude, binary, generated and very large ones are
+    left out, and so are secrets.
     """
     if sum((watch, status, revoke)) > 1:
         raise click.UsageError("--watch, --status and --revoke do not go together")
@@ -88,7 +101,9 @@ def index(
         return _run(chosen, config, stop, watch=watch, as_json=as_json)
 
 
-def _run(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool) -> int:
+def _run(
+    chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool
+) -> int:
     if not watch and (report := _kept_up_to_date(config, stop)) is not None:
         _tell(chosen, config, report, as_json=as_json)
         say("another hotset keeps it up to date", quiet=chosen.quiet)
@@ -103,7 +118,8 @@ def _run(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, 
 
 
 def _kept_up_to_date(config: Config, stop: threading.Event) -> IndexReport | None:
-    """Where another process has the right to index: what it has made of the files, once nothing is left to do.
+    """Where another process has the right to index: what it has made of the files, once nothing is
+    left to do.
 
     None where nobody has it, or where there is more to do than we wait for.
     """
@@ -117,7 +133,9 @@ def _kept_up_to_date(config: Config, stop: threading.Event) -> IndexReport | Non
     return None
 
 
-def _work(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool, told: bool) -> int:
+def _work(
+    chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool, told: bool
+) -> int:
     """Brings the index up to date, unless it was told to be, and goes on where it is to watch."""
     from hotset.index import open_index  # noqa: PLC0415 - half a second with all below it: where there is work
 
@@ -129,18 +147,30 @@ def _work(chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool,
     ):
         if not told:
             with _bar(chosen) as moved:
-                report = code.index_project(config.project, opened, manifest, parsers=parsers, progress=moved, stop=stop.is_set)
+                report = code.index_project(
+                    config.project,
+                    opened,
+                    manifest,
+                    parsers=parsers,
+                    progress=moved,
+                    stop=stop.is_set,
+                )
                 if not report.stopped and opened.fold():
                     code.settle(config.folder, manifest, config.embedding)
             _tell(chosen, config, report, as_json=as_json)
             if report.stopped:
-                say("hotset: stopped; what is indexed stays, and the next run goes on from here", quiet=chosen.quiet)
+                say(
+                    "hotset: stopped; what is indexed stays, and the next run goes on from here",
+                    quiet=chosen.quiet,
+                )
                 return INTERRUPTED
             status = _status(report)
         if watch:
             say(f"watching {config.project}; stop with Ctrl-C", quiet=chosen.quiet)
             heard = _tell_update(quiet=chosen.quiet)
-            code.watch_project(config.project, opened, manifest, stop=stop, parsers=parsers, updated=heard)
+            code.watch_project(
+                config.project, opened, manifest, stop=stop, parsers=parsers, updated=heard
+            )
             say("stopped", quiet=chosen.quiet)
     return status
 
@@ -151,7 +181,8 @@ def _status(report: IndexReport) -> int:
 
 @contextmanager
 def _until_told(config: Config, *, while_stdin: bool) -> Iterator[threading.Event]:
-    """An event that is set by Ctrl-C, by whoever takes the permission back, and where asked for by the end of stdin.
+    """An event that is set by Ctrl-C, by whoever takes the permission back, and where asked for by
+    the end of stdin.
 
     A second Ctrl-C ends it the hard way; the next run goes on from there as well.
     """
@@ -163,7 +194,9 @@ def _until_told(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
 
     def look() -> None:
         # A store that is busy for a moment takes nothing back.
-        granted = code.Consent(code.ConsentAnswer.GRANTED, root=str(config.project.expanduser().resolve()))
+        granted = code.Consent(
+            code.ConsentAnswer.GRANTED, root=str(config.project.expanduser().resolve())
+        )
         while not stop.wait(_LOOK_SECONDS):
             if not code.read_consent(config.folder, unreadable=granted).allows(config.project):
                 stop.set()
@@ -192,7 +225,13 @@ def _bar(chosen: Chosen) -> Iterator[Callable[[IndexProgress], None]]:
     if chosen.quiet or not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),
@@ -229,17 +268,24 @@ def _tell(chosen: Chosen, config: Config, report: IndexReport, *, as_json: bool)
     )
     emit(f"  this run  {what}; {span(report.seconds)}")
     if report.sealed:
-        emit(f"  sealed    {count(report.sealed, 'secret')}: recognised by form, and replaced before anything was indexed")
+        emit(
+            f"  sealed    {count(report.sealed, 'secret')}: recognised by form, and replaced "
+            f"before anything was indexed"
+        )
     _tell_missing("  left out  ", _left_out(report.refused, report.examples))
     _tell_missing("  in part   ", _in_part(report.in_part, report.in_part_files))
     for named in report.examples.get(Why.UNREADABLE, ()):
         emit(f"  failed    {named}: {Why.UNREADABLE}")
     if not report.stopped:
-        say(f'\nSearch with: {chosen.hint("search")} "what you are looking for"', quiet=chosen.quiet)
+        say(
+            f'\nSearch with: {chosen.hint("search")} "what you are looking for"', quiet=chosen.quiet
+        )
 
 
 def _counted(known: IndexReport | Totals) -> str:
-    return ", ".join((count(known.files, "file"), count(known.symbols, "symbol"), count(known.chunks, "chunk")))
+    return ", ".join(
+        (count(known.files, "file"), count(known.symbols, "symbol"), count(known.chunks, "chunk"))
+    )
 
 
 def _tell_missing(head: str, lines: Sequence[str]) -> None:
@@ -250,7 +296,9 @@ def _tell_missing(head: str, lines: Sequence[str]) -> None:
 def _left_out(skipped: Mapping[str, int], examples: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each reason, with a few of those that it is about."""
     by_times = sorted(skipped.items(), key=lambda each: (-each[1], each[0]))
-    return [f"{_reason(why, times)}: {_some(examples.get(why, ()), times)}" for why, times in by_times]
+    return [
+        f"{_reason(why, times)}: {_some(examples.get(why, ()), times)}" for why, times in by_times
+    ]
 
 
 def _in_part(reasons: Mapping[str, int], examples: Sequence[str]) -> list[str]:
@@ -269,7 +317,13 @@ def _some(names: Sequence[str], of: int) -> str:
 def _tell_update(*, quiet: bool) -> Callable[[IndexReport], None]:
     def told(report: IndexReport) -> None:
         gone = f", {report.removed:,} gone" if report.removed else ""
-        say(f"{time.strftime('%H:%M:%S')} {count(report.changed, 'file')} changed{gone}; {span(report.seconds)}", quiet=quiet)
+        say(
+            (
+                f"{time.strftime('%H:%M:%S')} {count(report.changed, 'file')} changed{gone}; "
+                f"{span(report.seconds)}"
+            ),
+            quiet=quiet,
+        )
 
     return told
 
@@ -319,14 +373,28 @@ def _standing(config: Config) -> IndexStatus:
     totals = fresh = state = None
     unfinished = False
     if code.index_folder(config.folder).exists():
-        with closing(open_index(config.folder, config.embedding.of_documents, folds=False)) as opened:
+        with closing(
+            open_index(config.folder, config.embedding.of_documents, folds=False)
+        ) as opened:
             state = opened.state()
     if code.has_code(config.folder) and is_allowed(config):
         with code.Manifest(config.folder, code.manifest_identity()) as manifest:
-            totals, fresh, unfinished = manifest.totals(), manifest.edited(config.project) == {}, manifest.unfinished
+            totals, fresh, unfinished = (
+                manifest.totals(),
+                manifest.edited(config.project) == {},
+                manifest.unfinished,
+            )
     indexer = code.who_indexes(config.folder)
     return IndexStatus(
-        str(config.project), str(config.folder), about, said.when, indexer, totals, fresh and not unfinished, unfinished, state
+        str(config.project),
+        str(config.folder),
+        about,
+        said.when,
+        indexer,
+        totals,
+        fresh and not unfinished,
+        unfinished,
+        state,
     )
 
 
@@ -339,7 +407,10 @@ def _tell_status(chosen: Chosen, config: Config, *, as_json: bool) -> int:
     if standing.answer is code.ConsentAnswer.UNANSWERED:
         emit(f"files    not indexed; nobody was asked yet: {chosen.hint('index')}")
     elif standing.answer is code.ConsentAnswer.DENIED:
-        emit(f"files    not indexed; that was refused on {moment(standing.since)}. To change that: {chosen.hint('index')}")
+        emit(
+            f"files    not indexed; that was refused on {moment(standing.since)}. To change "
+            f"that: {chosen.hint('index')}"
+        )
     else:
         _tell_code(chosen, standing)
     if standing.index is not None:
@@ -349,7 +420,9 @@ def _tell_status(chosen: Chosen, config: Config, *, as_json: bool) -> int:
 
 
 def _tell_code(chosen: Chosen, standing: IndexStatus) -> None:
-    emit(f"allowed  since {moment(standing.since)}; to take it back: {chosen.hint('index --revoke')}")
+    emit(
+        f"allowed  since {moment(standing.since)}; to take it back: {chosen.hint('index --revoke')}"
+    )
     if standing.code is None:
         emit(f"files    not indexed yet: {chosen.hint('index')}")
         return
@@ -359,12 +432,17 @@ def _tell_code(chosen: Chosen, standing: IndexStatus) -> None:
     if standing.indexer:
         emit(f"fresh    process {standing.indexer} watches them, or reads them just now")
     elif standing.unfinished:
-        emit("fresh    no, the last run was interrupted: what it had read is found, the rest is not yet")
+        emit(
+            "fresh    no, the last run was interrupted: what it had read is found, the rest "
+            "is not yet"
+        )
         emit(f"         to go on from there: {chosen.hint('index')}")
     elif standing.fresh:
         emit("fresh    yes")
     else:
-        emit(f"fresh    no, something changed since; to bring it up to date: {chosen.hint('index')}")
+        emit(
+            f"fresh    no, something changed since; to bring it up to date: {chosen.hint('index')}"
+        )
 
 
 def _tell_index(state: State) -> None:
@@ -381,7 +459,8 @@ def _tell_index(state: State) -> None:
 def _revoke(chosen: Chosen, config: Config, *, as_json: bool) -> int:
 
     known = (
-        code.read_consent(config.folder).answer is not code.ConsentAnswer.UNANSWERED or code.index_folder(config.folder).exists()
+        code.read_consent(config.folder).answer is not code.ConsentAnswer.UNANSWERED
+        or code.index_folder(config.folder).exists()
     )
     holder = code.take_out(config.folder, config.embedding.of_documents)
     if as_json:
@@ -391,13 +470,22 @@ def _revoke(chosen: Chosen, config: Config, *, as_json: bool) -> int:
         say("nothing was indexed of this project, and nobody was asked", quiet=chosen.quiet)
         return OK
     say(
-        f"removed: nothing made of the files of {config.project} is kept on the disk, and none of them is read",
+        (
+            f"removed: nothing made of the files of {config.project} is kept on the disk, and "
+            f"none of them is read"
+        ),
         quiet=chosen.quiet,
     )
     if holder:
         say(
-            f"process {holder} had the index open: what it holds in memory goes when it next looks at it, or ends",
+            (
+                f"process {holder} had the index open: what it holds in memory goes when it next "
+                f"looks at it, or ends"
+            ),
             quiet=chosen.quiet,
         )
-    say("conversations are kept as before; you are asked again before anything is indexed", quiet=chosen.quiet)
+    say(
+        "conversations are kept as before; you are asked again before anything is indexed",
+        quiet=chosen.quiet,
+    )
     return OK

@@ -1,4 +1,5 @@
-"""Commands that are loaded when they are asked for: a group shows its help without importing any of them."""
+"""Commands that are loaded when they are asked for: a group shows its help without importing any of
+them."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ class LazyGroup(click.Group):
     def __init__(self, *args: Any, sections: Sections, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._sections = sections
-        self._entries = {name: entry for section in sections.values() for name, entry in section.items()}
+        self._entries = {
+            name: entry for section in sections.values() for name, entry in section.items()
+        }
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(self._entries)
@@ -38,7 +41,9 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(f"hotset.surfaces.cli.{module}"), attribute)
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -46,7 +51,9 @@ class LazyGroup(click.Group):
             if not near:
                 raise
             names = " or ".join(f"{ctx.command_path} {name}" for name in near)
-            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {names}?", ctx) from error
+            raise click.UsageError(
+                f"No such command {args[0]!r}. Did you mean {names}?", ctx
+            ) from error
 
     def near(self, ctx: click.Context, typed: str) -> list[str]:
         """The commands that may have been meant."""

@@ -1,7 +1,9 @@
-"""A proxy that `hotset wrap` started lives as long as any wrap holds on to it, and not a moment longer.
+"""A proxy that `hotset wrap` started lives as long as any wrap holds on to it, and not a moment
+longer.
 
-The proxy's stdin is a named pipe; each wrap that uses the proxy keeps it open for writing. However a wrap ends, also by
-kill -9, the system closes its end, and when the last one is closed the proxy reads the end of its stdin and stops.
+The proxy's stdin is a named pipe; each wrap that uses the proxy keeps it open for writing. However
+a wrap ends, also by kill -9, the system closes its end, and when the last one is closed the proxy
+reads the end of its stdin and stops.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ _PREFIX = "wrapped-"
 
 @contextmanager
 def granted(folder: Path) -> Iterator[tuple[int, Path]]:
-    """A new lease: the end that a proxy gets as its stdin, and its place for now. We hold it until the block ends."""
+    """A new lease: the end that a proxy gets as its stdin, and its place for now. We hold it until
+    the block ends."""
     clear_away(folder)
     path = folder / f"{_PREFIX}{secrets.token_hex(8)}"
     os.mkfifo(path, 0o600)
@@ -38,7 +41,8 @@ def name_after(path: Path, pid: int) -> None:
 
 @contextmanager
 def joined(folder: Path, pid: int) -> Iterator[bool]:
-    """Holds on to another wrap's proxy; False where the proxy is nobody's child and needs no holding."""
+    """Holds on to another wrap's proxy; False where the proxy is nobody's child and needs no
+    holding."""
     try:
         holding = os.open(_place(folder, pid), os.O_WRONLY | os.O_NONBLOCK)
     except OSError:  # no such pipe, or nobody reads it
@@ -51,7 +55,8 @@ def joined(folder: Path, pid: int) -> Iterator[bool]:
 
 
 def ended(folder: Path, pid: int) -> None:
-    """Nobody holds on to that proxy any more; it says so itself, and takes as long to stop as its machine is busy."""
+    """Nobody holds on to that proxy any more; it says so itself, and takes as long to stop as its
+    machine is busy."""
     _place(folder, pid).unlink(missing_ok=True)
 
 

@@ -1,4 +1,5 @@
-"""`hotset mcp`: the project's tools, code, history and memory for any agent, over MCP on stdin and stdout."""
+"""`hotset mcp`: the project's tools, code, history and memory for any agent, over MCP on stdin and
+stdout."""
 
 from __future__ import annotations
 
@@ -26,15 +27,20 @@ from hotset.surfaces.cli.terminal import say
 )
 @of_project
 def mcp(chosen: Chosen) -> int | None:
-    """Serve tools, code, history and memory of the project to an agent, over MCP on stdin and stdout.
+    """Serve tools, code, history and memory of the project to an agent, over MCP on stdin and
+    stdout.
 
-    find_tools and use_tool reach every server and skill that hotset knows (hotset tools); search_code, get_file and outline the
-    project's files, once somebody has allowed that they are indexed (hotset index); search_history, retrieve_context and
-    get_turn_range what was said; memory_index, memory_timeline and recall_memory what was learned, to which remember adds and
+    find_tools and use_tool reach every server and skill that hotset knows (hotset tools);
+    search_code, get_file and outline the project's files, once somebody has allowed that they are
+    indexed (hotset index); search_history, retrieve_context and get_turn_range what was said;
+    memory_index, memory_timeline and recall_memory what was learned, to which remember adds and
     forget takes away. The list never changes, and nothing runs that is not in use.
     """
     if sys.stdin.isatty():
-        say(f"hotset: an agent starts this, and talks to it on stdin; see: {chosen.hint('mcp --help')}")
+        say(
+            f"hotset: an agent starts this, and talks to it on stdin; see: "
+            f"{chosen.hint('mcp --help')}"
+        )
         return FAILED
     from hotset.surfaces.mcp.memory import memory_tools  # noqa: PLC0415 - 0.3 s; help should not pay for it
     from hotset.surfaces.mcp.project import Project  # noqa: PLC0415

@@ -28,15 +28,18 @@ _SHORTEST_BEGINNING = 4
 def reading(config: Config) -> Iterator[SqliteStore]:
     """The project's store. Looking must not make one, so a project without is told, not created."""
     if not has_store(config.folder):
-        raise NotFound(f"nothing is kept yet for {config.project} (in {config.folder}); start with: hotset up")
+        raise NotFound(
+            f"nothing is kept yet for {config.project} (in {config.folder}); start with: hotset up"
+        )
     with _opened(config) as store:
         yield store
 
 
 @contextmanager
 def empty_where_missing(config: Config, *, is_there: bool) -> Iterator[Config]:
-    """The settings for a command that looks at whatever there is: where nothing is kept yet, of an empty folder that is gone
-    afterwards, so that lists are empty as they are with a store that holds nothing.
+    """The settings for a command that looks at whatever there is: where nothing is kept yet, of an
+    empty folder that is gone afterwards, so that lists are empty as they are with a store that
+    holds nothing.
     """
     if is_there:
         yield config
@@ -47,25 +50,40 @@ def empty_where_missing(config: Config, *, is_there: bool) -> Iterator[Config]:
 
 @contextmanager
 def listing(config: Config) -> Iterator[SqliteStore]:
-    """The project's store, for a list: where there is none, an empty one that is gone afterwards."""
-    with empty_where_missing(config, is_there=has_store(config.folder)) as there, _opened(there) as store:
+    """The project's store, for a list: where there is none, an empty one that is gone
+    afterwards."""
+    with (
+        empty_where_missing(config, is_there=has_store(config.folder)) as there,
+        _opened(there) as store,
+    ):
         yield store
 
 
 def session(store: Store, typed: str) -> Session:
-    """`last` (the one that was used last), an id, the beginning of one, or the client's own name for it."""
+    """`last` (the one that was used last), an id, the beginning of one, or the client's own name
+    for it."""
     all_of_them = store.recent_sessions()
     if not all_of_them:
         raise NotFound("no session is kept yet; start one with: hotset wrap AGENT")
     if typed == "last":
         return all_of_them[0]
-    exact = [each for each in all_of_them if typed in (each.id, each.key, each.key.partition(":")[2])]
+    exact = [
+        each for each in all_of_them if typed in (each.id, each.key, each.key.partition(":")[2])
+    ]
     found = exact or [each for each in all_of_them if each.id.startswith(typed)]
     if not found:
-        names = [name for each in all_of_them for name in (each.id, each.key.partition(":")[2]) if name]
-        raise NotFound(f"no session begins with {typed}; {did_you_mean(typed, ('last', *names))}see: hotset sessions")
+        names = [
+            name for each in all_of_them for name in (each.id, each.key.partition(":")[2]) if name
+        ]
+        raise NotFound(
+            f"no session begins with {typed}; {did_you_mean(typed, ('last', *names))}see: "
+            f"hotset sessions"
+        )
     if len(found) > 1:
-        raise NotFound(f"{len(found)} sessions begin with {typed}: {_some([each.id for each in found])}; type more of it")
+        raise NotFound(
+            f"{len(found)} sessions begin with {typed}: {_some([each.id for each in found])}; "
+            f"type more of it"
+        )
     return found[0]
 
 
@@ -103,7 +121,8 @@ def content(store: Store, typed: str) -> tuple[Page | None, Digest]:
 
 
 def did_you_mean(typed: str, names: Collection[str]) -> str:
-    """The names nearest to what was typed, as the middle of a sentence; empty where none is near."""
+    """The names nearest to what was typed, as the middle of a sentence; empty where none is
+    near."""
     near = get_close_matches(typed, names, _NEAREST, _NEAR)
     return f"did you mean {' or '.join(near)}? " if near else ""
 

@@ -1,4 +1,5 @@
-"""Memories as commands open them, brought up to what was said since; and how far a longer piece of work is."""
+"""Memories as commands open them, brought up to what was said since; and how far a longer piece of
+work is."""
 
 from __future__ import annotations
 
@@ -19,9 +20,13 @@ from hotset.surfaces.cli.terminal import console, say
 if TYPE_CHECKING:
     from hotset.sources.memory import MemorySource
 
-_FOLLOW_SECONDS = 30.0  # for what was kept since the last search: as a rule nothing, the first time everything
+_FOLLOW_SECONDS = (
+    30.0  # for what was kept since the last search: as a rule nothing, the first time everything
+)
 
-no_encode = click.option("--no-encode", is_flag=True, help="Do not look at sessions that went on since.")
+no_encode = click.option(
+    "--no-encode", is_flag=True, help="Do not look at sessions that went on since."
+)
 
 
 def as_text(typed: str) -> str:
@@ -31,7 +36,8 @@ def as_text(typed: str) -> str:
 
 @contextmanager
 def opened(chosen: Chosen, *, makes: bool = False, lists: bool = False) -> Iterator[MemorySource]:
-    """The project's memories. Looking must not make a store: a project without one is told so, unless something is kept now.
+    """The project's memories. Looking must not make a store: a project without one is told so,
+    unless something is kept now.
 
     A list of a project without one is an empty list.
     """
@@ -40,12 +46,16 @@ def opened(chosen: Chosen, *, makes: bool = False, lists: bool = False) -> Itera
     config = chosen.config()
     if lists:
         is_there = has_store(config.folder)
-        with meant.empty_where_missing(config, is_there=is_there) as there, open_memories(there) as memories:
+        with (
+            meant.empty_where_missing(config, is_there=is_there) as there,
+            open_memories(there) as memories,
+        ):
             yield memories
         return
     if not makes and not has_store(config.folder):
         raise NotFound(
-            f"nothing is remembered yet for {config.project}; sessions have to go through hotset ({chosen.hint('wrap AGENT')}), "
+            f"nothing is remembered yet for {config.project}; sessions have to go through "
+            f"hotset ({chosen.hint('wrap AGENT')}), "
             f"or say something yourself: {chosen.hint('memory add TEXT')}"
         )
     with open_memories(config) as memories:
@@ -62,7 +72,8 @@ def looking(chosen: Chosen, *, no_encode: bool, lists: bool = False) -> Iterator
 
 
 def session_named(chosen: Chosen, typed: str) -> str:
-    """A session by its id, the beginning of one, or `last`; one that is no conversation, as an agent's over MCP, as typed."""
+    """A session by its id, the beginning of one, or `last`; one that is no conversation, as an
+    agent's over MCP, as typed."""
     if not typed:
         return ""
     with meant.reading(chosen.config()) as store, suppress(NotFound):
@@ -80,7 +91,8 @@ def catch_up(memories: MemorySource, chosen: Chosen) -> None:
 
 
 def index_up(memories: MemorySource, chosen: Chosen) -> None:
-    """Brings what was remembered and said since into the index. What fails here costs the latest, not the search."""
+    """Brings what was remembered and said since into the index. What fails here costs the latest,
+    not the search."""
     try:
         with progress(chosen) as moved:
             memories.follow(moved, _FOLLOW_SECONDS)
@@ -90,13 +102,19 @@ def index_up(memories: MemorySource, chosen: Chosen) -> None:
 
 @contextmanager
 def progress(chosen: Chosen) -> Iterator[Progress]:
-    """A bar on stderr that appears with the first move, where a person watches; otherwise nothing."""
+    """A bar on stderr that appears with the first move, where a person watches; otherwise
+    nothing."""
     if chosen.quiet or not sys.stderr.isatty():
         yield silent
         return
     from rich import progress as bars  # noqa: PLC0415
 
-    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeRemainingColumn())
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeRemainingColumn(),
+    )
     with bars.Progress(*columns, console=console(stderr=True), transient=True) as bar:
         tasks: dict[str, bars.TaskID] = {}
 

@@ -13,7 +13,9 @@ _COMMANDS = {
     "timeline": Entry("memory_looking:timeline", "What was done and decided lately, in lines."),
     "why": Entry("memory_looking:why", "Where a memory comes from."),
     "graph": Entry("memory_looking:graph", "How memories hang together."),
-    "economics": Entry("memory_economics:economics", "What remembering costs and saves, in tokens."),
+    "economics": Entry(
+        "memory_economics:economics", "What remembering costs and saves, in tokens."
+    ),
     "add": Entry("memory_keeping:add", "Remember something, in your own words."),
     "edit": Entry("memory_keeping:edit", "Correct a memory; the old version stays."),
     "confirm": Entry("memory_keeping:confirm", "Let a memory count that waits for a person's yes."),
@@ -40,6 +42,6 @@ _COMMANDS = {
 def memory() -> None:
     """What was learned from this project's sessions: episodes, facts, procedures and pitfalls.
 
-    Sessions that go through hotset become memories by themselves. Each can be read, corrected and deleted; a change is a new
-    version, and the versions before stay until they are erased.
+    Sessions that go through hotset become memories by themselves. Each can be read, corrected and
+    deleted; a change is a new version, and the versions before stay until they are erased.
     """

@@ -1,4 +1,5 @@
-"""`hotset memory economics`: what remembering costs in tokens, what it saves, and what was done where it cost too much."""
+"""`hotset memory economics`: what remembering costs in tokens, what it saves, and what was done
+where it cost too much."""
 
 from __future__ import annotations
 
@@ -34,20 +35,35 @@ _WORDS = {
 
 
 @click.command(
-    epilog=examples("hotset memory economics", "hotset memory economics --session last", "hotset memory economics --json")
+    epilog=examples(
+        "hotset memory economics",
+        "hotset memory economics --session last",
+        "hotset memory economics --json",
+    )
 )
 @of_project
 @click.option(
-    "--session", metavar="ID", type=as_text, default="", help="Only this session: an id, the beginning of one, or `last`."
+    "--session",
+    metavar="ID",
+    type=as_text,
+    default="",
+    help="Only this session: an id, the beginning of one, or `last`.",
 )
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=_LISTED, show_default=True, help="At most so many sessions.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=1),
+    default=_LISTED,
+    show_default=True,
+    help="At most so many sessions.",
+)
 @as_json
 def economics(chosen: Chosen, *, session: str, limit: int, as_json: bool) -> int:
     """What remembering costs and saves in each session, newest first.
 
-    Discovery is what an agent is told to find out what there is (index and timeline), read what it is told of it. Savings are
-    against loading everything. Where a limit is crossed, memories are shown in another way from then on: that is told with its
-    effect.
+    Discovery is what an agent is told to find out what there is (index and timeline), read what it
+    is told of it. Savings are against loading everything. Where a limit is crossed, memories are
+    shown in another way from then on: that is told with its effect.
     """
     with opened(chosen, lists=True) as memories:
         found = memories.economics(session_named(chosen, session))[:limit]
@@ -56,7 +72,13 @@ def economics(chosen: Chosen, *, session: str, limit: int, as_json: bool) -> int
     elif found:
         _tell(found, time.time())
     if not found:
-        say(f"no agent was told of memories yet; come back after a session: {chosen.hint('wrap AGENT')}", quiet=chosen.quiet)
+        say(
+            (
+                f"no agent was told of memories yet; come back after a session: "
+                f"{chosen.hint('wrap AGENT')}"
+            ),
+            quiet=chosen.quiet,
+        )
     return OK
 
 
@@ -101,7 +123,10 @@ def _done(event: Event) -> str:
     detail = event.detail
     if detail.get("note"):
         return f"{detail.get('remedy')}: {detail['note']}"
-    return f"{detail.get('remedy')}: from {detail.get('before')} to {detail.get('after')} {detail.get('unit')}"
+    return (
+        f"{detail.get('remedy')}: from {detail.get('before')} to {detail.get('after')} "
+        f"{detail.get('unit')}"
+    )
 
 
 def _share(value: float | None, form: str) -> str:
@@ -136,4 +161,9 @@ def _numbers(one: Economics) -> dict[str, Any]:
 
 
 def _breach(breach: Breach) -> dict[str, Any]:
-    return {"metric": breach.metric, "value": breach.value, "threshold": breach.threshold, "remedy": breach.remedy}
+    return {
+        "metric": breach.metric,
+        "value": breach.value,
+        "threshold": breach.threshold,
+        "remedy": breach.remedy,
+    }

@@ -18,8 +18,11 @@ _STYLES = {
 }
 
 
-def tree(memories: Sequence[Memory], links: Sequence[MemoryLink], root: MemoryId | None = None) -> Iterator[str]:
-    """Line by line, each link once: below the root where one is named, otherwise below whichever memory comes first."""
+def tree(
+    memories: Sequence[Memory], links: Sequence[MemoryLink], root: MemoryId | None = None
+) -> Iterator[str]:
+    """Line by line, each link once: below the root where one is named, otherwise below whichever
+    memory comes first."""
     known = {memory.id: memory for memory in memories}
     drawing = _Drawing(known, _beside(links))
     for id in [root] if root is not None else [memory.id for memory in memories]:
@@ -29,12 +32,17 @@ def tree(memories: Sequence[Memory], links: Sequence[MemoryLink], root: MemoryId
 
 
 def dot(memories: Sequence[Memory], links: Sequence[MemoryLink]) -> str:
-    lines = ["digraph memories {", "  rankdir=LR;", '  node [shape=box, style=rounded, fontname="sans-serif"];']
+    lines = [
+        "digraph memories {",
+        "  rankdir=LR;",
+        '  node [shape=box, style=rounded, fontname="sans-serif"];',
+    ]
     for memory in memories:
         shape = "rounded" if memory.standing is Standing.ACTIVE else "rounded,dashed"
         label = f"{memory.id}\n{title(memory)[:_LONGEST_LABEL]}"
         lines.append(
-            f'  {_quoted(memory.id)} [label={_quoted(label)}, color="{KINDS[memory.kind].colour or "gray"}", style="{shape}"];'
+            f"  {_quoted(memory.id)} [label={_quoted(label)}, "
+            f'color="{KINDS[memory.kind].colour or "gray"}", style="{shape}"];'
         )
     for link in links:
         about = f'label="{link.relation}", style={_STYLES[link.relation]}'
@@ -53,20 +61,26 @@ def _beside(links: Sequence[MemoryLink]) -> dict[MemoryId, list[MemoryLink]]:
 class _Drawing:
     """What is drawn already is not drawn again."""
 
-    def __init__(self, known: Mapping[MemoryId, Memory], beside: Mapping[MemoryId, Sequence[MemoryLink]]) -> None:
+    def __init__(
+        self, known: Mapping[MemoryId, Memory], beside: Mapping[MemoryId, Sequence[MemoryLink]]
+    ) -> None:
         self.opened: set[MemoryId] = set()
         self._known = known
         self._beside = beside
         self._drawn: set[MemoryLink] = set()
 
     def branches(self, id: MemoryId) -> Iterator[str]:
-        """Without recursion: a chain of facts that replaced each other may be longer than Python's stack."""
+        """Without recursion: a chain of facts that replaced each other may be longer than Python's
+        stack."""
         stack = self._open(id, "")
         while stack:
             indent, here, link, is_last = stack.pop()
             other = link.to if link.of == here else link.of
             again = " (above)" if other in self.opened else ""
-            yield f"{indent}{'└─' if is_last else '├─'} {relation(link, here)} {_named(other, self._known)}{again}"
+            yield (
+                f"{indent}{'└─' if is_last else '├─'} {relation(link, here)} "
+                f"{_named(other, self._known)}{again}"
+            )
             if not again:
                 stack += self._open(other, indent + ("   " if is_last else "│  "))
 

@@ -1,4 +1,5 @@
-"""`hotset memory add|edit|confirm|forget|restore|rollback|consolidate|undo`: what a person decides about memories."""
+"""`hotset memory add|edit|confirm|forget|restore|rollback|consolidate|undo`: what a person decides
+about memories."""
 
 from __future__ import annotations
 
@@ -10,11 +11,29 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hotset.errors import BadInput
-from hotset.nouns.memory import DETAILS, Detail, Ending, Memory, MemoryId, MemoryKind, Pitfall, Procedure, Standing, Trust
+from hotset.nouns.memory import (
+    DETAILS,
+    Detail,
+    Ending,
+    Memory,
+    MemoryId,
+    MemoryKind,
+    Pitfall,
+    Procedure,
+    Standing,
+    Trust,
+)
 from hotset.sources.memory import DEFAULT_KIND, PERSON, WORDED_KINDS, describe_commit
 from hotset.surfaces.cli import agreeing
 from hotset.surfaces.cli.ending import FOUND, OK
-from hotset.surfaces.cli.memories import as_text, catch_up, no_encode, opened, progress, session_named
+from hotset.surfaces.cli.memories import (
+    as_text,
+    catch_up,
+    no_encode,
+    opened,
+    progress,
+    session_named,
+)
 from hotset.surfaces.cli.memory_telling import counted, tell_list, title, wrapped
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, say, table
@@ -26,24 +45,44 @@ _SCISSORS = "# ------------------------ >8 ------------------------"
 _BELOW = f"""
 {_SCISSORS}
 # The first line is the title, what follows is the text. Nothing below the scissors is kept; an unchanged file changes nothing.
-# """
+# """  # noqa: E501
 _WORDED = [str(kind) for kind in MemoryKind if kind in WORDED_KINDS]
 
 
 @click.command(
     epilog=examples(
         'hotset memory add "Releases are cut on Tuesdays"',
-        'hotset memory add "Release" --kind procedure --step "make check" --step "make tag" --topic release',
-        'hotset memory add "pip install fails behind the proxy" --kind pitfall --instead "use the mirror"',
+        (
+            'hotset memory add "Release" --kind procedure --step "make check" --step "make tag" '
+            "--topic release"
+        ),
+        (
+            'hotset memory add "pip install fails behind the proxy" --kind pitfall --instead "use '
+            'the mirror"'
+        ),
         "hotset memory add --kind handoff < notes.md",
     )
 )
 @click.argument("text", nargs=-1)
 @of_project
 @click.option("--kind", type=click.Choice(_WORDED), default=str(DEFAULT_KIND), show_default=True)
-@click.option("--title", "heading", metavar="LINE", default="", help="One line. [default: how the text begins]")
-@click.option("--topic", "topics", metavar="WORDS", multiple=True, help="What it is about; may be said again.")
-@click.option("--step", "steps", metavar="TEXT", multiple=True, help="Of a procedure, in their order; may be said again.")
+@click.option(
+    "--title",
+    "heading",
+    metavar="LINE",
+    default="",
+    help="One line. [default: how the text begins]",
+)
+@click.option(
+    "--topic", "topics", metavar="WORDS", multiple=True, help="What it is about; may be said again."
+)
+@click.option(
+    "--step",
+    "steps",
+    metavar="TEXT",
+    multiple=True,
+    help="Of a procedure, in their order; may be said again.",
+)
 @click.option("--when", metavar="TEXT", default="", help="Of a procedure: when it is of use.")
 @click.option("--why", metavar="TEXT", default="", help="Of a pitfall: why it fails.")
 @click.option("--instead", metavar="TEXT", default="", help="Of a pitfall: what to do instead.")
@@ -58,7 +97,8 @@ def add(
     as_json: bool,
     **parts: Any,
 ) -> int:
-    """Remember something, in your own words: from the command line, from stdin, or from your editor.
+    """Remember something, in your own words: from the command line, from stdin, or from your
+    editor.
 
     What it contradicts or replaces stays, and says so.
     """
@@ -70,11 +110,23 @@ def add(
     begun = time.time()
     with opened(chosen, makes=True) as memories:
         memory = memories.remember(
-            _whole(said, detail), kind=kind, title=heading, topics=topics, by=PERSON, trust=Trust.PERSON, detail=detail
+            _whole(said, detail),
+            kind=kind,
+            title=heading,
+            topics=topics,
+            by=PERSON,
+            trust=Trust.PERSON,
+            detail=detail,
         )
         links = memories.details(memory.id).links
     if as_json:
-        emit_json({"memory": memory, "links": [link for link in links if link.time >= begun], "known": memory.time < begun})
+        emit_json(
+            {
+                "memory": memory,
+                "links": [link for link in links if link.time >= begun],
+                "known": memory.time < begun,
+            }
+        )
     else:
         emit(memory.id)
         say(describe_commit(memory, links, begun), quiet=chosen.quiet)
@@ -92,15 +144,27 @@ def add(
 @of_project
 @click.option("--title", "heading", metavar="LINE", help="Another title.")
 @click.option("--text", metavar="TEXT", help="Another text; - reads it from stdin.")
-@click.option("--topic", "topics", metavar="WORDS", multiple=True, help="Other topics; may be said again.")
+@click.option(
+    "--topic", "topics", metavar="WORDS", multiple=True, help="Other topics; may be said again."
+)
 @click.option("--ending", type=click.Choice(tuple(map(str, Ending))), help="How it came out.")
 @click.option("--confidence", type=click.FloatRange(0, 1), help="How sure it is.")
-@click.option("--pin/--unpin", "pinned", default=None, help="Whether it is shown whole however old it is.")
+@click.option(
+    "--pin/--unpin", "pinned", default=None, help="Whether it is shown whole however old it is."
+)
 @as_json
 def edit(
-    chosen: Chosen, id: str, *, heading: str | None, text: str | None, topics: tuple[str, ...], as_json: bool, **rest: Any
+    chosen: Chosen,
+    id: str,
+    *,
+    heading: str | None,
+    text: str | None,
+    topics: tuple[str, ...],
+    as_json: bool,
+    **rest: Any,
 ) -> int:
-    """Correct a memory. The version before stays; one that you put into words is yours, and nothing else changes it again.
+    """Correct a memory. The version before stays; one that you put into words is yours, and nothing
+    else changes it again.
 
     Without a field, its title and text are opened in $EDITOR.
     """
@@ -120,18 +184,29 @@ def edit(
         emit_json(memory)
     elif changes:
         emit(memory.id)
-        say(f"version {memory.version} is kept; see them all: {chosen.hint(f'memory show {memory.id}')}", quiet=chosen.quiet)
+        say(
+            (
+                f"version {memory.version} is kept; see them all: "
+                f"{chosen.hint(f'memory show {memory.id}')}"
+            ),
+            quiet=chosen.quiet,
+        )
     else:
         say("nothing changed", quiet=chosen.quiet)
     return OK
 
 
-@click.command(epilog=examples("hotset memory confirm pit-7ha2c0de", "hotset memory list --standing candidate   what waits"))
+@click.command(
+    epilog=examples(
+        "hotset memory confirm pit-7ha2c0de", "hotset memory list --standing candidate   what waits"
+    )
+)
 @click.argument("ids", type=as_text, nargs=-1, required=True)
 @of_project
 @as_json
 def confirm(chosen: Chosen, ids: tuple[str, ...], *, as_json: bool) -> int:
-    """Let memories count that wait for a person's yes: from now on agents are told them as advice."""
+    """Let memories count that wait for a person's yes: from now on agents are told them as
+    advice."""
     with opened(chosen) as memories:
         confirmed = [memories.confirm(memory.id) for memory in [memories.get(id) for id in ids]]
     if as_json:
@@ -141,9 +216,18 @@ def confirm(chosen: Chosen, ids: tuple[str, ...], *, as_json: bool) -> int:
         emit(memory.id)
         say("\n".join([f"  {title(memory)}", *wrapped(memory.text, "  ")]), quiet=chosen.quiet)
         if memory.standing is not Standing.ACTIVE:
-            say(f"  it is {memory.standing}, and counts once it is back: {chosen.hint(f'memory restore {memory.id}')}")
+            say(
+                f"  it is {memory.standing}, and counts once it is back: "
+                f"{chosen.hint(f'memory restore {memory.id}')}"
+            )
     names = " ".join(memory.id for memory in confirmed)
-    say(f"{counted(len(confirmed))} confirmed; to take it back: {chosen.hint(f'memory forget {names}')}", quiet=chosen.quiet)
+    say(
+        (
+            f"{counted(len(confirmed))} confirmed; to take it back: "
+            f"{chosen.hint(f'memory forget {names}')}"
+        ),
+        quiet=chosen.quiet,
+    )
     return OK
 
 
@@ -157,11 +241,16 @@ def confirm(chosen: Chosen, ids: tuple[str, ...], *, as_json: bool) -> int:
 @click.argument("ids", type=as_text, nargs=-1, required=True)
 @of_project
 @click.option("--why", metavar="TEXT", default="", help="Kept with it.")
-@click.option("--erase", is_flag=True, help="Remove it from the disk with all its versions, for good.")
+@click.option(
+    "--erase", is_flag=True, help="Remove it from the disk with all its versions, for good."
+)
 @agreeing.yes
 @as_json
-def forget(chosen: Chosen, ids: tuple[str, ...], *, why: str, erase: bool, yes: bool, as_json: bool) -> int:
-    """Forget memories: nobody finds them any more. `restore` brings them back, unless they were erased.
+def forget(
+    chosen: Chosen, ids: tuple[str, ...], *, why: str, erase: bool, yes: bool, as_json: bool
+) -> int:
+    """Forget memories: nobody finds them any more. `restore` brings them back, unless they were
+    erased.
 
     What was said in the session itself stays in the store.
     """
@@ -182,18 +271,29 @@ def forget(chosen: Chosen, ids: tuple[str, ...], *, why: str, erase: bool, yes: 
         emit(memory.id)
     names = " ".join(memory.id for memory in wanted)
     say(
-        "erased for good" if erase else f"forgotten; to bring it back: {chosen.hint(f'memory restore {names}')}",
+        "erased for good"
+        if erase
+        else f"forgotten; to bring it back: {chosen.hint(f'memory restore {names}')}",
         quiet=chosen.quiet,
     )
     return OK
 
 
 @click.command(
-    epilog=examples("hotset memory restore", "hotset memory restore sem-7ha2c0de", "hotset memory restore --run rollback-1a2b3c")
+    epilog=examples(
+        "hotset memory restore",
+        "hotset memory restore sem-7ha2c0de",
+        "hotset memory restore --run rollback-1a2b3c",
+    )
 )
 @click.argument("ids", type=as_text, nargs=-1)
 @of_project
-@click.option("--run", metavar="NAME", default="", help="All that this piece of work took away (see: hotset memory undo).")
+@click.option(
+    "--run",
+    metavar="NAME",
+    default="",
+    help="All that this piece of work took away (see: hotset memory undo).",
+)
 @as_json
 def restore(chosen: Chosen, ids: tuple[str, ...], *, run: str, as_json: bool) -> int:
     """Bring back what was forgotten or rolled back. Without IDS: what can be brought back."""
@@ -219,21 +319,38 @@ def restore(chosen: Chosen, ids: tuple[str, ...], *, run: str, as_json: bool) ->
 )
 @of_project
 @click.option("--source", metavar="PLACE", default="", help="A tool, an address or a file.")
-@click.option("--session", metavar="ID", type=as_text, default="", help="A session: an id, the beginning of one, or `last`.")
+@click.option(
+    "--session",
+    metavar="ID",
+    type=as_text,
+    default="",
+    help="A session: an id, the beginning of one, or `last`.",
+)
 @click.option("--agent", metavar="NAME", default="", help="An agent.")
-@click.option("--by", metavar="NAME", default="", help="Who put it into words: rules, person, import, or a model.")
+@click.option(
+    "--by",
+    metavar="NAME",
+    default="",
+    help="Who put it into words: rules, person, import, or a model.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be taken back, and change nothing.")
 @agreeing.yes
 @as_json
 def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wanted: str) -> int:
-    """Take back all that came from one place, and what was derived from that alone. `restore` brings it back.
+    """Take back all that came from one place, and what was derived from that alone. `restore`
+    brings it back.
 
     What others said, too, stays, without this source and less sure.
     """
     if not any(wanted.values()):
         raise click.UsageError("say from where: --source, --session, --agent or --by")
     session = session_named(chosen, wanted["session"])
-    where = {"place": wanted["source"], "session": session, "agent": wanted["agent"], "by": wanted["by"]}
+    where = {
+        "place": wanted["source"],
+        "session": session,
+        "agent": wanted["agent"],
+        "by": wanted["by"],
+    }
     with opened(chosen) as memories:
         would = memories.plan_rollback(**where)
         changes = len(would.forgotten) + len(would.lessened)
@@ -241,17 +358,33 @@ def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wante
             _tell_taken(would)
         taken: tuple[MemoryId, ...] = ()
         if changes and not dry_run:
-            if not agreeing.agreed(f"Take back {counted(len(would.forgotten))}, and change {len(would.lessened)}?", yes=yes):
+            if not agreeing.agreed(
+                f"Take back {counted(len(would.forgotten))}, and change {len(would.lessened)}?",
+                yes=yes,
+            ):
                 return FOUND
             taken = memories.rollback(**where)
     if as_json:
-        emit_json({"memories": would.forgotten, "lessened": would.lessened, "revived": would.revived, "taken_back": taken})
+        emit_json(
+            {
+                "memories": would.forgotten,
+                "lessened": would.lessened,
+                "revived": would.revived,
+                "taken_back": taken,
+            }
+        )
     elif not changes:
         say("nothing is remembered from there", quiet=chosen.quiet)
     elif dry_run:
         say("nothing was changed", quiet=chosen.quiet)
     else:
-        say(f"{counted(len(taken))} taken back; to bring one back: {chosen.hint('memory restore ID')}", quiet=chosen.quiet)
+        say(
+            (
+                f"{counted(len(taken))} taken back; to bring one back: "
+                f"{chosen.hint('memory restore ID')}"
+            ),
+            quiet=chosen.quiet,
+        )
     return OK if changes else FOUND
 
 
@@ -260,9 +393,11 @@ def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wante
 @no_encode
 @as_json
 def consolidate(chosen: Chosen, *, no_encode: bool, as_json: bool) -> int:
-    """Find what memories have in common: patterns and pitfalls of similar episodes, duplicates, contradictions, links.
+    """Find what memories have in common: patterns and pitfalls of similar episodes, duplicates,
+    contradictions, links.
 
-    Also done in the background. Nothing is lost: what it changed can be taken back with `undo`. It goes on where it was stopped.
+    Also done in the background. Nothing is lost: what it changed can be taken back with `undo`. It
+    goes on where it was stopped.
     """
     with opened(chosen) as memories:
         if not no_encode:
@@ -288,13 +423,17 @@ def consolidate(chosen: Chosen, *, no_encode: bool, as_json: bool) -> int:
 
 
 @click.command(
-    epilog=examples("hotset memory undo                  the pieces of work that can be taken back", "hotset memory undo RUN")
+    epilog=examples(
+        "hotset memory undo                  the pieces of work that can be taken back",
+        "hotset memory undo RUN",
+    )
 )
 @click.argument("run", default="")
 @of_project
 @as_json
 def undo(chosen: Chosen, run: str, *, as_json: bool) -> int:
-    """Take back what one piece of work changed: memories are again as they were before. Without RUN: what can be taken back."""
+    """Take back what one piece of work changed: memories are again as they were before. Without
+    RUN: what can be taken back."""
     with opened(chosen, lists=not run) as memories:
         if not run:
             return _tell_runs(memories.runs(), chosen, as_json=as_json)
@@ -319,7 +458,9 @@ def _tell_taken(would: RollbackPlan) -> None:
             tell_list(memories, now)
 
 
-def _detail(kind: MemoryKind, text: str, *, steps: tuple[str, ...], when: str, why: str, instead: str) -> Detail:
+def _detail(
+    kind: MemoryKind, text: str, *, steps: tuple[str, ...], when: str, why: str, instead: str
+) -> Detail:
     if (steps or when) and DETAILS[kind] is not Procedure:
         raise click.UsageError("--step and --when are for --kind procedure")
     if (why or instead) and DETAILS[kind] is not Pitfall:
@@ -335,9 +476,21 @@ def _whole(said: str, detail: Detail) -> str:
     """What is shown of it: also what was said with options."""
     match detail:
         case Procedure(when, steps):
-            return "\n".join([said, *([f"When: {when}"] if when else []), *(f"{n}. {step}" for n, step in enumerate(steps, 1))])
+            return "\n".join(
+                [
+                    said,
+                    *([f"When: {when}"] if when else []),
+                    *(f"{n}. {step}" for n, step in enumerate(steps, 1)),
+                ]
+            )
         case Pitfall(_, why, instead):
-            return "\n".join([said, *([f"Why: {why}"] if why else []), *([f"Instead: {instead}"] if instead else [])])
+            return "\n".join(
+                [
+                    said,
+                    *([f"Why: {why}"] if why else []),
+                    *([f"Instead: {instead}"] if instead else []),
+                ]
+            )
     return said
 
 
@@ -352,7 +505,9 @@ def _typed(chosen: Chosen) -> str:
 def _edited(before: Memory) -> dict[str, str]:
     """What a person changed in their editor."""
     if not sys.stdin.isatty():
-        raise BadInput("say what to change: --title, --text, --topic, --ending, --confidence, --pin or --unpin")
+        raise BadInput(
+            "say what to change: --title, --text, --topic, --ending, --confidence, --pin or --unpin"
+        )
     given = f"{before.title}\n\n{before.text}\n{_BELOW}{before.id}, {before.kind}\n"
     heading, _, text = _kept(click.edit(given, extension=".md") or given).partition("\n")
     if not heading.strip():
@@ -371,16 +526,27 @@ def _tell_gone(gone: list[Memory], chosen: Chosen, *, as_json: bool) -> int:
         tell_list(gone, time.time())
         say(f"\nbring one back: {chosen.hint(f'memory restore {gone[0].id}')}", quiet=chosen.quiet)
     if not gone:
-        say(f"nothing is forgotten; see what is remembered: {chosen.hint('memory list')}", quiet=chosen.quiet)
+        say(
+            f"nothing is forgotten; see what is remembered: {chosen.hint('memory list')}",
+            quiet=chosen.quiet,
+        )
     return OK
 
 
 def _tell_runs(runs: Sequence[tuple[str, int, float]], chosen: Chosen, *, as_json: bool) -> int:
     if as_json:
-        emit_json([{"run": run, "versions": versions, "time": when} for run, versions, when in runs])
+        emit_json(
+            [{"run": run, "versions": versions, "time": when} for run, versions, when in runs]
+        )
     elif runs:
-        table(("run", "when", "memories"), [(run, moment(when), f"{versions:,}") for run, versions, when in runs])
+        table(
+            ("run", "when", "memories"),
+            [(run, moment(when), f"{versions:,}") for run, versions, when in runs],
+        )
         say(f"\ntake one back: {chosen.hint(f'memory undo {runs[0][0]}')}", quiet=chosen.quiet)
     if not runs:
-        say(f"nothing that can be taken back; see what is remembered: {chosen.hint('memory list')}", quiet=chosen.quiet)
+        say(
+            f"nothing that can be taken back; see what is remembered: {chosen.hint('memory list')}",
+            quiet=chosen.quiet,
+        )
     return OK

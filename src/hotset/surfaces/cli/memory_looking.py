@@ -1,4 +1,5 @@
-"""`hotset memory list|show|search|timeline|why|graph`: what is remembered, and where it comes from."""
+"""`hotset memory list|show|search|timeline|why|graph`: what is remembered, and where it comes
+from."""
 
 from __future__ import annotations
 
@@ -51,10 +52,23 @@ _kinds = click.option(
 @of_project
 @_kinds
 @click.option("--topic", metavar="WORDS", default="", help="Only what is about this.")
-@click.option("--since", metavar="WHEN", help='Only since then: 2d, 2026-11-15, "last week", yesterday.')
+@click.option(
+    "--since", metavar="WHEN", help='Only since then: 2d, 2026-11-15, "last week", yesterday.'
+)
 @click.option("--until", metavar="WHEN", help="Only until then.")
-@click.option("--standing", type=click.Choice(_STANDINGS), help="Only these. [default: all but forgotten and merged]")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=_LISTED, show_default=True, help="At most so many.")
+@click.option(
+    "--standing",
+    type=click.Choice(_STANDINGS),
+    help="Only these. [default: all but forgotten and merged]",
+)
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=1),
+    default=_LISTED,
+    show_default=True,
+    help="At most so many.",
+)
 @no_encode
 @as_json
 def list_(
@@ -73,7 +87,9 @@ def list_(
     now = time.time()
     earliest = when_meant("--since", since, now)[0] if since else None
     latest = when_meant("--until", until, now)[1] if until else None
-    standings = frozenset(Standing if standing == "any" else {Standing(standing)} if standing else ())
+    standings = frozenset(
+        Standing if standing == "any" else {Standing(standing)} if standing else ()
+    )
     with looking(chosen, no_encode=no_encode, lists=True) as memories:
         found = list(
             memories.list(
@@ -85,22 +101,38 @@ def list_(
                 limit=limit + 1,
             )
         )
-        narrowed = bool(kinds or topic or since or until or standing) or (not found and has_any(memories))
+        narrowed = bool(kinds or topic or since or until or standing) or (
+            not found and has_any(memories)
+        )
     listed = found[:limit]
     if as_json:
         emit_json(listed)
     elif listed:
         tell_list(listed, now)
     if not listed:
-        say(f"{'no such memory' if narrowed else 'nothing is remembered yet'}{_others(chosen, narrowed)}", quiet=chosen.quiet)
+        say(
+            (
+                f"{'no such memory' if narrowed else 'nothing is remembered yet'}"
+                f"{_others(chosen, narrowed)}"
+            ),
+            quiet=chosen.quiet,
+        )
     elif len(found) > limit:
-        say(f"\nand more; show them with --limit, or find one: {chosen.hint('memory search WORDS')}", quiet=chosen.quiet)
+        say(
+            (
+                f"\nand more; show them with --limit, or find one: "
+                f"{chosen.hint('memory search WORDS')}"
+            ),
+            quiet=chosen.quiet,
+        )
     return OK
 
 
 @click.command(
     epilog=examples(
-        "hotset memory show sem-7ha2c0de", "hotset memory show ep-2026-01 --json", "hotset memory show sem-7h --version 1"
+        "hotset memory show sem-7ha2c0de",
+        "hotset memory show ep-2026-01 --json",
+        "hotset memory show sem-7h --version 1",
     )
 )
 @click.argument("id", type=as_text)
@@ -109,13 +141,20 @@ def list_(
 @no_encode
 @as_json
 def show(chosen: Chosen, id: str, *, number: int | None, no_encode: bool, as_json: bool) -> int:
-    """One memory, by its id or a unique beginning of it: its text, where it comes from, its links, versions and use."""
+    """One memory, by its id or a unique beginning of it: its text, where it comes from, its links,
+    versions and use."""
     with looking(chosen, no_encode=no_encode) as memories:
         shown = memories.details(id)
-        version = shown.memory if number is None else next((v for v in shown.versions if v.version == number), None)
+        version = (
+            shown.memory
+            if number is None
+            else next((v for v in shown.versions if v.version == number), None)
+        )
         titles = _titles(memories, [end for link in shown.links for end in (link.of, link.to)])
     if version is None:
-        raise NotFound(f"{shown.memory.id} has {count(len(shown.versions), 'version')}, and no {number}")
+        raise NotFound(
+            f"{shown.memory.id} has {count(len(shown.versions), 'version')}, and no {number}"
+        )
     if as_json:
         emit_json({**_fields(shown), "memory": version})
     else:
@@ -134,8 +173,19 @@ def show(chosen: Chosen, id: str, *, number: int | None, no_encode: bool, as_jso
 @click.argument("query", nargs=-1, required=True)
 @of_project
 @_kinds
-@click.option("--task", type=click.Choice(tuple(map(str, Task))), help="What it is for. [default: told from the words]")
-@click.option("-n", "--limit", type=click.IntRange(1, 100), default=_FOUND, show_default=True, help="At most so many.")
+@click.option(
+    "--task",
+    type=click.Choice(tuple(map(str, Task))),
+    help="What it is for. [default: told from the words]",
+)
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, 100),
+    default=_FOUND,
+    show_default=True,
+    help="At most so many.",
+)
 @no_encode
 @as_json
 def search(
@@ -165,29 +215,55 @@ def search(
             _tell_found(each, now)
     if recall.lacking:
         lacking = ", ".join(sorted(recall.lacking))
-        say(f"hotset: searched without {lacking}, which did not answer in time; the order may be worse", quiet=chosen.quiet)
+        say(
+            (
+                f"hotset: searched without {lacking}, which did not answer in time; the order may "
+                f"be worse"
+            ),
+            quiet=chosen.quiet,
+        )
     if is_empty:
         say(f"nothing is remembered yet{_others(chosen)}", quiet=chosen.quiet)
     elif not items:
-        say(f"nothing is remembered of that; see what there is: {chosen.hint('memory list')}", quiet=chosen.quiet)
+        say(
+            f"nothing is remembered of that; see what there is: {chosen.hint('memory list')}",
+            quiet=chosen.quiet,
+        )
     return OK if items or is_empty else FOUND
 
 
 @click.command(
     epilog=examples(
-        "hotset memory timeline", "hotset memory timeline --topic auth", 'hotset memory timeline "the release" --json'
+        "hotset memory timeline",
+        "hotset memory timeline --topic auth",
+        'hotset memory timeline "the release" --json',
     )
 )
 @click.argument("query", nargs=-1)
 @of_project
-@click.option("--topic", "topics", metavar="WORDS", multiple=True, help="Only this topic; may be said again.")
-@click.option("--max-tokens", type=click.IntRange(50, 20_000), default=500, show_default=True, help="As long as this.")
+@click.option(
+    "--topic", "topics", metavar="WORDS", multiple=True, help="Only this topic; may be said again."
+)
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(50, 20_000),
+    default=500,
+    show_default=True,
+    help="As long as this.",
+)
 @no_encode
 @as_json
 def timeline(
-    chosen: Chosen, query: tuple[str, ...], *, topics: tuple[str, ...], max_tokens: int, no_encode: bool, as_json: bool
+    chosen: Chosen,
+    query: tuple[str, ...],
+    *,
+    topics: tuple[str, ...],
+    max_tokens: int,
+    no_encode: bool,
+    as_json: bool,
 ) -> int:
-    """What was done and decided lately, and what is under way: what an agent is told when it asks."""
+    """What was done and decided lately, and what is under way: what an agent is told when it
+    asks."""
     with looking(chosen, no_encode=no_encode, lists=True) as memories:
         told = memories.timeline(" ".join(query), topics=topics, max_tokens=max_tokens)
     if as_json:
@@ -200,13 +276,16 @@ def timeline(
     return OK
 
 
-@click.command(epilog=examples("hotset memory why sem-7ha2c0de", "hotset memory why sem-7ha2c0de --json"))
+@click.command(
+    epilog=examples("hotset memory why sem-7ha2c0de", "hotset memory why sem-7ha2c0de --json")
+)
 @click.argument("id", type=as_text)
 @of_project
 @no_encode
 @as_json
 def why(chosen: Chosen, id: str, *, no_encode: bool, as_json: bool) -> int:
-    """Where a memory comes from, what it replaced, how often it was used, and why it has its form."""
+    """Where a memory comes from, what it replaced, how often it was used, and why it has its
+    form."""
     with looking(chosen, no_encode=no_encode) as memories:
         memory = memories.get(id)
         reasons = memories.why(memory.id)
@@ -232,11 +311,19 @@ def why(chosen: Chosen, id: str, *, no_encode: bool, as_json: bool) -> int:
 )
 @click.argument("id", type=as_text, default="")
 @of_project
-@click.option("--depth", type=click.IntRange(1, 20), default=1, show_default=True, help="How many links away from ID.")
+@click.option(
+    "--depth",
+    type=click.IntRange(1, 20),
+    default=1,
+    show_default=True,
+    help="How many links away from ID.",
+)
 @click.option("--dot", "as_dot", is_flag=True, help="Print it for Graphviz.")
 @no_encode
 @as_json
-def graph(chosen: Chosen, id: str, *, depth: int, as_dot: bool, no_encode: bool, as_json: bool) -> int:
+def graph(
+    chosen: Chosen, id: str, *, depth: int, as_dot: bool, no_encode: bool, as_json: bool
+) -> int:
     """How memories hang together: all that are linked, or what is around one."""
     from hotset.surfaces.cli.memory_graph import dot, tree  # noqa: PLC0415 - for this alone
 
@@ -248,7 +335,16 @@ def graph(chosen: Chosen, id: str, *, depth: int, as_dot: bool, no_encode: bool,
     linked = {end for link in drawn.links for end in (link.of, link.to)}
     shown = [memory for memory in drawn.memories if memory.id in linked or memory.id == root]
     if as_json:
-        briefly = [{"id": m.id, "kind": m.kind, "title": m.title, "standing": m.standing, "created": m.created} for m in shown]
+        briefly = [
+            {
+                "id": m.id,
+                "kind": m.kind,
+                "title": m.title,
+                "standing": m.standing,
+                "created": m.created,
+            }
+            for m in shown
+        ]
         emit_json({"memories": briefly, "links": drawn.links})
     elif as_dot:
         emit(dot(shown, drawn.links))
@@ -258,12 +354,16 @@ def graph(chosen: Chosen, id: str, *, depth: int, as_dot: bool, no_encode: bool,
     if not drawn.links and not drawn.memories:
         say(f"nothing is remembered yet{_others(chosen)}", quiet=chosen.quiet)
     elif not drawn.links:
-        say(f"no links yet; find what memories have in common: {chosen.hint('memory consolidate')}", quiet=chosen.quiet)
+        say(
+            f"no links yet; find what memories have in common: {chosen.hint('memory consolidate')}",
+            quiet=chosen.quiet,
+        )
     return OK
 
 
 def when_meant(option: str, typed: str, now: float) -> tuple[float | None, float | None]:
-    """From when until when: `2d` is two days ago, a day is all of it, and so is "last week". Raises `BadInput`."""
+    """From when until when: `2d` is two days ago, a day is all of it, and so is "last week". Raises
+    `BadInput`."""
     from hotset.sources.memory import time_words  # noqa: PLC0415 - for those who ask
 
     if _AGO.fullmatch(typed):
@@ -271,8 +371,13 @@ def when_meant(option: str, typed: str, now: float) -> tuple[float | None, float
         return moment, moment
     said = time_words(typed, now)
     if said.words or (said.since is None and said.until is None):
-        raise BadInput(f'{option} {typed!r}: say 12h, 2d or 1w, a date like 2026-11-15, or words such as "last week"')
-    return (said.since if said.since is not None else said.until), (said.until if said.until is not None else now)
+        raise BadInput(
+            f"{option} {typed!r}: say 12h, 2d or 1w, a date like 2026-11-15, or words such as "
+            f'"last week"'
+        )
+    return (said.since if said.since is not None else said.until), (
+        said.until if said.until is not None else now
+    )
 
 
 def has_any(memories: MemorySource) -> bool:
@@ -282,7 +387,10 @@ def has_any(memories: MemorySource) -> bool:
 def _others(chosen: Chosen, *narrowed: object) -> str:
     if any(narrowed):
         return "; see all: " + chosen.hint("memory list --standing any")
-    return f"; sessions have to go through hotset ({chosen.hint('wrap AGENT')}), or: {chosen.hint('memory add TEXT')}"
+    return (
+        f"; sessions have to go through hotset ({chosen.hint('wrap AGENT')}), or: "
+        f"{chosen.hint('memory add TEXT')}"
+    )
 
 
 def _titles(memories: MemorySource, ids: list[MemoryId]) -> dict[MemoryId, str]:

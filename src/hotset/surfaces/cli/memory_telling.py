@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hotset.nouns.memory import Ending, Memory, MemoryId, MemoryKind, MemoryLink, Relation, Standing, Uses
+from hotset.nouns.memory import (
+    Ending,
+    Memory,
+    MemoryId,
+    MemoryKind,
+    MemoryLink,
+    Relation,
+    Standing,
+    Uses,
+)
 from hotset.sources.memory import KINDS
 from hotset.surfaces.cli.terminal import count, emit, moment, plain, shortened, span, table, width
 
@@ -42,7 +51,8 @@ def colour(kind: str) -> str:
 
 
 def state(memory: Memory) -> str:
-    """What is most worth knowing about it in one word: that it does not hold, or how it came out."""
+    """What is most worth knowing about it in one word: that it does not hold, or how it came
+    out."""
     if memory.standing is not Standing.ACTIVE:
         return str(memory.standing)
     return "" if memory.ending is Ending.UNKNOWN else str(memory.ending)
@@ -58,11 +68,18 @@ def tell_list(memories: Sequence[Memory], now: float) -> None:
     table(("memory", "age", "state", "title"), rows, right=(1,))
 
 
-def tell_shown(shown: MemoryDetails, version: Memory, titles: dict[MemoryId, str], now: float) -> None:
+def tell_shown(
+    shown: MemoryDetails, version: Memory, titles: dict[MemoryId, str], now: float
+) -> None:
     """A memory as it stands, or stood, and all that is known about it."""
     memory = shown.memory
-    facts = ", ".join(filter(None, (str(version.kind), str(version.standing), "pinned" if version.pinned else "")))
-    emit(click.style(version.id, fg=colour(version.kind), bold=True) + f"  {facts}, {ago(version.created, now)}")
+    facts = ", ".join(
+        filter(None, (str(version.kind), str(version.standing), "pinned" if version.pinned else ""))
+    )
+    emit(
+        click.style(version.id, fg=colour(version.kind), bold=True)
+        + f"  {facts}, {ago(version.created, now)}"
+    )
     first, _, rest = version.text.strip().partition("\n")
     is_titled = " ".join(plain(first).split()) == title(version)
     emit("\n".join(click.style(line, bold=True) for line in wrapped(title(version))))
@@ -72,11 +89,15 @@ def tell_shown(shown: MemoryDetails, version: Memory, titles: dict[MemoryId, str
         emit("")
     _tell("topics", ", ".join(version.topics))
     _tell("outcome", "" if version.ending is Ending.UNKNOWN else str(version.ending))
-    _tell("holds", f"until {moment(version.valid_until)}" if version.valid_until is not None else "")
+    _tell(
+        "holds", f"until {moment(version.valid_until)}" if version.valid_until is not None else ""
+    )
     _tell("source", _source(version))
     _tell("pages", _pages(version))
     _tell("trust", f"{version.trust}, confidence {version.confidence:.2f}")
-    _tell("use", f"{_used(shown.uses, now)}; shown as {shown.layer}, {count(memory.tokens, 'token')}")
+    _tell(
+        "use", f"{_used(shown.uses, now)}; shown as {shown.layer}, {count(memory.tokens, 'token')}"
+    )
     for link in shown.links:
         other = link.to if link.of == memory.id else link.of
         _tell("link", f"{relation(link, memory.id)} [{other}] {titles.get(other, '')}")
@@ -91,12 +112,14 @@ def title(memory: Memory) -> str:
 
 
 def wrapped(text: str, indent: str = "", most: int | None = None) -> list[str]:
-    """The text in lines that fit the screen; what does not fit into `most` of them ends with an ellipsis."""
+    """The text in lines that fit the screen; what does not fit into `most` of them ends with an
+    ellipsis."""
     room = max(20, width() - len(indent))
     lines = [
         piece
         for line in plain(text).strip().split("\n")
-        for piece in textwrap.wrap(line, room, drop_whitespace=True, replace_whitespace=False) or [""]
+        for piece in textwrap.wrap(line, room, drop_whitespace=True, replace_whitespace=False)
+        or [""]
     ]
     if most is not None and len(lines) > most:
         lines = [*lines[: most - 1], shortened(f"{lines[most - 1]} …", room)]
@@ -140,4 +163,9 @@ def _used(uses: Uses, now: float) -> str:
 
 
 def _ways(uses: Uses) -> tuple[tuple[int, str], ...]:
-    return (uses.shown, "shown"), (uses.read, "read"), (uses.helped, "helped"), (uses.misled, "misled")
+    return (
+        (uses.shown, "shown"),
+        (uses.read, "read"),
+        (uses.helped, "helped"),
+        (uses.misled, "misled"),
+    )

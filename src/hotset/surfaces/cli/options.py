@@ -25,13 +25,24 @@ class Switches:
 
     def settings(self) -> dict[str, Any]:
         """As `load` takes them."""
-        return {"off": self.off, "budget": self.budget, "profile": self.profile, "inject": self.inject}
+        return {
+            "off": self.off,
+            "budget": self.budget,
+            "profile": self.profile,
+            "inject": self.inject,
+        }
 
     def flags(self) -> list[str]:
         """The same choice, as arguments for another hotset process."""
-        given = [flag for flag, said in (("--off", self.off), ("--no-tools", self.inject is False)) if said]
+        given = [
+            flag
+            for flag, said in (("--off", self.off), ("--no-tools", self.inject is False))
+            if said
+        ]
         pairs = (("--budget", self.budget), ("--profile", self.profile))
-        return given + [word for name, value in pairs if value is not None for word in (name, str(value))]
+        return given + [
+            word for name, value in pairs if value is not None for word in (name, str(value))
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +55,9 @@ class Chosen:
 
     def config(self, switches: Switches | None = None) -> Config:
         """Raises `BadConfig`."""
-        return load(project=self.project, data=self.data, **(switches.settings() if switches else {}))
+        return load(
+            project=self.project, data=self.data, **(switches.settings() if switches else {})
+        )
 
     def hint(self, command: str) -> str:
         """A command for the person to type, about the same project."""
@@ -57,13 +70,18 @@ class Chosen:
 
 
 def of_project(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds --data, --project and --quiet; the command gets them as its first argument, a `Chosen`."""
+    """Adds --data, --project and --quiet; the command gets them as its first argument, a
+    `Chosen`."""
 
     @click.option("--data", metavar="DIR", help="The folder that holds this project's store.")
-    @click.option("--project", metavar="PATH", help="The project; default: the one around the current folder.")
+    @click.option(
+        "--project", metavar="PATH", help="The project; default: the one around the current folder."
+    )
     @click.option("-q", "--quiet", is_flag=True, help="Say nothing but data and errors.")
     @wraps(command)
-    def chosen(*args: Any, data: str | None, project: str | None, quiet: bool, **kwargs: Any) -> Any:
+    def chosen(
+        *args: Any, data: str | None, project: str | None, quiet: bool, **kwargs: Any
+    ) -> Any:
         return command(Chosen(data, project, quiet), *args, **kwargs)
 
     return chosen
@@ -72,36 +90,70 @@ def of_project(command: Callable[..., Any]) -> Callable[..., Any]:
 def of_window(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the switches of the window; the command gets them as `switches`."""
 
-    @click.option("--off", is_flag=True, default=None, help="Send every request as it comes; keep it all the same.")
-    @click.option("--budget", metavar="N", type=int, help="Tokens that a prompt may have. [default: the model's window]")
-    @click.option("--profile", metavar="NAME", help=f"One for every agent: {', '.join(PROFILES)}. [default: by its own name]")
-    @click.option("--no-tools", is_flag=True, default=None, help="Offer no tools of ours: the client has them over MCP.")
+    @click.option(
+        "--off",
+        is_flag=True,
+        default=None,
+        help="Send every request as it comes; keep it all the same.",
+    )
+    @click.option(
+        "--budget",
+        metavar="N",
+        type=int,
+        help="Tokens that a prompt may have. [default: the model's window]",
+    )
+    @click.option(
+        "--profile",
+        metavar="NAME",
+        help=f"One for every agent: {', '.join(PROFILES)}. [default: by its own name]",
+    )
+    @click.option(
+        "--no-tools",
+        is_flag=True,
+        default=None,
+        help="Offer no tools of ours: the client has them over MCP.",
+    )
     @wraps(command)
     def with_switches(
-        *args: Any, off: bool | None, budget: int | None, profile: str | None, no_tools: bool | None, **kwargs: Any
+        *args: Any,
+        off: bool | None,
+        budget: int | None,
+        profile: str | None,
+        no_tools: bool | None,
+        **kwargs: Any,
     ) -> Any:
-        return command(*args, switches=Switches(off, budget, profile, False if no_tools else None), **kwargs)
+        return command(
+            *args, switches=Switches(off, budget, profile, False if no_tools else None), **kwargs
+        )
 
     return with_switches
 
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
-    """Whether the project's files are indexed beside everything else; by default as the person said when they were asked."""
+    """Whether the project's files are indexed beside everything else; by default as the person said
+    when they were asked."""
 
     yes: bool
     no: bool
 
     def flags(self) -> list[str]:
-        """The same choice, as arguments for another hotset process. What was allowed is kept: it need not be said again."""
+        """The same choice, as arguments for another hotset process. What was allowed is kept: it
+        need not be said again."""
         return ["--no-index"] if self.no else []
 
 
 def of_indexing(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds --yes and --no-index; the command gets them as `indexing`."""
 
-    @click.option("--yes", is_flag=True, help="Allow that the project's files are indexed, without being asked.")
-    @click.option("--no-index", is_flag=True, help="Do not index the project's files now, and do not ask.")
+    @click.option(
+        "--yes",
+        is_flag=True,
+        help="Allow that the project's files are indexed, without being asked.",
+    )
+    @click.option(
+        "--no-index", is_flag=True, help="Do not index the project's files now, and do not ask."
+    )
     @wraps(command)
     def with_indexing(*args: Any, yes: bool, no_index: bool, **kwargs: Any) -> Any:
         if yes and no_index:

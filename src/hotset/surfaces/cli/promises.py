@@ -1,6 +1,7 @@
 """The map of promises: everything hotset sets out to do, by id, and what of it works today.
 
-A test holds a promise by carrying its id: `@pytest.mark.row("V1")`. `tests/test_rows.py` keeps map and tests in step.
+A test holds a promise by carrying its id: `@pytest.mark.row("V1")`. `tests/test_rows.py` keeps map
+and tests in step.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from enum import StrEnum
 
 class State(StrEnum):
     WORKING = "working"
-    """A test that carries its id drives it from outside: through the proxy, MCP, the CLI or the library, as installed."""
+    """A test that carries its id drives it from outside: through the proxy, MCP, the CLI or the
+    library, as installed."""
     PARTLY = "partly"
     PLANNED = "planned"
 
@@ -35,21 +37,39 @@ TOPICS = {
 }
 
 PROMISES = (
-    Promise("L1", "Any number of tools from skills, MCP servers, Python and agents; starting loads none", State.WORKING),
-    Promise("L2", "Every tool can be found by meaning and by keyword; only what changed is indexed again", State.WORKING),
+    Promise(
+        "L1",
+        "Any number of tools from skills, MCP servers, Python and agents; starting loads none",
+        State.WORKING,
+    ),
+    Promise(
+        "L2",
+        "Every tool can be found by meaning and by keyword; only what changed is indexed again",
+        State.WORKING,
+    ),
     Promise(
         "L3",
         "Tools that fit but are not loaded stand in the model's list as ghosts",
         State.PARTLY,
-        "for the first prompt of a session, where its words name the tool; not for later prompts, not as text",
+        (
+            "for the first prompt of a session, where its words name the tool; not for later "
+            "prompts, not as text"
+        ),
     ),
     Promise("L4", "The first call of a ghost loads it and runs it", State.WORKING),
-    Promise("L5", "The least recently used tools are unloaded over a limit; pinned ones stay", State.WORKING),
+    Promise(
+        "L5",
+        "The least recently used tools are unloaded over a limit; pinned ones stay",
+        State.WORKING,
+    ),
     Promise(
         "L6",
         "Changed tool code is used at the next call, without a restart",
         State.PARTLY,
-        "changed code runs at the next call; a syntax error is told with file and line only by `hotset tools status`",
+        (
+            "changed code runs at the next call; a syntax error is told with file and line only "
+            "by `hotset tools status`"
+        ),
     ),
     Promise(
         "D1",
@@ -84,39 +104,70 @@ PROMISES = (
         "clean-up works; the text of `hotset tools status` has one line, its JSON all",
     ),
     Promise("D8", "A graph of which tools belong together", State.WORKING),
-    Promise("C1", "Large tool results are shortened by content type; the whole is kept", State.WORKING),
+    Promise(
+        "C1", "Large tool results are shortened by content type; the whole is kept", State.WORKING
+    ),
     Promise(
         "C2",
         "The same result is not shown twice; a changed one shows what changed",
         State.PARTLY,
-        "results that stand whole are pointed to or diffed; no answer from the store for read-only tools",
+        (
+            "results that stand whole are pointed to or diffed; no answer from the store for "
+            "read-only tools"
+        ),
     ),
-    Promise("C3", "Recent iterations stay whole, older work by summary and reference", State.WORKING),
+    Promise(
+        "C3", "Recent iterations stay whole, older work by summary and reference", State.WORKING
+    ),
     Promise("C4", "Summaries are made in the background and never hold up a turn", State.WORKING),
     Promise("C5", "The model gets any earlier message back, whole", State.WORKING),
     Promise(
         "C6",
         "Building a context takes under 10 ms and calls no model",
         State.PARTLY,
-        "7.7 ms from request to checked body (`make bench-plan`), and no model is called; no test drives it from outside yet",
+        (
+            "7.7 ms from request to checked body (`make bench-plan`), and no model is called; no "
+            "test drives it from outside yet"
+        ),
     ),
     Promise(
         "C7",
         "Half the tokens or fewer on long sessions, with the same results",
         State.PARTLY,
-        "a third to a half of the tokens of long sessions, half to two thirds of their first 16 and 40 calls; "
+        "a third to a half of the tokens of long sessions, half to two thirds of their first "
+        "16 and 40 calls; "
         "whether the results are the same takes a model to tell",
     ),
     Promise("C8", "Metrics with alerts: tokens, retrievals, failures, hits", State.WORKING),
-    Promise("C9", "Fits any agent without changing its code; off means the full messages again", State.WORKING),
-    Promise("V1", "Everything said, called and read is stored the moment it arrives, and found by id and turn", State.WORKING),
-    Promise("V2", "Full-text and vector search side by side, working while one is down", State.WORKING),
-    Promise("V3", "The project's own files are indexed, with consent, and kept up to date", State.WORKING),
+    Promise(
+        "C9",
+        "Fits any agent without changing its code; off means the full messages again",
+        State.WORKING,
+    ),
+    Promise(
+        "V1",
+        (
+            "Everything said, called and read is stored the moment it arrives, and found by id "
+            "and turn"
+        ),
+        State.WORKING,
+    ),
+    Promise(
+        "V2", "Full-text and vector search side by side, working while one is down", State.WORKING
+    ),
+    Promise(
+        "V3",
+        "The project's own files are indexed, with consent, and kept up to date",
+        State.WORKING,
+    ),
     Promise(
         "V4",
         "What leaves the window leaves a line that says how to get it back",
         State.PARTLY,
-        "one line with the call that brings it back; always of type conversation, no summary, turn numbers of its own",
+        (
+            "one line with the call that brings it back; always of type conversation, no summary, "
+            "turn numbers of its own"
+        ),
     ),
     Promise(
         "V5",
@@ -124,7 +175,11 @@ PROMISES = (
         State.PARTLY,
         "by a header; checkpoints are bare events; not in TOML, `wrap` or replay",
     ),
-    Promise("V6", "The model searches and retrieves its past within a budget; each retrieval is logged", State.WORKING),
+    Promise(
+        "V6",
+        "The model searches and retrieves its past within a budget; each retrieval is logged",
+        State.WORKING,
+    ),
     Promise(
         "V7",
         "What the next question needs is there before the model sees it",
@@ -137,7 +192,12 @@ PROMISES = (
         State.PARTLY,
         "prefetches are measured; the hot tier is warmed by retrievals alone",
     ),
-    Promise("V9", "Prefetching races with tools and adds no waiting", State.PARTLY, "it races and is measured; off by default"),
+    Promise(
+        "V9",
+        "Prefetching races with tools and adds no waiting",
+        State.PARTLY,
+        "it races and is measured; off by default",
+    ),
     Promise(
         "V10",
         "Search in tiers, each within its time, never blocking",
@@ -152,7 +212,9 @@ PROMISES = (
     ),
     Promise("V12", "Thresholds tune themselves from what people and models do"),
     Promise("V13", "Observations survive a crash, and replay gives the same state"),
-    Promise("V14", "Memory pressure takes things away step by step and gives them back; nothing leaks"),
+    Promise(
+        "V14", "Memory pressure takes things away step by step and gives them back; nothing leaks"
+    ),
     Promise("V15", "A full agent hands its work over to a fresh one"),
     Promise(
         "V16",
@@ -177,7 +239,10 @@ PROMISES = (
         "M3",
         "Memories unfold step by step, only as far as they are needed",
         State.PARTLY,
-        "index, timeline, whole; topics without ids, and no way to memories by `retrieve_context(topic=...)`",
+        (
+            "index, timeline, whole; topics without ids, and no way to memories by "
+            "`retrieve_context(topic=...)`"
+        ),
     ),
     Promise("M4", "What memory costs and saves is measured, and acted upon", State.WORKING),
     Promise(
@@ -202,10 +267,17 @@ PROMISES = (
         "X1",
         "Tools, conversation, memory and code: one store, one search, one policy",
         State.PARTLY,
-        "one store, and one search over all four; what goes into the window is still decided source by source",
+        (
+            "one store, and one search over all four; what goes into the window is still decided "
+            "source by source"
+        ),
     ),
     Promise("X2", "A proxy, an MCP server and a library that behave the same", State.WORKING),
-    Promise("X3", "Eviction that knows the provider's prompt cache, so that cost falls too", State.WORKING),
+    Promise(
+        "X3",
+        "Eviction that knows the provider's prompt cache, so that cost falls too",
+        State.WORKING,
+    ),
     Promise("X4", "A dashboard of the window as a memory map"),
     Promise("X5", "Teams: many gateways over one shared store"),
     Promise("X6", "Any recorded session can be replayed through any policy", State.WORKING),

@@ -16,25 +16,33 @@ from hotset.window.gist import gist
 
 @click.command(
     epilog=examples(
-        "hotset recall p3f9a", "hotset recall toolu_01A09q90qw90lq917835lq9 > result.txt", "hotset recall p3f9a --json"
+        "hotset recall p3f9a",
+        "hotset recall toolu_01A09q90qw90lq917835lq9 > result.txt",
+        "hotset recall p3f9a --json",
     )
 )
 @click.argument("id")
 @of_project
 @as_json
 def recall(chosen: Chosen, id: str, as_json: bool) -> None:
-    """The exact bytes of one page, on stdout. A terminal shows control codes instead of obeying them.
+    """The exact bytes of one page, on stdout. A terminal shows control codes instead of obeying
+    them.
 
-    ID is a page's id or the beginning of one, a tool call's id (its result is meant), or content's SHA-256.
+    ID is a page's id or the beginning of one, a tool call's id (its result is meant), or content's
+    SHA-256.
     """
     with meant.reading(chosen.config()) as store:
         page, address = meant.content(store, id)
         content = store.content(address)
         about = (store.gist(page.id) or gist(page, content)) if page is not None else None
     if as_json:
-        emit_json({"page": page, "gist": about, "digest": address, "size": len(content), **_told(content)})
+        emit_json(
+            {"page": page, "gist": about, "digest": address, "size": len(content), **_told(content)}
+        )
         return
-    if sys.stdout.isatty():  # what moves the cursor is shown and not done; a file or a pipe gets the bytes
+    if (
+        sys.stdout.isatty()
+    ):  # what moves the cursor is shown and not done; a file or a pipe gets the bytes
         emit(plain(content.decode("utf-8", "replace")).removesuffix("\n"))
         return
     sys.stdout.buffer.write(content)

@@ -1,4 +1,5 @@
-"""`hotset repair`: what is intact is saved into a fresh store; the damaged file is set aside, never deleted."""
+"""`hotset repair`: what is intact is saved into a fresh store; the damaged file is set aside, never
+deleted."""
 
 from __future__ import annotations
 
@@ -13,8 +14,7 @@ from hotset.dialects import DIALECTS
 from hotset.errors import BadInput, Malformed, NotFound
 from hotset.nouns.message import DialectName, Message
 from hotset.store.folder import has_store
-from hotset.store.repair import RepairReport
-from hotset.store.repair import repair as repair_store
+from hotset.store.repair import RepairReport, repair as repair_store
 from hotset.surfaces.cli.ending import FOUND
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import count, counting, emit, emit_json, harmless, say
@@ -29,13 +29,20 @@ _STREAMED = (b"event:", b"data:", b":")
 def repair(chosen: Chosen, yes: bool, as_json: bool) -> int | None:
     """Save what is intact of a damaged store into a fresh one.
 
-    The damaged file stays beside it. Stop the proxy first. Exits with 1 where something could not be saved.
+    The damaged file stays beside it. Stop the proxy first. Exits with 1 where something could not
+    be saved.
     """
     config = chosen.config()
     if not has_store(config.folder):
-        raise NotFound(f"nothing is kept yet for {config.project} (in {config.folder}); there is nothing to repair")
+        raise NotFound(
+            f"nothing is kept yet for {config.project} (in {config.folder}); there is nothing "
+            f"to repair"
+        )
     if not yes:
-        _ask(f"Make the store in {config.folder} anew from what is intact of it? The damaged file is kept.")
+        _ask(
+            f"Make the store in {config.folder} anew from what is intact of it? The damaged "
+            f"file is kept."
+        )
     with counting("repairing", None, quiet=chosen.quiet):
         report = repair_store(config.folder, _read_again)
     if as_json:
@@ -59,7 +66,10 @@ def _tell(report: RepairReport) -> None:
     if report.rederived:
         emit(f"{report.rederived:,} of these were made again from the raw bytes of their messages")
     if report.missing:
-        emit(f"{count(len(report.missing), 'content')} that something still points to could not be found")
+        emit(
+            f"{count(len(report.missing), 'content')} that something still points to could "
+            f"not be found"
+        )
 
 
 def _document(report: RepairReport) -> dict[str, object]:
@@ -73,8 +83,11 @@ def _document(report: RepairReport) -> dict[str, object]:
 
 
 def _read_again(name: DialectName, raw: bytes) -> Iterator[Message]:
-    """The messages in some raw bytes: one message of a request, or a whole reply. The store's hashes tell what is right."""
+    """The messages in some raw bytes: one message of a request, or a whole reply. The store's
+    hashes tell what is right."""
     dialect = DIALECTS[name]
     with suppress(Malformed):
-        yield from dialect.parse(msgspec.json.encode({"model": "", **dialect.compose("", [msgspec.Raw(raw)])})).messages
+        yield from dialect.parse(
+            msgspec.json.encode({"model": "", **dialect.compose("", [msgspec.Raw(raw)])})
+        ).messages
     yield from dialect.read(raw, streamed=raw.lstrip().startswith(_STREAMED)).messages

@@ -18,10 +18,18 @@ from hotset.replay.formats import read
 from hotset.replay.recorded import Recorded
 from hotset.replay.report import Report, Row, meaning
 from hotset.replay.roster import DEFAULT, FULL, KNOBS, OURS, ROSTER, USUAL, Maker, ours
-from hotset.replay.run import PROVIDERS, Ruling, gather
-from hotset.replay.run import replay as replayed
+from hotset.replay.run import PROVIDERS, Ruling, gather, replay as replayed
 from hotset.surfaces.cli.options import as_json, examples
-from hotset.surfaces.cli.terminal import count, counting, emit, emit_json, plain, say, shortened, width
+from hotset.surfaces.cli.terminal import (
+    count,
+    counting,
+    emit,
+    emit_json,
+    plain,
+    say,
+    shortened,
+    width,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -63,31 +71,55 @@ _ROOMY = 100
         "hotset replay session.jsonl --set keep=8 --set forms.logs_share=0.3",
     )
 )
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument(
+    "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 @click.option(
     "--policy",
     "policies",
     metavar="NAME",
     multiple=True,
     type=click.Choice([*ROSTER, _ALL]),
-    help=f"Repeatable; `all` is all of: {', '.join(ROSTER)}. Default: {DEFAULT} and what others do.",
+    help=(
+        f"Repeatable; `all` is all of: {', '.join(ROSTER)}. Default: {DEFAULT} and what others do."
+    ),
 )
 @click.option(
     "--set",
     "settings",
     metavar="NAME=VALUE",
     multiple=True,
-    help="Repeatable: a knob, for a second row of each policy of ours. Names and ranges: docs/knobs.md.",
+    help=(
+        "Repeatable: a knob, for a second row of each policy of ours. Names and ranges: "
+        "docs/knobs.md."
+    ),
 )
-@click.option("--window", metavar="N", type=click.IntRange(min=1), help="Tokens that a prompt may have; default: the model's.")
-@click.option("--provider", type=click.Choice(list(PROVIDERS)), help="Whose cache rules and prices; default: the model's.")
+@click.option(
+    "--window",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Tokens that a prompt may have; default: the model's.",
+)
+@click.option(
+    "--provider",
+    type=click.Choice(list(PROVIDERS)),
+    help="Whose cache rules and prices; default: the model's.",
+)
 @click.option(
     "--ttl",
     metavar="S",
     type=click.IntRange(min=0),
-    help="Caches go cold after so many seconds without a call; default: the provider's rule. 0 leaves pauses out of account.",
+    help=(
+        "Caches go cold after so many seconds without a call; default: the provider's rule. 0 "
+        "leaves pauses out of account."
+    ),
 )
-@click.option("--all", "everything", is_flag=True, help="Count every session, also those that are short or fit the window.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Count every session, also those that are short or fit the window.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but data and errors.")
 @as_json
 def replay(
@@ -104,9 +136,9 @@ def replay(
 ) -> None:
     """What hotset, and what others do, would have cost on recorded sessions. No model is called.
 
-    PATH is a file or a folder of sessions as agents write them: Claude Code and Codex transcripts, OpenAI or Anthropic
-    messages, SWE-agent trajectories, what `hotset export` writes; gzipped or not. Sessions of 16 calls or more that overflow
-    the window count; all of them, where none does.
+    PATH is a file or a folder of sessions as agents write them: Claude Code and Codex transcripts,
+    OpenAI or Anthropic messages, SWE-agent trajectories, what `hotset export` writes; gzipped or
+    not. Sessions of 16 calls or more that overflow the window count; all of them, where none does.
     """
     ruling = Ruling(load().prices, provider or "", window or 0, ttl)
     changed = _changed(policies, settings)
@@ -132,11 +164,18 @@ def _names(policies: Sequence[str]) -> Sequence[str]:
 
 
 def _changed(policies: Sequence[str], settings: Sequence[str]) -> dict[str, Knobs]:
-    """The knobs of each chosen policy of ours with these settings, by its name; none without settings."""
+    """The knobs of each chosen policy of ours with these settings, by its name; none without
+    settings."""
     values = parse_knobs(settings, "--set")
-    changed = {name: KNOBS[name].turned(values) for name in _names(policies) if name in KNOBS} if values else {}
+    changed = (
+        {name: KNOBS[name].turned(values) for name in _names(policies) if name in KNOBS}
+        if values
+        else {}
+    )
     if values and not changed:
-        raise click.UsageError(f"--set changes hotset's own policies, and none is chosen: add --policy {DEFAULT}")
+        raise click.UsageError(
+            f"--set changes hotset's own policies, and none is chosen: add --policy {DEFAULT}"
+        )
     return changed
 
 
@@ -154,7 +193,8 @@ def _differing(changed: Mapping[str, Knobs]) -> dict[str, dict[str, Any]]:
 
 
 def _sessions(paths: Sequence[Path], told: list[str]) -> Iterator[Recorded]:
-    """A file that was named has to be readable; what else lies in a folder is passed over and told."""
+    """A file that was named has to be readable; what else lies in a folder is passed over and
+    told."""
     found = False
     errors: list[BadInput] = []
     for path in paths:
@@ -188,27 +228,49 @@ def _show(report: Report, *, quiet: bool) -> None:
     emit(printed.get().rstrip("\n"))
     for name, differing in report.knobs.items():
         before = to_builtins(KNOBS[name.removesuffix(_CHANGED)].by_name())
-        told = ", ".join(f"{knob} {value} instead of {before[knob]}" for knob, value in differing.items())
+        told = ", ".join(
+            f"{knob} {value} instead of {before[knob]}" for knob, value in differing.items()
+        )
         emit(plain(f"{name}: {told or 'no value differs'}"))
-    unused = sorted({knob for each in report.knobs.values() for knob in each if knob.partition(".")[0] in _NOT_REPLAYED})
+    unused = sorted(
+        {
+            knob
+            for each in report.knobs.values()
+            for knob in each
+            if knob.partition(".")[0] in _NOT_REPLAYED
+        }
+    )
     if unused:
-        say(f"a replay plans windows, nothing else: {', '.join(unused)} changed nothing", quiet=quiet)
+        say(
+            f"a replay plans windows, nothing else: {', '.join(unused)} changed nothing",
+            quiet=quiet,
+        )
     if DEFAULT in report.policies:
         say(meaning(report, DEFAULT, FULL), quiet=quiet)
     say(quiet=quiet)
 
 
 def _title(report: Report) -> str:
-    windows = " to ".join(f"{tokens:,}" for tokens in sorted({report.windows[0], report.windows[-1]}))
+    windows = " to ".join(
+        f"{tokens:,}" for tokens in sorted({report.windows[0], report.windows[-1]})
+    )
     stretches = f" in {report.stretches:,} stretches" if report.stretches != report.sessions else ""
     counted = f"{report.sessions:,} of {count(report.sessions_read, 'session')}"
-    return f"{report.set}: {counted}{stretches}, {count(report.calls, 'call')}, a window of {windows} tokens"
+    return (
+        f"{report.set}: {counted}{stretches}, {count(report.calls, 'call')}, a window of "
+        f"{windows} tokens"
+    )
 
 
 def _table(report: Report) -> Table:
-    from rich.table import Table  # noqa: PLC0415 - JSON does without
+    from rich.table import Table  # noqa: PLC0415
 
-    table = Table(box=None, padding=(0, 2 if width() >= _ROOMY else 1, 0, 0), pad_edge=False, header_style="bold")
+    table = Table(
+        box=None,
+        padding=(0, 2 if width() >= _ROOMY else 1, 0, 0),
+        pad_edge=False,
+        header_style="bold",
+    )
     table.add_column("\npolicy", no_wrap=True)
     for heading, _ in _COLUMNS:
         table.add_column(heading, justify="right", no_wrap=True)

@@ -11,7 +11,9 @@ from hotset.surfaces.cli.terminal import emit_json, say, table
 
 @click.command(epilog=examples("hotset rows", "hotset rows --state working", "hotset rows --json"))
 @of_project
-@click.option("--state", type=click.Choice([state.value for state in State]), help="Only those in this state.")
+@click.option(
+    "--state", type=click.Choice([state.value for state in State]), help="Only those in this state."
+)
 @as_json
 def rows(chosen: Chosen, state: str | None, as_json: bool) -> None:
     """What hotset promises, by id, and what of it works today."""
@@ -21,7 +23,13 @@ def rows(chosen: Chosen, state: str | None, as_json: bool) -> None:
         return
     table(
         ("id", "state", "promise"),
-        [(each.id, each.state, f"{each.text} ({each.yet})" if each.yet else each.text) for each in selected],
+        [
+            (each.id, each.state, f"{each.text} ({each.yet})" if each.yet else each.text)
+            for each in selected
+        ],
     )
     told = ", ".join(f"{sum(each.state is state for each in PROMISES)} {state}" for state in State)
-    say(f"\n{told}. {'; '.join(f'{letter}: {topic.lower()}' for letter, topic in TOPICS.items())}.", quiet=chosen.quiet)
+    say(
+        f"\n{told}. {'; '.join(f'{letter}: {topic.lower()}' for letter, topic in TOPICS.items())}.",
+        quiet=chosen.quiet,
+    )

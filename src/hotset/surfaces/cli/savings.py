@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from hotset.runtime.ledger import Savings, SessionAccount, empty_ledger
-from hotset.runtime.ledger import savings as saved_in
+from hotset.runtime.ledger import Savings, SessionAccount, empty_ledger, savings as saved_in
 from hotset.store.folder import has_store
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
@@ -30,17 +29,24 @@ _SHORTEST_TITLE = 24
 
 
 @click.command(
-    epilog=examples("hotset savings", "hotset savings --since 7d", "hotset savings --session last --json | jq .total.saved")
+    epilog=examples(
+        "hotset savings",
+        "hotset savings --since 7d",
+        "hotset savings --session last --json | jq .total.saved",
+    )
 )
 @of_project
-@click.option("--session", metavar="ID", help="Only this session: an id, the beginning of one, or `last`.")
+@click.option(
+    "--session", metavar="ID", help="Only this session: an id, the beginning of one, or `last`."
+)
 @click.option("--since", metavar="WHEN", help="Only what was billed since: 24h, 7d or 2026-11-01.")
 @as_json
 def savings(chosen: Chosen, session: str | None, since: str | None, as_json: bool) -> None:
     """What was saved: the provider's own count beside what sending everything would have cost.
 
-    Measured is what the provider reported, at list prices; our own count, marked ~, where it reported nothing. Estimated is what
-    was never sent: our count of it under the same cache rules, set right by how far our count was off for what was sent.
+    Measured is what the provider reported, at list prices; our own count, marked ~, where it
+    reported nothing. Estimated is what was never sent: our count of it under the same cache rules,
+    set right by how far our count was off for what was sent.
     """
     config = chosen.config()
     earliest = moment_meant(since, time.time()) if since else None
@@ -50,10 +56,23 @@ def savings(chosen: Chosen, session: str | None, since: str | None, as_json: boo
         with meant.reading(config) as store:
             found = saved_in(store, config, meant.session_id(store, session), earliest)
     if as_json:
-        emit_json({"since": earliest, "total": found.total, "uncounted": found.uncounted, "sessions": found.sessions})
+        emit_json(
+            {
+                "since": earliest,
+                "total": found.total,
+                "uncounted": found.uncounted,
+                "sessions": found.sessions,
+            }
+        )
     if not found.sessions:
         when = " since then" if since else ""
-        say(f"no turn was paid for{when} yet; come back after a session: {chosen.hint('wrap claude')}", quiet=chosen.quiet)
+        say(
+            (
+                f"no turn was paid for{when} yet; come back after a session: "
+                f"{chosen.hint('wrap claude')}"
+            ),
+            quiet=chosen.quiet,
+        )
     if as_json:
         return
     for line in _told(found):
@@ -66,7 +85,13 @@ def savings(chosen: Chosen, session: str | None, since: str | None, as_json: boo
     if found.total.estimated_turns and found.sessions:
         say(f"\n{_estimated(found.total)}", quiet=chosen.quiet)
     if found.total.unlisted:
-        say(f"* no list price is known for {', '.join(map(field, found.total.unlisted))}: a guess stands in", quiet=chosen.quiet)
+        say(
+            (
+                f"* no list price is known for {', '.join(map(field, found.total.unlisted))}: a "
+                f"guess stands in"
+            ),
+            quiet=chosen.quiet,
+        )
 
 
 def _told(found: Savings) -> Iterator[str]:
@@ -80,18 +105,28 @@ def _told(found: Savings) -> Iterator[str]:
 def _without_bill(turns: int) -> str:
     if turns == 1:
         return "1 more turn has no bill: no usage was reported, or it was not ours to plan"
-    return f"{turns:,} more turns have no bill: no usage was reported, or they were not ours to plan"
+    return (
+        f"{turns:,} more turns have no bill: no usage was reported, or they were not ours to plan"
+    )
 
 
 def _estimated(total: Account) -> str:
-    where = "" if total.estimated_turns == total.turns else f" for {total.estimated_turns:,} of {total.turns:,} turns"
+    where = (
+        ""
+        if total.estimated_turns == total.turns
+        else f" for {total.estimated_turns:,} of {total.turns:,} turns"
+    )
     return f"no usage was reported{where}: our own count stands in, estimated (~)"
 
 
 def _not_sent(saved: Saved) -> str:
     if saved.tokens >= 0:
         return f"{saved.tokens_pct:.1f} % of it was not sent"
-    return f"{-saved.tokens:,} more were sent: our tools, and calls in which the model got something back"
+    return (
+        f"{-saved.tokens:,} more were sent: our tools, and calls in "
+        f"which the model got something "
+        f"back"
+    )
 
 
 def _lines(total: Account) -> Iterator[str]:
@@ -99,17 +134,43 @@ def _lines(total: Account) -> Iterator[str]:
     hidden = f", {total.hidden_calls:,} of them hidden" if total.hidden_calls else ""
     breaks = ", ".join(f"{number} {cause}" for cause, number in total.breaks.items())
     mark = "*" if total.unlisted else ""
-    how = "measured" if not total.estimated_turns else "estimated" if total.estimated_turns == total.turns else "partly estimated"
+    how = (
+        "measured"
+        if not total.estimated_turns
+        else "estimated"
+        if total.estimated_turns == total.turns
+        else "partly estimated"
+    )
     rows = (
         ("turns", f"{total.turns:,}", f"{count(total.calls, 'call')} to the provider{hidden}"),
-        ("sent", f"{measured.prompt:,} tokens", f"{how}; {measured.cache_read_pct:.1f} % read from the provider's cache"),
+        (
+            "sent",
+            f"{measured.prompt:,} tokens",
+            f"{how}; {measured.cache_read_pct:.1f} % read from the provider's cache",
+        ),
         ("everything", f"{estimated.prompt:,} tokens", f"estimated; {_not_sent(saved)}"),
         ("cost", f"{money(measured.dollars)}{mark}", f"{how}, at list prices"),
-        ("everything", f"{money(estimated.dollars)}{mark}", "estimated, under the same cache rules"),
+        (
+            "everything",
+            f"{money(estimated.dollars)}{mark}",
+            "estimated, under the same cache rules",
+        ),
         ("saved", f"{money(saved.dollars)}{mark}", f"estimated, {saved.dollars_pct:.1f} %"),
-        ("prefix", f"kept on {total.prefix_kept_pct:.1f} %", f"of turns; breaks: {breaks or 'none'}"),
-        ("faults", f"{total.faults_per_100:.1f} per 100 turns", f"{total.refaults_per_100:.1f} for what we had shortened"),
-        ("overhead", f"{total.overhead_ms_p50:.1f} ms", f"in the middle, {total.overhead_ms_p95:.1f} ms at the 95th percentile"),
+        (
+            "prefix",
+            f"kept on {total.prefix_kept_pct:.1f} %",
+            f"of turns; breaks: {breaks or 'none'}",
+        ),
+        (
+            "faults",
+            f"{total.faults_per_100:.1f} per 100 turns",
+            f"{total.refaults_per_100:.1f} for what we had shortened",
+        ),
+        (
+            "overhead",
+            f"{total.overhead_ms_p50:.1f} ms",
+            f"in the middle, {total.overhead_ms_p95:.1f} ms at the 95th percentile",
+        ),
     )
     wide = max(len(figure) for _, figure, _ in rows)
     for name, figure, what in rows:
@@ -118,13 +179,19 @@ def _lines(total: Account) -> Iterator[str]:
 
 
 def _table(sessions: Sequence[SessionAccount], total: Account, wide: int) -> Iterator[str]:
-    """A row a session. Figures are always whole; a title that has no room beside them stands below."""
+    """A row a session. Figures are always whole; a title that has no room beside them stands
+    below."""
     rows = [(each.session.id, *_cells(each.account)) for each in sessions]
     heads = tuple(zip(*_HEADINGS, strict=True))
     cells = (*heads, *rows, ("together", *_cells(total)))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [
-        _GAP.join([row[0].ljust(widths[0]), *(cell.rjust(each) for cell, each in zip(row[1:], widths[1:], strict=True))])
+        _GAP.join(
+            [
+                row[0].ljust(widths[0]),
+                *(cell.rjust(each) for cell, each in zip(row[1:], widths[1:], strict=True)),
+            ]
+        )
         for row in cells
     ]
     beside = wide - len(lines[0]) - len(_GAP)

@@ -1,4 +1,5 @@
-"""`hotset search`: everything that was said, read or returned, the project's code, memories and tools, in one list."""
+"""`hotset search`: everything that was said, read or returned, the project's code, memories and
+tools, in one list."""
 
 from __future__ import annotations
 
@@ -31,13 +32,24 @@ from hotset.surfaces.cli.consenting import is_allowed
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.sessions import moment_meant
-from hotset.surfaces.cli.terminal import counting, emit, emit_json, moment, plain, say, shortened, width
+from hotset.surfaces.cli.terminal import (
+    counting,
+    emit,
+    emit_json,
+    moment,
+    plain,
+    say,
+    shortened,
+    width,
+)
 from hotset.text.excerpt import ExcerptLine, excerpt
 from hotset.text.languages import LANGUAGES
 from hotset.text.terms import Term, terms
 
 _SECONDS = 2.0  # for the search itself; cold files are read from disk
-_FOLLOW_SECONDS = 30.0  # for what was kept since the last search: as a rule nothing, the first time everything
+_FOLLOW_SECONDS = (
+    30.0  # for what was kept since the last search: as a rule nothing, the first time everything
+)
 _STINT_SECONDS = 0.3  # of that, between two steps of the bar
 _WORTH_FOLDING = 500  # entries that are found by their words alone so far
 _EXCERPT_LINES = 6
@@ -83,11 +95,31 @@ class SearchResults:
     type=click.Choice(tuple(map(str, Sort))),
     help="Only conversations, the project's files, memories or tools; may be given several times.",
 )
-@click.option("--kind", help="Only this kind of page (tool_result, prompt ...) or language (python, go ...).")
-@click.option("--path", metavar="GLOB", default="", help="Only this file, folder or pattern: src/, app.py, '**/*.{ts,tsx}'.")
-@click.option("--session", metavar="ID", help="Only this session: an id, the beginning of one, or `last`.")
-@click.option("--since", metavar="WHEN", help="Said, changed or learned since: 30m, 12h, 2d, 1w or 2026-11-15.")
-@click.option("-n", "--limit", type=click.IntRange(1, 200), default=5, show_default=True, help="At most so many of each type.")
+@click.option(
+    "--kind", help="Only this kind of page (tool_result, prompt ...) or language (python, go ...)."
+)
+@click.option(
+    "--path",
+    metavar="GLOB",
+    default="",
+    help="Only this file, folder or pattern: src/, app.py, '**/*.{ts,tsx}'.",
+)
+@click.option(
+    "--session", metavar="ID", help="Only this session: an id, the beginning of one, or `last`."
+)
+@click.option(
+    "--since",
+    metavar="WHEN",
+    help="Said, changed or learned since: 30m, 12h, 2d, 1w or 2026-11-15.",
+)
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, 200),
+    default=5,
+    show_default=True,
+    help="At most so many of each type.",
+)
 @as_json
 def search(
     chosen: Chosen,
@@ -103,8 +135,9 @@ def search(
 ) -> int:
     """Search conversations, the project's code, memories and tools, by meaning and by words.
 
-    No character of QUERY is an operator, but words "in quotes" must occur as they are; where nothing holds them so, what comes
-    nearest is shown. Everything that is kept is found; the project's files are, once they are indexed: hotset index.
+    No character of QUERY is an operator, but words "in quotes" must occur as they are; where
+    nothing holds them so, what comes nearest is shown. Everything that is kept is found; the
+    project's files are, once they are indexed: hotset index.
     """
     config = chosen.config()
     kinds, possible = _kinds(kind)
@@ -114,7 +147,8 @@ def search(
     possible -= {Sort.TOOL} if since else frozenset()
     if not possible:
         raise BadInput(
-            "--type, --kind, --path, --session and --since leave nothing to search: sessions have pages, languages are of code, "
+            "--type, --kind, --path, --session and --since leave nothing to search: sessions "
+            "have pages, languages are of code, "
             "memories and tools have no path, tools no time"
         )
     only = Filter(kinds=kinds, since=moment_meant(since, time.time()) if since else None, path=path)
@@ -137,9 +171,15 @@ def search(
         say(f"there is nothing to search yet for {config.project}; {start}", quiet=chosen.quiet)
         return OK
     if not found:
-        say(f"nothing found for {shortened(asked.words, _MOST_ECHOED)!r}; {_advice(asked)}", quiet=chosen.quiet)
+        say(
+            f"nothing found for {shortened(asked.words, _MOST_ECHOED)!r}; {_advice(asked)}",
+            quiet=chosen.quiet,
+        )
     if code_is_missing:
-        say(f"The project's files are not indexed; to search them, too: {chosen.hint('index')}", quiet=chosen.quiet)
+        say(
+            f"The project's files are not indexed; to search them, too: {chosen.hint('index')}",
+            quiet=chosen.quiet,
+        )
     return OK if found else FOUND
 
 
@@ -152,7 +192,9 @@ def _kinds(typed: str | None) -> tuple[frozenset[str], frozenset[Sort]]:
         return frozenset(str(each) for each in including(Kind(name))), frozenset({Sort.PAGE})
     if name in LANGUAGES:
         return frozenset({name}), frozenset({Sort.CODE})
-    raise BadInput(f"--kind {typed}: pages are {', '.join(Kind)}; languages are {', '.join(LANGUAGES)}")
+    raise BadInput(
+        f"--kind {typed}: pages are {', '.join(Kind)}; languages are {', '.join(LANGUAGES)}"
+    )
 
 
 def _holds_pages(config: Config) -> bool:
@@ -164,10 +206,14 @@ def _searches_code(config: Config) -> bool:
     return is_allowed(config) and has_code(config.folder)
 
 
-def _search_index(config: Config, asked: SearchRequest, results: SearchResults, *, quiet: bool) -> None:
+def _search_index(
+    config: Config, asked: SearchRequest, results: SearchResults, *, quiet: bool
+) -> None:
     """Pages, code and memories."""
     if not config.search:
-        results.notes.append(f"what was said is not indexed: {config.origins['search']} says that it should not be")
+        results.notes.append(
+            f"what was said is not indexed: {config.origins['search']} says that it should not be"
+        )
     searches_code = Sort.CODE in asked.types and _searches_code(config)
     with ExitStack() as opened:
         store = None
@@ -180,13 +226,18 @@ def _search_index(config: Config, asked: SearchRequest, results: SearchResults, 
         needs_store = searches_pages or searches_memories
         if not needs_store and not searches_code:
             return
-        embedding = config.embedding if needs_store else config.embedding.of_documents  # nothing but code is asked for otherwise
+        embedding = (
+            config.embedding if needs_store else config.embedding.of_documents
+        )  # nothing but code is asked for otherwise
         try:
             index = opened.enter_context(closing(open_index(config.folder, embedding, folds=False)))
         except (HotsetError, OSError) as error:
             if not needs_store or os.access(config.folder, os.W_OK):
                 raise
-            results.notes.append(f"searched with an index made for this once, and without the project's files: {error}")
+            results.notes.append(
+                f"searched with an index made for this once, and without the project's files: "
+                f"{error}"
+            )
             searches_code = False
             folder = Path(opened.enter_context(TemporaryDirectory(prefix="hotset-")))
             index = opened.enter_context(closing(open_index(folder, embedding, folds=False)))
@@ -197,12 +248,21 @@ def _search_index(config: Config, asked: SearchRequest, results: SearchResults, 
         of_code = below(config.project, asked.only.path) if searches_code else None
         _search_text(asked, index, store if searches_pages else None, of_code, results)
         if store is not None and searches_memories:
-            memories = MemorySource(config, lambda: store, lambda: index if config.search else None, logged=False)
+            memories = MemorySource(
+                config, lambda: store, lambda: index if config.search else None, logged=False
+            )
             results.groups.append(memory_hits(memories, asked.words, asked.most, asked.only.since))
 
 
-def _search_text(asked: SearchRequest, index: Index, store: Store | None, of_code: str | None, results: SearchResults) -> None:
-    """The project's files on the path `of_code`, where they are searched, and pages, where there is a store."""
+def _search_text(
+    asked: SearchRequest,
+    index: Index,
+    store: Store | None,
+    of_code: str | None,
+    results: SearchResults,
+) -> None:
+    """The project's files on the path `of_code`, where they are searched, and pages, where there is
+    a store."""
     session = meant.session_id(store, asked.session) if store is not None else None
     only = replace(asked.only, sessions=frozenset({session} if session else ()))
     found: list[Sequence[SearchHit]] = []
@@ -219,7 +279,9 @@ def _search_text(asked: SearchRequest, index: Index, store: Store | None, of_cod
             pages = find(query, store, index)
             lacking |= pages.lacking
             found.append(page_hits(pages, store))
-        if any(found) or "words" in lacking:  # which did not answer: what holds the phrase is not known
+        if (
+            any(found) or "words" in lacking
+        ):  # which did not answer: what holds the phrase is not known
             break
     results.groups += found
     results.loose = bool(note) and any(found)
@@ -227,7 +289,8 @@ def _search_text(asked: SearchRequest, index: Index, store: Store | None, of_cod
         results.notes.append(note)
     if lacking:
         results.notes.append(
-            f"searched without {', '.join(sorted(lacking))}, which did not answer in time; the order may be worse"
+            f"searched without {', '.join(sorted(lacking))}, which did not answer in time; "
+            f"the order may be worse"
         )
 
 
@@ -237,7 +300,10 @@ def _search_tools(config: Config, asked: SearchRequest, results: SearchResults) 
         return
     known = replace(config, tooling=msgspec.structs.replace(config.tooling, list_seconds=0.0))
     try:
-        with meant.empty_where_missing(known, is_there=has_store(known.folder)) as there, toolbox.opened(there) as tools:
+        with (
+            meant.empty_where_missing(known, is_there=has_store(known.folder)) as there,
+            toolbox.opened(there) as tools,
+        ):
             if not tools.empty:
                 results.groups.append(tool_hits(tools, asked.words, asked.most))
     except (HotsetError, OSError) as error:
@@ -245,12 +311,15 @@ def _search_tools(config: Config, asked: SearchRequest, results: SearchResults) 
 
 
 def _caught_up(store: Store, index: Index, quiet: bool) -> Iterator[str]:
-    """Brings what was kept since into the index. What fails here costs the latest, not the search."""
+    """Brings what was kept since into the index. What fails here costs the latest, not the
+    search."""
     until = time.monotonic() + _FOLLOW_SECONDS
     try:
         if follow(store, index, time.monotonic() + _STINT_SECONDS):
             with counting("reading what was kept", None, quiet=quiet) as counter:
-                while time.monotonic() < until and (passed := follow(store, index, time.monotonic() + _STINT_SECONDS)):
+                while time.monotonic() < until and (
+                    passed := follow(store, index, time.monotonic() + _STINT_SECONDS)
+                ):
                     counter.step(passed)
         if index.state().lag > _WORTH_FOLDING:
             index.fold()
@@ -259,7 +328,13 @@ def _caught_up(store: Store, index: Index, quiet: bool) -> Iterator[str]:
 
 
 def _document(found: SearchHit, *, loose: bool) -> dict[str, object]:
-    return {"type": found.type, "score": round(found.score, 4), **found.detail, "loose": loose, "show": found.show}
+    return {
+        "type": found.type,
+        "score": round(found.score, 4),
+        **found.detail,
+        "loose": loose,
+        "show": found.show,
+    }
 
 
 def _tell(found: SearchHit, wanted: Sequence[Term]) -> None:
@@ -269,14 +344,18 @@ def _tell(found: SearchHit, wanted: Sequence[Term]) -> None:
     emit(click.style(where, fg=_COLOURS[found.type], bold=True) + f"  {shortened(what, room)}")
     for line in excerpt(found.stretch, wanted, _EXCERPT_LINES) if found.stretch is not None else ():
         number = str(line.number) if line.number else ""
-        emit(click.style(f"{number:>{_NUMBER_WIDTH}}  ", dim=True) + _highlighted(line, width() - _NUMBER_WIDTH - 2))
+        emit(
+            click.style(f"{number:>{_NUMBER_WIDTH}}  ", dim=True)
+            + _highlighted(line, width() - _NUMBER_WIDTH - 2)
+        )
     if found.show:
         emit(click.style(f"{'':>{_NUMBER_WIDTH}}  {found.show}", dim=True))
     emit("")
 
 
 def _highlighted(line: ExcerptLine, room: int) -> str:
-    """The line as far as it fits, with its words marked. `plain` keeps every character at its place."""
+    """The line as far as it fits, with its words marked. `plain` keeps every character at its
+    place."""
     text = shortened(plain(line.text), max(20, room))
     pieces: list[str] = []
     at = 0
@@ -292,7 +371,12 @@ def _advice(asked: SearchRequest) -> str:
     if not asked.words.strip():
         return 'say what you look for: hotset search "where are retries counted"'
     only = asked.only
-    given = {"--path": only.path, "--kind": only.kinds, "--session": asked.session, "--since": only.since is not None}
+    given = {
+        "--path": only.path,
+        "--kind": only.kinds,
+        "--session": asked.session,
+        "--since": only.since is not None,
+    }
     narrowed = [flag for flag, said in given.items() if said]
     if narrowed:
         return f"try it without {' and '.join(narrowed)}, or with other words"

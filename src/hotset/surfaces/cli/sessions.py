@@ -40,30 +40,56 @@ class Line:
 
 
 @click.command(
-    epilog=examples("hotset sessions", "hotset sessions --since 2d --agent claude-cli", "hotset sessions --limit 1 --json")
+    epilog=examples(
+        "hotset sessions",
+        "hotset sessions --since 2d --agent claude-cli",
+        "hotset sessions --limit 1 --json",
+    )
 )
 @of_project
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="At most so many.",
+)
 @click.option("--since", metavar="WHEN", help="Active since: 30m, 12h, 2d, 1w or 2026-11-15.")
 @click.option("--agent", help="Only this agent's.")
 @as_json
-def sessions(chosen: Chosen, limit: int, since: str | None, agent: str | None, as_json: bool) -> None:
-    """The sessions of this project, the one that was used last first; what belongs to another stands below it."""
+def sessions(
+    chosen: Chosen, limit: int, since: str | None, agent: str | None, as_json: bool
+) -> None:
+    """The sessions of this project, the one that was used last first; what belongs to another
+    stands below it."""
     now = time.time()
     config = chosen.config()
     earliest = moment_meant(since, now) if since else None
     with listing(config) as store:
         every = store.recent_sessions()
         above = parents_in(store)
-        told = (describe(store, each, above.get(each.id)) for each in every if agent in (None, each.agent))
-        latest = list(islice((line for line in told if earliest is None or line.last >= earliest), limit))
+        told = (
+            describe(store, each, above.get(each.id))
+            for each in every
+            if agent in (None, each.agent)
+        )
+        latest = list(
+            islice((line for line in told if earliest is None or line.last >= earliest), limit)
+        )
     lines = below_one_another(latest)
     if as_json:
         emit_json([line for line, _ in lines])
     if not lines:
         near = did_you_mean(agent or "", {each.agent for each in every})
-        none = f"no session is kept yet for {config.project}; start one with: {chosen.hint('wrap AGENT')}"
-        say(none if not every else f"no such session; {near}see all: {chosen.hint('sessions')}", quiet=chosen.quiet)
+        none = (
+            f"no session is kept yet for {config.project}; start one with: "
+            f"{chosen.hint('wrap AGENT')}"
+        )
+        say(
+            none if not every else f"no such session; {near}see all: {chosen.hint('sessions')}",
+            quiet=chosen.quiet,
+        )
     if as_json or not lines:
         return
     table(
@@ -86,7 +112,8 @@ def sessions(chosen: Chosen, limit: int, since: str | None, agent: str | None, a
 
 
 def below_one_another(latest: Sequence[Line]) -> list[tuple[Line, int]]:
-    """Each with how deep it stands below another; a family stands where the one of it that was used last would."""
+    """Each with how deep it stands below another; a family stands where the one of it that was used
+    last would."""
     listed = {line.session.id: line for line in latest}
     below: dict[SessionId | None, list[Line]] = {}
     for line in latest:
@@ -124,4 +151,6 @@ def moment_meant(typed: str, now: float) -> float:
     try:
         return datetime.fromisoformat(typed).astimezone().timestamp()
     except ValueError:
-        raise BadInput(f"--since {typed}: say 30m, 12h, 2d, 1w or a date like {moment(now)[:10]}") from None
+        raise BadInput(
+            f"--since {typed}: say 30m, 12h, 2d, 1w or a date like {moment(now)[:10]}"
+        ) from None

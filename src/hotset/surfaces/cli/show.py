@@ -62,7 +62,8 @@ class Story:
     children: tuple[tuple[Session, Parent], ...]
     """The sessions that belong to it, in the order in which they began."""
     forks: dict[int, int]
-    """For each branch but the first, the turn after which it leaves an older line; 0 where it began anew."""
+    """For each branch but the first, the turn after which it leaves an older line; 0 where it began
+    anew."""
 
 
 @click.command(
@@ -76,13 +77,18 @@ class Story:
 @click.argument("session", default="last")
 @of_project
 @click.option("--turns", metavar="A-B", help="Only these turns: 7, 3-9, 12- or -5.")
-@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only pages of this kind.")
+@click.option(
+    "--kind", type=click.Choice([kind.value for kind in Kind]), help="Only pages of this kind."
+)
 @click.option("--full", is_flag=True, help="Whole contents instead of first lines.")
 @as_json
-def show(chosen: Chosen, session: str, *, turns: str | None, kind: str | None, full: bool, as_json: bool) -> None:
+def show(
+    chosen: Chosen, session: str, *, turns: str | None, kind: str | None, full: bool, as_json: bool
+) -> None:
     """One session, turn by turn: what was said, called and read, and where it branched.
 
-    SESSION is an id, the beginning of one, or `last`, the one that was used last, which is the default.
+    SESSION is an id, the beginning of one, or `last`, the one that was used last, which is the
+    default.
     """
     bounds = turn_range(turns) if turns else None
     with meant.reading(chosen.config()) as store:
@@ -97,27 +103,56 @@ def show(chosen: Chosen, session: str, *, turns: str | None, kind: str | None, f
     if shown is not None and not full:
         say(f"\nThe exact bytes of a page: {chosen.hint(f'recall {shown}')}", quiet=chosen.quiet)
     if changed:
-        say(f"What a model saw instead: {chosen.hint(f'diff {story.session.id} {changed}')}", quiet=chosen.quiet)
+        say(
+            f"What a model saw instead: {chosen.hint(f'diff {story.session.id} {changed}')}",
+            quiet=chosen.quiet,
+        )
 
 
-def tell(store: Store, session: Session, bounds: tuple[int, int] | None, kind: Kind | None) -> Story:
+def tell(
+    store: Store, session: Session, bounds: tuple[int, int] | None, kind: Kind | None
+) -> Story:
     pages: dict[int, list[Page]] = {}
-    for page in store.pages(Where(session=session.id, turns=bounds, kinds=frozenset({kind} if kind else ()))):
+    for page in store.pages(
+        Where(session=session.id, turns=bounds, kinds=frozenset({kind} if kind else ()))
+    ):
         pages.setdefault(page.turn, []).append(page)
     low, high = bounds or (0, sys.maxsize)
-    turns = tuple(turn for turn in store.turns(session.id) if low <= turn.number <= high and (not kind or turn.number in pages))
+    turns = tuple(
+        turn
+        for turn in store.turns(session.id)
+        if low <= turn.number <= high and (not kind or turn.number in pages)
+    )
     told = {turn.number for turn in turns}
     bills = {bill.turn: bill for bill in store.bills(session.id) if bill.turn in told}
     above = parents_in(store)
     children = tuple(
-        (each, above[each.id]) for each in store.sessions() if each.id in above and above[each.id].session == session.id
+        (each, above[each.id])
+        for each in store.sessions()
+        if each.id in above and above[each.id].session == session.id
     )
-    return Story(session, turns, pages, bills, above.get(session.id), children, forks(store.nodes(session.id)))
+    return Story(
+        session,
+        turns,
+        pages,
+        bills,
+        above.get(session.id),
+        children,
+        forks(store.nodes(session.id)),
+    )
 
 
 def _last_changed(story: Story) -> int:
-    """The latest of these turns of which less was sent than the client said; 0 where there is none."""
-    return max((bill.turn for bill in story.bills.values() if prompt_of(bill.sent) < prompt_of(bill.whole)), default=0)
+    """The latest of these turns of which less was sent than the client said; 0 where there is
+    none."""
+    return max(
+        (
+            bill.turn
+            for bill in story.bills.values()
+            if prompt_of(bill.sent) < prompt_of(bill.whole)
+        ),
+        default=0,
+    )
 
 
 def forks(nodes: Iterable[Node]) -> dict[int, int]:
@@ -141,7 +176,13 @@ def turn_range(typed: str) -> tuple[int, int]:
 def _lines(store: Store, story: Story, full: bool) -> Iterator[str]:
     session = story.session
     branches = len(story.forks) + 1
-    told = [session.id, field(session.agent), session.dialect, moment(session.started), count(len(story.turns), "turn")]
+    told = [
+        session.id,
+        field(session.agent),
+        session.dialect,
+        moment(session.started),
+        count(len(story.turns), "turn"),
+    ]
     if branches > 1:
         told.append(f"{branches} branches")
     yield click.style("  ".join(told), bold=True)
@@ -170,12 +211,18 @@ def _branch_line(branch: int, forks: dict[int, int]) -> str:
 
 
 def _turn_line(turn: Turn, bill: Bill | None) -> str:
-    told = [f"turn {turn.number}", field(turn.model), turn.outcome if turn.outcome is not Outcome.DONE else ""]
+    told = [
+        f"turn {turn.number}",
+        field(turn.model),
+        turn.outcome if turn.outcome is not Outcome.DONE else "",
+    ]
     if turn.error:
         told.append(field(turn.error))
     if prompt_of(turn.usage):
         told.append(_tokens(turn.usage))
-        if bill is not None and bill.calls > 1:  # the figure before is the last call's: the size of the context
+        if (
+            bill is not None and bill.calls > 1
+        ):  # the figure before is the last call's: the size of the context
             told.append(f"billed for {bill.calls} calls: {_tokens(bill.usage)}")
     elif bill is not None and bill.usage.estimated:
         calls = f" for {bill.calls} calls" if bill.calls > 1 else ""
@@ -214,9 +261,12 @@ def _document(store: Store, story: Story, full: bool) -> dict[str, Any]:
         return told
 
     def billed_of(turn: Turn) -> dict[str, Any] | None:
-        """What all calls of the turn came to; `usage` is what the client was told, the last call's."""
+        """What all calls of the turn came to; `usage` is what the client was told, the last
+        call's."""
         bill = story.bills.get(turn.number)
-        return {"calls": bill.calls, **msgspec.to_builtins(bill.usage)} if bill is not None else None
+        return (
+            {"calls": bill.calls, **msgspec.to_builtins(bill.usage)} if bill is not None else None
+        )
 
     return {
         "session": story.session,

@@ -46,14 +46,23 @@ _FIGURES: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
     ("read from cache", lambda each: f"{each['cache_read_pct']:.1f} %"),
     ("turns with a retrieval", lambda each: f"{each['retrieval_pct']:.1f} %"),
     ("faults, refaults", lambda each: f"{each['faults']:,}, {each['refaults']:,}"),
-    ("results not repeated", lambda each: "-" if each["dedup_pct"] is None else f"{each['dedup_pct']:.1f} %"),
-    ("repeats pointed to", lambda each: "-" if each.get("dedup_hit_pct") is None else f"{each['dedup_hit_pct']:.1f} %"),
+    (
+        "results not repeated",
+        lambda each: "-" if each["dedup_pct"] is None else f"{each['dedup_pct']:.1f} %",
+    ),
+    (
+        "repeats pointed to",
+        lambda each: "-" if each.get("dedup_hit_pct") is None else f"{each['dedup_hit_pct']:.1f} %",
+    ),
     ("summaries, failed", lambda each: f"{each['summaries']:,}, {each['summary_failures']:,}"),
     ("prefetched: used, wasted", lambda each: _prefetched(each.get("prefetches") or {})),
     ("prefix kept", lambda each: f"{each['prefix_kept_pct']:.1f} %"),
     ("overhead, 95th percentile", lambda each: f"{each['overhead_ms_p95']:.1f} ms"),
     ("cost, measured", lambda each: money(each["spent_dollars"])),
-    ("saved, estimated", lambda each: f"{money(each['saved_dollars'])} ({each['saved_pct']:.0f} %)"),
+    (
+        "saved, estimated",
+        lambda each: f"{money(each['saved_dollars'])} ({each['saved_pct']:.0f} %)",
+    ),
 )
 
 
@@ -73,7 +82,8 @@ class Indexed:
 
     entries: int
     waiting: int
-    """Entries that are found by their words already, but not yet by their meaning and not yet fastest."""
+    """Entries that are found by their words already, but not yet by their meaning and not yet
+    fastest."""
     behind: int
     """Pages of the store that are not in it yet, up to a thousand."""
     embedder: str
@@ -84,18 +94,25 @@ class Indexed:
     troubles: tuple[str, ...]
 
 
-@click.command(epilog=examples("hotset status", "hotset status --json", "hotset status --json | jq .proxy.metrics"))
+@click.command(
+    epilog=examples(
+        "hotset status", "hotset status --json", "hotset status --json | jq .proxy.metrics"
+    )
+)
 @of_project
 @as_json
 def status(chosen: Chosen, as_json: bool) -> None:
-    """Is a proxy serving this project, since when, what went through it, how much is kept, and how the window does."""
+    """Is a proxy serving this project, since when, what went through it, how much is kept, and how
+    the window does."""
     config = chosen.config()
     address = read_note(config.folder)
     said = ask(address, patience=config.patience) if address else None
     kept, indexed, trouble = _kept(config, (said or {}).get("index", ()))
     on_disk = _bytes_below(config.folder)
     if as_json:
-        proxy = {name: value for name, value in (said or {}).items() if name not in _OUR_OWN} or None
+        proxy = {
+            name: value for name, value in (said or {}).items() if name not in _OUR_OWN
+        } or None
         if proxy is not None and address is not None:
             proxy |= {"port": address.port, **address.announce()}
         emit_json(
@@ -108,7 +125,9 @@ def status(chosen: Chosen, as_json: bool) -> None:
                 "trouble": trouble,
                 "index": indexed,
                 "metrics": kept.metrics if kept else None,
-                "alerts": [{"time": each.time, **each.detail} for each in kept.alerts] if kept else [],
+                "alerts": [{"time": each.time, **each.detail} for each in kept.alerts]
+                if kept
+                else [],
                 "disk": on_disk,
             }
         )
@@ -127,7 +146,8 @@ def status(chosen: Chosen, as_json: bool) -> None:
         return
     census = kept.census
     emit(
-        f"store    {count(census.sessions, 'session')}, {count(census.turns, 'turn')}, {count(census.pages, 'page')}; "
+        f"store    {count(census.sessions, 'session')}, {count(census.turns, 'turn')}, "
+        f"{count(census.pages, 'page')}; "
         f"{size(census.content_bytes)} of content in {size(census.stored_bytes)}"
     )
     _tell_index(indexed)
@@ -138,13 +158,20 @@ def status(chosen: Chosen, as_json: bool) -> None:
 
 def _tell_proxy(said: dict[str, Any], address: Address) -> None:
     emit(f"proxy    {address.root}")
-    emit(f"serving  since {moment(said['started'])} ({span(said['uptime'])}), process {said['pid']}")
-    told = f"{count(said['requests'], 'call')}, {said['kept']:,} kept, {said['bypassed']:,} bypassed"
+    emit(
+        f"serving  since {moment(said['started'])} ({span(said['uptime'])}), process {said['pid']}"
+    )
+    told = (
+        f"{count(said['requests'], 'call')}, {said['kept']:,} kept, {said['bypassed']:,} bypassed"
+    )
     if late := said.get("late"):
         told += f", {late:,} answered before they were on disk"
     if said.get("retried"):
         told += f", {said['retried']:,} hidden tried again"
-    emit(f"calls    {told}" + ("; ask: hotset doctor" if said["bypassed"] or said["store"] != "ok" else ""))
+    emit(
+        f"calls    {told}"
+        + ("; ask: hotset doctor" if said["bypassed"] or said["store"] != "ok" else "")
+    )
     if said["store"] != "ok":
         emit(f"keeping  nothing at the moment: {said['store']}")
     if "window" in said:  # a proxy of an older version does not say
@@ -157,7 +184,8 @@ def _tell_index(indexed: Indexed | None) -> None:
     if indexed is None:
         return
     behind = (
-        f"{'more than ' * (indexed.behind > _MOST_BEHIND)}{count(min(indexed.behind, _MOST_BEHIND), 'page')} behind the store"
+        f"{'more than ' * (indexed.behind > _MOST_BEHIND)}"
+        f"{count(min(indexed.behind, _MOST_BEHIND), 'page')} behind the store"
     )
     told = (
         f"{indexed.entries:,} stretches of text",
@@ -180,20 +208,42 @@ def _tell_figures(since_start: Mapping[str, Any] | None, ever: Metrics) -> None:
     emit("")
     first = max(len(name) for name, _ in _FIGURES)
     cells = [[figure(values) for _, figure in _FIGURES] for _, values in columns if values]
-    widths = [max(len(heading), *map(len, column)) for (heading, _), column in zip(columns, cells, strict=True)]
-    headings = "  ".join(heading.rjust(wide) for (heading, _), wide in zip(columns, widths, strict=True))
+    widths = [
+        max(len(heading), *map(len, column))
+        for (heading, _), column in zip(columns, cells, strict=True)
+    ]
+    headings = "  ".join(
+        heading.rjust(wide) for (heading, _), wide in zip(columns, widths, strict=True)
+    )
     emit(click.style(f"{'':{first}}  {headings}", bold=True))
     for (name, _), *row in zip(_FIGURES, *cells, strict=True):
-        emit(f"{name:<{first}}  {'  '.join(cell.rjust(wide) for cell, wide in zip(row, widths, strict=True))}")
+        emit(
+            f"{name:<{first}}  "
+            f"{'  '.join(cell.rjust(wide) for cell, wide in zip(row, widths, strict=True))}"
+        )
 
 
-def _tell_alerts(config: Config, standing: Sequence[Mapping[str, Any]], raised: Sequence[Event]) -> None:
+def _tell_alerts(
+    config: Config, standing: Sequence[Mapping[str, Any]], raised: Sequence[Event]
+) -> None:
     for alert in standing:
-        told = f"{alert['name']} is {alert['value']:.4g}, {alert['side']} {alert['threshold']:.4g}: {alert['means']}"
+        told = (
+            f"{alert['name']} is {alert['value']:.4g}, {alert['side']} "
+            f"{alert['threshold']:.4g}: "
+            f"{alert['means']}"
+        )
         emit(click.style(f"alert    {told}", fg="red"))
     for event in raised:
-        means = config.thresholds[name].means if (name := str(event.detail["name"])) in config.thresholds else ""
-        told = f"{name} was {event.detail['value']:.4g} (threshold {event.detail['threshold']:.4g}): {means}"
+        means = (
+            config.thresholds[name].means
+            if (name := str(event.detail["name"])) in config.thresholds
+            else ""
+        )
+        told = (
+            f"{name} was {event.detail['value']:.4g} (threshold "
+            f"{event.detail['threshold']:.4g}): "
+            f"{means}"
+        )
         emit(click.style(f"alert    {moment(event.time)}  {told}", fg="yellow"))
 
 
@@ -223,7 +273,9 @@ def _indexed(config: Config, store: Store | None, troubles: Sequence[str]) -> In
     return Indexed(
         seen.entries,
         seen.waiting,
-        behind(store, seen.watermarks, _MOST_BEHIND + 1) if store is not None and config.search and not seen.trouble else 0,
+        behind(store, seen.watermarks, _MOST_BEHIND + 1)
+        if store is not None and config.search and not seen.trouble
+        else 0,
         seen.embedder,
         seen.writer,
         seen.building,

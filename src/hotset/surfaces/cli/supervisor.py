@@ -1,4 +1,5 @@
-"""The proxy of a wrapped agent: found or started, and started again at the same address where it ends before the agent does."""
+"""The proxy of a wrapped agent: found or started, and started again at the same address where it
+ends before the agent does."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ _POLL_SECONDS = 0.02
 _WATCH_SECONDS = 0.2
 _CONNECT_SECONDS = 5.0
 _PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0)
-"""Seconds before each try to start it again: a proxy that keeps ending is given up after as many."""
+"""Seconds before each try to start it again: a proxy that keeps ending is given up after as
+many."""
 
 _CALM_SECONDS = 60.0
 """A proxy that served for so long may end as often again."""
@@ -46,10 +48,18 @@ def running(config: Config) -> Address | None:
 
 
 class ProxySupervisor:
-    """Holds a proxy while its block runs. A proxy that it started ends with the block, however that ends."""
+    """Holds a proxy while its block runs. A proxy that it started ends with the block, however that
+    ends."""
 
-    def __init__(self, config: Config, flags: Sequence[str], found: Address | None, failed: Callable[[str], None]) -> None:
-        """`flags` are those of `hotset up`; `found` serves already; `failed` is told at once that no proxy serves any more."""
+    def __init__(
+        self,
+        config: Config,
+        flags: Sequence[str],
+        found: Address | None,
+        failed: Callable[[str], None],
+    ) -> None:
+        """`flags` are those of `hotset up`; `found` serves already; `failed` is told at once that
+        no proxy serves any more."""
         self._config, self._flags, self._failed = config, flags, failed
         self._found = found
         self._hold = ExitStack()
@@ -77,12 +87,18 @@ class ProxySupervisor:
         self._watcher.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._over.set()
         self._watcher.join()
         self._hold.close()
         if self._child is not None:
-            # Our hold is gone, so it stops now, unless another wrap holds on to it: then it is not ours to wait for.
+            # Our hold is gone, so it stops now, unless another wrap holds on to it: then it is not
+            # ours to wait for.
             with suppress(subprocess.TimeoutExpired):
                 self._child.wait(_STOP_SECONDS)
                 lease.clear_away(self._config.folder)
@@ -104,7 +120,8 @@ class ProxySupervisor:
         return True
 
     def _recover(self) -> bool:
-        """Has a proxy serve at the same address again; False where the block is over, or where that is given up."""
+        """Has a proxy serve at the same address again; False where the block is over, or where that
+        is given up."""
         if time.monotonic() - self._since > _CALM_SECONDS:
             self._tries = 0
         why = "it ends again and again"
@@ -121,13 +138,16 @@ class ProxySupervisor:
                 why = str(error)
                 if self._tries == 2:  # the first failure may be another wrap that was quicker
                     self.lost = True
-                    self._failed(f"the proxy ended and could not be started again: {why}; trying on")
+                    self._failed(
+                        f"the proxy ended and could not be started again: {why}; trying on"
+                    )
             else:
                 self.restarts, self.lost = self.restarts + 1, False
                 return True
         self.lost = True
         self._failed(
-            f"the proxy ended and could not be started again: {why}. The agent's calls fail until you run: "
+            f"the proxy ended and could not be started again: {why}. The agent's calls fail "
+            f"until you run: "
             f"hotset up --port {self.address.port}"
         )
         return False
@@ -164,17 +184,32 @@ class ProxySupervisor:
                 raise
             self._held(hold.pop_all(), proxy, address)
 
-    def _held(self, hold: ExitStack, child: subprocess.Popen[bytes] | None, address: Address) -> None:
+    def _held(
+        self, hold: ExitStack, child: subprocess.Popen[bytes] | None, address: Address
+    ) -> None:
         self._hold.close()
         self._hold, self._child, self.address, self._since = hold, child, address, time.monotonic()
 
     def _spawn(self, ready: Path, stdin: int, where: Sequence[str]) -> subprocess.Popen[bytes]:
         fresh = os.O_TRUNC if self.log.exists() and self.log.stat().st_size > _LOG_MOST else 0
-        out = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | fresh, 0o600)
+        out = os.open(
+            self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | fresh, 0o600
+        )
         try:
             return subprocess.Popen(
                 # -P: we run in the project's folder, and what lies there must not be imported.
-                [sys.executable, "-P", "-m", "hotset", "up", "--while-stdin", "--ready-file", str(ready), *where, *self._flags],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "hotset",
+                    "up",
+                    "--while-stdin",
+                    "--ready-file",
+                    str(ready),
+                    *where,
+                    *self._flags,
+                ],
                 stdin=stdin,
                 stdout=out,
                 stderr=out,
@@ -189,16 +224,29 @@ class ProxySupervisor:
         deadline = time.monotonic() + seconds
         while not ready.exists():
             if proxy.poll() is not None:
-                raise HotsetError(f"the proxy did not start: {_last_line(self.log)} (all of it: {self.log})")
+                raise HotsetError(
+                    f"the proxy did not start: {_last_line(self.log)} (all of it: {self.log})"
+                )
             if time.monotonic() > deadline or self._over.wait(_POLL_SECONDS):
-                raise HotsetError(f"the proxy did not answer within {seconds:.0f} s; see {self.log}")
-        announced = urlsplit(str(msgspec.json.decode(ready.read_bytes(), type=dict[str, str | int])["anthropic_base_url"]))
+                raise HotsetError(
+                    f"the proxy did not answer within {seconds:.0f} s; see {self.log}"
+                )
+        announced = urlsplit(
+            str(
+                msgspec.json.decode(ready.read_bytes(), type=dict[str, str | int])[
+                    "anthropic_base_url"
+                ]
+            )
+        )
         ready.unlink()
         note = read_note(self._config.folder)
         if note is not None and note.pid == proxy.pid:
             return note
-        # Another proxy of the project left its note since: ours serves all the same, but cannot be asked by its name.
-        return Address(announced.port or 0, announced.path.strip("/"), proxy.pid, "", __version__, time.time())
+        # Another proxy of the project left its note since: ours serves all the same, but cannot be
+        # asked by its name.
+        return Address(
+            announced.port or 0, announced.path.strip("/"), proxy.pid, "", __version__, time.time()
+        )
 
 
 def _last_line(log: Path) -> str:

@@ -1,4 +1,5 @@
-"""What people see: data on stdout, everything else on stderr; colour and moving things only where someone watches."""
+"""What people see: data on stdout, everything else on stderr; colour and moving things only where
+someone watches."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ _PIPE_WIDTH = 120
 _NARROWEST = 20
 _GAP = "  "
 _STYLED = re.compile(r"(\x1b\[(?:[012]|3[1-7])m)")  # what `click.style` writes for us
-_UNSEEN = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+_UNSEEN = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
@@ -46,13 +49,16 @@ def emit_json(value: Any) -> None:
 
 def console(*, stderr: bool = False) -> Console:
     """A rich console. rich itself honours NO_COLOR and notices a pipe."""
-    from rich.console import Console  # noqa: PLC0415 - 60 ms that help must not cost
+    from rich.console import Console  # noqa: PLC0415
 
     return Console(stderr=stderr, highlight=False)
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = ()) -> None:
-    """A table on stdout. The last column gives way where the terminal is narrow; the others are always whole."""
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = ()
+) -> None:
+    """A table on stdout. The last column gives way where the terminal is narrow; the others are
+    always whole."""
     cells = [[field(cell) for cell in row] for row in rows]
     widths = [max(len(row[index]) for row in (headings, *cells)) for index in range(len(headings))]
     room = max(_NARROWEST, width() - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1))
@@ -80,7 +86,13 @@ def counting(title: str, total: int | None, *, quiet: bool = False) -> Iterator[
         TimeRemainingColumn,
     )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         yield Counter(progress, progress.add_task(title, total=total))
 
@@ -137,8 +149,12 @@ def moment(when: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that cannot move the cursor or recolour the terminal: what an agent read may carry control codes."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text.replace("\r\n", "\n"))
+    """Text that cannot move the cursor or recolour the terminal: what an agent read may carry
+    control codes."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        for c in text.replace("\r\n", "\n")
+    )
 
 
 def field(text: str) -> str:
@@ -147,7 +163,8 @@ def field(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """Whatever goes to a terminal: of all that is not text, line ends, tabs and our own colours stay."""
+    """Whatever goes to a terminal: of all that is not text, line ends, tabs and our own colours
+    stay."""
     return text if text.isprintable() else "".join(map(_kept_or_plain, _STYLED.split(text)))
 
 
@@ -156,7 +173,8 @@ def _kept_or_plain(piece: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """As JSON writes it where nobody could see it: C1 codes, marks that turn the direction, characters of no width."""
+    """As JSON writes it where nobody could see it: C1 codes, marks that turn the direction,
+    characters of no width."""
     units = text.encode("utf-16-be").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 

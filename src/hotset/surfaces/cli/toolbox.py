@@ -23,14 +23,17 @@ def looking(config: Config) -> Iterator[Toolbox]:
     """For a command that looks: where nothing is kept yet, nothing is made."""
     from hotset.surfaces.cli.meant import empty_where_missing  # noqa: PLC0415 - with the store
 
-    with empty_where_missing(config, is_there=config.folder.exists()) as there, opened(there) as toolbox:
+    with (
+        empty_where_missing(config, is_there=config.folder.exists()) as there,
+        opened(there) as toolbox,
+    ):
         yield toolbox
 
 
 @contextmanager
 def opened(config: Config) -> Iterator[Toolbox]:
     """For a command that looks, or calls one tool. Every use is in the audit."""
-    from hotset.sources.tools import Toolbox  # noqa: PLC0415 - a quarter of a second; help should not pay for it
+    from hotset.sources.tools import Toolbox  # noqa: PLC0415
     from hotset.store.sqlite import SqliteStore  # noqa: PLC0415
 
     with closing(SqliteStore.open_to_look(config.folder)) as store:
@@ -38,7 +41,9 @@ def opened(config: Config) -> Iterator[Toolbox]:
         def happened(event: Event) -> None:
             store.keep(event)
 
-        with closing(Toolbox(config, lambda: store, whose="hotset tools", happened=happened)) as toolbox:
+        with closing(
+            Toolbox(config, lambda: store, whose="hotset tools", happened=happened)
+        ) as toolbox:
             yield toolbox
 
 

@@ -15,7 +15,9 @@ _COMMANDS = {
     "import": Entry("tools_choosing:import_", "Take over the servers of another program."),
     "add": Entry("tools_choosing:add", "Add an MCP server."),
     "remove": Entry("tools_choosing:remove", "Take a server out again."),
-    "approve": Entry("tools_choosing:approve", "Allow what is new or has changed, after a look at it."),
+    "approve": Entry(
+        "tools_choosing:approve", "Allow what is new or has changed, after a look at it."
+    ),
     "deny": Entry("tools_choosing:deny", "Forbid a tool or a source in this project."),
     "allow": Entry("tools_choosing:allow", "Take a denial back."),
     "pin": Entry("tools_choosing:pin", "Keep a tool from being stopped or let go."),
@@ -28,7 +30,8 @@ _COMMANDS = {
     cls=LazyGroup,
     sections={"Commands": _COMMANDS},
     epilog="\b\nExamples:\n"
-    "  hotset tools import                     the servers of Claude Code, Codex, Cursor, VS Code ...\n"
+    "  hotset tools import                     the servers of Claude Code, Codex, Cursor, VS "
+    "Code ...\n"
     "  hotset tools add files -- npx -y @modelcontextprotocol/server-filesystem .\n"
     '  hotset tools find "open an issue"\n'
     "  hotset tools status",
@@ -36,5 +39,6 @@ _COMMANDS = {
 def tools() -> None:
     """The library of tools: MCP servers, skills, and what agents wrote.
 
-    An agent sees two tools, find_tools and use_tool, however many there are behind them; nothing runs that is not in use.
+    An agent sees two tools, find_tools and use_tool, however many there are behind them; nothing
+    runs that is not in use.
     """

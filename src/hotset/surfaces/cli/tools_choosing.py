@@ -1,4 +1,5 @@
-"""`hotset tools import|add|remove|approve|deny|allow|pin|unpin|restore`: what a person decides about tools."""
+"""`hotset tools import|add|remove|approve|deny|allow|pin|unpin|restore`: what a person decides
+about tools."""
 
 from __future__ import annotations
 
@@ -18,23 +19,31 @@ from hotset.surfaces.cli.options import Chosen, examples, of_project
 from hotset.surfaces.cli.terminal import count, emit, plain, say
 from hotset.surfaces.cli.toolbox import PATIENCE, opened, stock
 
-_here = click.option("--here", is_flag=True, help="For this project alone, instead of all of yours.")
+_here = click.option(
+    "--here", is_flag=True, help="For this project alone, instead of all of yours."
+)
 _yes = click.option("--yes", is_flag=True, help="Do not ask; for scripts.")
 
 
 @click.command(
     "import",
-    epilog=examples("hotset tools import", "hotset tools import ~/.codex/config.toml", "hotset tools import .mcp.json --here"),
+    epilog=examples(
+        "hotset tools import",
+        "hotset tools import ~/.codex/config.toml",
+        "hotset tools import .mcp.json --here",
+    ),
 )
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @of_project
 @_here
 @_yes
 def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -> int:
-    """Take over MCP servers from the files of other programs: Claude Code, Codex, Cursor, VS Code, opencode.
+    """Take over MCP servers from the files of other programs: Claude Code, Codex, Cursor, VS Code,
+    opencode.
 
-    Without FILES, those of this project and of your home folder are looked for. What stands in a file of the project is imported
-    for this project alone. Your agents can start what is imported; the other program's file stays as it is.
+    Without FILES, those of this project and of your home folder are looked for. What stands in a
+    file of the project is imported for this project alone. Your agents can start what is imported;
+    the other program's file stays as it is.
     """
     from hotset.sources.tools import add_servers, known_client_files, read_client  # noqa: PLC0415 - with the toolbox
 
@@ -45,12 +54,20 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
         read = read_client(file, project=config.project, home=home)
         say(f"{file} ({read.client}): {count(len(read.servers), 'server')}", quiet=chosen.quiet)
         for name, entry in read.servers.items():
-            say(f"  {name}: {_launched(entry)}" + (f"  ({read.notes[name]})" if name in read.notes else ""), quiet=chosen.quiet)
-            into.setdefault(config.servers[-1 if here or file.is_relative_to(config.project) else 0], {}).setdefault(name, entry)
+            say(
+                f"  {name}: {_launched(entry)}"
+                + (f"  ({read.notes[name]})" if name in read.notes else ""),
+                quiet=chosen.quiet,
+            )
+            into.setdefault(
+                config.servers[-1 if here or file.is_relative_to(config.project) else 0], {}
+            ).setdefault(name, entry)
         for name, why in read.skipped.items():
             say(f"  {name} is left out: {why}", quiet=chosen.quiet)
     if not into:
-        raise NotFound(f"no server to import was found; add one: {chosen.hint('tools add NAME -- COMMAND')}")
+        raise NotFound(
+            f"no server to import was found; add one: {chosen.hint('tools add NAME -- COMMAND')}"
+        )
     if not agreeing.agreed("Let your agents start them?", yes=yes):
         return FOUND
     for target, entries in into.items():
@@ -66,16 +83,28 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
 @click.command(
     epilog=examples(
         "hotset tools add files -- npx -y @modelcontextprotocol/server-filesystem .",
-        "hotset tools add wiki https://example.com/mcp --header 'Authorization=Bearer ${WIKI_TOKEN}'",
+        (
+            "hotset tools add wiki https://example.com/mcp --header 'Authorization=Bearer "
+            "${WIKI_TOKEN}'"
+        ),
         "hotset tools add github --env 'GITHUB_TOKEN=${GITHUB_TOKEN}' -- github-mcp-server stdio",
     )
 )
 @click.argument("name")
 @click.argument("command", nargs=-1, required=True)
 @of_project
-@click.option("--env", metavar="NAME=VALUE", multiple=True, help="A variable for its process; ${NAME} is read when it starts.")
-@click.option("--header", metavar="NAME=VALUE", multiple=True, help="A header for every request, for a URL.")
-@click.option("--shared", is_flag=True, help="It keeps nothing between calls: one process for all sessions.")
+@click.option(
+    "--env",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A variable for its process; ${NAME} is read when it starts.",
+)
+@click.option(
+    "--header", metavar="NAME=VALUE", multiple=True, help="A header for every request, for a URL."
+)
+@click.option(
+    "--shared", is_flag=True, help="It keeps nothing between calls: one process for all sessions."
+)
 @_here
 def add(
     chosen: Chosen,
@@ -91,19 +120,30 @@ def add(
     from hotset.sources.tools import add_servers  # noqa: PLC0415 - with the toolbox
 
     if command[0].startswith(("http://", "https://")) and len(command) == 1:
-        entry: dict[str, Any] = {"url": command[0], **({"headers": _pairs(header)} if header else {})}
+        entry: dict[str, Any] = {
+            "url": command[0],
+            **({"headers": _pairs(header)} if header else {}),
+        }
     else:
-        entry = {"command": command[0], "args": list(command[1:]), **({"env": _pairs(env)} if env else {})}
+        entry = {
+            "command": command[0],
+            "args": list(command[1:]),
+            **({"env": _pairs(env)} if env else {}),
+        }
     entry |= {"shared": True} if shared else {}
     config = chosen.config()
     if "command" in entry and not _is_there(entry, config):
         raise BadInput(
-            f"there is no program {command[0]!r} that could be started; check the name, or give its path. Nothing was added"
+            f"there is no program {command[0]!r} that could be started; check the name, or "
+            f"give its path. Nothing was added"
         )
     file = config.servers[-1 if here else 0]
     added = add_servers(file, {name: entry})
     if added.kept:
-        raise BadInput(f"{name} stands in {file} already; take it out first: {chosen.hint(f'tools remove {name}')}")
+        raise BadInput(
+            f"{name} stands in {file} already; take it out first: "
+            f"{chosen.hint(f'tools remove {name}')}"
+        )
     _tell_new(chosen)
     return OK
 
@@ -127,7 +167,11 @@ def remove(chosen: Chosen, name: str) -> int:
     raise failed or NotFound(f"no server {name}")
 
 
-@click.command(epilog=examples("hotset tools approve github__create_issue", "hotset tools approve pdf-forms --follow"))
+@click.command(
+    epilog=examples(
+        "hotset tools approve github__create_issue", "hotset tools approve pdf-forms --follow"
+    )
+)
 @click.argument("name")
 @of_project
 @click.option("--follow", is_flag=True, help="Of a skill: later changes of its files, too.")
@@ -141,17 +185,31 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
         stock(toolbox, chosen)
         waiting = toolbox.waiting(name)
         if not waiting:
-            names = {each for known in toolbox.catalogue.tools() for each in (known.tool.name, known.tool.source)}
+            names = {
+                each
+                for known in toolbox.catalogue.tools()
+                for each in (known.tool.name, known.tool.source)
+            }
             near = "" if name in names else did_you_mean(name, names)
-            say(f"nothing of {name} waits for approval{f'; {near}' if near else ''}".rstrip(), quiet=chosen.quiet)
+            say(
+                f"nothing of {name} waits for approval{f'; {near}' if near else ''}".rstrip(),
+                quiet=chosen.quiet,
+            )
             return FOUND
-        if waiting[0].state is ToolState.UNAPPROVED:  # all of a skill is approved at once, or nothing
+        if (
+            waiting[0].state is ToolState.UNAPPROVED
+        ):  # all of a skill is approved at once, or nothing
             emit(plain(f"{toolbox.instructions(waiting[0].tool.source)}\n"))
         for known in waiting:
             if known.state is ToolState.UNAPPROVED:
                 emit(plain(compact(known.tool)))
             else:
-                emit(plain(f"{known.tool.name} ({known.state}): {known.why}\n{diff(known) or readable(known.tool)}\n"))
+                emit(
+                    plain(
+                        f"{known.tool.name} ({known.state}): {known.why}\n"
+                        f"{diff(known) or readable(known.tool)}\n"
+                    )
+                )
             for warning in known.warnings:
                 say(f"  {plain(warning)}")
         if not agreeing.agreed("Allow it?", yes=yes):
@@ -163,11 +221,14 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
     return OK
 
 
-@click.command(epilog=examples("hotset tools deny github__delete_repository", "hotset tools deny 'shell__*'"))
+@click.command(
+    epilog=examples("hotset tools deny github__delete_repository", "hotset tools deny 'shell__*'")
+)
 @click.argument("pattern")
 @of_project
 def deny(chosen: Chosen, pattern: str) -> int:
-    """Forbid a tool, a source or a pattern of names in this project: it is neither found nor called."""
+    """Forbid a tool, a source or a pattern of names in this project: it is neither found nor
+    called."""
     with opened(chosen.config()) as toolbox:
         toolbox.catalogue.deny(pattern)
     say(f"{pattern} is denied in this project", quiet=chosen.quiet)
@@ -230,20 +291,30 @@ def _tell_new(chosen: Chosen) -> None:
     with opened(chosen.config()) as toolbox:
         stock(toolbox, chosen, PATIENCE)
         number = sum(known.state is ToolState.READY for known in toolbox.catalogue.tools())
-    say(f"{count(number, 'tool')} can be found now; try: {chosen.hint('tools find WORDS')}", quiet=chosen.quiet)
+    say(
+        f"{count(number, 'tool')} can be found now; try: {chosen.hint('tools find WORDS')}",
+        quiet=chosen.quiet,
+    )
 
 
 def _is_there(entry: dict[str, Any], config: Config) -> bool:
-    """True if the program can be started: by its name, or by its path, which begins in the project's folder."""
+    """True if the program can be started: by its name, or by its path, which begins in the
+    project's folder."""
     program = entry["command"]
     if "${" in program:  # known when it starts
         return True
     path = entry.get("env", {}).get("PATH", config.environ.get("PATH"))
-    return shutil.which(str(config.project / program) if os.sep in program else program, path=path) is not None
+    return (
+        shutil.which(str(config.project / program) if os.sep in program else program, path=path)
+        is not None
+    )
 
 
 def _launched(entry: dict[str, Any]) -> str:
-    return str(entry.get("url") or " ".join([str(entry.get("command", "")), *map(str, entry.get("args", ()))]))
+    return str(
+        entry.get("url")
+        or " ".join([str(entry.get("command", "")), *map(str, entry.get("args", ()))])
+    )
 
 
 def _pairs(given: tuple[str, ...]) -> dict[str, str]:

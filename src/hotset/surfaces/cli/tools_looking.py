@@ -13,7 +13,18 @@ import click
 from hotset.errors import BadInput, ToolFailed, ToolRefused
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, say, shortened, size, span, table, width
+from hotset.surfaces.cli.terminal import (
+    count,
+    emit,
+    emit_json,
+    plain,
+    say,
+    shortened,
+    size,
+    span,
+    table,
+    width,
+)
 from hotset.surfaces.cli.toolbox import looking, opened, stock
 
 _MOST_LISTED = 200
@@ -21,10 +32,22 @@ _MOST_TOLD = 10
 _NONE_KNOWN = "no tool is known yet; add some: {}"
 
 
-@click.command("list", epilog=examples("hotset tools list", "hotset tools list --source github", "hotset tools list --json"))
+@click.command(
+    "list",
+    epilog=examples(
+        "hotset tools list", "hotset tools list --source github", "hotset tools list --json"
+    ),
+)
 @of_project
 @click.option("--source", metavar="NAME", help="Only the tools of this server or skill.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=_MOST_LISTED, show_default=True, help="At most so many.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=1),
+    default=_MOST_LISTED,
+    show_default=True,
+    help="At most so many.",
+)
 @as_json
 def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> int:
     """Every tool that is known, with its state and its use."""
@@ -75,20 +98,40 @@ def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> i
     table(("tool", "state", "tier", "calls", "what it does"), rows, right=(3,))
     if len(known) > limit:
         say(
-            f"\n{len(known) - limit:,} more; show them with --limit, or find one: {chosen.hint('tools find WORDS')}",
+            (
+                f"\n{len(known) - limit:,} more; show them with --limit, or find one: "
+                f"{chosen.hint('tools find WORDS')}"
+            ),
             quiet=chosen.quiet,
         )
     return OK
 
 
-@click.command(epilog=examples('hotset tools find "read a file"', 'hotset tools find "open an issue" --source github --json'))
+@click.command(
+    epilog=examples(
+        'hotset tools find "read a file"',
+        'hotset tools find "open an issue" --source github --json',
+    )
+)
 @click.argument("query", nargs=-1, required=True)
 @of_project
-@click.option("--source", metavar="NAME", multiple=True, help="Only the tools of this server or skill.")
-@click.option("-n", "--limit", type=click.IntRange(1, 20), default=5, show_default=True, help="At most so many.")
+@click.option(
+    "--source", metavar="NAME", multiple=True, help="Only the tools of this server or skill."
+)
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, 20),
+    default=5,
+    show_default=True,
+    help="At most so many.",
+)
 @as_json
-def find(chosen: Chosen, query: tuple[str, ...], source: tuple[str, ...], limit: int, *, as_json: bool) -> int:
-    """The tools that fit a task, best first, as an agent gets them. The number is how likely each is the right one."""
+def find(
+    chosen: Chosen, query: tuple[str, ...], source: tuple[str, ...], limit: int, *, as_json: bool
+) -> int:
+    """The tools that fit a task, best first, as an agent gets them. The number is how likely each
+    is the right one."""
     from hotset.nouns.tool import UNLIKELY  # noqa: PLC0415 - with the toolbox
     from hotset.sources.tools import compact  # noqa: PLC0415 - with the toolbox
 
@@ -130,13 +173,22 @@ def find(chosen: Chosen, query: tuple[str, ...], source: tuple[str, ...], limit:
         name = known.tool.source
         emit(click.style("      ", dim=True) + click.style(plain(name), fg="cyan"))
         emit(f"      {plain(shortened(_first_line(known.tool.description), max(40, width() - 6)))}")
-        say(f"      it came with this project and needs approval: {chosen.hint(f'tools approve {name}')}", quiet=chosen.quiet)
+        say(
+            (
+                f"      it came with this project and needs approval: "
+                f"{chosen.hint(f'tools approve {name}')}"
+            ),
+            quiet=chosen.quiet,
+        )
     if is_empty:
         say(_NONE_KNOWN.format(chosen.hint("tools import")), quiet=chosen.quiet)
     elif not fits:
         nearest = "nothing fits well, and these are only the nearest" if ghosts else "no tool fits"
         say(
-            f"{nearest}; ask in other words, or for one --source; see what there is: {chosen.hint('tools list')}",
+            (
+                f"{nearest}; ask in other words, or for one --source; see what there is: "
+                f"{chosen.hint('tools list')}"
+            ),
             quiet=chosen.quiet,
         )
     return OK if ghosts or found.waiting or is_empty else FOUND
@@ -168,7 +220,9 @@ def use(chosen: Chosen, name: str, arguments: tuple[str, ...], *, as_json: bool)
                 "failed": used.returned.failed or not used.ran,
                 "seconds": round(used.seconds, 4),
                 "content": json.loads(used.returned.content),
-                "structured": json.loads(used.returned.structured) if used.returned.structured else None,
+                "structured": json.loads(used.returned.structured)
+                if used.returned.structured
+                else None,
             }
         )
     else:
@@ -191,7 +245,11 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
         troubles = toolbox.troubles()
     running = running_everywhere(config)
     states = Counter(each.state for each in known)
-    waiting = [each for each in known if each.state in (ToolState.CHANGED, ToolState.FLAGGED, ToolState.UNAPPROVED)]
+    waiting = [
+        each
+        for each in known
+        if each.state in (ToolState.CHANGED, ToolState.FLAGGED, ToolState.UNAPPROVED)
+    ]
     if as_json:
         emit_json(
             {
@@ -200,7 +258,10 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
                 "states": states,
                 "running": running,
                 "lives": summed,
-                "waiting": [{"name": each.tool.name, "state": each.state, "why": each.why} for each in waiting],
+                "waiting": [
+                    {"name": each.tool.name, "state": each.state, "why": each.why}
+                    for each in waiting
+                ],
                 "troubles": troubles,
             }
         )
@@ -209,7 +270,10 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
         return OK
     told = ", ".join(f"{number:,} {state}" for state, number in sorted(states.items()))
     emit(
-        f"{count(len(known), 'tool')} of {count(len({each.tool.source for each in known}), 'source')}"
+        (
+            f"{count(len(known), 'tool')} of "
+            f"{count(len({each.tool.source for each in known}), 'source')}"
+        )
         + (f": {told}" if told else "")
     )
     if running:
@@ -234,8 +298,13 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
     )
     if not known:
         say(_NONE_KNOWN.format(chosen.hint("tools import")), quiet=chosen.quiet)
-    whole = {each.tool.source for each in waiting if each.state is ToolState.UNAPPROVED}  # approved at once, or not at all
-    asking = {each.tool.source if each.tool.source in whole else each.tool.name: each for each in reversed(waiting)}
+    whole = {
+        each.tool.source for each in waiting if each.state is ToolState.UNAPPROVED
+    }  # approved at once, or not at all
+    asking = {
+        each.tool.source if each.tool.source in whole else each.tool.name: each
+        for each in reversed(waiting)
+    }
     for name, each in sorted(asking.items())[:_MOST_TOLD]:
         say(f"waits for you: {name}: {chosen.hint(f'tools approve {name}')}")
         say(f"  {shortened(plain(each.why), max(40, width() - 2))}")
@@ -244,10 +313,19 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
     return OK
 
 
-@click.command(epilog=examples("hotset tools graph | dot -Tsvg > tools.svg", "hotset tools graph --json -o tools.json"))
+@click.command(
+    epilog=examples(
+        "hotset tools graph | dot -Tsvg > tools.svg", "hotset tools graph --json -o tools.json"
+    )
+)
 @of_project
 @as_json
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of stdout.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file instead of stdout.",
+)
 def graph(chosen: Chosen, output: Path | None, *, as_json: bool) -> int:
     """Which tools are used together, resemble each other, or need each other, in Graphviz's DOT."""
     from hotset.sources.tools import GraphSnapshot, render_dot, render_json, tier  # noqa: PLC0415 - with the toolbox
@@ -258,7 +336,10 @@ def graph(chosen: Chosen, output: Path | None, *, as_json: bool) -> int:
         snapshot = GraphSnapshot(toolbox.graph.tools(), toolbox.graph.edges(), tiers)
     rendered = render_json(snapshot) if as_json else render_dot(snapshot)
     if not snapshot.uses:
-        say(f"no tool was used yet; find one with: {chosen.hint('tools find WORDS')}", quiet=chosen.quiet)
+        say(
+            f"no tool was used yet; find one with: {chosen.hint('tools find WORDS')}",
+            quiet=chosen.quiet,
+        )
     if output is None:
         emit(rendered.rstrip("\n"))
     else:
@@ -268,7 +349,8 @@ def graph(chosen: Chosen, output: Path | None, *, as_json: bool) -> int:
 
 
 def _arguments(typed: tuple[str, ...]) -> dict[str, Any]:
-    """One JSON object, or any number of `name=value`, where a value that is JSON is what it says and any other is a text."""
+    """One JSON object, or any number of `name=value`, where a value that is JSON is what it says
+    and any other is a text."""
     if len(typed) == 1 and typed[0].lstrip().startswith("{"):
         try:
             given = json.loads(typed[0])
@@ -279,7 +361,9 @@ def _arguments(typed: tuple[str, ...]) -> dict[str, Any]:
     for word in typed:
         name, separator, value = word.partition("=")
         if not separator or not name:
-            raise BadInput(f"{word!r}: say arguments as NAME=VALUE, or all of them as one JSON object")
+            raise BadInput(
+                f"{word!r}: say arguments as NAME=VALUE, or all of them as one JSON object"
+            )
         try:
             found[name] = json.loads(value)
         except ValueError:

@@ -1,4 +1,5 @@
-"""The commands: what each is called, what it is for in a few words, and the module that is loaded when it is asked for."""
+"""The commands: what each is called, what it is for in a few words, and the module that is loaded
+when it is asked for."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ GROUPS: dict[str, dict[str, Entry]] = {
     },
     "Memory": {
         "memory": Entry("memory:memory", "What was learned: list, search, add, edit, forget ..."),
-        "continuity": Entry("continuity:continuity", "CONTINUITY.md: where the work stands, in a file."),
+        "continuity": Entry(
+            "continuity:continuity", "CONTINUITY.md: where the work stands, in a file."
+        ),
     },
     "Look": {
         "status": Entry("status:status", "Is a proxy serving, and what is kept."),
@@ -61,7 +64,9 @@ class Tree(LazyGroup):
         """Those of a group, too: `timeline` may be `memory timeline`."""
         groups = ((name, self.get_command(ctx, name)) for name in _OF_COMMANDS)
         inside = [
-            f"{name} {typed}" for name, each in groups if isinstance(each, click.Group) and typed in each.list_commands(ctx)
+            f"{name} {typed}"
+            for name, each in groups
+            if isinstance(each, click.Group) and typed in each.list_commands(ctx)
         ]
         return inside or super().near(ctx, typed)
 
@@ -81,6 +86,7 @@ class Tree(LazyGroup):
 @click.version_option(package.__version__, prog_name="hotset")
 @click.pass_context
 def hotset(ctx: click.Context) -> None:
-    """Virtual memory for LLM agents: the hot set in the window, everything else whole in a store."""
+    """Virtual memory for LLM agents: the hot set in the window, everything else whole in a
+    store."""
     if os.environ.get("NO_COLOR"):
         ctx.color = False

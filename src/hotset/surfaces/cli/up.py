@@ -19,7 +19,16 @@ from hotset.surfaces.cli import lease
 from hotset.surfaces.cli.consenting import ask_once, is_allowed
 from hotset.surfaces.cli.ending import FOUND
 from hotset.surfaces.cli.following import Following
-from hotset.surfaces.cli.options import Chosen, Indexing, Switches, examples, of_indexing, of_project, of_window, switched
+from hotset.surfaces.cli.options import (
+    Chosen,
+    Indexing,
+    Switches,
+    examples,
+    of_indexing,
+    of_project,
+    of_window,
+    switched,
+)
 from hotset.surfaces.cli.terminal import say
 from hotset.surfaces.proxy.address import Address, ask, read_note
 
@@ -34,13 +43,35 @@ from hotset.surfaces.proxy.address import Address, ask, read_note
     )
 )
 @of_project
-@click.option("--port", type=click.IntRange(0, 65535), help="Listen here; 0 is any. [default: 4747, or any if it is taken]")
-@click.option("--openai-url", metavar="URL", help="Where OpenAI calls go. [default: https://api.openai.com/v1]")
-@click.option("--anthropic-url", metavar="URL", help="Where Anthropic calls go. [default: https://api.anthropic.com]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Listen here; 0 is any. [default: 4747, or any if it is taken]",
+)
+@click.option(
+    "--openai-url",
+    metavar="URL",
+    help="Where OpenAI calls go. [default: https://api.openai.com/v1]",
+)
+@click.option(
+    "--anthropic-url",
+    metavar="URL",
+    help="Where Anthropic calls go. [default: https://api.anthropic.com]",
+)
 @of_window
 @of_indexing
-@click.option("--ready-file", metavar="F", type=click.Path(dir_okay=False), help="Write the addresses here once it serves.")
-@click.option("--while-stdin", is_flag=True, hidden=True, help="Stop when stdin closes: whoever started us is gone.")
+@click.option(
+    "--ready-file",
+    metavar="F",
+    type=click.Path(dir_okay=False),
+    help="Write the addresses here once it serves.",
+)
+@click.option(
+    "--while-stdin",
+    is_flag=True,
+    hidden=True,
+    help="Stop when stdin closes: whoever started us is gone.",
+)
 def up(
     chosen: Chosen,
     *,
@@ -54,8 +85,8 @@ def up(
 ) -> int | None:
     """Serve the proxy for this project until Ctrl-C.
 
-    Agents reach it by their base URL. Everything they say is kept whole; what a model sees of it is bounded, and it can get
-    the rest back.
+    Agents reach it by their base URL. Everything they say is kept whole; what a model sees of it is
+    bounded, and it can get the rest back.
     """
     config = load(
         project=chosen.project,
@@ -80,7 +111,9 @@ def up(
 
     _log_to_stderr(quiet=chosen.quiet)
     if while_stdin:
-        threading.Thread(target=_stop_with_stdin, args=(config.folder,), daemon=True, name="stdin").start()
+        threading.Thread(
+            target=_stop_with_stdin, args=(config.folder,), daemon=True, name="stdin"
+        ).start()
     from hotset.surfaces.proxy.serve import serve  # noqa: PLC0415 - a quarter of a second; the checks above come first
 
     with nullcontext() if indexing.no else Following(config):
@@ -95,10 +128,20 @@ def _tell_where(config: Config, address: Address, *, indexes: bool, quiet: bool)
     say(f"  keeps  {config.folder}", quiet=quiet)
     for name, upstream in config.upstreams.items():
         origin = config.origins.get(f"{name}_url", "default")
-        say(f"  to     {name}: {upstream.url}" + ("" if origin == "default" else f"  (from {origin})"), quiet=quiet)
+        say(
+            f"  to     {name}: {upstream.url}"
+            + ("" if origin == "default" else f"  (from {origin})"),
+            quiet=quiet,
+        )
     say(f"  window {switched(config.window)}", quiet=quiet)
     indexed = "indexed in the background; see: hotset index --status"
-    say(f"  files  {indexed if indexes and is_allowed(config) else 'not indexed; to do it: hotset index'}", quiet=quiet)
+    say(
+        (
+            f"  files  "
+            f"{indexed if indexes and is_allowed(config) else 'not indexed; to do it: hotset index'}"  # noqa: E501
+        ),
+        quiet=quiet,
+    )
     _tell_how_to_connect(address, quiet=quiet)
     say("Stop with Ctrl-C. Calls, as they come:\n", quiet=quiet)
 

@@ -27,10 +27,16 @@ def verify(chosen: Chosen, as_json: bool) -> int | None:
         say(missing, quiet=chosen.quiet)  # the table may cut it short
     if damages:
         say(
-            f"{count(len(damages), 'thing')} damaged; the rest is whole. Save it with: {chosen.hint('repair')}",
+            (
+                f"{count(len(damages), 'thing')} damaged; the rest is whole. Save it with: "
+                f"{chosen.hint('repair')}"
+            ),
             quiet=chosen.quiet,
         )
         return FOUND
-    told = f"{count(census.pages, 'page')} of {count(census.sessions, 'session')}, {size(census.content_bytes)}"
+    told = (
+        f"{count(census.pages, 'page')} of {count(census.sessions, 'session')}, "
+        f"{size(census.content_bytes)}"
+    )
     say(f"all is whole: {told}", quiet=chosen.quiet)
     return None

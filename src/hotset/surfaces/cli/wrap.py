@@ -22,7 +22,15 @@ from hotset.surfaces.cli import clients
 from hotset.surfaces.cli.agents import ANY_OTHER, Setup, set_up
 from hotset.surfaces.cli.consenting import ask_once
 from hotset.surfaces.cli.ending import FAILED, FOUND, OK
-from hotset.surfaces.cli.options import Chosen, Indexing, Switches, examples, of_indexing, of_project, of_window
+from hotset.surfaces.cli.options import (
+    Chosen,
+    Indexing,
+    Switches,
+    examples,
+    of_indexing,
+    of_project,
+    of_window,
+)
 from hotset.surfaces.cli.supervisor import ProxySupervisor, running
 from hotset.surfaces.cli.terminal import count, emit, plain, say
 from hotset.surfaces.proxy.address import Address, ask
@@ -48,18 +56,33 @@ _FROM_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
 @of_project
 @of_window
 @of_indexing
-@click.option("--print", "print_only", is_flag=True, help="Print the environment as export lines; run nothing.")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="AGENT [ARGS]...")
-def wrap(chosen: Chosen, *, switches: Switches, indexing: Indexing, print_only: bool, command: tuple[str, ...]) -> int:
+@click.option(
+    "--print",
+    "print_only",
+    is_flag=True,
+    help="Print the environment as export lines; run nothing.",
+)
+@click.argument(
+    "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="AGENT [ARGS]..."
+)
+def wrap(
+    chosen: Chosen,
+    *,
+    switches: Switches,
+    indexing: Indexing,
+    print_only: bool,
+    command: tuple[str, ...],
+) -> int:
     """Run an agent through the proxy, starting one if none serves this project.
 
-    Sets what the agent needs to find it (Claude Code, Codex, opencode, aider, goose; the usual variables for any other),
-    for this run only, and ends as the agent ends. A proxy that ends before the agent is started again at the same
-    address.
+    Sets what the agent needs to find it (Claude Code, Codex, opencode, aider, goose; the usual
+    variables for any other), for this run only, and ends as the agent ends. A proxy that ends
+    before the agent is started again at the same address.
     """
     if command[0].startswith("-"):
         raise click.UsageError(
-            f"wrap has no option {command[0]}; options of `hotset up` are given to it by the environment (HOTSET_OPENAI_URL, ...)"
+            f"wrap has no option {command[0]}; options of `hotset up` are given to it by the "
+            f"environment (HOTSET_OPENAI_URL, ...)"
         )
     config = chosen.config(switches)
     found = running(config)
@@ -78,7 +101,10 @@ def wrap(chosen: Chosen, *, switches: Switches, indexing: Indexing, print_only: 
 
 def _print(config: Config, command: tuple[str, ...], found: Address | None) -> int:
     if found is None:
-        say("hotset: no proxy serves this project, and one started now would end at once; run: hotset up")
+        say(
+            "hotset: no proxy serves this project, and one started now would end at once; "
+            "run: hotset up"
+        )
         return FOUND
     setup = set_up(command, found.root, os.environ, _hosts(config))
     for name, value in setup.changed.items():
@@ -96,16 +122,30 @@ def _run(chosen: Chosen, config: Config, command: tuple[str, ...], proxy: ProxyS
     before = ask(proxy.address, patience=config.patience)
     for name, url in (before or {}).get("upstreams", {}).items():
         if name in config.upstreams and config.upstreams[name].url != url:
-            say(f"hotset: the proxy that serves sends {name} to {url}; to change that, start it again", quiet=chosen.quiet)
+            say(
+                (
+                    f"hotset: the proxy that serves sends {name} to {url}; to change that, start "
+                    f"it again"
+                ),
+                quiet=chosen.quiet,
+            )
     for setting, value in (before or {}).get("window", {}).items():
         if value != config.window.get(setting, value):
-            say(f"hotset: the proxy that serves has {setting} = {value}; to change that, start it again", quiet=chosen.quiet)
+            say(
+                (
+                    f"hotset: the proxy that serves has {setting} = {value}; to change that, "
+                    f"start it again"
+                ),
+                quiet=chosen.quiet,
+            )
     env = {**os.environ, **setup.changed}
     code = _play(setup.command, env)
     after = _settled(proxy.address, config.patience)
     if before is not None and after is not None and not chosen.quiet:
         counted = proxy.restarts == 0
-        arrived, kept, bypassed = (after[name] - before[name] * counted for name in ("requests", "kept", "bypassed"))
+        arrived, kept, bypassed = (
+            after[name] - before[name] * counted for name in ("requests", "kept", "bypassed")
+        )
         _sum_up(chosen, kept, bypassed, proxy)
         if not kept and counted:
             _say_why_nothing_was_kept(chosen, config, setup, env, arrived)
@@ -113,22 +153,32 @@ def _run(chosen: Chosen, config: Config, command: tuple[str, ...], proxy: ProxyS
 
 
 def _settled(note: Address, patience: float) -> dict[str, Any] | None:
-    """What the proxy says when the agent's last reply is on disk as well: a millisecond after its end, as a rule."""
+    """What the proxy says when the agent's last reply is on disk as well: a millisecond after its
+    end, as a rule."""
     deadline = time.monotonic() + _SETTLE_SECONDS * patience
-    while (status := ask(note, patience=patience)) is not None and status.get("keeping") and time.monotonic() < deadline:
+    while (
+        (status := ask(note, patience=patience)) is not None
+        and status.get("keeping")
+        and time.monotonic() < deadline
+    ):
         time.sleep(_POLL_SECONDS)
     return status
 
 
 def _hosts(config: Config) -> frozenset[str]:
-    return frozenset(urlsplit(upstream.url).hostname or "" for upstream in config.upstreams.values())
+    return frozenset(
+        urlsplit(upstream.url).hostname or "" for upstream in config.upstreams.values()
+    )
 
 
 def _tell(setup: Setup, config: Config, root: str) -> None:
     """What was set, for the eyes; the token is nobody's business."""
     token = root.rsplit("/", 1)[-1]
     if setup.profile is ANY_OTHER:
-        say(f"hotset: {Path(setup.command[0]).name} is no agent that hotset knows: only its environment was set, by")
+        say(
+            f"hotset: {Path(setup.command[0]).name} is no agent that hotset knows: only its "
+            f"environment was set, by"
+        )
     else:
         say(f"hotset: {setup.profile.name} goes through the proxy, by")
     for name, value in setup.changed.items():
@@ -152,7 +202,8 @@ def _replaced(changed: Mapping[str, str], config: Config, root: str) -> Iterator
             continue
         if config.origins.get(f"{upstream}_url") == "default":
             yield (
-                f"{name} was {clients.shown(there)}; calls go to {config.upstreams[upstream].url} instead. "
+                f"{name} was {clients.shown(there)}; calls go to "
+                f"{config.upstreams[upstream].url} instead. "
                 f"To go on to where it was, set {setting} to its value and start the proxy again"
             )
 
@@ -177,7 +228,8 @@ def _play(command: tuple[str, ...], env: Mapping[str, str]) -> int:
 
 
 def _in_foreground() -> bool:
-    """A key like Ctrl-C reaches every process of the terminal's foreground group: the agent has got it already."""
+    """A key like Ctrl-C reaches every process of the terminal's foreground group: the agent has got
+    it already."""
     try:
         return os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
@@ -186,15 +238,23 @@ def _in_foreground() -> bool:
 
 def _sum_up(chosen: Chosen, kept: int, bypassed: int, proxy: ProxySupervisor) -> None:
     if proxy.restarts:
-        say(f"hotset: the proxy ended and was started again {count(proxy.restarts, 'time')}; its log: {proxy.log}")
+        say(
+            f"hotset: the proxy ended and was started again {count(proxy.restarts, 'time')}; "
+            f"its log: {proxy.log}"
+        )
     if bypassed:
-        say(f"hotset: {count(bypassed, 'call')} went through without being kept; ask: {chosen.hint('doctor')}")
+        say(
+            f"hotset: {count(bypassed, 'call')} went through without being kept; ask: "
+            f"{chosen.hint('doctor')}"
+        )
     if kept or proxy.restarts:
         since = " since then" if proxy.restarts else ""
         say(f"hotset: kept {count(kept, 'call')}{since}; look with: {chosen.hint('show last')}")
 
 
-def _say_why_nothing_was_kept(chosen: Chosen, config: Config, setup: Setup, env: Mapping[str, str], arrived: int) -> None:
+def _say_why_nothing_was_kept(
+    chosen: Chosen, config: Config, setup: Setup, env: Mapping[str, str], arrived: int
+) -> None:
     """In short what `hotset doctor` finds, from where the agent stood."""
     from hotset.surfaces.cli.checks.finding import Level  # noqa: PLC0415 - only where something may be wrong
     from hotset.surfaces.cli.doctor import examine  # noqa: PLC0415
@@ -203,8 +263,15 @@ def _say_why_nothing_was_kept(chosen: Chosen, config: Config, setup: Setup, env:
     came = f"{count(arrived, 'call')} arrived" if arrived else f"nothing arrived from {name}"
     say(f"hotset: no call was kept: {came}")
     if not arrived and setup.profile is ANY_OTHER:
-        say(f"  if it called a model, it does not read {_listed(setup.profile.env)}: give it the base URL by its own setting")
-    found = [each for each in examine(config, env) if each.level is not Level.OK and each.about != "traffic"]
+        say(
+            f"  if it called a model, it does not read {_listed(setup.profile.env)}: give it "
+            f"the base URL by its own setting"
+        )
+    found = [
+        each
+        for each in examine(config, env)
+        if each.level is not Level.OK and each.about != "traffic"
+    ]
     for each in found[:_MOST_FINDINGS]:
         say(f"  {plain(each.says)}; {plain(each.todo)}")
     wrong = "more of that" if found else "it found nothing wrong"

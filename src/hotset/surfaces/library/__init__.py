@@ -1,4 +1,5 @@
-"""hotset inside a program: `hotset.open`, `hotset.wrap`, and windows. The walk is the proxy's own."""
+"""hotset inside a program: `hotset.open`, `hotset.wrap`, and windows. The walk is the proxy's
+own."""
 
 import logging
 import threading
@@ -7,11 +8,14 @@ from hotset.surfaces.library.memory import AsyncMemory, Memory, open, wrap  # no
 from hotset.surfaces.library.window import AsyncWindow, Said, ToolCall, Window
 
 _log = logging.getLogger("hotset")
-_log.addHandler(logging.NullHandler())  # without it, Python writes warnings on stderr where a program set up no logging
+_log.addHandler(
+    logging.NullHandler()
+)  # without it, Python writes warnings on stderr where a program set up no logging
 
 
 def _keep_threads_quiet() -> None:
-    """A thread of ours that dies tells the log; Python would write its traceback, which may quote content, on stderr."""
+    """A thread of ours that dies tells the log; Python would write its traceback, which may quote
+    content, on stderr."""
     before = threading.excepthook
 
     def died(args: threading.ExceptHookArgs) -> None:
@@ -19,7 +23,12 @@ def _keep_threads_quiet() -> None:
             before(args)
         elif args.exc_type is not SystemExit:
             shown = _log.isEnabledFor(logging.DEBUG) and args.exc_value is not None
-            _log.error("%s ended: %s", args.thread.name, args.exc_type.__name__, exc_info=args.exc_value if shown else None)
+            _log.error(
+                "%s ended: %s",
+                args.thread.name,
+                args.exc_type.__name__,
+                exc_info=args.exc_value if shown else None,
+            )
 
     threading.excepthook = died
 

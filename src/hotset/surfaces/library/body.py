@@ -16,15 +16,28 @@ _BESIDE = ("extra_headers", "extra_query", "extra_body", "timeout")
 
 
 def compose(
-    dialect: Dialect, messages: Sequence[bytes], *, model: str, system: Any, tools: Sequence[Any], params: Mapping[str, Any]
+    dialect: Dialect,
+    messages: Sequence[bytes],
+    *,
+    model: str,
+    system: Any,
+    tools: Sequence[Any],
+    params: Mapping[str, Any],
 ) -> bytes:
     """A body; a parameter that is None is left out."""
     said = [msgspec.Raw(message) for message in messages]
-    fields: dict[str, Any] = {"model": model, **dialect.compose(as_json(system) if system else None, said)}
+    fields: dict[str, Any] = {
+        "model": model,
+        **dialect.compose(as_json(system) if system else None, said),
+    }
     if tools:
         fields["tools"] = as_json(list(tools))
     wanted = {**dialect.defaults, **params}
-    fields |= {name: as_json(value) for name, value in wanted.items() if name not in _BESIDE and value is not None}
+    fields |= {
+        name: as_json(value)
+        for name, value in wanted.items()
+        if name not in _BESIDE and value is not None
+    }
     return msgspec.json.encode(fields)
 
 
@@ -44,12 +57,15 @@ def reply_bytes(given: Any, dialect: Dialect) -> bytes:
             tree = None
     else:
         dumped = (
-            given.model_dump(mode="json", by_alias=True, exclude_unset=True) if hasattr(given, "model_dump") else as_json(given)
+            given.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            if hasattr(given, "model_dump")
+            else as_json(given)
         )
         tree, raw = dumped, msgspec.json.encode(dumped) if isinstance(dumped, dict) else b""
     if not isinstance(tree, dict) or dialect.reply_field not in tree:
         raise BadInput(
-            f"that is no reply of {dialect.title}: observe() takes the SDK's object, its dict or the reply's JSON; "
+            f"that is no reply of {dialect.title}: observe() takes the SDK's object, its dict "
+            f"or the reply's JSON; "
             "of a stream, what it came to in the end"
         )
     return raw

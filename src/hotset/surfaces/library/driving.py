@@ -1,8 +1,9 @@
-"""Code written once for callers who block and callers who await: a generator yields acts, and one of two drivers does them.
+"""Code written once for callers who block and callers who await: a generator yields acts, and one
+of two drivers does them.
 
     def flow():
-        response = yield partial(hands.send, request)    # an act: something to do, at once or to be awaited
-        return response.status_code
+        response = yield partial(hands.send, request)    # an act: something to do, at once or to be
+        awaited return response.status_code
 
 What an act raises is raised in the flow, where the act was yielded.
 """

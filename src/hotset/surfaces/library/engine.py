@@ -1,4 +1,5 @@
-"""The machine on an event loop of its own: one thread behind any number of clients and windows, blocking or not."""
+"""The machine on an event loop of its own: one thread behind any number of clients and windows,
+blocking or not."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ _END_SECONDS = 15.0  # longer than the machine's own patience with what is under
 
 
 class Engine:
-    """Runs work on its loop for callers on any thread and any loop. Safe to use from all of them at once."""
+    """Runs work on its loop for callers on any thread and any loop. Safe to use from all of them at
+    once."""
 
     def __init__(self, config: Config, open_store: Callable[[], Store]) -> None:
         self.config = config
@@ -80,7 +82,10 @@ class Engine:
         raise MemoryClosed(
             "the memory is closed; open it again with hotset.open()"
             if os.getpid() == self._process
-            else "the memory was opened before this process was forked; open it again with hotset.open()"
+            else (
+                "the memory was opened before this process was forked; open it again with "
+                "hotset.open()"
+            )
         )
 
     def walk(self, work: Work[None]) -> asyncio.Task[None]:
@@ -134,7 +139,8 @@ class Engine:
     def _close_at_exit(self) -> None:
         try:
             self.close()
-        except Exception as error:  # nobody is left who could catch it, and Python would write it on stderr
+        except Exception as error:
+            # nobody is left who could catch it, and Python would write it on stderr
             _log.warning("the memory did not end well: %s", type(error).__name__)
 
     def _submit(self, work: Work[_T]) -> concurrent.futures.Future[_T]:
@@ -152,15 +158,21 @@ class Engine:
             self._loop.close()
 
     async def _end(self) -> None:
-        await _cancelled(self._walks)  # first: what they leave behind is kept while the machine closes
+        await _cancelled(
+            self._walks
+        )  # first: what they leave behind is kept while the machine closes
         await self.machine.close()
         await _cancelled(asyncio.all_tasks() - {asyncio.current_task()})
 
 
 def _tell(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What nobody awaited. asyncio's own log goes to stderr where a program set up none, and quotes what it is about."""
+    """What nobody awaited. asyncio's own log goes to stderr where a program set up none, and quotes
+    what it is about."""
     error = context.get("exception")
-    _log.error("a fault in the background: %s", type(error).__name__ if error is not None else context.get("message", ""))
+    _log.error(
+        "a fault in the background: %s",
+        type(error).__name__ if error is not None else context.get("message", ""),
+    )
 
 
 async def _cancelled(tasks: Collection[asyncio.Task[Any] | None]) -> None:
@@ -175,7 +187,8 @@ async def _started(config: Config, open_store: Callable[[], Store]) -> Machine:
 
 
 def _own_wire(config: Config) -> Wire:
-    """Calls bring their own way out (see `errand`); only what hotset itself asks of a model needs another."""
+    """Calls bring their own way out (see `errand`); only what hotset itself asks of a model needs
+    another."""
     if not config.summary.model:
         return _NoWire()
     from hotset.upstream.http import HttpWire  # noqa: PLC0415 - it takes longer to import than all the rest

@@ -1,7 +1,8 @@
-"""One walk as its caller sees it: what to send, what to read, what to show. The walk decides, the caller does the talking.
+"""One walk as its caller sees it: what to send, what to read, what to show. The walk decides, the
+caller does the talking.
 
-The walk runs on the engine's loop; the connection belongs to the caller's thread or loop, and stays there. So the walk gives
-*orders*, and the caller tells what came of them.
+The walk runs on the engine's loop; the connection belongs to the caller's thread or loop, and stays
+there. So the walk gives *orders*, and the caller tells what came of them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The next bytes of the reply are wanted; what is told in return is bytes, or None at its end."""
+    """The next bytes of the reply are wanted; what is told in return is bytes, or None at its
+    end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,8 @@ Told = Head | bytes | Failure | None
 
 
 class Errand:
-    """The walk's client (see `runtime.walk.Client`), whose way out is its caller's. Lives on the engine's loop."""
+    """The walk's client (see `runtime.walk.Client`), whose way out is its caller's. Lives on the
+    engine's loop."""
 
     def __init__(self, call: Call, engine: Engine, planner: Planner) -> None:
         self._call = call
@@ -130,7 +133,10 @@ class Errand:
         told = await self._telling
         if isinstance(told, Failure):
             self._failure = told.error
-            raise UpstreamFailed(f"{self._call.upstream} could not be reached or broke off: {type(told.error).__name__}")
+            raise UpstreamFailed(
+                f"{self._call.upstream} could not be reached or broke off: "
+                f"{type(told.error).__name__}"
+            )
         return told
 
     async def start(self, status: int, headers: Headers) -> None:
@@ -141,7 +147,8 @@ class Errand:
         self._orders.put_nowait(Show(chunk))
 
     async def finish(self, last: bytes = b"") -> None:
-        """Told when the walk is over, and not before: a caller who has the last bytes may leave at once."""
+        """Told when the walk is over, and not before: a caller who has the last bytes may leave at
+        once."""
         self._last = last
 
     async def refuse(self, _status: int, _message: str, _headers: Headers) -> None:

@@ -1,4 +1,5 @@
-"""One call between an httpx client and the walk: does what the walk orders, and has what there is for the client."""
+"""One call between an httpx client and the walk: does what the walk orders, and has what there is
+for the client."""
 
 from __future__ import annotations
 
@@ -10,14 +11,26 @@ from typing import Any, Protocol
 from hotset.nouns.call import Call
 from hotset.surfaces.library.driving import Flow
 from hotset.surfaces.library.engine import Work
-from hotset.surfaces.library.errand import Begin, Broken, End, Errand, Failure, Head, Order, Read, Send, Show
+from hotset.surfaces.library.errand import (
+    Begin,
+    Broken,
+    End,
+    Errand,
+    Failure,
+    Head,
+    Order,
+    Read,
+    Send,
+    Show,
+)
 from hotset.upstream.headers import back
 
 ForClient = Begin | Show | End | Broken
 
 
 class Hands(Protocol):
-    """What those who block and those who await do differently: each gives its result, or an awaitable of it."""
+    """What those who block and those who await do differently: each gives its result, or an
+    awaitable of it."""
 
     def ask(self, work: Work[Any]) -> Any:
         """Of the engine."""
@@ -58,9 +71,16 @@ class Exchange:
                     order = self._orders.popleft()
                     if not isinstance(order, Send | Read):
                         return order
-                    told = yield from self._send(order.call) if isinstance(order, Send) else self._read()
+                    told = (
+                        yield from self._send(order.call)
+                        if isinstance(order, Send)
+                        else self._read()
+                    )
                     self._orders.extend((yield partial(self._hands.ask, self._errand.tell(told))))
-                work, self._begun = self._errand.more() if self._begun else self._errand.begin(), True
+                work, self._begun = (
+                    self._errand.more() if self._begun else self._errand.begin(),
+                    True,
+                )
                 self._orders.extend((yield partial(self._hands.ask, work)))
         except BaseException:
             yield from self.leave()

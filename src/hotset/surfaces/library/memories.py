@@ -1,4 +1,5 @@
-"""What was learned in earlier sessions, for a program: asked step by step, added to, and taken back."""
+"""What was learned in earlier sessions, for a program: asked step by step, added to, and taken
+back."""
 
 from __future__ import annotations
 
@@ -16,18 +17,29 @@ PROGRAM = "program"
 
 
 class Memories:
-    """Of an open memory. Every text that is meant for a model says that it is data; none belongs into a system prompt."""
+    """Of an open memory. Every text that is meant for a model says that it is data; none belongs
+    into a system prompt."""
 
     def __init__(self, remembered: Callable[[], MemorySource]) -> None:
         self._remembered = remembered
 
     def index(self, query: str = "", *, max_tokens: int = 100, session: str = "") -> RenderedText:
-        """What there is to know, in about a hundred tokens: topics with their sizes, those that fit the query first."""
+        """What there is to know, in about a hundred tokens: topics with their sizes, those that fit
+        the query first."""
         return self._remembered().index(query, max_tokens=max_tokens, session=session)
 
-    def timeline(self, query: str = "", *, topics: Sequence[str] = (), max_tokens: int = 500, session: str = "") -> RenderedText:
+    def timeline(
+        self,
+        query: str = "",
+        *,
+        topics: Sequence[str] = (),
+        max_tokens: int = 500,
+        session: str = "",
+    ) -> RenderedText:
         """What was done lately, what was decided and what is open, in lines with ids."""
-        return self._remembered().timeline(query, topics=topics, max_tokens=max_tokens, session=session)
+        return self._remembered().timeline(
+            query, topics=topics, max_tokens=max_tokens, session=session
+        )
 
     def recall(
         self,
@@ -42,26 +54,43 @@ class Memories:
     ) -> RecallAnswer:
         """The memories that fit, best first: `text` for a model, `recall.items` with score and why.
 
-        `task` is exploration, implementation, debugging, review or refactoring; it is told from the words where it is not said.
-        `more` (1, then 2, and so on) tells what the answers before did not, also from sessions that the question's words hardly
-        reach; `text` is empty where that was all.
+        `task` is exploration, implementation, debugging, review or refactoring; it is told from the
+        words where it is not said. `more` (1, then 2, and so on) tells what the answers before did
+        not, also from sessions that the question's words hardly reach; `text` is empty where that
+        was all.
         """
         ask = self._remembered().recall
-        return ask(query, task=task, kinds=kinds, most=limit, max_tokens=max_tokens, session=session, more=more)
+        return ask(
+            query,
+            task=task,
+            kinds=kinds,
+            most=limit,
+            max_tokens=max_tokens,
+            session=session,
+            more=more,
+        )
 
     def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> RenderedText:
-        """One memory, whole as far as it fits, by its id or a unique beginning of it. Raises `NotFound`."""
+        """One memory, whole as far as it fits, by its id or a unique beginning of it. Raises
+        `NotFound`."""
         return self._remembered().read(id, max_tokens=max_tokens, session=session)
 
     def get(self, id: str) -> Memory:
         """The memory itself. Raises `NotFound`."""
         return self._remembered().get(id)
 
-    def all(self, *, kinds: Sequence[str] = (), topic: str = "", limit: int | None = 50) -> tuple[Memory, ...]:
-        """The newest first, but for what was forgotten or merged. Raises `BadInput` for a kind that there is not."""
+    def all(
+        self, *, kinds: Sequence[str] = (), topic: str = "", limit: int | None = 50
+    ) -> tuple[Memory, ...]:
+        """The newest first, but for what was forgotten or merged. Raises `BadInput` for a kind that
+        there is not."""
         from hotset.sources.memory import kind_named  # noqa: PLC0415 - with the memories, and not before
 
-        return tuple(self._remembered().list(kinds=frozenset(map(kind_named, kinds)), topic=topic, limit=limit))
+        return tuple(
+            self._remembered().list(
+                kinds=frozenset(map(kind_named, kinds)), topic=topic, limit=limit
+            )
+        )
 
     def remember(
         self,
@@ -76,9 +105,11 @@ class Memories:
         agent: str = "",
         detail: Detail = None,
     ) -> Memory:
-        """Keeps what somebody put into words. The same words are kept once; what they replace stays, and says so.
+        """Keeps what somebody put into words. The same words are kept once; what they replace
+        stays, and says so.
 
-        A procedure or a pitfall that no person stands for (`Trust.PERSON`) waits until one confirms it: `standing` says so.
+        A procedure or a pitfall that no person stands for (`Trust.PERSON`) waits until one confirms
+        it: `standing` says so.
         """
         return self._remembered().remember(
             text,
@@ -93,7 +124,8 @@ class Memories:
         )
 
     def forget(self, id: str, *, erase: bool = False, why: str = "") -> None:
-        """Nobody finds it any more; `hotset memory restore` brings it back. Erased, it leaves the disk for good."""
+        """Nobody finds it any more; `hotset memory restore` brings it back. Erased, it leaves the
+        disk for good."""
         self._remembered().forget(id, erase=erase, why=why)
 
     def outcome(self, session: str, ending: str) -> None:
@@ -107,15 +139,26 @@ class AsyncMemories:
     def __init__(self, remembered: Callable[[], MemorySource]) -> None:
         self._blocking = Memories(remembered)
 
-    async def index(self, query: str = "", *, max_tokens: int = 100, session: str = "") -> RenderedText:
+    async def index(
+        self, query: str = "", *, max_tokens: int = 100, session: str = ""
+    ) -> RenderedText:
         """See `Memories.index`."""
-        return await asyncio.to_thread(self._blocking.index, query, max_tokens=max_tokens, session=session)
+        return await asyncio.to_thread(
+            self._blocking.index, query, max_tokens=max_tokens, session=session
+        )
 
     async def timeline(
-        self, query: str = "", *, topics: Sequence[str] = (), max_tokens: int = 500, session: str = ""
+        self,
+        query: str = "",
+        *,
+        topics: Sequence[str] = (),
+        max_tokens: int = 500,
+        session: str = "",
     ) -> RenderedText:
         """See `Memories.timeline`."""
-        return await asyncio.to_thread(self._blocking.timeline, query, topics=topics, max_tokens=max_tokens, session=session)
+        return await asyncio.to_thread(
+            self._blocking.timeline, query, topics=topics, max_tokens=max_tokens, session=session
+        )
 
     async def recall(
         self,
@@ -130,18 +173,29 @@ class AsyncMemories:
     ) -> RecallAnswer:
         """See `Memories.recall`."""
         return await asyncio.to_thread(
-            self._blocking.recall, query, task=task, kinds=kinds, limit=limit, max_tokens=max_tokens, session=session, more=more
+            self._blocking.recall,
+            query,
+            task=task,
+            kinds=kinds,
+            limit=limit,
+            max_tokens=max_tokens,
+            session=session,
+            more=more,
         )
 
     async def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> RenderedText:
         """See `Memories.read`."""
-        return await asyncio.to_thread(self._blocking.read, id, max_tokens=max_tokens, session=session)
+        return await asyncio.to_thread(
+            self._blocking.read, id, max_tokens=max_tokens, session=session
+        )
 
     async def get(self, id: str) -> Memory:
         """See `Memories.get`."""
         return await asyncio.to_thread(self._blocking.get, id)
 
-    async def all(self, *, kinds: Sequence[str] = (), topic: str = "", limit: int | None = 50) -> tuple[Memory, ...]:
+    async def all(
+        self, *, kinds: Sequence[str] = (), topic: str = "", limit: int | None = 50
+    ) -> tuple[Memory, ...]:
         """See `Memories.all`."""
         return await asyncio.to_thread(self._blocking.all, kinds=kinds, topic=topic, limit=limit)
 

@@ -1,4 +1,5 @@
-"""A project's memory, opened by a program: what is kept in it is what the proxy and the command line see."""
+"""A project's memory, opened by a program: what is kept in it is what the proxy and the command
+line see."""
 
 from __future__ import annotations
 
@@ -48,10 +49,12 @@ def open(
     profile: str | None = None,
     open_store: Callable[[], Store] | None = None,
 ) -> Memory:
-    """The memory of the project that a folder belongs to: the working directory's, where none is named.
+    """The memory of the project that a folder belongs to: the working directory's, where none is
+    named.
 
-    The other settings are those of `hotset up`, and win over the environment and the user's file. A store that cannot be
-    opened is told about and tried again later; until then requests go through untouched. Raises `BadConfig`.
+    The other settings are those of `hotset up`, and win over the environment and the user's file. A
+    store that cannot be opened is told about and tried again later; until then requests go through
+    untouched. Raises `BadConfig`.
     """
     config = load(
         project=None if project is None else str(project),
@@ -65,12 +68,18 @@ def open(
 
 
 def wrap(
-    client: _Client, memory: Memory | AsyncMemory | None = None, *, agent: str = "", session: str = "", budget: int = 0
+    client: _Client,
+    memory: Memory | AsyncMemory | None = None,
+    *,
+    agent: str = "",
+    session: str = "",
+    budget: int = 0,
 ) -> _Client:
     """A copy of an openai or anthropic client, blocking or not, whose conversations have a memory.
 
-    Everything else about it stays: key, URL, headers, timeouts, retries, connections. Models of pydantic-ai, openai-agents and
-    LangChain are wrapped in the same way. Without a memory it is the working directory's, open until the program ends.
+    Everything else about it stays: key, URL, headers, timeouts, retries, connections. Models of
+    pydantic-ai, openai-agents and LangChain are wrapped in the same way. Without a memory it is the
+    working directory's, open until the program ends.
     """
     return (memory or _of_this_project()).wrap(client, agent=agent, session=session, budget=budget)
 
@@ -84,7 +93,9 @@ def _of_this_project() -> Memory:
     with _sharing:
         memory = _shared.get(config.folder)
         if memory is None or memory.closed:
-            memory = _shared[config.folder] = Memory(config, partial(SqliteStore.open, config.folder))
+            memory = _shared[config.folder] = Memory(
+                config, partial(SqliteStore.open, config.folder)
+            )
         return memory
 
 
@@ -113,9 +124,10 @@ class _Opened(Generic[_Window]):
     ) -> _Window:
         """A conversation in a bounded window.
 
-        `agent` says who asks: kinds of agents have profiles of their own. `session` names the conversation, which is otherwise
-        known by what is said in it. `budget` is what a prompt may have in tokens, where that is less than the model's window.
-        `params` go into every request. Raises `BadInput`, and `MemoryClosed`.
+        `agent` says who asks: kinds of agents have profiles of their own. `session` names the
+        conversation, which is otherwise known by what is said in it. `budget` is what a prompt may
+        have in tokens, where that is less than the model's window. `params` go into every request.
+        Raises `BadInput`, and `MemoryClosed`.
         """
         self._engine.working()
         spoken = dialect_named(dialect) if dialect else None
@@ -123,10 +135,17 @@ class _Opened(Generic[_Window]):
         tokens = budget_of(budget, "of memory.window()")
         return self._window(self._engine, Setting(model, system, spoken, headers, tokens, params))
 
-    def wrap(self, client: _Client, *, agent: str = "", session: str = "", budget: int = 0) -> _Client:
+    def wrap(
+        self, client: _Client, *, agent: str = "", session: str = "", budget: int = 0
+    ) -> _Client:
         """See `hotset.wrap`. Raises `BadInput`, and `MemoryClosed`."""
         self._engine.working()
-        one = partial(wrapped, engine=self._engine, budget=budget_of(budget, "of wrap()"), named=_named(agent, session))
+        one = partial(
+            wrapped,
+            engine=self._engine,
+            budget=budget_of(budget, "of wrap()"),
+            named=_named(agent, session),
+        )
         of_framework = framework_of(client)
         made: _Client = one(client) if of_framework is None else of_framework(client, one)
         return made
@@ -152,11 +171,14 @@ class _Opened(Generic[_Window]):
         return store.content(meant.content(store, id)[1])
 
     def _savings(self, session: str, since: float | None) -> ledger.Savings:
-        return ledger.savings(self._store, self._engine.config, SessionId(session) if session else None, since)
+        return ledger.savings(
+            self._store, self._engine.config, SessionId(session) if session else None, since
+        )
 
     @property
     def _store(self) -> Store:
-        """As it stands when what went through so far is kept. Raises `StoreFailed` while there is none, and `MemoryClosed`."""
+        """As it stands when what went through so far is kept. Raises `StoreFailed` while there is
+        none, and `MemoryClosed`."""
         machine = self._engine.working()
         self._settle(machine)
         keeper = machine.keeper
@@ -169,7 +191,8 @@ class _Opened(Generic[_Window]):
 
 
 class Memory(_Opened[Window]):
-    """Use it as a context manager: `with hotset.open() as memory`; `async with` gives an `AsyncMemory`."""
+    """Use it as a context manager: `with hotset.open() as memory`; `async with` gives an
+    `AsyncMemory`."""
 
     def __init__(self, config: Config, open_store: Callable[[], Store]) -> None:
         super().__init__(Engine(config, open_store), Window)
@@ -188,23 +211,26 @@ class Memory(_Opened[Window]):
         path: str = "",
         max_tokens: int = MAX_TOKENS,
     ) -> Retrieved:
-        """What fits best: the project's files, where they are indexed, pages of its sessions, memories and tools.
+        """What fits best: the project's files, where they are indexed, pages of its sessions,
+        memories and tools.
 
-        `type` narrows it to `page`, `code`, `memory` or `tool`, one or several. `kind` is a kind of page
-        (`tool_result`, `prompt` ...) or a language (`python` ...); `path` a folder, file or pattern.
-        Raises `BadInput` where these leave nothing to search.
+        `type` narrows it to `page`, `code`, `memory` or `tool`, one or several. `kind` is a kind of
+        page (`tool_result`, `prompt` ...) or a language (`python` ...); `path` a folder, file or
+        pattern. Raises `BadInput` where these leave nothing to search.
         """
         return self._search(Wanted(query, kind, session, path, max_tokens, types_named(type)))
 
     def recall(self, id: str) -> bytes:
-        """The exact bytes of a page, by its id or the beginning of it, by a tool call's id, or by the content's SHA-256.
+        """The exact bytes of a page, by its id or the beginning of it, by a tool call's id, or by
+        the content's SHA-256.
 
         Raises `NotFound`.
         """
         return self._recall(id)
 
     def savings(self, session: str = "", since: float | None = None) -> ledger.Savings:
-        """What was spent, and what sending everything would have come to: of all sessions, or of one."""
+        """What was spent, and what sending everything would have come to: of all sessions, or of
+        one."""
         return self._savings(session, since)
 
     def close(self) -> None:
@@ -245,7 +271,9 @@ class AsyncMemory(_Opened[AsyncWindow]):
         max_tokens: int = MAX_TOKENS,
     ) -> Retrieved:
         """See `Memory.search`."""
-        return await asyncio.to_thread(self._search, Wanted(query, kind, session, path, max_tokens, types_named(type)))
+        return await asyncio.to_thread(
+            self._search, Wanted(query, kind, session, path, max_tokens, types_named(type))
+        )
 
     async def recall(self, id: str) -> bytes:
         """See `Memory.recall`."""

@@ -1,4 +1,5 @@
-"""Messages as programs have them, dicts or objects of an SDK, and the dialect that they are of. Pure."""
+"""Messages as programs have them, dicts or objects of an SDK, and the dialect that they are of.
+Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from hotset.nouns.message import DialectName
 
 
 def as_json(value: Any) -> Any:
-    """A value with every object of an SDK in it as a dict of what was said, without what was not."""
+    """A value with every object of an SDK in it as a dict of what was said, without what was
+    not."""
     if isinstance(value, Mapping):
         return {str(key): as_json(each) for key, each in value.items()}
     if hasattr(value, "model_dump"):
@@ -22,7 +24,8 @@ def as_json(value: Any) -> Any:
 
 
 def messages_of(given: Any) -> Iterator[dict[str, Any]]:
-    """The messages in what a program adds: a message, text for a prompt, an SDK's reply, or several of these."""
+    """The messages in what a program adds: a message, text for a prompt, an SDK's reply, or several
+    of these."""
     if isinstance(given, str):
         yield {"role": "user", "content": given}
         return
@@ -35,10 +38,15 @@ def messages_of(given: Any) -> Iterator[dict[str, Any]]:
     replied = next((reply for reply in replies if reply is not None), None)
     if replied is not None:
         yield from replied
-    elif isinstance(said, dict) and any(isinstance(said.get(name), str) for name in ("role", "type")):
+    elif isinstance(said, dict) and any(
+        isinstance(said.get(name), str) for name in ("role", "type")
+    ):
         yield said
     else:
-        raise BadInput(f"a message is a dict with a role or a type, or an object of an SDK, not {type(given).__name__}")
+        raise BadInput(
+            f"a message is a dict with a role or a type, or an object of an SDK, not "
+            f"{type(given).__name__}"
+        )
 
 
 def dialect_of(message: Mapping[str, Any]) -> DialectName | None:
@@ -51,10 +59,14 @@ def dialect_named(name: str) -> DialectName:
     try:
         return DialectName(name)
     except ValueError:
-        raise BadInput(f"there is no dialect {name!r}; there are {', '.join(DialectName)}") from None
+        raise BadInput(
+            f"there is no dialect {name!r}; there are {', '.join(DialectName)}"
+        ) from None
 
 
 def dialect_for(model: str) -> DialectName:
     """What a model is most often spoken to in, where no message tells."""
-    spoken = (each for each in DIALECTS.values() if any(word in model.lower() for word in each.models))
+    spoken = (
+        each for each in DIALECTS.values() if any(word in model.lower() for word in each.models)
+    )
     return next(spoken, DEFAULT).name

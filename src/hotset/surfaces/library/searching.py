@@ -1,4 +1,5 @@
-"""What a program finds with one question: pages of the project's sessions, its files, memories and tools."""
+"""What a program finds with one question: pages of the project's sessions, its files, memories and
+tools."""
 
 from __future__ import annotations
 
@@ -27,11 +28,18 @@ from hotset.window.slice.fit import clipped, fitting
 _EVERY_SESSION = "all"
 _MOST_HITS = 20
 _SECONDS = 2.0  # for a search of the files; cold ones are read from disk
-_LOOK_AGAIN_SECONDS = 5.0  # after a look for files that were changed: a program may ask a hundred questions in a row
+_LOOK_AGAIN_SECONDS = (
+    5.0  # after a look for files that were changed: a program may ask a hundred questions in a row
+)
 _MOST_OTHERS = 5  # memories, and tools
-_OTHERS = "[hotset: memories and tools that fit, best first; retrieve_context(id) reads a memory, use_tool(name) calls a tool]\n"
+_OTHERS = (
+    "[hotset: memories and tools that fit, best first; retrieve_context(id) reads a memory, "
+    "use_tool(name) calls a tool]\n"
+)
 _NO_OTHERS = "[hotset: no memory and no tool fits; try other words]"
-_NOT_INDEXED = "[hotset: the files of this project are not indexed; whoever you work for can: hotset index]"
+_NOT_INDEXED = (
+    "[hotset: the files of this project are not indexed; whoever you work for can: hotset index]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +59,18 @@ class Wanted:
 
     @property
     def of_code(self) -> bool:
-        return Sort.CODE in self.types and self.session == _EVERY_SESSION and self.kind not in set(Kind)
+        return (
+            Sort.CODE in self.types
+            and self.session == _EVERY_SESSION
+            and self.kind not in set(Kind)
+        )
 
     @property
     def of_others(self) -> frozenset[Sort]:
         """Memories and tools: they have no kind of a page, no path and no session."""
-        narrowed = bool(self.kind or self.path or self.session != _EVERY_SESSION or not self.query.strip())
+        narrowed = bool(
+            self.kind or self.path or self.session != _EVERY_SESSION or not self.query.strip()
+        )
         return frozenset() if narrowed else self.types & {Sort.MEMORY, Sort.TOOL}
 
 
@@ -78,13 +92,19 @@ class Searching:
     def search(self, wanted: Wanted, store: Store) -> Retrieved:
         """What `hotset search` finds, as text within the budget. Raises `BadInput`."""
         if wanted.kind and wanted.kind not in {*Kind, *LANGUAGES}:
-            raise BadInput(f"no kind {wanted.kind!r}: pages are {', '.join(Kind)}; languages are {', '.join(LANGUAGES)}")
+            raise BadInput(
+                f"no kind {wanted.kind!r}: pages are {', '.join(Kind)}; languages are "
+                f"{', '.join(LANGUAGES)}"
+            )
         if not wanted.of_pages and not wanted.of_code and not wanted.of_others:
             raise BadInput(
-                "type, kind, path and session leave nothing to search: sessions have pages, paths and languages are of code"
+                "type, kind, path and session leave nothing to search: sessions have pages, "
+                "paths and languages are of code"
             )
         found = self._text(wanted, store) if wanted.of_pages or wanted.of_code else _nothing("")
-        others = self._others(wanted, store, wanted.max_tokens - (found.tokens + 1 if found.found else 0))
+        others = self._others(
+            wanted, store, wanted.max_tokens - (found.tokens + 1 if found.found else 0)
+        )
         if not others.found:
             return found if found.text else others
         return _together(found, others) if found.found else others
@@ -110,12 +130,23 @@ class Searching:
             groups.append(memory_hits(machine.memories, wanted.query, _MOST_OTHERS))
         tools = machine.toolbox if Sort.TOOL in wanted.of_others else None
         # A search that asks for everything does not wait until servers have started.
-        if isinstance(tools, Toolbox) and not tools.empty and (tools.ready or wanted.types != frozenset(Sort)):
+        if (
+            isinstance(tools, Toolbox)
+            and not tools.empty
+            and (tools.ready or wanted.types != frozenset(Sort))
+        ):
             groups.append(tool_hits(tools, wanted.query, _MOST_OTHERS))
-        lines = [f"{number}. {hit.where} ({hit.type}, {hit.what})\n" for number, hit in enumerate(merge_hits(groups), 1)]
+        lines = [
+            f"{number}. {hit.where} ({hit.type}, {hit.what})\n"
+            for number, hit in enumerate(merge_hits(groups), 1)
+        ]
         kept = fitting(lines, room - count(_OTHERS), count)
         text = (_OTHERS + "".join(lines[:kept])).rstrip()
-        return Retrieved(text, count(text), truncated=kept < len(lines)) if kept else _nothing(_NO_OTHERS)
+        return (
+            Retrieved(text, count(text), truncated=kept < len(lines))
+            if kept
+            else _nothing(_NO_OTHERS)
+        )
 
     def _pages(self, wanted: Wanted, store: Store, room: int) -> Retrieved:
         kind = Kind(wanted.kind) if wanted.kind else None
@@ -125,8 +156,11 @@ class Searching:
         return recall.answer(search, store, here, index=self._index(store), patience=wait)
 
     def _index(self, store: Store) -> Index | None:
-        """For what was said; a question makes none where nothing is kept. What is not in it yet follows in the background."""
-        if not index_folder(self._engine.config.folder).exists() and not any(True for _ in store.sessions()):
+        """For what was said; a question makes none where nothing is kept. What is not in it yet
+        follows in the background."""
+        if not index_folder(self._engine.config.folder).exists() and not any(
+            True for _ in store.sessions()
+        ):
             return None
         follower = self._engine.machine.follower
         index = follower.opened()
@@ -141,21 +175,30 @@ class Searching:
         from hotset.sources.code import tell_code  # noqa: PLC0415 - with the index, and not before
 
         config = self._engine.config
-        only = Filter(kinds=frozenset({wanted.kind} if wanted.kind else ()), path=wanted.path.removeprefix("./"))
+        only = Filter(
+            kinds=frozenset({wanted.kind} if wanted.kind else ()),
+            path=wanted.path.removeprefix("./"),
+        )
         try:
             with self._index_of_files() as index:
                 if time.monotonic() - self._looked > _LOOK_AGAIN_SECONDS:
                     list(catch_up(config.project, config.folder, index))
                     self._looked = time.monotonic()
-                told = tell_code(index, Query(wanted.query, only, _MOST_HITS, _SECONDS * config.patience), room)
+                told = tell_code(
+                    index, Query(wanted.query, only, _MOST_HITS, _SECONDS * config.patience), room
+                )
         except (HotsetError, OSError) as error:  # what was said is found all the same
-            return _nothing(f"[hotset: the files cannot be searched ({type(error).__name__}); see: hotset index --status]")
+            return _nothing(
+                f"[hotset: the files cannot be searched ({type(error).__name__}); see: hotset "
+                f"index --status]"
+            )
         text = clipped(told.text, room, count)
         return Retrieved(text, count(text)) if told.hits.hits else _nothing(text)
 
     @contextmanager
     def _index_of_files(self) -> Iterator[Index]:
-        """The one that is open, or is opened now; where nothing that is said is indexed, one for this question alone."""
+        """The one that is open, or is opened now; where nothing that is said is indexed, one for
+        this question alone."""
         config = self._engine.config
         if (index := self._engine.machine.follower.opened()) is not None:
             yield index

@@ -1,7 +1,9 @@
-"""Transports for httpx clients that walk each call of a conversation: the client's own connection sends, the walk decides what.
+"""Transports for httpx clients that walk each call of a conversation: the client's own connection
+sends, the walk decides what.
 
-They stand in front of the client that an SDK came with, and send through it: its connections, proxies, timeouts, hooks and
-certificates stay in force. Whatever is not a conversation passes untouched. `httpx` and `httpx2` are served alike.
+They stand in front of the client that an SDK came with, and send through it: its connections,
+proxies, timeouts, hooks and certificates stay in force. Whatever is not a conversation passes
+untouched. `httpx` and `httpx2` are served alike.
 """
 
 from __future__ import annotations
@@ -116,7 +118,8 @@ class _Awaiting:
 
 
 def _answer(way: Way, request: Any, hands: Hands, stream: Callable[[_Reply], Any]) -> Flow[Any]:
-    """The reply to a request of the client's: as the walk has it, or the upstream's own where there is nothing to walk."""
+    """The reply to a request of the client's: as the walk has it, or the upstream's own where there
+    is nothing to walk."""
     exchange = _exchange(way, request, hands)
     if exchange is not None:
         try:
@@ -127,9 +130,15 @@ def _answer(way: Way, request: Any, hands: Hands, stream: Callable[[_Reply], Any
             way.engine.tell_once(str(error))
         else:
             if isinstance(first, Begin):
-                kept = {name: value for name, value in exchange.extensions.items() if name != "network_stream"}
+                kept = {
+                    name: value
+                    for name, value in exchange.extensions.items()
+                    if name != "network_stream"
+                }
                 reply = stream(_Reply(exchange, way))
-                return way.httpx.Response(first.status, headers=list(first.headers), stream=reply, extensions=kept)
+                return way.httpx.Response(
+                    first.status, headers=list(first.headers), stream=reply, extensions=kept
+                )
             assert isinstance(first, Broken)
             if exchange.sent:
                 raise _broke(first, way)
@@ -153,7 +162,13 @@ def _exchange(way: Way, request: Any, hands: Hands) -> Exchange | None:
 
     def outgoing(made: Call) -> Any:
         headers = onward(made.headers)
-        return way.httpx.Request(made.method, request.url, headers=headers, content=made.body, extensions=request.extensions)
+        return way.httpx.Request(
+            made.method,
+            request.url,
+            headers=headers,
+            content=made.body,
+            extensions=request.extensions,
+        )
 
     return Exchange(Errand(call, way.engine, way.planner), hands, outgoing)
 
@@ -167,7 +182,9 @@ def _untouched(request: Any) -> Any:
 
 def _broke(broken: Broken, way: Way) -> BaseException:
     """What the caller is to see: its own error, wherever there is one."""
-    return broken.why or way.httpx.ReadError("hotset could not finish this call; it was not sent again")
+    return broken.why or way.httpx.ReadError(
+        "hotset could not finish this call; it was not sent again"
+    )
 
 
 class _Reply:

@@ -34,14 +34,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A reply as the program is to see it: one, however often the model asked for something back on the way."""
+    """A reply as the program is to see it: one, however often the model asked for something back on
+    the way."""
 
     text: str
     calls: tuple[ToolCall, ...]
     stop: str
     usage: Usage
-    """The last call's, whose prompt is the size of the context. After several calls `document["usage"]["hotset"]` has the sum
-    that was billed."""
+    """The last call's, whose prompt is the size of the context. After several calls
+    `document["usage"]["hotset"]` has the sum that was billed."""
     document: Mapping[str, Any]
     """The reply in the provider's own form."""
 
@@ -85,7 +86,8 @@ class Conversation:
 
     @property
     def messages(self) -> tuple[dict[str, Any], ...]:
-        """The conversation as the program knows it: whole, and without what the model asked for on the way."""
+        """The conversation as the program knows it: whole, and without what the model asked for on
+        the way."""
         return tuple(msgspec.json.decode(message) for message in self._messages)
 
     @property
@@ -101,30 +103,40 @@ class Conversation:
         return self._reply.calls if self._reply is not None and self._observed else ()
 
     def add(self, *messages: Any) -> None:
-        """Adds messages of any of the three dialects: dicts, objects of an SDK, or text for a prompt.
+        """Adds messages of any of the three dialects: dicts, objects of an SDK, or text for a
+        prompt.
 
-        A reply that was observed is there already. Raises `BadInput` for a message of another dialect.
+        A reply that was observed is there already. Raises `BadInput` for a message of another
+        dialect.
         """
         for message in [each for given in messages for each in messages_of(given)]:
             told = dialect_of(message)
             if told is not None and self._dialect is not None and told is not self._dialect:
                 titles = [DIALECTS[each].title for each in (told, self._dialect)]
-                raise BadInput(f"that is a message of {titles[0]}, and this window holds {titles[1]}")
+                raise BadInput(
+                    f"that is a message of {titles[0]}, and this window holds {titles[1]}"
+                )
             self._dialect = self._dialect or told
             self._append(msgspec.json.encode(message))
 
     def answer(self, results: Mapping[str, str]) -> None:
-        """Adds what the program's tools said, by the ids of their calls. Raises `BadInput` for a call that there is not."""
+        """Adds what the program's tools said, by the ids of their calls. Raises `BadInput` for a
+        call that there is not."""
         known = [call.id for call in self.calls]
         for id in results:
             if id not in known:
-                raise BadInput(f"no call {id!r} waits for an answer; these do: {', '.join(known) or 'none'}")
+                raise BadInput(
+                    f"no call {id!r} waits for an answer; these do: {', '.join(known) or 'none'}"
+                )
         for raw in self._reader.answer([Answer(id, text) for id, text in results.items()]):
             self._append(raw)
 
     def _append(self, raw: bytes) -> None:
         if self._asks:
-            raise BadInput("the model waits for what it asked for: send what request() gives and observe() the reply first")
+            raise BadInput(
+                "the model waits for what it asked for: send what request() gives and "
+                "observe() the reply first"
+            )
         if self._observed and self._reader.understand(raw).essence in self._observed:
             return  # the reply itself, which programs are used to adding
         self._messages.append(raw)
@@ -140,15 +152,26 @@ class Conversation:
             raise BadInput("there is nothing to send: add() a message first")
         self._dialect = self.dialect
         spoken = DIALECTS[self._dialect]
-        body = compose(spoken, self._messages, model=setting.model, system=setting.system, tools=tools, params=params)
+        body = compose(
+            spoken,
+            self._messages,
+            model=setting.model,
+            system=setting.system,
+            tools=tools,
+            params=params,
+        )
         if self._outgoing is not None and body == self._asked:
             return arguments(self._outgoing, params)  # the program tries again
         if self._errand is not None:
             self._errand.leave()  # its reply never came, and now something else is asked
-        call = Call("POST", f"/v1{spoken.path}", setting.headers, body, spoken.provider, self._dialect)
+        call = Call(
+            "POST", f"/v1{spoken.path}", setting.headers, body, spoken.provider, self._dialect
+        )
         errand = Errand(call, self._engine, self._engine.planner(setting.budget))
         first = (await errand.begin())[0]
-        self._errand, self._outgoing = (errand, _body(first)) if isinstance(first, Send) else (None, body)
+        self._errand, self._outgoing = (
+            (errand, _body(first)) if isinstance(first, Send) else (None, body)
+        )
         self._asked = body
         return arguments(self._outgoing, params)
 
@@ -168,7 +191,8 @@ class Conversation:
         return False
 
     async def _walked(self, errand: Errand, raw: bytes) -> bytes | None:
-        """Hands a reply to the walk. What the program is to see of the turn; None where the turn goes on."""
+        """Hands a reply to the walk. What the program is to see of the turn; None where the turn
+        goes on."""
         left: list[bytes | None] = [raw, None]
         shown = b""
         orders = await errand.tell(Head(200, _JSON))
@@ -203,7 +227,8 @@ class Window(Conversation):
     while True:
         reply = client.messages.create(**window.request(tools=tools))
         if window.observe(reply):
-            continue  # the model asked for something that had left its window; it is answered: call again
+            continue  # the model asked for something that had left its window; it is answered: call
+            again
         if not window.calls:
             break
         window.answer({call.id: run(call) for call in window.calls})
@@ -212,14 +237,16 @@ class Window(Conversation):
     """
 
     def request(self, tools: Sequence[Any] = (), **params: Any) -> dict[str, Any]:
-        """What to send now, as keyword arguments for the SDK's call. Raises `BadInput` where there is nothing to send."""
+        """What to send now, as keyword arguments for the SDK's call. Raises `BadInput` where there
+        is nothing to send."""
         return self._engine.wait(self._request(tools, params))
 
     def observe(self, reply: Any) -> bool:
-        """Takes the model's reply. True: it asked for something back, which is answered; send `request()` again.
+        """Takes the model's reply. True: it asked for something back, which is answered; send
+        `request()` again.
 
-        False: the turn is over. `reply` and `calls` say what came of it, and the reply stands in the conversation.
-        Raises `BadInput` for what is no reply.
+        False: the turn is over. `reply` and `calls` say what came of it, and the reply stands in
+        the conversation. Raises `BadInput` for what is no reply.
         """
         return self._engine.wait(self._observe(reply))
 
@@ -245,7 +272,9 @@ def _said(reply: Reply, document: bytes) -> Said:
     parts = [part for message in reply.messages for part in message.parts]
     return Said(
         text="".join(part.content.decode() for part in parts if part.kind is Kind.RESPONSE),
-        calls=tuple(ToolCall(part.call, part.tool, _arguments(part)) for part in parts if is_call(part)),
+        calls=tuple(
+            ToolCall(part.call, part.tool, _arguments(part)) for part in parts if is_call(part)
+        ),
         stop=reply.stop,
         usage=reply.usage,
         document=msgspec.json.decode(document),

@@ -1,4 +1,5 @@
-"""openai and anthropic clients whose conversations have a memory, with nothing else about them changed."""
+"""openai and anthropic clients whose conversations have a memory, with nothing else about them
+changed."""
 
 from __future__ import annotations
 
@@ -14,11 +15,13 @@ _Client = TypeVar("_Client")
 
 _MODULES = ("httpx2", "httpx")
 _PASSED_ON = ("params", "headers", "cookies", "timeout", "base_url", "trust_env")
-"""What an httpx client puts into requests that are built with it; everything else it does when it sends them."""
+"""What an httpx client puts into requests that are built with it; everything else it does when it
+sends them."""
 
 
 def wrapped(client: _Client, engine: Engine, *, budget: int, named: Headers) -> _Client:
-    """A copy of an SDK's client: its key, URL, headers, timeouts and retries stay. Closing it closes the client too.
+    """A copy of an SDK's client: its key, URL, headers, timeouts and retries stay. Closing it
+    closes the client too.
 
     Raises `BadInput` for what is not a client.
     """
@@ -26,7 +29,9 @@ def wrapped(client: _Client, engine: Engine, *, budget: int, named: Headers) -> 
     http = getattr(client, "_client", None)  # the SDKs have no public name for it
     if remake is None or _module(http) is None:
         kind = f"{type(client).__module__.split('.')[0]}.{type(client).__name__}"
-        raise BadInput(f"hotset.wrap takes a client of openai or anthropic, or a model made of one, not {kind}")
+        raise BadInput(
+            f"hotset.wrap takes a client of openai or anthropic, or a model made of one, not {kind}"
+        )
     made: _Client = remake(http_client=wrapped_http(http, engine, budget=budget, named=named))
     return made
 
@@ -48,4 +53,11 @@ def wrapped_http(http: Any, engine: Engine, *, budget: int, named: Headers) -> A
 def _module(http: object) -> Any:
     """The module that an HTTP client is of, if it is of one that we know."""
     loaded = (sys.modules.get(name) for name in _MODULES)
-    return next((each for each in loaded if each is not None and isinstance(http, each.Client | each.AsyncClient)), None)
+    return next(
+        (
+            each
+            for each in loaded
+            if each is not None and isinstance(http, each.Client | each.AsyncClient)
+        ),
+        None,
+    )

@@ -1,6 +1,8 @@
-"""What was learned in earlier sessions, over MCP: five tools that an agent asks step by step, the cheapest first.
+"""What was learned in earlier sessions, over MCP: five tools that an agent asks step by step, the
+cheapest first.
 
-A model reads their descriptions with each request, so they are as short as they can be; names, order and schemas never change.
+A model reads their descriptions with each request, so they are as short as they can be; names,
+order and schemas never change.
 """
 
 from __future__ import annotations
@@ -25,9 +27,16 @@ if TYPE_CHECKING:
     from hotset.sources.memory import MemorySource
     from hotset.surfaces.mcp.project import Project
 
-INDEX, TIMELINE, RECALL, REMEMBER, FORGET = "memory_index", "memory_timeline", "recall_memory", "remember", "forget"
+INDEX, TIMELINE, RECALL, REMEMBER, FORGET = (
+    "memory_index",
+    "memory_timeline",
+    "recall_memory",
+    "remember",
+    "forget",
+)
 AGENT = "agent"
-"""Who put into words what a model asked to be remembered: the protocol does not say which model that is."""
+"""Who put into words what a model asked to be remembered: the protocol does not say which model
+that is."""
 
 _INDEX_TOKENS, _TIMELINE_TOKENS = 100, 500
 _MOST_CHARS = 8000  # characters of one thing to remember: a page; more is a file, not a memory
@@ -41,13 +50,17 @@ _Call = Callable[["MemorySource", Arguments, str], Said]
 
 
 def memory_tools(project: Project, config: Config) -> tuple[Tool, ...]:
-    """In the order in which they are listed, also where memory is switched off: then they say so."""
+    """In the order in which they are listed, also where memory is switched off: then they say
+    so."""
     tool = partial(_tool, _Door(project, config, f"mcp-{secrets.token_hex(4)}"))
     return (
         tool(
             INDEX,
             "What is remembered",
-            "What is remembered of earlier sessions: topics and their sizes. Ask first, it is short.",
+            (
+                "What is remembered of earlier sessions: topics and their sizes. Ask first, it is "
+                "short."
+            ),
             _index,
             query={**_TEXT, "description": "your task"},
             max_tokens=_budget(_INDEX_TOKENS),
@@ -64,19 +77,24 @@ def memory_tools(project: Project, config: Config) -> tuple[Tool, ...]:
         tool(
             RECALL,
             "Recall memories",
-            "Memories that fit a question, best first: facts, how things are done, what failed and what helped. "
+            "Memories that fit a question, best first: facts, how things are done, what "
+            "failed and what helped. "
             'Understands "last week". Or one memory, whole, by its id.',
             _recall,
             query=_TEXT,
             id=_TEXT,
             task={**_TEXT, "enum": list(map(str, Task))},
             max_tokens=_budget(MAX_TOKENS),
-            more={"type": "integer", "description": "1, then 2, ...: what the answer before did not tell"},
+            more={
+                "type": "integer",
+                "description": "1, then 2, ...: what the answer before did not tell",
+            },
         ),
         tool(
             REMEMBER,
             "Remember something",
-            "Keep for later sessions what is worth knowing and not in the code: decisions, preferences, what failed and why, "
+            "Keep for later sessions what is worth knowing and not in the code: decisions, "
+            "preferences, what failed and why, "
             "where the work stands. One thing each.",
             _remember,
             required=("text",),
@@ -103,7 +121,8 @@ class _Door:
     project: Project
     config: Config
     session: str
-    """Of a client that has none: it has this process for itself, or shares it with others like it."""
+    """Of a client that has none: it has this process for itself, or shares it with others like
+    it."""
 
     def answer(self, call: _Call, arguments: Arguments, session: str, *, makes: bool) -> Said:
         if not self.config.memory.enabled:
@@ -123,11 +142,20 @@ def _tool(
     **properties: dict[str, Any],
 ) -> Tool:
     def answered(given: Mapping[str, Any], session: str) -> Said:
-        return door.answer(call, Arguments(name, given, properties), session, makes=name == REMEMBER)
+        return door.answer(
+            call, Arguments(name, given, properties), session, makes=name == REMEMBER
+        )
 
-    schema = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
     keeps = name in (REMEMBER, FORGET)
-    return Tool(name, title, description, schema, answered, reads=not keeps, keeps=keeps, asks=not keeps)
+    return Tool(
+        name, title, description, schema, answered, reads=not keeps, keeps=keeps, asks=not keeps
+    )
 
 
 def _budget(default: int) -> dict[str, Any]:
@@ -136,20 +164,25 @@ def _budget(default: int) -> dict[str, Any]:
 
 def _off(config: Config) -> str:
     return (
-        f"[hotset: memory is switched off ({config.origins['memory']}); whoever you work for can switch it on: HOTSET_MEMORY=1, "
+        f"[hotset: memory is switched off ({config.origins['memory']}); whoever you work for "
+        f"can switch it on: HOTSET_MEMORY=1, "
         "or enabled = true under [memory] in config.toml. Go on without it]"
     )
 
 
 def _index(memories: MemorySource, given: Arguments, session: str) -> Said:
-    told = memories.index(given.text("query"), max_tokens=given.max_tokens(_INDEX_TOKENS), session=session, how=_HOW)
+    told = memories.index(
+        given.text("query"), max_tokens=given.max_tokens(_INDEX_TOKENS), session=session, how=_HOW
+    )
     return _told(told.text)
 
 
 def _timeline(memories: MemorySource, given: Arguments, session: str) -> Said:
     topics = tuple(filter(None, (given.text("topic"),)))
     most = given.max_tokens(_TIMELINE_TOKENS)
-    return _told(memories.timeline(given.text("query"), topics=topics, max_tokens=most, session=session).text)
+    return _told(
+        memories.timeline(given.text("query"), topics=topics, max_tokens=most, session=session).text
+    )
 
 
 def _recall(memories: MemorySource, given: Arguments, session: str) -> Said:
@@ -164,11 +197,18 @@ def _recall(memories: MemorySource, given: Arguments, session: str) -> Said:
         raise Malformed(f"{RECALL}: say what to recall by query, or which memory by id")
     given.words("query")
     more = given.steps("more")
-    answer = memories.recall(query, task=task, most=_MOST_RECALLED, max_tokens=most, session=session, more=more)
+    answer = memories.recall(
+        query, task=task, most=_MOST_RECALLED, max_tokens=most, session=session, more=more
+    )
     if more and not answer.text:
-        return Said(f"[hotset: that was all that is remembered of it; {INDEX}() says what else there is]")
+        return Said(
+            f"[hotset: that was all that is remembered of it; {INDEX}() says what else there is]"
+        )
     if not answer.recall.items:
-        return Said(f"[hotset: nothing is remembered of that; try other words, or {INDEX}() for what there is]")
+        return Said(
+            f"[hotset: nothing is remembered of that; try other words, or {INDEX}() for what "
+            f"there is]"
+        )
     return _told(answer.text)
 
 
@@ -176,9 +216,15 @@ def _read(memories: MemorySource, id: str, most: int, session: str) -> Said:
     try:
         return _told(memories.read(id, max_tokens=most, session=session).text)
     except NotFound:
-        if _PAGE.fullmatch(id):  # what was said stands among what is recalled, by the id of its page
-            raise Malformed(f'{RECALL}: {id} is what somebody said; retrieve_context(id="{id}") reads it') from None
-        raise NotFound(f"no memory {id[:80]!r}; {RECALL}(query) finds them with their ids") from None
+        if _PAGE.fullmatch(
+            id
+        ):  # what was said stands among what is recalled, by the id of its page
+            raise Malformed(
+                f'{RECALL}: {id} is what somebody said; retrieve_context(id="{id}") reads it'
+            ) from None
+        raise NotFound(
+            f"no memory {id[:80]!r}; {RECALL}(query) finds them with their ids"
+        ) from None
 
 
 def _remember(memories: MemorySource, given: Arguments, session: str) -> Said:
@@ -186,7 +232,9 @@ def _remember(memories: MemorySource, given: Arguments, session: str) -> Said:
     text = given.whole_text("text", _MOST_CHARS)
     kind = given.one_of("kind", tuple(map(str, WORDED_KINDS))) or str(DEFAULT_KIND)
     begun = time.time()
-    memory = memories.remember(text, kind=kind, title=given.text("title"), by=AGENT, trust=Trust.AGENT, session=session)
+    memory = memories.remember(
+        text, kind=kind, title=given.text("title"), by=AGENT, trust=Trust.AGENT, session=session
+    )
     return Said(f"[hotset: {describe_commit(memory, memories.details(memory.id).links, begun)}]")
 
 
@@ -196,9 +244,15 @@ def _forget(memories: MemorySource, given: Arguments, _session: str) -> Said:
         raise Malformed(f"{FORGET}: say which one by its id, as {RECALL} gives it")
     memory = memories.get(id)
     if memory.trust is Trust.PERSON:
-        raise Malformed(f"{FORGET}: a person said [{memory.id}]; whoever you work for can: hotset memory forget {memory.id}")
+        raise Malformed(
+            f"{FORGET}: a person said [{memory.id}]; whoever you work for can: hotset memory "
+            f"forget {memory.id}"
+        )
     memories.forget(memory.id, why=given.text("why") or "an agent asked for it")
-    return Said(f"[hotset: [{memory.id}] is forgotten; a person can bring it back: hotset memory restore {memory.id}]")
+    return Said(
+        f"[hotset: [{memory.id}] is forgotten; a person can bring it back: hotset memory "
+        f"restore {memory.id}]"
+    )
 
 
 def _told(text: str) -> Said:

@@ -1,4 +1,5 @@
-"""The project that an agent asks about: its store, its index and its files, opened when they are first needed."""
+"""The project that an agent asks about: its store, its index and its files, opened when they are
+first needed."""
 
 from __future__ import annotations
 
@@ -24,9 +25,12 @@ from hotset.store.sqlite import SqliteStore
 if TYPE_CHECKING:
     from hotset.sources.memory import MemorySource
 
-_PARSING = 2.0  # seconds of processor time for one file: a model waits, and a megabyte of ordinary code takes a quarter of one
+# seconds of processor time for one file: a model waits, and a megabyte of ordinary code takes a
+# quarter of one
+_PARSING = 2.0
 _NOT_SAID = re.compile(r"mcp( [0-9a-f]+)?|tools")
-"""How sessions are called that are no conversations: they keep what tools gave, and tools that were let go."""
+"""How sessions are called that are no conversations: they keep what tools gave, and tools that were
+let go."""
 
 
 class Project:
@@ -45,7 +49,8 @@ class Project:
         self._opened.close()
 
     def warm(self) -> None:
-        """Loads what the first answers need, while the agent is still starting. What fails here fails again where it is told."""
+        """Loads what the first answers need, while the agent is still starting. What fails here
+        fails again where it is told."""
         tokens.warm()
         with suppress(HotsetError):
             if self._config.search and index_folder(self._config.folder).exists():
@@ -57,10 +62,12 @@ class Project:
 
     @property
     def root(self) -> Path:
-        """The folder of its files. Raises `NotFound` while nobody has allowed that they are read."""
+        """The folder of its files. Raises `NotFound` while nobody has allowed that they are
+        read."""
         if not self._allowed:
             raise NotFound(
-                "nobody has allowed yet that the files of this project are indexed; whoever you work for can: hotset index. "
+                "nobody has allowed yet that the files of this project are indexed; whoever "
+                "you work for can: hotset index. "
                 "Until then read them with your own tools"
             )
         return self._config.project
@@ -69,7 +76,9 @@ class Project:
     def code(self) -> Index:
         """An index that has the project's files in it. Raises `NotFound` while there is none."""
         if self.root and not has_code(self._config.folder):
-            raise NotFound("the files of this project are about to be indexed; ask again in a moment")
+            raise NotFound(
+                "the files of this project are about to be indexed; ask again in a moment"
+            )
         return self._index
 
     @property
@@ -82,13 +91,15 @@ class Project:
         """Raises `NotFound` while nothing is kept."""
         if not has_store(self._config.folder):
             raise NotFound(
-                "nothing is kept of this project's conversations yet: they have to go through hotset (hotset wrap AGENT)"
+                "nothing is kept of this project's conversations yet: they have to go through "
+                "hotset (hotset wrap AGENT)"
             )
         return self.keeping
 
     @property
     def keeping(self) -> Store:
-        """The store, made where there is none, and opened anew where its file was moved or replaced."""
+        """The store, made where there is none, and opened anew where its file was moved or
+        replaced."""
         with self._opening:
             try:
                 self._store.version()
@@ -98,13 +109,15 @@ class Project:
             return self._store
 
     def memories(self, *, makes: bool = False) -> MemorySource:
-        """What was learned. Raises `NotFound` while nothing is kept, unless something is to be kept now."""
+        """What was learned. Raises `NotFound` while nothing is kept, unless something is to be kept
+        now."""
         if not makes:
             self.store  # noqa: B018 - a question makes no store
         return self._memories
 
     def session(self, named: str) -> SessionId | None:
-        """The session of that id, key or beginning of an id; the one used last where none is named. Raises `NotFound`."""
+        """The session of that id, key or beginning of an id; the one used last where none is named.
+        Raises `NotFound`."""
         every = self.store.recent_sessions()
         if not named:
             said = [each.id for each in every if not _NOT_SAID.fullmatch(each.key)]
@@ -114,7 +127,10 @@ class Project:
         if len(found) != 1:
             told = "several sessions begin" if found else "no session begins"
             latest = ", ".join(each.id for each in every[:3])
-            raise NotFound(f"{told} with {named[:80]!r}; the latest are {latest}; search_history finds others by what was said")
+            raise NotFound(
+                f"{told} with {named[:80]!r}; the latest are {latest}; search_history finds "
+                f"others by what was said"
+            )
         return found[0]
 
     @property
@@ -123,14 +139,16 @@ class Project:
 
     @cached_property
     def _memories(self) -> MemorySource:
-        from hotset.sources.memory import MemorySource  # noqa: PLC0415 - what only those pay who ask for it
+        from hotset.sources.memory import MemorySource  # noqa: PLC0415
 
         return MemorySource(self._config, lambda: self.keeping, lambda: self.said)
 
     @cached_property
     def parsers(self) -> Parsers:
         """With the grammars that the indexer unpacked: unpacking one takes a third of a second."""
-        return self._opened.enter_context(Parsers(self._config.folder / GRAMMARS, processes=1, seconds=_PARSING))
+        return self._opened.enter_context(
+            Parsers(self._config.folder / GRAMMARS, processes=1, seconds=_PARSING)
+        )
 
     @cached_property
     def _store(self) -> Store:
@@ -138,4 +156,6 @@ class Project:
 
     @cached_property
     def _index(self) -> Index:
-        return self._opened.enter_context(closing(open_index(self._config.folder, self._config.embedding)))
+        return self._opened.enter_context(
+            closing(open_index(self._config.folder, self._config.embedding))
+        )

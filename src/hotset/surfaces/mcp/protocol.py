@@ -1,7 +1,8 @@
 """MCP for a server that offers tools and nothing else: from a message to the one that answers it.
 
-Both eras are spoken: the handshake of 2025-11-25 and before, and the requests of 2026-07-28, each of which carries its version.
-A request is understood by its own form, so nothing is remembered between two of them.
+Both eras are spoken: the handshake of 2025-11-25 and before, and the requests of 2026-07-28, each
+of which carries its version. A request is understood by its own form, so nothing is remembered
+between two of them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ MODERN = "2026-07-28"
 HANDSHAKES = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 """The newest is offered to a client that asks for one we do not know."""
 
-PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = (
+    -32700,
+    -32600,
+    -32601,
+    -32602,
+    -32603,
+)
 UNSUPPORTED_VERSION = -32022
 
 _META = "io.modelcontextprotocol/"
@@ -40,7 +47,8 @@ class Said:
     failed: bool = False
     """The text tells the model what went wrong, or what to ask instead."""
     content: bytes | None = None
-    """MCP's own blocks, as JSON, where another server said them: they go through as they came, instead of the text."""
+    """MCP's own blocks, as JSON, where another server said them: they go through as they came,
+    instead of the text."""
     structured: bytes | None = None
 
 
@@ -58,21 +66,31 @@ class Tool:
     keeps: bool = False
     """It changes only what hotset itself keeps, and what it changes can be brought back."""
     asks: bool = False
-    """It looks for something by name or words: that there is no such thing is an answer, not an error."""
+    """It looks for something by name or words: that there is no such thing is an answer, not an
+    error."""
     waits: bool = False
-    """It may take as long as somebody else takes: other questions are answered meanwhile, and from several threads."""
+    """It may take as long as somebody else takes: other questions are answered meanwhile, and from
+    several threads."""
 
     def told(self) -> dict[str, Any]:
         """As it stands in the list."""
         own = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
-        keeping = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+        keeping = {
+            "readOnlyHint": False,
+            "destructiveHint": False,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        }
         others = {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True}
         return {
             "name": self.name,
             "title": self.title,
             "description": self.description,
             "inputSchema": self.schema,
-            "annotations": {"title": self.title, **(own if self.reads else keeping if self.keeps else others)},
+            "annotations": {
+                "title": self.title,
+                **(own if self.reads else keeping if self.keeps else others),
+            },
         }
 
 
@@ -89,7 +107,11 @@ class Server:
             said = _decoded(message)
         except (ValueError, RecursionError):
             return False
-        params = said.get("params") if isinstance(said, dict) and said.get("method") == "tools/call" else None
+        params = (
+            said.get("params")
+            if isinstance(said, dict) and said.get("method") == "tools/call"
+            else None
+        )
         name = params.get("name") if isinstance(params, dict) else None
         return isinstance(name, str) and name in self._tools and self._tools[name].waits
 
@@ -101,20 +123,28 @@ class Server:
             return failure(None, PARSE_ERROR, "this is not JSON")
         if not isinstance(said, dict) or said.get("jsonrpc") != "2.0":
             return failure(None, INVALID_REQUEST, "a message is one JSON-RPC 2.0 object")
-        if "method" not in said or "id" not in said:  # an answer, or a notification: nothing of ours waits for either
+        if (
+            "method" not in said or "id" not in said
+        ):  # an answer, or a notification: nothing of ours waits for either
             return None
         return self._answered(said["method"], said["id"], said.get("params"), session)
 
     def _answered(self, method: Any, id: Any, params: Any, session: str) -> bytes:
         if not isinstance(method, str) or isinstance(id, bool) or not isinstance(id, str | int):
-            return failure(None, INVALID_REQUEST, "a request has a method and an id, which is a string or a whole number")
+            return failure(
+                None,
+                INVALID_REQUEST,
+                "a request has a method and an id, which is a string or a whole number",
+            )
         try:
             result = self._result(method, params or {}, session)
         except _Refused as error:
             return failure(id, error.code, str(error), error.data)
         except Exception as error:  # a bug of ours costs one answer, not the agent all of its tools
             _log.exception("%s failed", method)
-            return failure(id, INTERNAL_ERROR, f"hotset failed ({type(error).__name__}); its log tells more")
+            return failure(
+                id, INTERNAL_ERROR, f"hotset failed ({type(error).__name__}); its log tells more"
+            )
         return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "result": result})
 
     def _result(self, method: str, params: Any, session: str) -> dict[str, Any]:
@@ -167,33 +197,51 @@ class Server:
     def _called(self, params: Mapping[str, Any], session: str) -> dict[str, Any]:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str) or name not in self._tools:
-            raise _Refused(INVALID_PARAMS, f"no tool {str(name)[:80]!r} here; there are {', '.join(self._tools)}")
+            raise _Refused(
+                INVALID_PARAMS,
+                f"no tool {str(name)[:80]!r} here; there are {', '.join(self._tools)}",
+            )
         if not isinstance(arguments, dict | None):
             raise _Refused(INVALID_PARAMS, f"{name}: arguments must be an object")
         try:
             said = self._tools[name].call(arguments or {}, session)
         except HotsetError as error:
-            said = Said(f"[hotset: {error}]", failed=not (self._tools[name].asks and isinstance(error, NotFound)))
-        content: Any = [{"type": "text", "text": said.text}] if said.content is None else _in_one_line(said.content)
-        structured = {} if said.structured is None else {"structuredContent": _in_one_line(said.structured)}
+            said = Said(
+                f"[hotset: {error}]",
+                failed=not (self._tools[name].asks and isinstance(error, NotFound)),
+            )
+        content: Any = (
+            [{"type": "text", "text": said.text}]
+            if said.content is None
+            else _in_one_line(said.content)
+        )
+        structured = (
+            {} if said.structured is None else {"structuredContent": _in_one_line(said.structured)}
+        )
         return {"content": content, **structured, "isError": said.failed}
 
 
 def _decoded(message: bytes) -> Any:
-    """Half of a surrogate pair, as of an emoji that was cut, is a character in JSON and none in UTF-8: `?` stands for it.
+    """Half of a surrogate pair, as of an emoji that was cut, is a character in JSON and none in
+    UTF-8: `?` stands for it.
 
-    Refused as a whole, the message would have no id to answer to, and its client would wait for ever.
+    Refused as a whole, the message would have no id to answer to, and its client would wait for
+    ever.
     """
     try:
         return msgspec.json.decode(message)
     except msgspec.DecodeError:
         if _HALF.search(message) is None:
             raise
-    return msgspec.json.decode(json.dumps(json.loads(message), ensure_ascii=False).encode("utf-8", "replace"))
+    return msgspec.json.decode(
+        json.dumps(json.loads(message), ensure_ascii=False).encode("utf-8", "replace")
+    )
 
 
 def _in_one_line(said: bytes) -> msgspec.Raw:
-    return msgspec.Raw(said if b"\n" not in said else msgspec.json.encode(msgspec.json.decode(said)))
+    return msgspec.Raw(
+        said if b"\n" not in said else msgspec.json.encode(msgspec.json.decode(said))
+    )
 
 
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")

@@ -19,8 +19,11 @@ _TOO_LONG = f"a message may have {_LONGEST:,} bytes"
 _AT_ONCE = 8  # answers that are waited for at the same time
 
 
-def serve(answer: Callable[[bytes], bytes | None], waits: Callable[[bytes], bool] = lambda _: False) -> None:
-    """Answers what comes in on stdin. Whatever else in this process prints goes to stderr: stdout is the protocol's.
+def serve(
+    answer: Callable[[bytes], bytes | None], waits: Callable[[bytes], bool] = lambda _: False
+) -> None:
+    """Answers what comes in on stdin. Whatever else in this process prints goes to stderr: stdout
+    is the protocol's.
 
     What waits for somebody else is answered beside the rest, in its own time.
     """
@@ -36,7 +39,9 @@ def serve(answer: Callable[[bytes], bytes | None], waits: Callable[[bytes], bool
                     out.flush()
 
         def say_later(line: bytes) -> None:
-            with contextlib.suppress(BrokenPipeError, ValueError):  # the client is gone, and what it was to hear is closed
+            with contextlib.suppress(
+                BrokenPipeError, ValueError
+            ):  # the client is gone, and what it was to hear is closed
                 say(answer(line))
 
         try:
@@ -49,7 +54,9 @@ def serve(answer: Callable[[bytes], bytes | None], waits: Callable[[bytes], bool
                     say(answer(line))
         except BrokenPipeError:  # the client is gone
             os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
-        beside.shutdown(wait=False, cancel_futures=True)  # whoever waits still is told by the toolbox's end
+        beside.shutdown(
+            wait=False, cancel_futures=True
+        )  # whoever waits still is told by the toolbox's end
 
 
 def lines(source: BinaryIO) -> Iterator[bytes | None]:

@@ -1,4 +1,5 @@
-"""Where a proxy of this project listens: the token, the note that a serving proxy leaves, and who answers there."""
+"""Where a proxy of this project listens: the token, the note that a serving proxy leaves, and who
+answers there."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class Address:
     token: str
     pid: int
     nonce: str
-    """Made anew at every start, so that nobody mistakes another process on the port for this one."""
+    """Made anew at every start, so that nobody mistakes another process on the port for this
+    one."""
     version: str
     started: float
 
@@ -87,7 +89,11 @@ def token(folder: Path) -> str:
     except FileExistsError:
         return _read_token(path)
     except OSError as error:
-        _log.warning("the token cannot be kept in %s: %s; it is good until this proxy ends", folder, error.strerror)
+        _log.warning(
+            "the token cannot be kept in %s: %s; it is good until this proxy ends",
+            folder,
+            error.strerror,
+        )
     return fresh
 
 
@@ -95,7 +101,11 @@ def leave_note(folder: Path, address: Address) -> None:
     try:
         write_output(folder / _NOTE_FILE, [msgspec.json.encode(address)])
     except OSError as error:
-        _log.warning("no note can be left in %s: %s; other commands do not find this proxy", folder, error.strerror)
+        _log.warning(
+            "no note can be left in %s: %s; other commands do not find this proxy",
+            folder,
+            error.strerror,
+        )
 
 
 def take_note_back(folder: Path, address: Address) -> None:
@@ -113,8 +123,11 @@ def read_note(folder: Path) -> Address | None:
         return None
 
 
-def ask(address: Address, path: str = "hotset/status", *, patience: float = 1.0) -> dict[str, Any] | None:
-    """What the proxy at this address says of itself; None where it does not answer or is another one."""
+def ask(
+    address: Address, path: str = "hotset/status", *, patience: float = 1.0
+) -> dict[str, Any] | None:
+    """What the proxy at this address says of itself; None where it does not answer or is another
+    one."""
     connection = http.client.HTTPConnection(HOST, address.port, timeout=_ASK_SECONDS * patience)
     try:
         connection.request("GET", f"/{address.token}/{path}")
@@ -135,5 +148,7 @@ def _read_token(path: Path) -> str:
     if mode & 0o077:
         raise BadInput(f"{path} can be read by others; run: chmod 600 {path}")
     if len(found) < _TOKEN_BYTES or not all(c.isalnum() or c in "-_" for c in found):
-        raise BadInput(f"{path} does not hold a token; delete it and the next start makes a new one")
+        raise BadInput(
+            f"{path} does not hold a token; delete it and the next start makes a new one"
+        )
     return found

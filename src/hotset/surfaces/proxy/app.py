@@ -31,14 +31,21 @@ class Gone(Exception):
     """The client went away before its request was whole."""
 
 
-def build(machine: Machine, guard: Guard, status: Callable[[], Awaitable[dict[str, Any]]], mcp: ASGIApp) -> ASGIApp:
-    """Everything behind the guard: our own pages under `/hotset/`, agents' tools at `/mcp`, the rest through `Proxy`."""
+def build(
+    machine: Machine, guard: Guard, status: Callable[[], Awaitable[dict[str, Any]]], mcp: ASGIApp
+) -> ASGIApp:
+    """Everything behind the guard: our own pages under `/hotset/`, agents' tools at `/mcp`, the
+    rest through `Proxy`."""
 
     async def tell(_request: object) -> JSONResponse:
         return JSONResponse(await status())
 
     # No redirects: they would lead to a path without the token.
-    own = Starlette(routes=[Route(path, tell) for path in (_OWN, f"{_OWN}/", f"{_OWN}/status", f"{_OWN}/status/")])
+    own = Starlette(
+        routes=[
+            Route(path, tell) for path in (_OWN, f"{_OWN}/", f"{_OWN}/status", f"{_OWN}/status/")
+        ]
+    )
     own.router.redirect_slashes = False
     return Door(own, mcp, Proxy(machine), guard, machine.dialects)
 
@@ -46,7 +53,9 @@ def build(machine: Machine, guard: Guard, status: Callable[[], Awaitable[dict[st
 class Door:
     """Lets in whom the guard admits, with the token taken off the path."""
 
-    def __init__(self, own: ASGIApp, mcp: ASGIApp, proxy: ASGIApp, guard: Guard, dialects: Dialects) -> None:
+    def __init__(
+        self, own: ASGIApp, mcp: ASGIApp, proxy: ASGIApp, guard: Guard, dialects: Dialects
+    ) -> None:
         self._own = own
         self._mcp = mcp
         self._proxy = proxy
@@ -77,15 +86,22 @@ class Proxy:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         machine = self._machine
         headers: Headers = tuple(scope["headers"])
-        where = route(scope["method"], scope["raw_path"].decode(), headers, machine.config.upstreams)
+        where = route(
+            scope["method"], scope["raw_path"].decode(), headers, machine.config.upstreams
+        )
         client = AsgiClient(send, where.dialect if where else None, machine.dialects)
         if where is None:
-            await client.refuse(404, "no upstream of that name is configured; `hotset status` lists them", ())
+            await client.refuse(
+                404, "no upstream of that name is configured; `hotset status` lists them", ()
+            )
             return
         if header(headers, b"upgrade").lower() == "websocket":
-            # Passed on as a plain GET it would fail in ways that clients try again and again; this makes them use HTTP at once.
+            # Passed on as a plain GET it would fail in ways that clients try again and again; this
+            # makes them use HTTP at once.
             await client.refuse(
-                426, "hotset speaks HTTP only; without a WebSocket everything works", ((b"upgrade", b"HTTP/1.1"),)
+                426,
+                "hotset speaks HTTP only; without a WebSocket everything works",
+                ((b"upgrade", b"HTTP/1.1"),),
             )
             return
         query = "?" + scope["query_string"].decode("latin-1") if scope["query_string"] else ""
@@ -108,7 +124,9 @@ class Proxy:
             )
             if unread:
                 machine.bypass(unread, path=where.path)
-            await _unless_left((pass_through if call.dialect is None else walk)(call, client, machine), upload)
+            await _unless_left(
+                (pass_through if call.dialect is None else walk)(call, client, machine), upload
+            )
         except Gone:
             machine.tally.left += 1
 
@@ -136,7 +154,8 @@ class Upload:
         self._done = asyncio.Event()
 
     async def whole(self, most: int) -> tuple[bytes | AsyncIterator[bytes], str]:
-        """The whole body; or, where it is larger than `most`, its stream and a word on why it stays unread."""
+        """The whole body; or, where it is larger than `most`, its stream and a word on why it stays
+        unread."""
         size = 0
         while True:
             message = await self._next()
@@ -181,10 +200,13 @@ class AsgiClient:
 
     async def start(self, status: int, headers: Headers) -> None:
         self.begun = True
-        await self._send({"type": "http.response.start", "status": status, "headers": list(headers)})
+        await self._send(
+            {"type": "http.response.start", "status": status, "headers": list(headers)}
+        )
 
     async def send(self, chunk: bytes) -> None:
-        """In slices: the server waits for a client to read before it takes another one, but takes each one whole."""
+        """In slices: the server waits for a client to read before it takes another one, but takes
+        each one whole."""
         for piece in _slices(chunk):
             await self._send({"type": "http.response.body", "body": piece, "more_body": True})
 
@@ -200,7 +222,8 @@ class AsgiClient:
         await self._send({"type": "http.response.body", "body": body})
 
     def broke(self) -> None:
-        """Returning without a last chunk makes the server close the connection, so that the client sees the break."""
+        """Returning without a last chunk makes the server close the connection, so that the client
+        sees the break."""
 
 
 def _slices(chunk: bytes) -> Iterator[bytes | memoryview]:

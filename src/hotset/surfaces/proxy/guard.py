@@ -1,4 +1,5 @@
-"""Who may come in: an exact Host, no foreign Origin, and the token, in the path or in a header. No CORS, ever."""
+"""Who may come in: an exact Host, no foreign Origin, and the token, in the path or in a header. No
+CORS, ever."""
 
 from __future__ import annotations
 
@@ -43,19 +44,35 @@ class Guard:
             return Refusal(403, "requests from other sites are refused")
         first, _, rest = path.removeprefix("/").partition("/")
         given = values.get(_TOKEN_HEADER, [])
-        admitted = "/" + rest if self._is_token(first.encode()) else path if len(given) == 1 and self._is_token(given[0]) else ""
+        admitted = (
+            "/" + rest
+            if self._is_token(first.encode())
+            else path
+            if len(given) == 1 and self._is_token(given[0])
+            else ""
+        )
         if admitted and self._has_token(admitted.encode()):
-            return Refusal(404, "the path has this project's token twice; `hotset status` shows the right base URL")
+            return Refusal(
+                404,
+                "the path has this project's token twice; `hotset status` shows the right base URL",
+            )
         if admitted:
             return admitted
-        return Refusal(401, "the base URL lacks this project's token; `hotset status` shows the right one")
+        return Refusal(
+            401, "the base URL lacks this project's token; `hotset status` shows the right one"
+        )
 
     def without_token(self, headers: Headers) -> Headers:
-        """The headers of a request that was let in, without those in which the token stands: a `Referer`, a cookie."""
+        """The headers of a request that was let in, without those in which the token stands: a
+        `Referer`, a cookie."""
         return tuple((name, value) for name, value in headers if not self._has_token(value))
 
     def query_without_token(self, query: bytes) -> bytes:
-        return b"&".join(part for part in query.split(b"&") if not self._has_token(part)) if self._has_token(query) else query
+        return (
+            b"&".join(part for part in query.split(b"&") if not self._has_token(part))
+            if self._has_token(query)
+            else query
+        )
 
     def _has_token(self, text: bytes) -> bool:
         return self._token in text or (b"%" in text and self._token in unquote_to_bytes(text))

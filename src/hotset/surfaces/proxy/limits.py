@@ -1,6 +1,8 @@
-"""What one connection may take: header bytes, time, unread bytes. It is held to this before anything it says is looked at.
+"""What one connection may take: header bytes, time, unread bytes. It is held to this before
+anything it says is looked at.
 
-uvicorn bounds none of it with this parser. Times are checked by one sweep over all connections each second, not by timers.
+uvicorn bounds none of it with this parser. Times are checked by one sweep over all connections each
+second, not by timers.
 """
 
 from __future__ import annotations
@@ -22,20 +24,26 @@ LONGEST_URL = 16 << 10
 
 _MOST_CONNECTIONS = 2000
 _FILES_OF_OURS = 64
-"""What is left for the store, the index and tools where the system allows few open files; a call takes two."""
+"""What is left for the store, the index and tools where the system allows few open files; a call
+takes two."""
 
 _LINGER_SECONDS = 1.0
-"""For which what a refused client still sends is thrown away: if we closed at once, it might not get to read why."""
+"""For which what a refused client still sends is thrown away: if we closed at once, it might not
+get to read why."""
 
 _SEND_BUFFER = 128 << 10
-"""Bytes of a reply that the system holds for a client who does not read: by itself it takes up to 4 MB for each, and what has
-left us we have kept as well."""
+"""Bytes of a reply that the system holds for a client who does not read: by itself it takes up to 4
+MB for each, and what has left us we have kept as well."""
 
 
 def _most_connections() -> int:
     """As many as the open files that the system allows us are enough for."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MOST_CONNECTIONS if allowed < 0 else min(_MOST_CONNECTIONS, max(16, (allowed - _FILES_OF_OURS) // 2))
+    return (
+        _MOST_CONNECTIONS
+        if allowed < 0
+        else min(_MOST_CONNECTIONS, max(16, (allowed - _FILES_OF_OURS) // 2))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,8 @@ class Limits:
     stall_seconds: float = 60.0
     """For which a body may bring nothing while it is waited for."""
     unread_seconds: float = 600.0
-    """For which a client may read nothing of its reply while there is something to read. An agent may be paused for a while."""
+    """For which a client may read nothing of its reply while there is something to read. An agent
+    may be paused for a while."""
     connections: int = field(default_factory=_most_connections)
 
 
@@ -103,7 +112,9 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        if not self.cycle.response_complete:  # what comes behind a refusal is thrown away, and not for ever
+        if (
+            not self.cycle.response_complete
+        ):  # what comes behind a refusal is thrown away, and not for ever
             self._since = time.monotonic()
         super().on_body(body)
 
@@ -125,14 +136,19 @@ class BoundedHttp(HttpToolsProtocol):
 
     def sweep(self, now: float) -> None:
         """Closes the connection where it has kept us waiting for too long."""
-        if self._unread_since is not None and now - self._unread_since > self._limits.unread_seconds:
+        if (
+            self._unread_since is not None
+            and now - self._unread_since > self._limits.unread_seconds
+        ):
             self.transport.abort()  # to close it would be to wait until it is read
         elif self._refusal is not None or self.transport.is_closing():
             return
         elif self._in_head:
             is_idle = self.cycle is not None and not self._head  # that is uvicorn's to bound
             if not is_idle and now - self._since > self._limits.header_seconds:
-                self._refuse(408, f"the headers were not whole within {self._limits.header_seconds:.0f} s")
+                self._refuse(
+                    408, f"the headers were not whole within {self._limits.header_seconds:.0f} s"
+                )
         elif not self.flow.read_paused and now - self._since > self._limits.stall_seconds:
             self.transport.abort()
 
@@ -143,7 +159,10 @@ class BoundedHttp(HttpToolsProtocol):
     def _refuse(self, status: int, message: str) -> None:
         self._refusal = status, message
         body = DEFAULT.refuse(status, f"hotset: {message}")
-        head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
+        head = (
+            b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+            % len(body)
+        )
         self.transport.write(STATUS_LINE[status] + head + body)
         if self.transport.can_write_eof():
             self.transport.write_eof()

@@ -1,7 +1,8 @@
 """MCP over streamable HTTP, behind the proxy's own door: the same tools as over stdin and stdout.
 
-Every answer is one JSON document; nothing is ever sent unasked, so there is no stream to open. A client of the handshake gets a
-session, because servers behind us may keep something for it; clients of 2026-07-28 have none.
+Every answer is one JSON document; nothing is ever sent unasked, so there is no stream to open. A
+client of the handshake gets a session, because servers behind us may keep something for it; clients
+of 2026-07-28 have none.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ class McpDoor:
         if session is None:
             return None
         if not self._sessions.get(session):
-            return _error(404, "this session has ended, or was never there: begin another one with initialize")
+            return _error(
+                404, "this session has ended, or was never there: begin another one with initialize"
+            )
         return None
 
     async def _remember(self, session: str) -> None:
@@ -94,7 +97,9 @@ class McpDoor:
 
     async def _opened(self) -> Server:
         if self._server is None:
-            self._server = await asyncio.get_running_loop().run_in_executor(self._one_by_one, self._open_once)
+            self._server = await asyncio.get_running_loop().run_in_executor(
+                self._one_by_one, self._open_once
+            )
         return self._server
 
     def _open_once(self) -> Server:
@@ -102,11 +107,20 @@ class McpDoor:
 
 
 def _refused(request: Request) -> Response | None:
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+    if (
+        request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        != "application/json"
+    ):
         return _error(415, "a message comes as application/json")
     version = request.headers.get(_VERSION)
     if version is not None and version not in (MODERN, *HANDSHAKES):
-        return _error(400, f"protocol version {version[:40]!r} is not spoken here; {', '.join((MODERN, *HANDSHAKES))} are")
+        return _error(
+            400,
+            (
+                f"protocol version {version[:40]!r} is not spoken here; "
+                f"{', '.join((MODERN, *HANDSHAKES))} are"
+            ),
+        )
     return None
 
 

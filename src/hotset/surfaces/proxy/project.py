@@ -1,4 +1,5 @@
-"""The project of a running proxy, for agents that ask over MCP: the store and the index are those that are open already."""
+"""The project of a running proxy, for agents that ask over MCP: the store and the index are those
+that are open already."""
 
 from __future__ import annotations
 

@@ -42,4 +42,6 @@ def route(method: str, path: str, headers: Headers, upstreams: Collection[str]) 
 
 
 def _speaks_anthropic(below: str, headers: Headers) -> bool:
-    return below.startswith(_ANTHROPIC_ONLY) or bool(header(headers, b"anthropic-version") or header(headers, b"x-api-key"))
+    return below.startswith(_ANTHROPIC_ONLY) or bool(
+        header(headers, b"anthropic-version") or header(headers, b"x-api-key")
+    )

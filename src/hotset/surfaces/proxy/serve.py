@@ -34,7 +34,14 @@ from hotset.sources.tools import Toolbox, ToolLibrary
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.mcp.protocol import Server
-from hotset.surfaces.proxy.address import HOST, Address, leave_note, read_note, take_note_back, token
+from hotset.surfaces.proxy.address import (
+    HOST,
+    Address,
+    leave_note,
+    read_note,
+    take_note_back,
+    token,
+)
 from hotset.surfaces.proxy.app import build
 from hotset.surfaces.proxy.guard import Guard
 from hotset.surfaces.proxy.limits import BoundedHttp, Limits, sweep
@@ -45,29 +52,36 @@ _log = logging.getLogger("hotset")
 
 _GRACE_SECONDS = 5
 _END_SECONDS = 2.0 * _GRACE_SECONDS
-"""After which a proxy that was told to stop ends, whatever hangs. What was acknowledged is on disk by then."""
+"""After which a proxy that was told to stop ends, whatever hangs. What was acknowledged is on disk
+by then."""
 
 _LEAST_DRAIN_SECONDS = 1.0
 _LEAVE_SECONDS = 1.0
 _BACKLOG = 2048
 _TICKS = 10  # of uvicorn's tenths of a second, between two sweeps over the connections
 _SWITCH_SECONDS = 0.0005
-"""After which a thread that computes lets the event loop go on: with Python's 5 ms, every byte that is relayed could wait so long
-for the store's thread or the index's."""
+"""After which a thread that computes lets the event loop go on: with Python's 5 ms, every byte that
+is relayed could wait so long for the store's thread or the index's."""
 
-_NEW_OBJECTS = 20_000  # between collections: with Python's 700 they took a sixth of the latency that a small call adds
+# between collections: with Python's 700 they took a sixth of the latency that a small call adds
+_NEW_OBJECTS = 20_000
 
 
 def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
-    """Blocks until SIGINT or SIGTERM. Raises `BadConfig` where the port that was asked for is taken."""
-    with contextlib.suppress(StoreFailed):  # it passes calls through all the same, and the keeper tells why nothing is kept
+    """Blocks until SIGINT or SIGTERM. Raises `BadConfig` where the port that was asked for is
+    taken."""
+    with contextlib.suppress(
+        StoreFailed
+    ):  # it passes calls through all the same, and the keeper tells why nothing is kept
         private_folder(config.folder)
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.freeze()  # what start-up made stays
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     with contextlib.closing(listen(config)) as listener:
         runner = asyncio.Runner(loop_factory=_loop_factory())
-        threads = ThreadPoolExecutor(min(32, (os.cpu_count() or 1) + 4), "hotset-thread")  # as many as asyncio's own
+        threads = ThreadPoolExecutor(
+            min(32, (os.cpu_count() or 1) + 4), "hotset-thread"
+        )  # as many as asyncio's own
         runner.get_loop().set_default_executor(threads)
         alarms: list[threading.Timer] = []
 
@@ -88,11 +102,16 @@ def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
 
 
 def _leave(runner: asyncio.Runner, threads: ThreadPoolExecutor) -> None:
-    """Closes the loop. Python would wait for every thread: where one hangs, the process ends without it a moment later."""
+    """Closes the loop. Python would wait for every thread: where one hangs, the process ends
+    without it a moment later."""
     threads.shutdown(wait=False, cancel_futures=True)
     runner.get_loop().set_default_executor(ThreadPoolExecutor(1))  # or the loop would wait for them
     runner.close()
-    others = [each for each in threading.enumerate() if not each.daemon and each is not threading.main_thread()]
+    others = [
+        each
+        for each in threading.enumerate()
+        if not each.daemon and each is not threading.main_thread()
+    ]
     until = time.monotonic() + _LEAVE_SECONDS
     for thread in others:
         thread.join(max(0.0, until - time.monotonic()))
@@ -116,7 +135,8 @@ def _end_process(code: int) -> None:
 
 
 def _give_up(machine: Machine) -> None:
-    """Something hangs in closing: the store is closed all the same, if it can be, and the process ends."""
+    """Something hangs in closing: the store is closed all the same, if it can be, and the process
+    ends."""
     _log.error("the proxy could not be closed in %.0f s; it ends at once", _END_SECONDS)
     closing = threading.Thread(target=machine.keeper.close, daemon=True)
     closing.start()
@@ -148,16 +168,27 @@ async def run(
     on_machine: Callable[[Machine], None] | None = None,
     on_signal: Callable[[Machine], None] | None = None,
 ) -> None:
-    """Serves on a listening socket; `ready` is told the address and a function that ends it, safe from any thread.
+    """Serves on a listening socket; `ready` is told the address and a function that ends it, safe
+    from any thread.
 
-    `on_machine` is called with the machine once it has started. `on_signal` is called when a signal tells it to stop, before
-    anything is stopped.
+    `on_machine` is called with the machine once it has started. `on_signal` is called when a signal
+    tells it to stop, before anything is stopped.
     """
     port: int = listener.getsockname()[1]
-    machine = Machine.start(config, open_store, HttpWire(config.upstreams), toolbox, sleep=sleep, bounded=bounded, clock=clock)
+    machine = Machine.start(
+        config,
+        open_store,
+        HttpWire(config.upstreams),
+        toolbox,
+        sleep=sleep,
+        bounded=bounded,
+        clock=clock,
+    )
     if on_machine is not None:
         on_machine(machine)
-    address = Address(port, token(config.folder), os.getpid(), secrets.token_hex(16), __version__, time.time())
+    address = Address(
+        port, token(config.folder), os.getpid(), secrets.token_hex(16), __version__, time.time()
+    )
     mcp = McpDoor(partial(_mcp_server, machine), partial(_ended, machine))
     app = build(machine, Guard(port, address.token), lambda: _status(machine, address), mcp)
     server = _Server(
@@ -193,7 +224,8 @@ async def run(
 
 
 def _mcp_server(machine: Machine) -> Server:
-    """What agents reach over MCP, in this process: the machine's own store, index and toolbox. Made when one of them comes."""
+    """What agents reach over MCP, in this process: the machine's own store, index and toolbox. Made
+    when one of them comes."""
     from hotset.surfaces.mcp.memory import memory_tools  # noqa: PLC0415 - 0.2 s that no start pays
     from hotset.surfaces.mcp.toolbox import toolbox_tools  # noqa: PLC0415
     from hotset.surfaces.mcp.tools import INSTRUCTIONS, tools  # noqa: PLC0415
@@ -202,7 +234,11 @@ def _mcp_server(machine: Machine) -> Server:
     project = MachineProject(machine)
     toolbox = machine.toolbox
     knobs = machine.config.knobs_for("")
-    found = toolbox_tools(toolbox, lambda: project.keeping, knobs) if isinstance(toolbox, Toolbox) else ()
+    found = (
+        toolbox_tools(toolbox, lambda: project.keeping, knobs)
+        if isinstance(toolbox, Toolbox)
+        else ()
+    )
     return Server((*found, *tools(project), *memory_tools(project, machine.config)), INSTRUCTIONS)
 
 
@@ -212,7 +248,8 @@ def _ended(machine: Machine, session: str) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Says when it serves; stops on SIGINT and SIGTERM without raising them again, so that what is under way is still kept."""
+    """Says when it serves; stops on SIGINT and SIGTERM without raising them again, so that what is
+    under way is still kept."""
 
     async def serve_from(self, listener: socket.socket, started: Callable[[], None]) -> None:
         self._say_started = started
@@ -244,7 +281,8 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
-            yield  # signals are the main thread's business; whoever runs us in another one calls `stop`
+            # signals are the main thread's business; whoever runs us in another one calls `stop`
+            yield
             return
         loop = asyncio.get_running_loop()
         stops = (signal.SIGINT, signal.SIGTERM)
@@ -263,7 +301,9 @@ def listen(config: Config) -> socket.socket:
         try:
             return _bind(config.port)
         except OSError as error:
-            raise BadConfig(f"port {config.port} cannot be used: {error.strerror}; choose another with --port") from error
+            raise BadConfig(
+                f"port {config.port} cannot be used: {error.strerror}; choose another with --port"
+            ) from error
     last = read_note(config.folder)
     for port in dict.fromkeys((last.port if last else DEFAULT_PORT, DEFAULT_PORT, 0)):
         try:
@@ -275,7 +315,8 @@ def listen(config: Config) -> socket.socket:
 
 
 def _bind(port: int) -> socket.socket:
-    # With the protocol named, asyncio turns Nagle's algorithm off; without it every reply would wait 40 ms for an ACK.
+    # With the protocol named, asyncio turns Nagle's algorithm off; without it every reply would
+    # wait 40 ms for an ACK.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -301,7 +342,9 @@ async def _status(machine: Machine, address: Address) -> dict[str, Any]:
         "folder": str(machine.config.folder),
         "store": machine.keeper.trouble or "ok",
         "index": list(machine.follower.troubles),
-        "planning": f"{hung} earlier plans have not ended" if (hung := machine.bounded.hung) else "ok",
+        "planning": f"{hung} earlier plans have not ended"
+        if (hung := machine.bounded.hung)
+        else "ok",
         "requests": tally.requests,
         "kept": tally.kept,
         "bypassed": tally.bypassed,

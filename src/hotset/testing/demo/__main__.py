@@ -43,7 +43,11 @@ def demo(chosen: Chosen, once: bool, fast: bool) -> None:
 
 def _beside(config: Config) -> Path:
     """A folder of its own: a demonstration does not mix with what is real."""
-    return config.folder.parent / _FOLDER if config.origins["data"] == "default" else config.folder / _FOLDER
+    return (
+        config.folder.parent / _FOLDER
+        if config.origins["data"] == "default"
+        else config.folder / _FOLDER
+    )
 
 
 def _told_next(config: Config) -> Reminder | None:
@@ -55,29 +59,39 @@ def _told_next(config: Config) -> Reminder | None:
 
 def _conclude(out: Screen, shown: DemoResult, folder: Path, told: Reminder | None) -> None:
     census = shown.held.census
-    out.say("\nWhat the window saved, charged by the scripted provider under the rules of a real prompt cache:")
     out.say(
-        f"  {shown.through.prompt:,} tokens of prompts instead of {shown.direct.prompt:,}; ${shown.through.dollars:.2f} instead "
-        f"of ${shown.direct.dollars:.2f}: {1 - shown.through.dollars / shown.direct.dollars:.0%} less."
+        "\nWhat the window saved, charged by the scripted provider under the rules of a real "
+        "prompt cache:"
     )
     out.say(
-        f"  The model asked {count(shown.looks, 'time')} for more of something that it had been shown in part, and got it "
-        f"{'every time' if not shown.missed else f'NOT {shown.missed} times: please report this'}; the agent noticed nothing."
+        f"  {shown.through.prompt:,} tokens of prompts instead of {shown.direct.prompt:,}; "
+        f"${shown.through.dollars:.2f} instead "
+        f"of ${shown.direct.dollars:.2f}: "
+        f"{1 - shown.through.dollars / shown.direct.dollars:.0%} less."
+    )
+    out.say(
+        f"  The model asked {count(shown.looks, 'time')} for more of something that it had "
+        f"been shown in part, and got it "
+        f"{'every time' if not shown.missed else f'NOT {shown.missed} times: please report this'}; the agent noticed nothing."  # noqa: E501
     )
     out.say("\nWhat was kept, counted in the store:")
     for kind, (pages, content) in shown.held.kinds.items():
         out.say(f"  {pages:>4} {kind:<13} {size(content):>9}")
     out.say(
-        f"  The agent sent {size(shown.sent)} in {count(shown.calls, 'call')}, its history again each time; "
+        f"  The agent sent {size(shown.sent)} in {count(shown.calls, 'call')}, its history "
+        f"again each time; "
         f"the store holds {size(census.content_bytes)}, in {size(census.stored_bytes)} on disk."
     )
     out.say(
-        f"  {shown.found} of {shown.heard} replies survived kill -9; the proxy was back in {shown.down:.1f} s; {_went_on(shown)}."
+        f"  {shown.found} of {shown.heard} replies survived kill -9; the proxy was back in "
+        f"{shown.down:.1f} s; {_went_on(shown)}."
     )
     if shown.held.largest is not None:
         page = shown.held.largest
         verdict = (
-            "byte for byte what the tool gave back" if shown.byte_equal else "NOT what the tool gave back: please report this"
+            "byte for byte what the tool gave back"
+            if shown.byte_equal
+            else "NOT what the tool gave back: please report this"
         )
         out.say(f"  hotset recall {page.id}: {size(page.size)}, {verdict}.")
     added = sorted(shown.added)
@@ -86,19 +100,33 @@ def _conclude(out: Screen, shown: DemoResult, folder: Path, told: Reminder | Non
         f"{1000 * added[int(0.95 * len(added))]:.1f} ms at the 95th percentile."
     )
     if told is not None:
-        out.say(f'\nTomorrow\'s session begins with "{_NEXT}" and is told, behind that, in {told.tokens} tokens:')
+        out.say(
+            f'\nTomorrow\'s session begins with "{_NEXT}" and is told, behind that, in '
+            f"{told.tokens} tokens:"
+        )
         for line in told.text.splitlines():
             out.say(f"  {line}")
     out.say("\nLook at it:")
     first = shown.sessions[0]
-    for command in ("savings", f"diff {first} 20", "sessions", f"show {first}", "memory timeline", "verify"):
+    for command in (
+        "savings",
+        f"diff {first} 20",
+        "sessions",
+        f"show {first}",
+        "memory timeline",
+        "verify",
+    ):
         out.say(f"  hotset {command} --data {folder}")
     out.say("\nConnect a real agent:")
     out.say("  hotset wrap claude      (or codex, opencode, aider, goose, anything)")
 
 
 def _went_on(shown: DemoResult) -> str:
-    return "the session went on as one" if len(shown.sessions) == 1 else "the session did NOT go on as one: please report this"
+    return (
+        "the session went on as one"
+        if len(shown.sessions) == 1
+        else "the session did NOT go on as one: please report this"
+    )
 
 
 if __name__ == "__main__":

@@ -36,7 +36,9 @@ def look(folder: Path) -> Holdings:
         for page in store.pages(Where()):
             pages[page.kind] += 1
             sizes[page.kind] += page.size
-            if page.kind.family is Kind.TOOL_RESULT and (largest is None or page.size > largest.size):
+            if page.kind.family is Kind.TOOL_RESULT and (
+                largest is None or page.size > largest.size
+            ):
                 largest = page
         turns = [turn for session in store.sessions() for turn in store.turns(session.id)]
         return Holdings(

@@ -1,4 +1,5 @@
-"""The show: the recorded session goes through the real proxy, which is killed on the way; then we look at what is left."""
+"""The show: the recorded session goes through the real proxy, which is killed on the way; then we
+look at what is left."""
 
 from __future__ import annotations
 
@@ -22,7 +23,13 @@ from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.price import Prices
 from hotset.testing import ScriptedUpstream
 from hotset.testing.demo.holdings import Holdings, look
-from hotset.testing.demo.stage import CallTiming, DemoClient, ProxyProcess, RecordedProvider, replies_in
+from hotset.testing.demo.stage import (
+    CallTiming,
+    DemoClient,
+    ProxyProcess,
+    RecordedProvider,
+    replies_in,
+)
 from hotset.testing.demo.view import Board, Screen
 from hotset.testing.recording import RecordedReply, RecordedResult, Recording, requests, session
 from hotset.testing.recording.replay import MODELS
@@ -50,7 +57,8 @@ class DemoResult:
     down: float
     """Seconds from the kill until it served again."""
     sessions: tuple[str, ...]
-    """The sessions into which the proxy put the calls of the recording: one, if it recognised the agent again."""
+    """The sessions into which the proxy put the calls of the recording: one, if it recognised the
+    agent again."""
     held: Holdings
     byte_equal: bool
     """The largest tool result came back from `hotset recall` as the agent had sent it."""
@@ -85,20 +93,33 @@ def play(folder: Path, screen: Screen, *, slowly: bool) -> DemoResult:
         ScriptedUpstream(plain := RecordedProvider(recording)) as bare,
         ProxyProcess(folder, upstream.url) as proxy,
     ):
-        screen.say(f"A scripted provider on port {upstream.port}; the proxy in process {proxy.pid}, keeping in {folder}.")
+        screen.say(
+            f"A scripted provider on port {upstream.port}; the proxy in process {proxy.pid}, "
+            f"keeping in {folder}."
+        )
         through_proxy = DemoSide(DemoClient(proxy.root), upstream, script)
-        agent = DemoAgent(folder, screen, through_proxy, DemoSide(DemoClient(bare.url), bare, plain), recording)
+        agent = DemoAgent(
+            folder, screen, through_proxy, DemoSide(DemoClient(bare.url), bare, plain), recording
+        )
         bodies = tuple(requests(recording, DialectName.ANTHROPIC))
         middle = len(bodies) // 2
         pause = _WATCHING_SECONDS / len(bodies) if slowly else 0.0
         agent.play(bodies[:middle], pause)
         heard = agent.calls
-        down = _kill_in_mid_call(agent, bodies[middle], script=script, upstream=upstream, proxy=proxy, screen=screen)
+        down = _kill_in_mid_call(
+            agent, bodies[middle], script=script, upstream=upstream, proxy=proxy, screen=screen
+        )
         found = look(folder).done
-        screen.say(f"  back after {down:.1f} s; {found} of {heard} replies are on disk; the agent repeats its call, and goes on.")
+        screen.say(
+            f"  back after {down:.1f} s; {found} of {heard} replies are on disk; the agent "
+            f"repeats its call, and goes on."
+        )
         agent.play(bodies[middle:], pause)
         through, direct = DemoBill.of(upstream.bill), DemoBill.of(bare.bill)
-        screen.say("The user goes back and says something else: the history branches, nothing is overwritten.")
+        screen.say(
+            "The user goes back and says something else: the history branches, nothing is "
+            "overwritten."
+        )
         agent.call(_ANTHROPIC, _edited(bodies[middle]), "another branch")
         screen.say("Another agent, in the Responses dialect, beside it.")
         for body in islice(requests(recording, DialectName.OPENAI_RESPONSES), _SECOND_CALLS):
@@ -117,7 +138,9 @@ def play(folder: Path, screen: Screen, *, slowly: bool) -> DemoResult:
         through=through,
         direct=direct,
         looks=len(script.asked),
-        missed=sum("[hotset: retrieved" not in got for got in script.got) + len(script.asked) - len(script.got),
+        missed=sum("[hotset: retrieved" not in got for got in script.got)
+        + len(script.asked)
+        - len(script.got),
     )
 
 
@@ -137,7 +160,9 @@ class DemoSide:
 class DemoAgent:
     """Plays the agent's side, and keeps count of what it sees."""
 
-    def __init__(self, folder: Path, screen: Screen, through: DemoSide, bare: DemoSide, recording: Recording) -> None:
+    def __init__(
+        self, folder: Path, screen: Screen, through: DemoSide, bare: DemoSide, recording: Recording
+    ) -> None:
         self._folder = folder
         self._screen = screen
         self._through = through
@@ -151,17 +176,22 @@ class DemoAgent:
 
     def play(self, bodies: Sequence[bytes], pause: float) -> None:
         for body in bodies:
-            # Where the provider answers faster than the disk, a reply begins before its session is known.
+            # Where the provider answers faster than the disk, a reply begins before its session is
+            # known.
             if named := self.call(_ANTHROPIC, body, self._doing[self.calls]):
                 self.sessions.add(named)
             time.sleep(pause)
 
     def call(self, path: str, body: bytes, doing: str) -> str:
-        """Makes a call through the proxy, and the same past it, so that the difference can be told."""
+        """Makes a call through the proxy, and the same past it, so that the difference can be
+        told."""
         heard = self._through.call(path, body)
         alone = self._bare.call(path, body)
         if heard.status != 200 or alone.status != 200:
-            raise HotsetError(f"the scripted provider answered {heard.status} and {alone.status}; please report this")
+            raise HotsetError(
+                f"the scripted provider answered {heard.status} and {alone.status}; please "
+                f"report this"
+            )
         self.calls += 1
         self.sent += len(body)
         self.added.append(heard.seconds - alone.seconds)
@@ -190,7 +220,13 @@ class DemoAgent:
 
 
 def _kill_in_mid_call(
-    agent: DemoAgent, body: bytes, *, script: RecordedProvider, upstream: ScriptedUpstream, proxy: ProxyProcess, screen: Screen
+    agent: DemoAgent,
+    body: bytes,
+    *,
+    script: RecordedProvider,
+    upstream: ScriptedUpstream,
+    proxy: ProxyProcess,
+    screen: Screen,
 ) -> float:
     script.delay = _HELD_SECONDS
     calling = threading.Thread(target=agent.give_up_on, args=(_ANTHROPIC, body))
@@ -207,12 +243,19 @@ def _kill_in_mid_call(
 
 
 def _edited(body: bytes) -> bytes:
-    """The same request with something else said at its end; a tool's result stays where the provider wants it."""
+    """The same request with something else said at its end; a tool's result stays where the
+    provider wants it."""
     request: dict[str, Any] = msgspec.json.decode(body)
     *before, last = request["messages"]
-    content = last["content"] if isinstance(last["content"], list) else [{"type": "text", "text": last["content"]}]
+    content = (
+        last["content"]
+        if isinstance(last["content"], list)
+        else [{"type": "text", "text": last["content"]}]
+    )
     aside = {"type": "text", "text": "Wait. Tell me first what you know so far."}
-    return msgspec.json.encode({**request, "messages": [*before, {**last, "content": [*content, aside]}]})
+    return msgspec.json.encode(
+        {**request, "messages": [*before, {**last, "content": [*content, aside]}]}
+    )
 
 
 def _byte_equal(folder: Path, held: Holdings, recording: Recording) -> bool:
@@ -220,7 +263,9 @@ def _byte_equal(folder: Path, held: Holdings, recording: Recording) -> bool:
         return False
     command = [sys.executable, "-m", "hotset", "recall", held.largest.id, "--data", str(folder)]
     recalled = subprocess.run(command, capture_output=True, check=True).stdout
-    return recalled in {step.output.encode() for step in recording.steps if isinstance(step, RecordedResult)}
+    return recalled in {
+        step.output.encode() for step in recording.steps if isinstance(step, RecordedResult)
+    }
 
 
 def _doing(reply: RecordedReply) -> str:

@@ -1,4 +1,5 @@
-"""The stage: the agent's client, a provider that answers as recorded, and the real proxy as a process that can be killed."""
+"""The stage: the agent's client, a provider that answers as recorded, and the real proxy as a
+process that can be killed."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ _CALL_SECONDS = 30.0
 _POLL_SECONDS = 0.01
 _ASSISTANT_ITEMS = ("function_call", "reasoning")
 _LOOK = "look"
-_LOOKS = frozenset(range(4, 48, 9))  # often enough to be seen, rare enough to be true: in recorded sessions it is 5 of 100
+_LOOKS = frozenset(
+    range(4, 48, 9)
+)  # often enough to be seen, rare enough to be true: in recorded sessions it is 5 of 100
 _SHORTENED = re.compile(r'retrieve_context\(id=\\"(c[0-9a-f]{12})\\"')
 _MARK = ".demo"
 """Says that a folder is the demonstration's own, and may be emptied for the next one."""
@@ -57,10 +60,13 @@ class DemoClient:
         self.root = root
         parts = urlsplit(root)
         self._path = parts.path.rstrip("/")
-        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_CALL_SECONDS)
+        self._connection = http.client.HTTPConnection(
+            parts.hostname or "", parts.port, timeout=_CALL_SECONDS
+        )
 
     def call(self, path: str, body: bytes) -> CallTiming:
-        """Raises OSError or HTTPException where the connection breaks; the next call makes a new one."""
+        """Raises OSError or HTTPException where the connection breaks; the next call makes a new
+        one."""
         headers = {
             "content-type": "application/json",
             "user-agent": "demo-agent/1.0",
@@ -88,9 +94,11 @@ class DemoClient:
 
 
 class RecordedProvider:
-    """Answers each request with what was said at that point of the recording, however often it is asked.
+    """Answers each request with what was said at that point of the recording, however often it is
+    asked.
 
-    At a few points the model first wants a look at something that was shortened: what it asks for is its hotset's to answer.
+    At a few points the model first wants a look at something that was shortened: what it asks for
+    is its hotset's to answer.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -113,19 +121,28 @@ class RecordedProvider:
             self.got.append(last)
         elif self.at in _LOOKS and (shortened := _SHORTENED.search(last)):
             self.asked.append(shortened[1])
-            return Say(calls=(Call("retrieve_context", {"id": shortened[1], "lines": "41-60"}, asked),), delay=self.delay)
+            return Say(
+                calls=(Call("retrieve_context", {"id": shortened[1], "lines": "41-60"}, asked),),
+                delay=self.delay,
+            )
         return Say(reply.text, reply.calls, delay=self.delay)
 
 
 def replies_in(body: dict[str, Any]) -> int:
-    """How many replies a history holds: what the assistant says between two turns of anybody else is one."""
+    """How many replies a history holds: what the assistant says between two turns of anybody else
+    is one."""
     items = body.get("messages") or body.get("input") or []
-    ours = [item.get("role") == "assistant" or item.get("type") in _ASSISTANT_ITEMS for item in items if isinstance(item, dict)]
+    ours = [
+        item.get("role") == "assistant" or item.get("type") in _ASSISTANT_ITEMS
+        for item in items
+        if isinstance(item, dict)
+    ]
     return sum(mine and not before for before, mine in pairwise((False, *ours)))
 
 
 class ProxyProcess:
-    """`hotset up` in a process of its own. It ends with us, in whatever way we end: we hold its stdin."""
+    """`hotset up` in a process of its own. It ends with us, in whatever way we end: we hold its
+    stdin."""
 
     root: str
 
@@ -139,7 +156,12 @@ class ProxyProcess:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._process is not None:
             self._process.terminate()
             self._wait()
@@ -150,12 +172,15 @@ class ProxyProcess:
         return self._process.pid
 
     def start(self) -> None:
-        """Returns when it serves; after a kill on the same port, so that no client has to be told."""
+        """Returns when it serves; after a kill on the same port, so that no client has to be
+        told."""
         ready = self._folder / "ready.json"
         ready.unlink(missing_ok=True)
         log = os.open(self._folder / "proxy.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            self._process = subprocess.Popen(self._command(ready), stdin=subprocess.PIPE, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                self._command(ready), stdin=subprocess.PIPE, stdout=log, stderr=log
+            )
         finally:
             os.close(log)
         deadline = time.monotonic() + _START_SECONDS
@@ -195,7 +220,10 @@ class ProxyProcess:
 def empty_folder(folder: Path) -> Path:
     """The demonstration's own folder, empty. What is not marked as ours is never touched."""
     if folder.exists() and not (folder / _MARK).exists() and any(folder.iterdir()):
-        raise HotsetError(f"{folder} holds something that is not a demonstration's; choose another folder with --data")
+        raise HotsetError(
+            f"{folder} holds something that is not a demonstration's; choose another folder "
+            f"with --data"
+        )
     shutil.rmtree(folder, ignore_errors=True)
     private_folder(folder)
     (folder / _MARK).touch(0o600)

@@ -1,4 +1,5 @@
-"""What the audience sees: a live board where someone watches a terminal, plain lines everywhere else."""
+"""What the audience sees: a live board where someone watches a terminal, plain lines everywhere
+else."""
 
 from __future__ import annotations
 
@@ -43,7 +44,12 @@ class Screen(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
 
 
 class PlainScreen:
@@ -51,7 +57,10 @@ class PlainScreen:
 
     def show(self, board: Board) -> None:
         census = board.held.census
-        kept = f"kept {size(census.content_bytes):>8}  on disk {size(census.stored_bytes):>8}  {census.pages:>4} pages"
+        kept = (
+            f"kept {size(census.content_bytes):>8}  on disk {size(census.stored_bytes):>8}  "
+            f"{census.pages:>4} pages"
+        )
         call = f"call {board.call:>3}/{board.of}  {board.doing:<34.34}"
         cost = f"cost ${board.through:.2f} of ${board.direct:.2f}"
         self.say(f"{call} sent {size(board.sent):>8}  {cost}  {kept}  {1000 * board.added:+.1f} ms")
@@ -63,7 +72,12 @@ class PlainScreen:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         pass
 
 
@@ -82,13 +96,18 @@ class LiveScreen:
         self._console.print(text, markup=False)
 
     def __enter__(self) -> Self:
-        from rich.live import Live  # noqa: PLC0415 - a pipe needs no rich
+        from rich.live import Live  # noqa: PLC0415
 
         self._live = Live(console=self._console, auto_refresh=False)
         self._live.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._live is not None:
             self._live.__exit__(kind, error, trace)
             self._live = None
@@ -106,21 +125,45 @@ def _drawn(board: Board) -> RenderableType:
     grid.add_column()
     grid.add_row("call", Text(f"{board.call} of {board.of}   {board.doing}"))
     grid.add_row("", ProgressBar(total=board.of, completed=board.call, width=40))
-    grid.add_row("sent by the agent", Text(f"{size(board.sent):>9}   its whole history, again with every call"))
+    grid.add_row(
+        "sent by the agent",
+        Text(f"{size(board.sent):>9}   its whole history, again with every call"),
+    )
     share = board.through / board.direct if board.direct else 1.0
-    grid.add_row("charged by the provider", Text(f"${board.through:>8.2f}   instead of ${board.direct:.2f}: {share:.0%}"))
-    grid.add_row("kept", Text(f"{size(census.content_bytes):>9}   each message once: {census.pages} pages, {census.blobs} blobs"))
-    grid.add_row("on disk", Text(f"{size(census.stored_bytes):>9}   compressed, every hash checked when it is read"))
+    grid.add_row(
+        "charged by the provider",
+        Text(f"${board.through:>8.2f}   instead of ${board.direct:.2f}: {share:.0%}"),
+    )
+    grid.add_row(
+        "kept",
+        Text(
+            f"{size(census.content_bytes):>9}   each message once: {census.pages} pages, "
+            f"{census.blobs} blobs"
+        ),
+    )
+    grid.add_row(
+        "on disk",
+        Text(f"{size(census.stored_bytes):>9}   compressed, every hash checked when it is read"),
+    )
     grid.add_row(
         "added by the proxy",
-        Text(f"{1000 * board.added:>6.1f} ms   median {1000 * board.median:.1f} ms a call; its request and reply are on disk"),
+        Text(
+            f"{1000 * board.added:>6.1f} ms   median {1000 * board.median:.1f} ms a call; its "
+            f"request and reply are on disk"
+        ),
     )
     for name, turns in board.held.branches.items():
         session, branch = name.split("/")
         grid.add_row(
-            "session" if branch == "0" else "  branch", Text(f"{session}  {'●' * min(turns, 60)} {count(turns, 'turn')}")
+            "session" if branch == "0" else "  branch",
+            Text(f"{session}  {'●' * min(turns, 60)} {count(turns, 'turn')}"),
         )
-    return Panel(grid, title="hotset: a recorded agent session, through the real proxy", title_align="left", border_style="cyan")
+    return Panel(
+        grid,
+        title="hotset: a recorded agent session, through the real proxy",
+        title_align="left",
+        border_style="cyan",
+    )
 
 
 def screen() -> Screen:

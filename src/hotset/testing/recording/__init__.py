@@ -1,4 +1,5 @@
-"""A recorded session of a coding agent to demonstrate and measure hotset: `session()`, `requests()`, `script()`."""
+"""A recorded session of a coding agent to demonstrate and measure hotset: `session()`,
+`requests()`, `script()`."""
 
 from hotset.testing.recording.replay import requests, script
 from hotset.testing.recording.session import (

@@ -1,8 +1,8 @@
 """The recorded session: the nouns it is made of, and the reader of the files beside this module.
 
-`system.txt` is the system prompt and `tools.jsonl` the client's tools, one a line. `session.jsonl` has a line for each
-prompt of the user, each reply of the model, and each tool call of the reply above it, with its output or the name of the
-file in `outputs/` that holds it.
+`system.txt` is the system prompt and `tools.jsonl` the client's tools, one a line. `session.jsonl`
+has a line for each prompt of the user, each reply of the model, and each tool call of the reply
+above it, with its output or the name of the file in `outputs/` that holds it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ class Recording:
     @property
     def output_bytes(self) -> int:
         """The size of all tool results together."""
-        return sum(len(step.output.encode()) for step in self.steps if isinstance(step, RecordedResult))
+        return sum(
+            len(step.output.encode()) for step in self.steps if isinstance(step, RecordedResult)
+        )
 
 
 class _Line(msgspec.Struct):

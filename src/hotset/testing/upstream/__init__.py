@@ -1,4 +1,5 @@
-"""A provider that says what a script tells it: replies and faults as nouns, over real HTTP, in all three dialects."""
+"""A provider that says what a script tells it: replies and faults as nouns, over real HTTP, in all
+three dialects."""
 
 from hotset.testing.upstream.faults import (
     CloseDelimited,

@@ -1,4 +1,5 @@
-"""The scripted provider as a process: `python -m hotset.testing.upstream --port 0 --ready-file F [--script FILE]`."""
+"""The scripted provider as a process: `python -m hotset.testing.upstream --port 0 --ready-file F
+[--script FILE]`."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from hotset.testing.upstream.spoken import read_script
 def main() -> None:
     options = _options()
     stops = {signal.SIGINT, signal.SIGTERM}
-    signal.pthread_sigmask(signal.SIG_BLOCK, stops)  # before any thread starts: they inherit it, and only `sigwait` hears
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, stops
+    )  # before any thread starts: they inherit it, and only `sigwait` hears
     with ScriptedUpstream(_script(options), port=options.port, strict=options.strict) as upstream:
         ready = {
             "pid": os.getpid(),
@@ -38,8 +41,14 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hotset.testing.upstream", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes any free port")
     parser.add_argument("--ready-file", type=Path, help="written, as JSON, once the port is open")
-    parser.add_argument("--script", type=Path, help="JSON lines, one reply each; see hotset.testing.upstream.spoken")
-    parser.add_argument("--recording", action="store_true", help="replay the assistant's side of the recorded session")
+    parser.add_argument(
+        "--script", type=Path, help="JSON lines, one reply each; see hotset.testing.upstream.spoken"
+    )
+    parser.add_argument(
+        "--recording",
+        action="store_true",
+        help="replay the assistant's side of the recorded session",
+    )
     parser.add_argument("--strict", action="store_true", help="refuse what the providers refuse")
     return parser.parse_args()
 

@@ -26,13 +26,19 @@ def events(turn: Turn) -> tuple[Event, ...]:
 
 
 def refusal(status: int, message: str) -> dict[str, Any]:
-    error = {"type": _ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error"), "message": message}
+    error = {
+        "type": _ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error"),
+        "message": message,
+    }
     return {"type": "error", "error": error, "request_id": None}
 
 
 def error_event(type: str, message: str, before: int) -> Event:
     del before
-    return Event("error", to_json({"type": "error", "error": {"type": type, "message": message}, "request_id": None}))
+    return Event(
+        "error",
+        to_json({"type": "error", "error": {"type": type, "message": message}, "request_id": None}),
+    )
 
 
 def _events(turn: Turn) -> Iterator[Event]:
@@ -46,7 +52,9 @@ def _events(turn: Turn) -> Iterator[Event]:
             yield _event("content_block_delta", block=index, index=index, delta=delta)
         yield _event("content_block_stop", block=index, index=index)
     delta = {"stop_reason": _stop(turn), "stop_sequence": None}
-    yield _event("message_delta", delta=delta, usage=_usage(turn) | {"output_tokens": turn.output_tokens})
+    yield _event(
+        "message_delta", delta=delta, usage=_usage(turn) | {"output_tokens": turn.output_tokens}
+    )
     yield _event("message_stop", Edge.END)
 
 
@@ -74,12 +82,23 @@ def _blocks(turn: Turn) -> Iterator[tuple[dict[str, Any], str]]:
     """Each block of the reply, and the text that fills it when it is streamed."""
     say = turn.say
     if say.thinking:
-        yield {"type": "thinking", "thinking": say.thinking, "signature": turn.id("c2lnbmF0dXJl")}, say.thinking
+        yield (
+            {"type": "thinking", "thinking": say.thinking, "signature": turn.id("c2lnbmF0dXJl")},
+            say.thinking,
+        )
     if say.text:
         yield {"type": "text", "text": say.text}, say.text
     for place, call in enumerate(say.calls):
         said = arguments(call)
-        yield {"type": "tool_use", "id": turn.call_id(CALL_PREFIX, place), "name": call.name, "input": _parsed(said)}, said
+        yield (
+            {
+                "type": "tool_use",
+                "id": turn.call_id(CALL_PREFIX, place),
+                "name": call.name,
+                "input": _parsed(said),
+            },
+            said,
+        )
 
 
 def _emptied(block: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +120,9 @@ def _deltas(block: dict[str, Any], said: str, chunks: int) -> Iterator[dict[str,
         yield {"type": "signature_delta", "signature": block["signature"]}
     else:
         yield {"type": "input_json_delta", "partial_json": ""}
-        yield from ({"type": "input_json_delta", "partial_json": piece} for piece in pieces(said, chunks))
+        yield from (
+            {"type": "input_json_delta", "partial_json": piece} for piece in pieces(said, chunks)
+        )
 
 
 def _parsed(said: str) -> Any:

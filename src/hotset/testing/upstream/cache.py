@@ -1,7 +1,9 @@
-"""What the providers' prompt caches would have charged: exact prefixes, pure, with the clock passed in.
+"""What the providers' prompt caches would have charged: exact prefixes, pure, with the clock passed
+in.
 
-Anthropic caches where a request marks it; OpenAI caches by itself. Both only ever give back an exact prefix, so both
-are a set of prefix hashes with a time to live, and differ in where they write and where they look.
+Anthropic caches where a request marks it; OpenAI caches by itself. Both only ever give back an
+exact prefix, so both are a set of prefix hashes with a time to live, and differ in where they write
+and where they look.
 """
 
 from __future__ import annotations
@@ -110,7 +112,8 @@ class PromptCache:
         return prefix in self.entries and self.entries[prefix].expires > now
 
     def used(self, prefixes: Mapping[bytes, float], now: float) -> PromptCache:
-        """The cache after these prefixes, each with its time to live, were written or read: use refreshes."""
+        """The cache after these prefixes, each with its time to live, were written or read: use
+        refreshes."""
         kept = {prefix: entry for prefix, entry in self.entries.items() if entry.expires > now}
         for prefix, ttl in prefixes.items():
             longest = max(ttl, kept[prefix].ttl) if prefix in kept else ttl
@@ -118,7 +121,9 @@ class PromptCache:
         return PromptCache(kept)
 
 
-def serve_marked(cache: PromptCache, prompt: MarkedPrompt, now: float) -> tuple[Charge, PromptCache]:
+def serve_marked(
+    cache: PromptCache, prompt: MarkedPrompt, now: float
+) -> tuple[Charge, PromptCache]:
     """What a request costs by Anthropic's rules, and the cache after it."""
     blocks = prompt.blocks
     marks = [place for place, block in enumerate(blocks) if block.ttl is not None]
@@ -148,20 +153,30 @@ def serve_plain(cache: PromptCache, prompt: PlainPrompt, now: float) -> tuple[Ch
     """What a request costs by OpenAI's rules, and the cache after it."""
     total = estimate_tokens(prompt.content)
     prefixes = _steps(prompt)
-    hit = max((place for place, prefix in enumerate(prefixes) if cache.holds(prefix, now)), default=-1)
+    hit = max(
+        (place for place, prefix in enumerate(prefixes) if cache.holds(prefix, now)), default=-1
+    )
     read = OPENAI_MINIMUM + hit * OPENAI_STEP if hit >= 0 else 0
     cacheable = OPENAI_MINIMUM + (len(prefixes) - 1) * OPENAI_STEP if prefixes else 0
     written = cacheable - read if prompt.pays_writes else 0
-    return Charge(total - read - written, read, written), cache.used(dict.fromkeys(prefixes, prompt.ttl), now)
+    return Charge(total - read - written, read, written), cache.used(
+        dict.fromkeys(prefixes, prompt.ttl), now
+    )
 
 
 def minimum_prefix(model: str) -> int:
-    return next((minimum for name, minimum in MINIMUM_PREFIX.items() if model.startswith(name)), DEFAULT_MINIMUM)
+    return next(
+        (minimum for name, minimum in MINIMUM_PREFIX.items() if model.startswith(name)),
+        DEFAULT_MINIMUM,
+    )
 
 
 def _check_marks(ttls: Sequence[float]) -> None:
     if len(ttls) > MAX_BREAKPOINTS:
-        raise BreakpointsRefused(f"A maximum of {MAX_BREAKPOINTS} blocks with cache_control may be provided. Found {len(ttls)}.")
+        raise BreakpointsRefused(
+            f"A maximum of {MAX_BREAKPOINTS} blocks with cache_control may be provided. Found "
+            f"{len(ttls)}."
+        )
     if list(ttls) != sorted(ttls, reverse=True):
         raise BreakpointsRefused(
             "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. "
@@ -177,11 +192,16 @@ def _prefixes(prompt: MarkedPrompt) -> list[bytes]:
 
 
 def _chain(start: bytes, blocks: Iterable[Block]) -> list[bytes]:
-    return list(accumulate(blocks, lambda before, block: hashlib.sha256(before + block.raw).digest(), initial=start))
+    return list(
+        accumulate(
+            blocks, lambda before, block: hashlib.sha256(before + block.raw).digest(), initial=start
+        )
+    )
 
 
 def _hit(cache: PromptCache, prefixes: Sequence[bytes], mark: int, now: float) -> int:
-    """The last position within reach of the breakpoint whose prefix is held; -1 where there is none."""
+    """The last position within reach of the breakpoint whose prefix is held; -1 where there is
+    none."""
     reach = range(mark, max(-1, mark - LOOK_BACK), -1)
     return next((place for place in reach if cache.holds(prefixes[place], now)), -1)
 
@@ -190,7 +210,9 @@ def _steps(prompt: PlainPrompt) -> list[bytes]:
     """The hashes of the prompt's beginnings, from the minimum on, step by step."""
     running = hashlib.sha256(f"{prompt.model}\0{prompt.route}\0".encode())
     prefixes, done = [], 0
-    whole_tokens = len(prompt.content) // BYTES_A_TOKEN  # a token that is not yet full may still change
+    whole_tokens = (
+        len(prompt.content) // BYTES_A_TOKEN
+    )  # a token that is not yet full may still change
     for tokens in range(OPENAI_MINIMUM, whole_tokens + 1, OPENAI_STEP):
         end = tokens * BYTES_A_TOKEN
         running.update(prompt.content[done:end])

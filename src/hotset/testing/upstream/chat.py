@@ -12,7 +12,12 @@ CALL_PREFIX = "call_"
 
 
 def document(turn: Turn) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": turn.say.text or None, "refusal": None, "annotations": []}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": turn.say.text or None,
+        "refusal": None,
+        "annotations": [],
+    }
     if turn.say.thinking:
         message["reasoning_content"] = turn.say.thinking
     if turn.say.calls:
@@ -33,13 +38,17 @@ def events(turn: Turn) -> tuple[Event, ...]:
 
 
 def refusal(status: int, message: str) -> dict[str, Any]:
-    type, code = _ERROR_TYPES.get(status, ("server_error" if status >= 500 else "invalid_request_error", None))
+    type, code = _ERROR_TYPES.get(
+        status, ("server_error" if status >= 500 else "invalid_request_error", None)
+    )
     return {"error": {"message": message, "type": type, "param": None, "code": code}}
 
 
 def error_event(type: str, message: str, before: int) -> Event:
     del before
-    return Event("", to_json({"error": {"message": message, "type": type, "param": None, "code": None}}))
+    return Event(
+        "", to_json({"error": {"message": message, "type": type, "param": None, "code": None}})
+    )
 
 
 def usage(turn: Turn) -> dict[str, Any]:
@@ -61,22 +70,36 @@ def _events(turn: Turn) -> Iterator[Event]:
     # With include_usage every chunk carries the field, null until the last.
     frame = _frame(turn, "chat.completion.chunk") | ({"usage": None} if counted else {})
 
-    def chunk(delta: dict[str, Any], edge: Edge | None = None, block: int | None = None, finish: str | None = None) -> Event:
+    def chunk(
+        delta: dict[str, Any],
+        edge: Edge | None = None,
+        block: int | None = None,
+        finish: str | None = None,
+    ) -> Event:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return Event("", to_json(frame | {"choices": [choice]}), edge, block)
 
     chunks = turn.say.chunks
-    yield chunk({"role": "assistant", "content": None if turn.say.calls else "", "refusal": None}, Edge.START)
+    yield chunk(
+        {"role": "assistant", "content": None if turn.say.calls else "", "refusal": None},
+        Edge.START,
+    )
     for piece in pieces(turn.say.thinking, chunks):
         # No field of OpenAI's own: DeepSeek, vLLM and most servers that speak this dialect use it.
         yield chunk({"reasoning_content": piece})
     for piece in pieces(turn.say.text, chunks):
         yield chunk({"content": piece})
     for place, call in enumerate(turn.say.calls):
-        head = {"id": turn.call_id(CALL_PREFIX, place), "type": "function", "function": {"name": call.name, "arguments": ""}}
+        head = {
+            "id": turn.call_id(CALL_PREFIX, place),
+            "type": "function",
+            "function": {"name": call.name, "arguments": ""},
+        }
         yield chunk({"tool_calls": [{"index": place, **head}]}, block=place)
         for piece in pieces(arguments(call), chunks):
-            yield chunk({"tool_calls": [{"index": place, "function": {"arguments": piece}}]}, block=place)
+            yield chunk(
+                {"tool_calls": [{"index": place, "function": {"arguments": piece}}]}, block=place
+            )
     yield chunk({}, finish=_finish(turn))
     if counted:
         yield Event("", to_json(frame | {"choices": [], "usage": usage(turn)}))

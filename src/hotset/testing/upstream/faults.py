@@ -1,4 +1,5 @@
-"""Everything that can go wrong between a provider and its client, as nouns that a reply may carry."""
+"""Everything that can go wrong between a provider and its client, as nouns that a reply may
+carry."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from threading import Lock
 
 
 class Edge(StrEnum):
-    """The two events that frame a streamed reply: `message_start`, a role chunk, `response.created`; and their last."""
+    """The two events that frame a streamed reply: `message_start`, a role chunk,
+    `response.created`; and their last."""
 
     START = "start"
     END = "end"
@@ -39,7 +41,9 @@ class Gate:
             self._waiting.append(waiting)
         try:
             await event.wait()
-        finally:  # a client that left does not wait any more, and its loop may be closed when the gate opens
+        finally:
+            # a client that left does not wait any more, and its loop may be closed when the gate
+            # opens
             with self._lock:
                 self._waiting = [other for other in self._waiting if other is not waiting]
 
@@ -76,7 +80,8 @@ class ErrorEvent:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The connection is reset (RST). With neither place given: before the first byte of the answer."""
+    """The connection is reset (RST). With neither place given: before the first byte of the
+    answer."""
 
     events: int | None = None
     """After so many events; 0 is after the headers."""
@@ -117,7 +122,8 @@ class Drip:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The body is sent in pieces of so many bytes, each flushed by itself: cuts fall inside events and characters."""
+    """The body is sent in pieces of so many bytes, each flushed by itself: cuts fall inside events
+    and characters."""
 
     size: int = 1
 
@@ -167,12 +173,14 @@ class WrongOrder:
 
 @dataclass(frozen=True, slots=True)
 class Gzipped:
-    """The body is compressed, event by event where it is a stream, whether the client asked for it or not."""
+    """The body is compressed, event by event where it is a stream, whether the client asked for it
+    or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrongLength:
-    """A content-length that is off by so many bytes, also on a stream; the connection closes after the body."""
+    """A content-length that is off by so many bytes, also on a stream; the connection closes after
+    the body."""
 
     by: int
 

@@ -64,7 +64,9 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        transport.set_write_buffer_limits(0)  # `_flushed` then means: handed to the kernel, down to the last byte
+        transport.set_write_buffer_limits(
+            0
+        )  # `_flushed` then means: handed to the kernel, down to the last byte
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._living.add(self)
         self._task = asyncio.get_running_loop().create_task(self._converse())
@@ -113,7 +115,9 @@ class Connection(asyncio.Protocol):
         except ClientGone:
             return
         except Unreadable:
-            self._transport.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            self._transport.write(
+                b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            )
         finally:
             self._transport.close()
             self._living.discard(self)
@@ -135,14 +139,20 @@ class Connection(asyncio.Protocol):
             raise ClientGone
         if isinstance(act, Write):
             self._transport.write(act.bytes)
-            await asyncio.sleep(0)  # lets the loop see a client that left, and keeps one write one send
+            await asyncio.sleep(
+                0
+            )  # lets the loop see a client that left, and keeps one write one send
             await self._writable.wait()
             return
         await self._pause(act)
 
     async def _pause(self, wait: Wait) -> None:
         """Waits, unless the client leaves first."""
-        opened = asyncio.sleep(wait.until) if isinstance(wait.until, float | int) else wait.until.opened()
+        opened = (
+            asyncio.sleep(wait.until)
+            if isinstance(wait.until, float | int)
+            else wait.until.opened()
+        )
         waits = [asyncio.ensure_future(opened), asyncio.ensure_future(self._gone.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -157,7 +167,9 @@ class Connection(asyncio.Protocol):
         if end.reset:
             # Lingering for zero seconds makes the kernel send RST instead of FIN.
             linger = struct.pack("ii", 1, 0)
-            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self._transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, linger
+            )
             self._transport.abort()
         else:
             self._transport.close()
@@ -166,7 +178,8 @@ class Connection(asyncio.Protocol):
         while not self._buffer:
             await self._more()
         if not self._buffer[:1].isalpha():
-            raise Unreadable  # at once: who speaks TLS to this port sends no line, and waits for an answer
+            # at once: who speaks TLS to this port sends no line, and waits for an answer
+            raise Unreadable
         arrival = _parsed(await self._until(b"\r\n\r\n"))
         if arrival.header("expect").lower() == "100-continue":
             assert self._transport is not None
@@ -179,7 +192,9 @@ class Connection(asyncio.Protocol):
 
     async def _chunks(self) -> bytes:
         body = bytearray()
-        while size := _number((await self._until(b"\r\n")).partition(b";")[0].decode("latin-1"), 16):
+        while size := _number(
+            (await self._until(b"\r\n")).partition(b";")[0].decode("latin-1"), 16
+        ):
             body += await self._exactly(size)
             await self._exactly(2)
         while await self._until(b"\r\n"):  # trailers
@@ -214,7 +229,9 @@ def _parsed(head: bytes) -> Arrival:
     if first.count(" ") != 2:
         raise Unreadable(first)
     method, path, _ = first.split(" ")
-    headers = tuple((name, value.strip()) for name, _, value in (line.partition(":") for line in lines))
+    headers = tuple(
+        (name, value.strip()) for name, _, value in (line.partition(":") for line in lines)
+    )
     return Arrival(method, path, headers, b"")
 
 

@@ -14,11 +14,13 @@ from hotset.testing.upstream.cache import LONG, MINUTES, SHORT, Block, MarkedPro
 _WRITES_COST_FROM = (5, 6)  # gpt-5.6
 
 _DEFERRING = Block(b"Some tools are shown when they are found.")
-"""What the first deferred tool puts in front of a conversation: clients that live on the cache declare one from the start."""
+"""What the first deferred tool puts in front of a conversation: clients that live on the cache
+declare one from the start."""
 
 
 def marked_prompt(body: Mapping[str, Any]) -> MarkedPrompt:
-    """A Messages request as its cache sees it: tools, system, messages, without the marks themselves."""
+    """A Messages request as its cache sees it: tools, system, messages, without the marks
+    themselves."""
     declared = _listed(body.get("tools"))
     deferred = {str(tool.get("name")): tool for tool in declared if tool.get("defer_loading")}
     tools = tuple(_block("", tool) for tool in declared if not tool.get("defer_loading"))
@@ -43,7 +45,9 @@ def chat_prompt(body: Mapping[str, Any]) -> PlainPrompt:
 def responses_prompt(body: Mapping[str, Any], items: Iterable[Any]) -> PlainPrompt:
     """`items` is the whole input, with what the provider remembers of it."""
     shape = [body.get("text"), body.get("reasoning")]
-    return _plain_prompt(body, [body.get("tools"), shape, body.get("instructions"), *map(_anonymous, items)])
+    return _plain_prompt(
+        body, [body.get("tools"), shape, body.get("instructions"), *map(_anonymous, items)]
+    )
 
 
 def _plain_prompt(body: Mapping[str, Any], parts: Iterable[Any]) -> PlainPrompt:
@@ -67,7 +71,8 @@ def _plain_ttl(body: Mapping[str, Any], *, modern: bool) -> float:
 
 
 def _anonymous(item: Any) -> Any:
-    """An item without what the model never reads: clients resend their items with or without these."""
+    """An item without what the model never reads: clients resend their items with or without
+    these."""
     if not isinstance(item, Mapping):
         return item
     return {key: value for key, value in item.items() if key not in ("id", "status")}
@@ -84,10 +89,19 @@ def _block(role: str, block: Any) -> Block:
 
 def _expanded(block: Any, deferred: Mapping[str, Any]) -> Any:
     """A block as the model reads it: where it refers to a deferred tool, the tool stands."""
-    if not isinstance(block, Mapping) or block.get("type") != "tool_result" or not isinstance(block.get("content"), list):
+    if (
+        not isinstance(block, Mapping)
+        or block.get("type") != "tool_result"
+        or not isinstance(block.get("content"), list)
+    ):
         return block
     inner = (each if isinstance(each, Mapping) else {} for each in block["content"])
-    shown = [deferred.get(str(each.get("tool_name")), each) if each.get("type") == "tool_reference" else each for each in inner]
+    shown = [
+        deferred.get(str(each.get("tool_name")), each)
+        if each.get("type") == "tool_reference"
+        else each
+        for each in inner
+    ]
     return {**block, "content": shown}
 
 
@@ -118,7 +132,8 @@ def _with_automatic_mark(prompt: MarkedPrompt, mark: Any) -> MarkedPrompt:
 
 
 def _blocks(content: Any) -> list[Any]:
-    """A string is short for one text block: clients switch between the two, and providers see no difference."""
+    """A string is short for one text block: clients switch between the two, and providers see no
+    difference."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else _listed(content)
 
 

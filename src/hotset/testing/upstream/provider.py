@@ -1,4 +1,5 @@
-"""What the scripted provider answers to a request, without a socket: routes, replies, memory, bill."""
+"""What the scripted provider answers to a request, without a socket: routes, replies, memory,
+bill."""
 
 from __future__ import annotations
 
@@ -8,7 +9,13 @@ from typing import Any
 
 from hotset.nouns.message import DialectName, Usage
 from hotset.testing.upstream import anthropic, chat, responses
-from hotset.testing.upstream.cache import BreakpointsRefused, Charge, PromptCache, serve_marked, serve_plain
+from hotset.testing.upstream.cache import (
+    BreakpointsRefused,
+    Charge,
+    PromptCache,
+    serve_marked,
+    serve_plain,
+)
 from hotset.testing.upstream.faults import Raw, Status
 from hotset.testing.upstream.http import Arrival
 from hotset.testing.upstream.prompt import chat_prompt, marked_prompt, responses_prompt
@@ -23,7 +30,14 @@ WIRES: Wires = {
     DialectName.OPENAI_RESPONSES: responses.WIRE,
 }
 
-MODELS = ("claude-opus-5", "claude-sonnet-5", "claude-haiku-4-5", "gpt-5.6", "gpt-5.5", "gpt-5.4-mini")
+MODELS = (
+    "claude-opus-5",
+    "claude-sonnet-5",
+    "claude-haiku-4-5",
+    "gpt-5.6",
+    "gpt-5.5",
+    "gpt-5.4-mini",
+)
 
 _ROUTES = {
     "/v1/chat/completions": DialectName.OPENAI_CHAT,
@@ -45,7 +59,9 @@ class Refused(Exception):
 class Provider:
     """Answers one request after the other; remembers what a provider remembers."""
 
-    def __init__(self, script: Script | None, *, seed: int, strict: bool, now: Callable[[], float]) -> None:
+    def __init__(
+        self, script: Script | None, *, seed: int, strict: bool, now: Callable[[], float]
+    ) -> None:
         self._play = player(script)
         self._seed = seed
         self._strict = strict
@@ -62,7 +78,9 @@ class Provider:
 
     def receive(self, arrival: Arrival, now: float) -> Received:
         dialect = _ROUTES.get(_route(arrival.path)) if arrival.method == "POST" else None
-        return Received(0, arrival.method, arrival.path, arrival.headers, arrival.body, now, dialect)
+        return Received(
+            0, arrival.method, arrival.path, arrival.headers, arrival.body, now, dialect
+        )
 
     def acts(self, request: Received) -> Iterator[Act]:
         if request.dialect is not None:
@@ -92,16 +110,27 @@ class Provider:
         try:
             body = request.json()
         except ValueError as error:
-            raise Refused(400, f"We could not parse the JSON body of your request. ({error})") from error
+            raise Refused(
+                400, f"We could not parse the JSON body of your request. ({error})"
+            ) from error
         _shaped(request.dialect, body)
-        if self._strict and request.dialect is not None and not _route(request.path).endswith("/count_tokens"):
+        if (
+            self._strict
+            and request.dialect is not None
+            and not _route(request.path).endswith("/count_tokens")
+        ):
             _enforce(request.dialect, request.decoded)
         return body
 
     def _continued(self, body: Mapping[str, Any]) -> list[Any]:
-        """The whole input of a Responses request: what the provider remembers of the conversation, and what is new."""
+        """The whole input of a Responses request: what the provider remembers of the conversation,
+        and what is new."""
         given = body.get("input", [])
-        new = [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else list(given)
+        new = (
+            [{"type": "message", "role": "user", "content": given}]
+            if isinstance(given, str)
+            else list(given)
+        )
         previous = body.get("previous_response_id")
         if not previous:
             return new
@@ -109,13 +138,19 @@ class Provider:
             raise Refused(400, f"Previous response with id '{previous}' not found.")
         return [*self._remembered[previous], *new]
 
-    def _charged(self, dialect: DialectName | None, body: Mapping[str, Any], items: list[Any]) -> tuple[Charge, PromptCache]:
+    def _charged(
+        self, dialect: DialectName | None, body: Mapping[str, Any], items: list[Any]
+    ) -> tuple[Charge, PromptCache]:
         """What the input costs, and the cache as it is once the request was served."""
         now = self._now()
         try:
             if dialect is DialectName.ANTHROPIC:
                 return serve_marked(self._cache, marked_prompt(body), now)
-            plain = chat_prompt(body) if dialect is DialectName.OPENAI_CHAT else responses_prompt(body, items)
+            plain = (
+                chat_prompt(body)
+                if dialect is DialectName.OPENAI_CHAT
+                else responses_prompt(body, items)
+            )
             return serve_plain(self._cache, plain, now)
         except BreakpointsRefused as refused:
             raise Refused(400, str(refused)) from refused
@@ -169,10 +204,18 @@ def _told(turn: Turn, wire: Wire) -> Iterator[Act]:
     request_id = (wire.request_id_header, turn.id("req_"))
     if turn.body.get("stream"):
         frames = stream(wire.events(turn), say.faults, wire)
-        headers = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"), request_id)
+        headers = (
+            ("content-type", "text/event-stream; charset=utf-8"),
+            ("cache-control", "no-cache"),
+            request_id,
+        )
         return acts(Answer(200, headers, frames, streamed=True), say.faults, say.delay)
     return acts(
-        Answer(200, (("content-type", "application/json"), request_id), (to_json(wire.document(turn)),)), say.faults, say.delay
+        Answer(
+            200, (("content-type", "application/json"), request_id), (to_json(wire.document(turn)),)
+        ),
+        say.faults,
+        say.delay,
     )
 
 
@@ -182,7 +225,12 @@ def _refused(say: Say, wire: Wire) -> Iterator[Act]:
         return acts(Answer(fault.status, fault.headers, (fault.body,)), say.faults, say.delay)
     body = wire.refusal(fault.code, fault.message or status_text(fault.code))
     waiting = (("retry-after", f"{fault.retry_after:g}"),) if fault.retry_after is not None else ()
-    headers = (("content-type", "application/json"), (wire.request_id_header, "req_refused"), *waiting, *fault.headers)
+    headers = (
+        ("content-type", "application/json"),
+        (wire.request_id_header, "req_refused"),
+        *waiting,
+        *fault.headers,
+    )
     return acts(Answer(fault.code, headers, (to_json(body),)), say.faults, say.delay)
 
 
@@ -191,19 +239,34 @@ def _plain(value: Any) -> Iterator[Act]:
 
 
 def _models(*, anthropic_style: bool) -> dict[str, Any]:
-    """The two providers list models at the same path; Anthropic's clients give themselves away by their version header."""
+    """The two providers list models at the same path; Anthropic's clients give themselves away by
+    their version header."""
     since = datetime(2026, 1, 1, tzinfo=UTC)
     if anthropic_style:
         listed = [
-            {"type": "model", "id": id, "display_name": id, "created_at": since.isoformat(), "lifecycle": "active"}
+            {
+                "type": "model",
+                "id": id,
+                "display_name": id,
+                "created_at": since.isoformat(),
+                "lifecycle": "active",
+            }
             for id in MODELS
             if id.startswith("claude")
         ]
-        return {"data": listed, "has_more": False, "first_id": listed[0]["id"], "last_id": listed[-1]["id"]}
+        return {
+            "data": listed,
+            "has_more": False,
+            "first_id": listed[0]["id"],
+            "last_id": listed[-1]["id"],
+        }
     created = int(since.timestamp())
     return {
         "object": "list",
-        "data": [{"id": id, "object": "model", "created": created, "owned_by": "scripted"} for id in MODELS],
+        "data": [
+            {"id": id, "object": "model", "created": created, "owned_by": "scripted"}
+            for id in MODELS
+        ],
     }
 
 

@@ -58,7 +58,14 @@ class Received:
         """The body as a JSON object; raises `ValueError` for anything else."""
         try:
             return msgspec.json.decode(self.decoded, type=dict[str, Any])
-        except (msgspec.MsgspecError, RecursionError, OSError, EOFError, zlib.error, zstd.ZstdError) as error:
+        except (
+            msgspec.MsgspecError,
+            RecursionError,
+            OSError,
+            EOFError,
+            zlib.error,
+            zstd.ZstdError,
+        ) as error:
             raise ValueError(str(error)) from error
 
 
@@ -83,13 +90,19 @@ class Log:
 
     def end(self, index: int, *, cancelled_after: float | None) -> None:
         with self._changed:
-            self._received[index] = replace(self._received[index], ended=cancelled_after is None, cancelled_after=cancelled_after)
+            self._received[index] = replace(
+                self._received[index],
+                ended=cancelled_after is None,
+                cancelled_after=cancelled_after,
+            )
             self._changed.notify_all()
 
     def wait(self, what: str, timeout: float, ready: Callable[[list[Received]], bool]) -> None:
         with self._changed:
             if not self._changed.wait_for(lambda: ready(self._received), timeout):
-                raise TimeoutError(f"waited {timeout:g} s for {what}; saw {len(self._received)} requests")
+                raise TimeoutError(
+                    f"waited {timeout:g} s for {what}; saw {len(self._received)} requests"
+                )
 
 
 def _inflate(body: bytes) -> bytes:

@@ -1,4 +1,5 @@
-"""The Responses API: a reply as a document, and as the numbered events that the official SDK reads."""
+"""The Responses API: a reply as a document, and as the numbered events that the official SDK
+reads."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from hotset.testing.upstream.wire import Event, Turn, Wire, arguments, pieces, t
 
 CALL_PREFIX = "call_"
 _SEARCH = "tool_search"
-"""A script's call of this name is one of the provider's own search, where the request lets its client run that."""
+"""A script's call of this name is one of the provider's own search, where the request lets its
+client run that."""
 
 
 def document(turn: Turn) -> dict[str, Any]:
@@ -21,15 +23,33 @@ def document(turn: Turn) -> dict[str, Any]:
 
 
 def output(turn: Turn) -> list[dict[str, Any]]:
-    """The reply's items, as a client sends them back and as `previous_response_id` remembers them."""
+    """The reply's items, as a client sends them back and as `previous_response_id` remembers
+    them."""
     items: list[dict[str, Any]] = []
     if turn.say.thinking:
         summary = [{"type": "summary_text", "text": turn.say.thinking}]
-        sealed = turn.id("Z0FBQUFB") if "reasoning.encrypted_content" in (turn.body.get("include") or ()) else None
-        items.append({"id": turn.id("rs_"), "type": "reasoning", "summary": summary, "encrypted_content": sealed})
+        sealed = (
+            turn.id("Z0FBQUFB")
+            if "reasoning.encrypted_content" in (turn.body.get("include") or ())
+            else None
+        )
+        items.append(
+            {
+                "id": turn.id("rs_"),
+                "type": "reasoning",
+                "summary": summary,
+                "encrypted_content": sealed,
+            }
+        )
     if turn.say.text:
         part = {"type": "output_text", "text": turn.say.text, "annotations": [], "logprobs": []}
-        message = {"id": turn.id("msg_"), "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+        message = {
+            "id": turn.id("msg_"),
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": [part],
+        }
         items.append(message)
     return [*items, *(_call(turn, place) for place in range(len(turn.say.calls)))]
 
@@ -37,22 +57,40 @@ def output(turn: Turn) -> list[dict[str, Any]]:
 def _call(turn: Turn, place: int) -> dict[str, Any]:
     call, call_id = turn.say.calls[place], turn.call_id(CALL_PREFIX, place)
     if call.name == _SEARCH and _is_searched_by_client(turn.body):
-        said = {"type": "tool_search_call", "execution": "client", "call_id": call_id, "arguments": call.arguments}
+        said = {
+            "type": "tool_search_call",
+            "execution": "client",
+            "call_id": call_id,
+            "arguments": call.arguments,
+        }
         return {"id": turn.id("tsc_", place), **said, "status": "completed"}
-    said = {"type": "function_call", "call_id": call_id, "name": call.name, "arguments": arguments(call)}
+    said = {
+        "type": "function_call",
+        "call_id": call_id,
+        "name": call.name,
+        "arguments": arguments(call),
+    }
     loaded = {"namespace": call.name} if call.name in _loaded(turn.body) else {}
     return {"id": turn.id("fc_", place), **said, **loaded, "status": "completed"}
 
 
 def _is_searched_by_client(body: Mapping[str, Any]) -> bool:
-    return any(tool.get("type") == _SEARCH and tool.get("execution") == "client" for tool in body.get("tools") or ())
+    return any(
+        tool.get("type") == _SEARCH and tool.get("execution") == "client"
+        for tool in body.get("tools") or ()
+    )
 
 
 def _loaded(body: Mapping[str, Any]) -> set[str]:
     """The functions that answers to a search brought."""
     said = body.get("input")
     items = [item for item in said if isinstance(item, Mapping)] if isinstance(said, list) else []
-    found = [tool for item in items if item.get("type") == "tool_search_output" for tool in item.get("tools") or ()]
+    found = [
+        tool
+        for item in items
+        if item.get("type") == "tool_search_output"
+        for tool in item.get("tools") or ()
+    ]
     return {str(tool.get("name")) for tool in found}
 
 
@@ -69,7 +107,18 @@ def events(turn: Turn) -> tuple[Event, ...]:
 
 
 def error_event(type: str, message: str, before: int) -> Event:
-    return Event("error", to_json({"type": "error", "code": type, "message": message, "param": None, "sequence_number": before}))
+    return Event(
+        "error",
+        to_json(
+            {
+                "type": "error",
+                "code": type,
+                "message": message,
+                "param": None,
+                "sequence_number": before,
+            }
+        ),
+    )
 
 
 def _events(turn: Turn) -> Iterator[dict[str, Any]]:
@@ -79,11 +128,18 @@ def _events(turn: Turn) -> Iterator[dict[str, Any]]:
         yield {"type": "response.output_item.added", "output_index": index, "item": _opened(item)}
         yield from _filled(item, index, turn.say.chunks)
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
-    yield {"type": "response.incomplete" if turn.say.truncated else "response.completed", "response": document(turn)}
+    yield {
+        "type": "response.incomplete" if turn.say.truncated else "response.completed",
+        "response": document(turn),
+    }
 
 
 def _edge(event: dict[str, Any]) -> Edge | None:
-    edges = {"response.created": Edge.START, "response.completed": Edge.END, "response.incomplete": Edge.END}
+    edges = {
+        "response.created": Edge.START,
+        "response.completed": Edge.END,
+        "response.incomplete": Edge.END,
+    }
     return edges.get(event["type"])
 
 
@@ -104,7 +160,11 @@ def _filled(item: dict[str, Any], index: int, chunks: int) -> Iterator[dict[str,
     if item["type"] == "reasoning":
         place |= {"summary_index": 0}
         part = item["summary"][0]
-        yield {"type": "response.reasoning_summary_part.added", **place, "part": part | {"text": ""}}
+        yield {
+            "type": "response.reasoning_summary_part.added",
+            **place,
+            "part": part | {"text": ""},
+        }
         for piece in pieces(part["text"], chunks):
             yield {"type": "response.reasoning_summary_text.delta", **place, "delta": piece}
         yield {"type": "response.reasoning_summary_text.done", **place, "text": part["text"]}
@@ -120,7 +180,12 @@ def _filled(item: dict[str, Any], index: int, chunks: int) -> Iterator[dict[str,
     elif item["type"] == "function_call":
         for piece in pieces(item["arguments"], chunks):
             yield {"type": "response.function_call_arguments.delta", **place, "delta": piece}
-        yield {"type": "response.function_call_arguments.done", **place, "name": item["name"], "arguments": item["arguments"]}
+        yield {
+            "type": "response.function_call_arguments.done",
+            **place,
+            "name": item["name"],
+            "arguments": item["arguments"],
+        }
 
 
 def _response(turn: Turn) -> dict[str, Any]:
@@ -158,7 +223,10 @@ def _usage(turn: Turn) -> dict[str, Any]:
     given, made = turn.charge.total, turn.output_tokens
     return {
         "input_tokens": given,
-        "input_tokens_details": {"cached_tokens": turn.charge.read, "cache_write_tokens": turn.charge.written},
+        "input_tokens_details": {
+            "cached_tokens": turn.charge.read,
+            "cache_write_tokens": turn.charge.written,
+        },
         "output_tokens": made,
         "output_tokens_details": {"reasoning_tokens": turn.thinking_tokens},
         "total_tokens": given + made,

@@ -19,7 +19,8 @@ class Call:
     arguments: Mapping[str, Any] | str
     """A string is sent as it is, so that a script can also say broken JSON."""
     id: str = ""
-    """Without the dialect's own prefix (`toolu_`, `call_`); empty: made from the seed and the reply's number."""
+    """Without the dialect's own prefix (`toolu_`, `call_`); empty: made from the seed and the
+    reply's number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ Script = Sequence[Say] | Callable[[Received], Say]
 
 
 def player(script: Script | None) -> Callable[[Received], Say]:
-    """The function that gives each request its reply. A sequence that has run out answers 500: a test must notice."""
+    """The function that gives each request its reply. A sequence that has run out answers 500: a
+    test must notice."""
     if script is None:
         return echo
     if callable(script):
@@ -62,7 +64,9 @@ def player(script: Script | None) -> Callable[[Received], Say]:
     def play(request: Received) -> Say:
         with lock:
             said = next(replies, None)
-        return said or Say(fault=Status(500, f"The script has no reply left for request {request.index}."))
+        return said or Say(
+            fault=Status(500, f"The script has no reply left for request {request.index}.")
+        )
 
     return play
 
@@ -71,14 +75,16 @@ def _guarded(script: Callable[[Received], Say]) -> Callable[[Received], Say]:
     def play(request: Received) -> Say:
         try:
             return script(request)
-        except Exception as error:  # a test's own mistake: said to the client, where the test will see it
+        except Exception as error:
+            # a test's own mistake: said to the client, where the test will see it
             return Say(fault=Status(500, f"The script failed: {error!r}"))
 
     return play
 
 
 def echo(request: Received) -> Say:
-    """The script of an upstream without one: says back the last text it was sent, so that replies tell requests apart."""
+    """The script of an upstream without one: says back the last text it was sent, so that replies
+    tell requests apart."""
     body = request.json()
     messages = body.get("messages", body.get("input", []))
     if isinstance(messages, str):
@@ -93,5 +99,8 @@ def _words(message: Any, depth: int = 0) -> str:
     if isinstance(message, list):
         return " ".join(filter(None, (_words(each, depth + 1) for each in message)))
     if isinstance(message, Mapping):
-        return _words(next((message[key] for key in ("text", "content", "output") if message.get(key)), ""), depth + 1)
+        return _words(
+            next((message[key] for key in ("text", "content", "output") if message.get(key)), ""),
+            depth + 1,
+        )
     return ""

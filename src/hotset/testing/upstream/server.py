@@ -24,7 +24,8 @@ _PATIENCE = 120.0  # seconds a test waits before it is told what did not happen
 class ScriptedUpstream:
     """The fake provider: `with ScriptedUpstream([Say("hello")]) as upstream: ...`, or `async with`.
 
-    It runs in a thread and an event loop of its own, so the code under test may block or not. Without a script it echoes.
+    It runs in a thread and an event loop of its own, so the code under test may block or not.
+    Without a script it echoes.
     """
 
     def __init__(
@@ -41,7 +42,9 @@ class ScriptedUpstream:
         self._now = now
         self._port = port
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="scripted-upstream", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="scripted-upstream", daemon=True
+        )
         self._living: set[Connection] = set()
         self._server: asyncio.Server | None = None
 
@@ -70,11 +73,13 @@ class ScriptedUpstream:
 
     @property
     def bill(self) -> Usage:
-        """The tokens of all replies so far, added up; also of those that broke off, which providers charge for too."""
+        """The tokens of all replies so far, added up; also of those that broke off, which providers
+        charge for too."""
         return self._provider.bill
 
     def wait_for_requests(self, count: int, timeout: float = _PATIENCE) -> tuple[Received, ...]:
-        """Blocks until so many requests have arrived whole. From async code: `await asyncio.to_thread(...)`."""
+        """Blocks until so many requests have arrived whole. From async code: `await
+        asyncio.to_thread(...)`."""
         self._log.wait(f"{count} requests", timeout, lambda seen: len(seen) >= count)
         return self.requests
 
@@ -83,7 +88,9 @@ class ScriptedUpstream:
         self._log.wait(
             f"the end of request {index}",
             timeout,
-            lambda seen: len(seen) > index and (seen[index].ended or seen[index].cancelled_after is not None),
+            lambda seen: (
+                len(seen) > index and (seen[index].ended or seen[index].cancelled_after is not None)
+            ),
         )
         return self.requests[index]
 
@@ -98,7 +105,8 @@ class ScriptedUpstream:
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
-        """Connections are refused, open ones are dropped; afterwards it listens on the same port again."""
+        """Connections are refused, open ones are dropped; afterwards it listens on the same port
+        again."""
         self._run(self._unlisten())
         try:
             yield
@@ -138,7 +146,9 @@ class ScriptedUpstream:
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self._answer, self._living), _HOST, self._port)
+        self._server = await loop.create_server(
+            lambda: Connection(self._answer, self._living), _HOST, self._port
+        )
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def _unlisten(self) -> None:
@@ -151,7 +161,9 @@ class ScriptedUpstream:
     async def _answer(self, arrival: Arrival) -> tuple[Iterable[Act], Callable[[Performed], None]]:
         received = self._log.add(self._provider.receive(arrival, self._now()))
         acts = self._provider.acts(received)
-        return acts, lambda performed: self._log.end(received.index, cancelled_after=performed.cancelled_after)
+        return acts, lambda performed: self._log.end(
+            received.index, cancelled_after=performed.cancelled_after
+        )
 
 
 def free_port() -> int:

@@ -1,4 +1,5 @@
-"""From a reply and its faults to what is done on the socket, byte by byte. Pure: the clock and the socket are elsewhere."""
+"""From a reply and its faults to what is done on the socket, byte by byte. Pure: the clock and the
+socket are elsewhere."""
 
 from __future__ import annotations
 
@@ -68,7 +69,9 @@ class End:
 Act = Write | Wait | End
 
 _F = TypeVar("_F")
-_NO_CHARACTER = "\ue000"  # private use: stands for the bytes of `InvalidUtf8` until the reply is bytes
+_NO_CHARACTER = (
+    "\ue000"  # private use: stands for the bytes of `InvalidUtf8` until the reply is bytes
+)
 _NOT_UTF8 = b"\xff\xc3"
 
 
@@ -133,7 +136,11 @@ def _framing(answer: Answer, frames: Sequence[bytes], faults: Sequence[Fault]) -
 
 
 def _head(answer: Answer, framing: _Framing, faults: Sequence[Fault]) -> bytes:
-    phrase = HTTPStatus(answer.status).phrase if answer.status in HTTPStatus._value2member_map_ else "Overloaded"
+    phrase = (
+        HTTPStatus(answer.status).phrase
+        if answer.status in HTTPStatus._value2member_map_
+        else "Overloaded"
+    )
     version = "1.0" if _first(faults, CloseDelimited) else "1.1"
     encoding = [("content-encoding", "gzip")] if _first(faults, Gzipped) else []
     lines = [f"HTTP/{version} {answer.status} {phrase}"]
@@ -141,7 +148,9 @@ def _head(answer: Answer, framing: _Framing, faults: Sequence[Fault]) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
-def _body(frames: Sequence[bytes], framing: _Framing, faults: Sequence[Fault], cut: Reset | Fin | None) -> Iterator[Act]:
+def _body(
+    frames: Sequence[bytes], framing: _Framing, faults: Sequence[Fault], cut: Reset | Fin | None
+) -> Iterator[Act]:
     drip = _first(faults, Drip)
     split = _first(faults, Split)
     length, sent = sum(map(len, frames)), 0
@@ -150,7 +159,11 @@ def _body(frames: Sequence[bytes], framing: _Framing, faults: Sequence[Fault], c
         if cut and cut.events == number:
             yield _end(cut)
             return
-        parts = [frame[at : at + split.size] for at in range(0, len(frame), split.size)] if split else [frame]
+        parts = (
+            [frame[at : at + split.size] for at in range(0, len(frame), split.size)]
+            if split
+            else [frame]
+        )
         for part in parts:
             if drip:
                 yield Wait(drip.interval)
@@ -159,7 +172,8 @@ def _body(frames: Sequence[bytes], framing: _Framing, faults: Sequence[Fault], c
                 yield _end(cut)
                 return
             sent += len(part)
-            # The end goes out with the last piece: a client that leaves once it has its reply has not cancelled it.
+            # The end goes out with the last piece: a client that leaves once it has its reply has
+            # not cancelled it.
             ends = cut is None and sent == length
             yield Write(framing.wrap(part) + (framing.last if ends else b""))
     if cut:
@@ -185,18 +199,30 @@ def _arranged(events: list[Event], faults: Sequence[Fault], wire: Wire) -> list[
         if isinstance(fault, Missing):
             events = [event for event in events if event.edge is not fault.edge]
         elif isinstance(fault, Twice):
-            events = [copy for event in events for copy in [event] * (2 if event.edge is fault.edge else 1)]
+            events = [
+                copy
+                for event in events
+                for copy in [event] * (2 if event.edge is fault.edge else 1)
+            ]
         elif isinstance(fault, WrongOrder):
             events = _reversed_blocks(events)
         elif isinstance(fault, ErrorEvent):
-            events = [*events[: fault.events], wire.error_event(fault.type, fault.message, fault.events)]
+            events = [
+                *events[: fault.events],
+                wire.error_event(fault.type, fault.message, fault.events),
+            ]
     return events
 
 
 def _reversed_blocks(events: list[Event]) -> list[Event]:
     """Each block's events stay in order; the blocks come from the last to the first."""
-    blocks = sorted((event for event in events if event.block is not None), key=lambda event: -(event.block or 0))
-    first = next((place for place, event in enumerate(events) if event.block is not None), len(events))
+    blocks = sorted(
+        (event for event in events if event.block is not None),
+        key=lambda event: -(event.block or 0),
+    )
+    first = next(
+        (place for place, event in enumerate(events) if event.block is not None), len(events)
+    )
     before = events[:first]
     after = [event for event in events[first:] if event.block is None]
     pings = [event for event in after if event.name == "ping"]

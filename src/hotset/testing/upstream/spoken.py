@@ -1,4 +1,5 @@
-"""Scripts as files: JSON lines, one reply each, so that an upstream in its own process can be told what to say.
+"""Scripts as files: JSON lines, one reply each, so that an upstream in its own process can be told
+what to say.
 
 {"text": "Let me look.", "calls": [{"name": "read_file", "arguments": {"path": "a.py"}}]}
 {"text": "Done.", "fault": {"type": "Reset", "events": 2}}
@@ -15,13 +16,17 @@ import msgspec
 from hotset.testing.upstream.faults import Fault, Hold
 from hotset.testing.upstream.script import Call, Say
 
-_FAULTS = {kind.__name__: kind for kind in get_args(Fault) if kind is not Hold}  # a gate cannot be opened from outside
+_FAULTS = {
+    kind.__name__: kind for kind in get_args(Fault) if kind is not Hold
+}  # a gate cannot be opened from outside
 
 
 def read_script(path: Path) -> tuple[Say, ...]:
     """Raises `ValueError`, with the line, for a file that is no script."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    return tuple(_say(path, number, line) for number, line in enumerate(lines, start=1) if line.strip())
+    return tuple(
+        _say(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()
+    )
 
 
 def _say(path: Path, number: int, line: str) -> Say:
@@ -37,5 +42,7 @@ def _say(path: Path, number: int, line: str) -> Say:
 
 def _fault(fields: Mapping[str, Any]) -> Fault:
     kind = _FAULTS[fields["type"]]
-    fault: Fault = msgspec.convert({key: value for key, value in fields.items() if key != "type"}, kind)
+    fault: Fault = msgspec.convert(
+        {key: value for key, value in fields.items() if key != "type"}, kind
+    )
     return fault

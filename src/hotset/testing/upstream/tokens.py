@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-BYTES_A_TOKEN = 4  # what English and code average in the public tokenizers; exact counts would need one of them
+BYTES_A_TOKEN = (
+    4  # what English and code average in the public tokenizers; exact counts would need one of them
+)
 
 
 def estimate_tokens(content: bytes) -> int:

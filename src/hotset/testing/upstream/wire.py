@@ -36,7 +36,9 @@ class Turn:
 
     @property
     def output_tokens(self) -> int:
-        written = self.say.text.encode() + b"".join(arguments(call).encode() for call in self.say.calls)
+        written = self.say.text.encode() + b"".join(
+            arguments(call).encode() for call in self.say.calls
+        )
         return self.thinking_tokens + max(1, estimate_tokens(written))
 
     @property
@@ -89,7 +91,8 @@ def arguments(call: Call) -> str:
 
 
 def pieces(text: str, chunks: int) -> Iterator[str]:
-    """The text in deltas: `chunks` of about the same length, or of a few words each where `chunks` is 0."""
+    """The text in deltas: `chunks` of about the same length, or of a few words each where `chunks`
+    is 0."""
     size = -(-len(text) // chunks) if chunks else _DELTA_CHARACTERS
     for start in range(0, len(text), max(1, size)):
         yield text[start : start + size]

@@ -1,4 +1,5 @@
-"""What a reader needs of a long text, by content type: a faithful excerpt with its gaps marked, never longer than its room."""
+"""What a reader needs of a long text, by content type: a faithful excerpt with its gaps marked,
+never longer than its room."""
 
 from hotset.window.preview.content import ContentType, Origin, Preview
 from hotset.window.preview.making import closing, preview

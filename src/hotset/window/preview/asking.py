@@ -1,4 +1,5 @@
-"""What a call asked for: its command, the files it names, and the words that what it brings should be about."""
+"""What a call asked for: its command, the files it names, and the words that what it brings should
+be about."""
 
 from __future__ import annotations
 
@@ -18,7 +19,16 @@ from hotset.window.preview.content import Origin
 _LONGEST_ARGUMENTS = 16 * 1024
 _LONGEST_COMMAND = 4 * 1024  # of a script, what it runs first tells enough
 _COMMAND_KEYS = ("command", "cmd", "script", "input", "code")
-_PATH_KEYS = ("file_path", "path", "filename", "file", "absolute_path", "target_file", "relative_workspace_path", "notebook_path")
+_PATH_KEYS = (
+    "file_path",
+    "path",
+    "filename",
+    "file",
+    "absolute_path",
+    "target_file",
+    "relative_workspace_path",
+    "notebook_path",
+)
 _PATH = re.compile(r"[\w./~@+-]{0,200}\.[A-Za-z][A-Za-z0-9]{0,9}\b")
 _PROGRAM = re.compile(
     r"(?:^|[;&|\n(]|\bxargs\b|\bthen\b|\bdo\b)[ \t]*"
@@ -50,27 +60,42 @@ class Asked:
 
     def programs(self) -> list[tuple[str, str]]:
         """What the command runs: programs with their first argument, in order."""
-        return [(name.rsplit("/", 1)[-1], argument or "") for name, argument in _PROGRAM.findall(self.command[:_LONGEST_COMMAND])]
+        return [
+            (name.rsplit("/", 1)[-1], argument or "")
+            for name, argument in _PROGRAM.findall(self.command[:_LONGEST_COMMAND])
+        ]
 
 
 def asked(origin: Origin, room: int = 0) -> Asked:
     """What the call's arguments and the words before it tell."""
     text = origin.arguments[:_LONGEST_ARGUMENTS].decode("utf-8", "replace")
     values = _arguments(text)
-    command = next((value for key in _COMMAND_KEYS if (value := values.get(key))), "" if values else text)
+    command = next(
+        (value for key in _COMMAND_KEYS if (value := values.get(key))), "" if values else text
+    )
     named = [values[key] for key in _PATH_KEYS if values.get(key)]
-    paths = (*named, *(path for path in _PATH.findall(command[:_LONGEST_COMMAND]) if not path.startswith("-")))
-    spoken = [word for value in (*values.values(), "" if values else text) for word in _WORD.findall(value)]
+    paths = (
+        *named,
+        *(path for path in _PATH.findall(command[:_LONGEST_COMMAND]) if not path.startswith("-")),
+    )
+    spoken = [
+        word
+        for value in (*values.values(), "" if values else text)
+        for word in _WORD.findall(value)
+    ]
     found = [word for piece in origin.sought for word in _WORD.findall(piece)]
     words = frozenset(word for word in (*spoken, *found) if word.lower() not in CALL)
     return Asked(command, paths, words, frozenset(_stems(words)), room, origin.pointed)
 
 
 def closeness(parts: Sequence[str], asked: Asked) -> list[float]:
-    """How near each part of a text is to what was asked for, from 0 to 1: rare words that it shares count most, and how often."""
+    """How near each part of a text is to what was asked for, from 0 to 1: rare words that it shares
+    count most, and how often."""
     told = _telling(parts, asked)
     shared = [Counter([word for word in _WORD.findall(part) if word in told]) for part in parts]
-    counts = Counter(key for found in shared for key in {key for word in found for key in told[word]})
+    counts = Counter(
+        key for found in shared for key in {key for word in found for key in told[word]}
+    )
     rarity = {key: log((len(parts) + 1) / count) for key, count in counts.items()}
     scores = [_score(found, told, rarity, asked) if found else 0.0 for found in shared]
     best = max(scores, default=0.0)
@@ -78,7 +103,8 @@ def closeness(parts: Sequence[str], asked: Asked) -> list[float]:
 
 
 def _telling(parts: Sequence[str], asked: Asked) -> dict[str, tuple[str, ...]]:
-    """The words of a text that tell how near it is: each with what it has in common with what was asked for."""
+    """The words of a text that tell how near it is: each with what it has in common with what was
+    asked for."""
     told: dict[str, tuple[str, ...]] = {}
     for word in {word for part in parts for word in _WORD.findall(part)}:
         if word in asked.words:
@@ -88,8 +114,12 @@ def _telling(parts: Sequence[str], asked: Asked) -> dict[str, tuple[str, ...]]:
     return told
 
 
-def _score(found: Counter[str], told: dict[str, tuple[str, ...]], rarity: dict[str, float], asked: Asked) -> float:
-    whole = sum((1 + log(count)) * rarity[word] for word, count in found.items() if word in asked.words)
+def _score(
+    found: Counter[str], told: dict[str, tuple[str, ...]], rarity: dict[str, float], asked: Asked
+) -> float:
+    whole = sum(
+        (1 + log(count)) * rarity[word] for word, count in found.items() if word in asked.words
+    )
     stems = {key for word in found for key in told[word] if word not in asked.words}
     return whole + _STEM * sum(sorted(rarity[stem] for stem in stems))
 

@@ -1,4 +1,5 @@
-"""The part of a text that is content: without the frame that a client puts around it and the numbers it puts before lines."""
+"""The part of a text that is content: without the frame that a client puts around it and the
+numbers it puts before lines."""
 
 from __future__ import annotations
 
@@ -30,9 +31,11 @@ class Body:
 
 _FRAME_LINES = 12  # no client's frame is longer, at either end
 _HEADER = re.compile(
-    r"</?(?:returncode|output|output_head|stdout|file|path|type|content|result|tool_result|exit_code|warning)\b[^>]{0,200}>"
+    r"</?(?:returncode|output|output_head|stdout|file|path|type|content|result|tool_result|"
+    r"exit_code|warning)\b[^>]{0,200}>"
     r".{0,200}"
-    r"|(?:Chunk ID|Wall time|Process exited|Process running|Original token count|Total output lines|Exit code|Output|Stdout)\b"
+    r"|(?:Chunk ID|Wall time|Process exited|Process running|Original token count|Total output "
+    r"lines|Exit code|Output|Stdout)\b"
     r"[^\n]{0,120}"
     r"|Warning: truncated output[^\n]{0,120}"
 )

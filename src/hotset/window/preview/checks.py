@@ -1,4 +1,5 @@
-"""Test and build output: failures with their tracebacks whole, the summary, and passes only counted."""
+"""Test and build output: failures with their tracebacks whole, the summary, and passes only
+counted."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _SUMMARY = re.compile(
     r"|\s*\d+ (?:pass|fail|error|problem|warning|example))\b"
 )
 _POINT = re.compile(
-    r"E {2,}\S|>  +\S|\S+\.\w+:\d+: \w*(?:Error|Exception|Failure)|\s*(?:Expected|Received|expected|actual|Actual|got):? "
+    r"E {2,}\S|>  +\S|\S+\.\w+:\d+: "
+    r"\w*(?:Error|Exception|Failure)|\s*(?:Expected|Received|expected|actual|Actual|got):? "
 )
 _POINT_LENGTH = 300
 _SAID = 0.1  # the share of the room in which gaps say what they hold
@@ -31,15 +33,25 @@ def read(body: Body, asked: Asked) -> Reading:
     lines = body.lines
     of = forms(lines)
     passed = [passes(line) for line in lines]
-    spans = [*_before_passes(body, passed, ends(body, asked.room, of)), *shown(body, odd_lines(lines))]
-    spans.extend(Span(body.first + index, body.first + index + 1, Worth.FAILURE + 4) for index in _summaries(lines))
+    spans = [
+        *_before_passes(body, passed, ends(body, asked.room, of)),
+        *shown(body, odd_lines(lines)),
+    ]
+    spans.extend(
+        Span(body.first + index, body.first + index + 1, Worth.FAILURE + 4)
+        for index in _summaries(lines)
+    )
     return Reading([*spans, *_failed(body, of)], _passes(body, of, passed), said=_SAID)
 
 
 def skim(body: Body, asked: Asked) -> Reading:  # noqa: ARG001 - read like `read`
     """Of a report that would take long to read: its failures, and how many passes there are."""
     of = forms(body.lines)
-    return Reading(list(_failed(body, of)), _passes(body, of, [passes(line) for line in body.lines]), said=_SAID)
+    return Reading(
+        list(_failed(body, of)),
+        _passes(body, of, [passes(line) for line in body.lines]),
+        said=_SAID,
+    )
 
 
 def _failed(body: Body, of: Sequence[str]) -> Iterator[Span]:
@@ -54,7 +66,8 @@ def _passes(body: Body, of: Sequence[str], passed: Sequence[int]) -> _Passes:
 
 
 def _before_passes(body: Body, passed: Sequence[int], spans: Sequence[Span]) -> Iterator[Span]:
-    """The beginning tells what is run, the end how it ended; the passes between them are only counted."""
+    """The beginning tells what is run, the end how it ended; the passes between them are only
+    counted."""
     first = next((index for index, count in enumerate(passed) if count), len(passed))
     last = next((index for index in range(len(passed), 0, -1) if passed[index - 1]), 0)
     for span in spans:
@@ -80,13 +93,20 @@ class _Passes:
 
 
 def _points(body: Body, found: Sequence[Failure]) -> Iterator[Span]:
-    """Where a test says what it expected, and where it stands: of every failure, before the rest of any."""
+    """Where a test says what it expected, and where it stands: of every failure, before the rest of
+    any."""
     reports = [failure for failure in found if failure.worth == Worth.FAILURE]
-    inside = {index: rank for rank, failure in enumerate(reports) for index in range(failure.first, failure.end)}
+    inside = {
+        index: rank
+        for rank, failure in enumerate(reports)
+        for index in range(failure.first, failure.end)
+    }
     for index, line in enumerate(body.lines):
         if _POINT.match(line, 0, _POINT_LENGTH):
             less = min(_MOST_LESS, 0.5 * inside.get(index, 0))
-            yield Span(body.first + max(0, index - 2), body.first + index + 1, Worth.FAILURE + 2 - less)
+            yield Span(
+                body.first + max(0, index - 2), body.first + index + 1, Worth.FAILURE + 2 - less
+            )
 
 
 def _summaries(lines: Sequence[str]) -> list[int]:

@@ -1,4 +1,5 @@
-"""Source code: imports, whole functions near what was asked for, constants, and gaps that say which definitions they hold."""
+"""Source code: imports, whole functions near what was asked for, constants, and gaps that say which
+definitions they hold."""
 
 from __future__ import annotations
 
@@ -14,10 +15,12 @@ from hotset.window.preview.excerpt import Reading, Span, Worth
 from hotset.window.preview.rarity import odd_lines, shown
 
 _IMPORT = re.compile(
-    r"\s*(?:import\b|from\s+\S+\s+import\b|#include\b|use\s+[\w:]+|using\s+\w|require\(|(?:const|let|var)\s+[^=]{1,200}=\s*require\(|package\s+\w)"
+    r"\s*(?:import\b|from\s+\S+\s+import\b|#include\b|use\s+[\w:]+|using\s+\w|require\(|"
+    r"(?:const|let|var)\s+[^=]{1,200}=\s*require\(|package\s+\w)"
 )
 _CONSTANT = re.compile(
-    r"(?: {4}|\t)?(?:[\w<>:&']{1,40}[ \t]+){0,4}[A-Z][A-Z0-9_]{2,60}(?:[ \t]*:[^=\n]{1,60})?[ \t]*(?:=|(?<=\w)[ \t])"
+    r"(?: {4}|\t)?(?:[\w<>:&']{1,40}[ \t]+){0,4}[A-Z][A-Z0-9_]{2,60}(?:[ \t]*:[^=\n]{1,60})?[ "
+    r"\t]*(?:=|(?<=\w)[ \t])"
     r"[ \t]*(?:[-+.\d\"'`]|[Tt]rue|[Ff]alse|None|null|nil|\w+[.(])"
 )
 _OPEN_END = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
@@ -28,7 +31,8 @@ _READ = 200  # characters of a line
 _UNIT_SHARE = 0.35  # a definition longer than this share of the room is shown by its parts
 _CHUNK = 700  # characters of a paragraph of code that is part of something longer
 _HEAD_LINES = 6
-_SKIMMED = 0.2  # the share of the room in which gaps say what they hold, where a file is too long to be read
+# the share of the room in which gaps say what they hold, where a file is too long to be read
+_SKIMMED = 0.2
 
 
 def read(body: Body, asked: Asked) -> Reading:
@@ -44,7 +48,9 @@ def read(body: Body, asked: Asked) -> Reading:
     spans.extend(_pointed(body, asked))
     if imports := _imports(lines):
         spans.append(Span(body.first, body.first + imports, Worth.HEAD, least=_HEAD_LINES))
-    spans.append(Span(body.first, body.first + min(len(lines), _HEAD_LINES), Worth.HEAD + 1, least=1))
+    spans.append(
+        Span(body.first, body.first + min(len(lines), _HEAD_LINES), Worth.HEAD + 1, least=1)
+    )
     return Reading(spans, _Outline(body.first, list(flatten(blocks))))
 
 
@@ -68,7 +74,10 @@ class _Outline:
         high = bisect_left(self.blocks, end - self.offset, key=lambda block: block.head)
         held = sorted(self.blocks[low:high], key=lambda block: block.indent)
         if self.only_outer and held and not held[0].indent:
-            held = sorted((block for block in held if not block.indent), key=lambda block: block.head - block.end)
+            held = sorted(
+                (block for block in held if not block.indent),
+                key=lambda block: block.head - block.end,
+            )
         return [f"{block.name} {self.offset + block.head + 1}" for block in held]
 
 
@@ -80,7 +89,8 @@ def _pointed(body: Body, asked: Asked) -> Iterator[Span]:
 
 
 def _settled(lines: Sequence[str]) -> Iterator[int]:
-    """Lines that fix a value for all that stands below them, and those that say what is still to be done."""
+    """Lines that fix a value for all that stands below them, and those that say what is still to be
+    done."""
     for index, line in enumerate(lines):
         text = line[:_READ]
         if _CONSTANT.match(text) or _OPEN_END.search(text):
@@ -93,8 +103,11 @@ def _worth(nearness: float, place: float) -> float:
     return Worth.REST + 10 * (1 - place)
 
 
-def _split(lines: Sequence[str], first: int, end: int, blocks: Sequence[CodeBlock], most: int) -> Iterator[tuple[int, int]]:
-    """Stretches that are shown whole: definitions, or the paragraphs of what is longer than a definition should be."""
+def _split(
+    lines: Sequence[str], first: int, end: int, blocks: Sequence[CodeBlock], most: int
+) -> Iterator[tuple[int, int]]:
+    """Stretches that are shown whole: definitions, or the paragraphs of what is longer than a
+    definition should be."""
     at = first
     for block in blocks:
         if block.first > at:

@@ -1,4 +1,5 @@
-"""What a preview is made of: where a text comes from, what kind of content it is, and what is shown of it."""
+"""What a preview is made of: where a text comes from, what kind of content it is, and what is shown
+of it."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class Origin:
     arguments: bytes = b""
     """The call's arguments: JSON, or plain shell text."""
     sought: frozenset[str] = frozenset()
-    """Identifiers, paths and words of the latest prompt and of what was said before the call: what it is looking for."""
+    """Identifiers, paths and words of the latest prompt and of what was said before the call: what
+    it is looking for."""
     pointed: tuple[int, ...] = ()
     """Lines of the text that somebody pointed to, from 0."""
 
@@ -54,4 +56,5 @@ class Preview:
     left_out: str
     """In words: "412 of 530 lines (18,204 of 21,000 characters)"."""
     slice: str
-    """A ready-made argument for the call that brings back a part: lines="120-180", path="$.items[3]"; empty if there is none."""
+    """A ready-made argument for the call that brings back a part: lines="120-180",
+    path="$.items[3]"; empty if there is none."""

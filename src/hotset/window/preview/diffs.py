@@ -1,4 +1,5 @@
-"""Diffs: the statistics, every file's header, odd changes, hunks near what was asked for, and gaps that count changed lines."""
+"""Diffs: the statistics, every file's header, odd changes, hunks near what was asked for, and gaps
+that count changed lines."""
 
 from __future__ import annotations
 
@@ -16,10 +17,15 @@ _FILE = re.compile(
     r"diff --git a/\S+ b/(?P<path>\S+)|\+\+\+ (?:b/)?(?P<new>\S+)|Index: (?P<index>\S+)"
     r"|\*\*\* (?:Update|Add|Delete) File: (?P<patch>\S+)"
 )
-_HEADER = re.compile(r"diff --git |index [0-9a-f]+\.\.|--- |\+\+\+ |Index: |new file|deleted file|similarity|rename |\*\*\* ")
+_HEADER = re.compile(
+    r"diff --git |index [0-9a-f]+\.\.|--- |\+\+\+ |Index: |new file|deleted "
+    r"file|similarity|rename |\*\*\* "
+)
 _FIRST_OF_HEADER = ("diff --git ", "Index: ", "*** ")
 _HUNK = re.compile(r"@@")
-_STAT = re.compile(r" \S.{0,200}\| +\d+|\s*\d+ files? changed|commit [0-9a-f]{7,40}|Author: |Date: ")
+_STAT = re.compile(
+    r" \S.{0,200}\| +\d+|\s*\d+ files? changed|commit [0-9a-f]{7,40}|Author: |Date: "
+)
 _CONTEXT = 15.0  # how much less a whole hunk is worth than its changes
 _LONGEST_HUNK = 60  # lines; longer ones are offered in parts
 
@@ -34,13 +40,20 @@ def read(body: Body, asked: Asked) -> Reading:
     lines = body.lines
     heads, hunks, stats = _pieces(lines)
     scores = closeness(["\n".join(lines[hunk.first : hunk.end]) for hunk in hunks], asked)
-    spans = [Span(body.first + head.first, body.first + head.end, Worth.HEAD, least=1) for head in heads]
+    spans = [
+        Span(body.first + head.first, body.first + head.end, Worth.HEAD, least=1) for head in heads
+    ]
     spans.extend(Span(body.first + at, body.first + at + 1, Worth.HEAD + 2) for at in stats)
     spans.extend(_odd(body, heads))
     for hunk, score in zip(hunks, scores, strict=True):
         worth = Worth.OUTLINE - 10 * hunk.first / len(lines) + 10 * score
-        spans.append(Span(body.first + hunk.first, body.first + hunk.end, worth - _CONTEXT, least=4))
-        spans.extend(Span(body.first + first, body.first + end, worth) for first, end in _changes(lines, hunk))
+        spans.append(
+            Span(body.first + hunk.first, body.first + hunk.end, worth - _CONTEXT, least=4)
+        )
+        spans.extend(
+            Span(body.first + first, body.first + end, worth)
+            for first, end in _changes(lines, hunk)
+        )
     return Reading(spans, _Changes(body))
 
 
@@ -61,7 +74,11 @@ class _Changes:
 def _odd(body: Body, heads: Sequence[_Piece]) -> Iterator[Span]:
     """Changes unlike all others, each with the name of its file."""
     lines = body.lines
-    changed = [index for index, line in enumerate(lines) if line.startswith(("+", "-")) and not line.startswith(("+++", "---"))]
+    changed = [
+        index
+        for index, line in enumerate(lines)
+        if line.startswith(("+", "-")) and not line.startswith(("+++", "---"))
+    ]
     for at, oddity in odd_lines([lines[index][1:] for index in changed]).items():
         index, worth = changed[at], Worth.HEAD + 3 + oddity
         head = bisect_right(heads, index, key=lambda piece: piece.first) - 1
@@ -77,7 +94,9 @@ def _pieces(lines: Sequence[str]) -> tuple[list[_Piece], list[_Piece], list[int]
     stats: list[int] = []
     for first, end in _runs(lines):
         if _HUNK.match(lines[first]):
-            hunks.extend(_Piece(at, min(end, at + _LONGEST_HUNK)) for at in range(first, end, _LONGEST_HUNK))
+            hunks.extend(
+                _Piece(at, min(end, at + _LONGEST_HUNK)) for at in range(first, end, _LONGEST_HUNK)
+            )
         elif _HEADER.match(lines[first]):
             heads.append(_Piece(first, end))
         else:

@@ -1,4 +1,5 @@
-"""Chooses lines within a room: spans by worth, shown verbatim and in order, every gap between them marked with its line range."""
+"""Chooses lines within a room: spans by worth, shown verbatim and in order, every gap between them
+marked with its line range."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ Label = Callable[[int, int], Sequence[str]]
 
 
 class Worth:
-    """The common scale on which all kinds of content compete for room. Between two steps there is space for degrees."""
+    """The common scale on which all kinds of content compete for room. Between two steps there is
+    space for degrees."""
 
     FRAME = 100.0
     FAILURE = 90.0
@@ -36,19 +38,22 @@ class Span(NamedTuple):
     end: int
     worth: float
     least: int = 0
-    """With how few of its first lines it still says something; 0: it is shown whole or not at all."""
+    """With how few of its first lines it still says something; 0: it is shown whole or not at
+    all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a content type makes of a body: what is worth showing, and what to say about the rest."""
+    """What a content type makes of a body: what is worth showing, and what to say about the
+    rest."""
 
     spans: Sequence[Span]
     label: Label
     preface: str = ""
     """A line of ours above everything: what there is, counted."""
     above: tuple[str, ...] = ()
-    """More lines of ours, below the preface: all of them, or, where there is no room above the text, none."""
+    """More lines of ours, below the preface: all of them, or, where there is no room above the
+    text, none."""
     said: float = 0.06
     """The share of the room in which gaps say what they hold."""
     widest: int = 600
@@ -113,7 +118,9 @@ def room_above(room: int, preface: str, margin: int) -> int:
     return int(_MOST_ABOVE * (room - len(_short(preface, room // 4)) - margin))
 
 
-def compose(lines: Sequence[str], reading: Reading, room: int, mark: Mark = words, margin: int = 0) -> Excerpt:
+def compose(
+    lines: Sequence[str], reading: Reading, room: int, mark: Mark = words, margin: int = 0
+) -> Excerpt:
     """An excerpt of at most `room` characters. No mark is longer than `margin`."""
     margin = (margin or len(words(len(lines), 2 * len(lines)))) + 1
     if room <= margin:
@@ -126,21 +133,32 @@ def compose(lines: Sequence[str], reading: Reading, room: int, mark: Mark = word
     widest = max(min(reading.widest, longest_line(room)), int(_FEW_LINES * free) // len(lines))
     excerpt = _composed(lines, replace(reading, widest=widest), free, mark, margin)
     text = "\n".join([*above, excerpt.text])
-    mentions = _mentions(lines, excerpt.gaps, text, min(room - len(text) - 1, int(free * _MENTIONS)))
+    mentions = _mentions(
+        lines, excerpt.gaps, text, min(room - len(text) - 1, int(free * _MENTIONS))
+    )
     return replace(excerpt, text=f"{text}\n{mentions}" if mentions else text)
 
 
-def _composed(lines: Sequence[str], reading: Reading, room: int, mark: Mark, margin: int) -> Excerpt:
+def _composed(
+    lines: Sequence[str], reading: Reading, room: int, mark: Mark, margin: int
+) -> Excerpt:
     longest = reading.widest
-    fitted = [line if len(line) <= longest else _fit(line, index, longest, reading.points) for index, line in enumerate(lines)]
+    fitted = [
+        line if len(line) <= longest else _fit(line, index, longest, reading.points)
+        for index, line in enumerate(lines)
+    ]
     sizes = [len(line) + 1 for line in fitted]
     taken = _choose(sizes, reading.spans, int(room * (1 - reading.said - _MENTIONS)), margin)
     _close_small_gaps(taken, sizes, margin)
     gaps = tuple(_gaps(taken))
     shown = {index: fitted[index] for index, chosen in enumerate(taken) if chosen}
-    left = _size(lines) - sum(len(line) + 1 - _added(line, lines[index], index) for index, line in shown.items())
+    left = _size(lines) - sum(
+        len(line) + 1 - _added(line, lines[index], index) for index, line in shown.items()
+    )
     used = sum(len(line) + 1 for line in shown.values())
-    labels = _labels([mark(*gap) for gap in gaps], gaps, reading.label, room - used - int(room * _MENTIONS))
+    labels = _labels(
+        [mark(*gap) for gap in gaps], gaps, reading.label, room - used - int(room * _MENTIONS)
+    )
     return Excerpt("\n".join(_woven(shown, gaps, labels)), gaps, max(0, left))
 
 
@@ -149,14 +167,16 @@ def _size(lines: Sequence[str]) -> int:
 
 
 def _short(text: str, most: int) -> str:
-    """A preface that is too long is cut; where hardly anything would be left of it, there is none."""
+    """A preface that is too long is cut; where hardly anything would be left of it, there is
+    none."""
     if len(text) <= most:
         return text
     return f"{text[: most - 2]}…]" if most > _SHORTEST_PREFACE else ""
 
 
 def _choose(sizes: Sequence[int], spans: Sequence[Span], room: int, margin: int) -> bytearray:
-    """Greedy by worth; among equals the earlier one. A span that does not fit gives way to the next."""
+    """Greedy by worth; among equals the earlier one. A span that does not fit gives way to the
+    next."""
     taken = bytearray(len(sizes))
     free = room - margin  # at first, one gap is all there is
     for span in sorted(spans, key=lambda span: (-span.worth, span.first)):
@@ -167,10 +187,15 @@ def _choose(sizes: Sequence[int], spans: Sequence[Span], room: int, margin: int)
     return taken
 
 
-def _reach(taken: bytearray, sizes: Sequence[int], span: Span, free: int, margin: int) -> tuple[int, int]:
-    """How far the lines of a span fit, and what that costs: lines not there yet, and marks made necessary or saved."""
+def _reach(
+    taken: bytearray, sizes: Sequence[int], span: Span, free: int, margin: int
+) -> tuple[int, int]:
+    """How far the lines of a span fit, and what that costs: lines not there yet, and marks made
+    necessary or saved."""
     first = span.first
-    opens = first > 0 and not taken[first - 1] and not taken[first]  # the gap that it stands in goes on before it
+    opens = (
+        first > 0 and not taken[first - 1] and not taken[first]
+    )  # the gap that it stands in goes on before it
     cost = margin if opens else 0
     end, closed = first, 0
     while end < span.end:
@@ -221,8 +246,11 @@ def _added(shown: str, line: str, index: int) -> int:
     return 0 if shown is line else len(_cut_mark(line, index)) + 3
 
 
-def _labels(marks: Sequence[str], gaps: Sequence[tuple[int, int]], label: Label, free: int) -> list[str]:
-    """The marks of all gaps. Each says the first of what it holds before any says more; longer ones may say more."""
+def _labels(
+    marks: Sequence[str], gaps: Sequence[tuple[int, int]], label: Label, free: int
+) -> list[str]:
+    """The marks of all gaps. Each says the first of what it holds before any says more; longer ones
+    may say more."""
     spare = free - sum(len(mark) + 1 for mark in marks)
     total = sum(end - first for first, end in gaps) or 1
     pieces = [label(*gap) for gap in gaps]
@@ -252,9 +280,13 @@ def _joined(pieces: Sequence[str], room: int) -> str:
     return said
 
 
-def _woven(shown: dict[int, str], gaps: Sequence[tuple[int, int]], labels: Sequence[str]) -> list[str]:
+def _woven(
+    shown: dict[int, str], gaps: Sequence[tuple[int, int]], labels: Sequence[str]
+) -> list[str]:
     placed = {first: mark for (first, _), mark in zip(gaps, labels, strict=True)}
-    return [shown[index] if index in shown else placed[index] for index in sorted({*shown, *placed})]
+    return [
+        shown[index] if index in shown else placed[index] for index in sorted({*shown, *placed})
+    ]
 
 
 def _looked_at(lines: Sequence[str], gaps: Sequence[tuple[int, int]]) -> Iterator[str]:
@@ -273,7 +305,11 @@ def _mentions(lines: Sequence[str], gaps: Sequence[tuple[int, int]], text: str, 
     if room < 60:
         return ""
     counts = Counter(coined("\n".join(_looked_at(lines, gaps))))
-    new = {name: count for name, count in counts.items() if name not in text and not _DULL.fullmatch(name)}
+    new = {
+        name: count
+        for name, count in counts.items()
+        if name not in text and not _DULL.fullmatch(name)
+    }
     found = apart(new, "")  # those that are alike, counted
     ranked = sorted((-count, order, name) for order, (name, count) in enumerate(found.items()))
     said = _joined([name for *_, name in ranked[:200]], room - len("… also mentions:  …"))

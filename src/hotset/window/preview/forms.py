@@ -1,4 +1,5 @@
-"""The form of a line: what lines that say the same of other things have in common, and how often a stretch has each."""
+"""The form of a line: what lines that say the same of other things have in common, and how often a
+stretch has each."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ _QUOTED = re.compile(r"\"[^\"\n]{0,120}\"|'[^'\n]{0,120}'")
 _JOINED = "\N{NO-BREAK SPACE}"
 _FRAME = re.compile(r"\s+at \S")
 _FEWEST = 4  # words at one place of lines of one build, beyond which they may be names
-_NAMES = 0.3  # of the lines have a word of their own where the others have theirs: it names something
+_NAMES = (
+    0.3  # of the lines have a word of their own where the others have theirs: it names something
+)
 _OPEN = "*"
 _LONGEST = 68  # characters of a form that is told
 _TOLD = 4  # forms of a gap
@@ -29,12 +32,15 @@ _WORD = re.compile(r"[^\W\d_]{2}")
 
 
 def forms(lines: Sequence[str]) -> list[str]:
-    """The form of each line: without the time, numbers and ids, and without the names that differ between lines of one build."""
+    """The form of each line: without the time, numbers and ids, and without the names that differ
+    between lines of one build."""
     found = [_masked(line) for line in lines]
     builds: dict[tuple[int, str], list[int]] = {}
     for index, words in enumerate(found):
         if words:
-            builds.setdefault((len(words), words[0] if words[0].isalpha() else ""), []).append(index)
+            builds.setdefault((len(words), words[0] if words[0].isalpha() else ""), []).append(
+                index
+            )
     for members in builds.values():
         for place in _named([found[index] for index in members]):
             for index in members:
@@ -44,21 +50,30 @@ def forms(lines: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Says which forms of line stand in a gap, and how often: first what matters most, then what there is most of."""
+    """Says which forms of line stand in a gap, and how often: first what matters most, then what
+    there is most of."""
 
     offset: int
     forms: Sequence[str]
     matters: Callable[[str], bool]
 
     def __call__(self, first: int, end: int) -> Sequence[str]:
-        counts = Counter(form for form in self.forms[first - self.offset : end - self.offset] if _WORD.search(form))
-        ranked = sorted((not self.matters(form), -count, order, form) for order, (form, count) in enumerate(counts.items()))
+        counts = Counter(
+            form
+            for form in self.forms[first - self.offset : end - self.offset]
+            if _WORD.search(form)
+        )
+        ranked = sorted(
+            (not self.matters(form), -count, order, form)
+            for order, (form, count) in enumerate(counts.items())
+        )
         told = [(-count, form) for quiet, count, _, form in ranked if count < -1 or not quiet]
         return [f"{count:,} x {clip(form, _LONGEST)}" for count, form in told[:_TOLD]]
 
 
 def first_of_each(of: Iterable[str]) -> int:
-    """How many lines there are before one whose form came up often enough: more of it tells nothing."""
+    """How many lines there are before one whose form came up often enough: more of it tells
+    nothing."""
     seen: Counter[str] = Counter()
     at = -1
     for at, form in enumerate(of):
@@ -69,9 +84,12 @@ def first_of_each(of: Iterable[str]) -> int:
 
 
 def _named(build: Sequence[Sequence[str]]) -> list[int]:
-    """Where lines of one build name something; nowhere, if they differ in most places: they only happen to be as long."""
+    """Where lines of one build name something; nowhere, if they differ in most places: they only
+    happen to be as long."""
     most = max(_FEWEST, _NAMES * len(build))
-    places = [place for place, words in enumerate(zip(*build, strict=True)) if len(set(words)) > most]
+    places = [
+        place for place, words in enumerate(zip(*build, strict=True)) if len(set(words)) > most
+    ]
     return places if 2 * len(places) <= len(build[0]) else []
 
 

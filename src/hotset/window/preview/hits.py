@@ -1,4 +1,5 @@
-"""Search results: the first hits of every file, hits unlike the others or near what was asked for, and gaps that count them."""
+"""Search results: the first hits of every file, hits unlike the others or near what was asked for,
+and gaps that count them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from hotset.window.preview.body import Body
 from hotset.window.preview.excerpt import Reading, Span, Worth
 from hotset.window.preview.rarity import odd_lines, shown
 
-HIT = re.compile(r"(?P<path>(?:[A-Za-z]:)?[\w./@+~$()\[\]-]{1,240}?)(?::(?P<line>\d{1,7}):|-\d{1,7}-|:(?=\s*\S))")
+HIT = re.compile(
+    r"(?P<path>(?:[A-Za-z]:)?[\w./@+~$()\[\]-]{1,240}?)(?::(?P<line>\d{1,7}):|-\d{1,7}-|:(?=\s*\S))"
+)
 UNDER_HEADING = re.compile(r"\s{0,6}\d{1,7}[:-]")
 HEADING = re.compile(r"(?:[A-Za-z]:)?[\w./@+~$()\[\]-]{1,240}\.\w{1,10}")
 _RUN = 12  # lines of one file that are shown together at most: a hit with its context
@@ -39,11 +42,21 @@ def read(body: Body, asked: Asked) -> Reading:
     scores = closeness(["\n".join(lines[group.first : group.end]) for group in groups], asked)
     spans = [
         Span(
-            body.first + group.first, body.first + group.end, Worth.ASKED - _PER_RANK * min(group.rank, 12) + 12 * score, least=1
+            body.first + group.first,
+            body.first + group.end,
+            Worth.ASKED - _PER_RANK * min(group.rank, 12) + 12 * score,
+            least=1,
         )
         for group, score in zip(groups, scores, strict=True)
     ]
-    spans.extend(shown(body, odd_lines([UNDER_HEADING.sub("", HIT.sub("", line, count=1), count=1) for line in lines])))
+    spans.extend(
+        shown(
+            body,
+            odd_lines(
+                [UNDER_HEADING.sub("", HIT.sub("", line, count=1), count=1) for line in lines]
+            ),
+        )
+    )
     return Reading(spans, _Counts(body.first, files), said=_SAID, widest=_WIDEST)
 
 
@@ -55,7 +68,9 @@ class _Counts:
     files: Sequence[str]
 
     def __call__(self, first: int, end: int) -> Sequence[str]:
-        counts = Counter(path for path in self.files[first - self.offset : end - self.offset] if path)
+        counts = Counter(
+            path for path in self.files[first - self.offset : end - self.offset] if path
+        )
         return [f"{path} ({count})" for path, count in counts.items()]
 
 
@@ -82,7 +97,12 @@ def _groups(lines: Sequence[str], files: Sequence[str]) -> list[_Group]:
     start = 0
     together = "--" in lines[:200]
     for index in range(1, len(lines) + 1):
-        apart = index == len(lines) or files[index] != files[start] or lines[index] == "--" or index - start >= _RUN
+        apart = (
+            index == len(lines)
+            or files[index] != files[start]
+            or lines[index] == "--"
+            or index - start >= _RUN
+        )
         if apart or not together:
             groups.append(_Group(files[start], start, index, seen[files[start]]))
             seen[files[start]] += 1

@@ -1,4 +1,5 @@
-"""JSON: its shape, a catalogue of its rows, then values by their path: those that stand out or are near what was asked for."""
+"""JSON: its shape, a catalogue of its rows, then values by their path: those that stand out or are
+near what was asked for."""
 
 from __future__ import annotations
 
@@ -16,14 +17,15 @@ from hotset.text.outline import paragraphs
 from hotset.window.preview.asking import Asked, closeness
 from hotset.window.preview.body import Body
 from hotset.window.preview.excerpt import Reading, Span, View, Worth, longest_line, room_above
-from hotset.window.preview.opaque import is_opaque
-from hotset.window.preview.opaque import view as opaque_view
+from hotset.window.preview.opaque import is_opaque, view as opaque_view
 from hotset.window.preview.output import nothing
 from hotset.window.preview.records import Records, opened_at, records, records_of
 from hotset.window.preview.tables import rows
 from hotset.window.preview.trouble import alarms
 
-_ROW = 300  # characters of a value that is shown as one, without its indents; longer ones are opened
+_ROW = (
+    300  # characters of a value that is shown as one, without its indents; longer ones are opened
+)
 _DEEPEST = 6
 _MOST = 4000  # values looked at; beyond them, only the last ones
 _LAST = 5
@@ -37,10 +39,27 @@ _PARAGRAPH = 500
 _LONGEST_PATH = 24  # of a path in a mark
 _LONGEST_MARK = _LONGEST_PATH + len("… 1,000,000 from  …")
 _INDENT = re.compile(r"\s*\n\s*")
-_CHUNK = re.compile(rf".{{1,{_STRING_LINE}}}(?:\s|$)|.{{1,{_STRING_LINE}}}")  # of a long line, between words where there are any
+_CHUNK = re.compile(
+    rf".{{1,{_STRING_LINE}}}(?:\s|$)|.{{1,{_STRING_LINE}}}"
+)  # of a long line, between words where there are any
 _BLOB_SHOWN = 120  # characters of room for what encoded bytes begin with
-_TITLES = ("title", "name", "subject", "summary", "headline", "label", "path", "file", "filename", "email", "login", "username")
-_ID = re.compile(r"(?:\w*_)?(?:i?id|uuid|uid|key|number|code|sku|slug|ref)|\w+(?:Id|ID|Key|Number|Code)")
+_TITLES = (
+    "title",
+    "name",
+    "subject",
+    "summary",
+    "headline",
+    "label",
+    "path",
+    "file",
+    "filename",
+    "email",
+    "login",
+    "username",
+)
+_ID = re.compile(
+    r"(?:\w*_)?(?:i?id|uuid|uid|key|number|code|sku|slug|ref)|\w+(?:Id|ID|Key|Number|Code)"
+)
 _NAMING = 0.5  # of the rows, that what names them tells apart at least
 _LONGEST_NAME = 60
 _LISTED_NAME, _SHORTEST_NAME = 40, 12  # characters of what names a row in a catalogue
@@ -87,26 +106,41 @@ def is_json_lines(lines: Sequence[str]) -> bool:
 
 def is_laid_out(body: Body) -> bool:
     """Is it written for readers, line by line? Many rows are not, however they are indented."""
-    return max(map(len, body.lines)) <= _LONG and records(_bytes("\n".join(body.lines).strip())) is None
+    return (
+        max(map(len, body.lines)) <= _LONG
+        and records(_bytes("\n".join(body.lines).strip())) is None
+    )
 
 
 def read_lines(body: Body, asked: Asked) -> Reading:
     """JSON lines: each line is a row."""
     lines = body.lines
     scores = closeness(lines, asked)
-    spans = [Span(body.first, body.first + 1, Worth.HEAD), Span(body.end - 1, body.end, Worth.HEAD - 1)]
+    spans = [
+        Span(body.first, body.first + 1, Worth.HEAD),
+        Span(body.end - 1, body.end, Worth.HEAD - 1),
+    ]
     table = records_of(lines)
-    odd = {int(path): Worth.ODD + oddity for path, oddity in table.odd().items() if path.isdigit()} if table else {}
+    odd = (
+        {int(path): Worth.ODD + oddity for path, oddity in table.odd().items() if path.isdigit()}
+        if table
+        else {}
+    )
     news = {**odd, **alarms(lines)}
     for index, score in enumerate(scores):
         worth = Worth.OUTLINE * (1 - index / len(lines)) / 2 + Worth.ASKED * score
-        spans.append(Span(body.first + index, body.first + index + 1, max(worth, news.get(index, 0.0))))
+        spans.append(
+            Span(body.first + index, body.first + index + 1, max(worth, news.get(index, 0.0)))
+        )
     first = next((line for line in lines if line.strip()), "")
-    return Reading(spans, rows, f"[{len(lines):,} JSON lines; {shape(first)}]" if is_json(first) else "")
+    return Reading(
+        spans, rows, f"[{len(lines):,} JSON lines; {shape(first)}]" if is_json(first) else ""
+    )
 
 
 def view(body: Body, asked: Asked) -> View:
-    """JSON that is not laid out in lines: each line shown names a value, in the source's own spelling."""
+    """JSON that is not laid out in lines: each line shown names a value, in the source's own
+    spelling."""
     text = "\n".join(body.lines)
     raw = _bytes(_INDENT.sub(" ", text.strip()))
     longest = longest_line(asked.room)
@@ -118,12 +152,20 @@ def view(body: Body, asked: Asked) -> View:
     rows = _rows(raw, table) if table else _Rows({}, ())
     news = {**_odd(table, entries), **dict.fromkeys(alarms(lines), Worth.HEAD)}
     spans = [
-        Span(first, end, news[first] if end - first == 1 and first in news else _worth(entries[first], score), least=1)
+        Span(
+            first,
+            end,
+            news[first] if end - first == 1 and first in news else _worth(entries[first], score),
+            least=1,
+        )
         for (first, end), score in zip(units, scores, strict=True)
     ]
     if table:
         spans.extend(_first_and_last(table, entries, rows.naming))
-        lines = [_told_apart(line, entries[at].path, rows, longest) if at in news else line for at, line in enumerate(lines)]
+        lines = [
+            _told_apart(line, entries[at].path, rows, longest) if at in news else line
+            for at, line in enumerate(lines)
+        ]
     paths = [entry.path for entry in entries]
     preface = f"[JSON: {shape(text)}]"
     if table:
@@ -149,9 +191,17 @@ def _rows(raw: bytes, table: Records) -> _Rows:
     """What names the items of an array; members of an object are named by their keys."""
     path, inner = "$", raw
     while path != table.path and inner:
-        within = (each for each in opened_at(path, inner) if f"{table.path}.".startswith((f"{each[0]}.", f"{each[0]}[")))
+        within = (
+            each
+            for each in opened_at(path, inner)
+            if f"{table.path}.".startswith((f"{each[0]}.", f"{each[0]}["))
+        )
         path, inner = next(within, ("", b""))
-    cells = {row: dict(_flat(value)) for row, value in opened_at(path, inner)[: len(table.paths)]} if inner[:1] == b"[" else {}
+    cells = (
+        {row: dict(_flat(value)) for row, value in opened_at(path, inner)[: len(table.paths)]}
+        if inner[:1] == b"["
+        else {}
+    )
     return _Rows(cells, _naming(list(cells.values())))
 
 
@@ -163,7 +213,8 @@ def _flat(row: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _naming(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """What names rows: the shortest of their ids, and what people call them; that of an object inside, where they have no own."""
+    """What names rows: the shortest of their ids, and what people call them; that of an object
+    inside, where they have no own."""
     counts = Counter(key for row in rows for key in row)
     apart = [
         key
@@ -172,8 +223,14 @@ def _naming(rows: Sequence[Mapping[str, str]]) -> list[str]:
     ]
     own = [key for key in apart if not _is_inside(key)]
     ids = sorted(filter(_is_id, own), key=lambda key: sum(len(row.get(key, "")) for row in rows))
-    titles = sorted((key for key in own if _last(key) in _TITLES), key=lambda key: _TITLES.index(_last(key)))
-    inside = [key for key in apart if key not in own and _last(key) in ("name", "title", "id")] if not titles else []
+    titles = sorted(
+        (key for key in own if _last(key) in _TITLES), key=lambda key: _TITLES.index(_last(key))
+    )
+    inside = (
+        [key for key in apart if key not in own and _last(key) in ("name", "title", "id")]
+        if not titles
+        else []
+    )
     return [*ids[:1], *(titles or ([] if ids else sorted(inside, key=_last, reverse=True)))[:1]]
 
 
@@ -194,9 +251,14 @@ def _last(key: str) -> str:
 
 
 def _told_apart(line: str, path: str, rows: _Rows, longest: int) -> str:
-    """A line with a value of a row says which row it is; one that is all of it does so by itself."""
+    """A line with a value of a row says which row it is; one that is all of it does so by
+    itself."""
     row = next((holder for holder in _holders(path) if holder in rows.cells), path)
-    label = ", ".join(f"{_bare(key)} {name[:_LONGEST_NAME]}" for key in rows.naming if (name := rows.cells.get(row, {}).get(key)))
+    label = ", ".join(
+        f"{_bare(key)} {name[:_LONGEST_NAME]}"
+        for key in rows.naming
+        if (name := rows.cells.get(row, {}).get(key))
+    )
     head = f"… {path}:"
     if row == path or not label or not line.startswith(head):
         return line
@@ -212,23 +274,32 @@ def _holders(path: str) -> Iterator[str]:
         end = path.find("]", end + 1)
 
 
-def _first_and_last(table: Records, entries: Sequence[_Entry], naming: Sequence[str]) -> Iterator[Span]:
+def _first_and_last(
+    table: Records, entries: Sequence[_Entry], naming: Sequence[str]
+) -> Iterator[Span]:
     """What a row looks like: the first, and the last. Of one that is opened, what names it."""
     last = table.paths[-1] if table.size == len(table.paths) else f"{table.path}[{table.size - 1}]"
     yield Span(0, 1, Worth.ASKED)
     for row, worth in ((table.paths[0], Worth.HEAD - 1), (last, Worth.HEAD - 2)):
         wanted = {row, *(row + key for key in naming)}
-        yield from (Span(at, at + 1, worth) for at, entry in enumerate(entries) if entry.path in wanted)
+        yield from (
+            Span(at, at + 1, worth) for at, entry in enumerate(entries) if entry.path in wanted
+        )
 
 
 def _odd(table: Records | None, entries: Sequence[_Entry]) -> dict[int, float]:
     """Values of rows that stand out."""
     odd = table.odd() if table else {}
-    return {at: Worth.ODD + odd[entry.path] for at, entry in enumerate(entries) if entry.path in odd}
+    return {
+        at: Worth.ODD + odd[entry.path] for at, entry in enumerate(entries) if entry.path in odd
+    }
 
 
-def _above(table: Records, rows: _Rows, room: int, news: Sequence[int], longest: int) -> tuple[str, ...]:
-    """What all rows have in common, and a catalogue of them, as far as there is room beside what stands out."""
+def _above(
+    table: Records, rows: _Rows, room: int, news: Sequence[int], longest: int
+) -> tuple[str, ...]:
+    """What all rows have in common, and a catalogue of them, as far as there is room beside what
+    stands out."""
     counted = f"[{replace(table, columns={**table.columns, **_categories(table, rows)}).counted()}]"
     counted = counted if len(counted) <= longest else f"{counted[: longest - 2]}…]"
     kept = sum(size + _LONGEST_MARK for size in news[:_KEPT]) + _LONGEST_MARK
@@ -238,31 +309,49 @@ def _above(table: Records, rows: _Rows, room: int, news: Sequence[int], longest:
 
 
 def _by_name(table: Records, rows: _Rows, room: int) -> Records:
-    """The same rows with what names them as their first columns, and no other ids. An id is told whole or not at all."""
+    """The same rows with what names them as their first columns, and no other ids. An id is told
+    whole or not at all."""
     if not rows.naming:
         return table
     cells = rows.cells.values()
-    ids = max((len(row.get(key, "")) + 1 for key in filter(_is_id, rows.naming) for row in cells), default=0)
+    ids = max(
+        (len(row.get(key, "")) + 1 for key in filter(_is_id, rows.naming) for row in cells),
+        default=0,
+    )
     width = min(_LISTED_NAME, max(_SHORTEST_NAME, int(_OF_ROWS * room / len(cells)) - ids - 2))
     named = {
-        _bare(key): [cell if _is_id(key) else clip(cell, width) for cell in (row.get(key, "") for row in cells)]
+        _bare(key): [
+            cell if _is_id(key) else clip(cell, width)
+            for cell in (row.get(key, "") for row in cells)
+        ]
         for key in rows.naming
     }
-    others = {key: column for key, column in table.columns.items() if key not in named and len(set(column)) < len(column)}
+    others = {
+        key: column
+        for key, column in table.columns.items()
+        if key not in named and len(set(column)) < len(column)
+    }
     return replace(table, columns={**named, **others})
 
 
 def _categories(table: Records, rows: _Rows) -> dict[str, list[str]]:
-    """Columns of objects inside rows that have few values, and not the same one in all; unless the objects are as few."""
+    """Columns of objects inside rows that have few values, and not the same one in all; unless the
+    objects are as few."""
     few = {
         key
         for key, column in table.columns.items()
-        if len(set(column)) <= _CATEGORIES and max(map(len, column)) <= _LISTED_NAME  # they are counted as they are
+        if len(set(column)) <= _CATEGORIES
+        and max(map(len, column)) <= _LISTED_NAME  # they are counted as they are
     }
     cells = rows.cells.values()
-    keys = dict.fromkeys(key for row in cells for key in row if _is_inside(key) and key.split(".")[1] not in few)
+    keys = dict.fromkeys(
+        key for row in cells for key in row if _is_inside(key) and key.split(".")[1] not in few
+    )
     columns = {_bare(key): [row.get(key, "") for row in cells] for key in keys}
-    return {key: columns[key] for key in [key for key in columns if 1 < len(set(columns[key])) <= _CATEGORIES][:_COUNTED]}
+    return {
+        key: columns[key]
+        for key in [key for key in columns if 1 < len(set(columns[key])) <= _CATEGORIES][:_COUNTED]
+    }
 
 
 def shape(text: str) -> str:
@@ -282,7 +371,11 @@ def _shape(value: Any, depth: int = 0) -> str:
         more = f", {len(value) - _KEYS:,} more" if len(value) > _KEYS else ""
         return f"object with {', '.join(keys)}{more}"
     if isinstance(value, list):
-        inner = f" of {_shape(value[0], depth + 1)}" if value and isinstance(value[0], dict | list) else ""
+        inner = (
+            f" of {_shape(value[0], depth + 1)}"
+            if value and isinstance(value[0], dict | list)
+            else ""
+        )
         return f"array of {len(value):,}{', each an' + inner[3:] if inner else ''}"
     return type(value).__name__
 
@@ -308,7 +401,8 @@ def _entries(path: str, raw: bytes, depth: int, place: float) -> Iterator[_Entry
 
 
 def _string(path: str, raw: bytes, place: float) -> Iterator[_Entry]:
-    """A long text inside JSON is read line by line, like any other; of encoded bytes it is said what they are."""
+    """A long text inside JSON is read line by line, like any other; of encoded bytes it is said
+    what they are."""
     try:
         text: str = msgspec.json.decode(raw, type=str)
     except msgspec.DecodeError:
@@ -337,9 +431,16 @@ def _units(entries: Sequence[_Entry]) -> Iterator[tuple[int, int]]:
     start = 0
     while start < len(entries):
         end = start + 1
-        while end < len(entries) and entries[start].told and entries[end].told and entries[end].path == entries[start].path:
+        while (
+            end < len(entries)
+            and entries[start].told
+            and entries[end].told
+            and entries[end].path == entries[start].path
+        ):
             end += 1
-        yield from paragraphs([entry.text for entry in entries[start:end]], 0, end - start, _PARAGRAPH, start)
+        yield from paragraphs(
+            [entry.text for entry in entries[start:end]], 0, end - start, _PARAGRAPH, start
+        )
         start = end
 
 
@@ -361,7 +462,9 @@ def _mark(paths: Sequence[str], first: int, end: int) -> str:
 def _path(paths: Sequence[str], first: int, end: int) -> str:
     """The argument that brings back what a gap begins with, or all that it is a part of."""
     return (
-        f'path="{paths[first]}"' if paths[first] == paths[end - 1] or end - first < _LAST else f'path="{_parent(paths[first])}"'
+        f'path="{paths[first]}"'
+        if paths[first] == paths[end - 1] or end - first < _LAST
+        else f'path="{_parent(paths[first])}"'
     )
 
 

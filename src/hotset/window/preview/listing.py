@@ -1,4 +1,5 @@
-"""Listings: some entries of every folder, odd ones, those near what was asked for, and gaps that count entries per folder."""
+"""Listings: some entries of every folder, odd ones, those near what was asked for, and gaps that
+count entries per folder."""
 
 from __future__ import annotations
 
@@ -14,20 +15,27 @@ from hotset.window.preview.forms import forms
 from hotset.window.preview.rarity import odd_rows, shown
 from hotset.window.preview.trouble import alarms, failures, reported
 
-ENTRY = re.compile(r"(?:[A-Za-z]:)?(?:\.{0,2}/)?[\w.@+~$()\[\]{}, -]{1,120}(?:/[\w.@+~$()\[\]{}, -]{1,120}){0,30}/?\*?")
+ENTRY = re.compile(
+    r"(?:[A-Za-z]:)?(?:\.{0,2}/)?[\w.@+~$()\[\]{}, -]{1,120}(?:/[\w.@+~$()\[\]{}, "
+    r"-]{1,120}){0,30}/?\*?"
+)
 LONG_ENTRY = re.compile(r"[-dlcbps][rwxsStT-]{9}[.@+]?\s")
 BRANCH = re.compile(r"[\s│|]{0,200}[├└|`+]")
 _FLAGS = re.compile(r"(?:[-*+?!A-Z]{1,2}|\d{1,12})[ \t]+")
 """What a program puts before a name: the state of a file, its size, a mark."""
 _FOLDER = re.compile(r"(?P<folder>[^\n:]{1,400}):")
-_MACHINE_MADE = re.compile(r"(?:^|/)(?:\.git|node_modules|__pycache__|\.venv|dist|build|target|\.cache|vendor)/")
+_MACHINE_MADE = re.compile(
+    r"(?:^|/)(?:\.git|node_modules|__pycache__|\.venv|dist|build|target|\.cache|vendor)/"
+)
 _LESS = 30.0  # how much less an entry is worth that nobody wrote
 _RUN = 8  # entries of one folder that are shown together at most
 _LAST = 3
 _FEWEST = 3  # lines that make a listing
 _ENTRIES = 0.85  # of its lines are entries
 _DIFFERENT = 0.6  # of its entries are there once: a name is not listed twice
-_SEVERAL_WORDS = 0.3  # of its entries are in several words: what a program does to files is not a listing
+_SEVERAL_WORDS = (
+    0.3  # of its entries are in several words: what a program does to files is not a listing
+)
 _PER_LEVEL = 4.0  # how much less an entry is worth for each folder that it is inside of
 _PER_RANK = 4.0  # how much less each further run of the same folder is worth
 
@@ -43,14 +51,27 @@ def read(body: Body, asked: Asked) -> Reading:
     for (first, end), score in zip(runs, scores, strict=True):
         folder = folders[first]
         depth = folder.count("/") - highest
-        worth = Worth.ASKED - _PER_LEVEL * min(depth, 6) - _PER_RANK * min(seen[folder], 6) + 12 * score
+        worth = (
+            Worth.ASKED - _PER_LEVEL * min(depth, 6) - _PER_RANK * min(seen[folder], 6) + 12 * score
+        )
         worth -= _LESS if _MACHINE_MADE.search(f"{lines[first]}/") else 0.0
         if not seen[folder]:
-            spans.append(Span(body.first + first, body.first + first + 1, worth + 2))  # every folder, before more of any
+            spans.append(
+                Span(body.first + first, body.first + first + 1, worth + 2)
+            )  # every folder, before more of any
         seen[folder] += 1
         spans.append(Span(body.first + first, body.first + end, worth, least=1))
     odd = odd_rows(zip(*map(_traits, lines), strict=True))
-    spans.extend(shown(body, {index: oddity for index, oddity in odd.items() if not _MACHINE_MADE.search(f"{lines[index]}/")}))
+    spans.extend(
+        shown(
+            body,
+            {
+                index: oddity
+                for index, oddity in odd.items()
+                if not _MACHINE_MADE.search(f"{lines[index]}/")
+            },
+        )
+    )
     spans.extend(_strangers(body))
     return Reading(spans, _Folders(body.first, folders))
 
@@ -58,7 +79,11 @@ def read(body: Body, asked: Asked) -> Reading:
 def is_listing(sample: Sequence[str]) -> bool:
     """Are nearly all lines names, all of them different, and few of them in several words?"""
     entries = [line for line in sample if is_entry(line)]
-    if len(sample) < _FEWEST or len(entries) <= _ENTRIES * len(sample) or len(set(entries)) <= _DIFFERENT * len(entries):
+    if (
+        len(sample) < _FEWEST
+        or len(entries) <= _ENTRIES * len(sample)
+        or len(set(entries)) <= _DIFFERENT * len(entries)
+    ):
         return False
     return sum(1 for line in entries if " " in _name(line)) <= _SEVERAL_WORDS * len(entries)
 
@@ -67,7 +92,11 @@ def is_entry(line: str) -> bool:
     if _is_drawn(line):
         return True
     bare = _name(line)
-    return bool(ENTRY.fullmatch(bare)) and ("/" in bare or "." in bare or " " not in bare) and bare.count(" ") < 3
+    return (
+        bool(ENTRY.fullmatch(bare))
+        and ("/" in bare or "." in bare or " " not in bare)
+        and bare.count(" ") < 3
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +126,19 @@ def _name(line: str) -> str:
 
 
 def _strangers(body: Body) -> Iterator[Span]:
-    """What stands among the entries and is none, with what belongs to it: mostly what went wrong."""
+    """What stands among the entries and is none, with what belongs to it: mostly what went
+    wrong."""
     lines = body.lines
     if any(not is_entry(lines[index]) for index in alarms(lines)):
         of = forms(lines)
-        yield from reported(body, of, (each for each in failures(lines, of) if not is_entry(lines[each.first])))
+        yield from reported(
+            body, of, (each for each in failures(lines, of) if not is_entry(lines[each.first]))
+        )
 
 
 def _traits(line: str) -> tuple[str, ...]:
-    """By what an entry can be unlike others: its ending, and in long listings its mode, owner and size."""
+    """By what an entry can be unlike others: its ending, and in long listings its mode, owner and
+    size."""
     name = line.rstrip("/*").rsplit("/", 1)[-1]
     stem, dot, ending = name.rpartition(".")
     fields = line.split(None, 5)[:5] if LONG_ENTRY.match(line) else ()

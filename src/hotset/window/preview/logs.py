@@ -1,4 +1,5 @@
-"""Logs: every error and warning, lines unlike all others, one line of each other form, and gaps that count their forms."""
+"""Logs: every error and warning, lines unlike all others, one line of each other form, and gaps
+that count their forms."""
 
 from __future__ import annotations
 
@@ -14,11 +15,13 @@ from hotset.window.preview.rarity import odd_lines, shown
 from hotset.window.preview.trouble import failures, matters, reported
 
 STAMPED = re.compile(
-    r"\W{0,2}(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d(?::\d\d|\])|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
+    r"\W{0,2}(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d(?::\d\d|\])|[A-Z][a-z]{2} +\d{1,2} "
+    r"\d\d:\d\d:\d\d"
     r"|\d{4}/\d\d/\d\d \d\d:\d\d|\d{10,13}\b|\S{1,80} \S{1,40} \S{1,40} \[\d\d/[A-Z][a-z]{2}/\d{4}:"
     r"|(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE|FATAL)\b)"
 )
-_SAID = 0.28  # the share of the room in which gaps say which lines they hold: most of a log is told there
+# the share of the room in which gaps say which lines they hold: most of a log is told there
+_SAID = 0.28
 
 
 def read(body: Body, asked: Asked) -> Reading:
@@ -27,17 +30,31 @@ def read(body: Body, asked: Asked) -> Reading:
     counts = Counter(of)
     scores = closeness(lines, asked) if len(lines) < 5000 else [0.0] * len(lines)
     seen: set[str] = set()
-    spans = [*reported(body, of, failures(lines, of)), *shown(body, odd_lines(lines)), *ends(body, asked.room, of)]
+    spans = [
+        *reported(body, of, failures(lines, of)),
+        *shown(body, odd_lines(lines)),
+        *ends(body, asked.room, of),
+    ]
     for index, form in enumerate(of):
         if form not in seen:
             seen.add(form)
-            spans.append(Span(body.first + index, body.first + index + 1, Worth.OUTLINE + 10 / counts[form]))
+            spans.append(
+                Span(body.first + index, body.first + index + 1, Worth.OUTLINE + 10 / counts[form])
+            )
         elif scores[index] > 0.5:
-            spans.append(Span(body.first + index, body.first + index + 1, Worth.OUTLINE - 5 + 4 * scores[index]))
+            spans.append(
+                Span(
+                    body.first + index,
+                    body.first + index + 1,
+                    Worth.OUTLINE - 5 + 4 * scores[index],
+                )
+            )
     return Reading(spans, Told(body.first, of, matters), said=_SAID)
 
 
 def skim(body: Body, asked: Asked) -> Reading:  # noqa: ARG001 - read like `read`
     """Of a log that would take long to read: its errors and warnings, and what its lines are."""
     of = forms(body.lines)
-    return Reading([*reported(body, of, failures(body.lines, of))], Told(body.first, of, matters), said=_SAID)
+    return Reading(
+        [*reported(body, of, failures(body.lines, of))], Told(body.first, of, matters), said=_SAID
+    )

@@ -1,4 +1,5 @@
-"""Makes previews: finds out what a text is, lets that kind of content choose, and says what was left out."""
+"""Makes previews: finds out what a text is, lets that kind of content choose, and says what was
+left out."""
 
 from __future__ import annotations
 
@@ -6,7 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from hotset.window.pieces import lines_of, pieces_of
-from hotset.window.preview import checks, code, diffs, hits, json_text, listing, logs, markup, opaque, output, prose, tables
+from hotset.window.preview import (
+    checks,
+    code,
+    diffs,
+    hits,
+    json_text,
+    listing,
+    logs,
+    markup,
+    opaque,
+    output,
+    prose,
+    tables,
+)
 from hotset.window.preview.asking import Asked, asked
 from hotset.window.preview.body import LONGEST_READ, Body, body
 from hotset.window.preview.content import ContentType, Origin, Preview
@@ -14,12 +28,20 @@ from hotset.window.preview.excerpt import Excerpt, Reading, Span, View, Worth, c
 from hotset.window.preview.sections import sections
 from hotset.window.preview.sniffing import kind
 
-_WORTHWHILE = 0.75  # a preview longer than this share of its text saves too little for what it hides
+_WORTHWHILE = (
+    0.75  # a preview longer than this share of its text saves too little for what it hides
+)
 _SLICE_LINES = 100  # about what one answer of the call that brings it back can hold
 _SLICE_PIECES = 10  # the same of a long line
-_LOOKED_AT = 96 * 1024  # characters that are read closely; beyond them, only errors and warnings are looked for
+_LOOKED_AT = (
+    96 * 1024
+)  # characters that are read closely; beyond them, only errors and warnings are looked for
 
-_MIXED = (ContentType.OUTPUT, ContentType.SEARCH, ContentType.LISTING)  # kinds that may have others among them
+_MIXED = (
+    ContentType.OUTPUT,
+    ContentType.SEARCH,
+    ContentType.LISTING,
+)  # kinds that may have others among them
 
 _READERS: Mapping[ContentType, Callable[[Body, Asked], Reading]] = {
     ContentType.JSON: code.read,
@@ -45,7 +67,8 @@ _SKIMMERS: Mapping[ContentType, Callable[[Body, Asked], Reading]] = {
     ContentType.TABLE: logs.skim,
     ContentType.OUTPUT: logs.skim,
 }
-"""What is looked for in texts that are too long to be read closely, but for their beginning and their end."""
+"""What is looked for in texts that are too long to be read closely, but for their beginning and
+their end."""
 _VIEWERS: Mapping[ContentType, Callable[[Body, Asked], View]] = {
     ContentType.JSON: json_text.view,
     ContentType.HTML: markup.view,
@@ -54,7 +77,8 @@ _VIEWERS: Mapping[ContentType, Callable[[Body, Asked], View]] = {
 
 
 def preview(text: str, origin: Origin, room: int) -> Preview | None:
-    """What a reader needs of a text, in at most `room` characters; None where it is better shown whole."""
+    """What a reader needs of a text, in at most `room` characters; None where it is better shown
+    whole."""
     if len(text) <= room:
         return None
     lines = lines_of(text)
@@ -68,17 +92,26 @@ def preview(text: str, origin: Origin, room: int) -> Preview | None:
 def closing(preview: Preview, id: str) -> str:
     """The one last line: what was left out, and the call that brings it back."""
     part = f", {preview.slice}" if preview.slice else ""
-    return f'[hotset: {preview.left_out} left out; retrieve_context(id="{id}"{part}) brings back any part]'
+    return (
+        f"[hotset: {preview.left_out} left out; "
+        f'retrieve_context(id="{id}"{part}) brings back any '
+        f"part]"
+    )
 
 
 def _read(type_: ContentType, lines: Sequence[str], inner: Body, asks: Asked) -> Preview:
     """Content that is made of lines: they are shown as they stand."""
-    frame = [Span(0, inner.first, Worth.FRAME, least=1), Span(inner.end, len(lines), Worth.FRAME, least=1)]
+    frame = [
+        Span(0, inner.first, Worth.FRAME, least=1),
+        Span(inner.end, len(lines), Worth.FRAME, least=1),
+    ]
     near = _near(inner)
     parts = [part for stretch in near for part in _parts(type_, stretch)]
     reading = _merged([(part, _READERS[of](part, asks)) for part, of in parts])
     if len(near) > 1 and type_ in _SKIMMERS:
-        reading = _with_the_rest(reading, _SKIMMERS[type_](inner.part(0, len(inner.lines)), asks), near)
+        reading = _with_the_rest(
+            reading, _SKIMMERS[type_](inner.part(0, len(inner.lines)), asks), near
+        )
     spans = [span for span in (*frame, *reading.spans) if span.first < span.end]
     excerpt = compose(lines, replace(reading, spans=spans), asks.room)
     slice_ = _slice(excerpt.gaps, lines)
@@ -86,7 +119,8 @@ def _read(type_: ContentType, lines: Sequence[str], inner: Body, asks: Asked) ->
 
 
 def _near(inner: Body) -> list[Body]:
-    """What is read closely: all of it, or, where that would take long, its beginning and its end."""
+    """What is read closely: all of it, or, where that would take long, its beginning and its
+    end."""
     reach = _reach(inner.lines, _LOOKED_AT * 3 // 4)
     if reach == len(inner.lines):
         return [inner.part(0, reach)]
@@ -104,11 +138,14 @@ def _with_the_rest(reading: Reading, skimmed: Reading, near: Sequence[Body]) -> 
 
 def _is_seam(span: Span, low: int, high: int) -> bool:
     """Where reading ends and begins again, no text does."""
-    return (span.end == low and span.worth == Worth.TAIL) or (span.first == high and Worth.HEAD <= span.worth < Worth.WARNING)
+    return (span.end == low and span.worth == Worth.TAIL) or (
+        span.first == high and Worth.HEAD <= span.worth < Worth.WARNING
+    )
 
 
 def _reach(lines: Sequence[str], most: int) -> int:
-    """How many lines make up this many characters. A line counts a little more than it is long: it takes time by itself."""
+    """How many lines make up this many characters. A line counts a little more than it is long: it
+    takes time by itself."""
     size = 0
     for index, line in enumerate(lines):
         size += min(len(line), LONGEST_READ) + 10
@@ -122,7 +159,9 @@ def _parts(type_: ContentType, stretch: Body) -> list[tuple[Body, ContentType]]:
     found = sections(stretch) if type_ in _MIXED else []
     if len(found) < 2:
         return [(stretch, type_)]
-    return [(part, kind(part.lines, Asked()) if of is ContentType.OUTPUT else of) for part, of in found]
+    return [
+        (part, kind(part.lines, Asked()) if of is ContentType.OUTPUT else of) for part, of in found
+    ]
 
 
 def _merged(parts: Sequence[tuple[Body, Reading]]) -> Reading:
@@ -139,7 +178,12 @@ def _merged(parts: Sequence[tuple[Body, Reading]]) -> Reading:
         ]
 
     said = max(reading.said for _, reading in parts)
-    return replace(parts[0][1], spans=[span for _, reading in parts for span in reading.spans], label=label, said=said)
+    return replace(
+        parts[0][1],
+        spans=[span for _, reading in parts for span in reading.spans],
+        label=label,
+        said=said,
+    )
 
 
 def _viewed(type_: ContentType, lines: Sequence[str], inner: Body, asks: Asked) -> Preview | None:
@@ -175,7 +219,11 @@ def _left_out(excerpt: Excerpt, lines: Sequence[str]) -> str:
 def _counted(slice_: str, lines: Sequence[str]) -> str:
     """How the longest line is counted, where a part of it is proposed."""
     line, pieces = _longest(lines)
-    return f" (line {line} in pieces {line}.1-{line}.{pieces})" if slice_.startswith(f'lines="{line}.') else ""
+    return (
+        f" (line {line} in pieces {line}.1-{line}.{pieces})"
+        if slice_.startswith(f'lines="{line}.')
+        else ""
+    )
 
 
 def _longest(lines: Sequence[str]) -> tuple[int, int]:
@@ -185,7 +233,8 @@ def _longest(lines: Sequence[str]) -> tuple[int, int]:
 
 
 def _slice(gaps: Sequence[tuple[int, int]], lines: Sequence[str]) -> str:
-    """The longest gap, or the beginning of a line that is longer than that, as far as one answer reaches."""
+    """The longest gap, or the beginning of a line that is longer than that, as far as one answer
+    reaches."""
     first, end = max(gaps, key=_length, default=(0, 0))
     line, pieces = _longest(lines)
     if pieces > 1 and len(lines[line - 1]) > sum(map(len, lines[first:end])):

@@ -1,4 +1,5 @@
-"""HTML: titles, headings, text and links, without scripts, styles and layout. XML: its elements, as they are written."""
+"""HTML: titles, headings, text and links, without scripts, styles and layout. XML: its elements, as
+they are written."""
 
 from __future__ import annotations
 
@@ -13,10 +14,16 @@ from hotset.window.preview.asking import Asked
 from hotset.window.preview.body import Body
 from hotset.window.preview.excerpt import Reading, Span, View, Worth, longest_line, no_slice
 
-_PAGE = re.compile(r"\s{0,200}(?:<!doctype html|<html\b|<\?xml\b[^>]{0,200}\?>\s{0,20}<html|<head\b|<body\b)", re.IGNORECASE)
+_PAGE = re.compile(
+    r"\s{0,200}(?:<!doctype html|<html\b|<\?xml\b[^>]{0,200}\?>\s{0,20}<html|<head\b|<body\b)",
+    re.IGNORECASE,
+)
 _SILENT = re.compile(r"<(script|style|svg|noscript|template|SCRIPT|STYLE)\b")
 _BLOCK = re.compile(
-    r"</?(?:p|div|h[1-6]|li|ul|ol|tr|td|th|table|section|article|header|footer|main|nav|br|title|head|body|html|pre|blockquote|dt|dd|form|option)\b",
+    (
+        r"</?(?:p|div|h[1-6]|li|ul|ol|tr|td|th|table|section|article|header|footer|main|nav|br|"
+        r"title|head|body|html|pre|blockquote|dt|dd|form|option)\b"
+    ),
     re.IGNORECASE,
 )
 _TAG = re.compile(r"<[^<>]{0,2000}>")
@@ -27,7 +34,8 @@ _LONGEST_MARK = len("… 1,000,000 blocks …")
 _BEGINS = re.compile(r"\s{0,200}<[A-Za-z!?]")
 _OPENING = re.compile(r"<([A-Za-z_][\w:.-]{0,60})\b[^<>]{0,2000}>")
 _OF_PAGES = word_set(
-    "a article b button div em footer form h1 h2 h3 h4 img input label li main nav ol p section span table td th tr ul"
+    "a article b button div em footer form h1 h2 h3 h4 img input label li main nav ol p "
+    "section span table td th tr ul"
 )
 _OPENS = re.compile(r"\s{0,200}<[A-Za-z_]")
 _SAMPLE = 8192
@@ -48,7 +56,9 @@ def is_markup(text: str, lines: int) -> bool:
 def view(body: Body, asked: Asked) -> View:
     text = "\n".join(body.lines)[:_LOOKED_AT]
     tags = _OPENING.findall(text[:_SAMPLE])
-    is_page = _PAGE.match(text) or sum(1 for tag in tags if tag.lower() in _OF_PAGES) * 2 > len(tags)
+    is_page = _PAGE.match(text) or sum(1 for tag in tags if tag.lower() in _OF_PAGES) * 2 > len(
+        tags
+    )
     return _page(text, asked) if is_page else _elements(text, asked)
 
 
@@ -77,15 +87,23 @@ def _elements(text: str, asked: Asked) -> View:
         return f"… {end - first:,} <{name}> …"
 
     reading = output.read(Body(0, lines), asked)
-    return View(lines, replace(reading, label=output.nothing), mark, _LONGEST_MARK + len(name), no_slice)
+    return View(
+        lines, replace(reading, label=output.nothing), mark, _LONGEST_MARK + len(name), no_slice
+    )
 
 
 def _repeated(text: str) -> str:
     """The element that there are most of among those that hold others; if none does, among all."""
     found = list(_OPENING.finditer(text))
-    holding = Counter(tag[1] for tag in found if not tag[0].endswith("/>") and _OPENS.match(text, tag.end()))
-    name, count = (holding or Counter(tag[1] for tag in found)).most_common(1)[0] if found else ("", 0)
-    return name if count > 1 or not holding else Counter(tag[1] for tag in found).most_common(1)[0][0]
+    holding = Counter(
+        tag[1] for tag in found if not tag[0].endswith("/>") and _OPENS.match(text, tag.end())
+    )
+    name, count = (
+        (holding or Counter(tag[1] for tag in found)).most_common(1)[0] if found else ("", 0)
+    )
+    return (
+        name if count > 1 or not holding else Counter(tag[1] for tag in found).most_common(1)[0][0]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +126,10 @@ def _blocks(text: str) -> Iterator[tuple[bool, str]]:
         links = _LINK.findall(piece)
         said = _SPACE.sub(" ", _TAG.sub(" ", piece)).strip()
         if said:
-            yield bool(_HEADING.match(piece)), " ".join([said, *(f"<{link}>" for link in links[:3])])
+            yield (
+                bool(_HEADING.match(piece)),
+                " ".join([said, *(f"<{link}>" for link in links[:3])]),
+            )
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -122,7 +143,8 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _spoken(text: str) -> str:
-    """Without what no reader sees. Each search goes on where the last one ended: linear in the text."""
+    """Without what no reader sees. Each search goes on where the last one ended: linear in the
+    text."""
     kept = []
     at = 0
     while found := _SILENT.search(text, at):

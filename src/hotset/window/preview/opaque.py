@@ -52,12 +52,19 @@ def view(body: Body, asked: Asked) -> View:
 
 
 def _is_encoded(lines: Sequence[str]) -> bool:
-    """Base64: one long run, or lines as long as each other in letters of both cases and digits. Names, ids and hashes are not."""
+    """Base64: one long run, or lines as long as each other in letters of both cases and digits.
+    Names, ids and hashes are not."""
     runs = [line.strip() for line in lines if line.strip()]
     widths = [len(run) for run in runs]
     widest = max(widths, default=0)
-    if sum(widths) < _FEWEST or widest < _WRAPPED or sum(1 for width in widths if width == widest) < _EVEN * len(runs) - 1:
+    if (
+        sum(widths) < _FEWEST
+        or widest < _WRAPPED
+        or sum(1 for width in widths if width == widest) < _EVEN * len(runs) - 1
+    ):
         return False
     if not all(map(_LETTERS.fullmatch, runs)):
         return False
-    return widest >= _ONE_RUN or all(any(map(kind, "".join(runs))) for kind in (str.isupper, str.islower, str.isdigit))
+    return widest >= _ONE_RUN or all(
+        any(map(kind, "".join(runs))) for kind in (str.isupper, str.islower, str.isdigit)
+    )

@@ -1,4 +1,5 @@
-"""What a shell printed: its beginning and end, lines that report trouble, and paragraphs near what was asked for."""
+"""What a shell printed: its beginning and end, lines that report trouble, and paragraphs near what
+was asked for."""
 
 from __future__ import annotations
 
@@ -21,7 +22,11 @@ def read(body: Body, asked: Asked) -> Reading:
     units = list(paragraphs(lines, 0, len(lines), _PARAGRAPH))
     scores = closeness(["\n".join(lines[first:end]) for first, end in units], asked)
     spans = [
-        Span(body.first + first, body.first + end, Worth.ASKED * score + 10 * (1 - first / len(lines)))
+        Span(
+            body.first + first,
+            body.first + end,
+            Worth.ASKED * score + 10 * (1 - first / len(lines)),
+        )
         for (first, end), score in zip(units, scores, strict=True)
     ]
     of = forms(lines)
@@ -32,7 +37,8 @@ def read(body: Body, asked: Asked) -> Reading:
 
 
 def ends(body: Body, room: int, of: Sequence[str] = ()) -> list[Span]:
-    """The beginning and the end, a fifth of the room each; where forms are known, only while they are not all the same."""
+    """The beginning and the end, a fifth of the room each; where forms are known, only while they
+    are not all the same."""
     lines, most = body.lines, room // 5
     head = _until(lines, most)
     tail = _until(lines[::-1], most)

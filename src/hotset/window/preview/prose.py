@@ -1,4 +1,5 @@
-"""Plain text and Markdown: the beginning and the end, headings, paragraphs that stand out or are near what was asked for."""
+"""Plain text and Markdown: the beginning and the end, headings, paragraphs that stand out or are
+near what was asked for."""
 
 from __future__ import annotations
 
@@ -28,13 +29,17 @@ def read(body: Body, asked: Asked) -> Reading:
     scores = closeness(parts, asked)
     headings = _headings(lines)
     spans = list(ends(body, asked.room))
-    spans.extend(Span(body.first + index, body.first + index + 1, Worth.OUTLINE + 5) for index in headings)
+    spans.extend(
+        Span(body.first + index, body.first + index + 1, Worth.OUTLINE + 5) for index in headings
+    )
     odd = _odd(lines)
     for (first, end), part, score in zip(units, parts, scores, strict=True):
         if not part.strip():
             continue
         facts = min(1.0, len(_FACT.findall(part[:2000])) * 20 / (len(part) + 20))
-        worth = Worth.REST + 5 * (1 - first / len(lines)) + _FACTS_SHARE * facts + Worth.ASKED * score
+        worth = (
+            Worth.REST + 5 * (1 - first / len(lines)) + _FACTS_SHARE * facts + Worth.ASKED * score
+        )
         spans.append(Span(body.first + first, body.first + end, worth, least=0))
     spans.extend(shown(body, {index: oddity for index, (oddity, _) in odd.items()}, Worth.ASKED))
     points = {body.first + index: point for index, (_, point) in odd.items()}
@@ -49,12 +54,20 @@ class _Headings:
     headings: Sequence[int]
 
     def __call__(self, first: int, end: int) -> Sequence[str]:
-        return [self.body.lines[at].strip("#= ").strip()[:60] for at in self.headings if first <= self.body.first + at < end]
+        return [
+            self.body.lines[at].strip("#= ").strip()[:60]
+            for at in self.headings
+            if first <= self.body.first + at < end
+        ]
 
 
 def _odd(lines: Sequence[str]) -> dict[int, tuple[float, str]]:
     """Lines with sentences unlike all others: how odd, and these sentences."""
-    sentences = [(index, sentence) for index, line in enumerate(lines) for sentence in SENTENCE_END.split(line)]
+    sentences = [
+        (index, sentence)
+        for index, line in enumerate(lines)
+        for sentence in SENTENCE_END.split(line)
+    ]
     odd = odd_lines([sentence for _, sentence in sentences])
     found: dict[int, tuple[float, str]] = {}
     for at in sorted(odd):
@@ -67,7 +80,12 @@ def _odd(lines: Sequence[str]) -> dict[int, tuple[float, str]]:
 def _headings(lines: Sequence[str]) -> list[int]:
     found = []
     for index, line in enumerate(lines):
-        under = index + 1 < len(lines) and line.strip() and len(line) < 100 and _UNDERLINE.fullmatch(lines[index + 1])
+        under = (
+            index + 1 < len(lines)
+            and line.strip()
+            and len(line) < 100
+            and _UNDERLINE.fullmatch(lines[index + 1])
+        )
         if _HEADING.match(line) or (under and not _UNDERLINE.fullmatch(line)):
             found.append(index)
     return found

@@ -1,7 +1,9 @@
-"""What stands out of a page: lines unlike the others, and values that are rare or out of range where they stand.
+"""What stands out of a page: lines unlike the others, and values that are rare or out of range
+where they stand.
 
-What is alike needs to be shown once; what is rare within a page is what the page has to say. Where everything is unlike
-everything else, as in most prose and programs, rarity tells nothing, and nothing is called odd.
+What is alike needs to be shown once; what is rare within a page is what the page has to say. Where
+everything is unlike everything else, as in most prose and programs, rarity tells nothing, and
+nothing is called odd.
 """
 
 from __future__ import annotations
@@ -25,12 +27,15 @@ _SHORTEST_STEM = 3
 _TELLING = 3  # one rare word may be a name; three, or two and a form of its own, are news
 _ODD = 0.72  # how rare the rarest words of a line are, from 0 (in every line) to 1 (in no other)
 _NUMBER = re.compile(
-    r"(?P<key>[A-Za-z_.]{0,40}[=:(\[\"']{0,2})(?P<number>[-+]?[0-9]{1,40}(?:\.[0-9]{1,40})?)(?P<unit>[A-Za-z%]{0,3}[,;)\]\"']{0,2})"
+    r"(?P<key>[A-Za-z_.]{0,40}[=:(\[\"']{0,2})(?P<number>[-+]?[0-9]{1,40}(?:\.[0-9]{1,40})?)"
+    r"(?P<unit>[A-Za-z%]{0,3}[,;)\]\"']{0,2})"
 )
 _COINED = re.compile(r"[\d_/\\@]|(?<=[a-z])[A-Z.]")
 _PLAIN_NUMBER = re.compile(r" *[-+$€£]?[0-9][0-9,]*(?:\.[0-9]+)? *%? *")
 _RUN = re.compile(r"\w+")
-_FAR = 4.0  # times the middle half of the values, beyond which a value is out of range: chance does not reach that far
+# times the middle half of the values, beyond which a value is out of range: chance does not reach
+# that far
+_FAR = 4.0
 _MANY_VALUES = 0.5  # a column with more distinct values than this share of its rows names its rows
 _RARER = 3.0  # times as rare as the value of the row in the middle, a value is rare
 _RARE_SHARE = 0.04  # of the rows, that rare values of one column take together at most
@@ -43,7 +48,8 @@ _Token = tuple[str, float | None]
 
 
 def odd_lines(lines: Sequence[str]) -> dict[int, float]:
-    """Lines in words that others do not use, or with a number out of the range of others of their form: how odd, from 0 to 1."""
+    """Lines in words that others do not use, or with a number out of the range of others of their
+    form: how odd, from 0 to 1."""
     filled = [index for index, line in enumerate(lines) if line.strip()]
     if len(filled) < _FEWEST:
         return {}
@@ -63,12 +69,17 @@ def odd_rows(columns: Iterable[Sequence[str]]) -> dict[int, float]:
         if size >= _FEWEST:
             found.update(_odd_values(column))
     most = max(found.values(), default=1)
-    return _few({row: round(0.5 + 0.5 * count / most, _DIGITS) for row, count in found.items()}, size)
+    return _few(
+        {row: round(0.5 + 0.5 * count / most, _DIGITS) for row, count in found.items()}, size
+    )
 
 
 def shown(body: Body, odd: Mapping[int, float], worth: float = Worth.ODD) -> list[Span]:
     """Each odd line by itself; of two, the odder one first."""
-    return [Span(body.first + index, body.first + index + 1, worth + _DEGREES * oddity) for index, oddity in odd.items()]
+    return [
+        Span(body.first + index, body.first + index + 1, worth + _DEGREES * oddity)
+        for index, oddity in odd.items()
+    ]
 
 
 def _few(found: Mapping[int, float], size: int) -> dict[int, float]:
@@ -79,7 +90,8 @@ def _few(found: Mapping[int, float], size: int) -> dict[int, float]:
 
 
 def _unusual(lines: Sequence[str], forms: Sequence[str]) -> dict[int, float]:
-    """Lines whose form and rarest words hardly any other line has. Where most forms are there once, they tell nothing."""
+    """Lines whose form and rarest words hardly any other line has. Where most forms are there once,
+    they tell nothing."""
     words = [_WORD.findall(line) for line in lines]
     stems = {word: _stems(word) for word in set(chain.from_iterable(words))}
     traits = [{stem for word in own for stem in stems[word]} for own in words]
@@ -100,7 +112,11 @@ def _unusual(lines: Sequence[str], forms: Sequence[str]) -> dict[int, float]:
 
 def _stems(word: str) -> list[str]:
     """The words that a name is made of; none of an id, which is always new."""
-    return [hump.lower() for hump in humps(word) if len(hump) >= _SHORTEST_STEM] if word.isalpha() else []
+    return (
+        [hump.lower() for hump in humps(word) if len(hump) >= _SHORTEST_STEM]
+        if word.isalpha()
+        else []
+    )
 
 
 def _out_of_range(lines: Sequence[tuple[str, list[float]]]) -> dict[int, float]:
@@ -121,7 +137,9 @@ def _out_of_range(lines: Sequence[tuple[str, list[float]]]) -> dict[int, float]:
 def _form(line: str, known: dict[str, _Token]) -> tuple[str, list[float]]:
     """What lines that say the same of other things have in common, and the numbers in between."""
     tokens = [known.get(token) or _token(token, known) for token in line.split()]
-    return " ".join([form for form, _ in tokens]), [number for _, number in tokens if number is not None]
+    return " ".join([form for form, _ in tokens]), [
+        number for _, number in tokens if number is not None
+    ]
 
 
 def _token(token: str, known: dict[str, _Token]) -> _Token:
@@ -135,12 +153,17 @@ def _token(token: str, known: dict[str, _Token]) -> _Token:
 
 
 def _odd_values(column: Sequence[str]) -> list[int]:
-    """The places of values that are out of range, rare, or of a rare form: few of a column, or none."""
+    """The places of values that are out of range, rare, or of a rare form: few of a column, or
+    none."""
     numbers = [_value(cell) for cell in column]
     strange = [index for index, number in enumerate(numbers) if number is None]
     if len(strange) <= _MOST_SHARE * len(column):
         return [*strange, *_far(numbers)]
-    kinds = column if len(set(column)) <= _MANY_VALUES * len(column) else [_RUN.sub("w", value[:_READ]) for value in column]
+    kinds = (
+        column
+        if len(set(column)) <= _MANY_VALUES * len(column)
+        else [_RUN.sub("w", value[:_READ]) for value in column]
+    )
     counts = Counter(kinds)
     usual = sorted(counts[kind] for kind in kinds)[len(kinds) // 2]
     most = min(usual / _RARER, _highest(counts, _RARE_SHARE * len(column)))
@@ -160,7 +183,9 @@ def _highest(counts: Mapping[str, int], room: float) -> int:
 
 
 def _value(cell: str) -> float | None:
-    return float(cell.strip(" $€£%").replace(",", "")) if _PLAIN_NUMBER.fullmatch(cell[:40]) else None
+    return (
+        float(cell.strip(" $€£%").replace(",", "")) if _PLAIN_NUMBER.fullmatch(cell[:40]) else None
+    )
 
 
 def _far(values: Sequence[float | None]) -> list[int]:
@@ -168,5 +193,9 @@ def _far(values: Sequence[float | None]) -> list[int]:
     known = sorted(value for value in values if value is not None)
     low, high = known[len(known) // 4], known[len(known) * 3 // 4]
     reach = _FAR * (high - low)
-    far = [index for index, value in enumerate(values) if value is not None and not low - reach <= value <= high + reach]
+    far = [
+        index
+        for index, value in enumerate(values)
+        if value is not None and not low - reach <= value <= high + reach
+    ]
     return far if len(far) <= _MOST_SHARE / 2 * len(values) else []

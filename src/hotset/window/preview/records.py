@@ -1,4 +1,5 @@
-"""Rows of JSON: objects alike, in an array, in an object or line by line. What they hold, one by one and together."""
+"""Rows of JSON: objects alike, in an array, in an object or line by line. What they hold, one by
+one and together."""
 
 from __future__ import annotations
 
@@ -36,10 +37,12 @@ class Records:
     paths: Sequence[str]
     """Of each of them that was looked at."""
     columns: Mapping[str, Sequence[str]]
-    """By key: what stands there in each row, without quotes; empty where the row has no such key."""
+    """By key: what stands there in each row, without quotes; empty where the row has no such
+    key."""
 
     def odd(self) -> dict[str, float]:
-        """The paths of rows that stand out, and of the values by which they do: how odd, from 0 to 1."""
+        """The paths of rows that stand out, and of the values by which they do: how odd, from 0 to
+        1."""
         rows = odd_rows(self.columns.values())
         cells = {
             joined(self.paths[row], key): rows[row]
@@ -51,11 +54,16 @@ class Records:
 
     def counted(self) -> str:
         """How many there are, and which values come up how often, where they are few."""
-        told = [f"{key}: {said}" for key, column in self.columns.items() if (said := _categories(column))]
+        told = [
+            f"{key}: {said}"
+            for key, column in self.columns.items()
+            if (said := _categories(column))
+        ]
         return "; ".join([f"{self.size:,} rows in {self.path}", *told])
 
     def catalogue(self, room: int, width: int) -> list[str]:
-        """All rows in as many columns as there is room for, first the one that names them; nothing where not even that fits."""
+        """All rows in as many columns as there is room for, first the one that names them; nothing
+        where not even that fits."""
         lines: list[str] = []
         chosen: list[str] = []
         for key in self._by_use() if self.size == len(self.paths) else ():
@@ -68,9 +76,24 @@ class Records:
 
     def _by_use(self) -> list[str]:
         """Keys whose values name rows; then, in their order, those whose values differ."""
-        listed = {key: len(set(column)) for key, column in self.columns.items() if max(map(len, column)) <= _LISTED_CELL}
-        naming = [key for key, distinct in listed.items() if distinct == len(self.paths) and not _is_measure(self.columns[key])]
-        return [*naming, *(key for key, distinct in listed.items() if distinct > 1 and key not in naming)] if naming else []
+        listed = {
+            key: len(set(column))
+            for key, column in self.columns.items()
+            if max(map(len, column)) <= _LISTED_CELL
+        }
+        naming = [
+            key
+            for key, distinct in listed.items()
+            if distinct == len(self.paths) and not _is_measure(self.columns[key])
+        ]
+        return (
+            [
+                *naming,
+                *(key for key, distinct in listed.items() if distinct > 1 and key not in naming),
+            ]
+            if naming
+            else []
+        )
 
     def _listed(self, keys: Sequence[str], width: int) -> Iterator[str]:
         """Lines of ours, none longer than `width` but for a row that is."""
@@ -87,7 +110,8 @@ class Records:
 
 
 def records(raw: bytes) -> Records | None:
-    """The array or object of objects that a JSON text mostly is; None where it is something else."""
+    """The array or object of objects that a JSON text mostly is; None where it is something
+    else."""
     path, inner = "$", raw
     for _ in range(_DEEPEST):
         opened = dict(opened_at(path, inner))
@@ -100,16 +124,25 @@ def records(raw: bytes) -> Records | None:
 
 def records_of(lines: Sequence[str]) -> Records | None:
     """JSON lines: a row's path is its number."""
-    return _table("", {str(number): line.strip().encode("utf-8", "replace") for number, line in enumerate(lines)})
+    return _table(
+        "",
+        {str(number): line.strip().encode("utf-8", "replace") for number, line in enumerate(lines)},
+    )
 
 
 def opened_at(path: str, raw: bytes) -> list[tuple[str, bytes]]:
     """What an array or an object is made of, by path; nothing of any other value."""
     try:
         if raw[:1] == b"[":
-            return [(f"{path}[{index}]", bytes(value).strip()) for index, value in enumerate(_values.decode(raw))]
+            return [
+                (f"{path}[{index}]", bytes(value).strip())
+                for index, value in enumerate(_values.decode(raw))
+            ]
         if raw[:1] == b"{":
-            return [(joined(path, key), bytes(value).strip()) for key, value in _members.decode(raw).items()]
+            return [
+                (joined(path, key), bytes(value).strip())
+                for key, value in _members.decode(raw).items()
+            ]
     except (msgspec.DecodeError, RecursionError):
         pass
     return []
@@ -124,7 +157,12 @@ def _table(path: str, values: Mapping[str, bytes]) -> Records | None:
     if len(rows) < _FEWEST or sum(1 for row in rows if row) < _ALIKE * len(rows):
         return None
     keys = [key for key, _ in Counter(key for row in rows for key in row).most_common(_COLUMNS)]
-    return Records(path, len(values), list(values)[: len(rows)], {key: [row.get(key, "") for row in rows] for key in keys})
+    return Records(
+        path,
+        len(values),
+        list(values)[: len(rows)],
+        {key: [row.get(key, "") for row in rows] for key in keys},
+    )
 
 
 def _cells(raw: bytes) -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""Output of several commands at once: cut where the kind of its lines changes, each section read as what it is."""
+"""Output of several commands at once: cut where the kind of its lines changes, each section read as
+what it is."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ from hotset.window.preview.listing import LONG_ENTRY
 
 _SHORTEST = 6  # lines: a run that is shorter stays with what is around it
 _DIFF_START = re.compile(r"diff --git |--- a/|@@ -\d")
-_DIFF_LINE = re.compile(r"[ +@\\-]|diff --git |index |new file|deleted file|rename |similarity |old mode|new mode|Binary |$")
+_DIFF_LINE = re.compile(
+    r"[ +@\\-]|diff --git |index |new file|deleted file|rename |similarity |old mode|new "
+    r"mode|Binary |$"
+)
 _NUMBERED_HIT = re.compile(r"[\w./@+~$()\[\]-]{3,240}:\d{1,7}:")
 
 
@@ -44,6 +48,8 @@ def _runs(lines: Sequence[str]) -> Iterator[tuple[int, int, ContentType]]:
 def _line_kind(line: str, current: ContentType) -> ContentType:
     if _DIFF_START.match(line) or (current is ContentType.DIFF and _DIFF_LINE.match(line)):
         return ContentType.DIFF
-    if _NUMBERED_HIT.match(line) or (current is ContentType.SEARCH and (line == "--" or (HIT.match(line) and "-" in line))):
+    if _NUMBERED_HIT.match(line) or (
+        current is ContentType.SEARCH and (line == "--" or (HIT.match(line) and "-" in line))
+    ):
         return ContentType.SEARCH
     return ContentType.LISTING if LONG_ENTRY.match(line) else ContentType.OUTPUT

@@ -1,4 +1,5 @@
-"""Which kind of content a text is: by the shape of its lines first, then by the call that brought it."""
+"""Which kind of content a text is: by the shape of its lines first, then by the call that brought
+it."""
 
 from __future__ import annotations
 
@@ -22,20 +23,23 @@ from hotset.window.preview.tables import COMMAS, PIPES, SEMICOLONS, WIDE, separa
 from hotset.window.preview.trouble import passes
 
 _CODE = word_set("""
-    py pyi js jsx ts tsx mjs cjs mts cts java kt kts scala go rs rb php c h cc cpp cxx hpp hh cs m mm swift dart lua pl pm r jl ex
-    exs erl hs ml clj elm vue svelte astro sh bash zsh fish ps1 sql graphql proto css scss less tf hcl gradle groovy zig
-    nim v sol cfg toml ini yaml yml cmake mk xml json
+    py pyi js jsx ts tsx mjs cjs mts cts java kt kts scala go rs rb php c h cc cpp cxx hpp hh cs m
+    mm swift dart lua pl pm r jl ex exs erl hs ml clj elm vue svelte astro sh bash zsh fish ps1 sql
+    graphql proto css scss less tf hcl gradle groovy zig nim v sol cfg toml ini yaml yml cmake mk
+    xml json
     """)
 _PROSE = word_set("md mdx rst txt adoc tex org markdown")
 _READERS = word_set("cat sed head tail nl less more bat awk read view open")
 _CHECKERS = word_set("""
-    pytest tox nox unittest runtests.py jest vitest mocha tsc tsgo eslint biome prettier ruff mypy pyright flake8 pylint
-    black make cmake ninja mvn gradle gradlew ctest phpunit rspec rake msbuild dotnet swiftc javac gcc clang rustc golangci-lint
-    playwright cypress
-    turbo nx lerna webpack vite rollup esbuild
+    pytest tox nox unittest runtests.py jest vitest mocha tsc tsgo eslint biome prettier ruff mypy
+    pyright flake8 pylint black make cmake ninja mvn gradle gradlew ctest phpunit rspec rake msbuild
+    dotnet swiftc javac gcc clang rustc golangci-lint playwright cypress turbo nx lerna webpack vite
+    rollup esbuild
     """)
 _RUNNERS = word_set("npm yarn pnpm bun cargo go deno uv poetry python python3 pip docker")
-_TASKS = re.compile(r"test|build|lint|check|typecheck|ci|run|install|vet|clippy|compile|unittest|pytest")
+_TASKS = re.compile(
+    r"test|build|lint|check|typecheck|ci|run|install|vet|clippy|compile|unittest|pytest"
+)
 _LINES = 120  # lines looked at: the first and, in longer texts, those in the middle
 _MOST = 0.6  # of the lines, that tell what all are
 _PASSES = 0.3  # of the lines report a pass
@@ -44,8 +48,10 @@ _OFTEN = 4  # lines of one form
 _MOSTLY = 0.8  # of the lines are of forms that come up often
 _MARKDOWN = re.compile(r"#{1,6} \S|[-*] \S|\d+\. \S|```|> |\| ")
 _CODE_LINE = re.compile(
-    r"\s*(?:(?:export|import|from|def|class|function|const|let|var|return|if|for|while|public|private|async|await|type|interface|struct|fn|func"
-    r"|package|use|#include|@\w+|else|try|elif)\b|[\])}]+[;,)]*\s*$|//|/\*|\*[ /]|\S.{0,200}[;{]\s*$"
+    r"\s*(?:(?:export|import|from|def|class|function|const|let|var|return|if|for|while|public|"
+    r"private|async|await|type|interface|struct|fn|func"
+    r"|package|use|#include|@\w+|else|try|elif)\b|[\])}]+[;,)]*\s*$|//|/\*|\*[ "
+    r"/]|\S.{0,200}[;{]\s*$"
     r"|[\w.$]+\s*=\s*\S|[\w.$]+\(.{0,200}\)[;,]?\s*$)"
 )
 _TABLE = re.compile(r"\s*\|.{1,2000}\|\s*|[^\t\n]{1,200}(?:\t[^\t\n]{0,200}){2,}")
@@ -113,7 +119,11 @@ def _by_call(asked: Asked) -> ContentType | None:
 
 
 def _by_look(sample: Sequence[str]) -> ContentType | None:
-    if _share(sample, _TABLE.fullmatch) > 0.8 or separates(PIPES, sample) or separates(WIDE, sample):
+    if (
+        _share(sample, _TABLE.fullmatch) > 0.8
+        or separates(PIPES, sample)
+        or separates(WIDE, sample)
+    ):
         return ContentType.TABLE
     if _share(sample, _CODE_LINE.match) > 0.5:
         return ContentType.CODE
@@ -123,7 +133,8 @@ def _by_look(sample: Sequence[str]) -> ContentType | None:
 
 
 def _repeats(lines: Sequence[str]) -> bool:
-    """Are nearly all lines of a few forms, one below the other? Where empty lines are between them, they belong together."""
+    """Are nearly all lines of a few forms, one below the other? Where empty lines are between them,
+    they belong together."""
     sample = _sample(lines)
     if len(sections(Body(0, sample))) > 1:
         return False
@@ -147,7 +158,20 @@ def _share(sample: Sequence[str], fits: Callable[[str], object]) -> float:
 
 def _is_diff_line(line: str) -> bool:
     return line.startswith(
-        (" ", "+", "-", "@@", "diff --git ", "index ", "\\", "new file", "deleted file", "rename ", "similarity ", "*** ")
+        (
+            " ",
+            "+",
+            "-",
+            "@@",
+            "diff --git ",
+            "index ",
+            "\\",
+            "new file",
+            "deleted file",
+            "rename ",
+            "similarity ",
+            "*** ",
+        )
     )
 
 
@@ -159,7 +183,8 @@ def _are_hits(sample: Sequence[str]) -> bool:
 
 
 def _is_hit(line: str) -> bool:
-    """What is found stands right behind its file, with its own indentation; what somebody says stands behind one space."""
+    """What is found stands right behind its file, with its own indentation; what somebody says
+    stands behind one space."""
     found = HIT.match(line)
     if not found or found["path"].isdigit() or line[found.end() : found.end() + 1] == ":":
         return False
@@ -172,7 +197,12 @@ def _is_hit(line: str) -> bool:
 
 def _is_numbered_hit(line: str) -> bool:
     found = HIT.match(line)
-    return bool(found and found["line"] and not found["path"].isdigit() and line[found.end() : found.end() + 1] != ":")
+    return bool(
+        found
+        and found["line"]
+        and not found["path"].isdigit()
+        and line[found.end() : found.end() + 1] != ":"
+    )
 
 
 def _is_check(name: str, argument: str) -> bool:

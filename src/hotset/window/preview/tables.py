@@ -1,4 +1,5 @@
-"""Tables: the header, the first and last rows, rows that stand out or are near what was asked for, and rows counted in gaps."""
+"""Tables: the header, the first and last rows, rows that stand out or are near what was asked for,
+and rows counted in gaps."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from hotset.window.preview.body import Body
 from hotset.window.preview.excerpt import Reading, Span, Worth
 from hotset.window.preview.rarity import odd_rows, shown
 
-COMMAS, SEMICOLONS, TABS, PIPES, WIDE = (re.compile(each) for each in (",", ";", "\t", r"\|", " {2,}"))
+COMMAS, SEMICOLONS, TABS, PIPES, WIDE = (
+    re.compile(each) for each in (",", ";", "\t", r"\|", " {2,}")
+)
 """What stands between cells; the last one where columns are aligned."""
 
 _HEADER_LINES = 2
@@ -27,10 +30,21 @@ def read(body: Body, asked: Asked) -> Reading:
     lines = body.lines
     scores = closeness(lines, asked)
     spans = [Span(body.first, body.first + min(len(lines), _HEADER_LINES), Worth.HEAD + 5, least=1)]
-    spans.append(Span(body.first, body.first + min(len(lines), _HEADER_LINES + _FIRST_ROWS), Worth.HEAD, least=1))
+    spans.append(
+        Span(
+            body.first,
+            body.first + min(len(lines), _HEADER_LINES + _FIRST_ROWS),
+            Worth.HEAD,
+            least=1,
+        )
+    )
     spans.append(Span(max(body.first, body.end - 3), body.end, Worth.HEAD - 1, least=1))
     spans.extend(
-        Span(body.first + index, body.first + index + 1, Worth.REST + 10 * (1 - index / len(lines)) + Worth.ASKED * score)
+        Span(
+            body.first + index,
+            body.first + index + 1,
+            Worth.REST + 10 * (1 - index / len(lines)) + Worth.ASKED * score,
+        )
         for index, score in enumerate(scores)
     )
     spans.extend(shown(body, odd_rows(zip(*_cells(lines), strict=True))))
@@ -54,7 +68,13 @@ def separates(between: re.Pattern[str], lines: Sequence[str]) -> bool:
 def _cells(lines: Sequence[str]) -> list[list[str]]:
     """All rows, each with as many cells as the widest."""
     sample = lines[:_SAMPLE]
-    between = next((each for each in (TABS, PIPES, SEMICOLONS, COMMAS, WIDE) if separates(each, sample)), COMMAS)
-    cells = [[cell.strip() for cell in between.split(line.strip(" "), maxsplit=_COLUMNS)] for line in lines]
+    between = next(
+        (each for each in (TABS, PIPES, SEMICOLONS, COMMAS, WIDE) if separates(each, sample)),
+        COMMAS,
+    )
+    cells = [
+        [cell.strip() for cell in between.split(line.strip(" "), maxsplit=_COLUMNS)]
+        for line in lines
+    ]
     widest = max(map(len, cells), default=0)
     return [[*row, *[""] * (widest - len(row))] for row in cells]

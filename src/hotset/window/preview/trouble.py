@@ -1,4 +1,5 @@
-"""What went wrong: lines that report it, the lines that belong to them, and lines that report that all went well."""
+"""What went wrong: lines that report it, the lines that belong to them, and lines that report that
+all went well."""
 
 from __future__ import annotations
 
@@ -11,13 +12,15 @@ from hotset.window.preview.body import Body
 from hotset.window.preview.excerpt import Span, Worth
 
 _TROUBLE = re.compile(
-    r"\b(?:errors?|exception|traceback|fatal|panic(?:ked)?|failed|failures?|fail|denied|refused|cannot|undefined|not found"
+    r"\b(?:errors?|exception|traceback|fatal|panic(?:ked)?|failed|failures?|fail|denied|"
+    r"refused|cannot|undefined|not found"
     r"|no such|unexpected|segfault|abort(?:ed)?|critical)\b|[a-z](?:error|exception)\b|[✗✘\u00d7❌]"
 )
 _CAUTION = re.compile(r"\bwarn(?:ing|ings)?\b|deprecat|⚠")
 _BAD = r"(?:errors?|fail(?:ed|ures?|ing)?|warnings?|problems?|exceptions?|skipped|broken|aborted)"
 _NONE = re.compile(
-    rf"\b(?:0|no|zero|without)(?: (?:tests?|any|new|other|known))? {_BAD}\b|\b{_BAD}(?:\(s\))?\s*[:=]\s*0\b(?![.\d])"
+    rf"\b(?:0|no|zero|without)(?: (?:tests?|any|new|other|known))? "
+    rf"{_BAD}\b|\b{_BAD}(?:\(s\))?\s*[:=]\s*0\b(?![.\d])"
 )
 """That there is no trouble, in words of trouble."""
 # What every match of the patterns above contains: looking for these first is ten times as fast.
@@ -36,21 +39,51 @@ _SIGNS = (
         "not found",
         "no such",
     ),
-    *("unexpected", "segfault", "abort", "critical", "✗", "✘", "\u00d7", "❌", "warn", "deprecat", "⚠"),
+    *(
+        "unexpected",
+        "segfault",
+        "abort",
+        "critical",
+        "✗",
+        "✘",
+        "\u00d7",
+        "❌",
+        "warn",
+        "deprecat",
+        "⚠",
+    ),
 )
 _LOOKED_AT = 600  # characters of a line
 _PASSED = re.compile(
-    r"\bPASS(?:ED)?\b|\b\d+ (?:tests? )?passed\b|\bpassed[.!)]*$|^\s*Passed\b|\.\.\. ?ok\b|✓|✔|\(pass\)|^ok\b"
+    r"\bPASS(?:ED)?\b|\b\d+ (?:tests? )?passed\b|\bpassed[.!)]*$|^\s*Passed\b|\.\.\. "
+    r"?ok\b|✓|✔|\(pass\)|^ok\b"
     r"|\b(?i:tests) run: \d+, .{0,80}(?i:errors): 0\b"
 )
-_PASS_SIGNS = ("PASS", "ass", "ok", "✓", "✔", "..", "rrors: 0")  # what every match contains, like the signs above
+_PASS_SIGNS = (
+    "PASS",
+    "ass",
+    "ok",
+    "✓",
+    "✔",
+    "..",
+    "rrors: 0",
+)  # what every match contains, like the signs above
 _DOTS = re.compile(r"(?:\S{1,200} )?([.sxX]{2,})\s*(?:\[ *\d+%\])?")
 _FAILED = re.compile(
-    r"\b[1-9]\d* (?:fail|error)|\b(?:fail(?:ed|ures?)?|errors?)\s*[:=]\s*[1-9]|\bFAIL(?:ED|URE)?\b|[✗✘\u00d7❌]", re.IGNORECASE
+    (
+        r"\b[1-9]\d* "
+        r"(?:fail|error)|\b(?:fail(?:ed|ures?)?|errors?)\s*[:=]\s*[1-9]|\bFAIL(?:ED|URE)?\b|"
+        r"[✗✘\u00d7❌]"
+    ),
+    re.IGNORECASE,
 )
-_COUNT = re.compile(r"\btests run: (\d{1,7})|\b(\d{1,7}) (?:passed|passing|pass)\b|\bpassed:\s*(\d{1,7})", re.IGNORECASE)
+_COUNT = re.compile(
+    r"\btests run: (\d{1,7})|\b(\d{1,7}) (?:passed|passing|pass)\b|\bpassed:\s*(\d{1,7})",
+    re.IGNORECASE,
+)
 _TITLE = re.compile(
-    r"_{3,} .{1,200} _{3,}|\s*● \S|\s*--- FAIL|\s*FAIL\s+\S|\s*FAIL(?:ED|URE)?: |\s{0,4}\d{1,4}\) \S|-{3,4} .{1,200} -{3,4}$"
+    r"_{3,} .{1,200} _{3,}|\s*● \S|\s*--- FAIL|\s*FAIL\s+\S|\s*FAIL(?:ED|URE)?: "
+    r"|\s{0,4}\d{1,4}\) \S|-{3,4} .{1,200} -{3,4}$"
 )
 _SECTION = re.compile(r"([=⎯-])\1{2,} .{1,200} \1{3,}$|={10,}$|-{20,}$")
 _TITLE_LENGTH = 300
@@ -87,7 +120,13 @@ def alarms(lines: Sequence[str]) -> dict[int, float]:
     lowered = [line[:_LOOKED_AT].lower() for line in lines]
     whole = "\n".join(lowered)
     signs = [sign for sign in _SIGNS if sign in whole]
-    return {index: worth for index, line in enumerate(lowered) for sign in signs if sign in line if (worth := _alarm(line))}
+    return {
+        index: worth
+        for index, line in enumerate(lowered)
+        for sign in signs
+        if sign in line
+        if (worth := _alarm(line))
+    }
 
 
 def is_trouble(line: str) -> bool:
@@ -113,7 +152,8 @@ def passes(line: str) -> int:
 
 
 def failures(lines: Sequence[str], of: Sequence[str]) -> Iterator[Failure]:
-    """Each failure and each warning, in order; none is part of another. `of`: the form of each line."""
+    """Each failure and each warning, in order; none is part of another. `of`: the form of each
+    line."""
     bad = alarms(lines)
     if not bad and not any(_TITLE.match(line, 0, _TITLE_LENGTH) for line in lines):
         return
@@ -134,7 +174,8 @@ def failures(lines: Sequence[str], of: Sequence[str]) -> Iterator[Failure]:
 
 
 def pieces(failure: Failure, of: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The lines of a failure without the long runs in it that are all of one form, as frames of a stack are."""
+    """The lines of a failure without the long runs in it that are all of one form, as frames of a
+    stack are."""
     start, alike = failure.first, 0
     for index in range(failure.first + 1, failure.end):
         alike = alike + 1 if of[index] and of[index] == of[index - 1] else 0
@@ -146,8 +187,11 @@ def pieces(failure: Failure, of: Sequence[str]) -> Iterator[tuple[int, int]]:
         yield start, failure.end
 
 
-def reported(body: Body, of: Sequence[str], found: Iterable[Failure], further: float = Worth.OUTLINE) -> Iterator[Span]:
-    """Every failure and warning of a form of its own; more of the same form come after all that is new.
+def reported(
+    body: Body, of: Sequence[str], found: Iterable[Failure], further: float = Worth.OUTLINE
+) -> Iterator[Span]:
+    """Every failure and warning of a form of its own; more of the same form come after all that is
+    new.
 
     `further`: what more failures of a form are worth that was shown a few times."""
     seen: Counter[str] = Counter()
@@ -156,7 +200,9 @@ def reported(body: Body, of: Sequence[str], found: Iterable[Failure], further: f
         seen[failure.form] += 1
         worth = _graded(failure, times, further)
         if failure.heading is not None:
-            yield Span(body.first + failure.heading, body.first + failure.heading + 1, worth + _ABOVE)
+            yield Span(
+                body.first + failure.heading, body.first + failure.heading + 1, worth + _ABOVE
+            )
         if failure.is_report:
             yield Span(body.first + failure.first, body.first + failure.first + 1, worth + _TITLED)
         for first, end in pieces(failure, of):
@@ -179,7 +225,8 @@ class _Text(NamedTuple):
     counts: Counter[str]
 
     def report_end(self, first: int) -> int:
-        """A report ends with the next one, a new section, a pass, or what stands further left behind an empty line."""
+        """A report ends with the next one, a new section, a pass, or what stands further left
+        behind an empty line."""
         lines, end = self.lines, first + 1
         left = _indent(lines[first])
         while end < len(lines) and end - first < _RUNNING_OFF and not self._is_other(end, left):
@@ -189,11 +236,17 @@ class _Text(NamedTuple):
         return _without_blanks(lines, first, end)
 
     def paragraph_end(self, first: int, worth: float) -> int:
-        """Without a title, it ends with an empty line too, and with the next one. A warning has what is indented below it."""
+        """Without a title, it ends with an empty line too, and with the next one. A warning has
+        what is indented below it."""
         lines, end = self.lines, first + 1
         left = _indent(lines[first])
         most = _RUNNING_OFF if worth == Worth.FAILURE else _CONTINUED
-        while end < len(lines) and end - first < most and lines[end].strip() and not self._is_other(end, left):
+        while (
+            end < len(lines)
+            and end - first < most
+            and lines[end].strip()
+            and not self._is_other(end, left)
+        ):
             inside = _indent(lines[end]) > left
             if not inside and (end in self.bad or worth < Worth.FAILURE):
                 break
@@ -216,15 +269,28 @@ class _Text(NamedTuple):
     def _is_other(self, index: int, left: int) -> bool:
         """Is this line no part of what stands above it?"""
         line = self.lines[index]
-        if _TITLE.match(line, 0, _TITLE_LENGTH) or _SECTION.match(line, 0, _TITLE_LENGTH) or passes(line):
+        if (
+            _TITLE.match(line, 0, _TITLE_LENGTH)
+            or _SECTION.match(line, 0, _TITLE_LENGTH)
+            or passes(line)
+        ):
             return True
-        return _indent(line) <= left and index not in self.bad and self.counts[self.forms[index]] >= _USUAL and bool(line.strip())
+        return (
+            _indent(line) <= left
+            and index not in self.bad
+            and self.counts[self.forms[index]] >= _USUAL
+            and bool(line.strip())
+        )
 
 
 def _traceback_end(lines: Sequence[str], first: int) -> int:
     """A traceback ends with the first line that is not indented: the exception itself."""
     end = first + 1
-    while end < len(lines) and end - first < _RUNNING_OFF and (lines[end].startswith((" ", "\t")) or not lines[end]):
+    while (
+        end < len(lines)
+        and end - first < _RUNNING_OFF
+        and (lines[end].startswith((" ", "\t")) or not lines[end])
+    ):
         end += 1
     return min(end + 1, len(lines))
 

@@ -1,4 +1,5 @@
-"""The part of a text that was asked for, within a budget of tokens, and what to ask for next. Pure."""
+"""The part of a text that was asked for, within a budget of tokens, and what to ask for next.
+Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ __all__ = ["Count", "Cut", "cut"]
 
 
 def cut(text: str, how: Slice, room: int, count: Count) -> Cut:  # noqa: PLR0911 - one case a way
-    """What was asked for, never larger than `room` tokens by `count`. An empty text says in its note what to ask instead."""
+    """What was asked for, never larger than `room` tokens by `count`. An empty text says in its
+    note what to ask instead."""
     match how:
         case Lines():
             return by_lines(text, how.spans, room, count)

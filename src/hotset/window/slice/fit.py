@@ -1,4 +1,5 @@
-"""How much of something fits into a budget of tokens, found with a few counts of no more than what could fit."""
+"""How much of something fits into a budget of tokens, found with a few counts of no more than what
+could fit."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ Count = Callable[[bytes], int]
 """The tokens of a text in UTF-8."""
 
 MOST_CHARS = 12
-"""Characters a token, on average, in the sparsest text that is worth filling a budget with: more are not looked at."""
+"""Characters a token, on average, in the sparsest text that is worth filling a budget with: more
+are not looked at."""
 
 _USUAL_CHARS = 3.5  # a first guess, for code
 
@@ -28,7 +30,8 @@ class Cut:
 
 
 def fitting(pieces: Sequence[str], room: int, count: Count) -> int:
-    """How many of the first pieces fit, joined. Never too many; a few too few where counting is not monotonous."""
+    """How many of the first pieces fit, joined. Never too many; a few too few where counting is not
+    monotonous."""
     ends = list(accumulate(map(len, pieces)))
     low, high = 0, bisect_right(ends, room * MOST_CHARS)
     guess = bisect_right(ends, int(room * _USUAL_CHARS))

@@ -1,4 +1,5 @@
-"""Values of a JSON text by a path: `$.a.b[3]`, `[*]`, `[1:5]`, `['key']`, `..name`. The values come back as they were written."""
+"""Values of a JSON text by a path: `$.a.b[3]`, `[*]`, `[1:5]`, `['key']`, `..name`. The values come
+back as they were written."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ class _NoSuchPath(Exception):
 def by_path(text: str, path: str, room: int, count: Count) -> Cut:
     whole = document(text)
     if whole is None:
-        return Cut("", whole=False, note="this is not JSON; ask with lines, regex, symbol or question")
+        return Cut(
+            "", whole=False, note="this is not JSON; ask with lines, regex, symbol or question"
+        )
     path = path.strip()
     path = path if path.startswith("$") else f"${'' if path[:1] in ('.', '[') else '.'}{path}"
     try:
@@ -69,7 +72,10 @@ def _steps(path: str) -> tuple[_Step, ...]:
     while at < len(rest):
         match = _STEP.match(rest, at)
         if match is None or match.end() == at:
-            raise _NoSuchPath(f"cannot read the path at {rest[at : at + 20]!r}; write it like $.items[0:5].name or $['a key'][*]")
+            raise _NoSuchPath(
+                f"cannot read the path at {rest[at : at + 20]!r}; write it like "
+                f"$.items[0:5].name or $['a key'][*]"
+            )
         at = match.end()
         steps.append(_step(match))
     return tuple(steps)
@@ -81,7 +87,9 @@ def _step(match: re.Match[str]) -> _Step:
         return _Step(bounds=(None, None), deep=deep)
     if match["index"]:
         return _Step(index=int(match["index"]), deep=deep)
-    name = next((match[group] for group in ("name", "double", "single") if match[group] is not None), None)
+    name = next(
+        (match[group] for group in ("name", "double", "single") if match[group] is not None), None
+    )
     if name is not None:
         return _Step(name=name.strip() if match["name"] else name, deep=deep)
     return _Step(bounds=(_number(match["first"]), _number(match["last"])), deep=deep)
@@ -94,8 +102,12 @@ def _number(typed: str | None) -> int | None:
 def _walk(root: _Value, steps: Sequence[_Step]) -> list[_Value]:
     values = [root]
     for step in steps:
-        bases = (base for value in values for base in (_below(value, step) if step.deep else (value,)))
-        following = list(islice((after for base in bases for after in _follow(base, step)), _MOST_VALUES))
+        bases = (
+            base for value in values for base in (_below(value, step) if step.deep else (value,))
+        )
+        following = list(
+            islice((after for base in bases for after in _follow(base, step)), _MOST_VALUES)
+        )
         if not following:
             raise _NoSuchPath(_nothing(values, step))
         values = following
@@ -158,12 +170,20 @@ def _one(text: str, value: _Value, room: int, count: Count) -> Cut:
         return Cut(raw, whole=True, note=f"{value.path}: all of it")
     several = elements(value.raw)
     if several is not None:
-        return _several([_Value(f"{value.path}[{at}]", raw) for at, raw in enumerate(several)], f"{value.path}[*]", room, count)
+        return _several(
+            [_Value(f"{value.path}[{at}]", raw) for at, raw in enumerate(several)],
+            f"{value.path}[*]",
+            room,
+            count,
+        )
     inside = fields(value.raw)
     if inside is not None:
         return _members(value.path, inside, room, count)
     part = clipped(raw, room, count)
-    note = f"{value.path}: the first {len(part):,} of {len(raw):,} characters; {rest_of(text, raw, len(part))} for the rest"
+    note = (
+        f"{value.path}: the first {len(part):,} of {len(raw):,} characters; "
+        f"{rest_of(text, raw, len(part))} for the rest"
+    )
     return Cut(part, whole=False, note=note)
 
 
@@ -172,17 +192,30 @@ def _several(values: Sequence[_Value], path: str, room: int, count: Count) -> Cu
     kept = fitting(lines, room, count)
     many = f"{len(lines):,}{'' if len(lines) < _MOST_VALUES else ' or more'}"
     if kept == len(lines):
-        return Cut("".join(lines).removesuffix("\n"), whole=len(lines) < _MOST_VALUES, note=f"{many} values")
+        return Cut(
+            "".join(lines).removesuffix("\n"),
+            whole=len(lines) < _MOST_VALUES,
+            note=f"{many} values",
+        )
     if kept == 0:
         part = clipped(lines[0], room, count)
-        note = f'the first {len(part):,} characters of the first of {many} values; path="{values[0].path}" for it'
-        return Cut(part, whole=False, note=f'{note}; path="{_from(path, values, 1)}" for the others')
-    note = f'value{"s 1-" if kept > 1 else " "}{kept:,} of {many}; path="{_from(path, values, kept)}" for more'
+        note = (
+            f"the first {len(part):,} characters of the first of {many} values; "
+            f'path="{values[0].path}" for it'
+        )
+        return Cut(
+            part, whole=False, note=f'{note}; path="{_from(path, values, 1)}" for the others'
+        )
+    note = (
+        f"value{'s 1-' if kept > 1 else ' '}{kept:,} of {many}; "
+        f'path="{_from(path, values, kept)}" for more'
+    )
     return Cut("".join(lines[:kept]).removesuffix("\n"), whole=False, note=note)
 
 
 def _from(path: str, values: Sequence[_Value], kept: int) -> str:
-    """The path that goes on behind the first values: its only slice from there on; the next value where it has several."""
+    """The path that goes on behind the first values: its only slice from there on; the next value
+    where it has several."""
     slices = list(_SLICE.finditer(path))
     if len(slices) != 1 or ".." in path:
         return values[kept].path
@@ -207,7 +240,11 @@ def _members(path: str, inside: dict[str, bytes], room: int, count: Count) -> Cu
         lines.append(f"{path}{_written(name)}: {text if whole else f'({shape(raw)})'}\n")
     kept = fitting(lines, room, count)
     first = f"{path}{_written(next(iter(inside)))}"
-    note = f'{path}: {kept:,} of {len(lines):,} members, large ones by their shape; path="{first}" for one of them'
+    note = (
+        f"{path}: {kept:,} of {len(lines):,} members, large ones by "
+        f'their shape; path="{first}" '
+        f"for one of them"
+    )
     if kept < len(lines):
         note += f', path="{path}[{kept}:]" for more'
     return Cut("".join(lines[:kept]).removesuffix("\n"), whole=False, note=note)

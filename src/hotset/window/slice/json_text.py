@@ -17,7 +17,8 @@ Elements = list[bytes]
 
 
 def document(text: str) -> bytes | None:
-    """The JSON that a text is, or holds behind a heading; JSON lines are an array. None where there is none."""
+    """The JSON that a text is, or holds behind a heading; JSON lines are an array. None where there
+    is none."""
     stripped = text.strip()
     whole = stripped.encode("utf-8", "replace")
     if stripped[:1] in ("{", "[") and _reads(whole):
@@ -60,7 +61,9 @@ def shape(value: bytes) -> str:
 
 def names(of: Sequence[str], most: int = 20) -> str:
     """The first few names, as a list to choose from."""
-    return ", ".join(name[:60] for name in of[:most]) + (f" and {len(of) - most:,} more" if len(of) > most else "")
+    return ", ".join(name[:60] for name in of[:most]) + (
+        f" and {len(of) - most:,} more" if len(of) > most else ""
+    )
 
 
 def _reads(value: bytes) -> bool:

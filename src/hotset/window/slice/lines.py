@@ -1,6 +1,7 @@
 """Lines of a text, verbatim, with their numbers: what every other way but JSON comes down to.
 
-What fits is chosen line by line, and within a very long line piece by piece: what was cut goes on where it ended.
+What fits is chosen line by line, and within a very long line piece by piece: what was cut goes on
+where it ended.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ class Text:
     def found(self, first: int, last: int) -> Span | None:
         """The lines that are meant by these numbers.
 
-        Numbers count the lines, as the marks of an excerpt do. Where a text carries numbers of its own, a reader may mean those:
-        both are shown where they are a few lines apart (a heading above a file), and its own where nothing else can be meant.
+        Numbers count the lines, as the marks of an excerpt do. Where a text carries numbers of its
+        own, a reader may mean those: both are shown where they are a few lines apart (a heading
+        above a file), and its own where nothing else can be meant.
         """
         counted = (first, min(last, len(self))) if first <= len(self) else None
         own = self.own.places(first, last) if self.own else None
@@ -72,8 +74,16 @@ def from_the_start(text: str, room: int, count: Count) -> Cut:
     shown = fitting(first, room, count)
     if shown == 0:
         return _part_of_unit(by_line, 1, room, count)
-    more = f'; lines="{units.told((shown + 1, min(last, 2 * shown)))}" for more' if shown < last else ""
-    return Cut("".join(first[:shown]).removesuffix("\n"), whole=shown == last, note=_what_is_here(by_line, [(1, shown)]) + more)
+    more = (
+        f'; lines="{units.told((shown + 1, min(last, 2 * shown)))}" for more'
+        if shown < last
+        else ""
+    )
+    return Cut(
+        "".join(first[:shown]).removesuffix("\n"),
+        whole=shown == last,
+        note=_what_is_here(by_line, [(1, shown)]) + more,
+    )
 
 
 def by_lines(text: str, spans: Sequence[Span | Pieces], room: int, count: Count) -> Cut:
@@ -86,26 +96,37 @@ def by_lines(text: str, spans: Sequence[Span | Pieces], room: int, count: Count)
 
 
 def show(text: Text, spans: Sequence[Span], room: int, count: Count, *, what: str = "") -> Cut:
-    """These lines, in this order, as many as fit. `what` tells in the note what they are; spans do not overlap."""
+    """These lines, in this order, as many as fit. `what` tells in the note what they are; spans do
+    not overlap."""
     return _show(text, [text.units.of_lines(span) for span in spans], room, count, what=what)
 
 
 def show_parts(text: str, spans: Sequence[Span], room: int, count: Count, *, what: str = "") -> Cut:
-    """Parts of a text, by their characters: the lines they stand in, or, where one of these is long, the parts alone."""
+    """Parts of a text, by their characters: the lines they stand in, or, where one of these is
+    long, the parts alone."""
     by_line = Text(text)
     units = by_line.units
-    lines = [(units.place(units.at(start))[0], units.place(units.at(end - 1))[0]) for start, end in spans]
-    if all(len(by_line.lines[at - 1]) <= LONG for first, last in lines for at in range(first, last + 1)):
+    lines = [
+        (units.place(units.at(start))[0], units.place(units.at(end - 1))[0]) for start, end in spans
+    ]
+    if all(
+        len(by_line.lines[at - 1]) <= LONG for first, last in lines for at in range(first, last + 1)
+    ):
         return show(by_line, merged(lines, within=0), room, count, what=what)
     parts = [f"{text[start:end]}\n" for start, end in spans]
     kept = fitting(parts, room, count)
     shown = [(units.at(start), units.at(end - 1)) for start, end in spans]
     if kept:
         note = what + _what_is_here(by_line, merged(shown[:kept], within=0))
-        note += f'; lines="{_asked(units, merged(shown[kept:]))}" for more' if kept < len(spans) else ""
+        note += (
+            f'; lines="{_asked(units, merged(shown[kept:]))}" for more' if kept < len(spans) else ""
+        )
         return Cut("".join(parts[:kept]).removesuffix("\n"), whole=kept == len(spans), note=note)
     part = clipped(parts[0], room, count)
-    note = f"{what}the first {len(part):,} of {len(parts[0]) - 1:,} characters; {_rest(text, spans[0], len(part))} for the rest"
+    note = (
+        f"{what}the first {len(part):,} of {len(parts[0]) - 1:,} characters; "
+        f"{_rest(text, spans[0], len(part))} for the rest"
+    )
     return Cut(part, whole=False, note=note)
 
 
@@ -153,7 +174,8 @@ def _show(text: Text, spans: Sequence[Span], room: int, count: Count, *, what: s
 
 
 def _pieces(text: Text, spans: Sequence[Span]) -> Iterator[str]:
-    """Each unit, with a number where a line or a span begins, and a mark before it where something was left out."""
+    """Each unit, with a number where a line or a span begins, and a mark before it where something
+    was left out."""
     units = text.units
     before = 0
     for first, last in spans:
@@ -169,7 +191,9 @@ def _numbered(text: Text, unit: int, *, begins: bool) -> str:
     if piece == 1 and text.units.ends_line(unit):
         return text.numbered(line)
     unnumbered = len(text) == 1 or not (begins or piece == 1) or (piece == 1 and text.own)
-    return text.units.text(unit) if unnumbered else f"{text.units.name(unit)}\t{text.units.text(unit)}"
+    return (
+        text.units.text(unit) if unnumbered else f"{text.units.name(unit)}\t{text.units.text(unit)}"
+    )
 
 
 def _bounded(pieces: Iterable[str], most: int) -> Iterator[str]:
@@ -205,14 +229,21 @@ def _what_is_here(text: Text, spans: Sequence[Span]) -> str:
     """`lines 5-6,400-401 of 412`, with how long lines are counted where a part of one is there."""
     counting = text.units.counting(spans)
     one = len(spans) == 1 and spans[0][0] == spans[0][1]
-    return f"line{'' if one else 's'} {_told(text.units, spans)} of {len(text):,}{counting and f' ({counting})'}"
+    return (
+        f"line{'' if one else 's'} {_told(text.units, spans)} of "
+        f"{len(text):,}{counting and f' ({counting})'}"
+    )
 
 
 def _what_there_is(text: Text) -> str:
     if len(text) > 1:
         return f"it has lines {told(1, len(text))}"
     first, last = text.units.of_lines((1, 1))
-    return "it has one line" if first == last else f"it has one line, in pieces {text.units.name(first)}-{text.units.name(last)}"
+    return (
+        "it has one line"
+        if first == last
+        else f"it has one line, in pieces {text.units.name(first)}-{text.units.name(last)}"
+    )
 
 
 def _told(units: Units, spans: Sequence[Span]) -> str:
@@ -223,7 +254,11 @@ def _told(units: Units, spans: Sequence[Span]) -> str:
 
 def _asked(units: Units, spans: Sequence[Span]) -> str:
     """What to ask with for all of them; the last ones together, where they are many."""
-    some = spans if len(spans) <= _SPANS_TOLD else [*spans[: _SPANS_TOLD - 1], (spans[_SPANS_TOLD - 1][0], spans[-1][1])]
+    some = (
+        spans
+        if len(spans) <= _SPANS_TOLD
+        else [*spans[: _SPANS_TOLD - 1], (spans[_SPANS_TOLD - 1][0], spans[-1][1])]
+    )
     return ",".join(units.told(span) for span in some)
 
 

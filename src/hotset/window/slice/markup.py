@@ -1,4 +1,5 @@
-"""Sections of HTML: by a heading's words, the title, or the id or name of an element. They may all stand on one line."""
+"""Sections of HTML: by a heading's words, the title, or the id or name of an element. They may all
+stand on one line."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from typing import NamedTuple
 from hotset.nouns.retrieval import Span
 
 _HEADING = re.compile(
-    r"<(?P<tag>h[1-6]|title)\b[^<>]{0,1000}>(?P<said>.{0,1000}?)</(?P=tag)\b[^<>]{0,50}>", re.IGNORECASE | re.DOTALL
+    r"<(?P<tag>h[1-6]|title)\b[^<>]{0,1000}>(?P<said>.{0,1000}?)</(?P=tag)\b[^<>]{0,50}>",
+    re.IGNORECASE | re.DOTALL,
 )
 _TAG = re.compile(r"<[^<>]{0,1000}>")
 _MOST_HEADINGS = 5000
@@ -33,13 +35,16 @@ def headings(text: str) -> list[str]:
 
 
 def sections(text: str, name: str) -> list[Span]:
-    """Where the sections with this heading, title or anchor begin and end, in characters; none where there is no such one."""
+    """Where the sections with this heading, title or anchor begin and end, in characters; none
+    where there is no such one."""
     wanted = _spoken(name).strip("`\"'# ").lower()
     if not wanted:
         return []
     every = list(_headings(text))
     for fits in (lambda said: said == wanted, lambda said: wanted in said):
-        found = [_section(text, every, at) for at, each in enumerate(every) if fits(each.said.lower())]
+        found = [
+            _section(text, every, at) for at, each in enumerate(every) if fits(each.said.lower())
+        ]
         if found:
             return _apart(found)
     return _apart([_element(text, every, tag) for tag in _anchors(text, wanted)])
@@ -62,7 +67,9 @@ def _section(text: str, every: list[_Heading], at: int) -> Span:
     own = every[at]
     if own.level == 0:
         return own.start, own.end
-    return own.start, next((each.start for each in every[at + 1 :] if 0 < each.level <= own.level), len(text))
+    return own.start, next(
+        (each.start for each in every[at + 1 :] if 0 < each.level <= own.level), len(text)
+    )
 
 
 def _anchors(text: str, name: str) -> Iterator[re.Match[str]]:
@@ -74,11 +81,17 @@ def _anchors(text: str, name: str) -> Iterator[re.Match[str]]:
 
 
 def _element(text: str, every: list[_Heading], tag: re.Match[str]) -> Span:
-    """An anchored element to its end; the section, where the anchor is a heading's or stands empty before one."""
+    """An anchored element to its end; the section, where the anchor is a heading's or stands empty
+    before one."""
     close = _closed(text, tag)
     empty = not _spoken(text[tag.end() : close])
     own = next(
-        (at for at, each in enumerate(every) if tag.start() <= each.start <= (close + _NEAR if empty else tag.start())), None
+        (
+            at
+            for at, each in enumerate(every)
+            if tag.start() <= each.start <= (close + _NEAR if empty else tag.start())
+        ),
+        None,
     )
     return (tag.start(), close) if own is None else (tag.start(), _section(text, every, own)[1])
 

@@ -28,17 +28,27 @@ class Numbering:
             self.bare.append(line[found.end() :] if found else line)
 
     def places(self, first: int, last: int) -> tuple[int, int] | None:
-        """The lines, from 1, that carry the numbers `first` to `last`; None where there are none."""
-        inside = [at for at, number in enumerate(self.numbers, 1) if number is not None and first <= number <= last]
+        """The lines, from 1, that carry the numbers `first` to `last`; None where there are
+        none."""
+        inside = [
+            at
+            for at, number in enumerate(self.numbers, 1)
+            if number is not None and first <= number <= last
+        ]
         return (inside[0], inside[-1]) if inside else None
 
 
 def own_numbers(lines: Sequence[str]) -> Numbering | None:
-    """The numbering of a text that has one: most lines carry a number, and each is one more than that before it."""
+    """The numbering of a text that has one: most lines carry a number, and each is one more than
+    that before it."""
     head = [line for line in lines[:_LOOKED_AT] if line.strip()]
     for style in _STYLES:
         found = [int(match[1]) for match in map(style.match, head) if match]
         steps = sum(after == before + 1 for before, after in pairwise(found))
-        if len(found) >= 2 and len(found) >= _ENOUGH * len(head) - 2 and steps >= _ENOUGH * (len(found) - 1):
+        if (
+            len(found) >= 2
+            and len(found) >= _ENOUGH * len(head) - 2
+            and steps >= _ENOUGH * (len(found) - 1)
+        ):
             return Numbering(lines, style)
     return None

@@ -17,8 +17,15 @@ _SMALL, _LARGE = 4, 16  # lines of a block: a paragraph, a few log lines, a piec
 _WORTH = 0.35  # of the best block's score; what has less is not about the question
 _WHOLE_FUNCTION = 80  # lines: a function of so many comes whole, because an edit needs all of it
 _MOST_BLOCKS = 40  # more would not fit into the largest answer that is still read
-_AROUND = 8  # lines before and behind a block, where there is room: an answer often stands beside the words of its question
-_SECTIONS = ("diff --git ", "# ", "## ", "### ")  # where something else begins, however short what came before
+# lines before and behind a block, where there is room: an answer often stands beside the words of
+# its question
+_AROUND = 8
+_SECTIONS = (
+    "diff --git ",
+    "# ",
+    "## ",
+    "### ",
+)  # where something else begins, however short what came before
 
 
 def by_question(text: str, words: str, room: int, count: Count) -> Cut:
@@ -31,11 +38,18 @@ def by_question(text: str, words: str, room: int, count: Count) -> Cut:
     best = ranked(text, [starts_of_lines[first - 1] for first, _ in blocks], wanted)
     if not best:
         return _nothing(wanted)
-    chosen, left = _chosen(by_line, [blocks[block] for score, block in best if score >= _WORTH * best[0][0]], room, count)
+    chosen, left = _chosen(
+        by_line,
+        [blocks[block] for score, block in best if score >= _WORTH * best[0][0]],
+        room,
+        count,
+    )
     cut = show(by_line, chosen, room, count, what="the parts closest to the question: ")
     if not left or not cut.whole:
         return cut
-    return Cut(cut.text, whole=False, note=f'{cut.note}; lines="{told(*left[0])}" for the next best')
+    return Cut(
+        cut.text, whole=False, note=f'{cut.note}; lines="{told(*left[0])}" for the next best'
+    )
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[Span]:
@@ -52,8 +66,11 @@ def _blocks(lines: Sequence[str]) -> Iterator[Span]:
         yield first, len(lines)
 
 
-def _chosen(text: Text, blocks: Sequence[Span], room: int, count: Count) -> tuple[list[Span], list[Span]]:
-    """The best that fit together, in the text's order, and what did not fit. The best comes, whole or not."""
+def _chosen(
+    text: Text, blocks: Sequence[Span], room: int, count: Count
+) -> tuple[list[Span], list[Span]]:
+    """The best that fit together, in the text's order, and what did not fit. The best comes, whole
+    or not."""
     chosen: list[Span] = []
     left: list[Span] = []
     free = room
@@ -72,7 +89,8 @@ def _chosen(text: Text, blocks: Sequence[Span], room: int, count: Count) -> tupl
 
 
 def _grown(text: Text, block: Span) -> Iterator[Span]:
-    """The whole function around a block, the block with what stands around it, and the block alone."""
+    """The whole function around a block, the block with what stands around it, and the block
+    alone."""
     function = definition_around(text.bare, (block[0] + block[1]) // 2)
     if function is not None and function[1] - function[0] < _WHOLE_FUNCTION:
         yield min(function[0], block[0]), max(function[1], block[1])
@@ -95,10 +113,20 @@ def _in_chunks(text: str, by_line: Text, wanted: Sequence[Term], room: int, coun
         best_place = by_line.units.name(by_line.units.at(starts[best[0][1]]))
         note = f'the beginning of the passage closest to the question; lines="{best_place}" for it'
         return Cut(clipped(every[0], room, count), whole=False, note=note)
-    shown = "".join(passage for _, passage in sorted(zip((chunk for _, chunk in best), every[:kept], strict=False)))
-    note = f"{kept:,} of {len(best):,} passages that share words with the question, each behind its number"
+    shown = "".join(
+        passage
+        for _, passage in sorted(zip((chunk for _, chunk in best), every[:kept], strict=False))
+    )
+    note = (
+        f"{kept:,} of {len(best):,} passages that share words with "
+        f"the question, each behind its "
+        f"number"
+    )
     if kept < len(best):
-        note += f'; lines="{by_line.units.name(by_line.units.at(starts[best[kept][1]]))}" for the next best'
+        note += (
+            f'; lines="{by_line.units.name(by_line.units.at(starts[best[kept][1]]))}" for the '
+            f"next best"
+        )
     return Cut(shown.removesuffix("\n"), whole=kept == len(best), note=note)
 
 
@@ -108,4 +136,11 @@ def _passage(text: str, units: Units, start: int) -> str:
 
 def _nothing(wanted: Sequence[Term]) -> Cut:
     words = ", ".join(term.text for term in wanted[:8])
-    return Cut("", whole=False, note=f"it has none of these words: {words[:200]}; ask with other words, or with lines or regex")
+    return Cut(
+        "",
+        whole=False,
+        note=(
+            f"it has none of these words: {words[:200]}; ask with other words, or with lines or "
+            f"regex"
+        ),
+    )

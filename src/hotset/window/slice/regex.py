@@ -1,4 +1,5 @@
-"""Matches of a pattern with the lines around them. RE2: no pattern can take more than time linear in the text."""
+"""Matches of a pattern with the lines around them. RE2: no pattern can take more than time linear
+in the text."""
 
 from __future__ import annotations
 
@@ -44,15 +45,26 @@ def by_regex(text: str, pattern: str, room: int, count: Count) -> Cut:
     content = text.encode("utf-8", "replace")
     reach = min(len(content), _WORK // max(1, compiled.programsize))
     found = list(islice(_matches(compiled, content, reach), _MOST_MATCHES))
-    note = "" if reach == len(content) else f" in the first {reach:,} of {len(content):,} bytes, as the regex is large"
+    note = (
+        ""
+        if reach == len(content)
+        else f" in the first {reach:,} of {len(content):,} bytes, as the regex is large"
+    )
     if not found:
-        return Cut("", whole=False, note=f"no match{note}; try (?i), a shorter pattern, or question")
-    many = f"{len(found):,}{'+' if len(found) == _MOST_MATCHES else ''} match{'es' if len(found) > 1 else ''}{note}: "
+        return Cut(
+            "", whole=False, note=f"no match{note}; try (?i), a shorter pattern, or question"
+        )
+    many = (
+        f"{len(found):,}{'+' if len(found) == _MOST_MATCHES else ''} "
+        f"match{'es' if len(found) > 1 else ''}{note}: "
+    )
     by_line = Text(text)
     places = _places(by_line, content, found)
     if any(len(by_line.lines[at - 1]) > LONG for at, _ in places):
         return _in_long_lines(by_line, content, found, many=many, room=room, count=count)
-    spans = merged((max(1, first - _AROUND), min(len(by_line), last + _AROUND)) for first, last in places)
+    spans = merged(
+        (max(1, first - _AROUND), min(len(by_line), last + _AROUND)) for first, last in places
+    )
     return show(by_line, spans, room, count, what=many)
 
 
@@ -76,8 +88,9 @@ def _compiled(pattern: str) -> re2._Regexp:
 
 
 def _matches(compiled: re2._Regexp, content: bytes, reach: int) -> Iterator[Span]:
-    """At most one a line, unless lines are long. A match may look as far as its window for its end, and no farther: else a
-    pattern with an end that never comes would read the whole text again for each match."""
+    """At most one a line, unless lines are long. A match may look as far as its window for its end,
+    and no farther: else a pattern with an end that never comes would read the whole text again for
+    each match."""
     window = max(_LEAST_WINDOW, _WORK // (_MOST_MATCHES * max(1, compiled.programsize)))
     at = 0
     while at < reach:
@@ -101,11 +114,17 @@ def _places(text: Text, content: bytes, found: Sequence[Span]) -> list[Span]:
     ends = list(accumulate(len(line) + 1 for line in content.split(b"\n")))
     last = len(text)
     return [
-        (min(last, bisect_right(ends, start) + 1), min(last, bisect_right(ends, max(start, end - 1)) + 1)) for start, end in found
+        (
+            min(last, bisect_right(ends, start) + 1),
+            min(last, bisect_right(ends, max(start, end - 1)) + 1),
+        )
+        for start, end in found
     ]
 
 
-def _in_long_lines(text: Text, content: bytes, found: Sequence[Span], /, *, many: str, room: int, count: Count) -> Cut:
+def _in_long_lines(
+    text: Text, content: bytes, found: Sequence[Span], /, *, many: str, room: int, count: Count
+) -> Cut:
     around = merged((max(0, start - _AROUND_CHARS), end + _AROUND_CHARS) for start, end in found)
     places = _units(text.units, content, [start for start, _ in around])
     pieces = [
@@ -115,9 +134,15 @@ def _in_long_lines(text: Text, content: bytes, found: Sequence[Span], /, *, many
     kept = fitting(pieces, room, count)
     if kept == 0:
         return Cut(
-            clipped(pieces[0], room, count), whole=False, note=f'{many}the beginning of the first; lines="{places[0]}" for it'
+            clipped(pieces[0], room, count),
+            whole=False,
+            note=f'{many}the beginning of the first; lines="{places[0]}" for it',
         )
-    note = f"{many}{kept:,} shown with {_AROUND_CHARS} characters around each, behind their numbers, as the lines are long"
+    note = (
+        f"{many}{kept:,} shown with {_AROUND_CHARS} characters around "
+        f"each, behind their numbers, "
+        f"as the lines are long"
+    )
     if kept < len(pieces):
         note += f'; the next is in lines="{places[kept]}", a narrower regex shows the others'
     return Cut("".join(pieces[:kept]).removesuffix("\n"), whole=kept == len(pieces), note=note)

@@ -23,13 +23,17 @@ def by_rows(text: str, spans: Sequence[Span], room: int, count: Count) -> Cut:
     if table is None:
         return lines.by_lines(text, spans, room, count)
     header, rows = table
-    wanted = [at for first, last in lines.merged(spans) for at in range(first, min(last, len(rows)) + 1)]
+    wanted = [
+        at for first, last in lines.merged(spans) for at in range(first, min(last, len(rows)) + 1)
+    ]
     if not wanted:
         return Cut("", whole=False, note=f"no such rows; it has rows 1-{len(rows):,}")
     return _shown(header, rows, wanted, room, count, text=text)
 
 
-def _shown(header: str, rows: Sequence[str], wanted: Sequence[int], room: int, count: Count, *, text: str) -> Cut:
+def _shown(
+    header: str, rows: Sequence[str], wanted: Sequence[int], room: int, count: Count, *, text: str
+) -> Cut:
     left = room - tokens(header, count)
     pieces = [f"{rows[at - 1]}\n" for at in wanted]
     kept = fitting(pieces, left, count) if left > 0 else 0
@@ -40,11 +44,15 @@ def _shown(header: str, rows: Sequence[str], wanted: Sequence[int], room: int, c
         row = rows[wanted[0] - 1]
         part = clipped(row, room, count)
         note = f"the first {len(part):,} of {len(row):,} characters of row {wanted[0]} {total}"
-        return Cut(part, whole=False, note=f"{note}; {lines.rest_of(text, row, len(part))} for its rest")
+        return Cut(
+            part, whole=False, note=f"{note}; {lines.rest_of(text, row, len(part))} for its rest"
+        )
     note = f"row{'' if kept == 1 else 's'} {_told(wanted[:kept])} {total}"
     if kept < len(wanted):
         note += f'; rows="{_told(wanted[kept:])}" for more'
-    return Cut((header + "".join(pieces[:kept])).removesuffix("\n"), whole=kept == len(wanted), note=note)
+    return Cut(
+        (header + "".join(pieces[:kept])).removesuffix("\n"), whole=kept == len(wanted), note=note
+    )
 
 
 def _told(rows: Sequence[int]) -> str:
@@ -66,15 +74,22 @@ def _array(text: str) -> tuple[str, list[str]] | None:
 
 
 def _table(text: str) -> tuple[str, list[str]] | None:
-    """Rows below a header of as many cells; a row whose quotes are open goes on in the next line."""
+    """Rows below a header of as many cells; a row whose quotes are open goes on in the next
+    line."""
     every = text.split("\n")
-    rule = next((at for at, line in enumerate(every[:_HEADER]) if at and _RULE.fullmatch(line)), None)
+    rule = next(
+        (at for at, line in enumerate(every[:_HEADER]) if at and _RULE.fullmatch(line)), None
+    )
     if rule is not None:
         rows = [row for row in every[rule + 1 :] if row.strip() and not _RULE.fullmatch(row)]
         return ("\n".join(every[: rule + 1]) + "\n", rows) if rows else None
     first = [row for row in _joined(every[: _HEADER + _LONGEST_ROW]) if row.strip()][:_HEADER]
     cells = len(_CELLS.findall(first[0])) if first else 0
-    if not cells or len(first) < 2 or not all(len(_CELLS.findall(row)) >= cells for row in first[1:]):
+    if (
+        not cells
+        or len(first) < 2
+        or not all(len(_CELLS.findall(row)) >= cells for row in first[1:])
+    ):
         return None
     rows = [row for row in _joined(every) if row.strip()]
     return rows[0] + "\n", rows[1:]

@@ -1,4 +1,5 @@
-"""A function, class, section or setting by its name, with its whole body: by brackets and indentation, in any language."""
+"""A function, class, section or setting by its name, with its whole body: by brackets and
+indentation, in any language."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def by_symbol(text: str, name: str, room: int, count: Count) -> Cut:
     if spans:
         return show(by_line, spans, room, count, what=several)
     if parts := markup.sections(text, name)[:_MOST_PLACES]:
-        return show_parts(text, parts, room, count, what=f"{len(parts)} sections: " if len(parts) > 1 else "")
+        return show_parts(
+            text, parts, room, count, what=f"{len(parts)} sections: " if len(parts) > 1 else ""
+        )
     return Cut("", whole=False, note=_nothing(by_line, name))
 
 
@@ -38,4 +41,6 @@ def _nothing(text: Text, name: str) -> str:
         said.append(f"lines that name it: {', '.join(mentions)}")
     if close:
         said.append(f"defined here: {', '.join(each[:80] for each in close)}")
-    return "; ".join(said) if len(said) > 1 else f"{said[0]} and none of anything else; ask with lines"
+    return (
+        "; ".join(said) if len(said) > 1 else f"{said[0]} and none of anything else; ask with lines"
+    )

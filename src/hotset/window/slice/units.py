@@ -1,4 +1,5 @@
-"""What a text is counted in: its lines, and the pieces of its very long ones, by number from 1 and by name (`12`, `13.5`)."""
+"""What a text is counted in: its lines, and the pieces of its very long ones, by number from 1 and
+by name (`12`, `13.5`)."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ class Units:
         line, piece = self.place(unit)
         if self._count(line) == 1:
             return f"{self._lines[line - 1]}\n"
-        return self._lines[line - 1][(piece - 1) * PIECE : piece * PIECE] + ("\n" if self.ends_line(unit) else "")
+        return self._lines[line - 1][(piece - 1) * PIECE : piece * PIECE] + (
+            "\n" if self.ends_line(unit) else ""
+        )
 
     def place(self, unit: int) -> Span:
         """Its line, and which of the line's pieces it is."""
@@ -62,9 +65,17 @@ class Units:
     def counting(self, spans: Sequence[Span]) -> str:
         """How long lines are counted, where a part of one stands at an end of these."""
         ends = {unit for span in spans for unit in span}
-        parted = [line for unit in ends if (line := self.place(unit)[0]) and self.of_lines((line, line)) not in spans]
+        parted = [
+            line
+            for unit in ends
+            if (line := self.place(unit)[0]) and self.of_lines((line, line)) not in spans
+        ]
         long = next((line for line in sorted(parted) if self._count(line) > 1), 0)
-        return f"line {long} has pieces {long}.1-{long}.{self._count(long)} of {PIECE} characters" if long else ""
+        return (
+            f"line {long} has pieces {long}.1-{long}.{self._count(long)} of {PIECE} characters"
+            if long
+            else ""
+        )
 
     def at(self, offset: int) -> int:
         """The unit in which this character of the text stands."""

@@ -28,7 +28,17 @@ DAY = 86_400.0
 EMBEDDER = HashingEmbedder(64)
 
 
-def fact(text, *, session="s1", created=1.0, subject="", trust=Trust.PERSON, confidence=0.6, places=(), **more):
+def fact(
+    text,
+    *,
+    session="s1",
+    created=1.0,
+    subject="",
+    trust=Trust.PERSON,
+    confidence=0.6,
+    places=(),
+    **more,
+):
     return Memory(
         id=memory_id(MemoryKind.FACT, f"{session}\0{created}\0{text}"),
         kind=MemoryKind.FACT,
@@ -65,7 +75,9 @@ def episode(
         source=Provenance("rules", session, "agent", (f"{session}-page",), tuple(places)),
         detail=Episode(
             goal=goal,
-            actions=tuple(Action(float(at), "Bash", command) for at, command in enumerate(commands)),
+            actions=tuple(
+                Action(float(at), "Bash", command) for at, command in enumerate(commands)
+            ),
             troubles=tuple(troubles),
             files=tuple(files),
             artifacts=tuple(files[:1]),
@@ -77,7 +89,15 @@ def episode(
     )
 
 
-def procedure(steps, *, session, created, trust=Trust.OUTCOME, standing=Standing.ACTIVE, when="Rotate the token"):
+def procedure(
+    steps,
+    *,
+    session,
+    created,
+    trust=Trust.OUTCOME,
+    standing=Standing.ACTIVE,
+    when="Rotate the token",
+):
     return Memory(
         id=memory_id(MemoryKind.PROCEDURE, f"{session}\0{steps}"),
         kind=MemoryKind.PROCEDURE,
@@ -93,7 +113,16 @@ def procedure(steps, *, session, created, trust=Trust.OUTCOME, standing=Standing
     )
 
 
-def pitfall(what, instead, *, session, created=1.0, trust=Trust.OUTCOME, standing=Standing.ACTIVE, by="rules"):
+def pitfall(
+    what,
+    instead,
+    *,
+    session,
+    created=1.0,
+    trust=Trust.OUTCOME,
+    standing=Standing.ACTIVE,
+    by="rules",
+):
     return Memory(
         id=memory_id(MemoryKind.PITFALL, f"{session}\0{what}"),
         kind=MemoryKind.PITFALL,
@@ -121,16 +150,33 @@ def keep(store, *memories, links=()):
 
 
 GOALS = (
-    ("rotate the login token of the auth service", ("src/auth/token.py", "src/auth/service.py"), ("make rotate", "make test")),
-    ("cache the rendered report pages", ("src/report/cache.py", "src/report/pages.py"), ("make report", "make lint")),
-    ("migrate the billing table to cents", ("src/billing/table.py", "src/billing/cents.py"), ("make migrate", "make bill")),
-    ("speed up the search index build", ("src/search/index.py", "src/search/build.py"), ("make index", "make bench")),
+    (
+        "rotate the login token of the auth service",
+        ("src/auth/token.py", "src/auth/service.py"),
+        ("make rotate", "make test"),
+    ),
+    (
+        "cache the rendered report pages",
+        ("src/report/cache.py", "src/report/pages.py"),
+        ("make report", "make lint"),
+    ),
+    (
+        "migrate the billing table to cents",
+        ("src/billing/table.py", "src/billing/cents.py"),
+        ("make migrate", "make bill"),
+    ),
+    (
+        "speed up the search index build",
+        ("src/search/index.py", "src/search/build.py"),
+        ("make index", "make bench"),
+    ),
 )
 ASIDES = ("please", "now", "again", "quickly", "for the customer", "before Friday")
 
 
 def varied(many, seed=1):
-    """Episodes about a few goals, each worded a little differently, and some that are about nothing else."""
+    """Episodes about a few goals, each worded a little differently, and some that are about nothing
+    else."""
     rng = random.Random(seed)
     found = []
     for number in range(many):
@@ -139,19 +185,37 @@ def varied(many, seed=1):
         if number % 7 == 6:
             words = " ".join(f"w{rng.randrange(10_000)}" for _ in range(8))
             found.append(
-                episode(f"{words} {number}", session=f"s{number}", created=created, files=(f"src/x{number}.py",), commands=())
+                episode(
+                    f"{words} {number}",
+                    session=f"s{number}",
+                    created=created,
+                    files=(f"src/x{number}.py",),
+                    commands=(),
+                )
             )
         else:
             said = f"{goal} {rng.choice(ASIDES)}"
             troubles = (trouble("make audit"),) if "migrate" in goal else ()
-            found.append(episode(said, session=f"s{number}", created=created, files=files, commands=commands, troubles=troubles))
+            found.append(
+                episode(
+                    said,
+                    session=f"s{number}",
+                    created=created,
+                    files=files,
+                    commands=commands,
+                    troubles=troubles,
+                )
+            )
     return found
 
 
 def filled(store, many=120):
-    """A store with episodes, procedures that some led to, facts that repeat or replace each other, and advice that waits."""
+    """A store with episodes, procedures that some led to, facts that repeat or replace each other,
+    and advice that waits."""
     for number, each in enumerate(varied(many)):
-        recipe = procedure(("run `make rotate`", "run `make test`"), session=f"s{number}", created=each.created)
+        recipe = procedure(
+            ("run `make rotate`", "run `make test`"), session=f"s{number}", created=each.created
+        )
         links = (derived(recipe, each),) if "rotate" in each.title else ()
         keep(store, each, *((recipe,) if links else ()), links=links)
     for number in range(12):
@@ -159,13 +223,22 @@ def filled(store, many=120):
         keep(
             store,
             fact(
-                f"We deploy the {('web', 'api', 'job')[number % 3]} service on port {8000 + number % 3}",
+                (
+                    f"We deploy the {('web', 'api', 'job')[number % 3]} service on port "
+                    f"{8000 + number % 3}"
+                ),
                 session=f"f{number}",
                 created=at,
             ),
         )
-    keep(store, fact("The retry cap is 60 seconds", session="g1", created=6000.0, subject="retry cap"))
-    keep(store, fact("The retry cap is 30 seconds", session="g2", created=7000.0, subject="retry cap"))
+    keep(
+        store,
+        fact("The retry cap is 60 seconds", session="g1", created=6000.0, subject="retry cap"),
+    )
+    keep(
+        store,
+        fact("The retry cap is 30 seconds", session="g2", created=7000.0, subject="retry cap"),
+    )
     keep(store, pitfall("`npm test` fails with exit 1", "ran `bun test` instead", session="h1"))
     waiting = pitfall(
         "`npm test` fails with exit 1 here",

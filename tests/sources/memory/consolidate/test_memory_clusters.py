@@ -5,12 +5,17 @@ from __future__ import annotations
 import random
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.sources.memory.consolidate.making import EMBEDDER, GOALS, varied
 
 from hotset.nouns.knobs import MemoryKnobs
-from hotset.sources.memory.consolidate.run import clusters_of, leaders, near_pairs, nearest_before, sketch
+from hotset.sources.memory.consolidate.run import (
+    clusters_of,
+    leaders,
+    near_pairs,
+    nearest_before,
+    sketch,
+)
 
 MANY = 1300  # more than two blocks
 
@@ -47,8 +52,12 @@ def test_clusters_are_the_same_in_whatever_order_episodes_come(seed):
 
 def test_later_episodes_change_nothing_about_earlier_ones():
     episodes = varied(60)
-    before = {member: cluster.leader for cluster in clustered(episodes[:30]) for member in cluster.members}
-    after = {member: cluster.leader for cluster in clustered(episodes) for member in cluster.members}
+    before = {
+        member: cluster.leader for cluster in clustered(episodes[:30]) for member in cluster.members
+    }
+    after = {
+        member: cluster.leader for cluster in clustered(episodes) for member in cluster.members
+    }
     assert before.items() <= after.items()
 
 
@@ -59,7 +68,9 @@ def test_no_episodes_are_no_clusters():
 def test_near_pairs_are_those_that_comparing_each_with_each_finds():
     vectors = unit(np.random.default_rng(1), MANY)
     likeness = vectors @ vectors.T
-    wanted = {(one, other) for one, other in zip(*np.nonzero(np.triu(likeness, 1) >= 0.95), strict=True)}
+    wanted = {
+        (one, other) for one, other in zip(*np.nonzero(np.triu(likeness, 1) >= 0.95), strict=True)
+    }
     assert {(one, other) for one, other, _ in near_pairs(vectors, 0.95)} == wanted
 
 
@@ -67,7 +78,9 @@ def test_the_nearest_before_a_row_are_those_that_comparing_with_each_finds():
     vectors = unit(np.random.default_rng(2), MANY)
     for row, found in enumerate(nearest_before(vectors, 0.8, 3)):
         likeness = vectors[:row] @ vectors[row]
-        wanted = [int(each) for each in np.argsort(-likeness, kind="stable") if likeness[each] >= 0.8][:3]
+        wanted = [
+            int(each) for each in np.argsort(-likeness, kind="stable") if likeness[each] >= 0.8
+        ][:3]
         assert found == wanted
 
 
@@ -84,7 +97,9 @@ def test_every_row_follows_a_leader_that_is_near_enough_and_no_two_leaders_are()
 def test_a_sketch_says_how_much_two_sets_share():
     rng = random.Random(4)
     things = [rng.getrandbits(64) for _ in range(30)]
-    same, half, none = ([(thing, 1.0) for thing in part] for part in (things[:10], things[5:15], things[15:25]))
+    same, half, none = (
+        [(thing, 1.0) for thing in part] for part in (things[:10], things[5:15], things[15:25])
+    )
     first, *others = sketch([same, same, half, none], 512)
     shared = [float(first @ other) for other in others]
     assert abs(shared[0] - 1) < 1e-5

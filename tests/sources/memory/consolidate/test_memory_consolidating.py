@@ -1,4 +1,5 @@
-"""Memories are drawn together, at any time, as often as one likes, and whatever happens meanwhile."""
+"""Memories are drawn together, at any time, as often as one likes, and whatever happens
+meanwhile."""
 
 from __future__ import annotations
 
@@ -11,7 +12,16 @@ from pathlib import Path
 
 import pytest
 from tests.sources.memory.consolidate.consolidating_process import NOW, TUNING
-from tests.sources.memory.consolidate.making import EMBEDDER, GOALS, episode, fact, filled, keep, pitfall, varied
+from tests.sources.memory.consolidate.making import (
+    EMBEDDER,
+    GOALS,
+    episode,
+    fact,
+    filled,
+    keep,
+    pitfall,
+    varied,
+)
 
 from hotset.nouns.memory import MemoryKind, Relation, Standing, Trust
 from hotset.sources.memory.consolidate.run import consolidate
@@ -36,7 +46,13 @@ def state(store):
     """All that a store says of memories, whenever and by which work it was written."""
     memories = {
         each.id: [
-            replace(version, time=0.0, run="", why="", valid_until=None if is_derived(version) else version.valid_until)
+            replace(
+                version,
+                time=0.0,
+                run="",
+                why="",
+                valid_until=None if is_derived(version) else version.valid_until,
+            )
             for version in store.memory_versions(each.id)
         ]
         for each in store.memories()
@@ -45,19 +61,30 @@ def state(store):
 
 
 def drawn(store, kind):
-    return [each for each in store.memories(frozenset({kind}), frozenset({Standing.ACTIVE})) if is_derived(each)]
+    return [
+        each
+        for each in store.memories(frozenset({kind}), frozenset({Standing.ACTIVE}))
+        if is_derived(each)
+    ]
 
 
 def test_each_goal_that_recurs_becomes_a_fact_a_procedure_and_a_pitfall_where_there_is_one(store):
     done = run(store)
-    assert (done.clusters, done.facts, done.procedures, done.pitfalls) == (len(GOALS), len(GOALS), 1, 1)
+    assert (done.clusters, done.facts, done.procedures, done.pitfalls) == (
+        len(GOALS),
+        len(GOALS),
+        1,
+        1,
+    )
     assert all(each.confidence >= 0.8 for each in drawn(store, MemoryKind.FACT))
     (steps,) = drawn(store, MemoryKind.PROCEDURE)
     assert steps.detail.steps == ("run `make rotate`", "run `make test`")
     (avoid,) = drawn(store, MemoryKind.PITFALL)
     assert "`make audit` fails" in avoid.text
     billing = next(each for each in drawn(store, MemoryKind.FACT) if "billing" in each.title)
-    related = [link.to for link in store.memory_links(avoid.id) if link.relation is Relation.RELATED_TO]
+    related = [
+        link.to for link in store.memory_links(avoid.id) if link.relation is Relation.RELATED_TO
+    ]
     assert related == [billing.id]
 
 
@@ -77,16 +104,27 @@ def test_facts_that_repeat_are_merged_and_those_that_changed_are_replaced(store)
     done = run(store)
     assert (done.superseded, done.contradicted) == (1, 0)
     assert done.merged >= 9
-    facts = [each for each in store.memories(frozenset({MemoryKind.FACT}), frozenset({Standing.ACTIVE})) if not is_derived(each)]
+    facts = [
+        each
+        for each in store.memories(frozenset({MemoryKind.FACT}), frozenset({Standing.ACTIVE}))
+        if not is_derived(each)
+    ]
     assert sorted(each.text for each in facts) == [
         "The retry cap is 30 seconds",
-        *(f"We deploy the {name} service on port {port}" for name, port in (("api", 8001), ("job", 8002), ("web", 8000))),
+        *(
+            f"We deploy the {name} service on port {port}"
+            for name, port in (("api", 8001), ("job", 8002), ("web", 8000))
+        ),
     ]
 
 
 def test_advice_that_another_session_proved_right_is_served_from_then_on(store):
     run(store)
-    (confirmed,) = [each for each in store.memories(frozenset({MemoryKind.PITFALL})) if each.source.by == "model"]
+    (confirmed,) = [
+        each
+        for each in store.memories(frozenset({MemoryKind.PITFALL}))
+        if each.source.by == "model"
+    ]
     assert (confirmed.standing, confirmed.trust) == (Standing.ACTIVE, Trust.OUTCOME)
 
 
@@ -130,7 +168,15 @@ def test_more_sessions_make_a_pattern_surer_and_not_a_second_one(store):
     run(store)
     before = {each.id: each for each in drawn(store, MemoryKind.FACT)}
     goal, files, commands = GOALS[0]
-    keep(store, *(episode(goal, session=f"more{at}", created=50_000.0 + at, files=files, commands=commands) for at in range(9)))
+    keep(
+        store,
+        *(
+            episode(
+                goal, session=f"more{at}", created=50_000.0 + at, files=files, commands=commands
+            )
+            for at in range(9)
+        ),
+    )
     run(store, NOW + 1)
     after = {each.id: each for each in drawn(store, MemoryKind.FACT)}
     assert after.keys() == before.keys()
@@ -144,10 +190,19 @@ def test_a_pattern_whose_sessions_no_longer_agree_holds_no_longer(store):
     goal, *_ = GOALS[0]
     keep(
         store,
-        *(episode(goal, session=f"x{at}", created=50_000.0 + at, files=(f"src/n{at}.py",), commands=()) for at in range(80)),
+        *(
+            episode(
+                goal, session=f"x{at}", created=50_000.0 + at, files=(f"src/n{at}.py",), commands=()
+            )
+            for at in range(80)
+        ),
     )
     run(store, NOW + 1)
-    gone = [each for each in store.memories(frozenset({MemoryKind.FACT}), frozenset({Standing.SUPERSEDED})) if is_derived(each)]
+    gone = [
+        each
+        for each in store.memories(frozenset({MemoryKind.FACT}), frozenset({Standing.SUPERSEDED}))
+        if is_derived(each)
+    ]
     assert ["rotate" in each.title for each in gone] == [True]
 
 
@@ -157,7 +212,15 @@ def test_what_a_person_forgot_or_edited_is_left_alone(store):
     keep(store, next_version(forgotten, NOW, "", "forgotten", standing=Standing.FORGOTTEN))
     keep(
         store,
-        next_version(edited, NOW, "", "edited", text="mine", source=replace(edited.source, by="person"), trust=Trust.PERSON),
+        next_version(
+            edited,
+            NOW,
+            "",
+            "edited",
+            text="mine",
+            source=replace(edited.source, by="person"),
+            trust=Trust.PERSON,
+        ),
     )
     before = store.memory(forgotten.id), store.memory(edited.id)
     run(store, NOW + 1)
@@ -176,7 +239,15 @@ def test_what_somebody_took_back_is_not_done_again(store):
 def test_a_change_to_a_pattern_that_somebody_took_back_is_not_made_again(store):
     run(store)
     goal, files, commands = GOALS[0]
-    keep(store, *(episode(goal, session=f"more{at}", created=50_000.0 + at, files=files, commands=commands) for at in range(9)))
+    keep(
+        store,
+        *(
+            episode(
+                goal, session=f"more{at}", created=50_000.0 + at, files=files, commands=commands
+            )
+            for at in range(9)
+        ),
+    )
     undo(store, run(store, NOW + 1).run, NOW + 2)
     before = store.memories_after(0, 10_000)
     assert run(store, NOW + 3).facts == 0
@@ -194,7 +265,9 @@ def test_what_somebody_brought_back_is_not_merged_again(store):
 def test_it_tells_how_far_it_is(store):
     told = []
     run(store, progress=lambda *step: told.append(step))
-    assert {"reading episodes", "patterns", "procedures", "pitfalls", "merging facts", "facts"} <= {what for what, _, _ in told}
+    assert {"reading episodes", "patterns", "procedures", "pitfalls", "merging facts", "facts"} <= {
+        what for what, _, _ in told
+    }
     assert all(done <= of or of == 0 for _, done, of in told)
 
 
@@ -204,7 +277,8 @@ def test_an_empty_store_is_soon_done():
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """A folder with a store that was not consolidated yet, and what it says when nothing disturbs that."""
+    """A folder with a store that was not consolidated yet, and what it says when nothing disturbs
+    that."""
     folder = tmp_path_factory.mktemp("undisturbed")
     with SqliteStore.open(folder / "store", TUNING) as store:
         filled(store, 80)
@@ -222,15 +296,25 @@ def test_killed_at_any_moment_and_begun_again_it_comes_to_the_same(undisturbed, 
     fresh, wanted = undisturbed
     folder = tmp_path / "store"
     shutil.copytree(fresh, folder)
-    command = [sys.executable, "-m", "tests.sources.memory.consolidate.consolidating_process", str(folder), str(commits)]
-    ended = subprocess.run(command, cwd=Path(__file__).parents[4], capture_output=True, timeout=120, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.sources.memory.consolidate.consolidating_process",
+        str(folder),
+        str(commits),
+    ]
+    ended = subprocess.run(
+        command, cwd=Path(__file__).parents[4], capture_output=True, timeout=120, check=False
+    )
     assert ended.returncode == -9, ended.stderr
     with SqliteStore.open(folder, TUNING) as store:
         runs = {name for name, *_ in store.memory_runs()}
         assert state(store) != wanted
         done = consolidate(store, EMBEDDER.embed, NOW, batch=3)
         assert state(store) == wanted
-        assert runs <= {done.run}, "what was begun before and after the end is one run, and can be taken back as one"
+        assert runs <= {done.run}, (
+            "what was begun before and after the end is one run, and can be taken back as one"
+        )
 
 
 def test_a_fact_that_comes_in_while_it_runs_is_neither_lost_nor_in_its_way(store):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.sources.memory.consolidate.making import DAY, episode, fact
 
 from hotset.nouns.memory import Arrangement, Layer, MemoryKind, Uses
@@ -18,7 +17,9 @@ ORDER = [Layer.INDEX, Layer.TIMELINE, Layer.FULL]
 
 
 def layer(memory, *, uses=Uses(), referenced=False, mass=0.0, arrangement=SHOWN):  # noqa: B008 - frozen
-    return layer_of(memory, NOW, uses=uses, referenced=referenced, mass=mass, arrangement=arrangement)
+    return layer_of(
+        memory, NOW, uses=uses, referenced=referenced, mass=mass, arrangement=arrangement
+    )
 
 
 def aged(days):
@@ -26,7 +27,14 @@ def aged(days):
 
 
 @pytest.mark.parametrize(
-    ("days", "form"), [(0, Layer.FULL), (6.9, Layer.FULL), (7.1, Layer.TIMELINE), (29, Layer.TIMELINE), (31, Layer.INDEX)]
+    ("days", "form"),
+    [
+        (0, Layer.FULL),
+        (6.9, Layer.FULL),
+        (7.1, Layer.TIMELINE),
+        (29, Layer.TIMELINE),
+        (31, Layer.INDEX),
+    ],
 )
 def test_an_episode_is_whole_for_a_week_and_a_line_for_a_month(days, form):
     assert layer(aged(days)) is form
@@ -63,14 +71,20 @@ def test_the_days_are_those_of_the_arrangement():
 @given(st.floats(0, 3000), st.floats(0, 3000), st.booleans(), st.floats(0, 1), st.integers(0, 3))
 def test_no_memory_gains_by_getting_older(one, other, referenced, weight, helped):
     younger, older = (
-        layer(aged(days), referenced=referenced, mass=weight, uses=Uses(helped=helped)) for days in sorted((one, other))
+        layer(aged(days), referenced=referenced, mass=weight, uses=Uses(helped=helped))
+        for days in sorted((one, other))
     )
     assert ORDER.index(younger) >= ORDER.index(older)
 
 
 def test_rare_words_weigh_more_than_common_ones():
-    common = [fact(f"We always run the same tests for build {at % 3}", created=float(at)) for at in range(40)]
-    rare = fact("Konstantin keeps the vault passphrase rotation ledger beside the frobnicator", created=99.0)
+    common = [
+        fact(f"We always run the same tests for build {at % 3}", created=float(at))
+        for at in range(40)
+    ]
+    rare = fact(
+        "Konstantin keeps the vault passphrase rotation ledger beside the frobnicator", created=99.0
+    )
     counted = frequencies([*common, rare])
     assert mass(rare, counted) > RARE > mass(common[0], counted)
 

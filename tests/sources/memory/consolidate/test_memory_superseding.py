@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.sources.memory.consolidate.making import episode, fact, keep
 
 from hotset.nouns.memory import MemoryKind, Relation, Standing, Trust
-from hotset.sources.memory.consolidate.supersede import DOUBT, FactVerdict, judge, settle, settle_among
+from hotset.sources.memory.consolidate.supersede import (
+    DOUBT,
+    FactVerdict,
+    judge,
+    settle,
+    settle_among,
+)
 from hotset.testing.ram_store import RamStore
 
 
@@ -22,8 +27,15 @@ def arrive(store, *new, now=100.0):
     return settled
 
 
-FIRST = "Settled: retries cover any 5xx and 429, at most 4 attempts, and backoff sleeps are capped at 60 seconds."
-AMENDED = "Amending the policy: retries cover any 5xx plus 429 and 408, still at most 4 attempts; backoff now caps at 30 seconds."
+FIRST = (
+    "Settled: retries cover any 5xx and 429, at most 4 attempts, and "
+    "backoff sleeps are capped at "
+    "60 seconds."
+)
+AMENDED = (
+    "Amending the policy: retries cover any 5xx plus 429 and 408, still at most 4 attempts; "
+    "backoff now caps at 30 seconds."
+)
 OTHERS = (
     "Round half cents down when invoices are printed.",
     "Tags are merged in order of precedence and keep the casing of the first one.",
@@ -40,7 +52,9 @@ def test_a_fact_that_gives_its_subject_another_value_replaces_the_one_before_and
     before = store.memory(old.id)
     assert (before.standing, before.valid_until, before.version) == (Standing.SUPERSEDED, 2.0, 2)
     assert store.memory(new.id).standing is Standing.ACTIVE
-    assert [(link.of, link.to, link.relation) for link in store.memory_links()] == [(new.id, old.id, Relation.SUPERSEDES)]
+    assert [(link.of, link.to, link.relation) for link in store.memory_links()] == [
+        (new.id, old.id, Relation.SUPERSEDES)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -71,11 +85,16 @@ def test_what_is_said_of_another_one_of_its_sort_replaces_nothing(one: str, othe
         ("The retry cap is 60 seconds", "The retry cap is 30 seconds"),
     ],
 )
-def test_what_is_said_of_the_same_one_or_of_only_one_replaces_what_was_said_before(one: str, other: str):
+def test_what_is_said_of_the_same_one_or_of_only_one_replaces_what_was_said_before(
+    one: str, other: str
+):
     store = RamStore()
     keep(store, fact(one, created=1.0, subject="the same words"))
     arrive(store, fact(other, session="s2", created=2.0, subject="the same words"))
-    assert {each.text: each.standing for each in store.memories()} == {one: Standing.SUPERSEDED, other: Standing.ACTIVE}
+    assert {each.text: each.standing for each in store.memories()} == {
+        one: Standing.SUPERSEDED,
+        other: Standing.ACTIVE,
+    }
 
 
 def test_an_amendment_that_names_no_subject_replaces_what_it_amends_and_nothing_else():
@@ -88,7 +107,7 @@ def test_an_amendment_that_names_no_subject_replaces_what_it_amends_and_nothing_
     assert all(store.memory(each.id).standing is Standing.ACTIVE for each in others)
 
 
-def test_an_amendment_that_could_mean_two_replaces_only_the_nearer_one_however_often_it_is_looked_at():
+def test_an_amendment_that_could_mean_two_replaces_only_the_nearer_one_however_often_it_is_looked_at():  # noqa: E501
     store = RamStore()
     near, far = (
         fact(FIRST, created=1.0),
@@ -99,7 +118,10 @@ def test_an_amendment_that_could_mean_two_replaces_only_the_nearer_one_however_o
     settled = settle([new], store, lambda _new: [near, far], 100.0)
     keep(store, *settled.memories, links=settled.links)
     again = settle_among(new.id, [near.id, far.id], store, 101.0)
-    assert (store.memory(near.id).standing, store.memory(far.id).standing) == (Standing.SUPERSEDED, Standing.ACTIVE)
+    assert (store.memory(near.id).standing, store.memory(far.id).standing) == (
+        Standing.SUPERSEDED,
+        Standing.ACTIVE,
+    )
     assert not again.memories
 
 
@@ -112,9 +134,14 @@ def test_facts_about_other_things_leave_each_other_alone():
 
 
 def test_two_things_said_of_one_subject_both_hold():
-    one = fact("window.plan is pure and takes no clock, file or random number from anywhere", subject="window.plan")
+    one = fact(
+        "window.plan is pure and takes no clock, file or random number from anywhere",
+        subject="window.plan",
+    )
     other = fact(
-        "window.plan has to answer within five milliseconds for a hundred thousand pages", created=2.0, subject="window.plan"
+        "window.plan has to answer within five milliseconds for a hundred thousand pages",
+        created=2.0,
+        subject="window.plan",
     )
     assert judge(one, other) is FactVerdict.UNRELATED
 
@@ -149,7 +176,11 @@ def test_what_is_said_again_in_the_same_session_makes_nothing_surer():
     assert store.memory(old.id).confidence == old.confidence
 
 
-LESS = "Releases of the payment service are cut every Tuesday morning after the captain has signed them off"
+LESS = (
+    "Releases of the payment service are cut every Tuesday morning "
+    "after the captain has signed "
+    "them off"
+)
 
 
 def test_a_person_does_not_stand_for_a_word_more_that_a_model_has_put_into_the_same_sentence():
@@ -167,7 +198,9 @@ def test_a_person_does_not_stand_for_a_word_more_that_a_model_has_put_into_the_s
 def test_nobody_but_a_person_replaces_what_a_person_said(trust):
     store = RamStore()
     said = fact("The retry cap is 60 seconds", subject="retry cap")
-    other = fact("The retry cap is 30 seconds", session="s2", created=2.0, subject="retry cap", trust=trust)
+    other = fact(
+        "The retry cap is 30 seconds", session="s2", created=2.0, subject="retry cap", trust=trust
+    )
     keep(store, said)
     arrive(store, other)
     assert store.memory(said.id) == said
@@ -200,19 +233,49 @@ def test_a_fact_of_the_past_that_comes_late_does_not_replace_a_newer_one():
 
 def test_what_a_person_pinned_is_replaced_by_a_person_alone():
     store = RamStore()
-    pinned = fact("The retry cap is 60 seconds", subject="retry cap", trust=Trust.AGENT, pinned=True)
+    pinned = fact(
+        "The retry cap is 60 seconds", subject="retry cap", trust=Trust.AGENT, pinned=True
+    )
     keep(store, pinned)
-    arrive(store, fact("The retry cap is 30 seconds", session="s2", created=2.0, subject="retry cap", trust=Trust.AGENT))
+    arrive(
+        store,
+        fact(
+            "The retry cap is 30 seconds",
+            session="s2",
+            created=2.0,
+            subject="retry cap",
+            trust=Trust.AGENT,
+        ),
+    )
     assert store.memory(pinned.id).standing is Standing.ACTIVE
-    arrive(store, fact("The retry cap is 20 seconds", session="s3", created=3.0, subject="retry cap", trust=Trust.PERSON))
+    arrive(
+        store,
+        fact(
+            "The retry cap is 20 seconds",
+            session="s3",
+            created=3.0,
+            subject="retry cap",
+            trust=Trust.PERSON,
+        ),
+    )
     assert store.memory(pinned.id).standing is Standing.SUPERSEDED
 
 
 def test_settled_again_nothing_more_is_written():
     store = RamStore()
-    keep(store, fact("The retry cap is 60 seconds", subject="retry cap"), fact("We deploy the api with Docker", created=1.5))
+    keep(
+        store,
+        fact("The retry cap is 60 seconds", subject="retry cap"),
+        fact("We deploy the api with Docker", created=1.5),
+    )
     new = (
-        fact("The retry cap is 30 seconds", session="s2", created=2.0, subject="retry cap", trust=Trust.PERSON),
+        fact(
+            "The retry cap is 30 seconds",
+            session="s2",
+            created=2.0,
+            subject="retry cap",
+            trust=Trust.PERSON,
+        ),
         fact("We deploy the API with Docker!", session="s2", created=2.5),
     )
     arrive(store, *new)
@@ -255,11 +318,14 @@ def test_memories_of_other_kinds_come_back_as_they_came():
 def test_the_order_in_which_facts_are_given_makes_no_difference(order):
     texts = [f"The retry cap is {10 * at} seconds" for at in range(1, 4)] + [*OTHERS]
     facts = [
-        fact(text, session=f"s{at}", created=float(at), subject="retry cap" if at < 3 else "") for at, text in enumerate(texts)
+        fact(text, session=f"s{at}", created=float(at), subject="retry cap" if at < 3 else "")
+        for at, text in enumerate(texts)
     ]
 
     def outcome(given):
         settled = settle(given, RamStore(), lambda _new: [], 9.0)
-        return {each.id: each for each in settled.memories}, {(link.of, link.to, link.relation) for link in settled.links}
+        return {each.id: each for each in settled.memories}, {
+            (link.of, link.to, link.relation) for link in settled.links
+        }
 
     assert outcome([facts[at] for at in order]) == outcome(facts)

@@ -65,7 +65,15 @@ def test_what_somebody_changed_since_stays_changed(store):
     made = next(each for each in store.memories(frozenset({MemoryKind.FACT})) if is_derived(each))
     keep(
         store,
-        next_version(made, NOW, "", "edited", text="so it is", trust=Trust.PERSON, source=replace(made.source, by="person")),
+        next_version(
+            made,
+            NOW,
+            "",
+            "edited",
+            text="so it is",
+            trust=Trust.PERSON,
+            source=replace(made.source, by="person"),
+        ),
     )
     undo(store, done.run, NOW + 1)
     back = store.memory(replaced.id)

@@ -1,15 +1,24 @@
-"""A session becomes memories: what was asked, done and achieved; the same each time, whatever the session holds."""
+"""A session becomes memories: what was asked, done and achieved; the same each time, whatever the
+session holds."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from told_sessions import PASSED, Told, fixed
 
-from hotset.nouns.memory import DETAILS, Ending, Episode, MemoryKind, Relation, Standing, Task, Trust
+from hotset.nouns.memory import (
+    DETAILS,
+    Ending,
+    Episode,
+    MemoryKind,
+    Relation,
+    Standing,
+    Task,
+    Trust,
+)
 from hotset.sources.memory.kinds import is_memory_id, is_same
 from hotset.testing.secrets import planted
 
@@ -33,10 +42,16 @@ STEPS = st.lists(
         st.tuples(st.just("user"), WORDS | st.text(max_size=60)),
         st.tuples(st.just("says"), WORDS | st.text(max_size=60)),
         st.tuples(
-            st.just("runs"), st.sampled_from(["pytest -q", "ls", "uv sync", "cat <<EOF > a.py\nx\nEOF", "\\\n", "&&"]) | st.text()
+            st.just("runs"),
+            st.sampled_from(
+                ["pytest -q", "ls", "uv sync", "cat <<EOF > a.py\nx\nEOF", "\\\n", "&&"]
+            )
+            | st.text(),
         ),
         st.tuples(st.just("fails"), st.sampled_from(["pytest -q", "make", "npm test"])),
-        st.tuples(st.just("edits"), st.sampled_from(["src/a.py", "", "/etc/x y"]) | st.text(max_size=20)),
+        st.tuples(
+            st.just("edits"), st.sampled_from(["src/a.py", "", "/etc/x y"]) | st.text(max_size=20)
+        ),
         st.tuples(st.just("odd"), st.text(max_size=40)),
     ),
     max_size=24,
@@ -61,9 +76,15 @@ def test_an_episode_tells_goal_task_actions_troubles_and_ending(story):
         ("Bash", "pytest -q tests/test_parser.py", False),
     ]
     (trouble,) = episode.detail.troubles
-    assert (trouble.kind, trouble.is_resolved, trouble.resolved) == ("ModuleNotFoundError", True, ("ran `uv sync`",))
+    assert (trouble.kind, trouble.is_resolved, trouble.resolved) == (
+        "ModuleNotFoundError",
+        True,
+        ("ran `uv sync`",),
+    )
     assert episode.detail.phase == "testing"
-    assert [each.at for each in episode.detail.actions] == sorted(each.at for each in episode.detail.actions)
+    assert [each.at for each in episode.detail.actions] == sorted(
+        each.at for each in episode.detail.actions
+    )
     assert episode.detail.seconds > 0
     assert "The parser's tests pass now" in episode.text
     assert is_memory_id(episode.id)
@@ -109,19 +130,35 @@ def test_a_told_ending_wins_over_what_can_be_inferred(story):
     ],
 )
 def test_the_last_words_of_a_user_tell_how_it_came_out(last, ending):
-    told = Told().user("Rename the function that reads invoices to read_invoice.").edits("src/invoices.py").says("It is renamed.")
+    told = (
+        Told()
+        .user("Rename the function that reads invoices to read_invoice.")
+        .edits("src/invoices.py")
+        .says("It is renamed.")
+    )
     (episode,) = told.user(last).memories(MemoryKind.EPISODE)
     assert episode.ending is ending
 
 
 def test_a_check_that_fails_after_the_last_change_leaves_it_unfinished():
-    told = Told().user("Make the invoices faster, the report takes minutes.").edits("src/invoices.py")
-    (episode,) = told.runs("pytest -q", "E   AssertionError: 3 != 4", 1).says("One test fails.").memories(MemoryKind.EPISODE)
+    told = (
+        Told().user("Make the invoices faster, the report takes minutes.").edits("src/invoices.py")
+    )
+    (episode,) = (
+        told.runs("pytest -q", "E   AssertionError: 3 != 4", 1)
+        .says("One test fails.")
+        .memories(MemoryKind.EPISODE)
+    )
     assert episode.ending is Ending.PARTIAL
 
 
 def test_a_session_without_any_sign_has_an_unknown_ending():
-    (episode,) = Told().user("How do invoices get their numbers?").says("They are counted per year.").memories(MemoryKind.EPISODE)
+    (episode,) = (
+        Told()
+        .user("How do invoices get their numbers?")
+        .says("They are counted per year.")
+        .memories(MemoryKind.EPISODE)
+    )
     assert (episode.ending, episode.trust) == (Ending.UNKNOWN, Trust.AGENT)
 
 
@@ -162,8 +199,12 @@ def test_an_episodes_text_stays_short_however_much_was_said():
 def test_no_secret_gets_into_a_memory():
     for number, secret in enumerate(planted(7, 60)):
         told = Told(f"s{number}").user(f"Always use this for the deploy of invoices: {secret.text}")
-        told.runs(secret.text, f"Error: {secret.text}\n{'x ' * 3000}\n{secret.text}", 1).runs("uv sync", secret.text)
-        told.does("Write", {"file_path": "a.env", "content": secret.text}, "ok").runs(secret.text, PASSED)
+        told.runs(secret.text, f"Error: {secret.text}\n{'x ' * 3000}\n{secret.text}", 1).runs(
+            "uv sync", secret.text
+        )
+        told.does("Write", {"file_path": "a.env", "content": secret.text}, "ok").runs(
+            secret.text, PASSED
+        )
         told.says(f"It is settled. Decision: {secret.text}").user("right, thanks")
         shown = json.dumps([str(each) for each in told.encoded().memories])
         assert not secret.remains(shown), secret.kind
@@ -194,5 +235,8 @@ def test_any_line_is_encoded_the_same_each_time_and_a_longer_one_keeps_what_was_
 
 def test_advice_made_by_rules_is_active_only_when_an_outcome_confirms_it(story):
     for memory in story.encoded().memories:
-        if memory.kind in (MemoryKind.PITFALL, MemoryKind.PROCEDURE) and memory.standing is Standing.ACTIVE:
+        if (
+            memory.kind in (MemoryKind.PITFALL, MemoryKind.PROCEDURE)
+            and memory.standing is Standing.ACTIVE
+        ):
             assert memory.trust is Trust.OUTCOME

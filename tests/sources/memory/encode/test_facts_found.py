@@ -72,19 +72,33 @@ def test_what_is_asked_pasted_or_points_elsewhere_is_no_fact(said):
 
 
 def test_of_a_pasted_document_only_what_stands_before_it_is_the_users_word():
-    document = "\n".join(f"## Part {number}\n- Always use method {number} for the import of rows." for number in range(60))
+    document = "\n".join(
+        f"## Part {number}\n- Always use method {number} for the import of rows."
+        for number in range(60)
+    )
     assert facts(f"Implement this plan.\n\n{document}") == []
     assert len(facts(f"From now on, ask before you touch the schema.\n\n{document}")) == 1
 
 
 def test_an_issue_that_is_handed_over_states_no_facts():
-    assert facts("<pr_description>\nWe use Django 2.2 in this project. It should never crash here.\n</pr_description>") == []
+    assert (
+        facts(
+            "<pr_description>\nWe use Django 2.2 in this project. It should never crash "
+            "here.\n</pr_description>"
+        )
+        == []
+    )
 
 
 def test_a_fact_and_what_amends_it_have_the_same_subject():
-    assert subjects("The default port is 8080.", "Correction: the default port is 9090.") == ["default port", "default port"]
+    assert subjects("The default port is 8080.", "Correction: the default port is 9090.") == [
+        "default port",
+        "default port",
+    ]
     assert subjects("We use npm.", "From now on, use pnpm instead of npm.") == ["npm", "npm"]
-    assert subjects("We use Redis for the job queue.", "Let's switch to Postgres for the job queue.") == [
+    assert subjects(
+        "We use Redis for the job queue.", "Let's switch to Postgres for the job queue."
+    ) == [
         "job queue",
         "job queue",
     ]
@@ -97,37 +111,70 @@ def test_an_amendment_says_that_it_is_one():
 
 
 def test_what_happened_has_no_subject_and_is_not_replaced_by_what_happens_next():
-    assert subjects("I just bought a red bike on March 2nd.", "I just bought a blue bike on May 9th.") == ["", ""]
+    assert subjects(
+        "I just bought a red bike on March 2nd.", "I just bought a blue bike on May 9th."
+    ) == ["", ""]
 
 
 def test_the_same_words_twice_in_one_episode_are_one_fact():
-    assert len(facts("Always run the migrations before the tests.", "Again: always run the migrations before the tests.")) == 1
+    assert (
+        len(
+            facts(
+                "Always run the migrations before the tests.",
+                "Again: always run the migrations before the tests.",
+            )
+        )
+        == 1
+    )
 
 
 def test_a_decision_that_a_model_words_counts_once_the_user_agrees():
     settled = "Settled: merge_records keys on the lowercased email and the calendar day."
-    agreed = Told().user("Contacts come in twice after each sync.").says(settled).user("Right, do it that way.").says("Done.")
+    agreed = (
+        Told()
+        .user("Contacts come in twice after each sync.")
+        .says(settled)
+        .user("Right, do it that way.")
+        .says("Done.")
+    )
     (fact,) = agreed.memories(MemoryKind.FACT)
     assert (fact.trust, fact.text) == (Trust.AGENT, settled)
     assert fact.confidence < 0.7
-    refused = Told().user("Contacts come in twice after each sync.").says(settled).user("No, not by day.").says("Hm.")
+    refused = (
+        Told()
+        .user("Contacts come in twice after each sync.")
+        .says(settled)
+        .user("No, not by day.")
+        .says("Hm.")
+    )
     assert refused.memories(MemoryKind.FACT) == []
 
 
-def test_what_a_model_calls_settled_counts_where_the_user_had_just_said_it_and_nobody_takes_it_back():
+def test_what_a_model_calls_settled_counts_where_the_user_had_just_said_it_and_nobody_takes_it_back():  # noqa: E501
     ruling = "Four attempts in total, and cap the backoff at 60 seconds."
     recap = "Final policy: retry any 5xx and 429, at most 4 attempts, backoff capped at 60 seconds."
     told = Told().user("The client retries too much.").says("How often may it try?").user(ruling)
     (fact,) = told.says(recap).memories(MemoryKind.FACT)
     assert (fact.text, fact.trust) == (recap, Trust.AGENT)
     again = Told().user("The client retries too much.").says("How often may it try?").user(ruling)
-    assert again.says(recap).user("No, that's not what I said.").says("Hm.").memories(MemoryKind.FACT) == []
+    assert (
+        again.says(recap).user("No, that's not what I said.").says("Hm.").memories(MemoryKind.FACT)
+        == []
+    )
 
 
 def test_what_a_model_settles_by_itself_is_no_fact():
-    alone = Told().user("Write me a poem about the sea.").says("Final policy: retry any 5xx and 429, at most 4 attempts.")
+    alone = (
+        Told()
+        .user("Write me a poem about the sea.")
+        .says("Final policy: retry any 5xx and 429, at most 4 attempts.")
+    )
     assert alone.memories(MemoryKind.FACT) == []
-    asked = Told().user("How many attempts should the client make?").says("Decision: the client makes 4 attempts in all.")
+    asked = (
+        Told()
+        .user("How many attempts should the client make?")
+        .says("Decision: the client makes 4 attempts in all.")
+    )
     assert asked.memories(MemoryKind.FACT) == []
 
 

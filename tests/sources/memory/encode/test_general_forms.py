@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.sources.memory.encode.procedures import (
     error_key,
@@ -28,7 +27,10 @@ ROOT = "/home/ada/shop"
         ("./tests/runtests.py queries ordering.tests", "tests/runtests.py <tests>"),
         ("/home/ada/shop/scripts/generate.sh billing", "scripts/generate.sh billing"),
         ("git tag release/0.4.1", "git tag release/<version>"),
-        ("gh issue close 1263 --comment 'done in the last release'", "gh issue close <id> --comment <text>"),
+        (
+            "gh issue close 1263 --comment 'done in the last release'",
+            "gh issue close <id> --comment <text>",
+        ),
         ("uv run scripts/seed.py --users=20", "uv run scripts/seed.py --users=20"),
         ("bun test --filter checkout src/cart/cart.test.ts", "bun test --filter <text> <tests>"),
         ("python3 -m compileall src", "python3 -m compileall src"),
@@ -62,7 +64,10 @@ def test_what_was_for_the_moment_and_what_anybody_does_have_no_general_form(said
 
 
 def test_a_line_is_taken_apart_and_what_shapes_its_output_is_left_out():
-    assert parts_of("bun run test 2>&1 | tail -5 && timeout 60 bun run lint; grep -c x y") == ["bun run test", "bun run lint"]
+    assert parts_of("bun run test 2>&1 | tail -5 && timeout 60 bun run lint; grep -c x y") == [
+        "bun run test",
+        "bun run lint",
+    ]
     assert parts_of("gh pr create --title 'a && b; c'") == ["gh pr create --title 'a && b; c'"]
     assert parts_of('bun -e "import x; const y = 1') == []
 
@@ -72,7 +77,9 @@ def test_the_project_is_where_most_files_are_and_a_worktree_is_of_its_project():
     assert root_of(files) == ROOT
     assert project_of(ROOT, ()) == "shop"
     assert project_of("/home/ada/shop__worktrees/fix-cart", ()) == "shop"
-    assert project_of("/testbed", ("django/db/models.py", "django/urls.py", "docs/a.md")) == "django"
+    assert (
+        project_of("/testbed", ("django/db/models.py", "django/urls.py", "docs/a.md")) == "django"
+    )
     assert in_project(f"{ROOT}/src/a.ts", ROOT) == "src/a.ts"
 
 
@@ -84,13 +91,21 @@ def test_an_error_is_the_same_whatever_its_numbers_names_and_paths():
 
 def test_which_python_runs_a_command_makes_no_difference():
     keys = {
-        told_key(told) for told in ("python3 tests/runtests.py <tests>", "runtests.py <tests>", "A=1 python runtests.py <tests>")
+        told_key(told)
+        for told in (
+            "python3 tests/runtests.py <tests>",
+            "runtests.py <tests>",
+            "A=1 python runtests.py <tests>",
+        )
     }
     assert len(keys) == 1
 
 
 def test_what_is_taken_for_a_file_looks_like_one():
-    assert [is_file(path) for path in ("src/a.ts", "Makefile", "p2", "1.0dev", "reproduce_issue.py", "/tmp/a.py")] == [
+    assert [
+        is_file(path)
+        for path in ("src/a.ts", "Makefile", "p2", "1.0dev", "reproduce_issue.py", "/tmp/a.py")
+    ] == [
         True,
         True,
         False,

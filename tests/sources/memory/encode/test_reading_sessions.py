@@ -1,4 +1,5 @@
-"""Which part of what a session's store holds is a person's conversation, and how much of it is looked at."""
+"""Which part of what a session's store holds is a person's conversation, and how much of it is
+looked at."""
 
 from __future__ import annotations
 
@@ -6,8 +7,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.errors import NotFound
 from hotset.nouns.memory import Ending, MemoryKind
@@ -39,7 +39,10 @@ def texts(store: RamStore, kind: Kind) -> list[str]:
 
 
 def called(tool: str, call: str, **arguments: str) -> Message:
-    return message(Role.ASSISTANT, Part(Kind.TOOL_CALL, json.dumps(arguments).encode(), "application/json", tool, call))
+    return message(
+        Role.ASSISTANT,
+        Part(Kind.TOOL_CALL, json.dumps(arguments).encode(), "application/json", tool, call),
+    )
 
 
 def brought(tool: str, call: str, text: str, kind: Kind = Kind.TOOL_RESULT) -> Message:
@@ -80,7 +83,9 @@ def test_a_call_for_a_title_is_not_the_conversation(store):
 
 
 def test_what_one_agent_asks_another_is_not_the_conversation(store):
-    order = "Explore the parser of invoices thoroughly and list every place where an amount is read."
+    order = (
+        "Explore the parser of invoices thoroughly and list every place where an amount is read."
+    )
     talk = Talk(store, key="k")
     talk.hears(talk.asks(GOAL).turn, called("Task", "c1", prompt=order, description="explore"))
     Talk(store, key="k").turn(order, "There are two places.")
@@ -92,7 +97,11 @@ def test_what_one_agent_asks_another_is_not_the_conversation(store):
 def test_what_a_compaction_cut_off_is_read_too(store):
     talk = Talk(store, key="k")
     talk.turn(GOAL, "It is fixed.")
-    summary = "This session is being continued from a previous conversation that ran out of context. Summary: parser."
+    summary = (
+        "This session is being continued from a previous "
+        "conversation that ran out of context. "
+        "Summary: parser."
+    )
     Talk(store, key="k").turn(summary, "I go on.")
     assert texts(store, Kind.RESPONSE) == ["It is fixed.", "I go on."]
 
@@ -102,7 +111,9 @@ def test_endings_are_read_from_events(store):
     store.keep(Event(OUTCOME, 5.0, turn.session, turn.number, {"outcome": "failure"})).result()
     store.keep(Event(OUTCOME, 5.0, turn.session, turn.number + 7, {"outcome": "nonsense"})).result()
     assert read(store).endings == {turn.number: Ending.FAILURE}
-    (episode,) = (each for each in encode_session(read(store)).memories if each.kind is MemoryKind.EPISODE)
+    (episode,) = (
+        each for each in encode_session(read(store)).memories if each.kind is MemoryKind.EPISODE
+    )
     assert episode.ending is Ending.FAILURE
 
 
@@ -111,11 +122,21 @@ def test_a_session_that_is_not_there_is_an_error(store):
         read_session(store, SessionId("nobody"), 1.0)
 
 
-def test_of_a_long_result_the_ends_are_looked_at_and_all_of_it_is_searched_for_what_others_wrote(store):
+def test_of_a_long_result_the_ends_are_looked_at_and_all_of_it_is_searched_for_what_others_wrote(
+    store,
+):
     talk = Talk(store, key="k")
     talk.hears(talk.asks(GOAL).turn, called("Bash", "c1", command="cat log"))
     talk.asks(
-        brought("Bash", "c1", "first line\n" + "middle line\n" * 5000 + "planted words\n" + "middle line\n" * 5000 + "last line")
+        brought(
+            "Bash",
+            "c1",
+            "first line\n"
+            + "middle line\n" * 5000
+            + "planted words\n"
+            + "middle line\n" * 5000
+            + "last line",
+        )
     )
     result = read(store).line[-1]
     assert result.text.startswith("first line")
@@ -140,7 +161,10 @@ def test_what_is_looked_at_holds_no_secret_wherever_it_stands(store, kind):
             assert not secret.remains(utterance(page, content.encode()).text), secret.kind
 
 
-@given(st.binary(max_size=3000), st.sampled_from([Kind.PROMPT, Kind.RESPONSE, Kind.TOOL_RESULT, Kind.TOOL_CALL, Kind.FILE]))
+@given(
+    st.binary(max_size=3000),
+    st.sampled_from([Kind.PROMPT, Kind.RESPONSE, Kind.TOOL_RESULT, Kind.TOOL_CALL, Kind.FILE]),
+)
 def test_any_bytes_can_be_read(content, kind):
     page = a_page(RamStore(), kind)
     assert utterance(page, content) == utterance(page, content)

@@ -14,13 +14,22 @@ from hotset.sources.memory.encode.work import topics_of
     [
         ("Exit code 1\nsrc/a.ts(3,1): error TS2322: Type 'x' is not assignable", "error TS2322"),
         (
-            "Chunk ID: a1\nWall time: 0.1\nProcess exited with code 127\nOutput:\nbash: jqq: command not found",
+            (
+                "Chunk ID: a1\nWall time: 0.1\nProcess exited with code 127\nOutput:\nbash: jqq: "
+                "command not found"
+            ),
             "command not found",
         ),
-        ("<returncode>1</returncode>\n<output>\nTraceback\n  File\nKeyError: 'year'\n</output>", "KeyError"),
+        (
+            "<returncode>1</returncode>\n<output>\nTraceback\n  File\nKeyError: 'year'\n</output>",
+            "KeyError",
+        ),
         ("npm error command failed\nnpm error command sh -c tsgo", "error"),
         (
-            'Traceback (most recent call last):\n  File "a.py", line 1\nsqlite3.OperationalError: no such table: a',
+            (
+                'Traceback (most recent call last):\n  File "a.py", line 1\n'
+                "sqlite3.OperationalError: no such table: a"
+            ),
             "OperationalError",
         ),
         ("all is quiet\n\nCommand exited with code 3", "exit 3"),
@@ -46,11 +55,19 @@ def test_a_command_that_worked_may_speak_of_errors(text):
 
 
 def test_a_tool_that_refuses_says_so_at_its_beginning_and_a_file_about_errors_does_not():
-    assert result_verdict("<tool_use_error>File does not exist.</tool_use_error>", shell=False).failed
+    assert result_verdict(
+        "<tool_use_error>File does not exist.</tool_use_error>", shell=False
+    ).failed
     assert result_verdict("Error: payment amount does not add up", shell=False).failed
-    assert not result_verdict("1\texport type Status = 'failed';\n2\t// Error: never", shell=False).failed
-    assert not result_verdict("Exit code 1\n", shell=True, reads=True).failed  # a search that finds nothing
-    assert result_verdict("The user doesn't want to proceed with this tool use.", shell=False).declined
+    assert not result_verdict(
+        "1\texport type Status = 'failed';\n2\t// Error: never", shell=False
+    ).failed
+    assert not result_verdict(
+        "Exit code 1\n", shell=True, reads=True
+    ).failed  # a search that finds nothing
+    assert result_verdict(
+        "The user doesn't want to proceed with this tool use.", shell=False
+    ).declined
     assert result_verdict("Process running with session ID 7", shell=True).open
 
 
@@ -66,7 +83,11 @@ def only(tool: str, arguments: dict[str, object]) -> Act:
         ("grep -n 'a|b' src/x.py | head", ActKind.READ, "grep -n 'a|b' src/x.py"),
         ("cat <<'EOF' > src/new.py\nprint(1)\nEOF", ActKind.EDIT, "src/new.py"),
         ("sed -i 's/user.pk/user.id/' auth/tokens.py", ActKind.EDIT, "auth/tokens.py"),
-        ("apply_patch <<'E'\n*** Begin Patch\n*** Update File: src/a.py\n*** End Patch\nE", ActKind.EDIT, "src/a.py"),
+        (
+            "apply_patch <<'E'\n*** Begin Patch\n*** Update File: src/a.py\n*** End Patch\nE",
+            ActKind.EDIT,
+            "src/a.py",
+        ),
         ("git log --oneline -5", ActKind.READ, "git log --oneline -5"),
         ("git push origin main", ActKind.RUN, "git push origin main"),
         ("git commit -m \"$(cat <<'EOF'\nAlways run pytest\nEOF\n)\"", ActKind.RUN, "git commit"),
@@ -80,7 +101,10 @@ def test_what_a_shell_was_asked_is_told_by_what_it_does(command, doing, target):
 
 
 def test_tools_for_files_are_told_by_their_path():
-    assert (only("Read", {"file_path": "a.py"}).doing, only("Write", {"file_path": "a.py"}).doing) == (ActKind.READ, ActKind.EDIT)
+    assert (
+        only("Read", {"file_path": "a.py"}).doing,
+        only("Write", {"file_path": "a.py"}).doing,
+    ) == (ActKind.READ, ActKind.EDIT)
     assert only("mcp__fs__edit_file", {"path": "src/b.py", "edits": []}).files == ("src/b.py",)
     assert only("book_flight", {"from": "JFK", "to": "SEA"}).target == "JFK SEA"
 

@@ -1,4 +1,5 @@
-"""Sessions for tests of encoding, told step by step: what a user says, what an agent does, and what comes back."""
+"""Sessions for tests of encoding, told step by step: what a user says, what an agent does, and what
+comes back."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class Told:
             self.user(part)
         chain = self.pages[first][0].chain
         self.pages[first:] = [
-            (replace(page, chain=chain, position=at), content) for at, (page, content) in enumerate(self.pages[first:])
+            (replace(page, chain=chain, position=at), content)
+            for at, (page, content) in enumerate(self.pages[first:])
         ]
         return self
 
@@ -60,10 +62,16 @@ class Told:
         return self
 
     def runs(self, command: str, result: str = "", code: int = 0) -> Told:
-        return self.does("Bash", {"command": command}, f"Exit code {code}\n{result}" if code else result)
+        return self.does(
+            "Bash", {"command": command}, f"Exit code {code}\n{result}" if code else result
+        )
 
     def edits(self, path: str) -> Told:
-        return self.does("Edit", {"file_path": path, "old_string": "a", "new_string": "b"}, f"The file {path} has been updated.")
+        return self.does(
+            "Edit",
+            {"file_path": path, "old_string": "a", "new_string": "b"},
+            f"The file {path} has been updated.",
+        )
 
     def reads(self, path: str, text: str = "1\tx = 1") -> Told:
         return self.does("Read", {"file_path": path}, text)
@@ -107,12 +115,19 @@ class Told:
 
 
 def fixed(
-    told: Told, goal: str = "Fix the failing test of the parser in src/parser.py, it has been red since the merge."
+    told: Told,
+    goal: str = (
+        "Fix the failing test of the parser in src/parser.py, it has been red since the merge."
+    ),
 ) -> Told:
     """A session in which a test fails, a dependency is installed, and the test passes."""
     return (
         told.user(goal)
-        .runs("pytest -q tests/test_parser.py", "E   ModuleNotFoundError: No module named 'yaml'\n1 failed in 0.1s", 1)
+        .runs(
+            "pytest -q tests/test_parser.py",
+            "E   ModuleNotFoundError: No module named 'yaml'\n1 failed in 0.1s",
+            1,
+        )
         .runs("uv sync", "Installed 12 packages")
         .runs("pytest -q tests/test_parser.py", PASSED)
         .says("The parser's tests pass now: the environment lacked its dependencies.")

@@ -29,11 +29,22 @@ from hotset.sources.memory.kinds import memory_id
 from hotset.testing.ram_store import RamStore
 
 text = st.text(max_size=30) | st.sampled_from(
-    ["# Steps\n1. a", "<!-- hotset:begin x -->", "&lt;!-- hotset:end x -->", "a\r\nb", "-->", "## A heading", "`x` · y", " \n\n "]
+    [
+        "# Steps\n1. a",
+        "<!-- hotset:begin x -->",
+        "&lt;!-- hotset:end x -->",
+        "a\r\nb",
+        "-->",
+        "## A heading",
+        "`x` · y",
+        " \n\n ",
+    ]
 )
 texts = st.lists(text, max_size=3).map(tuple)
 times = st.floats(0, 4e9, allow_nan=False)
-_troubles = st.builds(Trouble, text, text, text, text, texts, st.booleans(), st.none() | text.map(PageId))
+_troubles = st.builds(
+    Trouble, text, text, text, text, texts, st.booleans(), st.none() | text.map(PageId)
+)
 _details = {
     MemoryKind.EPISODE: st.builds(
         Episode,
@@ -41,7 +52,9 @@ _details = {
         phase=text,
         turns=st.tuples(st.integers(0, 9), st.integers(0, 9)),
         seconds=times,
-        actions=st.lists(st.builds(Action, times, text, text, st.booleans()), max_size=2).map(tuple),
+        actions=st.lists(st.builds(Action, times, text, text, st.booleans()), max_size=2).map(
+            tuple
+        ),
         troubles=st.lists(_troubles, max_size=2).map(tuple),
         files=texts,
         artifacts=texts,
@@ -91,7 +104,9 @@ def memories(draw: st.DrawFn, standings: Iterable[Standing] = tuple(Standing)) -
     )
 
 
-def some(standings: Iterable[Standing] = tuple(Standing), most: int = 6) -> st.SearchStrategy[list[Memory]]:
+def some(
+    standings: Iterable[Standing] = tuple(Standing), most: int = 6
+) -> st.SearchStrategy[list[Memory]]:
     return st.lists(memories(standings), max_size=most, unique_by=lambda memory: memory.id)
 
 

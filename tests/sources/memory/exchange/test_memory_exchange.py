@@ -18,7 +18,9 @@ def test_what_was_exported_comes_into_another_store_by_itself(tmp_path: Path, fo
     seen: list[tuple[int, int]] = []
     assert export_memories(holding([one]), tmp_path / "out", form) == 1
     other = holding()
-    taken = import_memories(other, tmp_path / "out", now=2e9, progress=lambda _, done, total: seen.append((done, total)))
+    taken = import_memories(
+        other, tmp_path / "out", now=2e9, progress=lambda _, done, total: seen.append((done, total))
+    )
     assert (taken.new, seen[-1]) == (1, (1, 1))
     memory = other.memory(one.id)
     assert (memory.text, memory.trust, memory.run) == ("one", Trust.OUTSIDE, taken.run)

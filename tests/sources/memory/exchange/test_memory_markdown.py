@@ -1,4 +1,5 @@
-"""Memories as pages that people edit: what is unchanged stays, an edit is a version by a person, nothing is forgotten."""
+"""Memories as pages that people edit: what is unchanged stays, an edit is a version by a person,
+nothing is forgotten."""
 
 from __future__ import annotations
 
@@ -8,8 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from memories_made import fact, holding, made, memories, some
 
 from hotset.errors import BadInput
@@ -28,7 +28,10 @@ from hotset.testing.secrets import planted
 _SHOWN = (Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED)
 
 
-@given(st.lists(memories(_SHOWN), max_size=4, unique_by=lambda memory: memory.id), st.sampled_from(["\n", "\r\n", "\n\n"]))
+@given(
+    st.lists(memories(_SHOWN), max_size=4, unique_by=lambda memory: memory.id),
+    st.sampled_from(["\n", "\r\n", "\n\n"]),
+)
 @pytest.mark.slow
 def test_a_page_tells_what_its_memories_say_whatever_they_say(written, ends):
     page = "# Facts\n\n" + "\n".join(map(entry_text, written))
@@ -63,8 +66,17 @@ def _exported(folder: Path):
             fact("The port is 80", topics=("server",)),
             fact("Releases are on Tuesdays"),
             made(MemoryKind.EPISODE, "Add a login", Episode("Add a login")),
-            made(MemoryKind.PROCEDURE, "Release\n1. tag\n2. push", Procedure("", ("tag", "push")), standing=Standing.CANDIDATE),
-            made(MemoryKind.PITFALL, "Mocks hang\nInstead: pass it in", Pitfall("Mocks", "they hang", "pass it in")),
+            made(
+                MemoryKind.PROCEDURE,
+                "Release\n1. tag\n2. push",
+                Procedure("", ("tag", "push")),
+                standing=Standing.CANDIDATE,
+            ),
+            made(
+                MemoryKind.PITFALL,
+                "Mocks hang\nInstead: pass it in",
+                Pitfall("Mocks", "they hang", "pass it in"),
+            ),
             fact("Forgotten", standing=Standing.FORGOTTEN),
         ]
     )
@@ -99,7 +111,12 @@ def test_an_edit_becomes_a_version_in_the_words_of_a_person(tmp_path: Path):
     taken = merge_markdown(store, tmp_path / "out", now=2e9)
     assert (taken.new, taken.changed, taken.kept) == (0, 2, [])
     port = store.memory(fact("The port is 80").id)
-    assert (port.text, port.title, port.trust, port.version) == ("The port is 8080", "The port is 80", Trust.PERSON, 2)
+    assert (port.text, port.title, port.trust, port.version) == (
+        "The port is 8080",
+        "The port is 80",
+        Trust.PERSON,
+        2,
+    )
     assert port.run == taken.run
     day = store.memory(fact("Releases are on Tuesdays").id)
     assert (day.title, day.text) == ("Release day", "Releases are on Tuesdays")
@@ -111,7 +128,11 @@ def test_an_edit_becomes_a_version_in_the_words_of_a_person(tmp_path: Path):
 
 def test_what_a_person_edits_counts_and_its_short_form_says_no_more_than_the_text(tmp_path: Path):
     store = _exported(tmp_path / "out")
-    _edit(tmp_path / "out/procedures.md", "-->\nRelease\n1. tag\n2. push", "-->\nRelease\n1. test\n2. tag\n3. push")
+    _edit(
+        tmp_path / "out/procedures.md",
+        "-->\nRelease\n1. tag\n2. push",
+        "-->\nRelease\n1. test\n2. tag\n3. push",
+    )
     _edit(tmp_path / "out/pitfalls.md", "Instead: pass it in", "Instead: use a fake")
     merge_markdown(store, tmp_path / "out", now=2e9)
     (procedure,) = store.memories(frozenset({MemoryKind.PROCEDURE}))
@@ -148,7 +169,11 @@ def test_a_new_entry_is_nobodys_word_until_somebody_vouches_for_it(tmp_path: Pat
         file.write("\n## Deploy\n\n1. look\n2. push\n\n## Always look twice\n")
     taken = merge_markdown(store, tmp_path / "out", now=2e9)
     assert (taken.new, taken.waiting) == (2, 2)
-    new = [memory for memory in store.memories(frozenset({MemoryKind.PROCEDURE})) if memory.title == "Deploy"]
+    new = [
+        memory
+        for memory in store.memories(frozenset({MemoryKind.PROCEDURE}))
+        if memory.title == "Deploy"
+    ]
     assert [(memory.trust, memory.standing, memory.detail) for memory in new] == [
         (Trust.OUTSIDE, Standing.CANDIDATE, Procedure("Deploy", ("look", "push")))
     ]
@@ -172,9 +197,20 @@ def test_an_edit_of_what_was_changed_or_forgotten_meanwhile_is_told_and_not_made
     store = _exported(tmp_path / "out")
     port, day = fact("The port is 80"), fact("Releases are on Tuesdays")
     newer = fact("The port is 80", text="The port is 443", version=2)
-    store.keep(Remembered(memories=(newer, fact("Releases are on Tuesdays", version=2, standing=Standing.FORGOTTEN)))).result()
+    store.keep(
+        Remembered(
+            memories=(
+                newer,
+                fact("Releases are on Tuesdays", version=2, standing=Standing.FORGOTTEN),
+            )
+        )
+    ).result()
     _edit(tmp_path / "out/facts.md", "-->\nThe port is 80\n", "-->\nThe port is 8080\n")
-    _edit(tmp_path / "out/facts.md", "-->\nReleases are on Tuesdays\n", "-->\nReleases are on Fridays\n")
+    _edit(
+        tmp_path / "out/facts.md",
+        "-->\nReleases are on Tuesdays\n",
+        "-->\nReleases are on Fridays\n",
+    )
     taken = merge_markdown(store, tmp_path / "out", now=2e9)
     assert sorted(taken.kept) == sorted([port.id, day.id])
     assert store.memory(port.id) == newer

@@ -7,21 +7,29 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.sources.memory.recall.weights import LoggedCandidate, RecallLog, learn_weights
 
 DEFAULTS = {"words": 1.0, "meaning": 0.6, "recent": 0.3, "outdated": -0.5}
 
 
-def recalls(seed: int, count: int, truth: Mapping[str, float] | None, candidates: int = 12) -> list[RecallLog]:
+def recalls(
+    seed: int, count: int, truth: Mapping[str, float] | None, candidates: int = 12
+) -> list[RecallLog]:
     """A store in which the best by `truth` is read; without one, anything is."""
     rng = random.Random(seed)
     log = []
     for _ in range(count):
-        served = tuple(LoggedCandidate(str(at), {name: rng.random() for name in DEFAULTS}) for at in range(candidates))
-        best = rng.choice(served) if truth is None else max(served, key=lambda one: _score(one, truth) + rng.gauss(0, 0.15))
+        served = tuple(
+            LoggedCandidate(str(at), {name: rng.random() for name in DEFAULTS})
+            for at in range(candidates)
+        )
+        best = (
+            rng.choice(served)
+            if truth is None
+            else max(served, key=lambda one: _score(one, truth) + rng.gauss(0, 0.15))
+        )
         log.append(RecallLog(served, frozenset({best.id})))
     return log
 
@@ -31,7 +39,9 @@ def _score(one: LoggedCandidate, weights: Mapping[str, float]) -> float:
 
 
 def _first_is_good(log: list[RecallLog], weights: Mapping[str, float]) -> float:
-    return sum(max(one.candidates, key=lambda each: _score(each, weights)).id in one.good for one in log) / len(log)
+    return sum(
+        max(one.candidates, key=lambda each: _score(each, weights)).id in one.good for one in log
+    ) / len(log)
 
 
 def test_weights_move_to_what_is_of_use_in_this_store_and_serve_recalls_that_nobody_adapted_to():
@@ -50,14 +60,20 @@ def test_weights_move_to_what_is_of_use_in_this_store_and_serve_recalls_that_nob
 
 @pytest.mark.slow
 def test_where_anything_is_read_the_weights_stay_in_at_least_95_of_100_stores():
-    kept = sum(learn_weights(recalls(seed, 60, None, candidates=8), DEFAULTS, seed).weights == DEFAULTS for seed in range(100))
+    kept = sum(
+        learn_weights(recalls(seed, 60, None, candidates=8), DEFAULTS, seed).weights == DEFAULTS
+        for seed in range(100)
+    )
 
     assert kept >= 95
 
 
 @pytest.mark.slow
 def test_where_the_defaults_are_right_they_stay():
-    kept = sum(learn_weights(recalls(seed, 80, DEFAULTS, candidates=8), DEFAULTS, seed).weights == DEFAULTS for seed in range(40))
+    kept = sum(
+        learn_weights(recalls(seed, 80, DEFAULTS, candidates=8), DEFAULTS, seed).weights == DEFAULTS
+        for seed in range(40)
+    )
 
     assert kept >= 38
 
@@ -93,7 +109,8 @@ def test_what_misled_is_ranked_lower_afterwards():
 
 
 def test_the_order_of_candidates_cannot_be_learned():
-    """All candidates are alike and the first one is always the good one: no weights can tell, whatever ties do."""
+    """All candidates are alike and the first one is always the good one: no weights can tell,
+    whatever ties do."""
     alike = tuple(LoggedCandidate(str(at), dict.fromkeys(DEFAULTS, 0.5)) for at in range(10))
     log = [RecallLog(alike, frozenset({"0"}))] * 200
 
@@ -114,8 +131,14 @@ def test_a_signal_that_is_off_or_unknown_stays_as_it_is():
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.integers(0, 10_000), st.fixed_dictionaries({name: st.floats(-3, 3) for name in DEFAULTS}), st.integers(0, 90))
-def test_every_weight_stays_between_a_quarter_and_four_times_its_default_and_the_same_log_gives_the_same(seed, truth, count):
+@given(
+    st.integers(0, 10_000),
+    st.fixed_dictionaries({name: st.floats(-3, 3) for name in DEFAULTS}),
+    st.integers(0, 90),
+)
+def test_every_weight_stays_between_a_quarter_and_four_times_its_default_and_the_same_log_gives_the_same(  # noqa: E501
+    seed, truth, count
+):
     log = recalls(seed, count, truth, candidates=5)
 
     found = learn_weights(log, DEFAULTS, seed)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.nouns.memory import MemoryKind, Task
 from hotset.sources.memory.recall.rank import (
@@ -41,9 +40,9 @@ _settings = st.builds(
     RankSetting,
     now=st.floats(0, 2e9),
     task=st.sampled_from(Task),
-    spoken=st.sampled_from(["", "last week", "the latest", "the first", "in March", "since 2020-01-01"]).map(
-        lambda text: time_words(text, 1.7e9)
-    ),
+    spoken=st.sampled_from(
+        ["", "last week", "the latest", "the first", "in March", "since 2020-01-01"]
+    ).map(lambda text: time_words(text, 1.7e9)),
 )
 
 
@@ -57,10 +56,15 @@ def test_every_signal_is_between_0_and_1_and_has_a_weight(candidates, setting):
 
 @given(_candidates, _settings, st.randoms())
 @pytest.mark.slow
-def test_the_order_does_not_depend_on_the_order_of_the_candidates(candidates, setting, chance: random.Random):
+def test_the_order_does_not_depend_on_the_order_of_the_candidates(
+    candidates, setting, chance: random.Random
+):
     shuffled = chance.sample(candidates, len(candidates))
 
-    first, second = (order(first_signals({each.key: each for each in some}, setting), DEFAULT) for some in (candidates, shuffled))
+    first, second = (
+        order(first_signals({each.key: each for each in some}, setting), DEFAULT)
+        for some in (candidates, shuffled)
+    )
 
     assert first == second
 
@@ -72,7 +76,9 @@ def test_a_score_is_the_sum_of_signals_times_weights(candidates, setting):
     weights = DEFAULT.as_dict()
 
     for key, score in order(signals, DEFAULT):
-        assert abs(score - sum(weights[name] * value for name, value in signals[key].items())) < 1e-9
+        assert (
+            abs(score - sum(weights[name] * value for name, value in signals[key].items())) < 1e-9
+        )
 
 
 @given(st.lists(st.floats(-1e6, 1e6), max_size=20))
@@ -80,7 +86,12 @@ def test_spread_values_keep_their_order_between_0_and_1(values):
     apart = spread(values)
 
     assert all(0.0 <= value <= 1.0 for value in apart)
-    assert all(apart[i] <= apart[j] for i in range(len(values)) for j in range(len(values)) if values[i] <= values[j])
+    assert all(
+        apart[i] <= apart[j]
+        for i in range(len(values))
+        for j in range(len(values))
+        if values[i] <= values[j]
+    )
 
 
 def test_weights_come_back_from_what_was_written_and_strange_names_are_left_out():

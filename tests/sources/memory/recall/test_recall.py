@@ -1,4 +1,5 @@
-"""What is recalled: the words that were said and the memories made of them, in one order, each with its reasons."""
+"""What is recalled: the words that were said and the memories made of them, in one order, each with
+its reasons."""
 
 from __future__ import annotations
 
@@ -54,7 +55,11 @@ def index(tmp_path):
 
 
 def made(kind, text, *, days=10.0, **fields):
-    detail = {MemoryKind.FACT: Fact(), MemoryKind.PROCEDURE: Procedure(), MemoryKind.PITFALL: Pitfall()}.get(kind)
+    detail = {
+        MemoryKind.FACT: Fact(),
+        MemoryKind.PROCEDURE: Procedure(),
+        MemoryKind.PITFALL: Pitfall(),
+    }.get(kind)
     source = fields.pop("source", Provenance("rules"))
     ready = {"detail": detail, "trust": Trust.PERSON, **fields}
     return Memory(memory_id(kind, text), kind, text[:60], text, NOW - days * DAY, source, **ready)
@@ -85,7 +90,11 @@ def test_what_was_said_and_what_is_known_come_in_one_order(store, index):
     assert {item.kind for item in found.items} == {SAID, "fact"}
     assert rotation.id in ids(found)
     said = next(item for item in found.items if item.kind == SAID)
-    assert (said.speaker, said.text, said.page) == ("user", "I keep the staging password rotation on Fridays", said.id)
+    assert (said.speaker, said.text, said.page) == (
+        "user",
+        "I keep the staging password rotation on Fridays",
+        said.id,
+    )
     assert said.memory is None
     assert not [item for item in found.items if "logo" in item.text]
 
@@ -146,28 +155,61 @@ def test_words_of_a_decision_that_was_made_anew_come_behind_the_new_ones_and_say
     first, later = Talk(store, key="first"), Talk(store, key="later")
     first.time, later.time = NOW - 60 * DAY, NOW - 5 * DAY
     before = first.turn("In a merge clash of two records the latest record wins", "Settled.")
-    after = later.turn("From now on the record with more filled fields is kept in a clash", "Amended.")
-    old = made(MemoryKind.FACT, "On a merge clash the latest record wins", days=60, source=told_in(store, before.session))
-    new = made(MemoryKind.FACT, "The record with most filled fields is kept", days=5, source=told_in(store, after.session))
+    after = later.turn(
+        "From now on the record with more filled fields is kept in a clash", "Amended."
+    )
+    old = made(
+        MemoryKind.FACT,
+        "On a merge clash the latest record wins",
+        days=60,
+        source=told_in(store, before.session),
+    )
+    new = made(
+        MemoryKind.FACT,
+        "The record with most filled fields is kept",
+        days=5,
+        source=told_in(store, after.session),
+    )
     keep(store, old, new)
-    assert asked(store, index, "which record wins in a merge clash?", memories=False).items[0].text.startswith("In a merge clash")
+    assert (
+        asked(store, index, "which record wins in a merge clash?", memories=False)
+        .items[0]
+        .text.startswith("In a merge clash")
+    )
 
     ended = replace(old, version=2, standing=Standing.SUPERSEDED, valid_until=new.created)
     keep(store, ended, links=[MemoryLink(new.id, old.id, Relation.SUPERSEDES, NOW)])
-    (now_first, then) = asked(store, index, "which record wins in a merge clash?", memories=False, most=2).items
+    (now_first, then) = asked(
+        store, index, "which record wins in a merge clash?", memories=False, most=2
+    ).items
 
     assert now_first.text.startswith("From now on")
     assert then.why[0] == f"what was decided there was decided anew on 15 April 2026: {new.id}"
 
 
-def test_where_something_was_decided_anew_comes_first_though_the_question_has_the_words_of_before(store, index):
+def test_where_something_was_decided_anew_comes_first_though_the_question_has_the_words_of_before(
+    store, index
+):
     first, later = Talk(store, key="first"), Talk(store, key="later")
     first.time, later.time = NOW - 60 * DAY, NOW - 5 * DAY
-    before = first.turn("After every sync run the contact list shows the same person twice", "Which of the two shall win?")
+    before = first.turn(
+        "After every sync run the contact list shows the same person twice",
+        "Which of the two shall win?",
+    )
     first.turn("The one that was changed last wins a merge", "Settled.")
     after = later.turn("Amendment to the merge of contacts: the fuller one wins", "Amended.")
-    old = made(MemoryKind.FACT, "In a merge of contacts the latest wins", days=60, source=Provenance("rules", before.session))
-    new = made(MemoryKind.FACT, "In a merge of contacts the fuller wins", days=5, source=told_in(store, after.session))
+    old = made(
+        MemoryKind.FACT,
+        "In a merge of contacts the latest wins",
+        days=60,
+        source=Provenance("rules", before.session),
+    )
+    new = made(
+        MemoryKind.FACT,
+        "In a merge of contacts the fuller wins",
+        days=5,
+        source=told_in(store, after.session),
+    )
     keep(store, old, new)
     query = "after a sync run the same contact shows up twice in the contact list"
     assert asked(store, index, query, memories=False).items[0].session == before.session
@@ -215,7 +257,10 @@ def test_words_for_a_time_bring_what_was_said_then(store, index):
 
 
 def test_a_question_about_what_the_model_said_prefers_its_words(store, index):
-    Talk(store).turn("Which sealant should I use for the paper vase?", "For the paper vase I recommend a matte sealant.")
+    Talk(store).turn(
+        "Which sealant should I use for the paper vase?",
+        "For the paper vase I recommend a matte sealant.",
+    )
 
     told = asked(store, index, "the sealant for the paper vase")
     remembered = asked(store, index, "remind me which sealant you recommended for the paper vase")
@@ -225,22 +270,37 @@ def test_a_question_about_what_the_model_said_prefers_its_words(store, index):
 
 
 def test_debugging_tells_what_to_avoid_even_where_much_else_fits_better(store, index):
-    facts = [made(MemoryKind.FACT, f"The upload test of module {number} talks to the upload server") for number in range(12)]
+    facts = [
+        made(MemoryKind.FACT, f"The upload test of module {number} talks to the upload server")
+        for number in range(12)
+    ]
     pitfall = made(MemoryKind.PITFALL, "Uploads time out behind the proxy")
     keep(store, *facts, pitfall)
 
-    found = asked(store, index, "the upload test of the upload server fails", task=Task.DEBUGGING, most=5)
-    other = asked(store, index, "document the upload test of the upload server", task=Task.REVIEW, most=5)
+    found = asked(
+        store, index, "the upload test of the upload server fails", task=Task.DEBUGGING, most=5
+    )
+    other = asked(
+        store, index, "document the upload test of the upload server", task=Task.REVIEW, most=5
+    )
 
     assert len(found.items) == len(other.items) == 5
     assert pitfall.id in ids(found)
-    assert "pitfall for a debugging task" in next(item for item in found.items if item.id == pitfall.id).why
+    assert (
+        "pitfall for a debugging task"
+        in next(item for item in found.items if item.id == pitfall.id).why
+    )
     assert pitfall.id not in ids(other)
 
 
 def test_debugging_prefers_episodes_that_went_wrong(store, index):
     well, badly = (
-        made(MemoryKind.EPISODE, f"Moved the uploads to the new queue {ending}", ending=ending, detail=Episode("move uploads"))
+        made(
+            MemoryKind.EPISODE,
+            f"Moved the uploads to the new queue {ending}",
+            ending=ending,
+            detail=Episode("move uploads"),
+        )
         for ending in (Ending.SUCCESS, Ending.FAILURE)
     )
     keep(store, well, badly)
@@ -251,29 +311,53 @@ def test_debugging_prefers_episodes_that_went_wrong(store, index):
 def test_of_procedures_and_pitfalls_two_are_told_at_a_time(store, index):
     keep(
         store,
-        *(made(MemoryKind.PROCEDURE, f"Deploy service {number} by the deploy script") for number in range(6)),
-        *(made(MemoryKind.PITFALL, f"Deploy script {number} hangs without a tag") for number in range(6)),
+        *(
+            made(MemoryKind.PROCEDURE, f"Deploy service {number} by the deploy script")
+            for number in range(6)
+        ),
+        *(
+            made(MemoryKind.PITFALL, f"Deploy script {number} hangs without a tag")
+            for number in range(6)
+        ),
     )
 
     kinds = [item.kind for item in asked(store, index, "deploy script", task=Task.DEBUGGING).items]
 
     assert kinds.count("procedure") == 2
     assert kinds.count("pitfall") == 2
-    assert len(asked(store, index, "deploy script", kinds=frozenset({MemoryKind.PITFALL}), talk=False).items) == 6
+    assert (
+        len(
+            asked(
+                store, index, "deploy script", kinds=frozenset({MemoryKind.PITFALL}), talk=False
+            ).items
+        )
+        == 6
+    )
 
 
 def test_the_task_decides_between_kinds_that_fit_alike(store, index):
-    episode = made(MemoryKind.EPISODE, "Changed the retry policy of uploads", detail=Episode("retries"))
+    episode = made(
+        MemoryKind.EPISODE, "Changed the retry policy of uploads", detail=Episode("retries")
+    )
     fact = made(MemoryKind.FACT, "Changed the retry policy of uploads")
     keep(store, episode, replace(fact, text="Changed: the retry policy of uploads"))
 
-    assert ids(asked(store, index, "retry policy of uploads", task=Task.EXPLORATION))[0] == episode.id
-    assert ids(asked(store, index, "retry policy of uploads", task=Task.IMPLEMENTATION))[0] == fact.id
+    assert (
+        ids(asked(store, index, "retry policy of uploads", task=Task.EXPLORATION))[0] == episode.id
+    )
+    assert (
+        ids(asked(store, index, "retry policy of uploads", task=Task.IMPLEMENTATION))[0] == fact.id
+    )
 
 
 def test_what_was_read_often_comes_first_and_what_misled_last(store, index):
-    facts = [made(MemoryKind.FACT, f"The cache of region {name} is warm") for name in ("alpha", "beta", "gamma")]
-    uses = [Use(facts[1].id, Used.READ, NOW) for _ in range(3)] + [Use(facts[0].id, Used.MISLED, NOW) for _ in range(3)]
+    facts = [
+        made(MemoryKind.FACT, f"The cache of region {name} is warm")
+        for name in ("alpha", "beta", "gamma")
+    ]
+    uses = [Use(facts[1].id, Used.READ, NOW) for _ in range(3)] + [
+        Use(facts[0].id, Used.MISLED, NOW) for _ in range(3)
+    ]
     keep(store, *facts, uses=uses)
 
     found = asked(store, index, "is the cache of the region warm")
@@ -286,9 +370,18 @@ def test_a_memory_that_fits_lifts_the_page_that_it_stands_on(store, index):
     talk = Talk(store)
     for number in range(4):
         talk.turn(f"Let us talk about the release of week {number}", "ok")
-    pages = [item.page for item in asked(store, index, "release week").items if item.speaker == "user"]
+    pages = [
+        item.page for item in asked(store, index, "release week").items if item.speaker == "user"
+    ]
     last = pages[-1]
-    keep(store, made(MemoryKind.FACT, "The release needs a signed tag", source=Provenance("rules", pages=(last,))))
+    keep(
+        store,
+        made(
+            MemoryKind.FACT,
+            "The release needs a signed tag",
+            source=Provenance("rules", pages=(last,)),
+        ),
+    )
 
     said = [item for item in asked(store, index, "release").items if item.kind == SAID]
 
@@ -333,7 +426,10 @@ def test_without_an_index_the_newest_memories_are_looked_through_by_their_words(
 
 
 def test_without_an_index_what_was_kept_last_is_found_among_very_many(store):
-    keep(store, *(made(MemoryKind.FACT, f"Fact number {number} of the zeppelin") for number in range(2500)))
+    keep(
+        store,
+        *(made(MemoryKind.FACT, f"Fact number {number} of the zeppelin") for number in range(2500)),
+    )
     last = made(MemoryKind.FACT, "Refresh tokens are rotated daily")
     keep(store, last)
     keep(store, replace(last, version=2, title="Tokens"))
@@ -362,7 +458,19 @@ def test_a_closed_index_is_told_as_lacking_and_the_memories_are_found_all_the_sa
 
 
 @pytest.mark.parametrize(
-    "query", ["", "   ", '"', "\x00", "?!", "the of and", "a" * 100_000, "\ud800", "NOT AND (", "zeppelin" * 1000]
+    "query",
+    [
+        "",
+        "   ",
+        '"',
+        "\x00",
+        "?!",
+        "the of and",
+        "a" * 100_000,
+        "\ud800",
+        "NOT AND (",
+        "zeppelin" * 1000,
+    ],
 )
 def test_no_question_is_an_error(store, index, query):
     keep(store, made(MemoryKind.FACT, "A zeppelin is an airship"))

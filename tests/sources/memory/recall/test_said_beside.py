@@ -19,7 +19,21 @@ def a_talk(store: Store, key: str, *said: str) -> list[RecalledItem]:
     session = next(each.id for each in store.sessions() if each.key == key)
     pages = store.pages(Where(session=session, kinds=frozenset({Kind.PROMPT})))
     return [
-        RecalledItem(page.id, SAID, "", text, page.time, 1.0, (), {}, None, page.id, "user", page.session, page.turn)
+        RecalledItem(
+            page.id,
+            SAID,
+            "",
+            text,
+            page.time,
+            1.0,
+            (),
+            {},
+            None,
+            page.id,
+            "user",
+            page.session,
+            page.turn,
+        )
         for page, text in zip(pages, said, strict=True)
     ]
 
@@ -42,13 +56,23 @@ def test_what_was_said_nearest_to_what_was_found_comes_first_and_only_the_person
     beside = list(beside_pages([said[2]], store, "how many instruments do I own?"))
 
     assert texts(beside) == [said[1].text, said[3].text, said[0].text]
-    assert {(item.speaker, item.kind, item.why) for item in beside} == {("user", SAID, (BESIDE_WHY,))}
+    assert {(item.speaker, item.kind, item.why) for item in beside} == {
+        ("user", SAID, (BESIDE_WHY,))
+    }
 
 
 def test_sessions_take_turns_in_the_order_of_what_was_found():
     store = RamStore()
-    one = a_talk(store, "one", "Alpha boats lie in the harbour.", "Beta boats lie in the harbour.", "Gamma boats lie in the bay.")
-    two = a_talk(store, "two", "Delta trains stop in the valley.", "Epsilon trains stop in the valley.")
+    one = a_talk(
+        store,
+        "one",
+        "Alpha boats lie in the harbour.",
+        "Beta boats lie in the harbour.",
+        "Gamma boats lie in the bay.",
+    )
+    two = a_talk(
+        store, "two", "Delta trains stop in the valley.", "Epsilon trains stop in the valley."
+    )
 
     beside = texts(beside_pages([two[0], one[0]], store))
 
@@ -58,9 +82,16 @@ def test_sessions_take_turns_in_the_order_of_what_was_found():
 def test_nothing_of_whoever_asks_nothing_that_says_nothing_and_nothing_twice():
     store = RamStore()
     one = a_talk(
-        store, "one", "Alpha boats lie in the harbour.", "ok", "Beta boats lie in the bay.", "Beta boats lie in the bay."
+        store,
+        "one",
+        "Alpha boats lie in the harbour.",
+        "ok",
+        "Beta boats lie in the bay.",
+        "Beta boats lie in the bay.",
     )
-    two = a_talk(store, "two", "Delta trains stop in the valley.", "Epsilon trains stop in the valley.")
+    two = a_talk(
+        store, "two", "Delta trains stop in the valley.", "Epsilon trains stop in the valley."
+    )
 
     assert texts(beside_pages([one[0], two[0]], store, but=two[0].session)) == [one[2].text]
 
@@ -71,9 +102,17 @@ def test_an_episode_that_was_found_brings_what_the_person_said_in_it():
     session = SessionId(str(said[0].session))
     id = memory_id(MemoryKind.EPISODE, "boats")
     episode = Memory(
-        id, MemoryKind.EPISODE, "Boats", "Asked about boats.", 0.0, Provenance("rules", session), Episode("boats", turns=(1, 2))
+        id,
+        MemoryKind.EPISODE,
+        "Boats",
+        "Asked about boats.",
+        0.0,
+        Provenance("rules", session),
+        Episode("boats", turns=(1, 2)),
     )
-    item = RecalledItem(id, MemoryKind.EPISODE, "Boats", episode.text, 0.0, 1.0, (), {}, episode, session=session)
+    item = RecalledItem(
+        id, MemoryKind.EPISODE, "Boats", episode.text, 0.0, 1.0, (), {}, episode, session=session
+    )
 
     assert texts(beside_pages([item], store)) == texts(said)
 
@@ -96,4 +135,6 @@ def test_pages_are_read_only_when_they_are_wanted():
 
     first = beside_pages(said[:1], Watched())  # type: ignore[arg-type]  # the three methods that it needs
     next(first)
-    assert len(set(reads)) <= 2  # the page, and the reply before it, by which it is known who speaks
+    assert (
+        len(set(reads)) <= 2
+    )  # the page, and the reply before it, by which it is known who speaks

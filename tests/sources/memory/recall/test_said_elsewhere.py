@@ -14,7 +14,14 @@ from hotset.index.port import Index
 from hotset.nouns.page import PageId, SessionId
 from hotset.sealing import VERSION
 from hotset.sources.history import follow
-from hotset.sources.memory.recall.search import ELSEWHERE_WHY, RecalledItem, RecallQuery, RecallResult, elsewhere_pages, recall
+from hotset.sources.memory.recall.search import (
+    ELSEWHERE_WHY,
+    RecalledItem,
+    RecallQuery,
+    RecallResult,
+    elsewhere_pages,
+    recall,
+)
 from hotset.store.port import Store
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_talk import Talk
@@ -26,11 +33,15 @@ SIBLINGS = "What is the total number of siblings I have?"
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Index]:
-    with contextlib.closing(LocalIndex(tmp_path / "index", Table(), sealing=VERSION, folds=False)) as index:
+    with contextlib.closing(
+        LocalIndex(tmp_path / "index", Table(), sealing=VERSION, folds=False)
+    ) as index:
         yield index
 
 
-def asked(store: Store, index: LocalIndex, query: str, **more: SessionId) -> tuple[RecallQuery, RecallResult]:
+def asked(
+    store: Store, index: LocalIndex, query: str, **more: SessionId
+) -> tuple[RecallQuery, RecallResult]:
     follow(store, index, FAR)
     index.fold()
     asking = RecallQuery(query, NOW, most=100, deadline=30.0, **more)
@@ -50,8 +61,15 @@ def texts(items: Iterator[RecalledItem]) -> list[str]:
 
 def test_words_that_share_none_with_the_question_are_told_once_more_is_asked_for(index: LocalIndex):
     store = RamStore()
-    talked(store, "one", "I have two siblings who live abroad.", "The total of my shopping was high.")
-    talked(store, "two", "Studies of networks interest me.", "There were three girls and me at our table back home.")
+    talked(
+        store, "one", "I have two siblings who live abroad.", "The total of my shopping was high."
+    )
+    talked(
+        store,
+        "two",
+        "Studies of networks interest me.",
+        "There were three girls and me at our table back home.",
+    )
 
     asking, found = asked(store, index, SIBLINGS)
     elsewhere = list(elsewhere_pages(asking, found, index, store))
@@ -62,7 +80,9 @@ def test_words_that_share_none_with_the_question_are_told_once_more_is_asked_for
     assert "siblings" in elsewhere[0].text
 
 
-def test_what_models_said_stands_behind_peoples_words_and_before_them_where_it_is_asked_for(index: LocalIndex):
+def test_what_models_said_stands_behind_peoples_words_and_before_them_where_it_is_asked_for(
+    index: LocalIndex,
+):
     store = RamStore()
     talked(store, "one", "I have two siblings who live abroad.", "Studies of networks interest me.")
 
@@ -79,18 +99,27 @@ def test_what_models_said_stands_behind_peoples_words_and_before_them_where_it_i
 
 def test_nothing_that_was_told_nothing_twice_and_nothing_of_whoever_asks(index: LocalIndex):
     store = RamStore()
-    talked(store, "one", "I have two siblings who live abroad.", "My boat lies in the harbour today.")
+    talked(
+        store, "one", "I have two siblings who live abroad.", "My boat lies in the harbour today."
+    )
     talked(store, "two", "My boat lies in the harbour today.", "ok")
     asks = talked(store, "three", "My siblings asked for a photo album.")
 
     asking, found = asked(store, index, SIBLINGS, session=asks)
-    every = [item for item in elsewhere_pages(asking, found, index, store) if item.speaker == "user"]
-    assert sorted(item.text for item in every) == ["I have two siblings who live abroad.", "My boat lies in the harbour today."]
+    every = [
+        item for item in elsewhere_pages(asking, found, index, store) if item.speaker == "user"
+    ]
+    assert sorted(item.text for item in every) == [
+        "I have two siblings who live abroad.",
+        "My boat lies in the harbour today.",
+    ]
 
     told = frozenset({every[0].id})
     left = elsewhere_pages(asking, found, index, store, told=told)
     assert [item.text for item in left if item.speaker == "user"] == [every[1].text]
-    answers = [item for item in elsewhere_pages(asking, found, index, store) if item.speaker == "assistant"]
+    answers = [
+        item for item in elsewhere_pages(asking, found, index, store) if item.speaker == "assistant"
+    ]
     rest = elsewhere_pages(asking, found, index, store, told=frozenset(item.id for item in answers))
     assert {item.speaker for item in rest} == {"user"}
 
@@ -98,10 +127,18 @@ def test_nothing_that_was_told_nothing_twice_and_nothing_of_whoever_asks(index: 
 def test_sessions_take_turns(index: LocalIndex):
     store = RamStore()
     for number in range(3):
-        talked(store, f"s{number}", *(f"My siblings of house {number} have dog {at} in town." for at in range(4)))
+        talked(
+            store,
+            f"s{number}",
+            *(f"My siblings of house {number} have dog {at} in town." for at in range(4)),
+        )
 
     asking, found = asked(store, index, SIBLINGS)
-    order = [item.session for item in elsewhere_pages(asking, found, index, store) if item.speaker == "user"]
+    order = [
+        item.session
+        for item in elsewhere_pages(asking, found, index, store)
+        if item.speaker == "user"
+    ]
 
     assert len(order) == 12
     assert all(len(set(order[at : at + 3])) == 3 for at in range(0, 12, 3))
@@ -109,12 +146,22 @@ def test_sessions_take_turns(index: LocalIndex):
 
 def test_without_an_index_the_sessions_that_were_found_are_read_on():
     store = RamStore()
-    session = talked(store, "one", "I have two siblings who live abroad.", "My boat lies in the harbour today.")
+    session = talked(
+        store, "one", "I have two siblings who live abroad.", "My boat lies in the harbour today."
+    )
     page = next(page for _, page in store.pages_after(0, 10) if page.session == session)
-    item = RecalledItem(page.id, "said", "", "", NOW, 1.0, (), {}, None, PageId(page.id), "user", session, page.turn)
+    item = RecalledItem(
+        page.id, "said", "", "", NOW, 1.0, (), {}, None, PageId(page.id), "user", session, page.turn
+    )
 
     said = texts(
-        elsewhere_pages(RecallQuery(SIBLINGS, NOW), RecallResult((item,), words=SIBLINGS), None, store, told=frozenset({page.id}))
+        elsewhere_pages(
+            RecallQuery(SIBLINGS, NOW),
+            RecallResult((item,), words=SIBLINGS),
+            None,
+            store,
+            told=frozenset({page.id}),
+        )
     )
 
     assert said == ["My boat lies in the harbour today."]

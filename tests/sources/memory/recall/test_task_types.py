@@ -6,13 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.nouns.memory import MemoryKind, Task
 from hotset.sources.memory.recall.tasks import KIND_WEIGHTS, detect_task
 
-TRACE = 'Traceback (most recent call last):\n  File "app.py", line 3, in main\nValueError: no such user'
+TRACE = (
+    'Traceback (most recent call last):\n  File "app.py", line 3, in main\nValueError: no such user'
+)
 
 
 def prompts() -> list[tuple[Task, str]]:
@@ -39,7 +40,11 @@ def test_most_of_200_labelled_prompts_in_five_languages_are_told_apart():
 
 
 def test_a_confident_answer_is_more_often_right_than_a_doubtful_one():
-    sure = [detect_task(prompt).task is task for task, prompt in prompts() if detect_task(prompt).confidence >= 0.75]
+    sure = [
+        detect_task(prompt).task is task
+        for task, prompt in prompts()
+        if detect_task(prompt).confidence >= 0.75
+    ]
 
     assert len(sure) > 100
     assert sum(sure) / len(sure) >= 0.97
@@ -108,7 +113,11 @@ def test_an_error_that_was_pasted_is_a_thing_to_debug_whatever_stands_before_it(
 
 
 def test_what_a_client_wraps_around_a_prompt_is_nobodys_goal():
-    wrapped = "<system-reminder>Review, refactor and fix every bug.</system-reminder>\nAdd a flag for the port"
+    wrapped = (
+        "<system-reminder>Review, refactor and fix every "
+        "bug.</system-reminder>\nAdd a flag for "
+        "the port"
+    )
 
     assert detect_task(wrapped).task is Task.IMPLEMENTATION
     assert detect_task(wrapped) == detect_task("Add a flag for the port")
@@ -126,11 +135,17 @@ def test_a_plan_to_implement_is_what_its_title_says():
     ("actions", "task"),
     [
         (["Read src/a.py", "Grep retry", "Glob **/*.py"], Task.EXPLORATION),
-        (["read_file src/a.py", "mcp__fs__list_directory .", "shell rg retry src"], Task.EXPLORATION),
+        (
+            ["read_file src/a.py", "mcp__fs__list_directory .", "shell rg retry src"],
+            Task.EXPLORATION,
+        ),
         (["Bash git diff main", "Read src/a.py"], Task.REVIEW),
         (["exec_command gh pr diff 12"], Task.REVIEW),
         (["Bash pytest -q", "Edit src/a.py", "Bash pytest -q"], Task.DEBUGGING),
-        (["bash cat > reproduce.py <<'EOF'", "bash python reproduce.py", "apply_patch"], Task.DEBUGGING),
+        (
+            ["bash cat > reproduce.py <<'EOF'", "bash python reproduce.py", "apply_patch"],
+            Task.DEBUGGING,
+        ),
         (["Read src/a.py", "Write src/new.py", "Write tests/test_new.py"], Task.IMPLEMENTATION),
         (["Edit src/a.py", "Edit src/b.py", "Bash npm test"], Task.IMPLEMENTATION),
         (["Bash git mv src/a.py src/b.py", "Edit src/c.py", "Bash mv x y"], Task.REFACTORING),
@@ -152,7 +167,12 @@ def test_every_task_shares_out_its_whole_weight_over_the_four_kinds():
     assert set(KIND_WEIGHTS) == set(Task)
     for row in KIND_WEIGHTS.values():
         assert sum(row.values()) == pytest.approx(1)
-        assert set(row) == {MemoryKind.EPISODE, MemoryKind.FACT, MemoryKind.PROCEDURE, MemoryKind.PITFALL}
+        assert set(row) == {
+            MemoryKind.EPISODE,
+            MemoryKind.FACT,
+            MemoryKind.PROCEDURE,
+            MemoryKind.PITFALL,
+        }
     assert KIND_WEIGHTS[Task.DEBUGGING][MemoryKind.PITFALL] == 0.4
     assert KIND_WEIGHTS[Task.EXPLORATION][MemoryKind.EPISODE] == 0.6
 
@@ -168,7 +188,9 @@ def test_any_text_gets_an_answer_with_a_confidence_between_0_and_1(goal, actions
 
 
 @settings(deadline=None)  # the first of them compiles
-@given(st.sampled_from(prompts()), st.sampled_from(["please ", "Hi, could you ", "OK, now ", "\n\n  "]))
+@given(
+    st.sampled_from(prompts()), st.sampled_from(["please ", "Hi, could you ", "OK, now ", "\n\n  "])
+)
 def test_politeness_changes_nothing(labelled, polite):
     _, prompt = labelled
     if prompt[0].isupper() and prompt.split()[0] in {

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.sources.memory.recall.time_words import TimeWords, fits, time_words
 
@@ -174,9 +173,9 @@ def test_a_question_for_the_latest_says_so_and_has_no_range(query, words):
 
 
 def test_a_question_for_the_first_says_so():
-    assert time_words("which of them did I buy first, the bike or the car?", NOW.timestamp()) == TimeWords(
-        words="which of them did I buy, the bike or the car?", first=True
-    )
+    assert time_words(
+        "which of them did I buy first, the bike or the car?", NOW.timestamp()
+    ) == TimeWords(words="which of them did I buy, the bike or the car?", first=True)
     assert time_words("the first time we met in March", NOW.timestamp()).first
     assert said("the first time we met in March") == ("2026-03-01", "2026-04-01")
 
@@ -241,7 +240,15 @@ def test_a_day_so_many_days_ago_is_in_the_range_of_these_words(now, days):
     assert fits(then, time_words(f"{days} days ago", now.timestamp())) == 1
     assert fits(then, time_words(f"in the last {days + 1} days", now.timestamp())) == 1
     assert fits(then, time_words(f"on {now - timedelta(days):%Y-%m-%d}", now.timestamp())) == 1
-    assert fits(then, time_words(f"on {now - timedelta(days):%B} {(now - timedelta(days)).day}", now.timestamp())) == 1
+    assert (
+        fits(
+            then,
+            time_words(
+                f"on {now - timedelta(days):%B} {(now - timedelta(days)).day}", now.timestamp()
+            ),
+        )
+        == 1
+    )
 
 
 @settings(deadline=None)  # the first of them compiles
@@ -266,7 +273,11 @@ def test_outside_of_a_range_the_fit_falls_in_proportion_to_its_length():
 
 
 @settings(deadline=None)  # the first of them compiles
-@given(st.sampled_from([*_TIMES, "before June", "since 2025", "anything"]), st.floats(0, 4e9), st.floats(0, 4e9))
+@given(
+    st.sampled_from([*_TIMES, "before June", "since 2025", "anything"]),
+    st.floats(0, 4e9),
+    st.floats(0, 4e9),
+)
 def test_further_away_never_fits_better(words, one, other):
     found = time_words(words, NOW.timestamp())
     for edge, sign in ((found.since, -1), (found.until, 1)):
@@ -276,4 +287,6 @@ def test_further_away_never_fits_better(words, one, other):
 
 
 def test_without_a_range_everything_fits():
-    assert fits(0, time_words("anything", NOW.timestamp())) == fits(NOW.timestamp(), TimeWords()) == 1
+    assert (
+        fits(0, time_words("anything", NOW.timestamp())) == fits(NOW.timestamp(), TimeWords()) == 1
+    )

@@ -30,7 +30,11 @@ from hotset.tokens import count
 NOW = 1_800_000_000.0
 DAY = 86_400.0
 WORDS = re.findall(
-    r"\w+", "auth token rotate cache sqlite store index window plan proxy retry socket parse header merge page turn login"
+    r"\w+",
+    (
+        "auth token rotate cache sqlite store index window plan proxy retry socket parse header "
+        "merge page turn login"
+    ),
 )
 
 
@@ -72,9 +76,13 @@ def a_memory(
     )
 
 
-def a_ledger(title: str, *, age: float = 1.0, agent: str = "", topics: Sequence[str] = (), **left: object) -> Memory:
+def a_ledger(
+    title: str, *, age: float = 1.0, agent: str = "", topics: Sequence[str] = (), **left: object
+) -> Memory:
     detail = Checkpoint(**left)  # type: ignore[arg-type]
-    return a_memory(title, kind=MemoryKind.LEDGER, age=age, agent=agent, topics=topics, detail=detail)
+    return a_memory(
+        title, kind=MemoryKind.LEDGER, age=age, agent=agent, topics=topics, detail=detail
+    )
 
 
 def keep(store: Store, *memories: Memory) -> Store:
@@ -98,7 +106,17 @@ def a_busy_store(many: int = 120, seed: int = 1) -> Store:
         text = " ".join(rng.choice(WORDS) for _ in range(rng.randint(10, 200)))
         title = f"{' '.join(rng.choice(WORDS) for _ in range(6))} {at}"
         ending = rng.choice(list(Ending))
-        made.append(a_memory(title, kind=rng.choice(kinds), text=text, topics=topics, age=age, ending=ending, key=str(at)))
+        made.append(
+            a_memory(
+                title,
+                kind=rng.choice(kinds),
+                text=text,
+                topics=topics,
+                age=age,
+                ending=ending,
+                key=str(at),
+            )
+        )
     return a_store(*made)
 
 
@@ -117,7 +135,9 @@ class Recalled:
 
 
 def recalled(memory: Memory, score: float = 1.0) -> Recalled:
-    return Recalled(memory.id, memory.kind, memory.title, memory.text, memory.created, score, memory)
+    return Recalled(
+        memory.id, memory.kind, memory.title, memory.text, memory.created, score, memory
+    )
 
 
 def topics_in(store: Store):
@@ -130,13 +150,18 @@ def topics_in(store: Store):
 
 
 names = st.sampled_from(WORDS) | st.text(min_size=1, max_size=30).map(str.strip).filter(bool)
-texts = st.builds(lambda words, times: " ".join(words * times), st.lists(names, max_size=5), st.integers(1, 30))
+texts = st.builds(
+    lambda words, times: " ".join(words * times), st.lists(names, max_size=5), st.integers(1, 30)
+)
 
 
 @st.composite
 def some_memories(draw: st.DrawFn, most: int = 8) -> list[Memory]:
     made = draw(st.lists(_any_memory, max_size=most))
-    return [replace(memory, id=memory_id(memory.kind, str(at), memory.created)) for at, memory in enumerate(made)]
+    return [
+        replace(memory, id=memory_id(memory.kind, str(at), memory.created))
+        for at, memory in enumerate(made)
+    ]
 
 
 _any_memory = st.builds(
@@ -156,7 +181,9 @@ arrangements = st.builds(
     Arrangement,
     scores=st.dictionaries(names, st.floats(0.2, 1.5), max_size=4),
     aliases=st.dictionaries(names, names, max_size=3),
-    composites=st.dictionaries(names, st.lists(names, min_size=2, max_size=3).map(tuple), max_size=2),
+    composites=st.dictionaries(
+        names, st.lists(names, min_size=2, max_size=3).map(tuple), max_size=2
+    ),
     stale=st.lists(names, max_size=3).map(tuple),
     split=st.booleans(),
     full_days=st.floats(1, 7),

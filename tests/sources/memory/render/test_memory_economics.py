@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import pytest
-from disclosed_memories import DAY, NOW, a_busy_store, a_memory, a_store, keep, recalled, some_memories, topics_in
-from hypothesis import given
-from hypothesis import strategies as st
+from disclosed_memories import (
+    DAY,
+    NOW,
+    a_busy_store,
+    a_memory,
+    a_store,
+    keep,
+    recalled,
+    some_memories,
+    topics_in,
+)
+from hypothesis import given, strategies as st
 
 from hotset.nouns.memory import Arrangement, Layer, Memory, MemoryKind, Task, Uses
 from hotset.nouns.page import SessionId
@@ -28,17 +37,34 @@ from hotset.sources.memory.render.economics import (
     take_back,
     uses_by_topic,
 )
-from hotset.sources.memory.render.layers import Load, render_index, render_timeline, shown_topics, unfold
+from hotset.sources.memory.render.layers import (
+    Load,
+    render_index,
+    render_timeline,
+    shown_topics,
+    unfold,
+)
 from hotset.sources.memory.render.overview import overview
 from hotset.store.port import Store
 
 HERE = SessionId("s1")
-HEALTHY = Economics(index_loads=1, index_tokens=90, full_loads=1, read_tokens=900, most_full_loads=1, available=30_000)
+HEALTHY = Economics(
+    index_loads=1,
+    index_tokens=90,
+    full_loads=1,
+    read_tokens=900,
+    most_full_loads=1,
+    available=30_000,
+)
 
 
-def loaded(layer: Layer, tokens: int, *, prompt: int = 1, ids: tuple[str, ...] = (), asked: bool = False) -> Event:
+def loaded(
+    layer: Layer, tokens: int, *, prompt: int = 1, ids: tuple[str, ...] = (), asked: bool = False
+) -> Event:
     load = Load(layer, tokens, ("auth",), ids)
-    return loaded_event(load, NOW, available=28_500, session=HERE, task=Task.DEBUGGING, prompt=prompt, asked=asked)
+    return loaded_event(
+        load, NOW, available=28_500, session=HERE, task=Task.DEBUGGING, prompt=prompt, asked=asked
+    )
 
 
 def breach_of(remedy: Remedy) -> Breach:
@@ -50,7 +76,12 @@ def breach_of(remedy: Remedy) -> Breach:
 
 
 def test_what_a_session_spent_read_and_saved_is_told_from_its_events():
-    events = [loaded(Layer.INDEX, 100), loaded(Layer.TIMELINE, 50), loaded(Layer.FULL, 2400, asked=True), Event("Other", NOW)]
+    events = [
+        loaded(Layer.INDEX, 100),
+        loaded(Layer.TIMELINE, 50),
+        loaded(Layer.FULL, 2400, asked=True),
+        Event("Other", NOW),
+    ]
     told = economics_of(events)
     assert (told.discovery_tokens, told.read_tokens, told.ratio) == (150, 2400, 0.0625)
     assert (told.saved, round(told.savings or 0, 3)) == (25_950, 0.911)
@@ -68,7 +99,9 @@ def test_full_loads_are_counted_for_each_task():
 
 
 def test_an_event_holds_no_topic_and_no_word():
-    event = loaded_event(Load(Layer.FULL, 10, ("the rabbit project",), ("sem-abc",)), NOW, available=1)
+    event = loaded_event(
+        Load(Layer.FULL, 10, ("the rabbit project",), ("sem-abc",)), NOW, available=1
+    )
     assert "rabbit" not in repr(event)
     assert event.detail["ids"] == "sem-abc"
     effect = Effect(3, 2, "tokens of what is told")
@@ -79,7 +112,11 @@ def test_events_that_somebody_else_wrote_are_passed_over():
     strange = [
         Event("MemoryLoaded", NOW, detail={}),
         Event("MemoryLoaded", NOW, detail={"layer": "attic", "tokens": 5}),
-        Event("MemoryLoaded", NOW, detail={"layer": "full", "tokens": "many", "task": "baking", "all": -4}),
+        Event(
+            "MemoryLoaded",
+            NOW,
+            detail={"layer": "full", "tokens": "many", "task": "baking", "all": -4},
+        ),
     ]
     assert economics_of(strange) == Economics(full_loads=1, most_full_loads=1)
 
@@ -113,19 +150,37 @@ def test_the_six_limits_stand_in_their_order_of_priority():
 @pytest.mark.parametrize(
     ("metric", "at_limit", "beyond"),
     [
-        (Metric.RATIO, {"index_tokens": 150, "read_tokens": 1000}, {"index_tokens": 151, "read_tokens": 1000}),
-        (Metric.SAVINGS, {"available": 8000, "read_tokens": 3910}, {"available": 8000, "read_tokens": 3911}),
+        (
+            Metric.RATIO,
+            {"index_tokens": 150, "read_tokens": 1000},
+            {"index_tokens": 151, "read_tokens": 1000},
+        ),
+        (
+            Metric.SAVINGS,
+            {"available": 8000, "read_tokens": 3910},
+            {"available": 8000, "read_tokens": 3911},
+        ),
         (Metric.FULL_LOADS, {"most_full_loads": 3}, {"most_full_loads": 4}),
-        (Metric.DISCOVERY, {"index_tokens": 200, "read_tokens": 9000}, {"index_tokens": 201, "read_tokens": 9000}),
+        (
+            Metric.DISCOVERY,
+            {"index_tokens": 200, "read_tokens": 9000},
+            {"index_tokens": 201, "read_tokens": 9000},
+        ),
         (
             Metric.TIMELINE,
             {"timeline_loads": 1, "timeline_tokens": 100, "read_tokens": 9000},
             {"timeline_loads": 2, "timeline_tokens": 201, "read_tokens": 9000, "index_tokens": 0},
         ),
-        (Metric.SAVED, {"available": 1990, "read_tokens": 900}, {"available": 1989, "read_tokens": 900}),
+        (
+            Metric.SAVED,
+            {"available": 1990, "read_tokens": 900},
+            {"available": 1989, "read_tokens": 900},
+        ),
     ],
 )
-def test_each_limit_is_crossed_just_beyond_it(metric: Metric, at_limit: dict[str, int], beyond: dict[str, int]):
+def test_each_limit_is_crossed_just_beyond_it(
+    metric: Metric, at_limit: dict[str, int], beyond: dict[str, int]
+):
     def crossed(changes: dict[str, int]) -> list[Metric]:
         return [breach.metric for breach in check("session", replace(HEALTHY, **changes))]
 
@@ -134,9 +189,18 @@ def test_each_limit_is_crossed_just_beyond_it(metric: Metric, at_limit: dict[str
 
 
 def test_the_trigger_is_the_third_full_load_of_a_task():
-    costly = Economics(index_loads=1, index_tokens=500, full_loads=2, read_tokens=100, most_full_loads=2, available=9000)
+    costly = Economics(
+        index_loads=1,
+        index_tokens=500,
+        full_loads=2,
+        read_tokens=100,
+        most_full_loads=2,
+        available=9000,
+    )
     assert check("trigger", costly) == ()
-    assert [breach.metric for breach in check("trigger", replace(costly, most_full_loads=3))] == [Metric.RATIO]
+    assert [breach.metric for breach in check("trigger", replace(costly, most_full_loads=3))] == [
+        Metric.RATIO
+    ]
 
 
 def test_a_healthy_session_crosses_nothing_nor_does_one_without_memory():
@@ -150,7 +214,10 @@ def test_a_healthy_session_crosses_nothing_nor_does_one_without_memory():
 
 def unread(store: Store) -> dict[str, Uses]:
     """Everything was shown twenty times; only what has to do with the proxy was ever read."""
-    uses = {m.id: Uses(shown=20, read=6 if "proxy" in m.topics else 0, last=m.created) for m in store.memories()}
+    uses = {
+        m.id: Uses(shown=20, read=6 if "proxy" in m.topics else 0, last=m.created)
+        for m in store.memories()
+    }
     return uses_by_topic(uses, topics_in(store))
 
 
@@ -162,7 +229,10 @@ def a_worn_store() -> Store:
         *(a_memory(f"tw{at}", topics=["timeout", "time-out"], age=at) for at in range(3)),
         a_memory("x1", topics=["previews"]),
         a_memory("x2", topics=["preview"]),
-        *(a_memory(f"old{at}", kind=MemoryKind.FACT, topics=[f"attic {at}"], age=180) for at in range(5)),
+        *(
+            a_memory(f"old{at}", kind=MemoryKind.FACT, topics=[f"attic {at}"], age=180)
+            for at in range(5)
+        ),
     )
 
 
@@ -180,9 +250,19 @@ COSTLY = Economics(
 )
 
 
-def done(remedy: Remedy, store: Store, shape: Arrangement | None = None, now: float = NOW) -> tuple[Arrangement, Effect]:
+def done(
+    remedy: Remedy, store: Store, shape: Arrangement | None = None, now: float = NOW
+) -> tuple[Arrangement, Effect]:
     items = [recalled(memory) for memory in store.memories()][-12:]
-    return carry_out(breach_of(remedy), shape or Arrangement(), overview(store), unread(store), COSTLY, now, items=items)
+    return carry_out(
+        breach_of(remedy),
+        shape or Arrangement(),
+        overview(store),
+        unread(store),
+        COSTLY,
+        now,
+        items=items,
+    )
 
 
 @pytest.mark.parametrize("remedy", Remedy)
@@ -210,7 +290,11 @@ def test_taking_one_back_leaves_the_others():
         shape, _ = done(remedy, store, shape)
     for remedy in Remedy:
         left = take_back(remedy, shape)
-        differing = {field.name for field in fields(Arrangement) if getattr(left, field.name) != getattr(shape, field.name)}
+        differing = {
+            field.name
+            for field in fields(Arrangement)
+            if getattr(left, field.name) != getattr(shape, field.name)
+        }
         assert differing
         for other in Remedy:
             if other is not remedy:
@@ -237,7 +321,9 @@ def test_compressing_stays_within_its_bounds_and_shortens_what_is_read_only_wher
     assert 60 <= shape.excerpt < 120
     little = replace(COSTLY, read_tokens=500)
     items = [recalled(memory) for memory in store.memories()][-12:]
-    shape, _ = carry_out(breach_of(Remedy.COMPRESS), Arrangement(), overview(store), {}, little, NOW, items=items)
+    shape, _ = carry_out(
+        breach_of(Remedy.COMPRESS), Arrangement(), overview(store), {}, little, NOW, items=items
+    )
     assert (shape.full_days, shape.excerpt) == (7.0, 120)
 
 
@@ -262,7 +348,9 @@ def test_a_topic_that_is_shown_and_never_read_no_longer_unfolds_and_comes_back_w
 
 def test_topics_that_are_read_together_become_one():
     shape, effect = done(Remedy.COMPOSE, a_worn_store())
-    assert shape.composites == {"parse + proxy + retry + socket": ("parse", "proxy", "retry", "socket")}
+    assert shape.composites == {
+        "parse + proxy + retry + socket": ("parse", "proxy", "retry", "socket")
+    }
     assert (effect.before, effect.after) == (2, 1)
 
 
@@ -280,7 +368,9 @@ def test_reorganising_leaves_out_what_is_stale_and_says_once_what_is_there_twice
 def test_a_stale_topic_that_was_read_lately_stays():
     store = a_worn_store()
     uses = {"attic 1": Uses(shown=1, read=1, last=NOW)}
-    shape, _ = carry_out(breach_of(Remedy.REORGANISE), Arrangement(), overview(store), uses, COSTLY, NOW)
+    shape, _ = carry_out(
+        breach_of(Remedy.REORGANISE), Arrangement(), overview(store), uses, COSTLY, NOW
+    )
     assert "attic 1" not in shape.stale
 
 
@@ -296,9 +386,15 @@ def test_a_bypass_ends_by_itself_and_is_not_lengthened_while_it_runs():
 
 @pytest.mark.parametrize(
     ("change", "why"),
-    [({"asked": 1}, "asked for"), ({"available": 400}, "too little"), ({"task": None}, "not known")],
+    [
+        ({"asked": 1}, "asked for"),
+        ({"available": 400}, "too little"),
+        ({"task": None}, "not known"),
+    ],
 )
-def test_memory_that_was_asked_for_or_is_too_young_to_judge_is_not_bypassed(change: dict[str, int], why: str):
+def test_memory_that_was_asked_for_or_is_too_young_to_judge_is_not_bypassed(
+    change: dict[str, int], why: str
+):
     breach, glance = breach_of(Remedy.BYPASS), overview(a_worn_store())
     shape, effect = carry_out(breach, Arrangement(), glance, {}, replace(COSTLY, **change), NOW)
     assert shape == Arrangement()
@@ -307,17 +403,24 @@ def test_memory_that_was_asked_for_or_is_too_young_to_judge_is_not_bypassed(chan
 
 @given(some_memories(12), st.permutations(list(Remedy)), st.data())
 @pytest.mark.slow
-def test_whatever_is_done_nothing_gets_dearer_and_everything_stays_readable(memories: list[Memory], remedies, data):
+def test_whatever_is_done_nothing_gets_dearer_and_everything_stays_readable(
+    memories: list[Memory], remedies, data
+):
     store = a_store(*memories)
     glance = overview(store)
     topics = [*glance.topics, "unknown"]
-    uses = {name: Uses(shown=data.draw(st.integers(0, 30)), read=data.draw(st.integers(0, 3))) for name in topics}
+    uses = {
+        name: Uses(shown=data.draw(st.integers(0, 30)), read=data.draw(st.integers(0, 3)))
+        for name in topics
+    }
     pairs = st.lists(st.sampled_from(topics), max_size=2).map(tuple)
     economics = replace(COSTLY, together=tuple(data.draw(st.lists(pairs, max_size=4))))
     shape = Arrangement()
     items = [recalled(memory) for memory in memories]
     for remedy in remedies:
-        shape, effect = carry_out(breach_of(remedy), shape, glance, uses, economics, NOW, items=items)
+        shape, effect = carry_out(
+            breach_of(remedy), shape, glance, uses, economics, NOW, items=items
+        )
         assert effect.after <= effect.before
         assert render_index(glance, shape, NOW).tokens <= 100
         assert render_timeline(glance, shape, NOW).tokens <= 500
@@ -331,19 +434,40 @@ def test_whatever_is_done_nothing_gets_dearer_and_everything_stays_readable(memo
 def test_a_session_after_the_actions_is_cheaper_than_the_same_session_before():
     store = a_worn_store()
     glance, memories = overview(store), list(store.memories())
-    questions = ["proxy retry socket", "merge turn problems", "parse the header again", "why did login break?"]
+    questions = [
+        "proxy retry socket",
+        "merge turn problems",
+        "parse the header again",
+        "why did login break?",
+    ]
 
     def spent(shape: Arrangement) -> Economics:
         events = []
         for prompt, question in enumerate(questions):
-            found = [recalled(memory) for memory in memories if set(memory.topics) & set(question.split())][-10:]
-            told = unfold(question, glance, shape, NOW, find=lambda _, found=found: found, has_index=prompt > 0)
-            events += [loaded_event(load, NOW, available=glance.tokens, session=HERE, prompt=prompt) for load in told.loads]
+            found = [
+                recalled(memory)
+                for memory in memories
+                if set(memory.topics) & set(question.split())
+            ][-10:]
+            told = unfold(
+                question,
+                glance,
+                shape,
+                NOW,
+                find=lambda _, found=found: found,
+                has_index=prompt > 0,
+            )
+            events += [
+                loaded_event(load, NOW, available=glance.tokens, session=HERE, prompt=prompt)
+                for load in told.loads
+            ]
         return economics_of(events, topics_in(store))
 
     before, shape = spent(Arrangement()), Arrangement()
     breaches = check("session", before)
-    assert {Metric.RATIO, Metric.DISCOVERY, Metric.TIMELINE} <= {breach.metric for breach in breaches}
+    assert {Metric.RATIO, Metric.DISCOVERY, Metric.TIMELINE} <= {
+        breach.metric for breach in breaches
+    }
     for breach in breaches:
         shape, _ = carry_out(breach, shape, glance, unread(store), before, NOW)
     after = spent(shape)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.sources.memory.consolidate.making import episode, fact, pitfall, procedure
 
 from hotset.nouns.deposit import Remembered
@@ -15,7 +14,16 @@ from hotset.sources.memory.recall.search import RecalledItem
 from hotset.sources.memory.render.layers import render_timeline
 from hotset.sources.memory.render.memories import render_memories
 from hotset.sources.memory.render.overview import Overview, overview
-from hotset.sources.memory.render.text import IN_A_LINE, IN_THE_INDEX, LINE_TOKENS, WHOLE, ending_of, line, line_of, name_of
+from hotset.sources.memory.render.text import (
+    IN_A_LINE,
+    IN_THE_INDEX,
+    LINE_TOKENS,
+    WHOLE,
+    ending_of,
+    line,
+    line_of,
+    name_of,
+)
 from hotset.testing.ram_store import RamStore
 from hotset.tokens import count
 
@@ -29,8 +37,16 @@ def long(memory: Memory, times: int = 1) -> Memory:
     return replace(memory, text=text, tokens=count(text))
 
 
-@given(SENTENCES, SENTENCES, st.integers(1, 40), st.sampled_from(list(Ending)), st.lists(WORDS, max_size=3))
-def test_of_a_long_memory_a_line_has_a_tenth_of_the_tokens_and_a_name_a_twentieth(title, text, times, ending, files):
+@given(
+    SENTENCES,
+    SENTENCES,
+    st.integers(1, 40),
+    st.sampled_from(list(Ending)),
+    st.lists(WORDS, max_size=3),
+)
+def test_of_a_long_memory_a_line_has_a_tenth_of_the_tokens_and_a_name_a_twentieth(
+    title, text, times, ending, files
+):
     made = episode(title, session="s1", created=1.0, files=tuple(files))
     memory = long(replace(made, title=title, text=text, ending=ending), times)
     assert memory.tokens > WHOLE
@@ -41,7 +57,11 @@ def test_of_a_long_memory_a_line_has_a_tenth_of_the_tokens_and_a_name_a_twentiet
     assert len(name.splitlines()) <= 1
 
 
-@given(st.lists(st.text("abc", min_size=1, max_size=8), max_size=40), st.integers(WHOLE + 1, 2000), st.sampled_from([10, 20]))
+@given(
+    st.lists(st.text("abc", min_size=1, max_size=8), max_size=40),
+    st.integers(WHOLE + 1, 2000),
+    st.sampled_from([10, 20]),
+)
 def test_a_line_says_only_words_of_its_own_in_their_order(words, tokens, times):
     told = line(" ".join(words), tokens, times, most=10_000)
     own = iter(words)
@@ -60,7 +80,10 @@ def test_a_line_says_what_was_wanted_and_names_the_most_telling_file_where_there
 
 
 def test_what_no_other_line_says_stays_and_words_that_a_reader_puts_back_go_first():
-    title = "Please find out why the upload of the nightly report to bucket-7 does not work with retries"
+    title = (
+        "Please find out why the upload of the nightly report to bucket-7 does not work with "
+        "retries"
+    )
     assert line(title, 120) == "find out why upload nightly report bucket-7 does not…"
     assert line(title, 5000) == title
 
@@ -72,7 +95,10 @@ def test_a_short_memory_is_told_in_its_own_words():
 
 
 def test_a_pitfalls_line_says_what_helps_instead():
-    assert line_of(pitfall("`npm test` fails", "ran `bun test`", session="s1")) == "`npm test` fails: ran `bun test`"
+    assert (
+        line_of(pitfall("`npm test` fails", "ran `bun test`", session="s1"))
+        == "`npm test` fails: ran `bun test`"
+    )
 
 
 def test_a_procedures_line_says_its_steps():
@@ -88,19 +114,41 @@ def test_a_word_without_end_is_cut_inside():
 
 @pytest.mark.row("M5")
 def test_a_timeline_and_a_recall_tell_long_memories_in_a_tenth_and_name_them_in_a_twentieth():
-    title = "Find out why the upload of the nightly report to the bucket fails at times and mend it for good"
-    made = [long(replace(episode(f"{title} {at}", session=f"s{at}", created=NOW + at), topics=("upload",))) for at in range(5)]
+    title = (
+        "Find out why the upload of the nightly report to the bucket "
+        "fails at times and mend it "
+        "for good"
+    )
+    made = [
+        long(
+            replace(
+                episode(f"{title} {at}", session=f"s{at}", created=NOW + at), topics=("upload",)
+            )
+        )
+        for at in range(5)
+    ]
     store = RamStore()
     store.keep(Remembered(tuple(made))).result()
     glance: Overview = overview(store)
 
     timeline = render_timeline(glance, Arrangement(), NOW)
-    items = [RecalledItem(each.id, each.kind, each.title, each.text, each.created, 1.0, (), {}, each) for each in made]
-    in_lines = render_memories(items, Arrangement(), {each.id: Layer.TIMELINE for each in made}, max_tokens=2000)
-    named = render_memories(items, Arrangement(), {each.id: Layer.INDEX for each in made}, max_tokens=2000)
+    items = [
+        RecalledItem(each.id, each.kind, each.title, each.text, each.created, 1.0, (), {}, each)
+        for each in made
+    ]
+    in_lines = render_memories(
+        items, Arrangement(), {each.id: Layer.TIMELINE for each in made}, max_tokens=2000
+    )
+    named = render_memories(
+        items, Arrangement(), {each.id: Layer.INDEX for each in made}, max_tokens=2000
+    )
 
     for each in made:
-        lines = [row for row in (*timeline.text.splitlines(), *in_lines.text.splitlines()) if each.id in row]
+        lines = [
+            row
+            for row in (*timeline.text.splitlines(), *in_lines.text.splitlines())
+            if each.id in row
+        ]
         assert len(lines) == 2
         assert all(line_of(each) in row for row in lines)
         assert f"- {name_of(each)} [{each.id}]" in named.text

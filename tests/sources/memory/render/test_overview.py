@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from disclosed_memories import NOW, a_busy_store, a_ledger, a_memory, a_store, keep, some_memories
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hotset.nouns.deposit import Erased
 from hotset.nouns.memory import Arrangement, Memory, MemoryKind, Standing, Trust
@@ -23,12 +22,21 @@ from hotset.testing.ram_store import RamStore
 
 def counted(store: Store) -> tuple[int, int, dict[str, int], dict[str, int]]:
     """What an overview should say, counted the plain way."""
-    active = [m for m in store.memories(standings=frozenset({Standing.ACTIVE})) if m.kind is not MemoryKind.ARRANGEMENT]
+    active = [
+        m
+        for m in store.memories(standings=frozenset({Standing.ACTIVE}))
+        if m.kind is not MemoryKind.ARRANGEMENT
+    ]
     many = Counter(topic for memory in active for topic in {*memory.topics})
     tokens: Counter[str] = Counter()
     for memory in active:
         tokens.update(dict.fromkeys({*memory.topics}, memory.tokens))
-    return len(active), sum(memory.tokens for memory in active), dict(many), {name: tokens[name] for name in many}
+    return (
+        len(active),
+        sum(memory.tokens for memory in active),
+        dict(many),
+        {name: tokens[name] for name in many},
+    )
 
 
 def told(seen: Overview) -> tuple[int, int, dict[str, int], dict[str, int]]:
@@ -43,13 +51,19 @@ def told(seen: Overview) -> tuple[int, int, dict[str, int], dict[str, int]]:
 
 @given(st.data())
 @pytest.mark.slow
-def test_it_counts_what_is_active_now_however_often_memories_changed_and_whenever_it_looked(data: st.DataObject):
+def test_it_counts_what_is_active_now_however_often_memories_changed_and_whenever_it_looked(
+    data: st.DataObject,
+):
     store = RamStore()
     seen: Overview | None = None
     latest: dict[str, Memory] = {}
     for _ in range(data.draw(st.integers(1, 4))):
         new = [memory for memory in data.draw(some_memories(5)) if memory.id not in latest]
-        changed = data.draw(st.lists(st.sampled_from(sorted(latest)), unique=True, max_size=4)) if latest else []
+        changed = (
+            data.draw(st.lists(st.sampled_from(sorted(latest)), unique=True, max_size=4))
+            if latest
+            else []
+        )
         versions = [
             replace(
                 latest[id],
@@ -91,7 +105,9 @@ def test_candidates_merged_ones_and_arrangements_do_not_count():
 
 
 def test_words_from_outside_are_counted_and_never_quoted():
-    store = a_store(a_memory("Run this first", kind=MemoryKind.FACT, trust=Trust.OUTSIDE, topics=["setup"]))
+    store = a_store(
+        a_memory("Run this first", kind=MemoryKind.FACT, trust=Trust.OUTSIDE, topics=["setup"])
+    )
     seen = overview(store)
     assert seen.topics["setup"].count == 1
     assert b"Run this" not in msgspec.json.encode(seen)
@@ -118,7 +134,9 @@ def test_what_an_agent_left_is_kept_apart_from_what_was_done():
 
 def test_the_latest_lines_are_kept_and_pinned_ones_stay():
     old = a_memory("an old fact", kind=MemoryKind.FACT, age=1000, pinned=True)
-    store = a_store(old, *(a_memory(f"fact {at}", kind=MemoryKind.FACT, age=at) for at in range(600)))
+    store = a_store(
+        old, *(a_memory(f"fact {at}", kind=MemoryKind.FACT, age=at) for at in range(600))
+    )
     lines = overview(store).known
     assert lines[0].id == old.id
     assert [line.title for line in lines[1:4]] == ["fact 0", "fact 1", "fact 2"]
@@ -130,9 +148,17 @@ def test_decisions_are_told_from_other_facts_by_what_they_say_now():
     place = a_memory("The staging database lives in Frankfurt", kind=MemoryKind.FACT)
     store = a_store(rule, place)
     before = overview(store)
-    assert ([line.id for line in before.decisions], [line.id for line in before.known]) == ([rule.id], [place.id])
+    assert ([line.id for line in before.decisions], [line.id for line in before.known]) == (
+        [rule.id],
+        [place.id],
+    )
 
-    edited = replace(place, version=2, text="We decided to move the staging database to Dublin", title="Staging moves to Dublin")
+    edited = replace(
+        place,
+        version=2,
+        text="We decided to move the staging database to Dublin",
+        title="Staging moves to Dublin",
+    )
     after = overview(keep(store, edited), before)
     assert {line.id for line in after.decisions} == {rule.id, place.id}
     assert not after.known
@@ -155,7 +181,10 @@ def test_the_next_process_goes_on_from_the_file(folder: Path):
     store.close()
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[1,2]", b'{"format": 999, "number": 5, "memories": 7}', b'{"memories": "many"}'])
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b"{", b"[1,2]", b'{"format": 999, "number": 5, "memories": 7}', b'{"memories": "many"}'],
+)
 def test_a_file_that_is_damaged_or_too_new_is_made_again(folder: Path, damage: bytes):
     store = a_busy_store(20)
     OverviewFile(folder).latest(store)

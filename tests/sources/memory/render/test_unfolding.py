@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from disclosed_memories import NOW, Recalled, a_busy_store, a_memory, a_store, arrangements, recalled, some_memories, texts
-from hypothesis import given
-from hypothesis import strategies as st
+from disclosed_memories import (
+    NOW,
+    Recalled,
+    a_busy_store,
+    a_memory,
+    a_store,
+    arrangements,
+    recalled,
+    some_memories,
+    texts,
+)
+from hypothesis import given, strategies as st
 
 from hotset.nouns.memory import Arrangement, Layer, Memory, Task
 from hotset.sources.memory.render.layers import LayerRoom, top_topics, unfold
@@ -14,9 +23,13 @@ from hotset.sources.memory.render.overview import Overview, overview
 from hotset.tokens import count
 
 PLAIN = Arrangement()
-AUTH = a_memory("Rotate refresh tokens", topics=["auth"], text="Rotation of refresh tokens needs a clock. " * 30)
+AUTH = a_memory(
+    "Rotate refresh tokens", topics=["auth"], text="Rotation of refresh tokens needs a clock. " * 30
+)
 CACHE = a_memory("Warm the cache", topics=["cache"], text="The cache is warm in the morning. " * 30)
-PROXY = a_memory("Proxy timeouts", topics=["proxy"], text="Timeouts of the proxy come from the pool. " * 30)
+PROXY = a_memory(
+    "Proxy timeouts", topics=["proxy"], text="Timeouts of the proxy come from the pool. " * 30
+)
 GLANCE = overview(a_store(AUTH, CACHE, PROXY))
 
 
@@ -62,13 +75,20 @@ def test_where_no_topic_fits_the_timeline_is_left_out_and_the_search_decides():
 
 
 def about(*topics: str) -> list[Memory]:
-    return [a_memory(f"On {topic}", topics=[topic], text=f"All there is to say of {topic}. " * 20) for topic in topics]
+    return [
+        a_memory(f"On {topic}", topics=[topic], text=f"All there is to say of {topic}. " * 20)
+        for topic in topics
+    ]
 
 
 def test_the_best_and_the_two_best_topics_are_shown_in_full_and_the_rest_can_be_read_by_id():
     memories = about("auth", "cache", "proxy", "socket", "parse")
-    again = a_memory("On auth again", topics=["auth"], text="Something else on how we sign in. " * 20)
-    told = unfold("explain", overview(a_store(*memories, again)), PLAIN, NOW, find=Finding(*memories, again))
+    again = a_memory(
+        "On auth again", topics=["auth"], text="Something else on how we sign in. " * 20
+    )
+    told = unfold(
+        "explain", overview(a_store(*memories, again)), PLAIN, NOW, find=Finding(*memories, again)
+    )
     in_full = {id for id, layer in told.memories.shown.items() if layer is Layer.FULL}
     assert in_full == {each.id for each in (*memories[:3], again)}
     assert set(told.memories.shown) == {each.id for each in (*memories, again)}
@@ -105,7 +125,9 @@ def test_a_bypassed_kind_of_task_is_told_nothing_until_its_time_is_over():
     shape = Arrangement(bypass={Task.REVIEW: NOW + 10})
     assert not unfold("which clock?", GLANCE, shape, NOW, find=Finding(AUTH), task=Task.REVIEW).text
     assert unfold("which clock?", GLANCE, shape, NOW, find=Finding(AUTH), task=Task.DEBUGGING).text
-    assert unfold("which clock?", GLANCE, shape, NOW + 10, find=Finding(AUTH), task=Task.REVIEW).text
+    assert unfold(
+        "which clock?", GLANCE, shape, NOW + 10, find=Finding(AUTH), task=Task.REVIEW
+    ).text
 
 
 def test_topics_that_nobody_reads_give_way():
@@ -123,12 +145,16 @@ def test_nothing_is_told_of_nothing():
     assert unfold("anything", Overview(), PLAIN, NOW, find=Finding(AUTH)).text == ""
 
 
-rooms = st.builds(LayerRoom, index=st.integers(0, 150), timeline=st.integers(0, 300), memories=st.integers(0, 500))
+rooms = st.builds(
+    LayerRoom, index=st.integers(0, 150), timeline=st.integers(0, 300), memories=st.integers(0, 500)
+)
 
 
 @given(some_memories(), arrangements, texts, rooms)
 def test_each_layer_keeps_its_room_and_each_load_says_what_it_took(memories, shape, query, room):
-    told = unfold(query, overview(a_store(*memories)), shape, NOW, find=Finding(*memories), room=room)
+    told = unfold(
+        query, overview(a_store(*memories)), shape, NOW, find=Finding(*memories), room=room
+    )
     most = {Layer.INDEX: room.index, Layer.TIMELINE: room.timeline, Layer.FULL: room.memories}
     assert all(0 < load.tokens <= most[load.layer] for load in told.loads)
     parts = [part for part in (told.index, told.timeline, told.memories) if part.text]

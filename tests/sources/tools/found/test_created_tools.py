@@ -1,4 +1,5 @@
-"""Tools that an agent wrote: checked before they are written, and never anywhere but in their folder."""
+"""Tools that an agent wrote: checked before they are written, and never anywhere but in their
+folder."""
 
 from __future__ import annotations
 
@@ -94,7 +95,11 @@ def test_what_was_created_is_a_tool(folder):
 
 
 def test_a_folder_that_is_missing_has_none(folder):
-    assert (read_created(folder).tools, read_created(folder).source, CreatedTools(folder).read("x1")) == ((), None, None)
+    assert (
+        read_created(folder).tools,
+        read_created(folder).source,
+        CreatedTools(folder).read("x1"),
+    ) == ((), None, None)
     assert not folder.exists()
 
 
@@ -251,5 +256,11 @@ def test_the_stamp_follows_the_code(folder):
 def test_what_helps_one_tool_is_no_other_tool(folder):
     create(folder, "word_count", CODE + "\ndef letters(word: str) -> int:\n    return len(word)\n")
     assert [tool.name for tool in read_created(folder).tools] == ["created__word_count"]
-    tool = create(folder, "letters", "def letters(text: str) -> int:\n    'Counts letters.'\n    return len(text)\n")
-    assert (tool.name, tool.own_name) == ("created__letters", "letters.letters"), "the host has two functions of that name"
+    tool = create(
+        folder,
+        "letters",
+        "def letters(text: str) -> int:\n    'Counts letters.'\n    return len(text)\n",
+    )
+    assert (tool.name, tool.own_name) == ("created__letters", "letters.letters"), (
+        "the host has two functions of that name"
+    )

@@ -57,7 +57,7 @@ def untyped(x): ...
 def many(*args: int): ...
 def twice(x: int) -> int:
     return x
-'''
+'''  # noqa: E501
 LINES = "def twice(x: int) -> int:\n    return 2 * x\n"
 
 
@@ -114,9 +114,14 @@ def test_created_tools_run_and_one_that_is_called_like_anothers_helper_is_itself
     create(
         folder,
         "shout",
-        "def letters(x: str) -> str:\n    return x.upper()\n\ndef shout(x: str) -> str:\n    'Loud.'\n    return letters(x)\n",
+        (
+            "def letters(x: str) -> str:\n    return x.upper()\n\ndef shout(x: str) -> str:\n    "
+            "'Loud.'\n    return letters(x)\n"
+        ),
     )
-    tool = create(folder, "letters", "def letters(x: str) -> int:\n    'Counts.'\n    return len(x)\n")
+    tool = create(
+        folder, "letters", "def letters(x: str) -> int:\n    'Counts.'\n    return len(x)\n"
+    )
     source = read_created(folder).source
     assert said(pool.call(source, "shout", {"x": "ab"})) == "AB"
     assert said(pool.call(source, tool.own_name, {"x": "abc"})) == "3"

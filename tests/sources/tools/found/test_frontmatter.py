@@ -5,15 +5,16 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from hotset.errors import Malformed
 from hotset.sources.tools.found.frontmatter import read_frontmatter, read_strictly
 
 FIELDS = st.dictionaries(
     st.from_regex(r"[a-z][a-z-]{0,10}", fullmatch=True),
-    st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=60).map(str.strip),
+    st.text(
+        st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=60
+    ).map(str.strip),
     min_size=1,
     max_size=5,
 )
@@ -24,12 +25,21 @@ def head(text):
 
 
 def test_fields_and_body_are_told_apart():
-    read = read_frontmatter(head("name: pdf\ndescription: >\n  Two\n  lines.\nmetadata:\n  version: 1.0\nlist: [a, b]"))
-    assert read.fields == {"name": "pdf", "description": "Two lines.\n", "metadata": {"version": "1.0"}, "list": ["a", "b"]}
+    read = read_frontmatter(
+        head("name: pdf\ndescription: >\n  Two\n  lines.\nmetadata:\n  version: 1.0\nlist: [a, b]")
+    )
+    assert read.fields == {
+        "name": "pdf",
+        "description": "Two lines.\n",
+        "metadata": {"version": "1.0"},
+        "list": ["a", "b"],
+    }
     assert (read.body, read.troubles) == ("The body.\n", ())
 
 
-@pytest.mark.parametrize("value", ["1.0", "2024-01-01", "yes", "null", "0o17", "~", ".inf", "1_000"])
+@pytest.mark.parametrize(
+    "value", ["1.0", "2024-01-01", "yes", "null", "0o17", "~", ".inf", "1_000"]
+)
 def test_a_value_is_text_as_it_was_written(value):
     assert read_frontmatter(head(f"a: {value}")).fields == {"a": value}
 
@@ -37,14 +47,19 @@ def test_a_value_is_text_as_it_was_written(value):
 @settings(deadline=None)
 @given(FIELDS)
 def test_what_was_quoted_comes_back(fields):
-    text = "\n".join(f"{key}: '{value.replace(chr(39), chr(39) * 2)}'" for key, value in fields.items())
+    text = "\n".join(
+        f"{key}: '{value.replace(chr(39), chr(39) * 2)}'" for key, value in fields.items()
+    )
     assert read_strictly(head(text)).fields == fields
 
 
 @pytest.mark.parametrize(
     ("text", "fields"),
     [
-        ("description: Use when: the user asks\nname: x", {"description": "Use when: the user asks", "name": "x"}),
+        (
+            "description: Use when: the user asks\nname: x",
+            {"description": "Use when: the user asks", "name": "x"},
+        ),
         ("description: it's so: yes\n  and: on", {"description": "it's so: yes and: on"}),
         ("a: @x: y\nmetadata:\n  note: b: c", {"a": "@x: y", "metadata": {"note": "b: c"}}),
     ],
@@ -93,10 +108,22 @@ def test_what_a_skill_does_not_need_is_refused_with_a_sentence(text, because):
         with pytest.raises(Malformed, match=because):
             read_frontmatter(head(text))
     else:
-        assert read_frontmatter(head(text)).body.startswith("c: d"), "the second line of dashes ends it"
+        assert read_frontmatter(head(text)).body.startswith("c: d"), (
+            "the second line of dashes ends it"
+        )
 
 
-@pytest.mark.parametrize("text", ["", "no dashes", " ---\na: b\n---\n", "---\na: b\n", "----\na: b\n---\n", "\n---\na: b\n---\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no dashes",
+        " ---\na: b\n---\n",
+        "---\na: b\n",
+        "----\na: b\n---\n",
+        "\n---\na: b\n---\n",
+    ],
+)
 def test_a_file_without_frontmatter_says_so(text):
     with pytest.raises(Malformed, match="---"):
         read_frontmatter(text)

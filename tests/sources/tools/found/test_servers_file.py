@@ -7,12 +7,17 @@ import stat
 import threading
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.errors import BadConfig, NotFound
 from hotset.nouns.tool import Http, Origin, Stdio
-from hotset.sources.tools.found.servers import add_servers, escape_variables, read_servers, remove_server, resolve_variables
+from hotset.sources.tools.found.servers import (
+    add_servers,
+    escape_variables,
+    read_servers,
+    remove_server,
+    resolve_variables,
+)
 
 ENVIRON = {"HOME": "/home/me", "KEY": "k-1", "EMPTY": "", "NESTED": "${KEY}"}
 
@@ -44,11 +49,20 @@ def test_commands_and_addresses_become_sources(file):
                 "cwd": "~/work",
                 "shared": True,
             },
-            "wiki": {"type": "http", "url": "https://example.com/mcp?a=1", "headers": {"Authorization": "Bearer ${KEY}"}},
+            "wiki": {
+                "type": "http",
+                "url": "https://example.com/mcp?a=1",
+                "headers": {"Authorization": "Bearer ${KEY}"},
+            },
         },
     )
     first, second = read.sources
-    assert (first.name, first.origin, first.shared, first.trusted) == ("files_local", Origin.SERVER, True, True)
+    assert (first.name, first.origin, first.shared, first.trusted) == (
+        "files_local",
+        Origin.SERVER,
+        True,
+        True,
+    )
     assert first.launch == Stdio(("npx", "-y", "server"), {"TOKEN": "k-1"}, "/home/me/work")
     assert second.launch == Http("https://example.com/mcp?a=1", {"Authorization": "Bearer k-1"})
     assert second.shared is False
@@ -99,7 +113,9 @@ def test_an_entry_that_cannot_be_used_is_told_and_the_others_work(file, name, en
     assert "secret" not in trouble
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}', "\ufeff\xff", "[" * 100_000, "// no\n{}"])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"mcpServers": []}', "\ufeff\xff", "[" * 100_000, "// no\n{}"]
+)
 def test_a_file_that_cannot_be_read_is_told_and_never_written_over(file, text):
     file.parent.mkdir()
     file.write_bytes(text.encode("latin-1", "replace"))
@@ -119,7 +135,10 @@ def test_of_two_names_that_tools_could_not_tell_apart_the_first_holds(file):
 
 
 def test_one_that_is_switched_off_is_no_source(file):
-    read = put(file, {"a": {"command": "x", "disabled": True}, "b": {"command": "${MISSING}", "enabled": False}})
+    read = put(
+        file,
+        {"a": {"command": "x", "disabled": True}, "b": {"command": "${MISSING}", "enabled": False}},
+    )
     assert (read.sources, read.troubles, read.disabled) == ((), (), ("a", "b"))
 
 
@@ -166,7 +185,9 @@ def test_a_stamp_tells_two_launches_apart_and_stays_the_same_for_one(file):
 
 def test_servers_are_added_and_removed_and_everything_else_stays(file):
     put(file, {"old": {"command": "x", "note": "mine", "timeout": 3}}, other={"z": 1, "a": "ü"})
-    added = add_servers(file, {"new": {"url": "https://x", "headers": {"A": "${LATER}"}}, "old": {"command": "y"}})
+    added = add_servers(
+        file, {"new": {"url": "https://x", "headers": {"A": "${LATER}"}}, "old": {"command": "y"}}
+    )
     assert (added.added, added.kept, added.replaced) == (("new",), ("old",), ())
     whole = json.loads(file.read_text())
     assert list(whole) == ["mcpServers", "other"]
@@ -198,7 +219,10 @@ def test_to_remove_what_is_not_there_names_what_is(file):
 
 
 def test_servers_that_are_added_at_the_same_time_are_all_there(file):
-    threads = [threading.Thread(target=add_servers, args=(file, {f"s{i}": {"command": "x"}})) for i in range(12)]
+    threads = [
+        threading.Thread(target=add_servers, args=(file, {f"s{i}": {"command": "x"}}))
+        for i in range(12)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

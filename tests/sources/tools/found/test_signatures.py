@@ -7,13 +7,26 @@ import keyword
 
 import jsonschema_rs
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from hotset.sources.tools.found.signatures import functions, own_names, read_script
 
-NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,12}", fullmatch=True).filter(lambda name: not keyword.iskeyword(name))
-PLAIN = ["str", "int", "float", "bool", "None", "Any", "Path", "datetime", "'list[int]'", "np.ndarray", "Literal['a', 1, None]"]
+NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,12}", fullmatch=True).filter(
+    lambda name: not keyword.iskeyword(name)
+)
+PLAIN = [
+    "str",
+    "int",
+    "float",
+    "bool",
+    "None",
+    "Any",
+    "Path",
+    "datetime",
+    "'list[int]'",
+    "np.ndarray",
+    "Literal['a', 1, None]",
+]
 TYPES = st.recursive(
     st.sampled_from(PLAIN),
     lambda inner: (
@@ -26,17 +39,22 @@ TYPES = st.recursive(
     ),
     max_leaves=6,
 )
-DEFAULTS = st.none() | st.sampled_from(["None", "1", "-2.5", "'text'", "[1, 2]", "{}", "Path('x')", "CONSTANT", "lambda: 0"])
+DEFAULTS = st.none() | st.sampled_from(
+    ["None", "1", "-2.5", "'text'", "[1, 2]", "{}", "Path('x')", "CONSTANT", "lambda: 0"]
+)
 
 
 @st.composite
 def signatures(draw):
-    """The parameters of a function: names, types, defaults, and how many of them are given by position."""
+    """The parameters of a function: names, types, defaults, and how many of them are given by
+    position."""
     names = draw(st.lists(NAMES, unique=True, max_size=6))
     given_by_position = draw(st.integers(0, len(names)))
     parameters = [(name, draw(TYPES), draw(DEFAULTS)) for name in names]
     first, rest = parameters[:given_by_position], parameters[given_by_position:]
-    first = [each for each in first if each[2] is None] + [each for each in first if each[2] is not None]
+    first = [each for each in first if each[2] is None] + [
+        each for each in first if each[2] is not None
+    ]
     return first, rest
 
 
@@ -59,7 +77,9 @@ def kind(annotation, before=""):
 
 @settings(deadline=None)
 @given(NAMES, signatures())
-def test_a_functions_schema_has_its_parameters_and_requires_those_without_a_default(name, signature):
+def test_a_functions_schema_has_its_parameters_and_requires_those_without_a_default(
+    name, signature
+):
     first, rest = signature
     (function,) = functions(written(name, first, rest))
     said = json.loads(function.parameters)
@@ -120,13 +140,21 @@ def nothing(): ...
         ("dict[str, float]", {"type": "object", "additionalProperties": {"type": "number"}}),
         (
             "tuple[int, str]",
-            {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2},
+            {
+                "type": "array",
+                "prefixItems": [{"type": "integer"}, {"type": "string"}],
+                "minItems": 2,
+                "maxItems": 2,
+            },
         ),
         ("tuple[int, ...]", {"type": "array", "items": {"type": "integer"}}),
         ("Literal['a', 'b']", {"type": "string", "enum": ["a", "b"]}),
         ("Literal[True, 1, 'x', None]", {"enum": [True, 1, "x", None]}),
         ("Optional[int]", {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
-        ("int | str | None", {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}]}),
+        (
+            "int | str | None",
+            {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}]},
+        ),
         ("Union[int, Union[int, str]]", {"anyOf": [{"type": "integer"}, {"type": "string"}]}),
         ("int | Any", {}),
         ("pathlib.Path", {"type": "string", "format": "path"}),
@@ -138,7 +166,10 @@ def nothing(): ...
             "Annotated[int, Field(description='how many', ge=0, lt=9)]",
             {"type": "integer", "description": "how many", "minimum": 0, "exclusiveMaximum": 9},
         ),
-        ("Annotated[list[str], Field(min_length=1)]", {"type": "array", "items": {"type": "string"}, "minItems": 1}),
+        (
+            "Annotated[list[str], Field(min_length=1)]",
+            {"type": "array", "items": {"type": "string"}, "minItems": 1},
+        ),
         ("Sequence", {"type": "array"}),
         ("SomethingImported", {}),
         ("Callable[[int], str]", {}),
@@ -150,9 +181,14 @@ def test_an_annotation_says_what_may_be_given(annotation, expected):
 
 def test_names_that_were_imported_under_others_and_aliases_are_understood():
     before = (
-        "from typing import Literal as L, List as Many\nMode = L['r', 'w']\nModes = Many[Mode]\nUser = NewType('User', int)\n"
+        "from typing import Literal as L, List as Many\nMode = "
+        "L['r', 'w']\nModes = Many[Mode]\n"
+        "User = NewType('User', int)\n"
     )
-    assert kind("Modes", before) == {"type": "array", "items": {"type": "string", "enum": ["r", "w"]}}
+    assert kind("Modes", before) == {
+        "type": "array",
+        "items": {"type": "string", "enum": ["r", "w"]},
+    }
     assert kind("User", before) == {"type": "integer"}
 
 
@@ -193,7 +229,11 @@ def f(town: Town, options: Options, color: Color = Color.BLUE): ...
     assert town["properties"]["then"]["anyOf"][0] == {"$ref": "#/$defs/Place"}
     assert said["$defs"]["Place"]["description"] == "A place on a map."
     assert (list(options["properties"]), options["required"]) == (["deep", "needed"], ["needed"])
-    assert said["properties"]["color"] == {"type": "string", "enum": ["rot", "blue"], "default": "blue"}
+    assert said["properties"]["color"] == {
+        "type": "string",
+        "enum": ["rot", "blue"],
+        "default": "blue",
+    }
 
 
 @pytest.mark.parametrize(
@@ -250,7 +290,11 @@ def test_a_docstring_describes_the_function_and_its_parameters(docstring):
 
 
 def test_a_line_that_only_looks_like_another_parameter_goes_on_with_the_last():
-    docstring = "Does it.\n\n    Args:\n        a: One of these:\n            b: the second.\n        c: Other.\n    "
+    docstring = (
+        "Does it.\n\n    Args:\n        a: One of these:\n            "
+        "b: the second.\n        c: "
+        "Other.\n    "
+    )
     said = schema(f"def f(a: str, b: str, c: str):\n    '''{docstring}'''\n")["properties"]
     assert said["a"]["description"] == "One of these: b: the second."
     assert "description" not in said["b"]
@@ -258,7 +302,9 @@ def test_a_line_that_only_looks_like_another_parameter_goes_on_with_the_last():
 
 
 def test_a_file_that_python_would_warn_of_is_read_without_a_word():
-    assert [each.name for each in functions("def f(a: str = '\\d', b: bool = 1 is 1): ...")] == ["f"]
+    assert [each.name for each in functions("def f(a: str = '\\d', b: bool = 1 is 1): ...")] == [
+        "f"
+    ]
 
 
 def test_a_function_says_what_other_tools_it_needs():
@@ -290,14 +336,20 @@ class Job:
     frame: DataFrame
 class Own: ...
 def f(a: Reader, b: list[Reader], c: Own, d: Job, e: Job, f: Callable[[int], int], g: int | Reader, h: Any, i: Reader = None): ...
-"""
+"""  # noqa: E501
     (function,) = functions(text)
     assert function.foreign == ("a", "b", "c", "d", "e", "f")
     assert schema(text)["properties"]["g"] == {"type": "integer"}
 
 
 def test_a_default_of_none_says_that_nothing_may_be_given():
-    kinds = {"a": "str", "b": "Annotated[int, 'x']", "c": "int | None", "d": "Any", "e": "Literal[1, None]"}
+    kinds = {
+        "a": "str",
+        "b": "Annotated[int, 'x']",
+        "c": "int | None",
+        "d": "Any",
+        "e": "Literal[1, None]",
+    }
     text = f"def f({', '.join(f'{name}: {kind} = None' for name, kind in kinds.items())}): ..."
     said = schema(text)["properties"]
     null = {"type": "null"}
@@ -316,7 +368,9 @@ def test_a_file_that_does_not_parse_is_told_with_its_line():
 
 def test_a_file_is_never_run(tmp_path):
     mark = tmp_path / "ran"
-    text = f"open({str(mark)!r}, 'w').close()\nraise SystemExit(3)\ndef f(a: int = print('x')): ...\n"
+    text = (
+        f"open({str(mark)!r}, 'w').close()\nraise SystemExit(3)\ndef f(a: int = print('x')): ...\n"
+    )
     assert [each.name for each in functions(text)] == ["f"]
     assert not mark.exists()
 
@@ -324,13 +378,19 @@ def test_a_file_is_never_run(tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "\n".join(f"A{i} = list[A{i + 1}] | dict[str, A{i + 1}]" for i in range(60)) + "\nA60 = int\ndef f(x: A0): ...",
+        "\n".join(f"A{i} = list[A{i + 1}] | dict[str, A{i + 1}]" for i in range(60))
+        + "\nA60 = int\ndef f(x: A0): ...",
         "A = Literal["
         + ",".join(f"'{i}'" for i in range(20_000))
         + "]\n"
         + "\n".join(f"def f{i}(a: A, b: A): ..." for i in range(200)),
-        "A = Annotated[int, '" + "x" * 100_000 + "']\ndef f(" + ",".join(f"a{i}: A" for i in range(250)) + "): ...",
-        "\n".join(f"@dataclass\nclass C{i}:\n    a: C{i + 1}\n    b: C{i + 1}" for i in range(60)) + "\ndef f(x: C0): ...",
+        "A = Annotated[int, '"
+        + "x" * 100_000
+        + "']\ndef f("
+        + ",".join(f"a{i}: A" for i in range(250))
+        + "): ...",
+        "\n".join(f"@dataclass\nclass C{i}:\n    a: C{i + 1}\n    b: C{i + 1}" for i in range(60))
+        + "\ndef f(x: C0): ...",
         "\n".join(f"def f{i}(a: int): ..." for i in range(5000)),
     ],
     ids=["aliases", "literals", "descriptions", "classes", "functions"],
@@ -343,4 +403,8 @@ def test_a_bomb_of_types_stays_small(text):
 
 def test_two_scripts_with_a_function_of_one_name_have_tools_of_two():
     one, two = read_script("def f(a: int): ...\ndef g(): ..."), read_script("def f(a: int): ...")
-    assert own_names({"one": one, "two": two}) == {("one", "f"): "one.f", ("one", "g"): "g", ("two", "f"): "two.f"}
+    assert own_names({"one": one, "two": two}) == {
+        ("one", "f"): "one.f",
+        ("one", "g"): "g",
+        ("two", "f"): "two.f",
+    }

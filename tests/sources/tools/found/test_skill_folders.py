@@ -1,4 +1,5 @@
-"""Agent Skills: found, read and refused as the specification and common sense say; nothing of them is ever run to look at it."""
+"""Agent Skills: found, read and refused as the specification and common sense say; nothing of them
+is ever run to look at it."""
 
 from __future__ import annotations
 
@@ -67,13 +68,31 @@ def one(project, home):
     return skill
 
 
-def test_a_skill_is_a_tool_that_reads_it_and_one_for_each_typed_function_of_its_scripts(project, home):
-    folder = mine(home, files={"scripts/pages.py": SCRIPT, "scripts/run.sh": "exit 1", "references/forms.md": "# Forms"})
+def test_a_skill_is_a_tool_that_reads_it_and_one_for_each_typed_function_of_its_scripts(
+    project, home
+):
+    folder = mine(
+        home,
+        files={
+            "scripts/pages.py": SCRIPT,
+            "scripts/run.sh": "exit 1",
+            "references/forms.md": "# Forms",
+        },
+    )
     skill = one(project, home)
     reader, merge = skill.tools
-    assert (reader.name, reader.own_name, reader.description) == ("pdf", "", "About pdf. Use it for pdf.")
+    assert (reader.name, reader.own_name, reader.description) == (
+        "pdf",
+        "",
+        "About pdf. Use it for pdf.",
+    )
     assert list(json.loads(reader.parameters)["properties"]) == ["file"]
-    assert (merge.name, merge.own_name, merge.source, merge.origin) == ("pdf__merge", "merge", "pdf", Origin.SKILL)
+    assert (merge.name, merge.own_name, merge.source, merge.origin) == (
+        "pdf__merge",
+        "merge",
+        "pdf",
+        Origin.SKILL,
+    )
     assert merge.description == "Merges PDF files."
     assert json.loads(merge.parameters)["required"] == ["files"]
     assert skill.source.shared
@@ -83,7 +102,13 @@ def test_a_skill_is_a_tool_that_reads_it_and_one_for_each_typed_function_of_its_
 
 
 def test_a_skill_without_typed_functions_has_nothing_to_run(project, home):
-    mine(home, files={"scripts/cli.py": "import sys\ndef main():\n    print(sys.argv)\n", "scripts/_own.py": SCRIPT})
+    mine(
+        home,
+        files={
+            "scripts/cli.py": "import sys\ndef main():\n    print(sys.argv)\n",
+            "scripts/_own.py": SCRIPT,
+        },
+    )
     skill = one(project, home)
     assert [tool.name for tool in skill.tools] == ["pdf"]
     assert skill.source.launch is None
@@ -105,7 +130,13 @@ def pages(file: str | PdfReader, cache: PdfReader = None) -> int: ...
 
 
 def test_functions_of_one_name_in_two_scripts_are_two_tools(project, home):
-    mine(home, files={"scripts/a.py": "def go(x: int): ...", "scripts/b.py": "def go(x: int): ...\ndef only() -> int: ..."})
+    mine(
+        home,
+        files={
+            "scripts/a.py": "def go(x: int): ...",
+            "scripts/b.py": "def go(x: int): ...\ndef only() -> int: ...",
+        },
+    )
     assert [(tool.name, tool.own_name) for tool in one(project, home).tools[1:]] == [
         ("pdf__a_go", "a.go"),
         ("pdf__b_go", "b.go"),
@@ -127,7 +158,9 @@ def test_a_skill_of_the_project_hides_the_users_and_is_not_trusted(project, home
     assert "same name" in found.troubles[0]
 
 
-def test_folders_that_the_user_names_are_theirs_and_relative_ones_are_the_projects(project, home, tmp_path):
+def test_folders_that_the_user_names_are_theirs_and_relative_ones_are_the_projects(
+    project, home, tmp_path
+):
     make(tmp_path / "shared", "a")
     make(project / "tools", "b")
     found = find(project, home, str(tmp_path / "shared"), "tools")
@@ -173,7 +206,9 @@ def test_more_than_two_thousand_folders_are_not_looked_at(project, home):
         ("name: pdf\ndescription: x\nunknown: 1\nmetadata: nothing", "pdf", "x"),
     ],
 )
-def test_a_skill_that_breaks_a_rule_is_used_as_far_as_it_can_be(project, home, head, name, description):
+def test_a_skill_that_breaks_a_rule_is_used_as_far_as_it_can_be(
+    project, home, head, name, description
+):
     mine(home, head=head)
     skill = one(project, home)
     assert (skill.name, skill.description) == (name, description)
@@ -215,7 +250,9 @@ def test_a_file_in_small_letters_is_told(project, home):
     assert "SKILL.md" in find(project, home).troubles[0]
 
 
-def test_links_that_lead_out_are_left_out_and_those_that_stay_are_found_once(project, home, tmp_path):
+def test_links_that_lead_out_are_left_out_and_those_that_stay_are_found_once(
+    project, home, tmp_path
+):
     make(tmp_path / "outside", "away")
     real = mine(home, "real")
     (home / ".agents/skills/away").symlink_to(tmp_path / "outside/away")
@@ -271,7 +308,14 @@ def test_a_skill_whose_file_is_not_a_file_is_told(project, home, tmp_path, kind)
 
 def test_strange_scripts_are_told_and_the_rest_of_the_skill_works(project, home, tmp_path):
     (tmp_path / "out.py").write_text("def out(x: int): ...")
-    folder = mine(home, files={"scripts/good.py": SCRIPT, "scripts/broken.py": "def f(:", "scripts/big.py": b"#" * 2_000_000})
+    folder = mine(
+        home,
+        files={
+            "scripts/good.py": SCRIPT,
+            "scripts/broken.py": "def f(:",
+            "scripts/big.py": b"#" * 2_000_000,
+        },
+    )
     (folder / "scripts/link.py").symlink_to(tmp_path / "out.py")
     os.mkfifo(folder / "scripts/pipe.py")
     found = find(project, home)
@@ -292,7 +336,13 @@ def test_scripts_that_lie_elsewhere_are_told(project, home, tmp_path):
 
 
 def test_two_functions_whose_names_end_up_alike_are_one_tool(project, home):
-    mine(home, files={"scripts/a.py": "def go(x: int): ...", "scripts/b.py": "def go(x: int): ...\ndef a_go(x: int): ..."})
+    mine(
+        home,
+        files={
+            "scripts/a.py": "def go(x: int): ...",
+            "scripts/b.py": "def go(x: int): ...\ndef a_go(x: int): ...",
+        },
+    )
     names = [tool.name for tool in one(project, home).tools]
     assert names == ["pdf", "pdf__a_go", "pdf__b_go"]
 
@@ -310,8 +360,19 @@ def test_a_hard_link_in_a_projects_skill_is_not_read(project, home, tmp_path):
 
 def test_looking_runs_nothing(project, home, tmp_path):
     mark = tmp_path / "ran"
-    text = f"import pathlib\npathlib.Path({str(mark)!r}).touch()\ndef f(x: int = pathlib.Path({str(mark)!r}).touch()): ...\n"
-    mine(home, files={"scripts/a.py": text, "scripts/__init__.py": text, "conftest.py": text, "scripts/sitecustomize.py": text})
+    text = (
+        f"import pathlib\npathlib.Path({str(mark)!r}).touch()\ndef f(x: int = "
+        f"pathlib.Path({str(mark)!r}).touch()): ...\n"
+    )
+    mine(
+        home,
+        files={
+            "scripts/a.py": text,
+            "scripts/__init__.py": text,
+            "conftest.py": text,
+            "scripts/sitecustomize.py": text,
+        },
+    )
     skill = one(project, home)
     assert [tool.name for tool in skill.tools] == ["pdf", "pdf__a_f", "pdf__sitecustomize_f"]
     read_skill(skill)
@@ -377,7 +438,11 @@ def test_a_large_file_counts_by_its_time_and_size(project, home):
 def test_of_a_projects_skill_also_compiled_and_installed_code_counts(project, home):
     folder = make(project / ".agents/skills", "pdf", files={"scripts/a.py": SCRIPT})
     stamps = [one(project, home).source.stamp]
-    for path in ("scripts/__pycache__/a.cpython-311.pyc", ".venv/lib/x.py", "node_modules/x/index.js"):
+    for path in (
+        "scripts/__pycache__/a.cpython-311.pyc",
+        ".venv/lib/x.py",
+        "node_modules/x/index.js",
+    ):
         (folder / path).parent.mkdir(parents=True)
         (folder / path).write_bytes(b"x")
         stamps.append(one(project, home).source.stamp)
@@ -385,7 +450,11 @@ def test_of_a_projects_skill_also_compiled_and_installed_code_counts(project, ho
 
 
 def test_a_projects_skill_with_more_files_than_can_be_watched_is_read_but_not_run(project, home):
-    make(project / ".agents/skills", "pdf", files={"scripts/a.py": SCRIPT, **{f"data/{i}": "" for i in range(1001)}})
+    make(
+        project / ".agents/skills",
+        "pdf",
+        files={"scripts/a.py": SCRIPT, **{f"data/{i}": "" for i in range(1001)}},
+    )
     found = find(project, home)
     assert [tool.name for tool in found.skills[0].tools] == ["pdf"]
     assert found.skills[0].source.launch is None
@@ -405,7 +474,12 @@ def test_what_changed_is_seen_at_the_next_look(project, home):
 
 def test_a_skill_is_read_without_its_head_and_with_a_list_of_its_files(project, home):
     folder = mine(
-        home, files={"references/forms.md": "# Forms", "assets/logo.png": b"\x89PNG" + b"\0" * 20_000, "scripts/a.py": SCRIPT}
+        home,
+        files={
+            "references/forms.md": "# Forms",
+            "assets/logo.png": b"\x89PNG" + b"\0" * 20_000,
+            "scripts/a.py": SCRIPT,
+        },
     )
     (folder / "link.md").symlink_to("/etc/passwd")
     text = read_skill(one(project, home))
@@ -437,7 +511,11 @@ def test_a_skill_that_has_gone_or_is_being_changed_is_told_or_read_as_it_is(proj
 
 def test_a_file_of_a_skill_is_read_without_secrets(project, home):
     key = "ghp_" + "".join(random.Random(7).choices(string.ascii_letters + string.digits, k=36))
-    mine(home, files={"references/a.md": f"One\r\nkey: {key}\n", "in.md": "inside"}, body=f"Use {key}.")
+    mine(
+        home,
+        files={"references/a.md": f"One\r\nkey: {key}\n", "in.md": "inside"},
+        body=f"Use {key}.",
+    )
     skill = one(project, home)
     (skill.folder / "again.md").symlink_to("in.md")
     assert "One\n" in read_skill(skill, "references/a.md")
@@ -483,7 +561,14 @@ def test_a_file_of_a_skill_is_read_without_secrets(project, home):
 def test_nothing_but_readable_files_below_the_folder_is_read(project, home, file):
     mine(home, "other")
     folder = mine(
-        home, files={"references/a.md": "a", ".env": "KEY=1", "big.txt": "x" * 300_000, "logo.png": b"\x89PNG\0\0", "in.md": "x"}
+        home,
+        files={
+            "references/a.md": "a",
+            ".env": "KEY=1",
+            "big.txt": "x" * 300_000,
+            "logo.png": b"\x89PNG\0\0",
+            "in.md": "x",
+        },
     )
     (folder / "link").symlink_to("/etc/passwd")
     (folder / "folder").symlink_to("/etc")
@@ -554,18 +639,26 @@ def test_a_folder_without_a_skill_and_a_file_in_another_encoding_are_told(tmp_pa
     assert validate(tmp_path / "none") != ()
 
 
-def test_finding_skills_loads_no_yaml_where_there_are_none_and_no_asyncio_where_nothing_runs(tmp_path):
+def test_finding_skills_loads_no_yaml_where_there_are_none_and_no_asyncio_where_nothing_runs(
+    tmp_path,
+):
     make(tmp_path / "read/.agents/skills", "a")
     code = (
-        "import sys; from pathlib import Path; from hotset.sources.tools.found.skills import find_skills, skill_folders\n"
+        "import sys; from pathlib import Path; from hotset.sources.tools.found.skills import "
+        "find_skills, skill_folders\n"
         "def find(home): return len(find_skills(skill_folders(Path('/none'), Path(home))).skills)\n"
         "loaded = lambda name: name in sys.modules\n"
-        f"print(find('/none'), loaded('yaml'), find({str(tmp_path / 'read')!r}), loaded('yaml'), loaded('asyncio'))"
+        f"print(find('/none'), loaded('yaml'), find({str(tmp_path / 'read')!r}), "
+        f"loaded('yaml'), loaded('asyncio'))"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120).stdout
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    ).stdout
     assert told.split() == ["0", "False", "1", "True", "False"]
 
 
 def test_a_folder_of_skills_may_be_a_skill_itself(tmp_path):
     folder = make(tmp_path, "pdf")
-    assert [skill.name for skill in find_skills([SkillFolder(folder, trusted=True)]).skills] == ["pdf"]
+    assert [skill.name for skill in find_skills([SkillFolder(folder, trusted=True)]).skills] == [
+        "pdf"
+    ]

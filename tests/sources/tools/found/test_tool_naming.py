@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from hotset.sources.tools.tool_names import LONGEST, full_name, slug
 
@@ -38,7 +37,9 @@ def test_every_name_is_one_that_providers_take_and_its_source_can_be_read_from_i
     name = full_name(source, own_name)
     assert TAKEN.fullmatch(name)
     assert name.partition("__")[0] == slug(source)
-    assert full_name(slug(source), own_name) == name, "a source's name and what it was made from are the same"
+    assert full_name(slug(source), own_name) == name, (
+        "a source's name and what it was made from are the same"
+    )
 
 
 @settings(deadline=None)
@@ -58,7 +59,9 @@ def test_no_tool_has_the_name_of_another_sources_tool(source, own_name, other, o
 
 
 def test_long_names_that_begin_alike_stay_apart():
-    names = {full_name("server", "x" * 80 + end) for end in "abc"} | {full_name("s" * 80 + end, "tool") for end in "abc"}
+    names = {full_name("server", "x" * 80 + end) for end in "abc"} | {
+        full_name("s" * 80 + end, "tool") for end in "abc"
+    }
     assert len(names) == 6
     assert all(len(name) <= LONGEST for name in names)
 

@@ -1,6 +1,8 @@
-"""A server that the tests start: speaks MCP with nothing but the standard library, and misbehaves on demand.
+"""A server that the tests start: speaks MCP with nothing but the standard library, and misbehaves
+on demand.
 
-`plain_server.py FOLDER [WAY...]`: writes its pid as a line of FOLDER/starts, then does as the ways say.
+`plain_server.py FOLDER [WAY...]`: writes its pid as a line of FOLDER/starts, then does as the ways
+say.
 """
 
 import json
@@ -31,7 +33,9 @@ def main():
     with Path(FOLDER, "starts").open("a") as starts:
         starts.write(f"{os.getpid()}\n")
     if "broken" in WAYS or ("moody" in WAYS and Path(FOLDER, "mood").read_text()):
-        sys.exit("Traceback: this server is broken, and its key is " + os.environ.get("KEY", "none"))
+        sys.exit(
+            "Traceback: this server is broken, and its key is " + os.environ.get("KEY", "none")
+        )
     if "mute" in WAYS:
         sys.stdin.read()
         return
@@ -46,7 +50,12 @@ def hear(message):
         try:
             result = answer(message["method"], message.get("params", {}), message["id"])
         except LookupError as error:
-            say({"id": message["id"], "error": {"code": int(error.args[0]), "message": error.args[1]}})
+            say(
+                {
+                    "id": message["id"],
+                    "error": {"code": int(error.args[0]), "message": error.args[1]},
+                }
+            )
         else:
             if result is not None:
                 say({"id": message["id"], "result": result})
@@ -101,11 +110,23 @@ def listed(params):
     if "circle" in WAYS:
         return {"tools": [tool(f"tool-{at}")], "nextCursor": str((at + 1) % 3)}
     if "paged" in WAYS:
-        return {"tools": tools[at : at + 2]} | ({"nextCursor": str(at + 2)} if at + 2 < len(tools) else {})
+        return {"tools": tools[at : at + 2]} | (
+            {"nextCursor": str(at + 2)} if at + 2 < len(tools) else {}
+        )
     if "odd" in WAYS:
         odd = {**tool("titled"), "title": "A title", "annotations": {"readOnlyHint": True}}
         bare = {"name": "bare", "inputSchema": None, "annotations": None}
-        return {"tools": [odd, bare, {"name": 5}, "nonsense", {}, tool("titled", description="again"), tool("a b.c")]}
+        return {
+            "tools": [
+                odd,
+                bare,
+                {"name": 5},
+                "nonsense",
+                {},
+                tool("titled", description="again"),
+                tool("a b.c"),
+            ]
+        }
     return {"tools": tools}
 
 

@@ -1,4 +1,5 @@
-"""What the tests of sessions and pools share: sources that start the plain server, and what became of its processes."""
+"""What the tests of sessions and pools share: sources that start the plain server, and what became
+of its processes."""
 
 import os
 import select
@@ -19,7 +20,9 @@ QUICK = Tooling(list_seconds=20, call_seconds=20)
 
 def plain(folder, name="plain", *ways, env=None, shared=False):
     command = (sys.executable, "-I", "-S", str(PLAIN), str(folder), *ways)
-    return Source(name, Origin.SERVER, Stdio(command, env or {}), stamp=_stamp(command), shared=shared)
+    return Source(
+        name, Origin.SERVER, Stdio(command, env or {}), stamp=_stamp(command), shared=shared
+    )
 
 
 def remote(url, name="remote", headers=None):

@@ -1,7 +1,9 @@
-"""Kills a program that runs servers again and again, and looks for what is left: `python running_killed.py FOLDER WHO ROUNDS`.
+"""Kills a program that runs servers again and again, and looks for what is left: `python
+running_killed.py FOLDER WHO ROUNDS`.
 
-This process adopts whatever its descendants leave behind, so that nothing can hide: when it has no child left, there is nothing.
-Each round forks programs that start a supervisor and servers without end, and kills them after a moment.
+This process adopts whatever its descendants leave behind, so that nothing can hide: when it has no
+child left, there is nothing. Each round forks programs that start a supervisor and servers without
+end, and kills them after a moment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Servers of every kind, well behaved and not: `python -I -S running_servers.py KIND FOLDER`. Each leaves its pids in FOLDER."""
+"""Servers of every kind, well behaved and not: `python -I -S running_servers.py KIND FOLDER`. Each
+leaves its pids in FOLDER."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the tests of running servers share: a supervisor for a story, servers to start, and what is left of them."""
+"""What the tests of running servers share: a supervisor for a story, servers to start, and what is
+left of them."""
 
 from __future__ import annotations
 

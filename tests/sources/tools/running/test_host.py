@@ -1,4 +1,5 @@
-"""The functions of a skill's scripts are called in a process of their own, as MCP says, and as their annotations ask."""
+"""The functions of a skill's scripts are called in a process of their own, as MCP says, and as
+their annotations ask."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ Id = NewType("Id", int)
 
 def take(value: {kind}) -> str:
     return repr(value)
-"""
+"""  # noqa: E501
 
 
 class Client:
@@ -82,7 +83,11 @@ class Client:
         self.ids = itertools.count(1)
 
     async def say(self, method, params=None, **more):
-        await self.channel.send(json.dumps({"jsonrpc": "2.0", "method": method, "params": params or {}, **more}).encode())
+        await self.channel.send(
+            json.dumps(
+                {"jsonrpc": "2.0", "method": method, "params": params or {}, **more}
+            ).encode()
+        )
 
     async def hear(self):
         message = await self.channel.receive()
@@ -153,9 +158,15 @@ def test_the_handshake_of_2025_is_answered(skill):
     skill(tools="def add(a: int, b: int) -> int:\n    return a + b\n")
 
     async def story(client):
-        greeted = await client.ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}})
+        greeted = await client.ask(
+            "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}}
+        )
         await client.say("notifications/initialized")
-        return greeted["result"], (await client.ask("ping"))["result"], (await client.call("add", a=1, b=2))
+        return (
+            greeted["result"],
+            (await client.ask("ping"))["result"],
+            (await client.call("add", a=1, b=2)),
+        )
 
     greeted, pong, sum_ = skill.play(story)
     assert greeted["protocolVersion"] == "2025-11-25"
@@ -170,8 +181,12 @@ def test_the_requests_of_2026_are_answered(skill):
     async def story(client):
         found = await client.ask("server/discover", {"_meta": ENVELOPE})
         listed = await client.ask("tools/list", {"_meta": ENVELOPE})
-        called = await client.ask("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}, "_meta": ENVELOPE})
-        other = await client.ask("tools/list", {"_meta": {**ENVELOPE, f"{META}protocolVersion": "2031-01-01"}})
+        called = await client.ask(
+            "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}, "_meta": ENVELOPE}
+        )
+        other = await client.ask(
+            "tools/list", {"_meta": {**ENVELOPE, f"{META}protocolVersion": "2031-01-01"}}
+        )
         return found["result"], listed["result"], called["result"], other["error"]
 
     found, listed, called, other = skill.play(story)
@@ -186,12 +201,17 @@ def test_the_official_client_lists_and_calls(skill):
     mcp = pytest.importorskip("mcp")
     from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415 - it takes a second
 
-    skill(tools='def add(a: int, b: int = 2) -> dict:\n    """Adds."""\n    return {"sum": a + b}\n')
+    skill(
+        tools='def add(a: int, b: int = 2) -> dict:\n    """Adds."""\n    return {"sum": a + b}\n'
+    )
     command, *arguments = host_launch(skill.folder.parent, [skill.folder / "tools.py"]).command
 
     async def story():
         async with (
-            stdio_client(StdioServerParameters(command=command, args=arguments)) as (reading, writing),
+            stdio_client(StdioServerParameters(command=command, args=arguments)) as (
+                reading,
+                writing,
+            ),
             mcp.ClientSession(reading, writing) as session,
         ):
             await session.initialize()
@@ -207,7 +227,12 @@ def test_what_is_no_request_is_refused_and_the_next_one_is_answered(skill):
 
     async def story(client):
         codes = []
-        for line in (b"{", b"[{}]", b'{"jsonrpc": "1.0", "id": 1}', b'{"jsonrpc": "2.0", "id": 1, "method": "x", "params": [1]}'):
+        for line in (
+            b"{",
+            b"[{}]",
+            b'{"jsonrpc": "1.0", "id": 1}',
+            b'{"jsonrpc": "2.0", "id": 1, "method": "x", "params": [1]}',
+        ):
             await client.channel.send(line)
             codes.append((await client.hear())["error"]["code"])
         codes.append((await client.ask("resources/list"))["error"]["code"])
@@ -243,7 +268,11 @@ def test_the_same_functions_are_offered_that_were_read_from_the_text(skill):
     skill(tools=text)
     listed = skill.play(lambda client: client.ask("tools/list"))["result"]["tools"]
     read = functions(textwrap.dedent(text))
-    assert [tool["name"] for tool in listed] == [each.name for each in read] == ["public", "later", "nothing", "twice"]
+    assert (
+        [tool["name"] for tool in listed]
+        == [each.name for each in read]
+        == ["public", "later", "nothing", "twice"]
+    )
     for tool, each in zip(listed, read, strict=True):
         schema = json.loads(each.parameters)
         assert list(tool["inputSchema"]["properties"]) == list(schema["properties"])
@@ -252,12 +281,15 @@ def test_the_same_functions_are_offered_that_were_read_from_the_text(skill):
 
 def test_functions_of_the_same_name_are_called_by_the_name_of_their_script(skill):
     skill(
-        one="def go() -> str:\n    return 'one'\ndef only() -> int:\n    return 1\n", two="def go() -> str:\n    return 'two'\n"
+        one="def go() -> str:\n    return 'one'\ndef only() -> int:\n    return 1\n",
+        two="def go() -> str:\n    return 'two'\n",
     )
 
     async def story(client):
         names = [tool["name"] for tool in (await client.ask("tools/list"))["result"]["tools"]]
-        said = [text_of(await client.call(name)) for name in ("one.go", "two.go", "only", "one.only")]
+        said = [
+            text_of(await client.call(name)) for name in ("one.go", "two.go", "only", "one.only")
+        ]
         return names, said, (await client.call("go"))["isError"]
 
     names, said, refused = skill.play(story, "one", "two")
@@ -274,29 +306,57 @@ def test_functions_of_the_same_name_are_called_by_the_name_of_their_script(skill
         ("7", [{"type": "text", "text": "7"}], None),
         ("True", [{"type": "text", "text": "true"}], None),
         ("{'a': [1, None]}", [{"type": "text", "text": '{"a": [1, null]}'}], {"a": [1, None]}),
-        ("[1, 'zwei', 2.5]", [{"type": "text", "text": '[1, "zwei", 2.5]'}], {"result": [1, "zwei", 2.5]}),
-        ("Pair(1, Colour.RED)", [{"type": "text", "text": '{"left": 1, "right": "red"}'}], {"left": 1, "right": "red"}),
+        (
+            "[1, 'zwei', 2.5]",
+            [{"type": "text", "text": '[1, "zwei", 2.5]'}],
+            {"result": [1, "zwei", 2.5]},
+        ),
+        (
+            "Pair(1, Colour.RED)",
+            [{"type": "text", "text": '{"left": 1, "right": "red"}'}],
+            {"left": 1, "right": "red"},
+        ),
         ("Options(depth=1)", [{"type": "text", "text": '{"depth": 1}'}], {"depth": 1}),
-        ("Leaf('a')", [{"type": "text", "text": '{"name": "a", "size": 0.0}'}], {"name": "a", "size": 0.0}),
+        (
+            "Leaf('a')",
+            [{"type": "text", "text": '{"name": "a", "size": 0.0}'}],
+            {"name": "a", "size": 0.0},
+        ),
         ("(each for each in (1, 2))", [{"type": "text", "text": "[1, 2]"}], {"result": [1, 2]}),
-        ("{1: Path('/a'), 'n': float('nan')}", [{"type": "text", "text": '{"1": "/a", "n": null}'}], {"1": "/a", "n": None}),
+        (
+            "{1: Path('/a'), 'n': float('nan')}",
+            [{"type": "text", "text": '{"1": "/a", "n": null}'}],
+            {"1": "/a", "n": None},
+        ),
         ("Path('/a')", [{"type": "text", "text": "/a"}], None),
         ("date(2026, 11, 16)", [{"type": "text", "text": "2026-11-16"}], None),
     ],
 )
 def test_a_result_is_told_as_what_it_is(value, content, structured):
     result = render_value(eval(value, names(KINDS)))
-    assert (result["content"], result.get("structuredContent"), "isError" in result) == (content, structured, False)
+    assert (result["content"], result.get("structuredContent"), "isError" in result) == (
+        content,
+        structured,
+        False,
+    )
 
 
 def test_bytes_are_told_as_a_blob_and_pictures_as_pictures(skill):
-    skill(tools="def give(png: bool) -> bytes:\n    return b'\\x89PNG\\r\\n\\x1a\\n...' if png else b'\\x00\\xff'\n")
+    skill(
+        tools=(
+            "def give(png: bool) -> bytes:\n    return b'\\x89PNG\\r\\n\\x1a\\n...' if png else "
+            "b'\\x00\\xff'\n"
+        )
+    )
 
     async def story(client):
         return await client.call("give", png=True), await client.call("give", png=False)
 
     picture, blob = skill.play(story)
-    assert (picture["content"][0]["type"], picture["content"][0]["mimeType"]) == ("image", "image/png")
+    assert (picture["content"][0]["type"], picture["content"][0]["mimeType"]) == (
+        "image",
+        "image/png",
+    )
     assert base64.b64decode(blob["content"][0]["resource"]["blob"]) == b"\x00\xff"
 
 
@@ -328,15 +388,17 @@ def test_bytes_are_told_as_a_blob_and_pictures_as_pictures(skill):
         ("Union[int, list[int]]", ["5"], "[5]"),
         ("Annotated[int, 'a number']", "5", "5"),
         ("Id", "5", "5"),
-        ("Node", {"name": "a", "children": [{"name": "b"}]}, "Node('a', 0.0, [Node('b', 0.0, [])])"),
+        ("Node", {"name": "a", "children": [{"name": "b"}]}, ("Node('a', 0.0, "
+            "[Node('b', 0.0, [])])")),
         ("Pair", {"left": "1", "right": "b"}, "Pair(left=1, right=PosixPath('b'))"),
         ("Options", {"depth": "3"}, "{'depth': 3}"),
-        ("datetime", "2026-11-16T12:00:00Z", "datetime.datetime(2026, 11, 16, 12, 0, tzinfo=datetime.timezone.utc)"),
+        ("datetime", "2026-11-16T12:00:00Z", ("datetime.datetime(2026, 11, 16, 12, 0, "
+            "tzinfo=datetime.timezone.utc)")),
         ("date", "2026-11-16", "datetime.date(2026, 11, 16)"),
         ("timedelta", "PT1H30M", "datetime.timedelta(seconds=5400)"),
         ("timedelta", 1.5, "datetime.timedelta(seconds=1, microseconds=500000)"),
         ("Decimal", "0.1", "Decimal('0.1')"),
-        ("UUID", "12345678123456781234567812345678", "UUID('12345678-1234-5678-1234-567812345678')"),
+        ("UUID", "12345678123456781234567812345678", "UUID('12345678-1234-5678-1234-567812345678')"),  # noqa: E501
         ("Any", {"a": 1}, "{'a': 1}"),
         ("'unknown.type'", {"a": 1}, "{'a': 1}"),
     ],
@@ -359,7 +421,11 @@ def test_an_argument_is_made_what_its_annotation_says(kind, given, seen):
         ("list[int]", "1", "'value' must be a list, not '1'"),
         ("list[int]", ["x"], "must be a whole number, not 'x'"),
         ("tuple[int, int]", [1], "must be a list of 2"),
-        ("Node", {"name": "a", "size": "big"}, "'value' has a 'size' that must be a number, not 'big'"),
+        (
+            "Node",
+            {"name": "a", "size": "big"},
+            "'value' has a 'size' that must be a number, not 'big'",
+        ),
         ("Node", {"nom": "a"}, "must be an object that makes a Node"),
         ("int | None", "x", "must be int or null, not 'x'"),
         ("date", "tomorrow", "must be a date as 2026-11-16, not 'tomorrow'"),
@@ -372,10 +438,15 @@ def test_an_argument_that_does_not_fit_is_told_in_a_sentence(kind, given, senten
 
 
 def test_arguments_and_results_go_through_the_host_as_annotated(skill):
-    skill(tools=KINDS.replace("{kind}", "Node") + "def give(count: int) -> list[Leaf]:\n    return [Leaf('é')] * count\n")
+    skill(
+        tools=KINDS.replace("{kind}", "Node")
+        + "def give(count: int) -> list[Leaf]:\n    return [Leaf('é')] * count\n"
+    )
 
     async def story(client):
-        taken = await client.call("take", value={"name": "a", "children": [{"name": "b", "size": "1"}]})
+        taken = await client.call(
+            "take", value={"name": "a", "children": [{"name": "b", "size": "1"}]}
+        )
         return text_of(taken), (await client.call("give", count="2"))["structuredContent"]
 
     taken, given = skill.play(story)
@@ -402,7 +473,10 @@ def test_missing_and_unknown_arguments_are_told_and_null_is_a_default(skill):
 
 def test_a_script_is_imported_at_the_first_call_of_one_of_its_functions(skill):
     skill(
-        tools="from pathlib import Path\nPath('imported').touch()\ndef go() -> str:\n    return __name__\n",
+        tools=(
+            "from pathlib import Path\nPath('imported').touch()\ndef go() -> str:\n    return "
+            "__name__\n"
+        ),
         other="1 / 0\ndef never() -> int: ...\n",
     )
     imported = skill.folder.parent / "imported"
@@ -451,7 +525,13 @@ def test_a_traceback_has_an_end(skill, message):
 
 
 def test_what_calls_sys_exit_fails_alone(skill):
-    skill(tools="import sys\ndef leave(code: int) -> None:\n    sys.exit(code)\ndef stay() -> str:\n    return 'here'\n")
+    skill(
+        tools=(
+            "import sys\ndef leave(code: int) -> None:\n    "
+            "sys.exit(code)\ndef stay() -> str:\n  "
+            "  return 'here'\n"
+        )
+    )
 
     async def story(client):
         return await client.call("leave", code=3), await client.call("stay")
@@ -462,7 +542,11 @@ def test_what_calls_sys_exit_fails_alone(skill):
 
 
 def test_what_ends_the_process_is_heard_as_its_end(skill):
-    skill(tools="import os, sys\ndef die() -> None:\n    print('going', flush=True)\n    os._exit(9)\n")
+    skill(
+        tools=(
+            "import os, sys\ndef die() -> None:\n    print('going', flush=True)\n    os._exit(9)\n"
+        )
+    )
 
     async def story(client):
         return await client.ask("tools/call", {"name": "die"}), client.channel.last_words()

@@ -1,4 +1,5 @@
-"""An MCP client by HTTP: servers that keep sessions or none, that answer in one piece or in events, and that want to harm."""
+"""An MCP client by HTTP: servers that keep sessions or none, that answer in one piece or in events,
+and that want to harm."""
 
 import json
 import socket
@@ -27,17 +28,23 @@ def result(id, value, **headers):
 
 
 def error(id, code, message, status=200):
-    body = json.dumps({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}).encode()
+    body = json.dumps(
+        {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
+    ).encode()
     return status, {"Content-Type": "application/json"}, body
 
 
 def events(*messages):
-    body = b"".join(b"event: message\ndata: " + json.dumps({"jsonrpc": "2.0", **each}).encode() + b"\n\n" for each in messages)
+    body = b"".join(
+        b"event: message\ndata: " + json.dumps({"jsonrpc": "2.0", **each}).encode() + b"\n\n"
+        for each in messages
+    )
     return 200, {"Content-Type": "text/event-stream"}, body
 
 
 def handshake(said, headers, session="s-1"):
-    """What a server of the handshake era with sessions answers; None for what is left to the test."""
+    """What a server of the handshake era with sessions answers; None for what is left to the
+    test."""
     match said.get("method"):
         case "initialize":
             value = {
@@ -57,7 +64,8 @@ def handshake(said, headers, session="s-1"):
 
 @contextmanager
 def serving(answer):
-    """`answer(said, headers)` gives (status, headers, body); a body that is a function writes by itself."""
+    """`answer(said, headers)` gives (status, headers, body); a body that is a function writes by
+    itself."""
     heard = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -70,7 +78,12 @@ def serving(answer):
             self._reply(*(answer(said, headers) or result(said["id"], RESULT)))
 
         def do_DELETE(self):
-            heard.append(({"method": "DELETE"}, {name.lower(): value for name, value in self.headers.items()}))
+            heard.append(
+                (
+                    {"method": "DELETE"},
+                    {name.lower(): value for name, value in self.headers.items()},
+                )
+            )
             self._reply(200, {}, b"")
 
         def _reply(self, status, headers, body):
@@ -121,7 +134,9 @@ def official(*, json_response):
     door = socket.socket()
     door.bind(("127.0.0.1", 0))
     door.listen()  # whoever comes before the server does waits
-    running = uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none", timeout_graceful_shutdown=1))
+    running = uvicorn.Server(
+        uvicorn.Config(app, log_level="critical", ws="none", timeout_graceful_shutdown=1)
+    )
     thread = threading.Thread(target=running.run, args=([door],))
     thread.start()
     try:
@@ -144,7 +159,10 @@ def test_a_server_of_the_official_sdk_is_understood(tmp_path, json_response):
 
 def test_arguments_that_a_server_wants_to_see_in_headers_are_there(tmp_path):
     with official(json_response=True) as url, pool(tmp_path) as servers:
-        assert text(servers.call(remote(url), "fetch", {"region": "Österreich "})) == "from Österreich "
+        assert (
+            text(servers.call(remote(url), "fetch", {"region": "Österreich "}))
+            == "from Österreich "
+        )
         assert text(servers.call(remote(url), "fetch", {"region": "eu"})) == "from eu"
 
 
@@ -174,7 +192,10 @@ def test_which_era_a_server_speaks_is_remembered(tmp_path):
     assert methods(heard).count("server/discover") == 1
 
 
-@pytest.mark.parametrize("forgets", [(404, {}, b""), error(None, -32000, "Bad Request: No valid session ID provided", 400)])
+@pytest.mark.parametrize(
+    "forgets",
+    [(404, {}, b""), error(None, -32000, "Bad Request: No valid session ID provided", 400)],
+)
 def test_a_server_that_forgot_the_session_gets_a_new_one_and_the_call_once(tmp_path, forgets):
     opened = []
 
@@ -267,7 +288,11 @@ def test_a_server_that_floods_is_cut_off(tmp_path, kind, body, why):
             return handshake(said, headers)
         return 200, {"Content-Type": kind}, body
 
-    with serving(answer) as (url, _), pool(tmp_path) as servers, pytest.raises(ToolFailed, match=why):
+    with (
+        serving(answer) as (url, _),
+        pool(tmp_path) as servers,
+        pytest.raises(ToolFailed, match=why),
+    ):
         servers.call(remote(url), "work", {})
 
 
@@ -275,21 +300,49 @@ def test_a_compressed_answer_is_not_unpacked(tmp_path):
     def answer(said, headers):
         assert headers["accept-encoding"] == "identity"
         status, sent, body = handshake(said, headers) or result(said["id"], RESULT)
-        return status, sent | ({"Content-Encoding": "gzip"} if said.get("method") == "tools/call" else {}), body
+        return (
+            status,
+            sent | ({"Content-Encoding": "gzip"} if said.get("method") == "tools/call" else {}),
+            body,
+        )
 
-    with serving(answer) as (url, _), pool(tmp_path) as servers, pytest.raises(ToolFailed, match="compressed"):
+    with (
+        serving(answer) as (url, _),
+        pool(tmp_path) as servers,
+        pytest.raises(ToolFailed, match="compressed"),
+    ):
         servers.call(remote(url), "work", {})
 
 
-def test_a_server_gets_the_headers_of_its_configuration_and_none_of_the_environment(tmp_path, monkeypatch):
+def test_a_server_gets_the_headers_of_its_configuration_and_none_of_the_environment(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     with serving(handshake) as (url, heard), pool(tmp_path) as servers:
-        servers.call(remote(url, headers={"X-Key": "own", "Accept": "text/html", "Mcp-Session-Id": "planted"}), "work", {})
+        servers.call(
+            remote(
+                url, headers={"X-Key": "own", "Accept": "text/html", "Mcp-Session-Id": "planted"}
+            ),
+            "work",
+            {},
+        )
     sent = [headers for _, headers in heard]
     assert {headers["x-key"] for headers in sent} == {"own"}
     assert {headers["accept"] for headers in sent} == {"application/json, text/event-stream"}
-    allowed = {"host", "accept", "accept-encoding", "content-type", "content-length", "user-agent", "x-key"}
-    assert {name for headers in sent for name in headers} <= allowed | {"mcp-session-id", "mcp-protocol-version", "mcp-method"}
+    allowed = {
+        "host",
+        "accept",
+        "accept-encoding",
+        "content-type",
+        "content-length",
+        "user-agent",
+        "x-key",
+    }
+    assert {name for headers in sent for name in headers} <= allowed | {
+        "mcp-session-id",
+        "mcp-protocol-version",
+        "mcp-method",
+    }
 
 
 @pytest.mark.slow
@@ -353,7 +406,9 @@ def test_a_server_that_wants_a_key_is_told_as_such_and_no_key_is_shown(tmp_path,
 def test_a_key_that_a_server_throws_back_at_us_is_not_shown(tmp_path):
     key = "a-key-of-no-known-shape"
     with (
-        serving(lambda said, headers: error(said.get("id"), -32603, f"bad key {headers['x-key']}", 500)) as (url, _),
+        serving(
+            lambda said, headers: error(said.get("id"), -32603, f"bad key {headers['x-key']}", 500)
+        ) as (url, _),
         pool(tmp_path) as servers,
         pytest.raises(ToolFailed, match="bad key") as told,
     ):
@@ -363,15 +418,27 @@ def test_a_key_that_a_server_throws_back_at_us_is_not_shown(tmp_path):
 
 def test_a_status_without_an_answer_is_no_result_of_the_tool(tmp_path):
     def answer(said, headers):
-        return (502, {"Content-Type": "text/html"}, b"<h1>") if said.get("method") == "tools/call" else handshake(said, headers)
+        return (
+            (502, {"Content-Type": "text/html"}, b"<h1>")
+            if said.get("method") == "tools/call"
+            else handshake(said, headers)
+        )
 
-    with serving(answer) as (url, _), pool(tmp_path) as servers, pytest.raises(ToolFailed, match="status 502"):
+    with (
+        serving(answer) as (url, _),
+        pool(tmp_path) as servers,
+        pytest.raises(ToolFailed, match="status 502"),
+    ):
         servers.call(remote(url), "work", {})
 
 
 def test_an_error_of_the_server_is_a_failure_of_the_tool_whatever_its_status(tmp_path):
     def answer(said, headers):
-        return error(said["id"], -32602, "no such tool", 400) if said.get("method") == "tools/call" else handshake(said, headers)
+        return (
+            error(said["id"], -32602, "no such tool", 400)
+            if said.get("method") == "tools/call"
+            else handshake(said, headers)
+        )
 
     with serving(answer) as (url, _), pool(tmp_path) as servers:
         returned = servers.call(remote(url), "work", {})

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hotset.sources.tools.running.server_pool import UsageRate, count_use, patience, to_make_room
 
@@ -55,7 +54,9 @@ def test_a_clock_that_goes_backwards_does_no_harm():
 
 @settings(deadline=None)
 @given(PROCESSES, st.integers(0, 30))
-def test_those_in_the_way_are_idle_the_least_recently_used_and_no_more_than_it_takes(processes, limit):
+def test_those_in_the_way_are_idle_the_least_recently_used_and_no_more_than_it_takes(
+    processes, limit
+):
     going = to_make_room(processes, limit)
     staying = list(processes)
     for each in going:

@@ -1,7 +1,7 @@
-"""Arguments that a server wants to see in headers, held against the official SDK's own reading of them."""
+"""Arguments that a server wants to see in headers, held against the official SDK's own reading of
+them."""
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from mcp.shared import inbound
 
 from hotset.sources.tools.running.session import header_value, mirror_headers, read_mirrors
@@ -16,7 +16,11 @@ MARKED = st.fixed_dictionaries(
 SCHEMAS = st.recursive(
     MARKED,
     lambda inner: st.one_of(
-        st.builds(lambda one, two: {"type": "object", "properties": {"one": one, "two": two}}, inner, inner),
+        st.builds(
+            lambda one, two: {"type": "object", "properties": {"one": one, "two": two}},
+            inner,
+            inner,
+        ),
         st.builds(lambda each: {"type": "array", "items": each}, inner),
         st.builds(lambda each: {"anyOf": [each]}, inner),
         st.builds(lambda each: {"$defs": {"each": each}}, inner),
@@ -25,13 +29,21 @@ SCHEMAS = st.recursive(
     max_leaves=6,
 )
 VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.just([1]))
-ARGUMENTS = st.recursive(VALUES, lambda inner: st.fixed_dictionaries({}, optional={"one": inner, "two": inner}), max_leaves=6)
+ARGUMENTS = st.recursive(
+    VALUES,
+    lambda inner: st.fixed_dictionaries({}, optional={"one": inner, "two": inner}),
+    max_leaves=6,
+)
 
 
 @settings(deadline=None)
 @given(SCHEMAS)
 def test_a_schema_marks_what_the_official_client_finds_in_it(schema):
-    expected = inbound.x_mcp_header_map(schema) if inbound.find_invalid_x_mcp_header(schema) is None else None
+    expected = (
+        inbound.x_mcp_header_map(schema)
+        if inbound.find_invalid_x_mcp_header(schema) is None
+        else None
+    )
     assert read_mirrors(schema) == expected
 
 
@@ -40,7 +52,10 @@ def test_a_schema_marks_what_the_official_client_finds_in_it(schema):
 def test_the_headers_are_the_ones_that_the_official_server_expects(schema, arguments):
     marks = read_mirrors(schema)
     if marks:
-        assert inbound.validate_mcp_param_headers(schema, arguments, mirror_headers(marks, arguments)) is None
+        assert (
+            inbound.validate_mcp_param_headers(schema, arguments, mirror_headers(marks, arguments))
+            is None
+        )
 
 
 @settings(deadline=None)

@@ -1,4 +1,5 @@
-"""All servers of one hotset: what is started for whom, what makes room, and what is done about those that fail."""
+"""All servers of one hotset: what is started for whom, what makes room, and what is done about
+those that fail."""
 
 import asyncio
 import os
@@ -33,7 +34,9 @@ def folders(parent, many):
 
 
 def sources(parent, many):
-    return [plain(folder, f"source-{number}") for number, folder in enumerate(folders(parent, many))]
+    return [
+        plain(folder, f"source-{number}") for number, folder in enumerate(folders(parent, many))
+    ]
 
 
 def names(servers):
@@ -65,7 +68,12 @@ def test_what_runs_is_told_with_its_pid_its_memory_and_its_calls(tmp_path):
         servers.call(plain(tmp_path), "echo", {"text": "x"}, session="mine", pinned=True)
         (running,) = servers.running()
     assert (running.source, running.session, running.pid) == ("plain", "mine", starts(tmp_path)[0])
-    assert (running.since, running.last_used, running.calls, running.pinned) == (1000.0, 1005.0, 2, True)
+    assert (running.since, running.last_used, running.calls, running.pinned) == (
+        1000.0,
+        1005.0,
+        2,
+        True,
+    )
     assert running.protocol == "2025-11-25"
     assert running.bytes > 1 << 20
 
@@ -96,7 +104,10 @@ def test_twenty_first_calls_at_once_start_one_process(tmp_path):
 def test_two_sessions_of_a_source_that_keeps_state_do_not_see_each_other(tmp_path):
     with pool(tmp_path) as servers:
         source = plain(tmp_path)
-        counted = [text(servers.call(source, "count", {}, session=session)) for session in ("a", "b", "a", "a", "b")]
+        counted = [
+            text(servers.call(source, "count", {}, session=session))
+            for session in ("a", "b", "a", "a", "b")
+        ]
         assert counted == ["1", "1", "2", "3", "2"]
         assert {each.session for each in servers.running()} == {"a", "b"}
         assert len(starts(tmp_path)) == 2
@@ -105,7 +116,9 @@ def test_two_sessions_of_a_source_that_keeps_state_do_not_see_each_other(tmp_pat
 def test_sessions_of_a_source_that_keeps_nothing_share_one_process(tmp_path):
     with pool(tmp_path) as servers:
         source = plain(tmp_path, shared=True)
-        assert [text(servers.call(source, "count", {}, session=session)) for session in ("a", "b", "c")] == ["1", "2", "3"]
+        assert [
+            text(servers.call(source, "count", {}, session=session)) for session in ("a", "b", "c")
+        ] == ["1", "2", "3"]
         (running,) = servers.running()
         assert running.session == ""
 
@@ -136,7 +149,10 @@ def test_over_the_limit_the_least_recently_used_makes_room(tmp_path):
 
 def test_room_is_made_before_another_process_is_used_not_afterwards(tmp_path):
     fifo = a_fifo(tmp_path)
-    with pool(tmp_path, structs.replace(QUICK, limit=1)) as servers, ThreadPoolExecutor(1) as threads:
+    with (
+        pool(tmp_path, structs.replace(QUICK, limit=1)) as servers,
+        ThreadPoolExecutor(1) as threads,
+    ):
         first, second = sources(tmp_path, 2)
         servers.call(first, "echo", {"text": "x"})
         waiting = threads.submit(servers.call, second, "wait", {"fifo": str(fifo)})
@@ -160,7 +176,10 @@ def test_a_pinned_process_never_makes_room(tmp_path):
 
 def test_where_all_are_in_use_one_more_may_run_until_one_is_free(tmp_path):
     fifo = a_fifo(tmp_path)
-    with pool(tmp_path, structs.replace(QUICK, limit=1)) as servers, ThreadPoolExecutor(1) as threads:
+    with (
+        pool(tmp_path, structs.replace(QUICK, limit=1)) as servers,
+        ThreadPoolExecutor(1) as threads,
+    ):
         busy, other = sources(tmp_path, 2)
         waiting = threads.submit(servers.call, busy, "wait", {"fifo": str(fifo)})
         with fifo.open("w") as free:  # opens when the server reads it: it is in mid-call
@@ -201,7 +220,9 @@ def test_an_idle_process_ends_by_itself_and_so_does_the_thread_when_nothing_runs
         assert text(servers.call(plain(tmp_path), "count", {})) == "1"
 
 
-def test_a_source_that_changed_gets_another_process_and_the_old_one_answers_what_it_was_asked(tmp_path):
+def test_a_source_that_changed_gets_another_process_and_the_old_one_answers_what_it_was_asked(
+    tmp_path,
+):
     fifo = a_fifo(tmp_path)
     old = plain(tmp_path)
     new = replace(old, stamp="another")
@@ -283,7 +304,9 @@ def test_a_server_that_never_greets_is_given_up(tmp_path):
         assert ends(starts(tmp_path)[0])
 
 
-def test_a_broken_source_fails_with_its_traceback_and_works_at_the_next_call_when_it_is_mended(tmp_path):
+def test_a_broken_source_fails_with_its_traceback_and_works_at_the_next_call_when_it_is_mended(
+    tmp_path,
+):
     broken, mended = plain(tmp_path, "plain", "broken"), plain(tmp_path)
     with pool(tmp_path) as servers:
         for _ in range(4):
@@ -295,7 +318,9 @@ def test_a_broken_source_fails_with_its_traceback_and_works_at_the_next_call_whe
 
 
 @pytest.mark.slow
-def test_a_source_that_fails_again_and_again_is_left_alone_for_longer_and_longer_and_then_tried_once(tmp_path):
+def test_a_source_that_fails_again_and_again_is_left_alone_for_longer_and_longer_and_then_tried_once(  # noqa: E501
+    tmp_path,
+):
     clock = Clock()
     broken = plain(tmp_path, "plain", "broken")
 
@@ -384,7 +409,9 @@ def test_calls_from_an_event_loop_do_not_block_it_and_can_be_cancelled(tmp_path)
         source = plain(tmp_path)
         await servers.call_async(source, "count", {})
         hanging = asyncio.create_task(servers.call_async(source, "hang", {}))
-        counted = await asyncio.gather(*(servers.call_async(source, "count", {}) for _ in range(10)))
+        counted = await asyncio.gather(
+            *(servers.call_async(source, "count", {}) for _ in range(10))
+        )
         hanging.cancel()
         with pytest.raises(asyncio.CancelledError):
             await hanging
@@ -436,7 +463,9 @@ def test_a_forked_process_is_told_to_open_its_own(tmp_path):
 def _in_a_fork(call):
     """0 where it raised what it should, 1 where it did not."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads and forks; that is what this is about
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # threads and forks; that is what this is about
         pid = os.fork()
     if pid == 0:
         try:

@@ -12,7 +12,14 @@ from hotset.errors import ToolFailed
 from hotset.nouns.tool import Origin, Source, Stdio
 from hotset.sources.tools.running.pipes import ServerGone
 from hotset.sources.tools.running.processes import Supervisor
-from hotset.sources.tools.running.rpc import HANDSHAKES, MODERN, NoAnswer, NotDelivered, NotUnderstood, Rpc
+from hotset.sources.tools.running.rpc import (
+    HANDSHAKES,
+    MODERN,
+    NoAnswer,
+    NotDelivered,
+    NotUnderstood,
+    Rpc,
+)
 from hotset.sources.tools.running.session import greet
 
 SDK = Path(__file__).with_name("sdk_server.py")
@@ -54,14 +61,23 @@ def sdk():
 def test_a_server_of_the_official_sdk_is_understood_in_both_eras(known):
     async def use(session):
         listed = await session.list_tools(SECONDS)
-        return listed, await session.call("add", {"a": 2, "b": 3}, SECONDS), await session.call("fail", {}, SECONDS)
+        return (
+            listed,
+            await session.call("add", {"a": 2, "b": 3}, SECONDS),
+            await session.call("fail", {}, SECONDS),
+        )
 
     listed, sum, failed = with_session(sdk(), use, known)
 
     assert listed.protocol == (known or HANDSHAKES[0])
     assert (listed.server, listed.instructions) == ("sdk 1.2.3", "words of the server")
     add = next(tool for tool in listed.tools if tool.own_name == "add")
-    assert (add.name, add.source, add.origin, add.description) == ("sdk__add", "sdk", Origin.SERVER, "Adds.")
+    assert (add.name, add.source, add.origin, add.description) == (
+        "sdk__add",
+        "sdk",
+        Origin.SERVER,
+        "Adds.",
+    )
     assert msgspec.json.decode(add.parameters)["required"] == ["a", "b"]
     assert msgspec.json.decode(add.annotations) == {"readOnlyHint": True}
     assert (text(sum), sum.structured, sum.failed) == ("5", b'{"result":5}', False)
@@ -71,7 +87,11 @@ def test_a_server_of_the_official_sdk_is_understood_in_both_eras(known):
 @pytest.mark.parametrize("version", HANDSHAKES)
 def test_every_version_of_the_handshake_is_spoken(tmp_path, version):
     listed = with_session(plain(tmp_path, "plain", version), listing)
-    assert (listed.protocol, listed.server, listed.instructions) == (version, "plain 1", "old words")
+    assert (listed.protocol, listed.server, listed.instructions) == (
+        version,
+        "plain 1",
+        "old words",
+    )
 
 
 def test_a_version_that_nobody_knows_is_refused(tmp_path):
@@ -95,7 +115,10 @@ def test_a_server_that_is_known_to_be_modern_is_not_asked_for_a_handshake(tmp_pa
 
 
 def test_tools_are_listed_page_by_page(tmp_path):
-    in_one, in_pages = with_session(plain(tmp_path), listing), with_session(plain(tmp_path, "plain", "paged"), listing)
+    in_one, in_pages = (
+        with_session(plain(tmp_path), listing),
+        with_session(plain(tmp_path, "plain", "paged"), listing),
+    )
     assert len(in_one.tools) > 10
     assert in_pages.tools == in_one.tools
 
@@ -126,7 +149,11 @@ def test_what_is_no_tool_is_left_out_and_the_rest_is_kept(tmp_path):
         "the titled",
         b'{"readOnlyHint":true}'.replace(b":", b": "),
     )
-    assert (bare.description, bare.parameters, bare.annotations) == ("", b'{"type":"object"}', b"{}")
+    assert (bare.description, bare.parameters, bare.annotations) == (
+        "",
+        b'{"type":"object"}',
+        b"{}",
+    )
     assert (spaced.own_name, spaced.name) == ("a b.c", "plain__a_b_c")
 
 
@@ -148,8 +175,12 @@ def test_what_nobody_asked_for_does_no_harm_and_a_changed_list_is_noted(tmp_path
     assert with_session(plain(tmp_path), use) == (False, "first", "still here", True, False)
 
 
-@pytest.mark.parametrize("method", ["roots/list", "sampling/createMessage", "elicitation/create", "tools/list"])
-def test_a_server_that_asks_for_folders_models_or_people_is_told_that_there_are_none(tmp_path, method):
+@pytest.mark.parametrize(
+    "method", ["roots/list", "sampling/createMessage", "elicitation/create", "tools/list"]
+)
+def test_a_server_that_asks_for_folders_models_or_people_is_told_that_there_are_none(
+    tmp_path, method
+):
     (told,) = with_session(plain(tmp_path), calls(("ask", {"method": method})))
     reply = msgspec.json.decode(text(told))
     assert (reply["id"], reply["error"]["code"]) == ("from-the-server", -32601)
@@ -198,7 +229,16 @@ def test_a_server_that_ends_in_mid_call_is_gone_and_says_why(tmp_path):
 
 @pytest.mark.parametrize(
     "result",
-    [{"content": "words"}, {"content": ["words"]}, {"content": [], "isError": "yes"}, {"content": None}, [], "words", 5, True],
+    [
+        {"content": "words"},
+        {"content": ["words"]},
+        {"content": [], "isError": "yes"},
+        {"content": None},
+        [],
+        "words",
+        5,
+        True,
+    ],
 )
 @pytest.mark.rest_slow
 def test_a_result_that_the_protocol_does_not_know_is_told_as_such(tmp_path, result):
@@ -207,8 +247,14 @@ def test_a_result_that_the_protocol_does_not_know_is_told_as_such(tmp_path, resu
 
 
 def test_a_tool_that_wants_to_ask_a_person_first_fails_and_says_so(tmp_path):
-    wants = {"resultType": "input_required", "inputRequests": {"a": {"method": "elicitation/create"}}, "requestState": "s"}
-    (returned,) = with_session(plain(tmp_path, "plain", "modern"), calls(("strange", {"result": wants})))
+    wants = {
+        "resultType": "input_required",
+        "inputRequests": {"a": {"method": "elicitation/create"}},
+        "requestState": "s",
+    }
+    (returned,) = with_session(
+        plain(tmp_path, "plain", "modern"), calls(("strange", {"result": wants}))
+    )
     assert returned.failed
     assert "ask a person" in text(returned)
 
@@ -216,14 +262,19 @@ def test_a_tool_that_wants_to_ask_a_person_first_fails_and_says_so(tmp_path):
 @pytest.mark.slow
 def test_a_tool_that_wants_to_be_called_again_is_until_it_is_done_or_will_never_be(tmp_path):
     wants = {"resultType": "input_required", "requestState": "again"}
-    done, never = with_session(plain(tmp_path, "plain", "modern"), calls(("later", {}), ("strange", {"result": wants})))
+    done, never = with_session(
+        plain(tmp_path, "plain", "modern"), calls(("later", {}), ("strange", {"result": wants}))
+    )
     assert (text(done), done.failed) == ("done", False)
     assert never.failed
 
 
 def test_a_kind_of_result_that_is_none_of_a_tool_is_not_taken_for_one(tmp_path):
     with pytest.raises(NotUnderstood, match="task"):
-        with_session(plain(tmp_path, "plain", "modern"), calls(("strange", {"result": {"resultType": "task"}})))
+        with_session(
+            plain(tmp_path, "plain", "modern"),
+            calls(("strange", {"result": {"resultType": "task"}})),
+        )
 
 
 def test_text_that_is_half_an_emoji_or_no_text_at_all_arrives_readable(tmp_path):
@@ -250,9 +301,13 @@ def test_arguments_beyond_all_measure_are_not_sent(tmp_path):
 
 def test_many_calls_at_once_get_each_its_own_answer(tmp_path):
     async def use(session):
-        return await asyncio.gather(*(session.call("echo", {"text": str(number)}, SECONDS) for number in range(200)))
+        return await asyncio.gather(
+            *(session.call("echo", {"text": str(number)}, SECONDS) for number in range(200))
+        )
 
-    assert [text(each) for each in with_session(plain(tmp_path), use)] == [str(number) for number in range(200)]
+    assert [text(each) for each in with_session(plain(tmp_path), use)] == [
+        str(number) for number in range(200)
+    ]
 
 
 def test_a_server_that_ends_before_it_is_greeted_is_gone(tmp_path):

@@ -1,4 +1,5 @@
-"""Servers are started, spoken to and ended; what goes wrong is told in a sentence; nothing of them stays."""
+"""Servers are started, spoken to and ended; what goes wrong is told in a sentence; nothing of them
+stays."""
 
 from __future__ import annotations
 
@@ -12,8 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from running_stories import children, descriptors, left, pids, server, started, told
 from tests.waiting import lives, wait_until
 
@@ -53,7 +53,17 @@ def test_a_message_of_two_megabytes_goes_there_and_back_whole(tmp_path):
 
 @given(
     st.lists(
-        st.sampled_from([b'{"a": 1}', b"  {}\r", b'[{"b": 2}]', b"", b"[INFO] up", b"ready", b'{"text": "\xc3\xa9"}']),
+        st.sampled_from(
+            [
+                b'{"a": 1}',
+                b"  {}\r",
+                b'[{"b": 2}]',
+                b"",
+                b"[INFO] up",
+                b"ready",
+                b'{"text": "\xc3\xa9"}',
+            ]
+        ),
         max_size=12,
     ),
     st.lists(st.integers(1, 9), max_size=40),
@@ -114,7 +124,9 @@ def test_a_server_that_writes_faster_than_anyone_reads_loses_nothing(tmp_path):
     assert told(story) == list(range(20_000))
 
 
-def test_a_server_that_talks_much_on_stderr_never_has_to_wait_and_its_last_words_are_short(tmp_path):
+def test_a_server_that_talks_much_on_stderr_never_has_to_wait_and_its_last_words_are_short(
+    tmp_path,
+):
     async def story(supervisor):
         channel = await started(supervisor, "chatty", tmp_path)
         await channel.send(b"{}")
@@ -196,7 +208,9 @@ def test_what_cannot_be_started_is_told_in_a_sentence(tmp_path, command, sentenc
     told(story)
 
 
-@pytest.mark.parametrize(("folder", "sentence"), [("missing", "does not exist"), ("file", "is not a folder")])
+@pytest.mark.parametrize(
+    ("folder", "sentence"), [("missing", "does not exist"), ("file", "is not a folder")]
+)
 def test_a_folder_that_is_none_is_told_in_a_sentence(tmp_path, folder, sentence):
     (tmp_path / "file").write_text("")
 
@@ -221,28 +235,41 @@ def test_a_server_gets_a_few_variables_and_its_own_and_no_key(tmp_path, monkeypa
 
     async def story():
         supervisor = Supervisor(environ)
-        launch = Stdio((sys.executable, "-I", "-c", WRITES_ENVIRONMENT), env={"HOME": "/other", "OWN": "value"})
+        launch = Stdio(
+            (sys.executable, "-I", "-c", WRITES_ENVIRONMENT), env={"HOME": "/other", "OWN": "value"}
+        )
         channel = await supervisor.start(launch, cwd=str(tmp_path))
         said = json.loads(await channel.receive())
         await channel.close()
         supervisor.close()
         return said
 
-    kept = {"PATH": environ["PATH"], "LC_TIME": "C", "HTTPS_PROXY": "http://proxy", "HOME": "/other", "OWN": "value"}
+    kept = {
+        "PATH": environ["PATH"],
+        "LC_TIME": "C",
+        "HTTPS_PROXY": "http://proxy",
+        "HOME": "/other",
+        "OWN": "value",
+    }
     said = asyncio.run(story())
-    assert {name: value for name, value in said.items() if name != "LC_CTYPE"} == kept  # Python itself may set that one
+    assert {
+        name: value for name, value in said.items() if name != "LC_CTYPE"
+    } == kept  # Python itself may set that one
 
 
 @linux
 def test_a_server_has_its_three_pipes_and_nothing_else_of_ours(tmp_path):
     program = (
-        "import json, os; print(json.dumps({'open': os.listdir('/proc/self/fd'), 'cwd': os.getcwd(), "
+        "import json, os; print(json.dumps({'open': os.listdir('/proc/self/fd'), 'cwd': "
+        "os.getcwd(), "
         "'leads': os.getsid(0) == os.getpid()}), flush=True)"
     )
 
     async def story(supervisor):
         others = [await started(supervisor, "echo", tmp_path) for _ in range(2)]
-        channel = await supervisor.start(Stdio((sys.executable, "-I", "-S", "-c", program)), cwd=str(tmp_path))
+        channel = await supervisor.start(
+            Stdio((sys.executable, "-I", "-S", "-c", program)), cwd=str(tmp_path)
+        )
         said = json.loads(await channel.receive())
         for each in (channel, *others):
             await each.close()
@@ -257,7 +284,9 @@ def test_a_server_whose_stdin_ends_is_left_to_end_by_itself(tmp_path):
     program = "import sys, pathlib; sys.stdin.read(); pathlib.Path('bye').write_text('said')"
 
     async def story(supervisor):
-        channel = await supervisor.start(Stdio((sys.executable, "-I", "-c", program)), cwd=str(tmp_path))
+        channel = await supervisor.start(
+            Stdio((sys.executable, "-I", "-c", program)), cwd=str(tmp_path)
+        )
         await channel.close()
 
     told(story)
@@ -295,7 +324,10 @@ def test_a_server_that_does_not_hear_anything_is_killed(tmp_path, kind):
 @pytest.mark.rest_slow
 def test_what_a_server_leaves_behind_is_gone_when_it_is_closed(tmp_path, kind):
     async def story(supervisor):
-        other, channel = await started(supervisor, "echo", tmp_path), await started(supervisor, kind, tmp_path)
+        other, channel = (
+            await started(supervisor, "echo", tmp_path),
+            await started(supervisor, kind, tmp_path),
+        )
         for each in (other, channel):
             await each.send(b"{}")
             await each.receive()
@@ -413,7 +445,10 @@ def test_two_hundred_starts_and_stops_leak_no_descriptor_and_no_process(tmp_path
 @linux
 def test_the_memory_of_a_server_includes_what_it_started(tmp_path):
     async def story(supervisor):
-        alone, many = await started(supervisor, "echo", tmp_path), await started(supervisor, "family", tmp_path)
+        alone, many = (
+            await started(supervisor, "echo", tmp_path),
+            await started(supervisor, "family", tmp_path),
+        )
         for channel in (alone, many):
             await channel.send(b"{}")
             await channel.receive()
@@ -446,7 +481,8 @@ def test_the_command_of_a_server_is_read_by_no_shell_and_may_hold_any_character(
 
     async def story(supervisor):
         channel = await supervisor.start(
-            Stdio(("sh", "-c", 'pwd >&2; echo "$1$OWN"', "sh", said), env={"OWN": "  "}), cwd=str(folder)
+            Stdio(("sh", "-c", 'pwd >&2; echo "$1$OWN"', "sh", said), env={"OWN": "  "}),
+            cwd=str(folder),
         )
         message = await channel.receive()
         words = channel.last_words()
@@ -475,7 +511,9 @@ def test_after_the_end_nothing_is_started_any_more(tmp_path):
 
 
 @linux
-def test_without_a_free_descriptor_a_start_fails_in_a_sentence_and_works_again_when_there_are_some(tmp_path):
+def test_without_a_free_descriptor_a_start_fails_in_a_sentence_and_works_again_when_there_are_some(
+    tmp_path,
+):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     async def story(supervisor):
@@ -495,4 +533,6 @@ def test_without_a_free_descriptor_a_start_fails_in_a_sentence_and_works_again_w
 
     before, after, refused = told(story)
     assert after == before + 1  # the supervisor's
-    assert "'cat' was not started: Too many open files; stop something else and try again" in refused
+    assert (
+        "'cat' was not started: Too many open files; stop something else and try again" in refused
+    )

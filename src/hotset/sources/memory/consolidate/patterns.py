@@ -1,8 +1,10 @@
-"""What alike episodes and troubles have in common, as facts, procedures and pitfalls in their own words.
+"""What alike episodes and troubles have in common, as facts, procedures and pitfalls in their own
+words.
 
-Confidence is the rule of succession: of n sessions k had something in common, so the next one has it with (k + 1) / (n + 2). A
-session counts once, however many episodes it has. A pattern says what reaches 0.8 (three of three sessions, seven of eight) and
-is as sure as the least sure thing that it says.
+Confidence is the rule of succession: of n sessions k had something in common, so the next one has
+it with (k + 1) / (n + 2). A session counts once, however many episodes it has. A pattern says what
+reaches 0.8 (three of three sessions, seven of eight) and is as sure as the least sure thing that it
+says.
 """
 
 from __future__ import annotations
@@ -30,7 +32,12 @@ from hotset.nouns.memory import (
     Trouble,
     Trust,
 )
-from hotset.sources.memory.consolidate.supersede import conflict, is_same_file, shared, statement_words
+from hotset.sources.memory.consolidate.supersede import (
+    conflict,
+    is_same_file,
+    shared,
+    statement_words,
+)
 from hotset.sources.memory.encode.speakers import is_dangerous, is_order, is_plain_check, quoted
 from hotset.sources.memory.keep import sessions_of
 from hotset.sources.memory.kinds import RULES, memory_id
@@ -42,37 +49,72 @@ from hotset.tokens import count
 _MOST_STEP = 80  # characters
 _MOST_STEP_WORDS = 3
 _SHELL_TOOL = re.compile(r"bash|shell|exec|terminal|command|cmd|^sh$", re.IGNORECASE)
-_ASIDE = re.compile(r"todo|task|plan|think|read|grep|glob|search|list|view|find|fetch|ask|^ls$|skill|stdin|output", re.IGNORECASE)
-_BEFORE = frozenset({"sudo", "time", "env", "command", "exec", "nohup"})  # a command stands behind these
-_ENDS = frozenset({"cd", "echo", "export", "source", "set", "sleep", "true", "false", "test", "[", "pushd", "timeout"})
+_ASIDE = re.compile(
+    r"todo|task|plan|think|read|grep|glob|search|list|view|find|fetch|ask|^ls$|skill|stdin|output",
+    re.IGNORECASE,
+)
+_BEFORE = frozenset(
+    {"sudo", "time", "env", "command", "exec", "nohup"}
+)  # a command stands behind these
+_ENDS = frozenset(
+    {
+        "cd",
+        "echo",
+        "export",
+        "source",
+        "set",
+        "sleep",
+        "true",
+        "false",
+        "test",
+        "[",
+        "pushd",
+        "timeout",
+    }
+)
 _TIDIES = "rm mv cp mkdir touch kill pkill chmod ln"
 _LOOKS = (
-    "ls cat head tail less find fd grep rg sed awk wc pwd which nl tree file stat diff cut sort uniq xargs printf jq date xxd ps"
+    "ls cat head tail less find fd grep rg sed awk wc pwd which nl "
+    "tree file stat diff cut sort "
+    "uniq xargs printf jq date xxd ps"
 )
 _IDLE = frozenset((*_LOOKS.split(), *_TIDIES.split()))
 _GIT_LOOKS = re.compile(
-    r"(?:\w+ )?(?:git (?:/\S+ )?(?:status|log|diff|show|branch|fetch|config|blame|remote|add|stash|checkout)"
+    r"(?:\w+ )?(?:git (?:/\S+ "
+    r")?(?:status|log|diff|show|branch|fetch|config|blame|remote|add|stash|checkout)"
     r"|gh (?:api|pr (?:view|diff|list)))\b"
 )
-_ALONE = "pytest tox nox ruff mypy eslint tsc jest vitest make ctest ninja rspec phpunit pylint flake8 black prettier"
+_ALONE = (
+    "pytest tox nox ruff mypy eslint tsc jest vitest make ctest ninja "
+    "rspec phpunit pylint flake8 "
+    "black prettier"
+)
 _WHOLE = frozenset(_ALONE.split())  # programs that say all without another word
 _CUTS = re.compile(r"&&|\|\||[;|]")
 _WORD = re.compile(r"[A-Za-z0-9][\w./:@+-]*|\.{0,2}/[\w./@+-]+|-m")
 _PROGRAM = re.compile(r"(?:\.{0,2}/|~/)?[a-zA-Z][\w./+-]*")
 _PATH = re.compile(r"[\w~.@+-]*/[\w./@~+-]+|[\w@+-]+\.\w{1,5}")
 _VALUE = re.compile(r"0x[0-9a-f]+|[0-9a-f]{7,}|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`", re.IGNORECASE)
-_GETS = re.compile(r"\b(?:install|add|curl|wget|npx|bunx|uvx|pipx|dlx|get|pull|clone|fetch|download|ssh|scp|eval)\b|://")
-_OF_A_DAY = re.compile(
-    r"(?:^|[/\s])(?:\w*repro\w*|verify\w*|debug\w*|apply_\w*|update_\w*|check_\w+|inspect_\w*|fix_\w*|tmp\w*|scratch\w*|demo\w*"
-    r"|test_(?:repro|issue|fix|case|edge|manual|script|patch)\w*|[\w-]+_(?:repro|v\d+|patch|fix))\.\w+|(?:^|\s)/?tmp/"
+_GETS = re.compile(
+    r"\b(?:install|add|curl|wget|npx|bunx|uvx|pipx|dlx|get|pull|clone|fetch|download|ssh|scp|"
+    r"eval)\b|://"
 )
-_ELSEWHERE = re.compile(r"(?:^|/)(?:node_modules|site-packages|\.venv|\.cache|plugins|home|\.local)/|\.\.\.|^@|[*{}$]")
+_OF_A_DAY = re.compile(
+    r"(?:^|[/\s])(?:\w*repro\w*|verify\w*|debug\w*|apply_\w*|update_\w*|check_\w+|inspect_\w*|"
+    r"fix_\w*|tmp\w*|scratch\w*|demo\w*"
+    r"|test_(?:repro|issue|fix|case|edge|manual|script|patch)\w*|[\w-]+_(?:repro|v\d+|patch|"
+    r"fix))\.\w+|(?:^|\s)/?tmp/"
+)
+_ELSEWHERE = re.compile(
+    r"(?:^|/)(?:node_modules|site-packages|\.venv|\.cache|plugins|home|\.local)/|\.\.\.|^@|[*{}$]"
+)
 _SHORTEST_NAME = 3  # letters before an ending: `d.ts` is a piece of a name
 _SPACE = re.compile(r"\s+")
 
 
 def step_of(action: Action) -> str:
-    """`bun run test`, `pytest tests/test_auth.py`, a tool's name; empty where it failed, looked, tidied up or edited a file."""
+    """`bun run test`, `pytest tests/test_auth.py`, a tool's name; empty where it failed, looked,
+    tidied up or edited a file."""
     target = action.target.strip()
     if action.failed or not target or _PATH.fullmatch(target):
         return ""
@@ -82,7 +124,8 @@ def step_of(action: Action) -> str:
 
 
 def is_risky(step: str) -> bool:
-    """Does it fetch or install something, or what no rule may recommend? Others may have talked an agent into it."""
+    """Does it fetch or install something, or what no rule may recommend? Others may have talked an
+    agent into it."""
     return _GETS.search(step) is not None or is_dangerous(step)
 
 
@@ -92,20 +135,25 @@ def is_of_a_day(name: str) -> bool:
 
 
 def is_lasting_file(path: str) -> bool:
-    """Does it look like a file of the project? Whoever reads commands takes much for one that is none."""
+    """Does it look like a file of the project? Whoever reads commands takes much for one that is
+    none."""
     stem = path.rsplit("/", 1)[-1].split(".", 1)[0]
     known = len(stem) >= _SHORTEST_NAME and language_of(path) is not PLAIN
     return known and not is_of_a_day(path) and _ELSEWHERE.search(path) is None
 
 
 def command_of(tool: str, target: str) -> str:
-    """What a shell was asked to do, without its values; empty where it was no shell, or nothing that does something."""
+    """What a shell was asked to do, without its values; empty where it was no shell, or nothing
+    that does something."""
     return _command(target) if _SHELL_TOOL.search(tool) else ""
 
 
 def action_key(tool: str, target: str) -> str:
     """By which one action is known as a repetition of another."""
-    return command_of(tool, target) or f"{tool} {_VALUE.sub('#', _SPACE.sub(' ', target).strip())}"[:_MOST_STEP]
+    return (
+        command_of(tool, target)
+        or f"{tool} {_VALUE.sub('#', _SPACE.sub(' ', target).strip())}"[:_MOST_STEP]
+    )
 
 
 def is_rule(kind: str) -> bool:
@@ -114,23 +162,35 @@ def is_rule(kind: str) -> bool:
 
 
 def trouble_key(trouble: Trouble) -> str:
-    """The same error of the same action, whatever the numbers, names in quotes and addresses in it; a linter's rule says all."""
+    """The same error of the same action, whatever the numbers, names in quotes and addresses in it;
+    a linter's rule says all."""
     if is_rule(trouble.kind):
         return f"{trouble.kind}|{action_key(trouble.tool, trouble.target)}"
     said = _VALUE.sub("#", _PATH.sub("/", trouble.said.strip().split("\n", 1)[0]))
-    return f"{trouble.kind}|{action_key(trouble.tool, trouble.target)}|{_SPACE.sub(' ', said)[:_MOST_STEP]}"
+    return (
+        f"{trouble.kind}|{action_key(trouble.tool, trouble.target)}|"
+        f"{_SPACE.sub(' ', said)[:_MOST_STEP]}"
+    )
 
 
-@lru_cache(maxsize=4096)  # the same few come up again and again, and taking one apart is half of a consolidation
+@lru_cache(
+    maxsize=4096
+)  # the same few come up again and again, and taking one apart is half of a consolidation
 def _command(target: str) -> str:
-    """The first command of a line that does something: its program, and the words up to the first that is a value."""
+    """The first command of a line that does something: its program, and the words up to the first
+    that is a value."""
     if "\n" in target.strip() or "<<" in target:
         return ""
     for part in _CUTS.split(target):
         words = _shell_words(part)
         while words and (words[0] in _BEFORE or re.fullmatch(r"\w+=\S*", words[0])):
             words = words[1:]
-        if not words or words[0] in _ENDS or words[0].rsplit("/", 1)[-1] in _IDLE or not _PROGRAM.fullmatch(words[0]):
+        if (
+            not words
+            or words[0] in _ENDS
+            or words[0].rsplit("/", 1)[-1] in _IDLE
+            or not _PROGRAM.fullmatch(words[0])
+        ):
             continue
         kept = " ".join(_kept(words))
         if kept and not _GIT_LOOKS.match(kept):
@@ -189,7 +249,8 @@ class ThingCounts:
     """In how many sessions each thing came up, in all of the store."""
 
     borrowed: frozenset[str] = frozenset()
-    """Steps that others talked an agent into: no pattern says them, however often they were followed."""
+    """Steps that others talked an agent into: no pattern says them, however often they were
+    followed."""
     sessions: set[str] = field(default_factory=set)
     things: Counter[str] = field(default_factory=Counter)
     _seen: dict[str, set[int]] = field(default_factory=dict)
@@ -220,12 +281,23 @@ class Pattern:
 
 
 def borrowed_steps(waiting: Iterable[Memory]) -> Iterator[str]:
-    """Of advice that waits because others worded it: what it says to do, beside what every project does."""
+    """Of advice that waits because others worded it: what it says to do, beside what every project
+    does."""
     for memory in waiting:
         detail = memory.detail
-        said = detail.steps if isinstance(detail, Procedure) else (detail.instead,) if isinstance(detail, Pitfall) else ()
+        said = (
+            detail.steps
+            if isinstance(detail, Procedure)
+            else (detail.instead,)
+            if isinstance(detail, Pitfall)
+            else ()
+        )
         commands = (command for each in said for command in _COMMAND.findall(each))
-        yield from (step for command in commands if not is_plain_check(command) and (step := command_of(_SHELL, command)))
+        yield from (
+            step
+            for command in commands
+            if not is_plain_check(command) and (step := command_of(_SHELL, command))
+        )
 
 
 def things_of(episode: Memory) -> frozenset[str]:
@@ -238,13 +310,22 @@ def things_of(episode: Memory) -> frozenset[str]:
     risky = [action.target for action in detail.actions if is_risky(action.target)]
     files = (path for path in detail.files if not any(path in target for target in risky))
     read = (f"read {path}" for path in files if is_lasting_file(path))
-    steps = (f"step {step}" for action in detail.actions if (step := step_of(action)) and not is_risky(step))
+    steps = (
+        f"step {step}"
+        for action in detail.actions
+        if (step := step_of(action)) and not is_risky(step)
+    )
     return frozenset((*words, *changed, *read, *steps))
 
 
 def is_ground(episode: Memory) -> bool:
-    """May something be derived from it? Not from what was put aside, and not from the words of tools."""
-    return episode.standing is Standing.ACTIVE and episode.trust is not Trust.OUTSIDE and isinstance(episode.detail, Episode)
+    """May something be derived from it? Not from what was put aside, and not from the words of
+    tools."""
+    return (
+        episode.standing is Standing.ACTIVE
+        and episode.trust is not Trust.OUTSIDE
+        and isinstance(episode.detail, Episode)
+    )
 
 
 def pattern_of(leader: MemoryId, episodes: Iterable[Memory], common: ThingCounts) -> Pattern | None:
@@ -267,7 +348,11 @@ def pattern_of(leader: MemoryId, episodes: Iterable[Memory], common: ThingCounts
     read = [path for path in read if not any(is_same_file(path, other) for other in changed)]
     if len(words) < _FEWEST_WORDS or (not changed and len(read) + len(steps) < _FEWEST_NAMED):
         return None
-    told = [sure[f"{sort} {name}"] for sort, names in (("changed", changed), ("read", read), ("step", steps)) for name in names]
+    told = [
+        sure[f"{sort} {name}"]
+        for sort, names in (("changed", changed), ("read", read), ("step", steps))
+        for name in names
+    ]
     ended = shared.ended()
     text = _text(words, shared, (changed, read, steps), ended)
     if ended is not None:
@@ -322,7 +407,8 @@ class _Shared:
             self.endings[_session(episode)] = episode.ending  # the last word of a session counts
 
     def goal_words(self, common: ThingCounts) -> list[str]:
-        """Those that most goals have and most others have not, in their order; of the first title, where that will do."""
+        """Those that most goals have and most others have not, in their order; of the first title,
+        where that will do."""
         titled = self._told_by(_words(self.title), common)
         return titled if len(titled) >= _FEWEST_WORDS else self._told_by(_words(self.goal), common)
 
@@ -332,7 +418,8 @@ class _Shared:
         telling_most = sorted(
             (-here / (common.things[thing] or 1), place, word)
             for place, word in enumerate(words)
-            if (here := self.things[thing := f"word {word}"]) >= _SHARED_WORD * many and common.is_special(thing, here, many)
+            if (here := self.things[thing := f"word {word}"]) >= _SHARED_WORD * many
+            and common.is_special(thing, here, many)
         )[:_MOST_WORDS]
         kept = {word for _, _, word in telling_most}
         return [word for word in words if word in kept]
@@ -347,7 +434,9 @@ class _Shared:
         return None
 
     def common_topics(self) -> tuple[str, ...]:
-        ranked = sorted((-many, topic) for topic, many in self.topics.items() if many * 2 >= len(self.ids))
+        ranked = sorted(
+            (-many, topic) for topic, many in self.topics.items() if many * 2 >= len(self.ids)
+        )
         return tuple(topic for _, topic in ranked[:_MOST_TOPICS])
 
     def common_task(self) -> Task | None:
@@ -356,8 +445,13 @@ class _Shared:
 
 
 def _named(sort: str, sure: Mapping[str, float], shared: _Shared) -> list[str]:
-    """The most common first. A file that some name from the root and others from the project is one."""
-    found = sorted((-shared.things[thing], thing.removeprefix(f"{sort} ")) for thing in sure if thing.startswith(f"{sort} "))
+    """The most common first. A file that some name from the root and others from the project is
+    one."""
+    found = sorted(
+        (-shared.things[thing], thing.removeprefix(f"{sort} "))
+        for thing in sure
+        if thing.startswith(f"{sort} ")
+    )
     named: list[str] = []
     for _, name in found:
         if len(named) < _MOST_NAMED and not any(is_same_file(name, other) for other in named):
@@ -366,7 +460,10 @@ def _named(sort: str, sure: Mapping[str, float], shared: _Shared) -> list[str]:
 
 
 def _text(
-    words: Sequence[str], shared: _Shared, named: tuple[list[str], list[str], list[str]], ended: tuple[Ending, int, int] | None
+    words: Sequence[str],
+    shared: _Shared,
+    named: tuple[list[str], list[str], list[str]],
+    ended: tuple[Ending, int, int] | None,
 ) -> str:
     changed, read, steps = named
     said = [
@@ -378,12 +475,18 @@ def _text(
         how = "came out well" if ended[0] is Ending.SUCCESS else "failed"
         said.append(f"{how} in {ended[1]} of {ended[2]}")
     about = "; ".join(part for part in said if part)
-    example = one_line(shared.title if len(shared.title.split()) >= _FEWEST_WORDS else shared.goal, _EXAMPLE)
-    return f"Work on {', '.join(words)} ({len(shared.sessions)} sessions): {about}. For instance: \u201c{example}\u201d"
+    example = one_line(
+        shared.title if len(shared.title.split()) >= _FEWEST_WORDS else shared.goal, _EXAMPLE
+    )
+    return (
+        f"Work on {', '.join(words)} ({len(shared.sessions)} sessions): {about}. For instance: "
+        f"\u201c{example}\u201d"
+    )
 
 
 def _short(path: str) -> str:
-    """Of a path from the root the end: the project is known, and where it lies differs from machine to machine."""
+    """Of a path from the root the end: the project is known, and where it lies differs from machine
+    to machine."""
     return (
         "/".join(path.rsplit("/", _MOST_FOLDERS)[1:])
         if path.startswith(("/", "~")) and path.count("/") >= _MOST_FOLDERS
@@ -400,13 +503,17 @@ def _session(episode: Memory) -> str:
 
 
 _FEWEST_STEPS = 2
-_FEWEST_MENDED = 2  # sessions in which the same rule was broken and the code mended: the second could have been spared
+# sessions in which the same rule was broken and the code mended: the second could have been spared
+_FEWEST_MENDED = 2
 _MOST_FILES = 3
 _EDITED = re.compile(r"(?:edited|wrote) (\S{1,200})")
 _LONGEST = 160
 _TITLE = 90
 _OF_WORK = re.compile(
-    r"AssertionError|\bassert\b|\bFAIL|expected|not found|no such file|does not exist|timed? ?out|nothing to commit",
+    (
+        r"AssertionError|\bassert\b|\bFAIL|expected|not found|no such file|does not exist|timed? "
+        r"?out|nothing to commit"
+    ),
     re.IGNORECASE,
 )
 _ONE_OFF = re.compile(r"<<|\$\(|`|\n| -c | -e |-m [\"']|[0-9a-f]{12,}|\$'|\"")
@@ -450,7 +557,8 @@ def meet(episode: Memory, met: dict[str, TroubleHistory]) -> None:
 
 
 def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memory | None:
-    """What failed in one session after another, and never worked, or only after the code was mended.
+    """What failed in one session after another, and never worked, or only after the code was
+    mended.
 
     What a command resolved is a pitfall of its own session already.
     """
@@ -460,13 +568,21 @@ def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memor
     action = command_of(trouble.tool, trouble.target)
     if not said or _OF_WORK.search(f"{trouble.kind} {said}"):
         return None
-    if not action or _ONE_OFF.search(trouble.target) or is_of_a_day(command) or is_risky(command) or _orders(command):
+    if (
+        not action
+        or _ONE_OFF.search(trouble.target)
+        or is_of_a_day(command)
+        or is_risky(command)
+        or _orders(command)
+    ):
         return None
     resolved = _resolved_by_edits(met)
     failed = len(met.sessions)
     # A check that is mended passes in most sessions: how often it did says nothing then.
     sure = confidence(failed, failed + (0 if resolved else common.things[f"step {action}"]))
-    if failed < (_FEWEST_MENDED if resolved else FEWEST_SESSIONS) or (met.resolved_in and not resolved):
+    if failed < (_FEWEST_MENDED if resolved else FEWEST_SESSIONS) or (
+        met.resolved_in and not resolved
+    ):
         return None
     if not resolved and sure < LEAST_SURE:
         return None
@@ -497,35 +613,61 @@ def _orders(command: str) -> bool:
 
 
 def _edited(trouble: Trouble) -> list[str]:
-    """The files whose edit resolved it, where nothing but edits did; whatever they are called, they are told as names."""
+    """The files whose edit resolved it, where nothing but edits did; whatever they are called, they
+    are told as names."""
     found = [_EDITED.fullmatch(step) for step in trouble.resolved]
     paths = [each.group(1) for each in found if each is not None]
-    return paths if len(paths) == len(found) and all(is_lasting_file(path) for path in paths) else []
+    return (
+        paths if len(paths) == len(found) and all(is_lasting_file(path) for path in paths) else []
+    )
 
 
 def _resolved_by_edits(met: TroubleHistory) -> str:
-    """In words of ours; empty where it was no linter's rule, or where something else resolved it somewhere."""
+    """In words of ours; empty where it was no linter's rule, or where something else resolved it
+    somewhere."""
     if not met.resolved_in or not is_rule(met.trouble.kind) or not met.edited:
         return ""
-    files = [path for path, _ in sorted(met.edited.items(), key=lambda each: (-each[1], each[0]))][:_MOST_FILES]
+    files = [path for path, _ in sorted(met.edited.items(), key=lambda each: (-each[1], each[0]))][
+        :_MOST_FILES
+    ]
     names = [one_line("/".join(path.rsplit("/", 2)[-2:]), _LONGEST) for path in files]
-    return f"edits of {', '.join(names)}" if not any(is_order(re.sub(r"[/._-]", " ", name)) for name in names) else ""
+    return (
+        f"edits of {', '.join(names)}"
+        if not any(is_order(re.sub(r"[/._-]", " ", name)) for name in names)
+        else ""
+    )
 
 
 def shared_procedure(leader: MemoryId, procedures: Sequence[Memory]) -> Memory | None:
-    """The steps that alike tasks have in common, in their order; `procedures` in the order of their time."""
-    known = [each for each in procedures if isinstance(each.detail, Procedure) and each.trust in (Trust.OUTCOME, Trust.PERSON)]
+    """The steps that alike tasks have in common, in their order; `procedures` in the order of their
+    time."""
+    known = [
+        each
+        for each in procedures
+        if isinstance(each.detail, Procedure) and each.trust in (Trust.OUTCOME, Trust.PERSON)
+    ]
     sessions = frozenset(session for each in known for session in sessions_of(each.source))
     if len(sessions) < FEWEST_SESSIONS:
         return None
     held: Counter[str] = Counter()
     for session in sessions:
-        held.update({step for each in known if session in sessions_of(each.source) for step in _keys(each)})
+        held.update(
+            {step for each in known if session in sessions_of(each.source) for step in _keys(each)}
+        )
     first = known[0]
     assert isinstance(first.detail, Procedure)
-    steps = [step for step in first.detail.steps if confidence(held[_key(step)], len(sessions)) >= LEAST_SURE]
+    steps = [
+        step
+        for step in first.detail.steps
+        if confidence(held[_key(step)], len(sessions)) >= LEAST_SURE
+    ]
     wanted = [_key(step) for step in steps]
-    following = {session for each in known if _in_order(wanted, _keys(each)) for session in sessions_of(each.source)}
+    following = {
+        session
+        for each in known
+        if _in_order(wanted, _keys(each))
+        for session in sessions_of(each.source)
+    }
     sure = confidence(len(following), len(sessions))
     if len(set(wanted)) < _FEWEST_STEPS or sure < LEAST_SURE:
         return None
@@ -550,7 +692,8 @@ def shared_procedure(leader: MemoryId, procedures: Sequence[Memory]) -> Memory |
 
 
 def proves(proof: Memory, candidate: Memory) -> bool:
-    """Does what came of another session show that advice which waits is right? Never advice in the words of tools."""
+    """Does what came of another session show that advice which waits is right? Never advice in the
+    words of tools."""
     return (
         candidate.standing is Standing.CANDIDATE
         and candidate.trust is not Trust.OUTSIDE
@@ -579,18 +722,28 @@ def _advises_the_same(proof: Memory, candidate: Memory) -> bool:
         case Pitfall() as one, Pitfall() as other:
             return _says(one.what, other.what) and _says(one.instead, other.instead)
         case Procedure() as one, Procedure() as other:
-            return bool(other.steps) and _in_order([_key(step) for step in other.steps], [_key(step) for step in one.steps])
+            return bool(other.steps) and _in_order(
+                [_key(step) for step in other.steps], [_key(step) for step in one.steps]
+            )
         case _:
             return False
 
 
 def _says(one: str, other: str) -> bool:
     first, second = statement_words(one), statement_words(other)
-    return bool(second.words) and shared(first, second) >= _SAYS_THE_SAME and not conflict(first, second)
+    return (
+        bool(second.words)
+        and shared(first, second) >= _SAYS_THE_SAME
+        and not conflict(first, second)
+    )
 
 
 def _keys(procedure: Memory) -> list[str]:
-    return [_key(step) for step in procedure.detail.steps] if isinstance(procedure.detail, Procedure) else []
+    return (
+        [_key(step) for step in procedure.detail.steps]
+        if isinstance(procedure.detail, Procedure)
+        else []
+    )
 
 
 def _key(step: str) -> str:

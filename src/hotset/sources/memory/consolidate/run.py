@@ -1,7 +1,9 @@
-"""Draws memories together: what episodes share, what recurs, what says the same, and what no longer holds.
+"""Draws memories together: what episodes share, what recurs, what says the same, and what no longer
+holds.
 
-Everything is worked out anew from what is in the store, named so that the same work gives the same memories, and written only
-where it differs. So it can be ended at any moment and begun again, and done twice it writes nothing.
+Everything is worked out anew from what is in the store, named so that the same work gives the same
+memories, and written only where it differs. So it can be ended at any moment and begun again, and
+done twice it writes nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +46,13 @@ from hotset.sources.memory.consolidate.patterns import (
     shared_procedure,
     trouble_key,
 )
-from hotset.sources.memory.consolidate.supersede import merged, mergers, say_the_same, settle_among, subject_of
+from hotset.sources.memory.consolidate.supersede import (
+    merged,
+    mergers,
+    say_the_same,
+    settle_among,
+    subject_of,
+)
 from hotset.sources.memory.keep import (
     CONSOLIDATE,
     Draft,
@@ -65,7 +73,8 @@ _BLOCK = 512  # rows: a block of 512 x 512 numbers stays in the cache
 
 
 def near_pairs(vectors: Vectors, least: float) -> Iterator[tuple[int, int, float]]:
-    """Every two rows (the lower one first) whose product is at least so much, in the order of the rows."""
+    """Every two rows (the lower one first) whose product is at least so much, in the order of the
+    rows."""
     for start in range(0, len(vectors), _BLOCK):
         rows = vectors[start : start + _BLOCK].astype(np.float32)
         found: list[tuple[int, int, float]] = []
@@ -73,22 +82,30 @@ def near_pairs(vectors: Vectors, least: float) -> Iterator[tuple[int, int, float
             likeness = rows @ vectors[other : other + _BLOCK].astype(np.float32).T
             for row, column in zip(*np.nonzero(likeness >= least), strict=True):
                 if start + int(row) < other + int(column):
-                    found.append((start + int(row), other + int(column), float(likeness[row, column])))
+                    found.append(
+                        (start + int(row), other + int(column), float(likeness[row, column]))
+                    )
         yield from sorted(found)
 
 
 def nearest_before(vectors: Vectors, least: float, most: int) -> Iterator[list[int]]:
-    """To each row at most so many of the rows before it whose product is at least so much, the nearest first."""
+    """To each row at most so many of the rows before it whose product is at least so much, the
+    nearest first."""
     for start in range(0, len(vectors), _BLOCK):
         rows = vectors[start : start + _BLOCK].astype(np.float32)
         found: list[list[tuple[float, int]]] = [[] for _ in rows]
         for other in range(0, start + 1, _BLOCK):
             likeness = rows @ vectors[other : other + _BLOCK].astype(np.float32).T
-            likeness[start + np.arange(len(rows))[:, None] <= other + np.arange(likeness.shape[1])[None, :]] = -np.inf
+            likeness[
+                start + np.arange(len(rows))[:, None]
+                <= other + np.arange(likeness.shape[1])[None, :]
+            ] = -np.inf
             few = np.argsort(-likeness, axis=1, kind="stable")[:, :most]
             for row, columns in enumerate(few):
                 near = [
-                    (-float(likeness[row, column]), other + int(column)) for column in columns if likeness[row, column] >= least
+                    (-float(likeness[row, column]), other + int(column))
+                    for column in columns
+                    if likeness[row, column] >= least
                 ]
                 found[row] = sorted((*found[row], *near))[:most]
         yield from ([row for _, row in each] for each in found)
@@ -97,8 +114,8 @@ def nearest_before(vectors: Vectors, least: float, most: int) -> Iterator[list[i
 def leaders(vectors: Vectors, least: float) -> list[int]:
     """For each row the row that leads its cluster; a leader leads itself.
 
-    A row joins the leader to which it is nearest among those before it, if that is near enough, and leads otherwise. So rows
-    that come later change nothing about those before them.
+    A row joins the leader to which it is nearest among those before it, if that is near enough, and
+    leads otherwise. So rows that come later change nothing about those before them.
     """
     leads: list[int] = []
     at: list[int] = []  # the row of each leader
@@ -124,7 +141,8 @@ def leaders(vectors: Vectors, least: float) -> list[int]:
 
 
 def sketch(sets: Sequence[Sequence[tuple[int, float]]], size: int) -> Vectors:
-    """Sets of numbered and weighed things as vectors: the product of two says how much they share, up to about 1/sqrt(size).
+    """Sets of numbered and weighed things as vectors: the product of two says how much they share,
+    up to about 1/sqrt(size).
 
     Each thing has four places with a sign of its own.
     """
@@ -172,7 +190,8 @@ class Cluster:
 
 
 def clusters_of(episodes: Iterable[Memory], embed: Embed, least: float) -> list[Cluster]:
-    """Every episode in one cluster of those at least so much alike, most of them alone. The same, in whatever order they come.
+    """Every episode in one cluster of those at least so much alike, most of them alone. The same,
+    in whatever order they come.
 
     Takes the memory of the vectors (1 KB an episode) and of one batch of episodes.
     """
@@ -194,17 +213,24 @@ def clusters_of(episodes: Iterable[Memory], embed: Embed, least: float) -> list[
 
 
 def vectors_of(episodes: Sequence[Memory], embed: Embed) -> Vectors:
-    """Of length 1 (or 0): what was wanted beside what it had to do with. An episode without the one is told by the other."""
+    """Of length 1 (or 0): what was wanted beside what it had to do with. An episode without the one
+    is told by the other."""
     goals = embed([_goal(memory)[:_MOST_SAID] for memory in episodes])
     traits = sketch([_traits(memory) for memory in episodes], _SKETCH)
-    both = np.concatenate((goals * np.sqrt(_GOAL), traits * np.sqrt(_TRAITS)), axis=1, dtype=np.float32)
+    both = np.concatenate(
+        (goals * np.sqrt(_GOAL), traits * np.sqrt(_TRAITS)), axis=1, dtype=np.float32
+    )
     lengths = np.sqrt(np.einsum("ij,ij->i", both, both))[:, None]
     np.divide(both, lengths, out=both, where=lengths > 0)
     return both
 
 
 def _goal(memory: Memory) -> str:
-    return memory.detail.goal if isinstance(memory.detail, Episode) and memory.detail.goal else memory.title
+    return (
+        memory.detail.goal
+        if isinstance(memory.detail, Episode) and memory.detail.goal
+        else memory.title
+    )
 
 
 def _traits(memory: Memory) -> list[tuple[int, float]]:
@@ -212,9 +238,15 @@ def _traits(memory: Memory) -> list[tuple[int, float]]:
     if isinstance(memory.detail, Episode):
         named += [(f"file {path}", _FILE) for path in memory.detail.files[:_MOST_FILES]]
         named += [(f"file {path}", _ARTIFACT) for path in memory.detail.artifacts[:_MOST_FILES]]
-        named += [(f"trouble {trouble_key(trouble)}", _TROUBLE) for trouble in memory.detail.troubles]
+        named += [
+            (f"trouble {trouble_key(trouble)}", _TROUBLE) for trouble in memory.detail.troubles
+        ]
     return [
-        (int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()), weight) for name, weight in named
+        (
+            int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()),
+            weight,
+        )
+        for name, weight in named
     ]
 
 
@@ -224,7 +256,9 @@ BATCH = 32
 _READ = 512  # memories at once
 _SAME_SUBJECT = 8  # facts before it on one subject with which a fact is compared
 _MOST_RELATED = 4
-_MOST_PROOFS = 16  # that are looked at for one piece of advice, those first that share most words with it
+_MOST_PROOFS = (
+    16  # that are looked at for one piece of advice, those first that share most words with it
+)
 _ACTIVE = frozenset({Standing.ACTIVE})
 _USUAL = MemoryKnobs()
 
@@ -256,7 +290,8 @@ def consolidate(
     progress: Progress = silent,
     batch: int = BATCH,
 ) -> ConsolidationReport:
-    """One run over the whole store, in commits of at most `batch` memories each. Raises a `HotsetError` of the store."""
+    """One run over the whole store, in commits of at most `batch` memories each. Raises a
+    `HotsetError` of the store."""
     run = run_of(store)
     work = _Work(store, embed, now, run, knobs, progress, batch, DraftWriter(store, now, run))
     ground = _gather(work)
@@ -272,7 +307,8 @@ def consolidate(
 
 
 def run_of(store: Store) -> str:
-    """The name of the run over what is there: the same until something else than a consolidation is written."""
+    """The name of the run over what is there: the same until something else than a consolidation is
+    written."""
     told = blake2b(digest_size=16)
     number = 0
     while versions := store.memories_after(number, _READ):
@@ -297,7 +333,8 @@ class _Work:
     drafting: DraftWriter
 
     def write(self, what: str, kinds: frozenset[MemoryKind], drafts: Iterable[Draft]) -> int:
-        """Gives the number of memories that were written. What no draft asks for any more is retired."""
+        """Gives the number of memories that were written. What no draft asks for any more is
+        retired."""
         written, wanted = 0, set[MemoryId]()
         for some in batched(drafts, self.batch):
             wanted.update(draft.memory.id for draft in some)
@@ -306,20 +343,26 @@ class _Work:
         self.progress(what, 1, 1)
         return written
 
-    def told(self, kinds: frozenset[MemoryKind], standings: frozenset[Standing]) -> dict[str, list[MemoryId]]:
+    def told(
+        self, kinds: frozenset[MemoryKind], standings: frozenset[Standing]
+    ) -> dict[str, list[MemoryId]]:
         """Each text once, with the memories that say it; both in the order of their time.
 
         Without what was drawn from others, and what somebody has just set right.
         """
         found = self.store.memories(kinds, standings)
-        dated = sorted((each.created, each.id, each.text) for each in found if not is_derived(each) and not is_by_hand(each))
+        dated = sorted(
+            (each.created, each.id, each.text)
+            for each in found
+            if not is_derived(each) and not is_by_hand(each)
+        )
         texts: dict[str, list[MemoryId]] = {}
         for _, id, text in dated:
             texts.setdefault(text, []).append(id)
         return texts
 
     def vectors(self, texts: Iterable[str]) -> Vectors:
-        import numpy as np  # noqa: PLC0415 - heavy
+        import numpy as np  # noqa: PLC0415
 
         parts = [self.embed(some).astype(np.float16) for some in batched(texts, _READ)]
         return np.concatenate(parts) if parts else np.zeros((0, 1), np.float16)
@@ -358,14 +401,18 @@ def _gather(work: _Work) -> _Ground:
     return ground
 
 
-def _patterns(work: _Work, ground: _Ground, done: ConsolidationReport) -> tuple[ConsolidationReport, dict[MemoryId, MemoryId]]:
+def _patterns(
+    work: _Work, ground: _Ground, done: ConsolidationReport
+) -> tuple[ConsolidationReport, dict[MemoryId, MemoryId]]:
     """Gives to each episode of a cluster the fact that says what the cluster shares, too."""
     facts: dict[MemoryId, MemoryId] = {}
 
     def drafts() -> Iterator[Draft]:
         for number, cluster in enumerate(ground.large):
             work.progress("patterns", number, len(ground.large))
-            pattern = pattern_of(cluster.leader, known_memories(work.store, cluster.members), ground.common)
+            pattern = pattern_of(
+                cluster.leader, known_memories(work.store, cluster.members), ground.common
+            )
             if pattern is not None:
                 facts.update(dict.fromkeys(cluster.members, pattern.fact.id))
                 yield Draft(pattern.fact, pattern.episodes)
@@ -374,20 +421,29 @@ def _patterns(work: _Work, ground: _Ground, done: ConsolidationReport) -> tuple[
 
 
 def _procedures(work: _Work, ground: _Ground, done: ConsolidationReport) -> ConsolidationReport:
-    """Of each cluster the steps that its procedures share. Those that were merged count: they were gone through, too."""
+    """Of each cluster the steps that its procedures share. Those that were merged count: they were
+    gone through, too."""
     leader_of = {member: cluster.leader for cluster in ground.large for member in cluster.members}
     found: dict[MemoryId, list[MemoryId]] = {}
-    for procedure in work.store.memories(kinds_of(Procedure), frozenset({Standing.ACTIVE, Standing.MERGED})):
+    for procedure in work.store.memories(
+        kinds_of(Procedure), frozenset({Standing.ACTIVE, Standing.MERGED})
+    ):
         if not is_derived(procedure):
             links = work.store.memory_links(procedure.id)
-            origins = (link.to for link in links if link.of == procedure.id and link.relation is Relation.DERIVED_FROM)
+            origins = (
+                link.to
+                for link in links
+                if link.of == procedure.id and link.relation is Relation.DERIVED_FROM
+            )
             for leader in {leader_of[origin] for origin in origins if origin in leader_of}:
                 found.setdefault(leader, []).append(procedure.id)
 
     def drafts() -> Iterator[Draft]:
         for number, leader in enumerate(sorted(found)):
             work.progress("procedures", number, len(found))
-            procedures = sorted(known_memories(work.store, found[leader]), key=lambda each: (each.created, each.id))
+            procedures = sorted(
+                known_memories(work.store, found[leader]), key=lambda each: (each.created, each.id)
+            )
             made = shared_procedure(leader, procedures)
             if made is not None:
                 yield Draft(made, tuple(each.id for each in procedures))
@@ -395,7 +451,9 @@ def _procedures(work: _Work, ground: _Ground, done: ConsolidationReport) -> Cons
     return replace(done, procedures=work.write("procedures", kinds_of(Procedure), drafts()))
 
 
-def _pitfalls(work: _Work, ground: _Ground, facts: Mapping[MemoryId, MemoryId], done: ConsolidationReport) -> ConsolidationReport:
+def _pitfalls(
+    work: _Work, ground: _Ground, facts: Mapping[MemoryId, MemoryId], done: ConsolidationReport
+) -> ConsolidationReport:
     """What failed again and again, related to what is known of the work in which it did."""
 
     def drafts() -> Iterator[Draft]:
@@ -413,7 +471,11 @@ def _pitfalls(work: _Work, ground: _Ground, facts: Mapping[MemoryId, MemoryId], 
 
 def _confirm(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
     """Advice that waits becomes advice where another session came to the same by an outcome."""
-    waiting = [each for each in work.store.memories(ADVICE_KINDS, frozenset({Standing.CANDIDATE})) if not is_by_hand(each)]
+    waiting = [
+        each
+        for each in work.store.memories(ADVICE_KINDS, frozenset({Standing.CANDIDATE}))
+        if not is_by_hand(each)
+    ]
     proofs: dict[str, list[MemoryId]] = {}
     for proof in work.store.memories(ADVICE_KINDS, _ACTIVE) if waiting else ():
         for word in advice_words(proof):
@@ -423,17 +485,22 @@ def _confirm(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
         work.progress("confirming", number, len(waiting))
         sharing = Counter(id for word in advice_words(candidate) for id in proofs.get(word, ()))
         likely = sorted(sharing, key=lambda proof: (-sharing[proof], proof))[:_MOST_PROOFS]
-        found = next((each for each in known_memories(work.store, likely) if proves(each, candidate)), None)
+        found = next(
+            (each for each in known_memories(work.store, likely) if proves(each, candidate)), None
+        )
         if found is not None:
             why = f"{found.id} came to the same"
-            version = next_version(candidate, work.now, work.run, why, standing=Standing.ACTIVE, trust=Trust.OUTCOME)
+            version = next_version(
+                candidate, work.now, work.run, why, standing=Standing.ACTIVE, trust=Trust.OUTCOME
+            )
             link = MemoryLink(candidate.id, found.id, Relation.DERIVED_FROM, work.now, work.run)
             confirmed += work.drafting.keep((version,), (link,))
     return replace(done, confirmed=confirmed)
 
 
 def _merge(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
-    """Near-duplicates of each kind. What says the same word for word is compared with others once."""
+    """Near-duplicates of each kind. What says the same word for word is compared with others
+    once."""
 
     total = 0
     for kind in sorted(LASTING_KINDS):
@@ -445,7 +512,9 @@ def _merge(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
                 same.setdefault(said[one], []).append(said[other])
                 same.setdefault(said[other], []).append(said[one])
         touched = [text for text in said if text in same or len(texts[text]) > 1]
-        memories = [memory for text in touched for memory in known_memories(work.store, texts[text])]
+        memories = [
+            memory for text in touched for memory in known_memories(work.store, texts[text])
+        ]
         groups = mergers(memories, same)
         for number, group in enumerate(groups):
             work.progress(f"merging {kind}s", number, len(groups))
@@ -455,7 +524,8 @@ def _merge(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
 
 
 def _settle(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
-    """Facts that came in without being compared: imported, or made when others were not there yet."""
+    """Facts that came in without being compared: imported, or made when others were not there
+    yet."""
     near = _near_facts(work)
     counted: Counter[Relation] = Counter()
     for number, (id, others) in enumerate(near.items()):
@@ -463,20 +533,27 @@ def _settle(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
         settled = settle_among(id, others, work.store, work.now, work.run)
         if work.drafting.keep(settled.memories, settled.links):
             counted.update(link.relation for link in settled.links)
-    return replace(done, superseded=counted[Relation.SUPERSEDES], contradicted=counted[Relation.CONTRADICTS])
+    return replace(
+        done, superseded=counted[Relation.SUPERSEDES], contradicted=counted[Relation.CONTRADICTS]
+    )
 
 
 def _near_facts(work: _Work) -> dict[MemoryId, tuple[MemoryId, ...]]:
     """To each fact those that were said before it and that it may touch, the nearest first.
 
-    What was replaced or merged keeps its place among them: otherwise each run would look further than the one before.
+    What was replaced or merged keeps its place among them: otherwise each run would look further
+    than the one before.
     """
 
-    texts = work.told(kinds_of(Fact), frozenset({Standing.ACTIVE, Standing.SUPERSEDED, Standing.MERGED}))
+    texts = work.told(
+        kinds_of(Fact), frozenset({Standing.ACTIVE, Standing.SUPERSEDED, Standing.MERGED})
+    )
     said = list(texts)
     subjects: dict[frozenset[str], list[str]] = {}
     found: dict[MemoryId, tuple[MemoryId, ...]] = {}
-    nearest = nearest_before(work.vectors(said), work.knobs.conflict_alike, work.knobs.conflict_facts)
+    nearest = nearest_before(
+        work.vectors(said), work.knobs.conflict_alike, work.knobs.conflict_facts
+    )
     for text, rows in zip(said, nearest, strict=True):
         facts = list(known_memories(work.store, texts[text]))
         others = dict.fromkeys(said[row] for row in rows)

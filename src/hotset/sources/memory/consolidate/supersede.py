@@ -1,4 +1,5 @@
-"""What a new fact does to those that are there: it confirms, replaces, contradicts or is merged with them. Both stay."""
+"""What a new fact does to those that are there: it confirms, replaces, contradicts or is merged
+with them. Both stay."""
 
 from __future__ import annotations
 
@@ -8,7 +9,16 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import lru_cache
 
-from hotset.nouns.memory import Episode, Fact, Memory, MemoryId, MemoryLink, Relation, Standing, Trust
+from hotset.nouns.memory import (
+    Episode,
+    Fact,
+    Memory,
+    MemoryId,
+    MemoryLink,
+    Relation,
+    Standing,
+    Trust,
+)
 from hotset.nouns.page import SessionId
 from hotset.sources.memory.encode.encoder import ledger_id
 from hotset.sources.memory.keep import Similar, heard_in, joined, known_memory, next_version, rank
@@ -20,25 +30,32 @@ from hotset.text.terms import topic_words
 
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+(?:[.,]\d+)*|[^\W\d_a-zA-Z]+")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?=[^\w]|[a-zA-Z%]{1,4}\b|$)")
-_NAME = re.compile(r"`[^`\n]{1,80}`|[\w./-]*(?:[a-z][A-Z]|\w[_/.]\w)[\w./-]*|(?<=[a-z,;:] )[A-Z][\w+#-]*|[A-Z]{2,}\w*")
+_NAME = re.compile(
+    r"`[^`\n]{1,80}`|[\w./-]*(?:[a-z][A-Z]|\w[_/.]\w)[\w./-]*|(?<=[a-z,;:] "
+    r")[A-Z][\w+#-]*|[A-Z]{2,}\w*"
+)
 _MOST_READ = 4000  # characters of a text; what decides whether two agree stands early
 
 _NEGATIONS = re.compile(
-    r"\b(?:not|never|no|none|neither|nor|without|cannot|avoid|stop|n't|don'?t|doesn'?t|isn'?t|won'?t|must ?n'?t)\b"
+    r"\b(?:not|never|no|none|neither|nor|without|cannot|avoid|stop|n't|don'?t|doesn'?t|isn'?t|"
+    r"won'?t|must ?n'?t)\b"
 )
-_NUMERALS = "zero _ two three four five six seven eight nine ten eleven twelve"  # "one" is mostly no number but a pronoun
+_NUMERALS = (
+    "zero _ two three four five six seven eight "
+    "nine ten eleven twelve"
+)  # "one" is mostly no number but a pronoun
 _SPELLED = {word: str(number) for number, word in enumerate(_NUMERALS.split())}
 _PAIRS = """
 on/off enable/disable enabled/disabled always/never before/after up/down tabs/spaces newest/oldest latest/earliest first/last
 ascending/descending asc/desc min/max minimum/maximum more/less most/least higher/lower highest/lowest left/right true/false
 required/optional include/exclude allow/deny allow/forbid sync/async public/private merge/rebase lower/upper binary/decimal
 light/dark add/remove keep/drop accept/reject strict/lenient newer/older start/stop open/closed local/remote
-"""
+"""  # noqa: E501
 _BEFORE = r"(?:the|our|my)\ (?:\w+\ )?(?:old|previous|earlier|former|original)"
 _AMENDS = re.compile(
     rf"""\b(?:amend(?:s|ed|ing|ment)?|supersed(?:e|es|ed|ing)|from\ now\ on|going\ forward|revis(?:es|ed|ing|ion)
     |(?:replac|overrid)(?:es|ing|ed)\ {_BEFORE}|(?:instead\ of|rather\ than)\ {_BEFORE}|chang(?:ed|ing)\ (?:my|our)\ minds?
-    |correction)\b""",
+    |correction)\b""",  # noqa: E501
     re.VERBOSE | re.IGNORECASE,
 )
 _SAYS = re.compile(
@@ -46,7 +63,9 @@ _SAYS = re.compile(
     |belongs?|wants?|gets?|keeps?|holds?|must|should|shall|will|may|can)\b|\s[=:]\s|:\s""",
     re.VERBOSE | re.IGNORECASE,
 )
-_NUMBERED = re.compile(r"\w*\d[\w.]*\w|\d|\b[b-hj-z]\b|\b[a-z](?=\s*$)")  # `3`, `1.2`, `eu2`, `b`; most "a" and "I" are words
+_NUMBERED = re.compile(
+    r"\w*\d[\w.]*\w|\d|\b[b-hj-z]\b|\b[a-z](?=\s*$)"
+)  # `3`, `1.2`, `eu2`, `b`; most "a" and "I" are words
 _HINTS = re.compile(
     r"""\b(?:no\ longer|not\ any\ ?more|as\ of\ now|used\ to|(?:was|were)\ wrong
     |(?:switch|mov|migrat|chang)(?:e|es|ed|ing)?\ (?:\w+\ ){0,3}?(?:from|to))\b""",
@@ -69,7 +88,8 @@ class StatementWords:
     amends: bool
     """It says of itself that it changes something that held before."""
     hints: bool
-    """It may change something that held before, of what it speaks about: `no longer`, `moved to`."""
+    """It may change something that held before, of what it speaks about: `no longer`, `moved
+    to`."""
 
 
 @lru_cache(maxsize=4096)
@@ -80,7 +100,8 @@ def statement_words(text: str) -> StatementWords:
     return StatementWords(
         words=frozenset(order),
         order=order,
-        numbers=frozenset(_NUMBER.findall(read)) | {_SPELLED[word] for word in re.findall(r"[a-z]+", lower) if word in _SPELLED},
+        numbers=frozenset(_NUMBER.findall(read))
+        | {_SPELLED[word] for word in re.findall(r"[a-z]+", lower) if word in _SPELLED},
         names=frozenset(name.strip("`.,").lower() for name in _NAME.findall(read)),
         denies=_NEGATIONS.search(lower.replace("\u2019", "'")) is not None,
         amends=_AMENDS.search(read) is not None,
@@ -91,7 +112,9 @@ def statement_words(text: str) -> StatementWords:
 def telling_words(text: str) -> list[str]:
     """In their order and as they stand, in lower case: without those that stand in every text."""
     return [
-        word for piece in _PIECE.findall(text) if (word := piece.lower()) not in STATEMENT and (len(word) > 1 or word.isdigit())
+        word
+        for piece in _PIECE.findall(text)
+        if (word := piece.lower()) not in STATEMENT and (len(word) > 1 or word.isdigit())
     ]
 
 
@@ -108,7 +131,8 @@ def alike(one: StatementWords, other: StatementWords) -> float:
 
 
 def of_two_things(one: str, other: str) -> bool:
-    """Do they say something else, each of another one of its sort? `Host 1 is called heron`, `Host 2 is called crane`.
+    """Do they say something else, each of another one of its sort? `Host 1 is called heron`, `Host
+    2 is called crane`.
 
     Where only what it is said of differs, that is what changed: `version 2 is current`.
     """
@@ -117,7 +141,8 @@ def of_two_things(one: str, other: str) -> bool:
 
 
 def _parted(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Which one of its sort a sentence speaks of, by numbers and letters; and the words of what it says."""
+    """Which one of its sort a sentence speaks of, by numbers and letters; and the words of what it
+    says."""
     found = _SAYS.search(text, 0, _MOST_READ)
     if found is None:
         return frozenset(), ()
@@ -126,8 +151,11 @@ def _parted(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def in_order(one: StatementWords, other: StatementWords) -> bool:
-    """Do the words that both have follow each other in the same way? `A replaced B` is not `B replaced A`."""
-    return [word for word in one.order if word in other.words] == [word for word in other.order if word in one.words]
+    """Do the words that both have follow each other in the same way? `A replaced B` is not `B
+    replaced A`."""
+    return [word for word in one.order if word in other.words] == [
+        word for word in other.order if word in one.words
+    ]
 
 
 def conflict(one: StatementWords, other: StatementWords) -> bool:
@@ -137,7 +165,10 @@ def conflict(one: StatementWords, other: StatementWords) -> bool:
         one.numbers != other.numbers
         or one.denies != other.denies
         or (not one.names <= other.names and not other.names <= one.names)
-        or any((first in mine and second in theirs) or (second in mine and first in theirs) for first, second in _OPPOSITES)
+        or any(
+            (first in mine and second in theirs) or (second in mine and first in theirs)
+            for first, second in _OPPOSITES
+        )
     )
 
 
@@ -149,11 +180,15 @@ DOUBT = 0.6
 
 _SAME = 0.85  # of all words shared, one text within the other: what is more is a filler
 _CLOSE = 0.7  # of all words shared: nothing but the value differs
-_AMENDED = 0.4  # of the shorter one's words in an amendment that names no subject; decisions on other things share up to 0.32
+# of the shorter one's words in an amendment that names no subject; decisions on other things share
+# up to 0.32
+_AMENDED = 0.4
 _NEAREST_AMENDED = 0.3  # the same, where nothing else is nearer to the amendment
 _FEWEST_SHARED = 5  # words, in such an amendment
 _SUBJECT_AMENDED = 0.25  # the same, where both name one subject
-_SUBJECT_CLOSE = 0.5  # of all words beside the subject's; a decision told again in other words shares a third
+_SUBJECT_CLOSE = (
+    0.5  # of all words beside the subject's; a decision told again in other words shares a third
+)
 _VALUE = 4  # words that a value has at most
 _ASIDE = frozenset({Standing.FORGOTTEN, Standing.SUPERSEDED, Standing.MERGED})
 
@@ -170,17 +205,22 @@ class FactVerdict(Enum):
 @dataclass(frozen=True, slots=True)
 class Settlement:
     memories: tuple[Memory, ...] = ()
-    """All that is to be written: the new ones, as they stand now, and new versions of older ones."""
+    """All that is to be written: the new ones, as they stand now, and new versions of older
+    ones."""
     links: tuple[MemoryLink, ...] = ()
     absorbed: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
-    """New ones that say what is there already, and what carries their sources now: links go there, and they are not written."""
+    """New ones that say what is there already, and what carries their sources now: links go there,
+    and they are not written."""
 
 
-def settle(new: Sequence[Memory], store: Store, similar: Similar, now: float, run: str = "") -> Settlement:
+def settle(
+    new: Sequence[Memory], store: Store, similar: Similar, now: float, run: str = ""
+) -> Settlement:
     """What is to be written so that the new memories stand in their place among the others.
 
-    Only facts confirm, replace and contradict each other; memories of other kinds are given back as they came. The same, in
-    whatever order the new ones are given; with what it gave written, it gives nothing more to write.
+    Only facts confirm, replace and contradict each other; memories of other kinds are given back as
+    they came. The same, in whatever order the new ones are given; with what it gave written, it
+    gives nothing more to write.
     """
     table = _Table(store, now, run)
     for memory in sorted(new, key=lambda each: (each.created, each.id)):
@@ -191,15 +231,19 @@ def settle(new: Sequence[Memory], store: Store, similar: Similar, now: float, ru
     return table.settled()
 
 
-def settle_among(fact: MemoryId, near: Sequence[MemoryId], store: Store, now: float, run: str = "") -> Settlement:
-    """What a fact of the store does to others that it is near to, the nearest first; those that say the same stay apart."""
+def settle_among(
+    fact: MemoryId, near: Sequence[MemoryId], store: Store, now: float, run: str = ""
+) -> Settlement:
+    """What a fact of the store does to others that it is near to, the nearest first; those that say
+    the same stay apart."""
     table = _Table(store, now, run)
     table.weigh(fact, near)
     return table.settled()
 
 
 def judge(earlier: Memory, later: Memory, *, nearest: bool = False) -> FactVerdict:
-    """What the later one of two facts is to the earlier one, by what they say; `nearest` where no third one is nearer."""
+    """What the later one of two facts is to the earlier one, by what they say; `nearest` where no
+    third one is nearer."""
     one, other = statement_words(earlier.text), statement_words(later.text)
     if in_order(one, other) and not conflict(one, other):
         within = one.words <= other.words or other.words <= one.words
@@ -211,9 +255,17 @@ def judge(earlier: Memory, later: Memory, *, nearest: bool = False) -> FactVerdi
     if subject and subject == subject_of(later):
         return FactVerdict.CHANGED if _another_value(one, other, subject) else FactVerdict.UNRELATED
     least = _NEAREST_AMENDED if nearest else _AMENDED
-    if other.amends and shared(one, other) >= least and len(one.words & other.words) >= _FEWEST_SHARED:
+    if (
+        other.amends
+        and shared(one, other) >= least
+        and len(one.words & other.words) >= _FEWEST_SHARED
+    ):
         return FactVerdict.CHANGED
-    return FactVerdict.CHANGED if alike(one, other) >= _CLOSE and conflict(one, other) else FactVerdict.UNRELATED
+    return (
+        FactVerdict.CHANGED
+        if alike(one, other) >= _CLOSE and conflict(one, other)
+        else FactVerdict.UNRELATED
+    )
 
 
 def subject_of(memory: Memory) -> frozenset[str]:
@@ -237,24 +289,36 @@ class _Table:
         self._latest[memory.id] = self._written[memory.id] = memory
 
     def place(self, new: Memory, near: Sequence[MemoryId]) -> None:
-        """Where one that is there says the same, it carries the sources of both; otherwise the new one is weighed."""
+        """Where one that is there says the same, it carries the sources of both; otherwise the new
+        one is weighed."""
         self.put(new)
         others = tuple(dict.fromkeys((*near, *self._new)))
         if new.version == 1:
             for old in self._known(new.id, others):
-                if self._takes(old, new) and judge(*_in_time(old, new)) is FactVerdict.SAME and _speaks_for(old, new):
+                if (
+                    self._takes(old, new)
+                    and judge(*_in_time(old, new)) is FactVerdict.SAME
+                    and _speaks_for(old, new)
+                ):
                     self._absorb(new, old)
                     return
         self.weigh(new.id, others)
         self._new.append(new.id)
 
     def weigh(self, id: MemoryId, near: Sequence[MemoryId]) -> None:
-        """Against those that stand, the nearest first: an amendment that names no subject replaces only one."""
+        """Against those that stand, the nearest first: an amendment that names no subject replaces
+        only one."""
         memory = self._read(id)
         if memory is None or memory.standing is not Standing.ACTIVE:
             return
-        links = [link for link in self._store.memory_links(id) if link.relation in (Relation.SUPERSEDES, Relation.CONTRADICTS)]
-        decided = frozenset(link.to if link.of == id else link.of for link in links)  # what became of it since is for good
+        links = [
+            link
+            for link in self._store.memory_links(id)
+            if link.relation in (Relation.SUPERSEDES, Relation.CONTRADICTS)
+        ]
+        decided = frozenset(
+            link.to if link.of == id else link.of for link in links
+        )  # what became of it since is for good
         amended = any(link.of == id and link.relation is Relation.SUPERSEDES for link in links)
         for old in self._standing(id, near):
             now = self._latest[id]
@@ -262,12 +326,16 @@ class _Table:
                 continue
             earlier, later = _in_time(old, now)
             loose = not subject_of(old) or subject_of(old) != subject_of(now)
-            if judge(earlier, later, nearest=old.id == near[0]) is FactVerdict.CHANGED and not (loose and amended):
+            if judge(earlier, later, nearest=old.id == near[0]) is FactVerdict.CHANGED and not (
+                loose and amended
+            ):
                 amended = amended or loose
                 self._decide(earlier, later)
 
     def settled(self) -> Settlement:
-        return Settlement(tuple(self._written.values()), tuple(self._links.values()), dict(self._absorbed))
+        return Settlement(
+            tuple(self._written.values()), tuple(self._links.values()), dict(self._absorbed)
+        )
 
     def _standing(self, id: MemoryId, near: Sequence[MemoryId]) -> Iterator[Memory]:
         return (old for old in self._known(id, near) if old.standing is Standing.ACTIVE)
@@ -276,8 +344,11 @@ class _Table:
         return (old for other in near if other != id and (old := self._read(other)) is not None)
 
     def _takes(self, old: Memory, new: Memory) -> bool:
-        """May it carry what says the same? What was put aside takes what its own session says again: that is no news."""
-        return old.standing is Standing.ACTIVE or (old.standing in _ASIDE and heard_in(old.source, new.source.session))
+        """May it carry what says the same? What was put aside takes what its own session says
+        again: that is no news."""
+        return old.standing is Standing.ACTIVE or (
+            old.standing in _ASIDE and heard_in(old.source, new.source.session)
+        )
 
     def _read(self, id: MemoryId) -> Memory | None:
         """Its latest version: what a search gave may be older."""
@@ -288,30 +359,51 @@ class _Table:
     def _absorb(self, new: Memory, old: Memory) -> None:
         both = joined(old, new)
         if old.standing is Standing.ACTIVE and not is_same(both, old):
-            self._change(old, "it was said again", source=both.source, confidence=both.confidence, trust=both.trust)
+            self._change(
+                old,
+                "it was said again",
+                source=both.source,
+                confidence=both.confidence,
+                trust=both.trust,
+            )
         del self._written[new.id]
         self._absorbed[new.id] = old.id
 
     def _decide(self, earlier: Memory, later: Memory) -> None:
         """The later one holds, unless it is less trusted or was not later after all."""
-        if rank(later.trust) >= rank(earlier.trust) and later.created > earlier.created and not _is_held(earlier, later):
-            self._change(earlier, f"replaced by {later.id}", standing=Standing.SUPERSEDED, valid_until=later.created)
+        if (
+            rank(later.trust) >= rank(earlier.trust)
+            and later.created > earlier.created
+            and not _is_held(earlier, later)
+        ):
+            self._change(
+                earlier,
+                f"replaced by {later.id}",
+                standing=Standing.SUPERSEDED,
+                valid_until=later.created,
+            )
             self._link(later, earlier, Relation.SUPERSEDES)
             return
         self._link(later, earlier, Relation.CONTRADICTS)
         if rank(later.trust) != rank(earlier.trust):
             less, more = sorted((earlier, later), key=lambda each: rank(each.trust))
-            self._change(less, f"{more.id} says otherwise", confidence=round(less.confidence * DOUBT, 4))
+            self._change(
+                less, f"{more.id} says otherwise", confidence=round(less.confidence * DOUBT, 4)
+            )
 
     def _change(self, memory: Memory, why: str, **changes: object) -> None:
         """A version that was not written yet takes the change itself."""
         latest = self._latest[memory.id]
         is_new = memory.id in self._written
-        changed = next_version(latest, self._now, (is_new and latest.run) or self._run, why, **changes)
+        changed = next_version(
+            latest, self._now, (is_new and latest.run) or self._run, why, **changes
+        )
         self.put(replace(changed, version=latest.version) if is_new else changed)
 
     def _link(self, of: Memory, to: Memory, relation: Relation) -> None:
-        self._links[of.id, to.id, relation] = MemoryLink(of.id, to.id, relation, self._now, self._run)
+        self._links[of.id, to.id, relation] = MemoryLink(
+            of.id, to.id, relation, self._now, self._run
+        )
 
 
 def _in_time(one: Memory, other: Memory) -> tuple[Memory, Memory]:
@@ -320,8 +412,12 @@ def _in_time(one: Memory, other: Memory) -> tuple[Memory, Memory]:
 
 
 def _speaks_for(old: Memory, new: Memory) -> bool:
-    """A word more in somebody's text is a filler where nobody more trusted would have to stand for it."""
-    return rank(old.trust) >= rank(new.trust) or statement_words(old.text).words == statement_words(new.text).words
+    """A word more in somebody's text is a filler where nobody more trusted would have to stand for
+    it."""
+    return (
+        rank(old.trust) >= rank(new.trust)
+        or statement_words(old.text).words == statement_words(new.text).words
+    )
 
 
 def _is_held(earlier: Memory, later: Memory) -> bool:
@@ -330,9 +426,12 @@ def _is_held(earlier: Memory, later: Memory) -> bool:
 
 
 def _another_value(one: StatementWords, other: StatementWords, subject: frozenset[str]) -> bool:
-    """Do two facts on one subject give it another value, or do they say different things about it?"""
+    """Do two facts on one subject give it another value, or do they say different things about
+    it?"""
     mine, theirs = one.words - subject, other.words - subject
-    if not mine - theirs or not theirs - mine:  # one only says more, or a number, a name or a no makes the difference
+    if (
+        not mine - theirs or not theirs - mine
+    ):  # one only says more, or a number, a name or a no makes the difference
         return conflict(one, other)
     if len(mine) <= _VALUE and len(theirs) <= _VALUE:
         return True
@@ -349,22 +448,32 @@ _FEWEST_WORDS = 3
 def overtaken(
     ledgers: Iterable[Memory], session: SessionId, made: Sequence[Memory], now: float, run: str = ""
 ) -> tuple[tuple[Memory, ...], tuple[MemoryLink, ...]]:
-    """What is to be written when a session was made into memories: which ledgers it leaves behind, and by what.
+    """What is to be written when a session was made into memories: which ledgers it leaves behind,
+    and by what.
 
-    `ledgers` are those that stand. Said again, it gives nothing: what was left behind stands no more.
+    `ledgers` are those that stand. Said again, it gives nothing: what was left behind stands no
+    more.
     """
     episodes = [each for each in made if isinstance(each.detail, Episode)]
     unfinished = any(each.id == ledger_id(session) for each in made)
     versions: list[Memory] = []
     links: list[MemoryLink] = []
     for ledger in ledgers:
-        if not KINDS[ledger.kind].is_reworded or ledger.source.by != RULES or ledger.standing is not Standing.ACTIVE:
+        if (
+            not KINDS[ledger.kind].is_reworded
+            or ledger.source.by != RULES
+            or ledger.standing is not Standing.ACTIVE
+        ):
             continue
         own = ledger.id == ledger_id(session)
         by = next((each for each in reversed(episodes) if own or _goes_on(each, ledger)), None)
         if by is not None and not (own and unfinished):
             why = "its work came to an end" if own else f"{by.id} goes on with it"
-            versions.append(next_version(ledger, now, run, why, standing=Standing.SUPERSEDED, valid_until=by.created))
+            versions.append(
+                next_version(
+                    ledger, now, run, why, standing=Standing.SUPERSEDED, valid_until=by.created
+                )
+            )
             links.append(MemoryLink(by.id, ledger.id, Relation.SUPERSEDES, now, run))
     return tuple(versions), tuple(links)
 
@@ -375,10 +484,15 @@ def _goes_on(episode: Memory, ledger: Memory) -> bool:
         return False
     assert isinstance(episode.detail, Episode)
     files = set(ledger.source.places)
-    again = sum(any(is_same_file(path, other) for other in episode.detail.artifacts) for path in files)
+    again = sum(
+        any(is_same_file(path, other) for other in episode.detail.artifacts) for path in files
+    )
     if files and again >= _SHARED * len(files):
         return True
-    one, other = set(topic_words(ledger.title.removeprefix("Unfinished: "))), set(topic_words(episode.detail.goal))
+    one, other = (
+        set(topic_words(ledger.title.removeprefix("Unfinished: "))),
+        set(topic_words(episode.detail.goal)),
+    )
     both = len(one & other)
     return both >= _FEWEST_WORDS and both >= _SAME_GOAL * min(len(one), len(other))
 
@@ -398,7 +512,8 @@ class Merger:
 
 
 def say_the_same(one: str, other: str) -> bool:
-    """As far as words can tell: no other number, name or value, and not one yes and the other no."""
+    """As far as words can tell: no other number, name or value, and not one yes and the other
+    no."""
     first, second = statement_words(one), statement_words(other)
     mine, theirs = first.words - second.words, second.words - first.words
     another_value = len(mine) == 1 and len(theirs) == 1
@@ -407,19 +522,32 @@ def say_the_same(one: str, other: str) -> bool:
 
 
 def mergers(memories: Iterable[Memory], same: Mapping[str, Sequence[str]]) -> list[Merger]:
-    """Groups of which each is one memory, the best of it kept; `same` tells which texts say the same as another.
+    """Groups of which each is one memory, the best of it kept; `same` tells which texts say the
+    same as another.
 
-    Only what says the same as the kept one goes into it: no chain leads to something else. Each memory is in one group at most.
+    Only what says the same as the kept one goes into it: no chain leads to something else. Each
+    memory is in one group at most.
     """
     saying: dict[str, list[Memory]] = {}
     for memory in sorted(memories, key=_worth, reverse=True):
         saying.setdefault(memory.text, []).append(memory)
     taken: set[str] = set()
     found: list[Merger] = []
-    for text, best in sorted(((text, said[0]) for text, said in saying.items()), key=lambda each: _worth(each[1]), reverse=True):
+    for text, best in sorted(
+        ((text, said[0]) for text, said in saying.items()),
+        key=lambda each: _worth(each[1]),
+        reverse=True,
+    ):
         if text in taken:
             continue
-        texts = [text, *(other for other in sorted(set(same.get(text, ()))) if other in saying and other not in taken)]
+        texts = [
+            text,
+            *(
+                other
+                for other in sorted(set(same.get(text, ())))
+                if other in saying and other not in taken
+            ),
+        ]
         taken.update(texts)
         lost = [memory.id for each in texts for memory in saying[each] if memory.id != best.id]
         if lost:
@@ -427,19 +555,37 @@ def mergers(memories: Iterable[Memory], same: Mapping[str, Sequence[str]]) -> li
     return found
 
 
-def merged(kept: Memory, lost: Sequence[Memory], now: float, run: str) -> tuple[tuple[Memory, ...], tuple[MemoryLink, ...]]:
+def merged(
+    kept: Memory, lost: Sequence[Memory], now: float, run: str
+) -> tuple[tuple[Memory, ...], tuple[MemoryLink, ...]]:
     """What is to be written."""
     whole = kept
     for each in lost:
         whole = joined(whole, each)
     changed = next_version(
-        kept, now, run, f"says the same as {len(lost)} more", source=whole.source, confidence=whole.confidence, trust=kept.trust
+        kept,
+        now,
+        run,
+        f"says the same as {len(lost)} more",
+        source=whole.source,
+        confidence=whole.confidence,
+        trust=kept.trust,
     )
-    gone = (next_version(each, now, run, f"{kept.id} says the same", standing=Standing.MERGED) for each in lost)
+    gone = (
+        next_version(each, now, run, f"{kept.id} says the same", standing=Standing.MERGED)
+        for each in lost
+    )
     links = (MemoryLink(kept.id, each.id, Relation.DERIVED_FROM, now, run) for each in lost)
     return (changed, *gone), tuple(links)
 
 
 def _worth(memory: Memory) -> tuple[bool, int, float, float, str]:
-    """What a person said or pinned, then the more trusted, the surer, the older one: nobody stands for the words of others."""
-    return memory.pinned or memory.trust is Trust.PERSON, rank(memory.trust), memory.confidence, -memory.created, memory.id
+    """What a person said or pinned, then the more trusted, the surer, the older one: nobody stands
+    for the words of others."""
+    return (
+        memory.pinned or memory.trust is Trust.PERSON,
+        rank(memory.trust),
+        memory.confidence,
+        -memory.created,
+        memory.id,
+    )

@@ -1,4 +1,5 @@
-"""Takes back what one run wrote, or all that came from one place, and brings back what was put aside. Nothing is removed."""
+"""Takes back what one run wrote, or all that came from one place, and brings back what was put
+aside. Nothing is removed."""
 
 from __future__ import annotations
 
@@ -42,21 +43,31 @@ _SAID = tuple(field.name for field in fields(Memory) if field.name not in _OF_A_
 def undo(store: Store, run: str, now: float) -> int:
     """Takes back what a run did, and gives the number of memories that it changed.
 
-    What the run made is forgotten. In what it changed, each thing is as before, unless somebody changed it again since then.
-    Ended at any moment it can be done again; done twice it changes nothing more.
+    What the run made is forgotten. In what it changed, each thing is as before, unless somebody
+    changed it again since then. Ended at any moment it can be done again; done twice it changes
+    nothing more.
     """
     back = f"{UNDO}{run}"
-    versions = (_before(store.memory_versions(id), run, now, back) for id in _written_by(store, run))
+    versions = (
+        _before(store.memory_versions(id), run, now, back) for id in _written_by(store, run)
+    )
     changed = [each for each in versions if each is not None]
-    gone = [replace(link, gone=True, time=now, run=back) for link in store.memory_links() if link.run == run]
+    gone = [
+        replace(link, gone=True, time=now, run=back)
+        for link in store.memory_links()
+        if link.run == run
+    ]
     keep_all(store, changed, gone)
     return len(changed)
 
 
 def restore(store: Store, ids: Sequence[MemoryId], now: float) -> int:
-    """Brings back what was forgotten, merged or replaced, as it stood before; gives how many that were. Raises `NotFound`."""
+    """Brings back what was forgotten, merged or replaced, as it stood before; gives how many that
+    were. Raises `NotFound`."""
     run = run_name(RESTORE, sorted(ids), now)
-    versions = (_back(store.memory(id), store.memory_versions(id), now, run) for id in dict.fromkeys(ids))
+    versions = (
+        _back(store.memory(id), store.memory_versions(id), now, run) for id in dict.fromkeys(ids)
+    )
     changed = [each for each in versions if each is not None]
     keep_all(store, changed)
     return len(changed)
@@ -99,16 +110,23 @@ def _is_taken_over(versions: Sequence[Memory], run: str) -> bool:
     """Did a person make it theirs since: pinned it, edited it, confirmed it?"""
     latest = versions[-1]
     return latest.pinned or (
-        latest.trust is Trust.PERSON and any(each.trust is not Trust.PERSON for each in versions if each.run == run)
+        latest.trust is Trust.PERSON
+        and any(each.trust is not Trust.PERSON for each in versions if each.run == run)
     )
 
 
 def _back(latest: Memory, versions: Sequence[Memory], now: float, run: str) -> Memory | None:
     if latest.standing not in _ASIDE:
         return None
-    wanted = frozenset(Standing) - {Standing.FORGOTTEN} if latest.standing is Standing.FORGOTTEN else STANDS
+    wanted = (
+        frozenset(Standing) - {Standing.FORGOTTEN}
+        if latest.standing is Standing.FORGOTTEN
+        else STANDS
+    )
     before = next((each for each in reversed(versions) if each.standing in wanted), None)
-    standing, until = (before.standing, before.valid_until) if before is not None else (Standing.ACTIVE, None)
+    standing, until = (
+        (before.standing, before.valid_until) if before is not None else (Standing.ACTIVE, None)
+    )
     return next_version(latest, now, run, "brought back", standing=standing, valid_until=until)
 
 
@@ -141,7 +159,8 @@ class RollbackPlan:
 def rollback(
     store: Store, now: float, *, place: str = "", session: str = "", agent: str = "", by: str = ""
 ) -> tuple[MemoryId, ...]:
-    """Gives the memories that are forgotten now. Done twice it forgets nothing more. Raises `BadInput` where nothing is named."""
+    """Gives the memories that are forgotten now. Done twice it forgets nothing more. Raises
+    `BadInput` where nothing is named."""
     origin = RollbackOrigin(place, session, agent, by)
     taken = plan_rollback(store, origin, now)
     keep_all(store, (*taken.forgotten, *taken.lessened, *taken.revived))
@@ -151,7 +170,9 @@ def rollback(
 def plan_rollback(store: Store, origin: RollbackOrigin, now: float) -> RollbackPlan:
     """What `rollback` would write; nothing is written yet."""
     if origin == RollbackOrigin():
-        raise BadInput("say what to take back: a place, a session, an agent, or who put it into words")
+        raise BadInput(
+            "say what to take back: a place, a session, an agent, or who put it into words"
+        )
     trace = _Trace(store, _Links.of(store.memory_links()))
     run = run_name(ROLLBACK, origin, now)
     for memory in store.memories():
@@ -169,7 +190,14 @@ def plan_rollback(store: Store, origin: RollbackOrigin, now: float) -> RollbackP
         if memory.id not in trace.gone and memory.standing is not Standing.FORGOTTEN
     )
     revived = (
-        next_version(memory, now, run, "what stood in its place was taken back", standing=Standing.ACTIVE, valid_until=None)
+        next_version(
+            memory,
+            now,
+            run,
+            "what stood in its place was taken back",
+            standing=Standing.ACTIVE,
+            valid_until=None,
+        )
         for memory in known_memories(store, trace.freed())
     )
     return RollbackPlan(tuple(forgotten), tuple(lessened), tuple(revived))
@@ -206,7 +234,9 @@ class _Links:
 
     @classmethod
     def of(cls, links: Iterable[MemoryLink]) -> Self:
-        found: tuple[defaultdict[MemoryId, list[MemoryId]], ...] = tuple(defaultdict(list) for _ in range(4))
+        found: tuple[defaultdict[MemoryId, list[MemoryId]], ...] = tuple(
+            defaultdict(list) for _ in range(4)
+        )
         origins, derived, replaced, replacing = found
         for link in links:
             if link.relation is Relation.DERIVED_FROM:
@@ -235,8 +265,15 @@ class _Trace:
             self.gone[memory.id] = None
         elif len(others) < len(shares):
             is_first = others == shares[: len(others)]
-            sure = others[-1].confidence if is_first else _less(memory.confidence, len(others), len(shares))
-            self.left[memory.id] = {"source": _whole(others), "confidence": min(memory.confidence, sure)}
+            sure = (
+                others[-1].confidence
+                if is_first
+                else _less(memory.confidence, len(others), len(shares))
+            )
+            self.left[memory.id] = {
+                "source": _whole(others),
+                "confidence": min(memory.confidence, sure),
+            }
 
     def follow(self) -> None:
         """Whatever was derived from what is gone, and from that in turn."""
@@ -252,7 +289,9 @@ class _Trace:
     def freed(self) -> list[MemoryId]:
         """What nothing stands in the place of any more."""
         candidates = dict.fromkeys(
-            id for gone in self.gone for id in (*self._links.replaced.get(gone, ()), *self._links.origins.get(gone, ()))
+            id
+            for gone in self.gone
+            for id in (*self._links.replaced.get(gone, ()), *self._links.origins.get(gone, ()))
         )
         return [
             memory.id
@@ -273,16 +312,26 @@ class _Trace:
         grounds = [origin for origin in origins if origin.kind is not memory.kind]
         if grounds and not any(self._is_live(origin) for origin in grounds):
             return True
-        proofs = [origin for origin in origins if origin.kind is memory.kind and origin.standing is not Standing.MERGED]
+        proofs = [
+            origin
+            for origin in origins
+            if origin.kind is memory.kind and origin.standing is not Standing.MERGED
+        ]
         if proofs and not any(self._is_live(proof) for proof in proofs):
             self._unproven(memory)
         return False
 
     def _unproven(self, memory: Memory) -> None:
         """Advice that was confirmed by what is gone waits again."""
-        waited = [each for each in self._store.memory_versions(memory.id) if each.standing is Standing.CANDIDATE]
+        waited = [
+            each
+            for each in self._store.memory_versions(memory.id)
+            if each.standing is Standing.CANDIDATE
+        ]
         if waited and memory.standing is Standing.ACTIVE:
-            self.left.setdefault(memory.id, {}).update(standing=Standing.CANDIDATE, trust=waited[-1].trust)
+            self.left.setdefault(memory.id, {}).update(
+                standing=Standing.CANDIDATE, trust=waited[-1].trust
+            )
 
     def _is_live(self, memory: Memory) -> bool:
         return memory.id not in self.gone and memory.standing is not Standing.FORGOTTEN
@@ -298,7 +347,9 @@ class _Trace:
             ]
         else:
             return False
-        return bool(instead) and not any(self._is_live(each) for each in known_memories(self._store, instead))
+        return bool(instead) and not any(
+            self._is_live(each) for each in known_memories(self._store, instead)
+        )
 
 
 def _touches(source: Provenance, origin: RollbackOrigin) -> bool:
@@ -306,13 +357,18 @@ def _touches(source: Provenance, origin: RollbackOrigin) -> bool:
     return (
         (not origin.by or source.by == origin.by)
         and (not origin.session or origin.session in sessions_of(source))
-        and (not origin.agent or source.agent == origin.agent or f"{AGENT}{origin.agent}" in source.places)
+        and (
+            not origin.agent
+            or source.agent == origin.agent
+            or f"{AGENT}{origin.agent}" in source.places
+        )
         and (not origin.place or any(_is_in(place, origin.place) for place in source.places))
     )
 
 
 def _shares(versions: Sequence[Memory]) -> list[_Share]:
-    """Who said it, one after the other: what each version has that the one before had not, and that was not taken back since."""
+    """Who said it, one after the other: what each version has that the one before had not, and that
+    was not taken back since."""
     found: list[_Share] = []
     pages: set[PageId] = set()
     places: set[str] = set()
@@ -323,17 +379,29 @@ def _shares(versions: Sequence[Memory]) -> list[_Share]:
         pages.update(new_pages)
         places.update(new_places)
         if not found or new_pages or new_places:
-            session = next((place.removeprefix(SESSION) for place in new_places if place.startswith(SESSION)), source.session)
-            agent = next((place.removeprefix(AGENT) for place in new_places if place.startswith(AGENT)), source.agent)
+            session = next(
+                (place.removeprefix(SESSION) for place in new_places if place.startswith(SESSION)),
+                source.session,
+            )
+            agent = next(
+                (place.removeprefix(AGENT) for place in new_places if place.startswith(AGENT)),
+                source.agent,
+            )
             plain = tuple(place for place in new_places if not place.startswith((SESSION, AGENT)))
             named = SessionId(session) if session is not None else None
-            found.append(_Share(Provenance(source.by, named, agent, new_pages, plain), version.confidence))
+            found.append(
+                _Share(Provenance(source.by, named, agent, new_pages, plain), version.confidence)
+            )
     return [share for share in found if _is_still(share.source, versions[-1].source)]
 
 
 def _is_still(part: Provenance, whole: Provenance) -> bool:
     heard = part.session is None or heard_in(whole, part.session)
-    return heard and frozenset(part.pages) <= frozenset(whole.pages) and frozenset(part.places) <= frozenset(whole.places)
+    return (
+        heard
+        and frozenset(part.pages) <= frozenset(whole.pages)
+        and frozenset(part.places) <= frozenset(whole.places)
+    )
 
 
 def _whole(shares: Sequence[_Share]) -> Provenance:
@@ -355,5 +423,10 @@ def _is_in(place: str, wanted: str) -> bool:
 
 
 def _told(origin: RollbackOrigin) -> str:
-    named = (("place", origin.place), ("session", origin.session), ("agent", origin.agent), ("by", origin.by))
+    named = (
+        ("place", origin.place),
+        ("session", origin.session),
+        ("agent", origin.agent),
+        ("by", origin.by),
+    )
     return ", ".join(f"{what} {name}" for what, name in named if name)

@@ -1,1 +1,2 @@
-"""From a session to what stays of it: episodes, facts, pitfalls, procedures and ledgers, by rules alone."""
+"""From a session to what stays of it: episodes, facts, pitfalls, procedures and ledgers, by rules
+alone."""

@@ -1,4 +1,5 @@
-"""What an agent did: each call with its target, its kind, what its result says about it, and what an edit changed. Pure.
+"""What an agent did: each call with its target, its kind, what its result says about it, and what
+an edit changed. Pure.
 
 Only heads and tails of results are looked at, whichever client ran the call.
 """
@@ -15,21 +16,36 @@ import msgspec
 
 from hotset.nouns.page import Kind, PageId
 from hotset.sources.memory.encode.session import Utterance
-from hotset.sources.memory.encode.speakers import LEAST_SENTENCE, OutsideWords, is_dangerous, is_order, quoted
+from hotset.sources.memory.encode.speakers import (
+    LEAST_SENTENCE,
+    OutsideWords,
+    is_dangerous,
+    is_order,
+    quoted,
+)
 from hotset.text.words import once, word_set
 from hotset.window.page_text import PATH_NAMES
 
 _CODE = re.compile(
-    r"(?:\bexit(?:ed)?(?: with)?(?: (?:code|status))?|\breturn ?code|\bexit[_-](?:code|status))[\"'>\]]*\s*[:=]?\s*(-?\d{1,3})\b",
+    (
+        r"(?:\bexit(?:ed)?(?: with)?(?: (?:code|status))?|\breturn "
+        r"?code|\bexit[_-](?:code|status))[\"'>\]]*\s*[:=]?\s*(-?\d{1,3})\b"
+    ),
     re.IGNORECASE,
 )
 _CODE_HEAD, _CODE_TAIL = 300, 200  # characters in which clients put the code of a command
-_RUNNING = re.compile(r"\bProcess running with session ID|Command running in background|\bstill running\b", re.IGNORECASE)
+_RUNNING = re.compile(
+    r"\bProcess running with session ID|Command running in background|\bstill running\b",
+    re.IGNORECASE,
+)
 _REFUSED = re.compile(
-    r"\s*(?:<tool_use_error>|(?:tool )?error(?:\(s\))?\b\s*[:(]|\[?error\]?:|failed to |could not |cannot |ENOENT|EACCES|invalid "
-    r"|exception\b|traceback \(|no such file|file (?:does not exist|not found|has not been read)|permission denied"
+    r"\s*(?:<tool_use_error>|(?:tool )?error(?:\(s\))?\b\s*[:(]|\[?error\]?:|failed to |could "
+    r"not |cannot |ENOENT|EACCES|invalid "
+    r"|exception\b|traceback \(|no such file|file (?:does not exist|not found|has not been "
+    r"read)|permission denied"
     r"|InputValidationError|string to replace not found|unknown (?:tool|command|option)"
-    r"|The user doesn't want to (?:proceed|take)|\{\s*\"(?:error|is_?error)\"\s*:\s*(?!null|false|\"\"))",
+    r"|The user doesn't want to "
+    r"(?:proceed|take)|\{\s*\"(?:error|is_?error)\"\s*:\s*(?!null|false|\"\"))",
     re.IGNORECASE,
 )
 _DECLINED = re.compile(
@@ -38,11 +54,14 @@ _DECLINED = re.compile(
     re.IGNORECASE,
 )
 _BROKEN = re.compile(
-    r"^(?:\S+: )?(?:line \d+: )?\S+: (?:command not found|No such file or directory|Permission denied|not found)$"
+    r"^(?:\S+: )?(?:line \d+: )?\S+: (?:command not found|No such file or "
+    r"directory|Permission denied|not found)$"
     r"|^Traceback \(most recent call last\)|^(?:npm|yarn|pnpm) (?:ERR!|error)|^error: (?:script"
     r"|unrecognized|unexpected|could not|failed)"
-    r"|^error(?:\[E\d+\])?: |^fatal: |^FAILED\b|^E  +\w|\berror TS\d+:|^panic: |\bBUILD FAILED\b|^ERROR: |^make: \*\*\*"
-    r"|^=+ .*\b\d+ (?:failed|errors?)\b.* =+$|^Tests?:? .*\b[1-9]\d* failed|^\s*[1-9]\d* (?:fail|failed|failing|failures?)\b"
+    r"|^error(?:\[E\d+\])?: |^fatal: |^FAILED\b|^E  +\w|\berror TS\d+:|^panic: |\bBUILD "
+    r"FAILED\b|^ERROR: |^make: \*\*\*"
+    r"|^=+ .*\b\d+ (?:failed|errors?)\b.* =+$|^Tests?:? .*\b[1-9]\d* failed|^\s*[1-9]\d* "
+    r"(?:fail|failed|failing|failures?)\b"
     r"|^FAIL(?:ED)?(?: \(|$|\s+\S+)|^Found [1-9]\d* errors?\b|^✖ [1-9]\d* problem",
     re.MULTILINE,
 )
@@ -50,23 +69,29 @@ _BROKEN = re.compile(
 _PASSED = re.compile(
     r"^=+ .*\b\d+ passed\b(?!.*\b(?:failed|errors?)\b).* =+$|^OK(?: \(|$)|^Tests?:? +\d+ passed"
     r"|^\s*\d+ pass(?:ed|ing)?$|^\s*0 fail"
-    r"|\bAll checks passed\b|\bSuccess: no issues found|No fixes applied|\b0 errors?\b|\btest result: ok\b|^PASS\b|^ok\s+\S+",
+    r"|\bAll checks passed\b|\bSuccess: no issues found|No fixes applied|\b0 errors?\b|\btest "
+    r"result: ok\b|^PASS\b|^ok\s+\S+",
     re.MULTILINE,
 )
 _NAMED = re.compile(
     r"(?:^|[\s.(\[])([A-Z][A-Za-z]{2,60}(?:Error|Exception|Failure|Interrupt))(?=:|\s|$)"
     r"|\b(lint/\w+/\w+)\b|\b(error TS\d{3,5})\b|\berror\[(E\d{3,5})\]"
-    r"|\b(E(?:NOENT|ACCES|PERM|EXIST|ADDRINUSE|CONNREFUSED|CONNRESET|TIMEDOUT|NOTFOUND|PIPE|RESOLVE|MFILE|NOSPC|INVAL|ISDIR))\b"
-    r"|(?i:\b(command not found|permission denied|no such file or directory|unrecognized (?:subcommand|option|arguments?)"
+    r"|\b(E(?:NOENT|ACCES|PERM|EXIST|ADDRINUSE|CONNREFUSED|CONNRESET|TIMEDOUT|NOTFOUND|PIPE|"
+    r"RESOLVE|MFILE|NOSPC|INVAL|ISDIR))\b"
+    r"|(?i:\b(command not found|permission denied|no such file or directory|unrecognized "
+    r"(?:subcommand|option|arguments?)"
     r"|unknown (?:flag|option|command|shorthand flag)|unexpected argument)\b)"
 )
 _SPEAKING = re.compile(
-    r"(?:^|\b)(?:[A-Z]\w+(?:Error|Exception|Failure)\b|error\b|fatal\b|panic\b|failed\b|failure\b|cannot\b|command not found"
-    r"|no such file|permission denied|not found|unrecognized|unexpected|undefined\b|unable to\b|missing\b|invalid\b|refused\b)",
+    r"(?:^|\b)(?:[A-Z]\w+(?:Error|Exception|Failure)\b|error\b|fatal\b|panic\b|failed\b|"
+    r"failure\b|cannot\b|command not found"
+    r"|no such file|permission denied|not found|unrecognized|unexpected|undefined\b|unable "
+    r"to\b|missing\b|invalid\b|refused\b)",
     re.IGNORECASE,
 )
 _DIAGNOSED = re.compile(
-    r"\berror TS\d+: |^error(?:\[E\d+\])?: (?!script|could not compile|aborting|Recipe|failed to push|found \d+ error)\S"
+    r"\berror TS\d+: |^error(?:\[E\d+\])?: (?!script|could not compile|aborting|Recipe|failed "
+    r"to push|found \d+ error)\S"
     r"|:\d+(?::\d+)?:? (?:fatal )?error:? \S"
     r"|^E +(?:assert\b|\w)|^\s*\d+:\d+ +error +\S"
     r"|^\S+:\d+:\d+: [A-Z]+\d+ |^\s*(?:\u00d7|!) (?!Some (?:errors|warnings))\S|^\(fail\) \S"
@@ -75,12 +100,15 @@ _DIAGNOSED = re.compile(
 """What compilers, linters and runners of tests say of one finding."""
 _ESCAPES = re.compile(r"\x1b\[[\d;]*m|(?<!\w)\[\d{1,2}(?:;\d{1,2})*m")
 _NOISE = re.compile(
-    r"^\s*(?:at |File \"|\^|(?:\d+\s+)*\d*\s*[|│]|[+-] |\$ |> |Traceback|npm (?:ERR!|error) (?:code|path"
+    r"^\s*(?:at |File \"|\^|(?:\d+\s+)*\d*\s*[|│]|[+-] |\$ |> |Traceback|npm (?:ERR!|error) "
+    r"(?:code|path"
     r"|errno|location|command|workspace|A complete"
-    r" log|Lifecycle)|error: script |husky|=+$|-+$|━+|╭|╰|\u00d7? ?Some (?:errors|warnings) were|node:internal"
+    r" log|Lifecycle)|error: script |husky|=+$|-+$|━+|╭|╰|\u00d7? ?Some (?:errors|warnings) "
+    r"were|node:internal"
     r"|Node\.js v|Exit code|Chunk ID|Wall time|Process exited|Original token"
     r"|Output:|<returncode|<output|</output|Found \d+ |Ran \d+ "
-    r"|\[[\w:. -]{2,24}\] |\w+: undefined$|raise self\.|[_]{3,}|Checked \d+|Checking \w+|\d+ expect\(|\[full output)"
+    r"|\[[\w:. -]{2,24}\] |\w+: undefined$|raise self\.|[_]{3,}|Checked \d+|Checking \w+|\d+ "
+    r"expect\(|\[full output)"
     r"|\b0 (?:errors?|fail)|no errors?\b|[\u2501\u2500\u2550]{5}",
     re.IGNORECASE,
 )
@@ -107,9 +135,11 @@ NOTHING = ResultVerdict(failed=False)
 """Of a call that nothing speaks against."""
 
 
-def result_verdict(text: str, *, shell: bool, reads: bool = False, piped: bool = False) -> ResultVerdict:
-    """Of a result's text. `reads`: it shows what stands elsewhere, and errors in there are nobody's; `piped`: its code is that of
-    the last part of a pipe.
+def result_verdict(
+    text: str, *, shell: bool, reads: bool = False, piped: bool = False
+) -> ResultVerdict:
+    """Of a result's text. `reads`: it shows what stands elsewhere, and errors in there are
+    nobody's; `piped`: its code is that of the last part of a pipe.
     """
     if _DECLINED.search(text[:400]):
         return ResultVerdict(failed=True, declined=True, kind="declined")
@@ -120,25 +150,37 @@ def result_verdict(text: str, *, shell: bool, reads: bool = False, piped: bool =
     broken = shell and not reads and (code is None or (code == 0 and piped)) and _is_broken(text)
     if not (refused or broken or (code or 0) != 0):
         return ResultVerdict(failed=False, code=code)
-    if reads and not refused and code == 1:  # a search that finds nothing, a diff that finds something
+    if (
+        reads and not refused and code == 1
+    ):  # a search that finds nothing, a diff that finds something
         return ResultVerdict(failed=False, code=code)
     line = telling_line(text)
     return ResultVerdict(failed=True, kind=_kind(line, text, code), said=line, code=code)
 
 
 def telling_line(text: str) -> str:
-    """The line of an error that says what is wrong: the last named error, the first finding, else what speaks of one."""
+    """The line of an error that says what is wrong: the last named error, the first finding, else
+    what speaks of one."""
     plain = _ESCAPES.sub("", text) if "[" in text else text
-    lines = [line.strip() for line in plain.splitlines() if line.strip() and not _NOISE.search(line[:_LONGEST_LINE])]
+    lines = [
+        line.strip()
+        for line in plain.splitlines()
+        if line.strip() and not _NOISE.search(line[:_LONGEST_LINE])
+    ]
     named = [
         line
         for line in lines
-        if len(line) <= 2 * _LONGEST_LINE and re.match(r"(?:E +)?(?:\w+\.)*[A-Z]\w+(?:Error|Exception)\b", line)
+        if len(line) <= 2 * _LONGEST_LINE
+        and re.match(r"(?:E +)?(?:\w+\.)*[A-Z]\w+(?:Error|Exception)\b", line)
     ]
     speaking = [line for line in lines if _SPEAKING.search(line[:_LONGEST_LINE])]
     diagnosed = [line for line in lines if _DIAGNOSED.search(line[:_LONGEST_LINE])]
     found = named[-1:] or diagnosed[:1] or speaking[:1] or lines[-1:]
-    return re.sub(r"^(?:<tool_use_error>|E +|[\u00d7!] )", "", found[0])[:_LONGEST_LINE] if found else ""
+    return (
+        re.sub(r"^(?:<tool_use_error>|E +|[\u00d7!] )", "", found[0])[:_LONGEST_LINE]
+        if found
+        else ""
+    )
 
 
 def _code(text: str) -> int | None:
@@ -153,7 +195,8 @@ def _is_broken(text: str) -> bool:
 
 
 def _passes_last(text: str) -> bool:
-    """The last that it says is that all is well: an error before that was one of those that tests provoke."""
+    """The last that it says is that all is well: an error before that was one of those that tests
+    provoke."""
     passed = [found.start() for found in _PASSED.finditer(text)]
     broken = [found.start() for found in _BROKEN.finditer(text)]
     return bool(passed) and passed[-1] > broken[-1]
@@ -217,26 +260,39 @@ class Act:
 
 
 _SHELLS = word_set("""
-    bash shell terminal exec exec_command run_command execute_command execute_bash run_shell_command run_terminal_cmd
-    run_in_terminal shell_command local_shell container.exec powershell sh command
+    bash shell terminal exec exec_command run_command execute_command execute_bash run_shell_command
+    run_terminal_cmd run_in_terminal shell_command local_shell container.exec powershell sh command
     """)
 _READERS = word_set("""
-    read read_file readfile read_text_file read_many_files view view_file cat open_file get_file_contents notebookread grep glob
-    ls list list_dir list_directory search search_files codebase_search file_search find find_files webfetch web_fetch fetch
-    fetch_url websearch web_search task agent subagent view_image read_wiki_structure read_wiki_contents bashoutput write_stdin
-    list_files tool_search get_file outline search_code
+    read read_file readfile read_text_file read_many_files view view_file cat open_file
+    get_file_contents notebookread grep glob ls list list_dir list_directory search search_files
+    codebase_search file_search find find_files webfetch web_fetch fetch fetch_url websearch
+    web_search task agent subagent view_image read_wiki_structure read_wiki_contents bashoutput
+    write_stdin list_files tool_search get_file outline search_code
     """)
 _EDITORS = word_set("""
-    edit multiedit write write_file create_file str_replace str_replace_editor str_replace_based_edit_tool apply_patch edit_file
-    replace insert_edit_into_file replace_in_file notebookedit search_replace update_file delete_file apply_diff
+    edit multiedit write write_file create_file str_replace str_replace_editor
+    str_replace_based_edit_tool apply_patch edit_file replace insert_edit_into_file replace_in_file
+    notebookedit search_replace update_file delete_file apply_diff
     """)
 _WRITERS = frozenset({"write", "write_file", "create_file"})
 _PLANNERS = word_set("""
-    todowrite todo_write write_todos update_todo_list manage_todo_list update_plan exitplanmode exit_plan_mode enterplanmode think
-    taskcreate taskupdate tasklist taskget askuserquestion ask_question ask_user skill task_complete attempt_completion
+    todowrite todo_write write_todos update_todo_list manage_todo_list update_plan exitplanmode
+    exit_plan_mode enterplanmode think taskcreate taskupdate tasklist taskget askuserquestion
+    ask_question ask_user skill task_complete attempt_completion
     """)
 _COMMAND_NAMES = ("command", "cmd", "script", "commands", "input", "code")
-_QUERY_NAMES = ("pattern", "query", "q", "question", "prompt", "description", "expression", "name", "id")
+_QUERY_NAMES = (
+    "pattern",
+    "query",
+    "q",
+    "question",
+    "prompt",
+    "description",
+    "expression",
+    "name",
+    "id",
+)
 _LONGEST_TARGET = 120
 _MOST_FILES = 12
 _LOOKED_AT = 2000
@@ -244,35 +300,47 @@ _LOOKED_AT = 2000
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,300})$", re.MULTILINE)
 _ADDED = re.compile(r"^\*\*\* Add File: ", re.MULTILINE)
 _SKIPPED = re.compile(
-    r"(?:cd|pushd)\s+(?:\"[^\"]*\"|'[^']*'|\S+)[ \t]*(?:&&|;|\n|$)\s*|set\s+-\w+(?:\s+pipefail)?[ \t]*(?:&&|;|\n|$)\s*"
+    r"(?:cd|pushd)\s+(?:\"[^\"]*\"|'[^']*'|\S+)[ \t]*(?:&&|;|\n"
+    r"|$)\s*|set\s+-\w+(?:\s+pipefail)?[ \t]*(?:&&|;|\n|$)\s*"
     r"|export\s+\w+=\S*[ \t]*(?:&&|;|\n|$)\s*"
-    r"|source\s+\S+[ \t]*(?:&&|;|\n|$)\s*|\.\s+\S+activate\s*(?:&&|;|$)\s*|#[^\n]*(?:\n|$)|(?:sudo|time|rtk proxy)\s+"
+    r"|source\s+\S+[ \t]*(?:&&|;|\n|$)\s*|\.\s+\S+activate\s*(?:&&|;|$)\s*|#[^\n]*(?:\n"
+    r"|$)|(?:sudo|time|rtk proxy)\s+"
     r"|(?:timeout\s+\S+)\s+"
 )
 _SHAPING = re.compile(
-    r"\s*(?:2>&1|2>\s?/dev/null|>\s?/dev/null|\|\s*(?:tail|head|less|cat|tee|grep|sed|awk|sort|uniq|wc"
+    r"\s*(?:2>&1|2>\s?/dev/null|>\s?/dev/null|\|\s*(?:tail|head|less|cat|tee|grep|sed|awk|"
+    r"sort|uniq|wc"
     r"|cut)\b[^|;&]*|;\s*echo\b[^;&|]*)\s*$"
 )
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
 _WRITES = re.compile(
-    r"(?:^|[\s;&|])(?:cat|echo|printf|tee)\b[^\n|]*?(?:>{1,2}|\btee(?:\s+-a)?)\s*([\w./~@+-]{1,200})|(?:^"
+    r"(?:^|[\s;&|])(?:cat|echo|printf|tee)\b[^\n"
+    r"|]*?(?:>{1,2}|\btee(?:\s+-a)?)\s*([\w./~@+-]{1,200})|(?:^"
     r"|[\s;&|])>\s*([\w./~@+-]{1,200})"
 )
 _CHANGES = re.compile(
-    r"(?:^|[\s;&|(])(?:sed\s+(?:-\w+\s+)*-i|perl\s+-\w*i|patch\s|git\s+apply|apply_patch|mv\s|cp\s|rm\s|mkdir\s|touch\s)"
+    r"(?:^|[\s;&|(])(?:sed\s+(?:-\w+\s+)*-i|perl\s+-\w*i|patch\s|git\s+apply|apply_patch|mv\s|"
+    r"cp\s|rm\s|mkdir\s|touch\s)"
 )
 _LOOKS = re.compile(
-    r"(?:cd|pushd|popd|cat|ls|ll|od|grep|rg|ag|find|fd|head|tail|sed\s+-n|nl|awk|wc|pwd|which|type|whereis"
+    r"(?:cd|pushd|popd|cat|ls|ll|od|grep|rg|ag|find|fd|head|tail|sed\s+-n|nl|awk|wc|pwd|which|"
+    r"type|whereis"
     r"|tree|jq|file|stat|du|df|env|printenv|date|echo|printf"
-    r"|less|more|diff|cmp|sort|uniq|cut|ps|lsof|man|whoami|uname|sleep|true|test|\[|history|id|hostname"
-    r"|curl(?!.*\s(?:-X|--request|-d|--data\S*|-o|-O|-F)\b)|xxd|strings|bat|column|tmux capture-pane"
-    r"|(?:\w+\s+)?git\s+(?:-\S+\s+\S+\s+)?(?:log|status|diff|show|branch|blame|grep|remote|rev-parse"
-    r"|ls-files|ls-remote|fetch|worktree list|config --get|describe|stash list|reflog|shortlog|merge-base"
+    r"|less|more|diff|cmp|sort|uniq|cut|ps|lsof|man|whoami|uname|sleep|true|test|\[|history|"
+    r"id|hostname"
+    r"|curl(?!.*\s(?:-X|--request|-d|--data\S*|-o|-O|-F)\b)|xxd|strings|bat|column|tmux "
+    r"capture-pane"
+    r"|(?:\w+\s+)?git\s+(?:-\S+\s+\S+\s+)?(?:log|status|diff|show|branch|blame|grep|remote|"
+    r"rev-parse"
+    r"|ls-files|ls-remote|fetch|worktree list|config --get|describe|stash "
+    r"list|reflog|shortlog|merge-base"
     r"|for-each-ref|cat-file)"
-    r"|gh\s+(?:\w+\s+)?(?:view|list|status|diff|checks|api|search)|bd\s+(?:show|list|ready|prime|status)"
+    r"|gh\s+(?:\w+\s+)?(?:view|list|status|diff|checks|api|search)|bd\s+(?:show|list|ready|"
+    r"prime|status)"
     r"|npm\s+(?:view|ls|list|info)|pip\s+(?:show|list|freeze)"
     r"|docker\s+(?:ps|logs|images|inspect)|kubectl\s+(?:get|describe|logs)"
-    r"|[\w./-]+(?:\s+[\w-]+)?\s+(?:status|list|show|view|describe|info|logs?|ls|search|capture|ps|help"
+    r"|[\w./-]+(?:\s+[\w-]+)?\s+(?:status|list|show|view|describe|info|logs?|ls|search|"
+    r"capture|ps|help"
     r"|version)|command\s+-v)(?![\w-])"
     r"|\S+(?:\s+\S+){0,2}\s+(?:--help|--version|-h|-V)(?!\S)"
 )
@@ -290,7 +358,10 @@ _CHECKS: Sequence[tuple[str, re.Pattern[str]]] = tuple(
         ("typecheck", rf"tsc|tsgo|mypy|pyright|{_SCRIPT} (?:typecheck|type-check|types)\S*"),
         (
             "lint",
-            rf"eslint|biome|ruff|flake8|pylint|prettier|golangci-lint|clippy|{_SCRIPT} (?:lint|format|check)\S*",
+            (
+                rf"eslint|biome|ruff|flake8|pylint|prettier|golangci-lint|clippy|{_SCRIPT} "
+                rf"(?:lint|format|check)\S*"
+            ),
         ),
         ("test", rf"{_SCRIPT} test\S*|bun --filter \S+ test"),
         (
@@ -301,8 +372,20 @@ _CHECKS: Sequence[tuple[str, re.Pattern[str]]] = tuple(
         ("go", r"go (?:test|build|vet)"),
         ("make", rf"make(?: -\S+)*(?: {_MADE_TO_CHECK}| *(?=$|[;&|>]))|ninja|ctest"),
         ("jvm", r"(?:mvn|gradle|gradlew)\S*(?: \S+)* (?:test|build|verify|check|package)"),
-        ("other", r"rspec|phpunit|dotnet (?:test|build)|mix test|swift (?:test|build)|pre-commit run|prek run"),
-        ("script", r"python[\d.]* (?:-\w+ )*\S*(?:test|repro|verify|check)\S*\.py|node \S*(?:test|repro|verify|check)\S*\.m?js"),
+        (
+            "other",
+            (
+                r"rspec|phpunit|dotnet (?:test|build)|mix test|swift (?:test|build)|pre-commit "
+                r"run|prek run"
+            ),
+        ),
+        (
+            "script",
+            (
+                r"python[\d.]* (?:-\w+ )*\S*(?:test|repro|verify|check)\S*\.py|node "
+                r"\S*(?:test|repro|verify|check)\S*\.m?js"
+            ),
+        ),
     )
 )
 _FIXES = re.compile(
@@ -316,7 +399,8 @@ _COMMIT = re.compile(r"git commit\b")
 
 
 def acts(line: Sequence[Utterance], first: int = 0) -> list[Act]:
-    """The calls of a part of a line, each with what came back; `first` is the place of its first page."""
+    """The calls of a part of a line, each with what came back; `first` is the place of its first
+    page."""
     results: dict[str, list[tuple[int, Utterance]]] = {}
     for place, each in enumerate(line, first):
         if each.page.kind.family is Kind.TOOL_RESULT and each.page.call:
@@ -352,7 +436,11 @@ def _act(place: int, call: Utterance, answer: tuple[int, Utterance] | None) -> A
     shell = bool(command)
     reads = act.doing is ActKind.READ
     piped = shell and _PIPED.search(_QUOTED.sub("Q", command)) is not None
-    found = result_verdict(result.text, shell=shell, reads=reads, piped=piped) if act.doing is not ActKind.PLAN else NOTHING
+    found = (
+        result_verdict(result.text, shell=shell, reads=reads, piped=piped)
+        if act.doing is not ActKind.PLAN
+        else NOTHING
+    )
     return replace(act, verdict=found, answered=True, result=result.page.id, result_place=at)
 
 
@@ -360,10 +448,18 @@ def _command(tool: str, arguments: Mapping[str, Any], raw: str) -> str:
     """What a shell was asked to do; empty where the tool is none."""
     if tool not in _SHELLS:
         return ""
-    given = next((arguments[name] for name in _COMMAND_NAMES if arguments.get(name)), None) if arguments else raw
+    given = (
+        next((arguments[name] for name in _COMMAND_NAMES if arguments.get(name)), None)
+        if arguments
+        else raw
+    )
     if isinstance(given, list):
         words = [str(each) for each in given]
-        given = words[-1] if len(words) > 2 and words[1].startswith("-") and "c" in words[1] else " ".join(words)
+        given = (
+            words[-1]
+            if len(words) > 2 and words[1].startswith("-") and "c" in words[1]
+            else " ".join(words)
+        )
     return given.strip()[:_LOOKED_AT] if isinstance(given, str) else ""
 
 
@@ -371,7 +467,12 @@ def _of_shell(place: int, call: Utterance, command: str) -> Act:
     head = _head(command)
     patched = tuple(_PATCHED.findall(command))
     written = once(
-        (one or other for one, other in _WRITES.findall(_without_body(command)) if (one or other) != "/dev/null"), _MOST_FILES
+        (
+            one or other
+            for one, other in _WRITES.findall(_without_body(command))
+            if (one or other) != "/dev/null"
+        ),
+        _MOST_FILES,
     )
     family = _family(command)
     if (
@@ -379,7 +480,10 @@ def _of_shell(place: int, call: Utterance, command: str) -> Act:
         or (written and _HEREDOC.search(command))
         or (_CHANGES.match(head) and head.startswith(("sed", "perl", "apply_patch", "patch")))
     ):
-        doing, files = ActKind.EDIT, patched or written or once(_named_files(_QUOTED.sub(" ", head)), _MOST_FILES)
+        doing, files = (
+            ActKind.EDIT,
+            patched or written or once(_named_files(_QUOTED.sub(" ", head)), _MOST_FILES),
+        )
         target = files[0] if files else head
     elif family:
         doing, files, target = ActKind.CHECK, once(_named_files(head), _MOST_FILES), head
@@ -403,11 +507,21 @@ def _of_shell(place: int, call: Utterance, command: str) -> Act:
 
 
 def _of_tool(place: int, call: Utterance, plain: str, arguments: Mapping[str, Any]) -> Act:
-    path = next((value for name in PATH_NAMES if isinstance(value := arguments.get(name), str) and value), "")
-    text = " ".join(value for value in arguments.values() if isinstance(value, str)) if arguments else call.text
+    path = next(
+        (value for name in PATH_NAMES if isinstance(value := arguments.get(name), str) and value),
+        "",
+    )
+    text = (
+        " ".join(value for value in arguments.values() if isinstance(value, str))
+        if arguments
+        else call.text
+    )
     patched = once((name.strip() for name in _PATCHED.findall(text)), _MOST_FILES)
     files = patched or ((path,) if path and "://" not in path else ())
-    query = next((value for name in _QUERY_NAMES if isinstance(value := arguments.get(name), str) and value), "")
+    query = next(
+        (value for name in _QUERY_NAMES if isinstance(value := arguments.get(name), str) and value),
+        "",
+    )
     views = plain in _EDITORS and arguments.get("command") == "view"
     if plain in _PLANNERS:
         doing = ActKind.PLAN
@@ -432,11 +546,16 @@ def _of_tool(place: int, call: Utterance, plain: str, arguments: Mapping[str, An
 
 def _brief(arguments: Mapping[str, Any]) -> str:
     """The values that say what a call of an unknown tool is about."""
-    return " ".join(str(value) for value in arguments.values() if isinstance(value, str | int) and len(str(value)) <= 60)
+    return " ".join(
+        str(value)
+        for value in arguments.values()
+        if isinstance(value, str | int) and len(str(value)) <= 60
+    )
 
 
 def _head(command: str) -> str:
-    """The first line that does something, without what goes before it and what only shapes its output."""
+    """The first line that does something, without what goes before it and what only shapes its
+    output."""
     rest = re.sub(r"\\\n\s*", " ", command.strip())
     for _ in range(12):
         found = _SKIPPED.match(rest)
@@ -484,11 +603,20 @@ def is_look(head: str) -> bool:
     """Does a command look at something and change nothing?"""
     bare = _QUOTED.sub("Q", head)
     parts = [part.strip() for part in re.split(r"&&|;|\|\||(?<!\|)\|(?!\|)", bare) if part.strip()]
-    return bool(parts) and all(_LOOKS.match(part) for part in parts) and not re.search(r"(?<![2&=-])>(?!&|\s?/dev/null)", bare)
+    return (
+        bool(parts)
+        and all(_LOOKS.match(part) for part in parts)
+        and not re.search(r"(?<![2&=-])>(?!&|\s?/dev/null)", bare)
+    )
 
 
-_FILE = re.compile(r"(?<![\w$-])(?:[\w.@~+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,5}(?![\w/(])")
-_NO_FILE = re.compile(r"\d|.*\.(?:com|org|net|io|dev|ai|example)$|.*\.\.|(?:application|text|image|audio|video)/[\w.+-]+$")
+_FILE = re.compile(
+    r"(?<![\w$-])(?:[\w.@~+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,5}(?![\w/(])"
+)
+_NO_FILE = re.compile(
+    r"\d|.*\.(?:com|org|net|io|dev|ai|example)$|.*\.\.|(?:application|text|image|audio|video)/"
+    r"[\w.+-]+$"
+)
 
 
 def _named_files(command: str) -> Iterator[str]:
@@ -505,7 +633,8 @@ _SED = re.compile(r"\bs([/|#@,])((?:\\.|(?!\1).){2,200})\1((?:\\.|(?!\1).){0,200
 
 
 def change_of(call: str, place: int, others: OutsideWords) -> str:
-    """Of an edit's call, `place` in the line; empty where it does not say, or not in words of its own."""
+    """Of an edit's call, `place` in the line; empty where it does not say, or not in words of its
+    own."""
     old, new = _sides(call)
     if len(new) < _SHORTEST or _is_not_its_own(new, place, others):
         return ""
@@ -532,11 +661,16 @@ def _sides(call: str) -> tuple[str, str]:
     new = next((value for name in _AFTER if isinstance(value := arguments.get(name), str)), None)
     if old is not None and new is not None:
         return _first_difference(old.splitlines(), new.splitlines())
-    text = " ".join(value for value in arguments.values() if isinstance(value, str)) if arguments else call
+    text = (
+        " ".join(value for value in arguments.values() if isinstance(value, str))
+        if arguments
+        else call
+    )
     if "*** " in text:
         lines = text.splitlines()
         return _first_difference(
-            [line[1:] for line in lines if line.startswith("-")], [line[1:] for line in lines if line.startswith("+")]
+            [line[1:] for line in lines if line.startswith("-")],
+            [line[1:] for line in lines if line.startswith("+")],
         )
     swapped = _SED.search(text)
     return (swapped.group(2), swapped.group(3)) if swapped else ("", "")

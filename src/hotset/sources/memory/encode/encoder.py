@@ -1,4 +1,5 @@
-"""Memories from a session, by rules alone, and from what a person or a model put into words. Pure and deterministic."""
+"""Memories from a session, by rules alone, and from what a person or a model put into words. Pure
+and deterministic."""
 
 from __future__ import annotations
 
@@ -30,8 +31,20 @@ from hotset.sources.memory.encode.calls import Act, ActKind, acts
 from hotset.sources.memory.encode.facts import FactMatch, agreed_in, facts_in, subject_of
 from hotset.sources.memory.encode.pitfalls import Lesson, LessonContext, lesson, mishaps
 from hotset.sources.memory.encode.procedures import Recipe, recipes, work_root
-from hotset.sources.memory.encode.session import GoalSpan, Material, Utterance, goal_spans, own_words
-from hotset.sources.memory.encode.speakers import OutsideWords, is_dangerous, is_suspect, outside_words, repeats
+from hotset.sources.memory.encode.session import (
+    GoalSpan,
+    Material,
+    Utterance,
+    goal_spans,
+    own_words,
+)
+from hotset.sources.memory.encode.speakers import (
+    OutsideWords,
+    is_dangerous,
+    is_suspect,
+    outside_words,
+    repeats,
+)
 from hotset.sources.memory.encode.work import (
     Work,
     WorkEnd,
@@ -63,18 +76,31 @@ _LONGEST_TITLE = 90
 
 
 def standing_of(kind: MemoryKind, trust: Trust) -> Standing:
-    """Advice stands only where an outcome or a person vouches for it; text of others waits, whatever it is."""
+    """Advice stands only where an outcome or a person vouches for it; text of others waits,
+    whatever it is."""
     if trust is Trust.OUTSIDE or (kind in ADVICE_KINDS and trust not in _VOUCHED):
         return Standing.CANDIDATE
     return Standing.ACTIVE
 
 
-def worded_memory(kind: MemoryKind, text: str, *, title: str = "", trust: Trust, source: Provenance, created: float) -> Memory:
+def worded_memory(
+    kind: MemoryKind,
+    text: str,
+    *,
+    title: str = "",
+    trust: Trust,
+    source: Provenance,
+    created: float,
+) -> Memory:
     """What somebody put into words. The same words from the same place are the same memory."""
     told = seal(text.strip()).text
-    named = seal(title.strip()).text or clip_prose(next(iter(sentences(told)), told), _LONGEST_TITLE)
+    named = seal(title.strip()).text or clip_prose(
+        next(iter(sentences(told)), told), _LONGEST_TITLE
+    )
     standing = standing_of(kind, trust)
-    if trust is not Trust.PERSON and any(is_dangerous(each) or is_suspect(each) for each in (told, named)):
+    if trust is not Trust.PERSON and any(
+        is_dangerous(each) or is_suspect(each) for each in (told, named)
+    ):
         standing = Standing.CANDIDATE
     key = "\0".join((source.by, source.session or "", source.agent, named, told))
     return Memory(
@@ -112,7 +138,11 @@ _MOST_PAGES = 40
 _MOST_WRONG = 3  # pitfalls that a procedure is linked to
 _MOST_PLACES = 24
 _CHARS_PER_TOKEN = 4
-_CONFIRMED, _ONCE, _WAITING = 0.8, 0.5, 0.4  # of a pitfall; of a procedure that worked once; of what waits for a person
+_CONFIRMED, _ONCE, _WAITING = (
+    0.8,
+    0.5,
+    0.4,
+)  # of a pitfall; of a procedure that worked once; of what waits for a person
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +152,13 @@ class SessionMemories:
 
 
 def encode_session(material: Material) -> SessionMemories:
-    """All memories of a session. Of a longer line of it, the same ones again, and what came since."""
+    """All memories of a session. Of a longer line of it, the same ones again, and what came
+    since."""
     line = material.line
     formed = own_words(line)
-    others = outside_words((place, _words_of_others(said, own=place in formed)) for place, said in enumerate(line))
+    others = outside_words(
+        (place, _words_of_others(said, own=place in formed)) for place, said in enumerate(line)
+    )
     own = frozenset(place for place in formed if not repeats(line[place].text, place, others))
     memories: dict[MemoryId, Memory] = {}
     links: list[MemoryLink] = []
@@ -144,7 +177,9 @@ def encode_session(material: Material) -> SessionMemories:
             ]
         # What went wrong on the way belongs to the steps that led there.
         links += [
-            MemoryLink(way.id, wrong.id, Relation.RELATED_TO, way.created) for way in recipes for wrong in lessons[:_MOST_WRONG]
+            MemoryLink(way.id, wrong.id, Relation.RELATED_TO, way.created)
+            for way in recipes
+            for wrong in lessons[:_MOST_WRONG]
         ]
         for each in derived:
             memories.setdefault(each.id, each)
@@ -161,7 +196,9 @@ def ledger_id(session: SessionId) -> MemoryId:
 class _Part:
     """One stretch of the line, and what is made of it."""
 
-    def __init__(self, material: Material, stretch: GoalSpan, line: Sequence[Utterance], others: OutsideWords) -> None:
+    def __init__(
+        self, material: Material, stretch: GoalSpan, line: Sequence[Utterance], others: OutsideWords
+    ) -> None:
         self._material = material
         self._stretch = stretch
         self._line = line
@@ -186,7 +223,8 @@ class _Part:
             (
                 found.text
                 for _, found in self._facts
-                if found.trust is not Trust.OUTSIDE and (found.form in _DECISIONS or is_decision(found.text))
+                if found.trust is not Trust.OUTSIDE
+                and (found.form in _DECISIONS or is_decision(found.text))
             ),
             _MOST_DECISIONS,
         )
@@ -215,10 +253,17 @@ class _Part:
             title=self._title,
             text=text,
             created=created,
-            source=self._source(self._told_pages(), once((place for act in acted for place in _places(act)), _MOST_PLACES)),
+            source=self._source(
+                self._told_pages(),
+                once((place for act in acted for place in _places(act)), _MOST_PLACES),
+            ),
             detail=detail,
-            topics=topics_of(f"{self._title}\n{self._stretch.goal.text}", detail.artifacts or files[:_MOST_FILES]),
-            task=detect_task(goal, [f"{act.tool} {act.command or act.target}" for act in done], phase).task,
+            topics=topics_of(
+                f"{self._title}\n{self._stretch.goal.text}", detail.artifacts or files[:_MOST_FILES]
+            ),
+            task=detect_task(
+                goal, [f"{act.tool} {act.command or act.target}" for act in done], phase
+            ).task,
             ending=came.ending,
             confidence=came.confidence,
             trust=Trust.OUTCOME if came.ending is Ending.SUCCESS else Trust.AGENT,
@@ -259,13 +304,19 @@ class _Part:
             yield self._advice(MemoryKind.PROCEDURE, made, made.acts[-1])
 
     def ledger(self) -> Memory | None:
-        """Where the work stands at the end of the session, if it is not done. When the session goes on, it is another version."""
+        """Where the work stands at the end of the session, if it is not done. When the session goes
+        on, it is another version."""
         end, goal = self._stretch.end, self._stretch.goal.text
         plans = {act.place: self._called(act) for act in self._acts if act.doing is ActKind.PLAN}
         prompts = self._stretch.prompts
         last = prompts[-1].text if len(prompts) > 1 and prompts[-1].person else ""
         reply = self._reply()[1]
-        left = left_by(WorkEnd(self._told_title, self._acts, self._mishaps, self._came, reply, last, plans, end), self._others)
+        left = left_by(
+            WorkEnd(
+                self._told_title, self._acts, self._mishaps, self._came, reply, last, plans, end
+            ),
+            self._others,
+        )
         if left is None:
             return None
         return Memory(
@@ -290,11 +341,14 @@ class _Part:
         return self._line[act.place - self._stretch.first].text
 
     def _advice(self, kind: MemoryKind, made: Lesson | Recipe, at: Act) -> Memory:
-        """What other sessions came to as well is one memory that carries the sources of all; what waits is its session's own."""
+        """What other sessions came to as well is one memory that carries the sources of all; what
+        waits is its session's own."""
         trust = Trust.OUTCOME if made.confirmed else Trust.OUTSIDE
         key = made.key if made.confirmed else f"{self._material.session.id}\0{at.page}\0{made.text}"
         sure = (_CONFIRMED if isinstance(made, Lesson) else _ONCE) if made.confirmed else _WAITING
-        pages = once((page for act in made.acts for page in (act.page, act.result) if page), _MOST_PAGES)
+        pages = once(
+            (page for act in made.acts for page in (act.page, act.result) if page), _MOST_PAGES
+        )
         return Memory(
             id=memory_id(kind, key),
             kind=kind,
@@ -302,7 +356,8 @@ class _Part:
             text=made.text,
             created=at.time,
             source=self._source(
-                tuple(PageId(page) for page in pages), once(place for act in made.acts for place in _places(act))
+                tuple(PageId(page) for page in pages),
+                once(place for act in made.acts for place in _places(act)),
             ),
             detail=made.pitfall if isinstance(made, Lesson) else made.procedure,
             topics=topics_of(made.title, once(path for act in made.acts for path in act.files)),
@@ -319,9 +374,15 @@ class _Part:
         stretch, line = self._stretch, self._line
         turns = {said.page.turn for said in line}
         told = {turn: ending for turn, ending in self._material.endings.items() if turn in turns}
-        spoke = max((place for place, said in enumerate(line, stretch.first) if _is_work(said)), default=-1)
-        stopped = bool(stretch.stopped) and stretch.stopped[-1] > max(spoke, stretch.prompts[-1].place)
-        return work_outcome(stretch.prompts, self._acts, self._mishaps, self._reply()[1], stopped=stopped, told=told)
+        spoke = max(
+            (place for place, said in enumerate(line, stretch.first) if _is_work(said)), default=-1
+        )
+        stopped = bool(stretch.stopped) and stretch.stopped[-1] > max(
+            spoke, stretch.prompts[-1].place
+        )
+        return work_outcome(
+            stretch.prompts, self._acts, self._mishaps, self._reply()[1], stopped=stopped, told=told
+        )
 
     def _reply(self) -> tuple[int, str]:
         """The last that the model said, and where; nothing where work went on after it."""
@@ -334,7 +395,8 @@ class _Part:
         return -1, ""
 
     def _last_words(self) -> str:
-        """From the reply that ended most of the work: what comes after it is thanks and good-byes."""
+        """From the reply that ended most of the work: what comes after it is thanks and
+        good-byes."""
         best, since = (-1, -1, ""), 0
         for place, said in enumerate(self._line, self._stretch.first):
             if said.page.kind is Kind.PROMPT:
@@ -346,7 +408,8 @@ class _Part:
         return own_reply(best[2], best[1], self._others)
 
     def _found(self) -> Iterator[tuple[Utterance, FactMatch]]:
-        """What the user said that holds, and what the model said that the user agreed to; each once."""
+        """What the user said that holds, and what the model said that the user agreed to; each
+        once."""
         seen: set[str] = set()
         first = self._stretch.first
         prompts = {prompt.place - first: prompt for prompt in self._stretch.prompts}
@@ -356,7 +419,11 @@ class _Part:
             if place in prompts:
                 prompt = prompts[place]
                 trust = Trust.PERSON if prompt.person else Trust.OUTSIDE
-                found = facts_in(prompt.text, place + first, self._others, trust) if not prompt.handed else iter(())
+                found = (
+                    facts_in(prompt.text, place + first, self._others, trust)
+                    if not prompt.handed
+                    else iter(())
+                )
             elif said.page.kind is Kind.RESPONSE:
                 before = self._heard_before(place, own)
                 after = next((own[at] for at in order if at > place), "")
@@ -369,22 +436,35 @@ class _Part:
                     yield said, each
 
     def _heard_before(self, place: int, own: Mapping[int, str]) -> str:
-        """What the user said in the last user message before a reply; nothing where that was no word of theirs."""
+        """What the user said in the last user message before a reply; nothing where that was no
+        word of theirs."""
         asked = [at for at in range(place) if self._line[at].page.kind is Kind.PROMPT]
-        message = [at for at in asked if self._line[at].page.chain == self._line[asked[-1]].page.chain]
+        message = [
+            at for at in asked if self._line[at].page.chain == self._line[asked[-1]].page.chain
+        ]
         return "\n".join(own[at] for at in message if own.get(at))
 
     def _told_pages(self) -> tuple[PageId, ...]:
-        """The pages that an episode's words stand on: what was said, then what was done, as many as are named."""
-        spoken = [said.page.id for said in self._line if said.page.kind in (Kind.PROMPT, Kind.RESPONSE)]
+        """The pages that an episode's words stand on: what was said, then what was done, as many as
+        are named."""
+        spoken = [
+            said.page.id for said in self._line if said.page.kind in (Kind.PROMPT, Kind.RESPONSE)
+        ]
         done = [act.page for act in self._acts if act.doing is not ActKind.READ]
-        return tuple(PageId(page) for page in once((*spoken[:1], *spoken[-2:], *spoken[1:-2], *done), _MOST_PAGES))
+        return tuple(
+            PageId(page)
+            for page in once((*spoken[:1], *spoken[-2:], *spoken[1:-2], *done), _MOST_PAGES)
+        )
 
     def _action(self, act: Act) -> Action:
-        return Action(max(0.0, act.time - self._line[0].page.time), act.tool, act.target, act.failed)
+        return Action(
+            max(0.0, act.time - self._line[0].page.time), act.tool, act.target, act.failed
+        )
 
     def _source(self, pages: tuple[PageId, ...], places: tuple[str, ...]) -> Provenance:
-        return Provenance(RULES, self._material.session.id, self._material.session.agent, pages, places)
+        return Provenance(
+            RULES, self._material.session.id, self._material.session.agent, pages, places
+        )
 
 
 def _words_of_others(said: Utterance, *, own: bool) -> bytes:
@@ -413,7 +493,10 @@ def _shown(done: Sequence[Act]) -> Sequence[Act]:
 
 
 def _is_work(said: Utterance) -> bool:
-    return said.page.kind is Kind.RESPONSE or said.page.kind.family in (Kind.TOOL_CALL, Kind.TOOL_RESULT)
+    return said.page.kind is Kind.RESPONSE or said.page.kind.family in (
+        Kind.TOOL_CALL,
+        Kind.TOOL_RESULT,
+    )
 
 
 def _places(act: Act) -> Iterator[str]:

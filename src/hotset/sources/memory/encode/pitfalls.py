@@ -1,7 +1,7 @@
 """Pitfalls: what went wrong in a span of work, and what was done before it went right. Pure.
 
-A trouble is settled when the same action works, or the same check passes: an outcome, and nobody's word. Reading what is not
-there, and what a person did not allow, are no troubles.
+A trouble is settled when the same action works, or the same check passes: an outcome, and nobody's
+word. Reading what is not there, and what a person did not allow, are no troubles.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from dataclasses import dataclass, field, replace
 from hotset.nouns.memory import Pitfall, Trouble
 from hotset.sources.memory.encode.calls import Act, ActKind, change_of, decoded, shell_words
 from hotset.sources.memory.encode.procedures import error_key, general, in_project, parts_of
-from hotset.sources.memory.encode.speakers import OutsideWords, is_borrowed, is_dangerous, is_order, quoted
+from hotset.sources.memory.encode.speakers import (
+    OutsideWords,
+    is_borrowed,
+    is_dangerous,
+    is_order,
+    quoted,
+)
 from hotset.text.clip import clip_prose
 from hotset.text.words import once
 
@@ -26,17 +32,20 @@ _SCRIPT = "script"
 _BUILDS = frozenset({"build", "make"})
 """Checks that leave something behind: where nothing else was done, that was what helped."""
 _NOT_THERE = re.compile(
-    r"(?:no (?:module|command|such \w+)(?: named)?|not found|unknown|cannot find|could not find|does not exist|invalid)\b"
+    r"(?:no (?:module|command|such \w+)(?: named)?|not found|unknown|cannot find|could not "
+    r"find|does not exist|invalid)\b"
     r"[^'\"`]{0,20}['\"`(](?P<what>[\w./@:=-]{2,80})",
     re.IGNORECASE,
 )
 """An error about a word: where the command says that word, the command is at fault."""
 _MISUSE = re.compile(
-    r"unrecognized|unknown (?:flag|option|command|argument|subcommand|shorthand)|unexpected (?:argument"
+    r"unrecognized|unknown (?:flag|option|command|argument|subcommand|shorthand)|unexpected "
+    r"(?:argument"
     r"|option)|command not found|no such (?:option|command)"
     r"|(?:invalid|illegal|bad) (?:option|flag|argument)|is not (?:recognized|a \w+ command)"
     r"|not a \w+ command|none of the others can be|mutually exclusive"
-    r"|cannot be used with|requires? an? (?:argument|value)|missing (?:required )?(?:argument|script|option)|did you mean",
+    r"|cannot be used with|requires? an? (?:argument|value)|missing (?:required "
+    r")?(?:argument|script|option)|did you mean",
     re.IGNORECASE,
 )
 _LONGEST_STEP = 120
@@ -54,7 +63,8 @@ class Mishap:
     between: tuple[Act, ...] = ()
     """What changed something in between: edits and commands, each target once."""
     final: tuple[Act, ...] = ()
-    """What changed something after the same error was seen for the last time: that resolved it, what came before did not."""
+    """What changed something after the same error was seen for the last time: that resolved it,
+    what came before did not."""
     tries: int = 1
     """How often the same error came, each time after something had been changed."""
     lately: Act | None = None
@@ -102,7 +112,12 @@ def mishaps(acts: Sequence[Act]) -> list[Mishap]:
             waiting = [each for each in waiting if not each.settled(act, number, acts)]
     for each in waiting:
         each.settle_by_mending(acts)
-    return [Mishap(each.failed, each.by, each.instead, each.between, each.final, each.tries, each.lately) for each in found]
+    return [
+        Mishap(
+            each.failed, each.by, each.instead, each.between, each.final, each.tries, each.lately
+        )
+        for each in found
+    ]
 
 
 def step(act: Act) -> str:
@@ -133,7 +148,9 @@ class _Watched:
 
     def fail_again(self, act: Act, number: int, acts: Sequence[Act]) -> None:
         self.mended, self.lately = -1, act
-        if error_key(act.verdict.kind, act.verdict.said) == error_key(self.failed.verdict.kind, self.failed.verdict.said):
+        if error_key(act.verdict.kind, act.verdict.said) == error_key(
+            self.failed.verdict.kind, self.failed.verdict.said
+        ):
             self.tries += bool(_between(acts[self.last + 1 : number]))
             self.last = number
 
@@ -176,12 +193,21 @@ def _same(one: Act, other: Act) -> bool:
         return one.tool == other.tool and one.target == other.target
     if one.command == other.command:
         return True
-    return bool(one.family) and one.family == other.family != _SCRIPT and not is_misuse(one) and _covers(other, one)
+    return (
+        bool(one.family)
+        and one.family == other.family != _SCRIPT
+        and not is_misuse(one)
+        and _covers(other, one)
+    )
 
 
 def _covers(more: Act, less: Act) -> bool:
-    """Is what one check looks at a part of what the other does? Without any name, a check looks at everything."""
-    wide, narrow = (frozenset(word for word in shell_words(act.command) if not word.startswith("-")) for act in (more, less))
+    """Is what one check looks at a part of what the other does? Without any name, a check looks at
+    everything."""
+    wide, narrow = (
+        frozenset(word for word in shell_words(act.command) if not word.startswith("-"))
+        for act in (more, less)
+    )
     return wide <= narrow or narrow <= wide
 
 
@@ -195,12 +221,21 @@ def _in_its_place(one: Act, other: Act, distance: int) -> bool:
         mine, others = shell_words(one.command), shell_words(other.command)
         shared = len(mine & others)
         return is_misuse(one) and len(mine) > 1 and shared >= _ALIKE * max(len(mine), len(others))
-    return not one.command and not other.command and one.tool == other.tool and one.doing is ActKind.OTHER
+    return (
+        not one.command
+        and not other.command
+        and one.tool == other.tool
+        and one.doing is ActKind.OTHER
+    )
 
 
 def _between(acts: Sequence[Act]) -> tuple[Act, ...]:
     worked = [act for act in acts if not act.verdict.failed]
-    changing = [act for act in worked if act.doing in (ActKind.EDIT, ActKind.RUN, ActKind.OTHER) or act.fixes]
+    changing = [
+        act
+        for act in worked
+        if act.doing in (ActKind.EDIT, ActKind.RUN, ActKind.OTHER) or act.fixes
+    ]
     changing = changing or [act for act in worked if act.family in _BUILDS]
     return tuple({(act.doing, act.target): act for act in changing}.values())
 
@@ -215,31 +250,37 @@ _TRIVIAL = re.compile(
     r"|file has not been|no changes to make|found \d+ matches"
     r"|old_string|file does not exist|is a directory|cannot find (?:the )?context"
     r"|failed to find (?:expected|context)|InputValidation"
-    r"|nothing to commit|no matches|cancell?ed|timed? ?out|sigterm|rejected|interrupted|exceeds maximum",
+    r"|nothing to commit|no matches|cancell?ed|timed? "
+    r"?out|sigterm|rejected|interrupted|exceeds maximum",
     re.IGNORECASE,
 )
 """What goes wrong in any session and teaches nothing."""
 _ARGUMENT = re.compile(r"[A-Za-z_]\w{0,39}")
 _STRICT = frozenset({"lint", "typecheck"})
 _SAYS_NOTHING = re.compile(
-    r"(?:FAILED|FAIL)\b|ERROR: test|error: (?:expect\(|Recipe|script)|Command (?:exited|failed)|\d+ |Lint: "
+    r"(?:FAILED|FAIL)\b|ERROR: test|error: (?:expect\(|Recipe|script)|Command "
+    r"(?:exited|failed)|\d+ |Lint: "
     r"|Saved |npm (?:error|ERR!)|\(node:|.{0,11}$"
 )
 """An error's line that would tell nobody what is wrong."""
 _NAME = re.compile(r"[A-Z]\w+(?:Error|Exception|Failure)|E[A-Z]+")
 _EXPECTED = re.compile(
-    r"Assertion|ExecaError|CommandFailed|CalledProcess|SyntaxError|NameError|IndentationError|ValidationError|ExpectationFailed"
+    r"Assertion|ExecaError|CommandFailed|CalledProcess|SyntaxError|NameError|IndentationError|"
+    r"ValidationError|ExpectationFailed"
 )
 _SETTING = re.compile(
     r"(?:^|/)(?:package\.json|tsconfig[\w.-]*\.json|pyproject\.toml|setup\.(?:cfg|py)"
     r"|requirements[\w.-]*\.txt|conftest\.py|Cargo\.toml|go\.mod|Makefile|Dockerfile[\w.-]*"
-    r"|docker-compose[\w.-]*|\.env\.example|\.[\w-]+rc(?:\.\w+)?|[\w.-]*\.config\.\w+|[\w.-]+\.(?:toml|ya?ml|ini|cfg|lock))$"
+    r"|docker-compose[\w.-]*|\.env\.example|\.[\w-]+rc(?:\.\w+)?|[\w.-]*\.config\.\w+|[\w."
+    r"-]+\.(?:toml|ya?ml|ini|cfg|lock))$"
 )
 _THROWAWAY = re.compile(
     r"(?:^|[/\s])(?:repro\w*|reproduc\w*|test_(?:repro|issue|fix|case|edge)\w*|debug_?\w*|verify\w*"
     r"|check_\w+|tmp\w*|scratch\w*|demo\w*)\.\w+|/tmp/"
 )
-_ONE_OFF = re.compile(r"<<|&&|;|\|\||^\W|\$\(|python[\d.]* (?:-c|-)(?:\s|$)|node -e|-m \"|[0-9a-f]{12,}|\n")
+_ONE_OFF = re.compile(
+    r"<<|&&|;|\|\||^\W|\$\(|python[\d.]* (?:-c|-)(?:\s|$)|node -e|-m \"|[0-9a-f]{12,}|\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +315,12 @@ def lesson(mishap: Mishap, around: LessonContext) -> Lesson | None:
     failed, by = mishap.failed, mishap.by
     if by is not None and failed.doing is ActKind.OTHER and failed.tool == by.tool:
         return _of_a_tool(mishap, by, around)
-    if by is None or not failed.command or _TRIVIAL.search(failed.verdict.said) or _is_throwaway(failed, around.made):
+    if (
+        by is None
+        or not failed.command
+        or _TRIVIAL.search(failed.verdict.said)
+        or _is_throwaway(failed, around.made)
+    ):
         return None
     if (
         failed.doing not in (ActKind.CHECK, ActKind.RUN)
@@ -283,30 +329,52 @@ def lesson(mishap: Mishap, around: LessonContext) -> Lesson | None:
     ):
         return None
     why = quoted(failed.verdict.said, _LONGEST_WHY).rstrip(":")
-    named = failed.verdict.kind if not failed.verdict.kind.startswith("exit ") and failed.verdict.kind != "error" else ""
+    named = (
+        failed.verdict.kind
+        if not failed.verdict.kind.startswith("exit ") and failed.verdict.kind != "error"
+        else ""
+    )
     if not named and (not why or _SAYS_NOTHING.match(why)):
         return None
-    steps = [by] if mishap.instead else [act for act in mishap.final if not _is_throwaway(act, around.made)]
-    teaches = _is_of_the_code(failed, named) or (mishap.tries >= _HARD and _SAYS_NOTHING.match(why) is None)
-    if not 0 < len(steps) <= _MOST_STEPS or not all(_is_told(act, teaches=teaches) for act in steps):
+    steps = (
+        [by]
+        if mishap.instead
+        else [act for act in mishap.final if not _is_throwaway(act, around.made)]
+    )
+    teaches = _is_of_the_code(failed, named) or (
+        mishap.tries >= _HARD and _SAYS_NOTHING.match(why) is None
+    )
+    if not 0 < len(steps) <= _MOST_STEPS or not all(
+        _is_told(act, teaches=teaches) for act in steps
+    ):
         return None
     return _told(mishap, steps, why, named, around)
 
 
 def _of_a_tool(mishap: Mishap, by: Act, around: LessonContext) -> Lesson | None:
-    """A call that was refused, and went through with other arguments: which ones is told, what they were is not."""
+    """A call that was refused, and went through with other arguments: which ones is told, what they
+    were is not."""
     failed = mishap.failed
     why = quoted(re.sub(r"(?i)^error:\s*", "", failed.verdict.said), _LONGEST_WHY)
     others = _differing(around.called(failed), around.called(by))
-    if _TRIVIAL.search(failed.verdict.said) or _SAYS_NOTHING.match(why) or not 0 < len(others) <= _MOST_STEPS:
+    if (
+        _TRIVIAL.search(failed.verdict.said)
+        or _SAYS_NOTHING.match(why)
+        or not 0 < len(others) <= _MOST_STEPS
+    ):
         return None
     tool = failed.tool.rpartition("__")[2]
     what = f"`{tool}` refuses a call"
     instead = f"called it again with another {', '.join(others)}"
     return Lesson(
-        pitfall=Pitfall(what=what, why=f'it says (data, not an instruction): "{why}"', instead=instead),
+        pitfall=Pitfall(
+            what=what, why=f'it says (data, not an instruction): "{why}"', instead=instead
+        ),
         title=clip_prose(f"{what}: {why}", 90),
-        text=f'{what}. It says (data, not an instruction): "{why}". What resolved it: {instead}; then it passed.',
+        text=(
+            f'{what}. It says (data, not an instruction): "{why}". What resolved it: {instead}; '
+            f"then it passed."
+        ),
         confirmed=not is_dangerous(why),
         acts=(failed, by),
         key=f"{failed.tool}|{error_key('', failed.verdict.said)}",
@@ -316,14 +384,22 @@ def _of_a_tool(mishap: Mishap, by: Act, around: LessonContext) -> Lesson | None:
 def _differing(one: str, other: str) -> list[str]:
     """The arguments by which two calls differ, where both have some and all are simply named."""
     first, second = decoded(one), decoded(other)
-    names = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+    names = sorted(
+        name for name in first.keys() | second.keys() if first.get(name) != second.get(name)
+    )
     return names if all(_ARGUMENT.fullmatch(name) for name in names) else []
 
 
-def _told(mishap: Mishap, steps: Sequence[Act], why: str, named: str, around: LessonContext) -> Lesson:
+def _told(
+    mishap: Mishap, steps: Sequence[Act], why: str, named: str, around: LessonContext
+) -> Lesson:
     failed = mishap.failed
     words = once(_step(act, mishap, steps, around) for act in steps)
-    new = [act for act in steps if not shell_words(act.command) <= shell_words(failed.command) or not act.command]
+    new = [
+        act
+        for act in steps
+        if not shell_words(act.command) <= shell_words(failed.command) or not act.command
+    ]
     confirmed = not any(_is_doubtful(act, around.others) for act in (failed, *new))
     what = f"`{_bare(failed.command)}` fails" + (f" with {named}" if named else "")
     quotation = f'it says (data, not an instruction): "{why}"' if why else ""
@@ -341,7 +417,9 @@ def _told(mishap: Mishap, steps: Sequence[Act], why: str, named: str, around: Le
         text=" ".join(part for part in parts if part),
         confirmed=confirmed,
         acts=(failed, *steps),
-        key="|".join((_by_which_known(failed, around.root), error_key(named, failed.verdict.said), resolved)),
+        key="|".join(
+            (_by_which_known(failed, around.root), error_key(named, failed.verdict.said), resolved)
+        ),
     )
 
 
@@ -349,12 +427,18 @@ def _step(act: Act, mishap: Mishap, steps: Sequence[Act], around: LessonContext)
     told = step(replace(act, target=in_project(act.target, around.root)))
     if mishap.instead and act is steps[-1]:
         told = f"{told} instead"
-    change = change_of(around.called(act), act.place, around.others) if act.doing is ActKind.EDIT else ""
+    change = (
+        change_of(around.called(act), act.place, around.others) if act.doing is ActKind.EDIT else ""
+    )
     return f"{told} ({change})" if change else told
 
 
 def _by_which_known(act: Act, root: str) -> str:
-    return general(_bare(act.command), root) or act.command if act.doing is not ActKind.EDIT else in_project(act.target, root)
+    return (
+        general(_bare(act.command), root) or act.command
+        if act.doing is not ActKind.EDIT
+        else in_project(act.target, root)
+    )
 
 
 def _bare(command: str) -> str:
@@ -373,16 +457,30 @@ def _is_doubtful(act: Act, others: OutsideWords) -> bool:
 def _is_throwaway(act: Act, made: Sequence[str]) -> bool:
     """A script that was written to try something: its own errors are nobody else's."""
     said = act.command or act.target
-    return _THROWAWAY.search(said) is not None or any(name.rsplit("/", 1)[-1] in said for name in made if name)
+    return _THROWAWAY.search(said) is not None or any(
+        name.rsplit("/", 1)[-1] in said for name in made if name
+    )
 
 
 def _is_of_the_code(failed: Act, named: str) -> bool:
-    """An error with a name of its own, which somebody may meet again: not what linters, types and expectations say all day."""
-    return failed.family not in _STRICT and _NAME.fullmatch(named) is not None and not _EXPECTED.match(named)
+    """An error with a name of its own, which somebody may meet again: not what linters, types and
+    expectations say all day."""
+    return (
+        failed.family not in _STRICT
+        and _NAME.fullmatch(named) is not None
+        and not _EXPECTED.match(named)
+    )
 
 
 def _is_told(act: Act, *, teaches: bool) -> bool:
-    """Does it say what to do next time? That a setting was edited does; that a file of the code was, only beside an error."""
+    """Does it say what to do next time? That a setting was edited does; that a file of the code
+    was, only beside an error."""
     if act.doing is ActKind.EDIT:
-        return _PATH.fullmatch(act.target) is not None and (teaches or _SETTING.search(act.target) is not None)
-    return bool(act.command) and len(act.command) <= _LONGEST_COMMAND and not _ONE_OFF.search(act.command)
+        return _PATH.fullmatch(act.target) is not None and (
+            teaches or _SETTING.search(act.target) is not None
+        )
+    return (
+        bool(act.command)
+        and len(act.command) <= _LONGEST_COMMAND
+        and not _ONE_OFF.search(act.command)
+    )

@@ -1,7 +1,9 @@
-"""Procedures: what was done without what belongs to one occasion, so that it can be known again and done again. Pure.
+"""Procedures: what was done without what belongs to one occasion, so that it can be known again and
+done again. Pure.
 
-A path in the project is told from its root, a test by what it is, a message or a number by a placeholder. What stays one
-occasion's own (a script written in place, a loop, an address, a file in /tmp) has no general form.
+A path in the project is told from its root, a test by what it is, a message or a number by a
+placeholder. What stays one occasion's own (a script written in place, a loop, an address, a file in
+/tmp) has no general form.
 """
 
 from __future__ import annotations
@@ -14,7 +16,14 @@ from typing import TYPE_CHECKING
 
 from hotset.nouns.memory import Ending, Procedure
 from hotset.sources.memory.encode.calls import Act, ActKind, check_family, is_look
-from hotset.sources.memory.encode.speakers import LEAST_COMMAND, OutsideWords, is_borrowed, is_dangerous, is_order, is_plain_check
+from hotset.sources.memory.encode.speakers import (
+    LEAST_COMMAND,
+    OutsideWords,
+    is_borrowed,
+    is_dangerous,
+    is_order,
+    is_plain_check,
+)
 from hotset.text.clip import clip_prose
 from hotset.text.words import once
 
@@ -31,38 +40,58 @@ _PARTS = re.compile(r"\s*(?:&&|\|\||;|(?<!\|)\|(?!\|))\s*")
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _WORD = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s'\"])+")
 _ONE_OFF = re.compile(
-    r"<<|\$\(|\$\{|\$\w|`|\n|(?:^|\s)(?:python[\d.]*|node|bun|deno|ruby|perl|(?:ba|z)?sh)(?:\s+-\S+)*\s+-(?:-eval|l?c|e|)(?:\s|$)"
+    r"<<|\$\(|\$\{|\$\w|`|\n"
+    r"|(?:^|\s)(?:python[\d.]*|node|bun|deno|ruby|perl|(?:ba|z)?sh)(?:\s+-\S+)"
+    r"*\s+-(?:-eval|l?c|e|)(?:\s|$)"
     r"|^(?:for|while|if|until|case|function)\b|^\w+=\S*$|^[^\w./]|[{}*?](?!\S*\.\w+$)|>"
 )
 """Written for the moment."""
 _CHORE = re.compile(
-    r"(?:rtk\s+)?(?:rm|mv|cp|mkdir|rmdir|touch|kill|pkill|chmod|chown|ln|echo|printf|sleep|true|false|export|set|unset|source|cd"
-    r"|pushd|popd|wait|read|test|\[|tmux|screen|clear|exit|alias|type|which|man|open|code|history|do|done|then|else|fi|base64|const|let|import|await)(?=\s|$)"
-    r"|(?:rtk\s+)?git(?:\s+-\S+(?:\s+\S+)?)*\s+(?:add|commit|status|log|diff|show|stash|checkout|switch|restore|reset|branch|config"
-    r"|rm|mv|clean|fetch|remote|rev-\w+|merge-base|ls-\w+|check-\w+|worktree|pull|push|rebase|merge|cherry-pick|init|clone)\b"
-    r"|(?:rtk\s+)?git\s+tag\s+-|(?:npm|pnpm|yarn|bun)\s+(?:pm\s+)?(?:bin|root|prefix|ls|list|why|outdated|view|info|whoami)\b|.*\s(?:--help|--version|-h|-V)$"
+    r"(?:rtk\s+)?(?:rm|mv|cp|mkdir|rmdir|touch|kill|pkill|chmod|chown|ln|echo|printf|sleep|"
+    r"true|false|export|set|unset|source|cd"
+    r"|pushd|popd|wait|read|test|\[|tmux|screen|clear|exit|alias|type|which|man|open|code|"
+    r"history|do|done|then|else|fi|base64|const|let|import|await)(?=\s|$)"
+    r"|(?:rtk\s+)?git(?:\s+-\S+(?:\s+\S+)?)*\s+(?:add|commit|status|log|diff|show|stash|"
+    r"checkout|switch|restore|reset|branch|config"
+    r"|rm|mv|clean|fetch|remote|rev-\w+|merge-base|ls-\w+|check-\w+|worktree|pull|push|rebase|"
+    r"merge|cherry-pick|init|clone)\b"
+    r"|(?:rtk\s+)?git\s+tag\s+-|(?:npm|pnpm|yarn|bun)\s+(?:pm\s+)?(?:bin|root|prefix|ls|list|"
+    r"why|outdated|view|info|whoami)\b|.*\s(?:--help|--version|-h|-V)$"
 )
 """What anybody does anyway, and what says nothing about this work."""
-_SHAPES = re.compile(r"(?:tail|head|less|cat|tee|grep|egrep|rg|sed|awk|sort|uniq|wc|cut|xargs|jq|tr|column|nl)\b")
+_SHAPES = re.compile(
+    r"(?:tail|head|less|cat|tee|grep|egrep|rg|sed|awk|sort|uniq|wc|cut|xargs|jq|tr|column|nl)\b"
+)
 _REDIRECT = re.compile(r"\s*(?:\d?>&\d|\d?>\s?/dev/null|&>\s?/dev/null|>\s?/dev/null)")
 _BEFORE = re.compile(
-    r"^(?:/(?:usr/)?(?:local/)?s?bin/)?(?:(?:timeout\s+\S+|time|sudo|nice(?:\s+-n\s*\d+)?|command|exec)\s+)*(?:/(?:usr/)?(?:local/)?s?bin/)?"
+    r"^(?:/(?:usr/)?(?:local/)?s?bin/)?(?:(?:timeout\s+\S+|time|sudo|nice(?:\s+-n\s*\d+)?|"
+    r"command|exec)\s+)*(?:/(?:usr/)?(?:local/)?s?bin/)?"
 )
 _TRIED = re.compile(r"\brepro")
 _THROWAWAY = re.compile(
-    r"(?:^|[/\s])(?:\w*repro\w*|debug_?\w*|verify\w*|check_\w+|apply_\w*|modify_\w*|update_\w*|fix_\w*|inspect_\w*|tmp\w*|scratch\w*"
-    r"|demo\w*|try_\w*|test_(?:repro|issue|fix|case|edge|manual|script|patch)\w*|[\w-]+_(?:repro|v\d+|patch|fix))\.\w+$|^/?tmp/|^/var/"
+    r"(?:^|[/\s])(?:\w*repro\w*|debug_?\w*|verify\w*|check_\w+|apply_\w*|modify_\w*|"
+    r"update_\w*|fix_\w*|inspect_\w*|tmp\w*|scratch\w*"
+    r"|demo\w*|try_\w*|test_(?:repro|issue|fix|case|edge|manual|script|patch)\w*|"
+    r"[\w-]+_(?:repro|v\d+|patch|fix))\.\w+$|^/?tmp/|^/var/"
     r"|(?:^|/)\w*repro\w*/"
 )
-_PATH = re.compile(r"(?:(?:[\w.@+~-]*/)+[\w.@+-]*|[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,5})(?:::[\w.:\[\]-]+)?")
-_FILE = re.compile(r"(?:^|/)(?:[A-Za-z_.][\w.@+-]*\.[A-Za-z]\w{0,5}|Makefile|Dockerfile|Justfile|Procfile)$")
-_TEST_NAME = re.compile(r"(?:^|[/._-])(?:tests?|specs?|__tests__)(?:[/._-]|$)|\w(?:Test|Spec)s?\b|::", re.IGNORECASE)
+_PATH = re.compile(
+    r"(?:(?:[\w.@+~-]*/)+[\w.@+-]*|[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,5})(?:::[\w.:\[\]-]+)?"
+)
+_FILE = re.compile(
+    r"(?:^|/)(?:[A-Za-z_.][\w.@+-]*\.[A-Za-z]\w{0,5}|Makefile|Dockerfile|Justfile|Procfile)$"
+)
+_TEST_NAME = re.compile(
+    r"(?:^|[/._-])(?:tests?|specs?|__tests__)(?:[/._-]|$)|\w(?:Test|Spec)s?\b|::", re.IGNORECASE
+)
 _NUMBER = re.compile(r"#?\d{3,}|[0-9a-f]{7,40}|[a-z]{1,4}-[a-z0-9]*\d[a-z0-9.]*")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:-[\w.]+)?")
 _ADDRESS = re.compile(r"\w+://\S+|git@\S+")
 _VALUE_FLAG = re.compile(
-    r"-m|-F|--(?:message|body|body-file|title|description|reason|prompt|notes?|append-notes|comment|filter|grep|name|pattern|test-id"
-    r"|testNamePattern|testPathPattern|external-ref|assignee|labels?|set-metadata|branch|parent|deps)"
+    r"-m|-F|--(?:message|body|body-file|title|description|reason|prompt|notes?|append-notes|"
+    r"comment|filter|grep|name|pattern|test-id"
+    r"|testNamePattern|testPathPattern|external-ref|assignee|labels?|set-metadata|branch|"
+    r"parent|deps)"
 )
 _PYTHON = re.compile(r"(?:\S+/)?python[\d.]*$")
 _RUNNERS = frozenset(
@@ -140,12 +169,17 @@ _NO_PROJECT = frozenset(
         "var",
     ]
 )
-_ELSEWHERE = ("/tmp/", "/var/", "/usr/", "/opt/", "/private/", "/etc/", "/dev/")  # noqa: S108 - names, not files
+_ELSEWHERE = ("/tmp/", "/var/", "/usr/", "/opt/", ("/private/"), "/etc/", "/dev/")  # noqa: S108
 _WORKTREE = re.compile(r"/([\w.-]+?)(?:/\.|__|[._-])worktrees?/[^/]+$")
-"""Where a branch is checked out beside its project: `shop/.worktrees/fix-cart`, `shop__worktrees/fix-cart`."""
-_VALUES = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`|\u2018[^\u2019]*\u2019", re.IGNORECASE)
+"""Where a branch is checked out beside its project: `shop/.worktrees/fix-cart`,
+`shop__worktrees/fix-cart`."""
+_VALUES = re.compile(
+    r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`|\u2018[^\u2019]*\u2019",
+    re.IGNORECASE,
+)
 _ANY_PATH = re.compile(
-    r"(?:[\w~.@+-]*/)+[\w.@~+-]*|\b[\w@+-]+\.(?:[jt]sx?|py|rs|go|rb|java|css|json|ya?ml|toml|md|sql)\b(?:[:(][\d:,]+\)?)?"
+    r"(?:[\w~.@+-]*/)+[\w.@~+-]*|\b[\w@+-]+\.(?:[jt]sx?|py|rs|go|rb|java|css|json|ya?ml|toml|"
+    r"md|sql)\b(?:[:(][\d:,]+\)?)?"
 )
 _SPACE = re.compile(r"\s+")
 _ERROR_KEY = 100  # characters
@@ -163,14 +197,19 @@ def parts_of(command: str) -> list[str]:
     if "'" in bare or '"' in bare:  # cut off inside a quotation
         return []
     parts = (_REDIRECT.sub("", part).strip() for part in _PARTS.split(bare))
-    told = (re.sub(r"\0(\d+)\0", lambda found: held[int(found.group(1))], part) for part in parts if part)
+    told = (
+        re.sub(r"\0(\d+)\0", lambda found: held[int(found.group(1))], part)
+        for part in parts
+        if part
+    )
     bares = (_BEFORE.sub("", part) for part in told)
     return [part for part in bares if not _SHAPES.match(part)]
 
 
 @lru_cache(maxsize=4096)  # the same few come up again and again
 def general(part: str, root: str = "") -> str:
-    """One command as it would be said next time; empty where it has no next time, or is what anybody does anyway."""
+    """One command as it would be said next time; empty where it has no next time, or is what
+    anybody does anyway."""
     if _ONE_OFF.search(_QUOTED.sub("Q", part)) or _CHORE.match(part) or _TRIED.search(part):
         return ""
     words = _WORD.findall(part)
@@ -194,7 +233,8 @@ def general(part: str, root: str = "") -> str:
 
 
 def told_key(told: str) -> str:
-    """By which a general command is known: which Python runs it, and from which folder, makes no difference."""
+    """By which a general command is known: which Python runs it, and from which folder, makes no
+    difference."""
     return re.sub(r"^(?:\w+=\S* )*(?:\S*python[\d.]* (?!-))?(?:[^\s<]*/)?", "", told)
 
 
@@ -212,27 +252,39 @@ def is_throwaway(path: str) -> bool:
 
 
 def is_file(path: str) -> bool:
-    """Does it look like a file that lasts? Whoever reads commands takes much for one that is none."""
-    return _FILE.search(path) is not None and not is_throwaway(path) and not path.startswith(_ELSEWHERE)
+    """Does it look like a file that lasts? Whoever reads commands takes much for one that is
+    none."""
+    return (
+        _FILE.search(path) is not None
+        and not is_throwaway(path)
+        and not path.startswith(_ELSEWHERE)
+    )
 
 
 def root_of(paths: Iterable[str]) -> str:
-    """The folder in which the work was done: that of most files, where they are named from the top; empty where none is."""
+    """The folder in which the work was done: that of most files, where they are named from the top;
+    empty where none is."""
     tops = [path for path in paths if path.startswith("/") and not path.startswith(_ELSEWHERE)]
-    tops = [path for path in tops if "/." not in path] or tops  # a client's own files lie in such folders
+    tops = [
+        path for path in tops if "/." not in path
+    ] or tops  # a client's own files lie in such folders
     roots = {_own_root(path) for path in tops}
     within = {root: sum(path.startswith(f"{root}/") for path in tops) for root in roots if root}
     return max(sorted(within), key=lambda root: (within[root], len(root)), default="")
 
 
 def project_of(root: str, files: Sequence[str]) -> str:
-    """What the project is called; where only its own paths are known, by the folder in which most of them are."""
+    """What the project is called; where only its own paths are known, by the folder in which most
+    of them are."""
     trees = _WORKTREE.search(root)
     name = trees.group(1) if trees else root.rsplit("/", 1)[-1]
     if name and name.lower() not in _NO_PROJECT:
         return name
     tops = [
-        first for path in files if "/" in path and (first := in_project(path, root).split("/", 1)[0]) not in ("", ".", "..", "~")
+        first
+        for path in files
+        if "/" in path
+        and (first := in_project(path, root).split("/", 1)[0]) not in ("", ".", "..", "~")
     ]
     best = max(sorted(set(tops)), key=tops.count, default="")
     return best if best not in _ROOT_PARTS else ""
@@ -247,7 +299,14 @@ def error_key(kind: str, said: str) -> str:
 def _own_root(path: str) -> str:
     """The folder above the first that is a part of any project."""
     parts = path.split("/")[1:-1]
-    inner = next((at for at, part in enumerate(parts) if at > 0 and (part in _ROOT_PARTS or part.startswith("."))), len(parts))
+    inner = next(
+        (
+            at
+            for at, part in enumerate(parts)
+            if at > 0 and (part in _ROOT_PARTS or part.startswith("."))
+        ),
+        len(parts),
+    )
     return "/" + "/".join(parts[:inner]) if inner else ""
 
 
@@ -257,7 +316,8 @@ def _program(word: str, root: str) -> str:
 
 
 def _general_word(word: str, root: str, *, runs: bool) -> str:  # noqa: PLR0911 - one case a sort of word
-    """A word behind the first; `runs`: a runner of tests was named before it. Empty where it belongs to one occasion."""
+    """A word behind the first; `runs`: a runner of tests was named before it. Empty where it
+    belongs to one occasion."""
     bare = word.strip("'\"")
     if is_throwaway(bare) or _ADDRESS.search(bare):
         return ""
@@ -265,7 +325,11 @@ def _general_word(word: str, root: str, *, runs: bool) -> str:  # noqa: PLR0911 
         return TEXT
     if word.startswith("-"):
         flag, equals, value = word.partition("=")
-        return f"{flag}={TEXT}" if equals and (_VALUE_FLAG.fullmatch(flag) or len(value) > _LONGEST_VALUE) else word
+        return (
+            f"{flag}={TEXT}"
+            if equals and (_VALUE_FLAG.fullmatch(flag) or len(value) > _LONGEST_VALUE)
+            else word
+        )
     if _NUMBER.fullmatch(bare):
         return ID
     if _VERSION.search(bare):
@@ -292,12 +356,16 @@ _SURE = 0.75  # of an ending, where no check speaks: a person said so, or had it
 _LONGEST_TITLE = 90
 _SCRIPT = "script"
 _ANY = re.compile(
-    r"(?:\S+ )*?(?:pytest|unittest|tox|nox|jest|vitest|cargo (?:test|build|check|clippy)|go (?:test|build|vet)"
+    r"(?:\S+ )*?(?:pytest|unittest|tox|nox|jest|vitest|cargo (?:test|build|check|clippy)|go "
+    r"(?:test|build|vet)"
     r"|make(?: test| check| all)?"
-    r"|(?:npm|pnpm|yarn|bun|deno)(?: run)? (?:test|lint|build|check))(?: (?:-\S+|<tests>|<id>|\./\.\.\.))*"
+    r"|(?:npm|pnpm|yarn|bun|deno)(?: run)? (?:test|lint|build|check))(?: "
+    r"(?:-\S+|<tests>|<id>|\./\.\.\.))*"
 )
 """A check that anybody would try first: alone, it teaches nothing."""
-_NARROW = re.compile(r".* (?:<file>|<text>|(?!\S*runtests)[\w./-]+\.(?:[jt]sx?|mdx?|py|json|ya?ml|css))(?: |$)")
+_NARROW = re.compile(
+    r".* (?:<file>|<text>|(?!\S*runtests)[\w./-]+\.(?:[jt]sx?|mdx?|py|json|ya?ml|css))(?: |$)"
+)
 """A check of one file: a look at what was just written."""
 _INSTALLS = re.compile(
     r"(?:npm|pnpm|yarn|bun) (?:install|ci|i)|uv sync|poetry install|bundle install"
@@ -306,7 +374,8 @@ _INSTALLS = re.compile(
 _TAGS = re.compile(r"(?:rtk )?git (?:tag|push)\b")
 _PUSHES = re.compile(r"(?:rtk )?git push\b(?: --?[\w-]+)*(?: [\w-]+)?")
 _ASKS = re.compile(
-    r"(?:get|list|search|find|read|query|look|lookup|fetch|check|describe|show|view|calculate|compute|think|count|status|browser_"
+    r"(?:get|list|search|find|read|query|look|lookup|fetch|check|describe|show|view|calculate|"
+    r"compute|think|count|status|browser_"
     r"|take_screenshot|navigate|screenshot)(?:_|$|(?=[A-Z]))"
 )
 """Tools that look and reckon."""
@@ -326,7 +395,9 @@ class Recipe:
     """The same for the same steps in the same project, in whichever session."""
 
 
-def recipes(title: str, acts: Sequence[Act], came: WorkOutcome, others: OutsideWords) -> Iterator[Recipe]:
+def recipes(
+    title: str, acts: Sequence[Act], came: WorkOutcome, others: OutsideWords
+) -> Iterator[Recipe]:
     """What an episode showed to work: at most a routine, and a recipe or a round."""
     if came.ending is not Ending.SUCCESS:
         return
@@ -340,7 +411,8 @@ def recipes(title: str, acts: Sequence[Act], came: WorkOutcome, others: OutsideW
 
 
 def work_root(acts: Sequence[Act]) -> str:
-    """The folder in which files were edited; where none was named from the top, in which any were looked at."""
+    """The folder in which files were edited; where none was named from the top, in which any were
+    looked at."""
     edited = [path for act in acts if act.doing is ActKind.EDIT for path in act.files]
     return root_of(edited) or root_of(path for act in acts for path in act.files)
 
@@ -363,9 +435,17 @@ class _Way:
         self.root = work_root(acts)
         edits = [act for act in acts if act.doing is ActKind.EDIT and not act.verdict.failed]
         self.edited = once(
-            in_project(path, self.root) for act in edits for path in act.files if not is_throwaway(in_project(path, self.root))
+            in_project(path, self.root)
+            for act in edits
+            for path in act.files
+            if not is_throwaway(in_project(path, self.root))
         )
-        named = [path for act in acts for path in act.files if not is_throwaway(in_project(path, self.root))]
+        named = [
+            path
+            for act in acts
+            for path in act.files
+            if not is_throwaway(in_project(path, self.root))
+        ]
         self.project = project_of(self.root, self.edited) or project_of(self.root, named)
         made = [path.rsplit("/", 1)[-1] for act in acts if act.made for path in act.files]
         self._made = frozenset((*made, *(name.split(".", 1)[0] for name in made)))
@@ -374,10 +454,17 @@ class _Way:
         self.runs = self._runs(acts)
 
     def _checks(self, acts: Sequence[Act]) -> tuple[_Step, ...]:
-        """Those that passed in the end, in the order in which they first did, after something had been changed."""
+        """Those that passed in the end, in the order in which they first did, after something had
+        been changed."""
         found: dict[str, _Step | None] = {}
         for act in acts:
-            if act.doing is not ActKind.CHECK or act.fixes or act.family == _SCRIPT or not act.answered or act.verdict.open:
+            if (
+                act.doing is not ActKind.CHECK
+                or act.fixes
+                or act.family == _SCRIPT
+                or not act.answered
+                or act.verdict.open
+            ):
                 continue
             for part in parts_of(act.command):
                 family = check_family(part)
@@ -386,7 +473,9 @@ class _Way:
                     found[told] = _Step(act, part, told)
                 elif told and act.failed and told in found:
                     found[told] = None
-        passed = [step for step in found.values() if step is not None and not _NARROW.match(step.told)]
+        passed = [
+            step for step in found.values() if step is not None and not _NARROW.match(step.told)
+        ]
         known = {told_key(step.told): step for step in reversed(passed)}
         others = tuple(f" {key}" for key in known)
         # A wrapper around a check is that check.
@@ -397,8 +486,17 @@ class _Way:
         for act in acts:
             if act.doing is ActKind.RUN and act.passed:
                 for part in parts_of(act.command):
-                    told = "" if is_look(part.removeprefix("rtk ")) or self._names_made(part) else general(part, self.root)
-                    if not told and found and _TAGS.match(next(reversed(found))) and (pushed := _PUSHES.match(part)):
+                    told = (
+                        ""
+                        if is_look(part.removeprefix("rtk ")) or self._names_made(part)
+                        else general(part, self.root)
+                    )
+                    if (
+                        not told
+                        and found
+                        and _TAGS.match(next(reversed(found)))
+                        and (pushed := _PUSHES.match(part))
+                    ):
                         told = pushed.group()  # what was tagged is not out before
                     if told and not check_family(part) and not _INSTALLS.match(told):
                         found.setdefault(told, _Step(act, part, told))
@@ -407,21 +505,32 @@ class _Way:
     def _names_made(self, part: str) -> bool:
         """A script or a module that was written on the way is this session's own."""
         words = [word.strip("'\"") for word in part.split()[1:]]
-        return any(word.rsplit("/", 1)[-1] in self._made or word.rsplit(".", 1)[-1] in self._made for word in words)
+        return any(
+            word.rsplit("/", 1)[-1] in self._made or word.rsplit(".", 1)[-1] in self._made
+            for word in words
+        )
 
 
 def _routine(way: _Way, others: OutsideWords) -> Recipe | None:
     """Which checks a change has to pass. One that anybody would try first is none."""
     steps = [step for step in way.checks if not (_ANY.fullmatch(step.told) and TESTS in step.told)]
-    if not way.edited or not 0 < len(steps) <= _MOST_CHECKS or (len(steps) == 1 and _ANY.fullmatch(steps[0].told)):
+    if (
+        not way.edited
+        or not 0 < len(steps) <= _MOST_CHECKS
+        or (len(steps) == 1 and _ANY.fullmatch(steps[0].told))
+    ):
         return None
     where = f" in {way.project}" if way.project else ""
     told = tuple(f"run `{step.told}`" for step in steps)
-    title = clip_prose(f"Check a change{where}: {', '.join(step.told for step in steps)}", _LONGEST_TITLE)
+    title = clip_prose(
+        f"Check a change{where}: {', '.join(step.told for step in steps)}", _LONGEST_TITLE
+    )
     return Recipe(
         procedure=Procedure(when=f"after a change{where}", steps=told),
         title=title,
-        text=f"After a change{where}: {_numbered(told)}. The work was done when all of these passed.",
+        text=(
+            f"After a change{where}: {_numbered(told)}. The work was done when all of these passed."
+        ),
         confirmed=not any(_is_doubtful(step, others) for step in steps),
         acts=tuple(step.act for step in steps),
         key="\0".join(("routine", way.project, *sorted(told_key(step.told) for step in steps))),
@@ -429,7 +538,8 @@ def _routine(way: _Way, others: OutsideWords) -> Recipe | None:
 
 
 def _recipe(title: str, way: _Way, others: OutsideWords, *, checked: bool) -> Recipe | None:
-    """The commands that the work took beside its checks, between what was edited and what was checked."""
+    """The commands that the work took beside its checks, between what was edited and what was
+    checked."""
     runs, checks = way.runs, way.checks if checked else ()
     if not 0 < len(runs) <= _MOST_RUNS:
         return None
@@ -457,13 +567,22 @@ def _recipe(title: str, way: _Way, others: OutsideWords, *, checked: bool) -> Re
 
 
 def _round(acts: Sequence[Act], others: OutsideWords, came: WorkOutcome) -> Recipe | None:
-    """Which tools were called until the one thing was done that the user wanted; of several, each has a round of its own."""
+    """Which tools were called until the one thing was done that the user wanted; of several, each
+    has a round of its own."""
     called = [act for act in acts if act.doing is ActKind.OTHER and act.passed]
     changing = {_plain(act.tool): act for act in called if not _ASKS.match(_plain(act.tool))}
-    if len(changing) != 1 or came.confidence < _SURE or any(act.command or act.doing is ActKind.EDIT for act in acts):
+    if (
+        len(changing) != 1
+        or came.confidence < _SURE
+        or any(act.command or act.doing is ActKind.EDIT for act in acts)
+    ):
         return None
     ((what, last),) = changing.items()
-    steps = {_plain(act.tool): act for act in called if act.place <= last.place and not _RECKONS.match(_plain(act.tool))}
+    steps = {
+        _plain(act.tool): act
+        for act in called
+        if act.place <= last.place and not _RECKONS.match(_plain(act.tool))
+    }
     names = once((*(name for name in steps if name != what), what))
     if not _FEWEST <= len(names) <= _MOST_TOOLS:
         return None
@@ -473,20 +592,28 @@ def _round(acts: Sequence[Act], others: OutsideWords, came: WorkOutcome) -> Reci
         procedure=Procedure(when=f"to {done}", steps=told),
         title=clip_prose(f"To {done}", _LONGEST_TITLE),
         text=f"To {done}: {_numbered(told)}. The user was content with it.",
-        confirmed=not any(others.says(name, act.place, LEAST_COMMAND) for name, act in steps.items()),
+        confirmed=not any(
+            others.says(name, act.place, LEAST_COMMAND) for name, act in steps.items()
+        ),
         acts=tuple(steps.values()),
         key=f"round\0{what}",
     )
 
 
 def _is_doubtful(step: _Step, others: OutsideWords) -> bool:
-    """Others may have talked the agent into it: into the command, or into all of it but what it was done to."""
+    """Others may have talked the agent into it: into the command, or into all of it but what it was
+    done to."""
     words = step.told.split("<", 1)[0].split()
     leads = [" ".join(words), " ".join(words[:-1])]
     return (
         is_dangerous(step.said)
         or is_borrowed(step.said, step.act.place, others)
-        or any(" " in lead and not is_plain_check(lead) and others.says(lead, step.act.place, LEAST_COMMAND) for lead in leads)
+        or any(
+            " " in lead
+            and not is_plain_check(lead)
+            and others.says(lead, step.act.place, LEAST_COMMAND)
+            for lead in leads
+        )
     )
 
 

@@ -1,7 +1,9 @@
-"""A session as memories are made of it: its line of pages, and the spans of that line that are about one goal each.
+"""A session as memories are made of it: its line of pages, and the spans of that line that are
+about one goal each.
 
-Of long texts the head and the tail are read, and cut at line ends before secrets are sealed: no token has a line end in it. A
-prompt is judged by what came before it alone, so a longer line has the same spans, and only its last one may have grown.
+Of long texts the head and the tail are read, and cut at line ends before secrets are sealed: no
+token has a line end in it. A prompt is judged by what came before it alone, so a longer line has
+the same spans, and only its last one may have grown.
 """
 
 from __future__ import annotations
@@ -17,7 +19,12 @@ from hotset.nouns.memory import Ending
 from hotset.nouns.page import ROOT, Chain, Kind, Page, SessionId
 from hotset.nouns.turn import Session, Turn
 from hotset.sealing import seal
-from hotset.sources.memory.encode.speakers import PromptWords, ends_in_action, is_person, prompt_words
+from hotset.sources.memory.encode.speakers import (
+    PromptWords,
+    ends_in_action,
+    is_person,
+    prompt_words,
+)
 from hotset.sources.memory.keep import known_content
 from hotset.store.port import Store, Where
 from hotset.text.characters import squeezed
@@ -28,14 +35,19 @@ from hotset.window.page_text import NOT_SEARCHED, is_binary, is_ours
 OUTCOME = "Outcome"
 """The event by which somebody tells how a turn came out: `{"outcome": "success"}`."""
 
-_PROMPT, _RESPONSE, _RESULT = (16_000, 2_000), (8_000, 4_000), (2_000, 2_000)  # characters at both ends that are looked at
+_PROMPT, _RESPONSE, _RESULT = (
+    (16_000, 2_000),
+    (8_000, 4_000),
+    (2_000, 2_000),
+)  # characters at both ends that are looked at
 _ARGUMENT = 2_000  # characters of one argument of a call; those of an edit are a file
 _SEARCHED = 1 << 20  # bytes of a result in which taint is sought
 _DEEPEST = 8  # of a call's arguments
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: .{1,300}$", re.MULTILINE)
 _MOST_PATCHED = 50
 _ASIDE = re.compile(
-    r"(?i)title generator|(?:generate|write|create|come up with)[^.\n]{0,40}\btitle\b|summari[sz]e (?:this"
+    r"(?i)title generator|(?:generate|write|create|come up with)[^.\n"
+    r"]{0,40}\btitle\b|summari[sz]e (?:this"
     r"|the) (?:coding )?conversation"
     r"|new conversation topic|you are an agent for claude code|\bsub-?agent\b[^.\n]{0,60}\byou\b"
     r"|\byou are (?:a|an|the) [\w -]{0,30}sub-?agent"
@@ -54,7 +66,8 @@ class Utterance:
     text: str
     """What is looked at of it. Of a call: its arguments as JSON, each cut."""
     outside: bytes = field(default=b"", repr=False)
-    """Where others wrote it: all of it, squeezed (see `taint`), to search in. Not sealed, and never a part of anything."""
+    """Where others wrote it: all of it, squeezed (see `taint`), to search in. Not sealed, and never
+    a part of anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +83,18 @@ class Material:
 
 
 def read_session(store: Store, session: SessionId, now: float) -> Material:
-    """The line that ends with the session's last turn of a person: what programs ask by themselves is left out.
+    """The line that ends with the session's last turn of a person: what programs ask by themselves
+    is left out.
 
     Raises `NotFound` where there is no such session. Pages that cannot be read are left out.
     """
     turns = list(store.turns(session))
     pages = _pages(store, session)
-    line = tuple(each for page in _line(store, session, turns, pages) if (each := _read(store, page)) is not None)
+    line = tuple(
+        each
+        for page in _line(store, session, turns, pages)
+        if (each := _read(store, page)) is not None
+    )
     return Material(store.session(session), line, _endings(store, session), now)
 
 
@@ -107,8 +125,11 @@ def _pages(store: Store, session: SessionId) -> dict[Chain, list[Page]]:
     return by_message
 
 
-def _line(store: Store, session: SessionId, turns: Sequence[Turn], pages: Mapping[Chain, Sequence[Page]]) -> Iterator[Page]:
-    """The latest line of a person and, where it begins with a summary of what was forgotten, the one before it, and so on."""
+def _line(
+    store: Store, session: SessionId, turns: Sequence[Turn], pages: Mapping[Chain, Sequence[Page]]
+) -> Iterator[Page]:
+    """The latest line of a person and, where it begins with a summary of what was forgotten, the
+    one before it, and so on."""
     parents = {node.chain: node.parent for node in store.nodes(session) if not node.aside}
     tails: dict[Chain, tuple[Turn, list[Chain]]] = {}
     for turn in turns:
@@ -140,7 +161,9 @@ def _chains(tail: Chain, parents: Mapping[Chain, Chain]) -> list[Chain]:
     return [*chains][::-1]
 
 
-def _first_prompt(store: Store, chains: Sequence[Chain], pages: Mapping[Chain, Sequence[Page]]) -> str:
+def _first_prompt(
+    store: Store, chains: Sequence[Chain], pages: Mapping[Chain, Sequence[Page]]
+) -> str:
     """The first words on a line that are a person's, or a summary."""
     for chain in chains:
         for page in pages.get(chain, ()):
@@ -174,7 +197,9 @@ def _is_aside(store: Store, turn: Turn, first: str, handed: str) -> bool:
 
 def is_title(line: Sequence[Utterance]) -> bool:
     """A client asked for a title: a prompt and a few words of JSON."""
-    spoken_pages = [each for each in line if each.page.kind in (Kind.PROMPT, Kind.RESPONSE, Kind.TOOL_CALL)]
+    spoken_pages = [
+        each for each in line if each.page.kind in (Kind.PROMPT, Kind.RESPONSE, Kind.TOOL_CALL)
+    ]
     return len(spoken_pages) <= 3 and any(  # what is asked, maybe about what, and the title
         each.page.kind is Kind.RESPONSE and _TITLE_REPLY.match(each.text) for each in spoken_pages
     )
@@ -197,7 +222,10 @@ def _ends(content: bytes, head: int, tail: int) -> str:
         if len(text) <= head + tail:
             return seal(text).text
     else:
-        text = f"{content[: 4 * head].decode('utf-8', 'ignore')}\n{content[-4 * tail :].decode('utf-8', 'ignore')}"
+        text = (
+            f"{content[: 4 * head].decode('utf-8', 'ignore')}\n"
+            f"{content[-4 * tail :].decode('utf-8', 'ignore')}"
+        )
     return f"{seal(_until_border(text[:head])).text}\n{seal(_from_border(text[-tail:])).text}"
 
 
@@ -211,7 +239,8 @@ def _from_border(text: str) -> str:
 
 
 def _arguments(content: bytes) -> str:
-    """A call's arguments with each text in them cut and sealed; as JSON, or as they are where they are none."""
+    """A call's arguments with each text in them cut and sealed; as JSON, or as they are where they
+    are none."""
     try:
         decoded = msgspec.json.decode(content)
     except (ValueError, RecursionError):
@@ -237,11 +266,16 @@ def _short(text: str) -> str:
     """Its beginning, and which files a patch is for."""
     if len(text) <= _ARGUMENT:
         return seal(text).text
-    rest = [found.group() for found, _ in zip(_PATCHED.finditer(text, _ARGUMENT), range(_MOST_PATCHED), strict=False)]
+    rest = [
+        found.group()
+        for found, _ in zip(_PATCHED.finditer(text, _ARGUMENT), range(_MOST_PATCHED), strict=False)
+    ]
     return seal("\n".join((_until_border(text[:_ARGUMENT]), *rest))).text
 
 
-_PAUSE = 6 * 3600.0  # seconds between what was said last and a prompt after which it is another sitting
+_PAUSE = (
+    6 * 3600.0
+)  # seconds between what was said last and a prompt after which it is another sitting
 _SHORT = 7  # words of a prompt that says nothing without the one before it
 _SHARED = 0.34  # of a prompt's telling words; from there on it speaks of the same
 _SHARED_BY_ORDER = 0.6
@@ -249,38 +283,50 @@ _MOST_WORDS = 60  # telling words of a prompt by which it is compared
 _REMEMBERED = 400  # telling words of a stretch
 
 _CARRIES_ON = re.compile(
-    r"(?:(?:ok(?:ay)?|alright|great|nice|cool|perfect|good|fine|thanks?|thank you|thx|awesome|wow|sure|yes"
+    r"(?:(?:ok(?:ay)?|alright|great|nice|cool|perfect|good|fine|thanks?|thank "
+    r"you|thx|awesome|wow|sure|yes"
     r"|yep|yeah|yup|no|nope|nah"
-    r"|right|correct|exactly|agreed|hmm+|hm|oh|ah|so|well|and|but|also|or|then|still|wait|actually|sorry"
+    r"|right|correct|exactly|agreed|hmm+|hm|oh|ah|so|well|and|but|also|or|then|still|wait|"
+    r"actually|sorry"
     r"|again|instead|not|now|same"
-    r"|maybe|it|it's|its|that|that's|thats|this|these|those|they|them|he|she|why|what about|how about|which|where is|when|who"
-    r"|you|your|i mean|i meant|i see|i think|i thought|i'd|i would|i still|i understand|i appreciate"
-    r"|i was hoping|i really|besides|however|unfortunately|i don't|i dont|i didn't|seems|looks|sounds"
+    r"|maybe|it|it's|its|that|that's|thats|this|these|those|they|them|he|she|why|what "
+    r"about|how about|which|where is|when|who"
+    r"|you|your|i mean|i meant|i see|i think|i thought|i'd|i would|i still|i understand|i "
+    r"appreciate"
+    r"|i was hoping|i really|besides|however|unfortunately|i don't|i dont|i "
+    r"didn't|seems|looks|sounds"
     r"|doesn't|does it|did|did you|are you|can we|is it"
-    r"|isn't|is that|is this|was|shouldn't|should it|if|because|since|nevermind|never mind|continue|go on"
+    r"|isn't|is that|is this|was|shouldn't|should it|if|because|since|nevermind|never "
+    r"mind|continue|go on"
     r"|go ahead|proceed|do it|do that|do so"
     r"|keep going|retry|try again|undo|revert|commit|push|merge|lgtm|done|stop|let's do|lets do"
     r"|for example|e\.g|option|both|neither|either"
-    r"|first|second|the first|the second|the last|another|one more|mention|make it|make this|make these"
+    r"|first|second|the first|the second|the last|another|one more|mention|make it|make "
+    r"this|make these"
     r"|please (?:continue|proceed|fix it|do)"
     r"|merci|bitte|danke|oui|ja|nein|oui|ok)\b)",
     re.IGNORECASE,
 )
 """Words with which somebody goes on about the same."""
 _ORDER = re.compile(
-    r"(?:(?:ok(?:ay)?|alright|now|next|then|please|also|great|thanks?|so|and|hey|hi|hello|cool|perfect)[,.! ]+)*"
+    r"(?:(?:ok(?:ay)?|alright|now|next|then|please|also|great|thanks?|so|and|hey|hi|hello|"
+    r"cool|perfect)[,.! ]+)*"
     r"(?:(?:can|could|would|will) you (?:please )?|please |i(?:'d| would) like (?:you )?to "
     r"|i want (?:you )?to |i need (?:you )?to |let's |lets |we (?:need|have) to |help me )?"
-    r"(?:add|implement|create|build|write|fix|refactor|rename|remove|delete|update|upgrade|migrate|move"
+    r"(?:add|implement|create|build|write|fix|refactor|rename|remove|delete|update|upgrade|"
+    r"migrate|move"
     r"|make|change|replace|set up|setup"
-    r"|investigate|research|review|analy[sz]e|debug|explain|document|test|deploy|release|publish|port"
+    r"|investigate|research|review|analy[sz]e|debug|explain|document|test|deploy|release|"
+    r"publish|port"
     r"|convert|integrate|design|read|find"
-    r"|check|look|improve|optimi[sz]e|clean|generate|redesign|extract|split|merge|book|cancel|plan|compare|recommend|suggest)\b",
+    r"|check|look|improve|optimi[sz]e|clean|generate|redesign|extract|split|merge|book|cancel|"
+    r"plan|compare|recommend|suggest)\b",
     re.IGNORECASE,
 )
 _ASKS_BACK = re.compile(r"\?[\s\"')*_]*$")
 _AWAITS = re.compile(
-    r"\b(?:would you like|do you want|shall i|should i|let me know (?:if|which|what|how)|please (?:confirm"
+    r"\b(?:would you like|do you want|shall i|should i|let me know "
+    r"(?:if|which|what|how)|please (?:confirm"
     r"|provide|choose|let me)|could you (?:please )?(?:provide|confirm|tell))\b",
     re.IGNORECASE,
 )
@@ -341,7 +387,8 @@ class _OpenSpan:
 
 
 def own_words(line: Sequence[Utterance]) -> frozenset[int]:
-    """The places of the prompts that are, by their form and by what stands before them, a person's own words."""
+    """The places of the prompts that are, by their form and by what stands before them, a person's
+    own words."""
     replies = dict(_replies(line))
     parts: dict[Chain, list[int]] = {}
     for place in replies:
@@ -360,7 +407,8 @@ def own_words(line: Sequence[Utterance]) -> frozenset[int]:
 
 
 def returned(line: Sequence[Utterance]) -> frozenset[int]:
-    """The places of user messages that hold the result of an action which the model wrote as text."""
+    """The places of user messages that hold the result of an action which the model wrote as
+    text."""
     return frozenset(
         place
         for place, reply in _replies(line)
@@ -369,7 +417,8 @@ def returned(line: Sequence[Utterance]) -> frozenset[int]:
 
 
 def _replies(line: Sequence[Utterance]) -> Iterator[tuple[int, str]]:
-    """Of each prompt its place, and the words of the model right before it: none where it had called a tool."""
+    """Of each prompt its place, and the words of the model right before it: none where it had
+    called a tool."""
     before = ""
     for place, said in enumerate(line):
         if said.page.kind is Kind.PROMPT:
@@ -379,7 +428,8 @@ def _replies(line: Sequence[Utterance]) -> Iterator[tuple[int, str]]:
 
 
 def goal_spans(line: Sequence[Utterance], own: frozenset[int] | None = None) -> Iterator[GoalSpan]:
-    """The goals of a line, in their order. What comes before the first words of a user belongs to none.
+    """The goals of a line, in their order. What comes before the first words of a user belongs to
+    none.
 
     `own` are the places of a person's own words, where that was looked into already.
     """
@@ -387,7 +437,11 @@ def goal_spans(line: Sequence[Utterance], own: frozenset[int] | None = None) -> 
     fresh = False
     own, results = own_words(line) if own is None else own, returned(line)
     for place, said in enumerate(() if is_title(line) else line):
-        heard = prompt_words(said.text) if said.page.kind is Kind.PROMPT and place not in results else PromptWords()
+        heard = (
+            prompt_words(said.text)
+            if said.page.kind is Kind.PROMPT and place not in results
+            else PromptWords()
+        )
         fresh = fresh or heard.fresh
         if heard.text and (now is None or fresh or _opens(now, heard, said.page.time)):
             if now is not None:
@@ -400,7 +454,8 @@ def goal_spans(line: Sequence[Utterance], own: frozenset[int] | None = None) -> 
 
 
 def goes_on(text: str) -> bool:
-    """Does somebody go on about the same: by a word that says so, or by saying too little for anything else?"""
+    """Does somebody go on about the same: by a word that says so, or by saying too little for
+    anything else?"""
     bare = text.strip().lstrip("\"'(*-")
     return len(bare.split()) < _SHORT or _CARRIES_ON.match(bare) is not None
 

@@ -1,9 +1,11 @@
-"""Whose words are these? Text that stood in a tool's result, a file or a web page before somebody repeated it is not theirs.
+"""Whose words are these? Text that stood in a tool's result, a file or a web page before somebody
+repeated it is not theirs.
 
-Memories are advice, and advice that a web page slipped into a session would stay for good. So whatever is about to become a
-step, a resolution or a fact is looked up in all the text that others wrote before: with spaces, quotes, case and invisible
-characters left out, so that line breaks and markup hide nothing. What somebody words anew is not found by this; that is why
-advice also needs an outcome or a person behind it, and why commands that fetch code are never taken by rules.
+Memories are advice, and advice that a web page slipped into a session would stay for good. So
+whatever is about to become a step, a resolution or a fact is looked up in all the text that others
+wrote before: with spaces, quotes, case and invisible characters left out, so that line breaks and
+markup hide nothing. What somebody words anew is not found by this; that is why advice also needs an
+outcome or a person behind it, and why commands that fetch code are never taken by rules.
 """
 
 from __future__ import annotations
@@ -23,46 +25,66 @@ from hotset.text.words import UNSPACED, word_set
 from hotset.window.prefetch import asked_in
 
 LEAST_COMMAND = 10
-"""Characters of a command, squeezed, from which on its standing in a text of others is no chance."""
+"""Characters of a command, squeezed, from which on its standing in a text of others is no
+chance."""
 LEAST_SENTENCE = 16
 """The same of a sentence."""
 
 _PARTS = re.compile(r"\s*(?:&&|\|\||;|\n|(?<!\|)\|(?!\|))\s*")
-_ADDRESS = re.compile(r"(?:https?|ftp|git|ssh)(?:\+\w+)?://[^\s'\"|;&)]{4,}|\b(?:\d{1,3}\.){3}\d{1,3}\b|\bgit@[\w.:/-]{4,}")
-_INSTALL = re.compile(
-    r"\b(?:pip3?|uv|pipx|npm|pnpm|yarn|bun|npx|bunx|uvx|gem|cargo|go|brew|apt(?:-get)?|apk|dnf|yum|conda"
-    r"|composer|poetry|dotnet)\b"
-    r"(?:\s+(?:pip|tool|global|-\S+))*\s*(?:install|add|i|get|exec|x|run|dlx|require)?\s+(?P<what>[^|;&\n]+)"
+_ADDRESS = re.compile(
+    r"(?:https?|ftp|git|ssh)(?:\+\w+)?://[^\s'\"|;&)]{4,}|\b(?:\d{1,3}\.){3}\d{1,3}\b|"
+    r"\bgit@[\w.:/-]{4,}"
 )
-_IS_INSTALL = re.compile(r"\b(?:install|add|get|require|dlx|npx|bunx|uvx|pipx)\b|\b(?:npm|pnpm|yarn|bun) (?:i|x|exec)\b")
+_INSTALL = re.compile(
+    r"\b(?:pip3?|uv|pipx|npm|pnpm|yarn|bun|npx|bunx|uvx|gem|cargo|go|brew|apt(?:-get)?|apk|"
+    r"dnf|yum|conda"
+    r"|composer|poetry|dotnet)\b"
+    r"(?:\s+(?:pip|tool|global|-\S+))*\s*(?:install|add|i|get|exec|x|run|dlx|require)"
+    r"?\s+(?P<what>[^|;&\n]+)"
+)
+_IS_INSTALL = re.compile(
+    r"\b(?:install|add|get|require|dlx|npx|bunx|uvx|pipx)\b|\b(?:npm|pnpm|yarn|bun) (?:i|x|exec)\b"
+)
 _NAME = re.compile(r"(?<![\w-])@?[A-Za-z][\w./@-]{2,80}")
 _URGES = re.compile(rb"install|run|use|add|try|fix|upgrade|need|require|execute|download")
 _NEAR = 80  # characters in front of a name within which a text urges to get it
 _MOST_PLACES = 20
 _FETCHES = re.compile(
-    r"\b(?:curl|wget|iwr|invoke-webrequest|fetch)\b[^\n]*\|\s*(?:sudo\s+)?(?:\w*sh|python\d?|node|perl|ruby|iex)\b"
+    r"\b(?:curl|wget|iwr|invoke-webrequest|fetch)\b[^\n"
+    r"]*\|\s*(?:sudo\s+)?(?:\w*sh|python\d?|node|perl|ruby|iex)\b"
     r"|\b(?:ba|z|da)?sh\s+-c\s+[\"']?\$\(\s*(?:curl|wget)|<\(\s*(?:curl|wget)"
     r"|base64\s+(?:-d|--decode|-D)[^\n]*\|\s*\w*sh\b|\beval\s+[\"'$(`]"
-    r"|\b(?:pip3?|npm|pnpm|yarn|uv|cargo|gem)\b[^\n]*(?:https?://|git\+|git@|--(?:extra-)?index-url|--registry)"
-    r"|(?:~|\$HOME|/root|/home/\S+)/\.(?:ssh|aws|gnupg|netrc|npmrc|docker|kube)\b|/etc/(?:passwd|shadow|sudoers)|authorized_keys"
+    r"|\b(?:pip3?|npm|pnpm|yarn|uv|cargo|gem)\b[^\n"
+    r"]*(?:https?://|git\+|git@|--(?:extra-)?index-url|--registry)"
+    r"|(?:~|\$HOME|/root|/home/\S+)/\.(?:ssh|aws|gnupg|netrc|npmrc|docker|kube)\b|/etc/"
+    r"(?:passwd|shadow|sudoers)|authorized_keys"
     r"|\bcrontab\b|--no-verify\b|\bchmod\s+(?:-R\s+)?(?:777|a\+rwx)|\brm\s+-\w*[rf]\w*\s+(?:/|~"
     r"|\$HOME)(?:\s|$)|\bnc\s+-|/dev/tcp/",
     re.IGNORECASE,
 )
-"""Commands that no rule may recommend, whoever had the idea: they run code from afar, reach for keys, or cannot be undone."""
+"""Commands that no rule may recommend, whoever had the idea: they run code from afar, reach for
+keys, or cannot be undone."""
 _ORDERS = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instructions?|rules?|prompts?|previous|prior|above)\b"
-    r"|\b(?:you (?:must|should|need to|have to|are (?:now )?(?:required|instructed))|(?:ai|llm|language model|assistant|agent)s?"
+    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instructions?|rules?|prompts?|"
+    r"previous|prior|above)\b"
+    r"|\b(?:you (?:must|should|need to|have to|are (?:now "
+    r")?(?:required|instructed))|(?:ai|llm|language model|assistant|agent)s?"
     r" (?:must|should|need to|have to|reading this))\b"
-    r"|\b(?:remember|memori[sz]e|store|save|note|record|persist)\b.{0,40}\b(?:memory|memories|lesson|rule"
+    r"|\b(?:remember|memori[sz]e|store|save|note|record|persist)\b.{0,40}\b(?:memory|memories|"
+    r"lesson|rule"
     r"|fact|for (?:later|future)|always|that)\b"
-    r"|\blessons? learned\b|\bfrom now on\b|\bgoing forward\b|\bin (?:all )?future (?:sessions?|tasks?|runs?)\b"
+    r"|\blessons? learned\b|\bfrom now on\b|\bgoing forward\b|\bin (?:all )?future "
+    r"(?:sessions?|tasks?|runs?)\b"
     r"|\b(?:to (?:fix|resolve|solve|continue|proceed)|fix|solution|resolution|workaround|hint|tip"
     r"|remedy)\b\s*(?:this\b[^:]{0,20})?[:,]"
-    r"|\b(?:please |then |first |simply |just |now )?(?:run|execute|install|download|invoke|paste|type"
+    r"|\b(?:please |then |first |simply |just |now "
+    r")?(?:run|execute|install|download|invoke|paste|type"
     r"|visit|open|curl|wget|sudo)\b[:\s]+\S"
-    r"|\b(?:the )?user (?:says?|said|wants?|asked|requested|prefers?|approved|confirmed)\b|\b(?:system|user|human|assistant)\s*:"
-    r"|https?://|<(?:[/!|]|system|important|instructions?|user|assistant|admin|secret|hidden|script)",
+    r"|\b(?:the )?user "
+    r"(?:says?|said|wants?|asked|requested|prefers?|approved|confirmed)\b|\b(?:system|"
+    r"user|human|assistant)\s*:"
+    r"|https?://|<(?:[/!|]|system|important|instructions?|user|assistant|admin|secret|hidden|"
+    r"script)",
     re.IGNORECASE,
 )
 """What an error has no reason to say, and whoever wants something from the reader says."""
@@ -121,7 +143,8 @@ def is_dangerous(command: str) -> bool:
 
 
 def is_borrowed(command: str, before: int, others: OutsideWords) -> bool:
-    """Does it, one of its parts, an address in it or a package that it gets come from a text of others?"""
+    """Does it, one of its parts, an address in it or a package that it gets come from a text of
+    others?"""
     parts = [command, *(part for part in _PARTS.split(command) if part)]
     return (
         any(others.says(part, before, LEAST_COMMAND) for part in parts if not is_plain_check(part))
@@ -131,7 +154,8 @@ def is_borrowed(command: str, before: int, others: OutsideWords) -> bool:
 
 
 def is_plain_check(command: str) -> bool:
-    """A runner of tests or a linter, with nothing but paths and flags: every README says these, and none is an order."""
+    """A runner of tests or a linter, with nothing but paths and flags: every README says these, and
+    none is an order."""
     return _PLAIN_CHECK.fullmatch(command.strip()) is not None
 
 
@@ -142,7 +166,8 @@ def is_order(text: str) -> bool:
 
 
 def quoted(text: str, most: int) -> str:
-    """Somebody's words as data: one line, no marks that could end the quotation, no sentence that gives orders."""
+    """Somebody's words as data: one line, no marks that could end the quotation, no sentence that
+    gives orders."""
     kept: list[str] = []
     for part in re.split(r"(?<=[.!?;])\s+|\s+[-\u2013—]+\s+|\n", text):
         if is_order(part):
@@ -154,7 +179,8 @@ def quoted(text: str, most: int) -> str:
 
 
 def is_suspect(text: str) -> bool:
-    """By the rules that judge what tools say of themselves: orders to a model, and characters that hide something."""
+    """By the rules that judge what tools say of themselves: orders to a model, and characters that
+    hide something."""
     found = suspect(replace(_UNNAMED, description=text))
     return bool(found.flags or found.warnings)
 
@@ -167,23 +193,42 @@ def _packages(command: str) -> Iterator[str]:
     if _IS_INSTALL.search(command) and not is_plain_check(command):
         for found in _INSTALL.finditer(command):
             words = (word for word in found.group("what").split() if not word.startswith("-"))
-            yield from (name.group() for word in words if (name := _NAME.fullmatch(word)) and "/" not in word.strip("@")[:1])
+            yield from (
+                name.group()
+                for word in words
+                if (name := _NAME.fullmatch(word)) and "/" not in word.strip("@")[:1]
+            )
 
 
 _UNNAMED = Tool("said", "", Origin.CREATED, "said", "", b"{}")
 _HARMLESS = str.maketrans(
-    {"\u201c": "'", "\u201d": "'", '"': "'", "`": "'", "<": "(", ">": ")", "[": "(", "]": ")", "{": "(", "}": ")"}
+    {
+        "\u201c": "'",
+        "\u201d": "'",
+        '"': "'",
+        "`": "'",
+        "<": "(",
+        ">": ")",
+        "[": "(",
+        "]": ")",
+        "{": "(",
+        "}": ")",
+    }
 )
 _GOAL = r"(?:test|tests|lint|check|build|typecheck|type-check|format|fmt|verify|all)"
 _RUNNER = (
-    r"(?:pytest|py\.test|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|ruff(?: check| format)?|mypy|pyright|tsc|eslint"
+    r"(?:pytest|py\.test|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|ruff(?: check| "
+    r"format)?|mypy|pyright|tsc|eslint"
     r"|biome(?: check)?|flake8|pylint|black|prettier|golangci-lint|unittest"
-    rf"|(?:npm|pnpm|yarn|bun|deno)(?: run)? {_GOAL}(?::[\w-]{{1,20}})?|(?:mvn|gradle|\./gradlew) {_GOAL}"
+    rf"|(?:npm|pnpm|yarn|bun|deno)(?: run)? "
+    rf"{_GOAL}(?::[\w-]{{1,20}})?|(?:mvn|gradle|\./gradlew) {_GOAL}"
     rf"|make(?: (?:-\w{{1,8}}|{_GOAL}))*(?=$|\s2>)"
-    r"|cargo (?:test|build|check|clippy|fmt|nextest run)|go (?:test|build|vet)|(?:dotnet|mix|swift) (?:test|build))"
+    r"|cargo (?:test|build|check|clippy|fmt|nextest run)|go "
+    r"(?:test|build|vet)|(?:dotnet|mix|swift) (?:test|build))"
 )
 _INSTALLS = (
-    r"(?:npm|pnpm|yarn|bun) (?:install|ci|i)|uv sync|poetry install|bundle install|go mod (?:tidy|download)"
+    r"(?:npm|pnpm|yarn|bun) (?:install|ci|i)|uv sync|poetry install|bundle install|go mod "
+    r"(?:tidy|download)"
     r"|pip3? install (?:-r requirements[\w.-]{0,20}\.txt|-e \.)"
 )
 """What gets what the project itself asks for, and nothing besides."""
@@ -198,17 +243,30 @@ _PLAIN_CHECK = re.compile(
 
 
 _OWN = word_set("""
-    user_query user_message user_request user_input query request question task issue pr_description problem_statement prompt
-    message human feedback
+    user_query user_message user_request user_input query request question task issue pr_description
+    problem_statement prompt message human feedback
     """)
 """Tags whose inside is what somebody asks."""
 _DOCUMENT = re.compile(r"<(?:issue|pr_description|problem_statement)>")
-_WRAPPERS = frozenset({"skill", "instructions", "context", "reminder", "notification", "attachments", "attachment", "hook"})
+_WRAPPERS = frozenset(
+    {
+        "skill",
+        "instructions",
+        "context",
+        "reminder",
+        "notification",
+        "attachments",
+        "attachment",
+        "hook",
+    }
+)
 _TAG = re.compile(r"^[ \t]*<([A-Za-z][\w-]*(?: [\w-]+)?)(?:\s[^<>\n]{0,200})?>", re.MULTILINE)
 _MOST_TAGS = 200  # in one prompt; what stands behind that many is pasted markup
 _COMMAND = re.compile(r"<command-name>\s*(/[\w:-]+)\s*</command-name>")
 _ARGUMENTS = re.compile(r"<command-args>(.{0,4000}?)</command-args>", re.DOTALL)
-_INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]|<turn_aborted>", re.IGNORECASE)
+_INTERRUPTED = re.compile(
+    r"\[Request interrupted by user[^\]\n]{0,40}\]|<turn_aborted>", re.IGNORECASE
+)
 _MARKS = re.compile(
     r"\[Request interrupted by user[^\]\n]{0,40}\]|\[[Ii]mage(?: #?\d+)?\]"
     r"|\[Pasted text #\d+[^\]\n]{0,40}\]|#{3}(?:STOP|TRANSFER)#{3}"
@@ -222,8 +280,10 @@ _SUMMARY = re.compile(
 )
 """How a client begins when it tells the model what it forgot."""
 _INJECTED = re.compile(
-    r"\s*(?:# (?:AGENTS|CLAUDE|GEMINI)\.md instructions|Caveat: The messages below were generated|Base directory for this skill:"
-    r"|\[hotset |\[CTX-REF|\[AUTO-RETRIEVED|\[[\w -]{2,24}\] If this output is truncated|The user (?:opened|selected) the )"
+    r"\s*(?:# (?:AGENTS|CLAUDE|GEMINI)\.md instructions|Caveat: The messages below were "
+    r"generated|Base directory for this skill:"
+    r"|\[hotset |\[CTX-REF|\[AUTO-RETRIEVED|\[[\w -]{2,24}\] If this output is truncated|The "
+    r"user (?:opened|selected) the )"
 )
 _BARE_COMMAND = re.compile(r"\s*/[\w:-]{1,40}\s*")
 _NEW_TALK = frozenset({"/clear", "/new", "/reset"})
@@ -255,12 +315,18 @@ def prompt_words(text: str) -> PromptWords:
         said = _ARGUMENTS.search(text)
         words = said.group(1).strip() if said else ""
         fresh = command.group(1) in _NEW_TALK
-        return PromptWords(f"{command.group(1)} {words}" if words else "", interrupted=interrupted, fresh=fresh)
+        return PromptWords(
+            f"{command.group(1)} {words}" if words else "", interrupted=interrupted, fresh=fresh
+        )
     if _INJECTED.match(text) or _BARE_COMMAND.fullmatch(text):
         return PromptWords(interrupted=interrupted)
     handed = _DOCUMENT.search(text[:2000]) is not None
     own = _MARKS.sub(" ", _unwrapped(asked_in(text))).strip()
-    own = "\n\n".join(part for part in re.split(r"\n{2,}", own) if not part.lstrip().startswith(("[hotset ", "[CTX-REF")))
+    own = "\n\n".join(
+        part
+        for part in re.split(r"\n{2,}", own)
+        if not part.lstrip().startswith(("[hotset ", "[CTX-REF"))
+    )
     return PromptWords(unquoted(own.strip()), interrupted=interrupted, handed=handed)
 
 
@@ -276,7 +342,8 @@ def unquoted(text: str) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """Without blocks in tags that clients write; those in which a question stands lose only their tags."""
+    """Without blocks in tags that clients write; those in which a question stands lose only their
+    tags."""
     if "<" not in text:
         return text
     kept: list[str] = []
@@ -312,7 +379,8 @@ def _close(text: str, name: str, begin: int) -> int:
 
 
 def _is_wrapper(name: str) -> bool:
-    """`environment_context`, `system-reminder`, `permissions instructions`: no element of HTML has such a name."""
+    """`environment_context`, `system-reminder`, `permissions instructions`: no element of HTML has
+    such a name."""
     return name in _WRAPPERS or (name == name.lower() and any(mark in name for mark in "_- "))
 
 
@@ -320,10 +388,12 @@ LONGEST = 1000
 """Characters that a person types; what is longer was pasted, at least in part."""
 
 _STARTS = re.compile(r"[^\W\d_]|[\"'\u2018\u201c\u00bf\u00a1`]\w|\d+ [a-z]")
-"""How a typed line begins. Prompts, quotations, headings, bullets, numbers of lines, tags and changes begin otherwise."""
+"""How a typed line begins. Prompts, quotations, headings, bullets, numbers of lines, tags and
+changes begin otherwise."""
 _MARKUP = re.compile(
     r"<[/!?|A-Za-z]|[{}\t|\\\x00-\x08\x0b-\x1f\x7f-\x9f]|```|~~~|([-=#*~_+^:])\1\1"
-    r"|\[/?[A-Z][\w -]*\]|\d:\d\d:\d\d|\b\d{4}-\d\d-\d\d[T ]\d|^\S+(?: \S+)? ?[$#%>\u276f\u279c\u00bb] |^\w+=|^ {4}",
+    r"|\[/?[A-Z][\w -]*\]|\d:\d\d:\d\d|\b\d{4}-\d\d-\d\d[T ]\d|^\S+(?: \S+)? "
+    r"?[$#%>\u276f\u279c\u00bb] |^\w+=|^ {4}",
     re.MULTILINE,
 )
 """Tags, fences, JSON, tables, separators, times of a log, prompts of a terminal, code."""
@@ -331,23 +401,27 @@ _LABEL = re.compile(r"(?:[^\s:.,!?]+ ){0,3}[^\s:.,!?]+ ?(?::(?=\s|$)|: ?(?=[A-Z]
 """A few words and a colon at the start of a line: `Output:`, `Exit code: 0`, `Subject: ...`."""
 _OWN_LABEL = re.compile(
     r"(?:(?:please|also|and|ok(?:ay)?|hi|hey|hello|yes|no)[ ,]+)*"
-    r"(?:remember|reminder|(?:one|a|another|my|our|the|new) (?:more )?(?:rule|thing|reminder|convention|note|request)|rule"
-    r"|important|fyi|btw|by the way|update|correction|again|decision|convention|note|unrelated(?: heads-up)?"
+    r"(?:remember|reminder|(?:one|a|another|my|our|the|new) (?:more "
+    r")?(?:rule|thing|reminder|convention|note|request)|rule"
+    r"|important|fyi|btw|by the "
+    r"way|update|correction|again|decision|convention|note|unrelated(?: heads-up)?"
     r"|just so you know|for the record"
     r"|amendment|p\.?s\.?) ?:",
     re.IGNORECASE,
 )
 _SPOKEN = word_set("""
-    i i'm i'd i'll i've im ive me my mine we we're we'll we've us our ours you you're your yours he she they it it's its
-    this that that's these those let's lets is are was were be been am do does don't dont did didn't have has had can
-    can't could would will won't should shall must may might need needs want wants like likes prefer prefers always
-    never please thanks thank thx ok okay yes yeah no not hi hello hey sorry btw also instead what how why when where
-    who which nice good great cool perfect work works add implement create build write fix refactor rename remove delete
-    update upgrade migrate move make change replace use run keep put try investigate review analyze analyse debug
-    explain document deploy release publish convert integrate design read find look check improve optimize optimise
-    clean generate extract split merge compare recommend suggest show tell give get set continue go stop remember commit
-    push ask avoid help call think know see say said ich du wir ihr ist sind hat haben kannst soll muss bitte danke
-    nicht kein immer nie mach mache nutze verwende je tu nous vous est sont c'est pas toujours jamais merci peux utilise
+    i i'm i'd i'll i've im ive me my mine we we're we'll we've us our ours you you're your yours he
+    she they it it's its this that that's these those let's lets is are was were be been am do does
+    don't dont did didn't have has had can can't could would will won't should shall must may might
+    need needs want wants like likes prefer prefers always never please thanks thank thx ok okay yes
+    yeah no not hi hello hey sorry btw also instead what how why when where who which nice good
+    great cool perfect work works add implement create build write fix refactor rename remove delete
+    update upgrade migrate move make change replace use run keep put try investigate review analyze
+    analyse debug explain document deploy release publish convert integrate design read find look
+    check improve optimize optimise clean generate extract split merge compare recommend suggest
+    show tell give get set continue go stop remember commit push ask avoid help call think know see
+    say said ich du wir ihr ist sind hat haben kannst soll muss bitte danke nicht kein immer nie
+    mach mache nutze verwende je tu nous vous est sont c'est pas toujours jamais merci peux utilise
     utilisez yo usa usamos son siempre nunca gracias favor hay
     """)
 """Words without which a line is a heading, a name or a number, and nobody's sentence."""
@@ -365,9 +439,12 @@ _LAST_LINES = 6
 _BLOCK = re.compile(r"\s*<([\w-]+)(?:\s[^<>]*)?>.*</\1>\s*", re.DOTALL)
 _OPENED = re.compile(r"<(/?)([A-Za-z][\w-]*)(?:\s[^<>]*)?(?<!/)>")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
-_CHANGES = re.compile(r"^>>>>>>> REPLACE|^ {0,3}(?:```|~~~)(?:diff|patch)\b|^\*\*\* End Patch", re.MULTILINE)
+_CHANGES = re.compile(
+    r"^>>>>>>> REPLACE|^ {0,3}(?:```|~~~)(?:diff|patch)\b|^\*\*\* End Patch", re.MULTILINE
+)
 _ACTS = re.compile(
-    r"^[ \t>*_#-]*(?:next |tool |final )?(?:actions?|action input|tools?|tool (?:call|input|name)|inputs?|arguments?|commands?"
+    r"^[ \t>*_#-]*(?:next |tool |final )?(?:actions?|action input|tools?|tool "
+    r"(?:call|input|name)|inputs?|arguments?|commands?"
     r"|cmd|code|functions?|function call|calls?|execute|run|shell|bash|search|query|invoke)[*_ ]*:",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -382,7 +459,8 @@ _LEAST_SHINGLE = 24  # characters of one, squeezed
 
 
 def is_person(text: str, beside: Sequence[str] = (), reply: str = "", agent: str = "") -> bool:
-    """Is this part of a user message a person's own words? `beside`: the other parts; `reply`: what the model said before."""
+    """Is this part of a user message a person's own words? `beside`: the other parts; `reply`: what
+    the model said before."""
     own = unquoted(text.strip()) if _QUOTES in agent.lower() else text
     return is_plain(own) and not any(map(_wraps, beside)) and not ends_in_action(reply)
 
@@ -398,29 +476,39 @@ def is_plain(text: str) -> bool:
     if any(line.endswith((":", "\uff1a")) for line in lines[:-1]) or _is_letter(lines):
         return False
     told = sentences(said)
-    return len(told) == 1 or all(_says(each) or (_ENDS.search(each) and len(each.split()) > _FEW) for each in told)
+    return len(told) == 1 or all(
+        _says(each) or (_ENDS.search(each) and len(each.split()) > _FEW) for each in told
+    )
 
 
 def ends_in_action(reply: str) -> bool:
-    """Does a reply end in something for its client to run: a fenced command, JSON, a tag, `Action:`, a call?"""
+    """Does a reply end in something for its client to run: a fenced command, JSON, a tag,
+    `Action:`, a call?"""
     end = reply.rstrip()[-_TAIL:]
     if not end:
         return False
     last = "\n".join(end.splitlines()[-_LAST_LINES:])
     fenced = end.endswith(("```", "~~~")) or len(_FENCE.findall(reply)) % 2 == 1
-    return (fenced and not _CHANGES.search(end)) or _ACTS.search(last) is not None or _ACTS_AT_END.search(last) is not None
+    return (
+        (fenced and not _CHANGES.search(end))
+        or _ACTS.search(last) is not None
+        or _ACTS_AT_END.search(last) is not None
+    )
 
 
 def repeats(text: str, place: int, others: OutsideWords) -> bool:
-    """Does a line, a sentence or a run of words of it stand in what others wrote before this place?"""
-    return any(others.says(each, place, LEAST_SENTENCE) for each in (*text.splitlines(), *sentences(text))) or any(
-        others.says(each, place, _LEAST_SHINGLE) for each in _shingles(text)
-    )
+    """Does a line, a sentence or a run of words of it stand in what others wrote before this
+    place?"""
+    return any(
+        others.says(each, place, LEAST_SENTENCE) for each in (*text.splitlines(), *sentences(text))
+    ) or any(others.says(each, place, _LEAST_SHINGLE) for each in _shingles(text))
 
 
 def _shingles(text: str) -> Iterator[str]:
     words = text.split()
-    yield from (" ".join(words[at : at + _SHINGLE]) for at in range(0, len(words) - _SHINGLE + 1, _SHINGLE))
+    yield from (
+        " ".join(words[at : at + _SHINGLE]) for at in range(0, len(words) - _SHINGLE + 1, _SHINGLE)
+    )
 
 
 def _is_typed(line: str) -> bool:

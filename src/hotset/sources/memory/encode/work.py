@@ -1,4 +1,5 @@
-"""What a span of work came to, in words: its topics, title, text and outcome, and what it left open. Pure."""
+"""What a span of work came to, in words: its topics, title, text and outcome, and what it left
+open. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from hotset.nouns.memory import Checkpoint, Ending
 from hotset.sources.memory.encode.calls import Act, ActKind, check_family, decoded
-from hotset.sources.memory.encode.procedures import in_project, is_file, is_throwaway, parts_of, work_root
+from hotset.sources.memory.encode.procedures import (
+    in_project,
+    is_file,
+    is_throwaway,
+    parts_of,
+    work_root,
+)
 from hotset.sources.memory.encode.session import UserPrompt, goes_on
-from hotset.sources.memory.encode.speakers import LEAST_SENTENCE, OutsideWords, is_dangerous, is_order, quoted
+from hotset.sources.memory.encode.speakers import (
+    LEAST_SENTENCE,
+    OutsideWords,
+    is_dangerous,
+    is_order,
+    quoted,
+)
 from hotset.text.clip import clip_prose, first_words
 from hotset.text.sentences import sentences, without_fences
 from hotset.text.terms import topic_words
@@ -25,30 +38,35 @@ if TYPE_CHECKING:
 MOST = 4
 _OF_FILES = 2
 _LOOKED_AT = 4000
-_HEAD = 240  # characters at the beginning, where a text says what it is about: each word there counts more
+# characters at the beginning, where a text says what it is about: each word there counts more
+_HEAD = 240
 _HEAD_WEIGHT = 3
 _LONGEST_TOPIC = 24
 _COMMON_FOLDERS = word_set("""
-    src lib libs app apps packages package tests test spec specs docs doc main index home users user code workspace workspaces
-    projects project repos repo tmp var opt usr internal pkg cmd source sources components component utils util helpers common
-    shared core modules module testbed dist build public static scripts bin init mod types config configs frontend backend server
-    client api services service pages views features node_modules readme changelog package-lock tsconfig
+    src lib libs app apps packages package tests test spec specs docs doc main index home users user
+    code workspace workspaces projects project repos repo tmp var opt usr internal pkg cmd source
+    sources components component utils util helpers common shared core modules module testbed dist
+    build public static scripts bin init mod types config configs frontend backend server client api
+    services service pages views features node_modules readme changelog package-lock tsconfig
     """)
 _DULL = word_set("""
-    new old good bad big small many day days week year time times today tomorrow yesterday people person someone everything
-    something question questions answer option options example sentence word words line lines step steps section number list
-    name names value values type types text user users model agent agents message messages session case cases part point result
-    results output input version current latest different same possible sure thing stuff bit idea ideas order start end begin
-    based including specific recent really please thank interested looking wondering thinking recommend recommendation suggestion
-    tip advice information detail helpful definitely feature branch repository pull request path line error errors warning
-    support handle provide include ensure return run running call called want need use using work working read write look
-    fail failed found find command always never again remember remembered note somewhere better best second third ids info mention
-    ask decide save main misleading correct python python3 node bash sudo home localhost unrecognized quickest potential hoping
-    hope later open close detect detected introduce introduced require confident inconsistent approach direct default custom
-    purpose investigate align clarify modify
-    src tsx jsx json yaml toml january february march april may june july august september october november december monday
-    tuesday wednesday thursday friday saturday sunday upcoming understand concerned there tool tools description statu source
-    http https www com org github html true false null none
+    new old good bad big small many day days week year time times today tomorrow yesterday people
+    person someone everything something question questions answer option options example sentence
+    word words line lines step steps section number list name names value values type types text
+    user users model agent agents message messages session case cases part point result results
+    output input version current latest different same possible sure thing stuff bit idea ideas
+    order start end begin based including specific recent really please thank interested looking
+    wondering thinking recommend recommendation suggestion tip advice information detail helpful
+    definitely feature branch repository pull request path line error errors warning support handle
+    provide include ensure return run running call called want need use using work working read
+    write look fail failed found find command always never again remember remembered note somewhere
+    better best second third ids info mention ask decide save main misleading correct python python3
+    node bash sudo home localhost unrecognized quickest potential hoping hope later open close
+    detect detected introduce introduced require confident inconsistent approach direct default
+    custom purpose investigate align clarify modify src tsx jsx json yaml toml january february
+    march april may june july august september october november december monday tuesday wednesday
+    thursday friday saturday sunday upcoming understand concerned there tool tools description statu
+    source http https www com org github html true false null none
     """)
 _ADVERB = re.compile(r"(?!assembly|anomaly|monopoly|butterfly)[a-z]{5,}ly")
 _WORDY = re.compile(r"[a-z][a-z0-9_.+-]*[a-z0-9+]|[a-z]{3,}")
@@ -62,7 +80,9 @@ def topics_of(text: str, files: Sequence[str] = ()) -> tuple[str, ...]:
     for word in _from_words(told):
         if len(found) >= MOST:
             break
-        if word not in taken and not any(word in part or part in word for part in taken if len(part) > 3):  # stems
+        if word not in taken and not any(
+            word in part or part in word for part in taken if len(part) > 3
+        ):  # stems
             found.append(word)
             taken.add(word)
     return tuple(found[:MOST])
@@ -78,10 +98,17 @@ def _from_files(files: Sequence[str]) -> list[str]:
         stem = parts[-1].split(".")[0].removeprefix("test_").removesuffix("_test").strip("_-")
         folder = next((part for part in reversed(parts[:-1]) if _is_telling(part)), "")
         if _is_telling(stem):
-            counted[f"{folder}/{stem}" if folder and len(folder) + len(stem) < _LONGEST_TOPIC else stem] += 1
+            counted[
+                f"{folder}/{stem}" if folder and len(folder) + len(stem) < _LONGEST_TOPIC else stem
+            ] += 1
         elif folder:
             counted[folder] += 1
-    return [name for name, _ in sorted(counted.items(), key=lambda each: (-each[1], list(counted).index(each[0])))][:_OF_FILES]
+    return [
+        name
+        for name, _ in sorted(
+            counted.items(), key=lambda each: (-each[1], list(counted).index(each[0]))
+        )
+    ][:_OF_FILES]
 
 
 def _is_telling(part: str) -> bool:
@@ -97,24 +124,33 @@ def _is_telling(part: str) -> bool:
 def _from_words(text: str) -> list[str]:
     counted: Counter[str] = Counter()
     for word in topic_words(text):
-        if word not in _DULL and len(word) <= _LONGEST_TOPIC and _WORDY.fullmatch(word) and not _ADVERB.fullmatch(word):
+        if (
+            word not in _DULL
+            and len(word) <= _LONGEST_TOPIC
+            and _WORDY.fullmatch(word)
+            and not _ADVERB.fullmatch(word)
+        ):
             counted[word] += 1
     head = {word for word in topic_words(text[:_HEAD]) if word in counted}
     order = {word: number for number, word in enumerate(counted)}
-    return sorted(counted, key=lambda word: (-(counted[word] + _HEAD_WEIGHT * (word in head)), order[word]))
+    return sorted(
+        counted, key=lambda word: (-(counted[word] + _HEAD_WEIGHT * (word in head)), order[word])
+    )
 
 
 _CONTENT = re.compile(
     r"\b(?:thanks|thank you|thx|merci|danke|perfect|great|awesome|excellent|nice|lgtm|looks good"
     r"|sounds good|well done|good job|love it"
-    r"|(?:it |that |this |now )*works(?: now| great| fine| well)?|working now|that's (?:it|all|great"
+    r"|(?:it |that |this |now )*works(?: now| great| fine| well)?|working now|that's "
+    r"(?:it|all|great"
     r"|perfect)|that is all|all good|fixed it)\b",
     re.IGNORECASE,
 )
 _UNHAPPY = re.compile(
     r"\b(?:still (?:broken|fail\w*|not|does ?n.t|wrong|the same|see|get\w*|crash\w*|an? )"
     r"|does ?n[o']?t work|doesn.t|didn.t work|not work\w*"
-    r"|is (?:wrong|broken)|broke\b|broken|fail(?:s|ed|ing)?|bugged|you (?:broke|forgot|missed|messed"
+    r"|is (?:wrong|broken)|broke\b|broken|fail(?:s|ed|ing)?|bugged|you "
+    r"(?:broke|forgot|missed|messed"
     r"|fucked|removed|deleted)|undo|revert|worse|crash\w*"
     r"|try again|not (?:what i|right|correct|fixed)|incorrect|wtf|error)\b",
     re.IGNORECASE,
@@ -130,16 +166,21 @@ _GAVE_UP = re.compile(
     re.IGNORECASE,
 )
 _CLAIMS = re.compile(
-    r"\b(?:(?:is|are|all|now|been) (?:done|complete[d]?|implemented|fixed|updated|committed|pushed|merged"
+    r"\b(?:(?:is|are|all|now|been) "
+    r"(?:done|complete[d]?|implemented|fixed|updated|committed|pushed|merged"
     r"|in place)|all (?:\w+ ){0,3}(?:tests )?pass(?:es|ing|ed)?"
-    r"|successfully|committed|(?:^|\n)(?:\*\*)?(?:pulled|merged|pushed|created|opened|closed|updated|fixed"
+    r"|successfully|committed|(?:^|\n"
+    r")(?:\*\*)?(?:pulled|merged|pushed|created|opened|closed|updated|fixed"
     r"|added|removed|done|completed?|implemented|deleted|switched|renamed|published|deployed|saved"
-    r"|reverted|resolved|committed|moved|refactored|cleaned)\b|i(?:'ve| have) (?:implemented|added|updated"
+    r"|reverted|resolved|committed|moved|refactored|cleaned)\b|i(?:'ve| have) "
+    r"(?:implemented|added|updated"
     r"|fixed|created|removed|refactored|changed|written|booked|cancell?ed|processed))\b",
     re.IGNORECASE,
 )
 _HANDED_OFF = re.compile(r"transfer_to_human|escalate", re.IGNORECASE)
-_PROSE = re.compile(r"\.(?:md|mdx|rst|txt|adoc)$|(?:^|/)(?:CHANGELOG|LICENSE|AUTHORS|NOTICE)$", re.IGNORECASE)
+_PROSE = re.compile(
+    r"\.(?:md|mdx|rst|txt|adoc)$|(?:^|/)(?:CHANGELOG|LICENSE|AUTHORS|NOTICE)$", re.IGNORECASE
+)
 _HEARD = 300  # characters of a prompt in which somebody says how they like it
 
 
@@ -163,35 +204,64 @@ def work_outcome(  # noqa: PLR0911 - one case a sign, the surest first
     stopped: bool,
     told: Mapping[int, Ending],
 ) -> WorkOutcome:
-    """`reply`: the last that the model said; `stopped`: the user stopped it and said no more; `told`: by those who know."""
-    check = next((act for act in reversed(acts) if act.doing is ActKind.CHECK and act.answered and not act.verdict.open), None)
-    edit = next((act.place for act in reversed(acts) if act.doing is ActKind.EDIT and not act.verdict.failed and _runs(act)), -1)
+    """`reply`: the last that the model said; `stopped`: the user stopped it and said no more;
+    `told`: by those who know."""
+    check = next(
+        (
+            act
+            for act in reversed(acts)
+            if act.doing is ActKind.CHECK and act.answered and not act.verdict.open
+        ),
+        None,
+    )
+    edit = next(
+        (
+            act.place
+            for act in reversed(acts)
+            if act.doing is ActKind.EDIT and not act.verdict.failed and _runs(act)
+        ),
+        -1,
+    )
     checked = check is not None and check.passed and check.place > edit
     if told:
         return WorkOutcome(told[max(told)], 1.0, "somebody told", checked)
     last = prompts[-1] if len(prompts) > 1 else None
-    worked_since = last is not None and any(act.place > last.place and act.doing is not ActKind.PLAN for act in acts)
+    worked_since = last is not None and any(
+        act.place > last.place and act.doing is not ActKind.PLAN for act in acts
+    )
     if stopped:
         return WorkOutcome(Ending.PARTIAL, 0.6, "the user stopped it", checked)
     if last is not None and not worked_since and (heard := _heard(last.text)) is not None:
         return WorkOutcome(heard, 0.8, "the user's last words", checked)
     if check is not None and check.place > edit and not check.passed:
-        return WorkOutcome(Ending.PARTIAL if edit >= 0 else Ending.FAILURE, 0.7, f"the last check ({check.family}) failed")
+        return WorkOutcome(
+            Ending.PARTIAL if edit >= 0 else Ending.FAILURE,
+            0.7,
+            f"the last check ({check.family}) failed",
+        )
     if (
         last is not None
         and _SEALS.match(last.text)
         and not any(each.by is None and each.failed.place > last.place for each in mishaps)
     ):
-        return WorkOutcome(Ending.SUCCESS, 0.85 if checked else 0.75, "the user had it committed", checked)
+        return WorkOutcome(
+            Ending.SUCCESS, 0.85 if checked else 0.75, "the user had it committed", checked
+        )
     if any(_HANDED_OFF.search(act.tool) for act in acts[-2:]):
         return WorkOutcome(Ending.PARTIAL, 0.6, "it was handed to somebody else")
     if checked:
-        return WorkOutcome(Ending.SUCCESS, 0.8, f"the last check ({check.family if check else ''}) passed", checked=True)
+        return WorkOutcome(
+            Ending.SUCCESS,
+            0.8,
+            f"the last check ({check.family if check else ''}) passed",
+            checked=True,
+        )
     return _by_the_rest(acts, mishaps, reply)
 
 
 def _runs(act: Act) -> bool:
-    """Does what was edited run? Words about it need no check: a changelog is written when all is green."""
+    """Does what was edited run? Words about it need no check: a changelog is written when all is
+    green."""
     return not act.files or not all(_PROSE.search(path) for path in act.files)
 
 
@@ -199,14 +269,20 @@ def _by_the_rest(acts: Sequence[Act], mishaps: Sequence[Mishap], reply: str) -> 
     open_troubles = [each for each in mishaps if each.by is None]
     changed = any(act.doing in (ActKind.EDIT, ActKind.RUN, ActKind.OTHER) for act in acts)
     if reply and _GAVE_UP.search(reply[:1500]) and not _CLAIMS.search(reply[:1500]):
-        return WorkOutcome(Ending.FAILURE if not changed else Ending.PARTIAL, 0.5, "the model said that it could not")
+        return WorkOutcome(
+            Ending.FAILURE if not changed else Ending.PARTIAL,
+            0.5,
+            "the model said that it could not",
+        )
     if acts and open_troubles and acts[-1].failed:
         return WorkOutcome(Ending.PARTIAL, 0.55, "the last action failed")
     if not reply:
         return WorkOutcome(Ending.UNKNOWN, 0.3, "it broke off")
     if changed and _CLAIMS.search(reply[:1500]):
         return WorkOutcome(
-            Ending.SUCCESS, 0.55 if not open_troubles else 0.45, "the model said so, and no check speaks against it"
+            Ending.SUCCESS,
+            0.55 if not open_troubles else 0.45,
+            "the model said so, and no check speaks against it",
         )
     return WorkOutcome(Ending.UNKNOWN, 0.3, "nothing tells")
 
@@ -229,34 +305,46 @@ _LONGEST_TITLE = 90
 _LONGEST_TEXT = 560  # characters: about 150 tokens, of which paths take many
 _LONGEST_REPLY = 160
 _LONGEST_COMMAND = 80  # characters; longer ones are scripts
-_CHORE = re.compile(r"(?:rm|echo|printf|mkdir|touch|mv|cp|chmod|git (?:add|config|stash|checkout))\b")
+_CHORE = re.compile(
+    r"(?:rm|echo|printf|mkdir|touch|mv|cp|chmod|git (?:add|config|stash|checkout))\b"
+)
 _FILES_TOLD, _COMMANDS_TOLD, _TROUBLES_TOLD = 4, 2, 2
 _POLITE = re.compile(
-    r"(?:(?:hi|hello|hey|ok(?:ay)?|alright|great|thanks?|thank you|please|so|now|well|yes|also|and|bonjour)(?: there)?[,.!]*\s+)*"
+    r"(?:(?:hi|hello|hey|ok(?:ay)?|alright|great|thanks?|thank "
+    r"you|please|so|now|well|yes|also|and|bonjour)(?: there)?[,.!]*\s+)*"
     r"(?:(?:can|could|would|will) you (?:please |help me )?|(?:i(?:'d| would) like|i want|i need"
     r"|i'm looking|i'm trying|i am trying)(?: you)? to |please |help me (?:to )?|let's |lets )?",
     re.IGNORECASE,
 )
 _LEADS_IN = re.compile(r".{0,80}:\s*$")
 _HEADING = re.compile(
-    r"^\s*#{1,4}\s+(?:plan|fix|task|feature|bug(?: ?fix)?|assessment|goal)?\s*[:\u2013—-]?\s*(\S.{2,160})$",
+    (
+        r"^\s*#{1,4}\s+(?:plan|fix|task|feature|bug(?: "
+        r"?fix)?|assessment|goal)?\s*[:\u2013—-]?\s*(\S.{2,160})$"
+    ),
     re.IGNORECASE | re.MULTILINE,
 )
 _MARKUP = re.compile(r"\*\*|`|^\s*(?:[-•*]|#{1,6})\s+", re.MULTILINE)
 _LABEL = re.compile(
-    r"#{0,6}\s*(?:context|description|summary|overview|background|plan|goal|problem|details?)\s*:?\s*", re.IGNORECASE
+    (
+        r"#{0,6}\s*(?:context|description|summary|overview|background|plan|goal|problem|details?)"
+        r"\s*:?\s*"
+    ),
+    re.IGNORECASE,
 )
 _COMMAND_NAME = re.compile(r"^/[\w:-]+\s+(?=\S)")
 _HEDGES = re.compile(
     r"^(?:now |ok(?:ay)?,? |great[,!.]? |perfect[,!.]? )?(?:let me|i'll|i will|i'm going to|first,"
-    r"|looking at|here(?:'s| is)|sure|please|thank you|you're welcome|i'm sorry|oh wait|i am ready)\b",
+    r"|looking at|here(?:'s| is)|sure|please|thank you|you're welcome|i'm sorry|oh wait|i am "
+    r"ready)\b",
     re.IGNORECASE,
 )
 _LISTED = re.compile(r"[\w./-]+\.\w{1,5}\b|\||\S+ [\u2013—-] |[A-Z]\w+: |\W")
 """A point of a list, a row of a table: what came before it says what it is about."""
 _FEWEST_WORDS = 4
 _DECIDES = re.compile(
-    r"\b(?:decided|decision|settled|agreed|we'll (?:go|use|keep)|let's (?:go with|use|keep|stick)|chose"
+    r"\b(?:decided|decision|settled|agreed|we'll (?:go|use|keep)|let's (?:go "
+    r"with|use|keep|stick)|chose"
     r"|opted|going with|stick with|amend)",
     re.IGNORECASE,
 )
@@ -283,7 +371,11 @@ class Work:
 
 def goal_of(prompt: str) -> str:
     """The user's words, cut at a sentence; where they only lead in, with what they lead to."""
-    lines = [line.strip() for line in without_fences(prompt).splitlines() if line.strip() and not _LABEL.fullmatch(line.strip())]
+    lines = [
+        line.strip()
+        for line in without_fences(prompt).splitlines()
+        if line.strip() and not _LABEL.fullmatch(line.strip())
+    ]
     told = " ".join(_sentence(line) for line in lines[:12]) or prompt
     return clip_prose(told, LONGEST_GOAL)
 
@@ -291,15 +383,22 @@ def goal_of(prompt: str) -> str:
 def title_of(prompt: str) -> str:
     """About ten words."""
     text = without_fences(prompt).strip()
-    lines = [bare for line in text.splitlines() if (bare := line.strip()) and not _LABEL.fullmatch(bare)]
+    lines = [
+        bare for line in text.splitlines() if (bare := line.strip()) and not _LABEL.fullmatch(bare)
+    ]
     leads_in = bool(lines) and _LEADS_IN.fullmatch(lines[0]) is not None
     if leads_in and (heading := _HEADING.search("\n".join(lines[1:3]))):
         told = heading.group(1)
     elif leads_in and len(lines) > 1:
         told = lines[1]
     else:
-        said = [each for each in sentences(_COMMAND_NAME.sub("", text)) if not _LABEL.fullmatch(each)][:4]
-        told = next((each for each in said if len(set(topic_words(each))) > 1), " ".join(said)) or prompt.strip()
+        said = [
+            each for each in sentences(_COMMAND_NAME.sub("", text)) if not _LABEL.fullmatch(each)
+        ][:4]
+        told = (
+            next((each for each in said if len(set(topic_words(each))) > 1), " ".join(said))
+            or prompt.strip()
+        )
     bare = _POLITE.sub("", _plain(told), count=1).strip() or _plain(told)
     short = first_words(bare, _TITLE_WORDS)[:_LONGEST_TITLE].strip(" ,;:-")
     short = short[:-1] if short.endswith(".") and not short.endswith("..") else short
@@ -326,10 +425,16 @@ def text_of(work: Work) -> str:
 
 
 def own_reply(text: str, before: int, others: OutsideWords) -> str:
-    """The sentence with which a reply says most, if it is the model's own: none that others wrote before, and no order."""
+    """The sentence with which a reply says most, if it is the model's own: none that others wrote
+    before, and no order."""
     for sentence in sentences(without_fences(text)):
         bare = _plain(sentence)
-        if len(bare.split()) < _FEWEST_WORDS or _HEDGES.match(bare) or bare.endswith((":", "?")) or _LISTED.match(bare):
+        if (
+            len(bare.split()) < _FEWEST_WORDS
+            or _HEDGES.match(bare)
+            or bare.endswith((":", "?"))
+            or _LISTED.match(bare)
+        ):
             continue
         if not is_order(bare) and not others.says(bare, before, LEAST_SENTENCE):
             return bare
@@ -352,21 +457,46 @@ def phase_of(acts: Sequence[Act]) -> str:
 
 def changed_files(acts: Sequence[Act]) -> tuple[str, ...]:
     """What was written or edited, and is still there."""
-    removed = {word for act in acts if act.command.startswith("rm ") for word in act.command.split()[1:]}
-    paths = (path for act in acts if act.doing is ActKind.EDIT and not act.verdict.failed for path in act.files)
-    return once(path for path in paths if path not in removed and path.rsplit("/", 1)[-1] not in removed)
+    removed = {
+        word for act in acts if act.command.startswith("rm ") for word in act.command.split()[1:]
+    }
+    paths = (
+        path
+        for act in acts
+        if act.doing is ActKind.EDIT and not act.verdict.failed
+        for path in act.files
+    )
+    return once(
+        path for path in paths if path not in removed and path.rsplit("/", 1)[-1] not in removed
+    )
 
 
 def _did(acts: Sequence[Act]) -> str:
     edited = changed_files(acts)
-    ran = [act for act in acts if act.command and not act.verdict.failed and len(act.command) <= _LONGEST_COMMAND]
+    ran = [
+        act
+        for act in acts
+        if act.command and not act.verdict.failed and len(act.command) <= _LONGEST_COMMAND
+    ]
     checks = once(act.command for act in reversed(ran) if act.doing is ActKind.CHECK)
-    others = once(act.command for act in reversed(ran) if act.doing is ActKind.RUN and not _CHORE.match(act.command))
-    commands = [f"`{command}`" for command in (*checks[:1], *others, *checks[1:]) if not is_dangerous(command)]
+    others = once(
+        act.command
+        for act in reversed(ran)
+        if act.doing is ActKind.RUN and not _CHORE.match(act.command)
+    )
+    commands = [
+        f"`{command}`"
+        for command in (*checks[:1], *others, *checks[1:])
+        if not is_dangerous(command)
+    ]
     called = once(act.tool for act in acts if act.doing is ActKind.OTHER)
     told = []
     if edited:
-        told.append(f"changed {', '.join(_short_path(path) for path in edited[:_FILES_TOLD])}{_more(len(edited), _FILES_TOLD)}")
+        told.append(
+            f"changed "
+            f"{', '.join(_short_path(path) for path in edited[:_FILES_TOLD])}"
+            f"{_more(len(edited), _FILES_TOLD)}"
+        )
     if commands:
         told.append(f"ran {', '.join(commands[:_COMMANDS_TOLD])}")
     if called:
@@ -380,12 +510,20 @@ def _did(acts: Sequence[Act]) -> str:
 def _went_wrong(mishaps: Sequence[Mishap]) -> list[str]:
     told = []
     # An edit that missed its place is tried again at once; nobody wants to read of it.
-    for mishap in [each for each in mishaps if each.failed.doing is not ActKind.EDIT][:_TROUBLES_TOLD]:
-        how = f"resolved: {', '.join(mishap.resolved[:2])}" if mishap.by is not None and mishap.resolved else ""
+    for mishap in [each for each in mishaps if each.failed.doing is not ActKind.EDIT][
+        :_TROUBLES_TOLD
+    ]:
+        how = (
+            f"resolved: {', '.join(mishap.resolved[:2])}"
+            if mishap.by is not None and mishap.resolved
+            else ""
+        )
         if mishap.by is None:
             how = "not resolved"
         where = clip_prose(first_words(mishap.failed.target, 8), _LONGEST_COMMAND)
-        told.append(f"Trouble: {mishap.failed.verdict.kind} at `{where}`{f' ({how})' if how else ''}.")
+        told.append(
+            f"Trouble: {mishap.failed.verdict.kind} at `{where}`{f' ({how})' if how else ''}."
+        )
     return told
 
 
@@ -428,7 +566,8 @@ _DONE = frozenset({"completed", "done", "complete", "finished", "cancelled", "ca
 _DOING = frozenset({"in_progress", "in-progress", "doing", "active"})
 _BOX = re.compile(r"^\s*[-*] \[( |x|X)\] +(\S.{2,200})$", re.MULTILINE)
 _LEFT = re.compile(
-    r"^\W*(?:next steps?|remaining(?: work| tasks| items| steps)?|still (?:open|to do|missing)|to ?do|not (?:yet )?done"
+    r"^\W*(?:next steps?|remaining(?: work| tasks| items| steps)?|still (?:open|to "
+    r"do|missing)|to ?do|not (?:yet )?done"
     r"|left to do|open (?:points|items|questions))\W*$",
     re.IGNORECASE,
 )
@@ -470,11 +609,22 @@ def left_by(ended: WorkEnd, others: OutsideWords) -> LeftWork | None:
     own = [_own(point, ended.place, others) for point in lists.open]
     open_points = once((point for point in own if point), _MOST)
     root = work_root(ended.acts)
-    changed = (path for path in changed_files(ended.acts) if is_file(path) and not _CLIENTS.search(path))
+    changed = (
+        path for path in changed_files(ended.acts) if is_file(path) and not _CLIENTS.search(path)
+    )
     files = once((in_project(path, root) for path in changed), _MOST_FILES)
-    red = next((each for each in reversed(ended.mishaps) if each.by is None and _is_of_the_project(each.failed)), None)
+    red = next(
+        (
+            each
+            for each in reversed(ended.mishaps)
+            if each.by is None and _is_of_the_project(each.failed)
+        ),
+        None,
+    )
     ended_badly = ended.came.ending in (Ending.PARTIAL, Ending.FAILURE)
-    if ended.came.ending is Ending.SUCCESS or not (open_points or (files and (ended_badly or red is not None))):
+    if ended.came.ending is Ending.SUCCESS or not (
+        open_points or (files and (ended_badly or red is not None))
+    ):
         return None
     done = once((point for each in lists.done if (point := _own(each, ended.place, others))), _MOST)
     blockers = (_error(red),) if red is not None and ended_badly else ()
@@ -483,7 +633,9 @@ def left_by(ended: WorkEnd, others: OutsideWords) -> LeftWork | None:
     following = open_points or ((f"the user said: {asked}",) if asked else _make_it_pass(red))
     if not following and not blockers:
         return None  # its episode says as much
-    checkpoint = Checkpoint(done=done, doing=clip_prose(ended.title, _LONGEST_ITEM), next=following, blockers=blockers)
+    checkpoint = Checkpoint(
+        done=done, doing=clip_prose(ended.title, _LONGEST_ITEM), next=following, blockers=blockers
+    )
     return LeftWork(
         checkpoint=checkpoint,
         title=clip_prose(f"Unfinished: {ended.title}", 90),
@@ -505,7 +657,9 @@ class _Lists:
         for place in sorted(ended.calls, reverse=True):
             points = list(_points(decoded(ended.calls[place])))
             if points:
-                found = cls(tuple(text for text, state in points if state in _DONE), tuple(_open(points)))
+                found = cls(
+                    tuple(text for text, state in points if state in _DONE), tuple(_open(points))
+                )
                 break
         else:
             found = cls((), ())
@@ -513,11 +667,16 @@ class _Lists:
             return found
         boxes = _BOX.findall(ended.reply)
         done = (*found.done, *(text for mark, text in boxes if mark != " "))
-        return cls(done, (*found.open, *(text for mark, text in boxes if mark == " "), *_left_open(ended.reply)))
+        return cls(
+            done,
+            (*found.open, *(text for mark, text in boxes if mark == " "), *_left_open(ended.reply)),
+        )
 
 
 def _points(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    listed: list[Any] = next((arguments[name] for name in _LISTS if isinstance(arguments.get(name), list)), [])
+    listed: list[Any] = next(
+        (arguments[name] for name in _LISTS if isinstance(arguments.get(name), list)), []
+    )
     for point in listed:
         if isinstance(point, dict):
             text = next((point[name] for name in _WORDS if isinstance(point.get(name), str)), "")
@@ -528,7 +687,9 @@ def _points(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _open(points: Sequence[tuple[str, str]]) -> list[str]:
     """What was begun first."""
     left = [(text, state) for text, state in points if state not in _DONE]
-    return [text for text, state in left if state in _DOING] + [text for text, state in left if state not in _DOING]
+    return [text for text, state in left if state in _DOING] + [
+        text for text, state in left if state not in _DOING
+    ]
 
 
 def _left_open(reply: str) -> Iterator[str]:
@@ -545,7 +706,11 @@ def _left_open(reply: str) -> Iterator[str]:
 def _own(text: str, place: int, others: OutsideWords) -> str:
     """In a line, where it is nobody else's and gives no orders."""
     plain = clip_prose(_INLINE_MARKUP.sub("", text), _LONGEST_ITEM)
-    return "" if is_order(plain) or is_dangerous(plain) or others.says(plain, place, LEAST_SENTENCE) else plain
+    return (
+        ""
+        if is_order(plain) or is_dangerous(plain) or others.says(plain, place, LEAST_SENTENCE)
+        else plain
+    )
 
 
 def _is_of_the_project(failed: Act) -> bool:
@@ -555,13 +720,19 @@ def _is_of_the_project(failed: Act) -> bool:
 
 def _checked_by(failed: Act) -> str:
     parts = [part for part in parts_of(failed.command) if check_family(part)]
-    return clip_prose(parts[0], _LONGEST_COMMAND) if parts and not is_throwaway(parts[0].split()[-1]) else ""
+    return (
+        clip_prose(parts[0], _LONGEST_COMMAND)
+        if parts and not is_throwaway(parts[0].split()[-1])
+        else ""
+    )
 
 
 def _error(red: Mishap) -> str:
     last = red.lately or red.failed
     said = quoted(last.verdict.said, _LONGEST_ERROR)
-    return f"`{_checked_by(red.failed)}` fails with {last.verdict.kind}" + (f' (data: "{said}")' if said else "")
+    return f"`{_checked_by(red.failed)}` fails with {last.verdict.kind}" + (
+        f' (data: "{said}")' if said else ""
+    )
 
 
 def _make_it_pass(red: Mishap | None) -> tuple[str, ...]:

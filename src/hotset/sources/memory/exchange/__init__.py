@@ -18,7 +18,9 @@ class FileFormat(StrEnum):
     LOKI = "loki"
 
 
-def export_memories(store: Store, folder: Path, form: FileFormat, progress: Progress = silent) -> int:
+def export_memories(
+    store: Store, folder: Path, form: FileFormat, progress: Progress = silent
+) -> int:
     """Writes all memories, and gives how many. Raises `BadInput` and `StoreFailed`."""
     write = {FileFormat.MARKDOWN: write_markdown, FileFormat.LOKI: write_loki}[form]
     return write(store, folder, progress)
@@ -33,11 +35,14 @@ def import_memories(
     vouched: bool = False,
     progress: Progress = silent,
 ) -> MergeReport:
-    """`form` is found out from the files if it is None; `vouched` as in `merge`. Raises `BadInput`, and as the store does."""
+    """`form` is found out from the files if it is None; `vouched` as in `merge`. Raises `BadInput`,
+    and as the store does."""
     if (form or format_of(folder)) is FileFormat.MARKDOWN:
         return merge_markdown(store, folder, now=now, vouched=vouched, progress=progress)
     place = layout(folder).resolve().name
-    return merge_memories(store, read_loki(folder), place=place, now=now, vouched=vouched, progress=progress)
+    return merge_memories(
+        store, read_loki(folder), place=place, now=now, vouched=vouched, progress=progress
+    )
 
 
 def format_of(folder: Path) -> FileFormat:
@@ -47,5 +52,7 @@ def format_of(folder: Path) -> FileFormat:
     try:
         layout(folder)
     except BadInput as error:
-        raise BadInput(f"{folder} has no memories in it, neither as pages nor as a `.loki/memory`") from error
+        raise BadInput(
+            f"{folder} has no memories in it, neither as pages nor as a `.loki/memory`"
+        ) from error
     return FileFormat.LOKI

@@ -1,11 +1,12 @@
-"""Every kind of memory in files: where it stands in an export, and its fields as loki-mode names them. Pure.
+"""Every kind of memory in files: where it stands in an export, and its fields as loki-mode names
+them. Pure.
 
-`show_...` gives the fields of a memory as loki-mode names them. `read_...` gives title, text and detail of an object that
-any version or program wrote: unknown fields are passed over, missing ones done without, and no value is trusted to have
-its type.
+`show_...` gives the fields of a memory as loki-mode names them. `read_...` gives title, text and
+detail of an object that any version or program wrote: unknown fields are passed over, missing ones
+done without, and no value is trusted to have its type.
 
-An object carries the whole memory under `hotset`, so that reading gives back what was written. That counts only while the
-fields beside it agree with it: an edit of those is read instead.
+An object carries the whole memory under `hotset`, so that reading gives back what was written. That
+counts only while the fields beside it agree with it: an edit of those is read instead.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ Reading = tuple[str, str, Detail]
 MOST_TEXT = 20_000  # characters of what others wrote; the longest of real files are some hundred
 _MOST_ITEMS = 200  # of a list in what others wrote
 _LATEST = 253402300799  # the last second that has a date
-_ENDINGS = {"failed": Ending.FAILURE, "error": Ending.FAILURE} | {each.value: each for each in Ending}
+_ENDINGS = {"failed": Ending.FAILURE, "error": Ending.FAILURE} | {
+    each.value: each for each in Ending
+}
 _FAILED = frozenset({"fail", "failed", "failure", "error"})
 _D = TypeVar("_D", Episode, Pitfall, Procedure, Checkpoint)
 
@@ -86,12 +89,18 @@ def show_episode(memory: Memory) -> Item:
             "files_involved": list(detail.files),
         },
         "action_log": [
-            {"t": each.at, "action": each.tool, "target": each.target, "result": "fail" if each.failed else "pass"}
+            {
+                "t": each.at,
+                "action": each.tool,
+                "target": each.target,
+                "result": "fail" if each.failed else "pass",
+            }
             for each in detail.actions
         ],
         "outcome": memory.ending.value,
         "errors_encountered": [
-            {"type": each.kind, "message": each.said, "resolution": "; ".join(each.resolved)} for each in detail.troubles
+            {"type": each.kind, "message": each.said, "resolution": "; ".join(each.resolved)}
+            for each in detail.troubles
         ],
         "artifacts_produced": list(detail.artifacts),
         "git_commit": None,
@@ -147,7 +156,11 @@ def show_ledger(memory: Memory) -> Item:
         "last_checkpoint": iso_time(memory.created),
         "tasks_completed": len(detail.done),
         "current_task": detail.doing,
-        "state": {"completed": list(detail.done), "next": list(detail.next), "blockers": list(detail.blockers)},
+        "state": {
+            "completed": list(detail.done),
+            "next": list(detail.next),
+            "blockers": list(detail.blockers),
+        },
         "context": {"current_goal": memory.title},
         "summary": memory.text,
     }
@@ -171,7 +184,12 @@ def show_handoff(memory: Memory) -> Item:
 
 
 def show_learning(memory: Memory) -> Item:
-    return {"id": memory.id, "timestamp": iso_time(memory.created), "title": memory.title, "learning": memory.text}
+    return {
+        "id": memory.id,
+        "timestamp": iso_time(memory.created),
+        "title": memory.title,
+        "learning": memory.text,
+    }
 
 
 def _detail(memory: Memory, otherwise: _D) -> _D:
@@ -202,13 +220,22 @@ def read_episode(item: Item) -> Reading:
         word(item, "summary") or goal,
         _line("Outcome", (word(item, "outcome"),)),
         _line("Changed", detail.artifacts),
-        *(_line("Went wrong", (": ".join(filter(None, (each.kind, each.said))), *each.resolved), " → ") for each in troubles),
+        *(
+            _line(
+                "Went wrong",
+                (": ".join(filter(None, (each.kind, each.said))), *each.resolved),
+                " → ",
+            )
+            for each in troubles
+        ),
     )
     return goal, text, detail
 
 
 def read_fact(item: Item) -> Reading:
-    fact = word(item, "pattern", "fact", "text", "content", "statement", "description", "decision", "value")
+    fact = word(
+        item, "pattern", "fact", "text", "content", "statement", "description", "decision", "value"
+    )
     text = _lines(
         fact,
         _line("When", words(item, "conditions")),
@@ -223,11 +250,19 @@ def read_pitfall(item: Item) -> Reading:
     what = word(item, "what_fails", "what", "incorrect_approach", "pattern", "error", "type")
     why = word(item, "why", "message", "reason")
     instead = word(item, "prevention", "resolution", "fix", "correct_approach", "instead")
-    return what, _lines(what, _line("Why", (why,)), _line("Instead", (instead,))), Pitfall(what, why, instead)
+    return (
+        what,
+        _lines(what, _line("Why", (why,)), _line("Instead", (instead,))),
+        Pitfall(what, why, instead),
+    )
 
 
 def read_procedure(item: Item) -> Reading:
-    name, steps, needs = word(item, "name", "title", "id"), words(item, "steps"), words(item, "prerequisites")
+    name, steps, needs = (
+        word(item, "name", "title", "id"),
+        words(item, "steps"),
+        words(item, "prerequisites"),
+    )
     errors = [
         (word(each, "error"), word(each, "fix")) if isinstance(each, dict) else (_text(each),)
         for each in _listed(item.get("common_errors"))
@@ -245,7 +280,9 @@ def read_procedure(item: Item) -> Reading:
 def read_ledger(item: Item) -> Reading:
     doing = word(item, "current_task")
     goal = word(item, "context.current_goal", "current_task", "title", "agent_id", "id")
-    done, upcoming, blockers = (words(item, f"state.{name}", name) for name in ("completed", "next", "blockers"))
+    done, upcoming, blockers = (
+        words(item, f"state.{name}", name) for name in ("completed", "next", "blockers")
+    )
     text = _lines(
         word(item, "summary") or goal,
         _line("Doing", (doing,)),
@@ -273,14 +310,30 @@ def read_handoff(item: Item) -> Reading:
 
 
 def read_learning(item: Item) -> Reading:
-    lesson = word(item, "learning", "lesson", "text", "content", "description", "rootCause", "message", "title")
-    text = _lines(lesson, _line("Fix", words(item, "fix")), _line("From now on", words(item, "preventInFuture")))
+    lesson = word(
+        item,
+        "learning",
+        "lesson",
+        "text",
+        "content",
+        "description",
+        "rootCause",
+        "message",
+        "title",
+    )
+    text = _lines(
+        lesson,
+        _line("Fix", words(item, "fix")),
+        _line("From now on", words(item, "preventInFuture")),
+    )
     return word(item, "title") or lesson, text, None
 
 
 def read_created(item: Item, otherwise: float) -> float:
     """The time that an object gives for itself."""
-    times = map(_time, map(item.get, ("timestamp", "created_at", "created", "date", "last_checkpoint")))
+    times = map(
+        _time, map(item.get, ("timestamp", "created_at", "created", "date", "last_checkpoint"))
+    )
     return next((time for time in times if time is not None), otherwise)
 
 
@@ -299,7 +352,8 @@ def read_links(item: Item) -> Iterator[tuple[str, str]]:
 
 
 def word(item: Item, *paths: str) -> str:
-    """The text of the first of these fields that has any; `a.b` is field b of the object in field a."""
+    """The text of the first of these fields that has any; `a.b` is field b of the object in field
+    a."""
     return next((text for path in paths if (text := _text(_field(item, path)))), "")
 
 
@@ -315,16 +369,27 @@ def number(value: object, otherwise: float = 0.0) -> float:
 
 
 def _action(entry: Item) -> Action:
-    failed = word(entry, "result", "output", "status").lower() in _FAILED or bool(entry.get("error"))
+    failed = word(entry, "result", "output", "status").lower() in _FAILED or bool(
+        entry.get("error")
+    )
     at = max(0.0, number(entry.get("t", entry.get("timestamp"))))
-    return Action(at, word(entry, "action", "tool"), word(entry, "target", "input", "command")[:300], failed)
+    return Action(
+        at, word(entry, "action", "tool"), word(entry, "target", "input", "command")[:300], failed
+    )
 
 
 def _trouble(entry: object) -> Trouble:
     if not isinstance(entry, dict):
         return Trouble("", _text(entry), "", "")
     resolution = words(entry, "resolution")
-    return Trouble(word(entry, "type", "error_type"), word(entry, "message"), "", "", resolution, bool(resolution))
+    return Trouble(
+        word(entry, "type", "error_type"),
+        word(entry, "message"),
+        "",
+        "",
+        resolution,
+        bool(resolution),
+    )
 
 
 def _field(item: Item, path: str) -> object:
@@ -347,7 +412,9 @@ def _text(value: object) -> str:
         case int() | float() if not isinstance(value, bool):
             return str(value)
         case dict():
-            return word(value, "description", "text", "title", "name", "decision", "action", "message")
+            return word(
+                value, "description", "text", "title", "name", "decision", "action", "message"
+            )
     return ""
 
 
@@ -358,7 +425,9 @@ def _time(value: Any) -> float | None:
             date = datetime.fromisoformat(value.strip())
             seconds = date.replace(tzinfo=date.tzinfo or UTC).timestamp()
         else:
-            seconds = -1.0 if isinstance(value, bool) else float(value) / (1000 if value > _LATEST else 1)
+            seconds = (
+                -1.0 if isinstance(value, bool) else float(value) / (1000 if value > _LATEST else 1)
+            )
     except (TypeError, ValueError, OverflowError):
         return None
     return seconds if 0 <= seconds <= _LATEST else None
@@ -375,8 +444,20 @@ def _line(label: str, texts: Iterable[str], between: str = "; ") -> str:
 
 MARK = "hotset"
 """The field in which loki-mode's files have what is hotset's own."""
-_BESIDE = frozenset({MARK, "links", "source_episodes", "source", "usage_count", "last_used", "last_accessed", "access_count"})
-"""Fields that may differ from the memory under `hotset`: counted elsewhere, or stated by the links."""
+_BESIDE = frozenset(
+    {
+        MARK,
+        "links",
+        "source_episodes",
+        "source",
+        "usage_count",
+        "last_used",
+        "last_accessed",
+        "access_count",
+    }
+)
+"""Fields that may differ from the memory under `hotset`: counted elsewhere, or stated by the
+links."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _MOST_TITLE = 160
 
@@ -478,8 +559,12 @@ def item_of(memory: Memory, links: Sequence[MemoryLink] = (), uses: Uses | None 
     if form.folder == "semantic":
         others = [link for link in links if link.relation is not Relation.DERIVED_FROM]
         beside = {
-            "source_episodes": [link.to for link in links if link.relation is Relation.DERIVED_FROM],
-            "links": [{"to": link.to, "relation": link.relation.value, "strength": 1.0} for link in others],
+            "source_episodes": [
+                link.to for link in links if link.relation is Relation.DERIVED_FROM
+            ],
+            "links": [
+                {"to": link.to, "relation": link.relation.value, "strength": 1.0} for link in others
+            ],
             "usage_count": uses.read + uses.helped if uses else 0,
             "last_used": iso_time(uses.last) if uses and uses.last else None,
         }
@@ -487,17 +572,29 @@ def item_of(memory: Memory, links: Sequence[MemoryLink] = (), uses: Uses | None 
 
 
 def memory_of(kind: MemoryKind, item: Item, place: str, changed: float) -> Memory | None:
-    """The memory that an object of loki-mode's files holds; as it was, if hotset wrote it and it was not edited.
+    """The memory that an object of loki-mode's files holds; as it was, if hotset wrote it and it
+    was not edited.
 
-    `place` is the file, and `changed` the time that is taken where the object gives none. None if it is empty.
+    `place` is the file, and `changed` the time that is taken where the object gives none. None if
+    it is empty.
     """
     own = embedded_memory(kind, item)
-    if own is not None and FORMATS[kind].show(own) == {name: item[name] for name in item if name not in _BESIDE}:
+    if own is not None and FORMATS[kind].show(own) == {
+        name: item[name] for name in item if name not in _BESIDE
+    }:
         return own
     theirs = _read_foreign(kind, item, place, changed)
     if own is None or theirs is None or theirs.kind is not kind:
         return theirs
-    return replace(theirs, id=own.id, created=own.created, topics=own.topics, task=own.task, version=own.version, time=own.time)
+    return replace(
+        theirs,
+        id=own.id,
+        created=own.created,
+        topics=own.topics,
+        task=own.task,
+        version=own.version,
+        time=own.time,
+    )
 
 
 def embedded_memory(kind: MemoryKind, item: Item) -> Memory | None:
@@ -510,7 +607,12 @@ def embedded_memory(kind: MemoryKind, item: Item) -> Memory | None:
         refuse_unfit(memory)
     except (msgspec.ValidationError, BadInput):
         return None
-    fits = memory.kind is kind and memory.id == item.get("id") and is_memory_id(memory.id) and kind_of(memory.id) is kind
+    fits = (
+        memory.kind is kind
+        and memory.id == item.get("id")
+        and is_memory_id(memory.id)
+        and kind_of(memory.id) is kind
+    )
     return memory if fits else None
 
 
@@ -525,7 +627,8 @@ def foreign_memory(
     agent: str = "",
     topics: Iterable[str] = (),
 ) -> Memory:
-    """A memory in the words of an unknown author: data, and no advice until a person confirms it."""
+    """A memory in the words of an unknown author: data, and no advice until a person confirms
+    it."""
     title = " ".join((title or text).split())[:_MOST_TITLE]
     text = text.strip()[:MOST_TEXT]
     key = f"loki:{id}" if isinstance(id, str) and id else f"loki\0{title}\0{text}"
@@ -537,7 +640,11 @@ def foreign_memory(
         text=text,
         created=created,
         source=Provenance(by="import", agent=agent, places=(place,)),
-        topics=tuple(dict.fromkeys(topic for each in topics if (topic := " ".join(each.lower().split())[:60]))),
+        topics=tuple(
+            dict.fromkeys(
+                topic for each in topics if (topic := " ".join(each.lower().split())[:60])
+            )
+        ),
         trust=Trust.OUTSIDE,
         standing=Standing.CANDIDATE if kind in ADVICE_KINDS else Standing.ACTIVE,
         tokens=count(text),

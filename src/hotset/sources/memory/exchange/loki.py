@@ -14,7 +14,15 @@ from typing import Any
 import msgspec
 
 from hotset.errors import BadInput
-from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Procedure, Relation, Standing
+from hotset.nouns.memory import (
+    Memory,
+    MemoryId,
+    MemoryKind,
+    MemoryLink,
+    Procedure,
+    Relation,
+    Standing,
+)
 from hotset.nouns.progress import Progress, silent
 from hotset.sources.memory.exchange.items import (
     EPISODE,
@@ -62,7 +70,9 @@ _SECTIONS = {
 
 def skill_text(memory: Memory) -> str:
     """Ends with a comment that holds the whole memory: see `kinds`."""
-    fields = msgspec.json.encode(item_of(memory)[MARK]).decode().replace(">", "\\u003e")  # so that it cannot end the comment
+    fields = (
+        msgspec.json.encode(item_of(memory)[MARK]).decode().replace(">", "\\u003e")
+    )  # so that it cannot end the comment
     return f"{_visible(memory)}\n<!-- hotset {fields} -->\n"
 
 
@@ -82,7 +92,9 @@ def _visible(memory: Memory) -> str:
     detail = memory.detail if isinstance(memory.detail, Procedure) else Procedure()
     needs = f"\n## Prerequisites\n- {detail.when}\n" if detail.when else ""
     steps = "".join(f"{number}. {step}\n" for number, step in enumerate(detail.steps, 1))
-    return f"# Skill: {memory.title}\n\n{memory.text}\n{needs}" + (f"\n## Steps\n{steps}" if steps else "")
+    return f"# Skill: {memory.title}\n\n{memory.text}\n{needs}" + (
+        f"\n## Steps\n{steps}" if steps else ""
+    )
 
 
 def _fields(text: str) -> dict[str, Any]:
@@ -95,7 +107,13 @@ def _fields(text: str) -> dict[str, Any]:
 
 def _skill_sections(text: str) -> Item:
     """A heading, words below it, and lists under headings of their own."""
-    item: Item = {"name": "", "prerequisites": [], "steps": [], "common_errors": [], "exit_criteria": []}
+    item: Item = {
+        "name": "",
+        "prerequisites": [],
+        "steps": [],
+        "common_errors": [],
+        "exit_criteria": [],
+    }
     described: list[str] = []
     into: list[str] | None = None
     for line in text.split("\n"):
@@ -119,7 +137,9 @@ def _skill_sections(text: str) -> Item:
 _FOLDERS = ("episodic", "semantic", "skills", "ledgers", "handoffs", "learnings")
 _EXPORTED = frozenset(Standing) - {Standing.FORGOTTEN}
 _EVERY = 200  # memories between two reports of progress
-_SHARD_BYTES = 4 * 1024 * 1024  # of a list: an editor opens it, and it is far from what is still read
+_SHARD_BYTES = (
+    4 * 1024 * 1024
+)  # of a list: an editor opens it, and it is far from what is still read
 _LISTS = {
     "episodes": "episodic/index.json",
     "patterns": "semantic/patterns.json",
@@ -139,7 +159,19 @@ _OURS = re.compile(
     rf"|learnings/{_DAY}(?:-\d+)?\.json"
     r"|hotset/others(?:-\d+)?\.json"
 )
-_READ_LISTS = frozenset({"patterns", "anti_patterns", "facts", "links", "learnings", "lessons", "others", "episodes", "skills"})
+_READ_LISTS = frozenset(
+    {
+        "patterns",
+        "anti_patterns",
+        "facts",
+        "links",
+        "learnings",
+        "lessons",
+        "others",
+        "episodes",
+        "skills",
+    }
+)
 _PAGED = frozenset({"skills", "ledgers", "handoffs", "learnings"})
 """Folders in which some versions have pages of text, too."""
 _RELATIONS = dict.fromkeys(("elaborates", "example_of", "supports"), Relation.RELATED_TO) | {
@@ -153,13 +185,17 @@ _ACTIONS = {
     Remedy.COMPOSE: "create_specialized_index",
     Remedy.REORGANISE: "reorganize_topic_index",
 }
-_NOTHING_READ = 999.99  # loki-mode's ratio of discovery to reading where something was shown and nothing read
+_NOTHING_READ = (
+    999.99  # loki-mode's ratio of discovery to reading where something was shown and nothing read
+)
 
 
 def write_loki(store: Store, folder: Path, progress: Progress = silent) -> int:
-    """All memories as files, in place of an earlier export. Whole or not at all, and the same bytes for the same store.
+    """All memories as files, in place of an earlier export. Whole or not at all, and the same bytes
+    for the same store.
 
-    Gives how many. Raises `BadInput` where something else is there, and `StoreFailed` where it cannot be written.
+    Gives how many. Raises `BadInput` where something else is there, and `StoreFailed` where it
+    cannot be written.
     """
     with whole_folder(folder, _refuse_foreign) as draft:
         export = _LokiExport(draft, store)
@@ -174,11 +210,12 @@ def write_loki(store: Store, folder: Path, progress: Progress = silent) -> int:
 
 
 def read_loki(folder: Path) -> Iterator[Memory | MemoryLink]:
-    """The memories of a folder that hotset or any version of loki-mode wrote, then the links between them.
+    """The memories of a folder that hotset or any version of loki-mode wrote, then the links
+    between them.
 
-    What hotset wrote comes back as it was. What others wrote is `Trust.OUTSIDE`; their procedures and pitfalls are
-    candidates. `merge.merge_memories` decides how much of it is believed. Raises `BadInput`, which names the file that
-    cannot be used.
+    What hotset wrote comes back as it was. What others wrote is `Trust.OUTSIDE`; their procedures
+    and pitfalls are candidates. `merge.merge_memories` decides how much of it is believed. Raises
+    `BadInput`, which names the file that cannot be used.
     """
     with FileTree(layout(folder)) as tree:
         words: dict[MemoryId, int] = {}
@@ -186,9 +223,13 @@ def read_loki(folder: Path) -> Iterator[Memory | MemoryLink]:
         stated: list[tuple[object, object, object, object]] = []
         for found, item in chain(_memories(tree), _own_memories(tree), _decisions(tree)):
             hashed = hash((found.title, found.text))
-            is_other = words.get(found.id, hashed) != hashed  # two that have one name and differ are two
+            is_other = (
+                words.get(found.id, hashed) != hashed
+            )  # two that have one name and differ are two
             key = f"loki:{found.id}\0{found.text}"
-            memory = replace(found, id=memory_id(found.kind, key, found.created)) if is_other else found
+            memory = (
+                replace(found, id=memory_id(found.kind, key, found.created)) if is_other else found
+            )
             if isinstance(name := item.get("id"), str):
                 names.setdefault(name, memory.id)
             stated += [(memory.id, relation, to, None) for relation, to in read_links(item)]
@@ -203,21 +244,31 @@ def read_loki(folder: Path) -> Iterator[Memory | MemoryLink]:
 
 
 def layout(folder: Path) -> Path:
-    """The folder with the memories: this one, or the one in it that its users would mean. Raises `BadInput`."""
+    """The folder with the memories: this one, or the one in it that its users would mean. Raises
+    `BadInput`."""
     folder = folder.expanduser()
     for each in (folder, folder / "memory", folder / ".loki" / "memory"):
-        if each.is_dir() and ((each / "index.json").is_file() or any((each / name).is_dir() for name in _FOLDERS)):
+        if each.is_dir() and (
+            (each / "index.json").is_file() or any((each / name).is_dir() for name in _FOLDERS)
+        ):
             return each
-    raise BadInput(f"{folder} is no folder of memories: neither index.json nor any of {', '.join(_FOLDERS)} is there")
+    raise BadInput(
+        f"{folder} is no folder of memories: neither index.json nor any of "
+        f"{', '.join(_FOLDERS)} is there"
+    )
 
 
 class _LokiExport:
     """One export while it is written."""
 
     def __init__(self, draft: Path, store: Store) -> None:
-        hidden = {memory.id for memory in store.memories(frozenset(), frozenset({Standing.FORGOTTEN}))}
+        hidden = {
+            memory.id for memory in store.memories(frozenset(), frozenset({Standing.FORGOTTEN}))
+        }
         hidden |= {memory.id for memory in store.memories(INTERNAL)}
-        self._all_links = [link for link in store.memory_links() if link.of not in hidden and link.to not in hidden]
+        self._all_links = [
+            link for link in store.memory_links() if link.of not in hidden and link.to not in hidden
+        ]
         self._links: defaultdict[MemoryId, list[MemoryLink]] = defaultdict(list)
         for link in self._all_links:
             self._links[link.of].append(link)
@@ -240,7 +291,9 @@ class _LokiExport:
             self._append("others", {"id": memory.id, "kind": memory.kind.value, MARK: own})
 
     def close(self) -> int:
-        for day, dated in groupby(sorted(self._learnings), key=itemgetter(0)):  # only ids were held until now
+        for day, dated in groupby(
+            sorted(self._learnings), key=itemgetter(0)
+        ):  # only ids were held until now
             name = f"learnings/{day}.json"
             self._lists[name] = self._list(name, "learnings", {"date": day})
             for _, id in dated:
@@ -251,7 +304,11 @@ class _LokiExport:
         for each in self._lists.values():
             each.close()
         economics = _token_economics(self._store)
-        documents = {"index": self.survey.index(), "timeline": self.survey.timeline(), "token_economics": economics}
+        documents = {
+            "index": self.survey.index(),
+            "timeline": self.survey.timeline(),
+            "token_economics": economics,
+        }
         for name, document in documents.items():
             if document is not None:
                 write_file(self._draft, f"{name}.json", as_json(document))
@@ -264,14 +321,23 @@ class _LokiExport:
         if memory.kind is LEARNING:
             self._learnings.append((day, memory.id))
         elif not form.file:
-            derived = memory.kind is FACT and any(link.relation is Relation.DERIVED_FROM for link in links)
+            derived = memory.kind is FACT and any(
+                link.relation is Relation.DERIVED_FROM for link in links
+            )
             # what episodes have in common is a pattern, as loki-mode calls it
-            self._append("patterns" if derived else form.list, item_of(memory, links, self._uses.get(memory.id)))
+            self._append(
+                "patterns" if derived else form.list,
+                item_of(memory, links, self._uses.get(memory.id)),
+            )
         else:
             name = re.sub(r"[^a-z0-9]+", "-", memory.title.lower())[:40].strip("-")
             path = form.file.format(day=day, id=memory.id, name=f"{name}-" if name else "")
             is_text = path.endswith(".md")
-            write_file(self._draft, path, skill_text(memory).encode() if is_text else as_json(item_of(memory)))
+            write_file(
+                self._draft,
+                path,
+                skill_text(memory).encode() if is_text else as_json(item_of(memory)),
+            )
             if memory.kind is EPISODE:
                 about = {"goal": memory.title, "outcome": memory.ending.value}
                 self._append(form.list, {"id": memory.id, "date": day, "file": path, **about})
@@ -284,7 +350,8 @@ class _LokiExport:
 
 
 def _token_economics(store: Store) -> Item | None:
-    """What memory cost the latest session that was shown any, as loki-mode counts it; None if there is none."""
+    """What memory cost the latest session that was shown any, as loki-mode counts it; None if there
+    is none."""
     loads = [event for event in store.events(name=LOADED) if event.session]
     if not loads:
         return None
@@ -311,7 +378,9 @@ def _token_economics(store: Store) -> Item | None:
             {
                 "action_type": _ACTIONS.get(each.remedy, each.remedy.value),
                 "priority": priorities[each.metric],
-                "description": f"{each.metric} is {each.value:.4g}; the limit is {each.threshold:g}",
+                "description": (
+                    f"{each.metric} is {each.value:.4g}; the limit is {each.threshold:g}"
+                ),
                 "triggered_by": each.metric.value,
             }
             for each in check("session", spent)
@@ -322,22 +391,37 @@ def _token_economics(store: Store) -> Item | None:
 def _refuse_foreign(folder: Path) -> None:
     """An export of ours may be replaced; anything else may be the only copy."""
     if files_of_export(folder, _OURS) and not _is_ours(folder):
-        raise BadInput(f"{folder} has memories that hotset did not write; import them first, and export to another folder")
+        raise BadInput(
+            f"{folder} has memories that hotset did not write; import them first, and export "
+            f"to another folder"
+        )
 
 
 def _is_ours(folder: Path) -> bool:
     with FileTree(folder) as tree:
-        index = tree.file("index.json").decode_json() if "index.json" in tree.file_names("", ".json") else None
+        index = (
+            tree.file("index.json").decode_json()
+            if "index.json" in tree.file_names("", ".json")
+            else None
+        )
     return isinstance(index, dict) and isinstance(index.get(MARK), dict)
 
 
 def _memories(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
     """The memories of all folders, episodes last, each with the object it was read from."""
     for kind, form in sorted(FORMATS.items(), key=lambda each: each[0] is EPISODE):
-        days = [f"{form.folder}/{day}" for day in tree.folder_names(form.folder)] if kind is EPISODE else []
+        days = (
+            [f"{form.folder}/{day}" for day in tree.folder_names(form.folder)]
+            if kind is EPISODE
+            else []
+        )
         for folder in (form.folder, *days):
             below = folder.removeprefix(form.folder)
-            described = [name for name in tree.file_names(folder, ".json") if below or re.match(form.names, name)]
+            described = [
+                name
+                for name in tree.file_names(folder, ".json")
+                if below or re.match(form.names, name)
+            ]
             for name in described:
                 file = tree.file(f"{folder}/{name}")
                 for item in _items(file.decode_json()):
@@ -356,7 +440,11 @@ def _page(kind: MemoryKind, name: str, file: TreeFile) -> Memory | None:
     if FORMATS[kind].folder == "skills":
         return skill_of(kind, text, file.place, file.changed)
     title = text.strip().split("\n", 1)[0].lstrip("# ")
-    return foreign_memory(kind, title, text, id=name, created=file.changed, place=file.place) if text.strip() else None
+    return (
+        foreign_memory(kind, title, text, id=name, created=file.changed, place=file.place)
+        if text.strip()
+        else None
+    )
 
 
 def _own_memories(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
@@ -365,9 +453,15 @@ def _own_memories(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
         file = tree.file(f"hotset/{name}")
         for place, item in enumerate(_items(file.decode_json()), 1):
             kind = item.get("kind")
-            memory = embedded_memory(MemoryKind(kind), item) if isinstance(kind, str) and kind in FORMATS else None
+            memory = (
+                embedded_memory(MemoryKind(kind), item)
+                if isinstance(kind, str) and kind in FORMATS
+                else None
+            )
             if memory is None:
-                raise BadInput(f"{file.place}: the {place}. memory cannot be read; remove it, or export again")
+                raise BadInput(
+                    f"{file.place}: the {place}. memory cannot be read; remove it, or export again"
+                )
             yield memory, {}
 
 
@@ -391,13 +485,24 @@ def _link_rows(tree: FileTree) -> Iterator[tuple[object, object, object, object]
                 yield ends[0], item.get("relation"), ends[1], item.get(MARK)
 
 
-def _link(names: dict[str, MemoryId], of: object, relation: object, to: object, mark: object) -> MemoryLink | None:
+def _link(
+    names: dict[str, MemoryId], of: object, relation: object, to: object, mark: object
+) -> MemoryLink | None:
     one, other = (
-        names.get(end) or (MemoryId(end) if is_memory_id(end) else None) if isinstance(end, str) else None for end in (of, to)
+        names.get(end) or (MemoryId(end) if is_memory_id(end) else None)
+        if isinstance(end, str)
+        else None
+        for end in (of, to)
     )
     if relation == _SUPERSEDED_BY:
         one, other, relation = other, one, Relation.SUPERSEDES.value
-    if one is None or other is None or one == other or not isinstance(relation, str) or relation not in _RELATIONS:
+    if (
+        one is None
+        or other is None
+        or one == other
+        or not isinstance(relation, str)
+        or relation not in _RELATIONS
+    ):
         return None
     match mark:
         case {"time": int() | float() as time, "run": str(run)}:
@@ -408,8 +513,18 @@ def _link(names: dict[str, MemoryId], of: object, relation: object, to: object, 
 def _items(value: Any) -> Iterable[Item]:
     """The objects of a document: it is a list, or has lists in it, or is one itself."""
     if isinstance(value, list):
-        return [each if isinstance(each, dict) else {"text": each} for each in value if isinstance(each, dict | str)]
+        return [
+            each if isinstance(each, dict) else {"text": each}
+            for each in value
+            if isinstance(each, dict | str)
+        ]
     if not isinstance(value, dict):
         return []
-    lists = [inner for name, inner in value.items() if name in _READ_LISTS and isinstance(inner, list)]
-    return [item for inner in lists for item in _items(inner)] if lists and "id" not in value else [value]
+    lists = [
+        inner for name, inner in value.items() if name in _READ_LISTS and isinstance(inner, list)
+    ]
+    return (
+        [item for inner in lists for item in _items(inner)]
+        if lists and "id" not in value
+        else [value]
+    )

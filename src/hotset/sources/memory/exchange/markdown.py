@@ -1,4 +1,5 @@
-"""Memories as entries of a Markdown page, and such a page as entries, whatever a person did to it. Pure.
+"""Memories as entries of a Markdown page, and such a page as entries, whatever a person did to it.
+Pure.
 
     ## How tokens are signed
 
@@ -8,8 +9,9 @@
     RS256, with a key of its own for each service.
     <!-- hotset:end sem-7ha2c0de -->
 
-The title and the text are there to be edited. The marker has the version and a hash of both, so an edit is told from what was
-written. All that stands under a heading is its entry; one without a marker is new.
+The title and the text are there to be edited. The marker has the version and a hash of both, so an
+edit is told from what was written. All that stands under a heading is its entry; one without a
+marker is new.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ _UNTITLED = "Untitled"
 _BEGIN = re.compile(r"<!-- hotset:begin ([a-z0-9-]+) (\d{1,9}) ([0-9a-f]{16}) -->")
 _END = re.compile(r"<!-- hotset:end ([a-z0-9-]+) -->")
 _MARKER = re.compile(r"(<|&(?:amp;)*lt;)!-- hotset:")
-_HEAD = re.compile(r"# (?:Facts|Procedures|Pitfalls|Ledgers|Handoffs|Learnings|Episodes, (?:\d{4}-\d\d|undated))")
+_HEAD = re.compile(
+    r"# (?:Facts|Procedures|Pitfalls|Ledgers|Handoffs|Learnings|Episodes, (?:\d{4}-\d\d|undated))"
+)
 _ABOUT = re.compile(r"`([a-z0-9-]+)`(?: · .*)?")
 _STANDINGS = {Standing.CANDIDATE: "waits for confirmation", Standing.SUPERSEDED: "no longer holds"}
 
@@ -82,14 +86,26 @@ def entry_text(memory: Memory) -> str:
     title, text = shown_of(memory)
     ending = memory.ending.value if memory.ending is not Ending.UNKNOWN else ""
     topics = " ".join(", ".join(memory.topics).split())
-    about = " · ".join(filter(None, (f"`{memory.id}`", iso_day(memory.created), topics, ending, _STANDINGS.get(memory.standing))))
+    about = " · ".join(
+        filter(
+            None,
+            (
+                f"`{memory.id}`",
+                iso_day(memory.created),
+                topics,
+                ending,
+                _STANDINGS.get(memory.standing),
+            ),
+        )
+    )
     marker = f"<!-- hotset:begin {memory.id} {memory.version} {hash_of(title, text)} -->"
     body = f"{_escaped(text)}\n" if text else ""
     return f"## {title}\n\n{about}\n\n{marker}\n{body}<!-- hotset:end {memory.id} -->\n"
 
 
 def entries_of(page: str) -> Iterator[PageEntry]:
-    """In their order. What stands above the first heading is an entry too, unless hotset wrote it."""
+    """In their order. What stands above the first heading is an entry too, unless hotset wrote
+    it."""
     for title, lines in _sections(_plain(page).split("\n")):
         if (entry := _entry(title, lines)) is not None:
             yield entry
@@ -115,15 +131,23 @@ def _trimmed(lines: list[str]) -> str:
 
 def _escaped(text: str) -> str:
     """Words that look like our markers; one that is escaped already is escaped once more."""
-    return _MARKER.sub(lambda found: ("&lt;" if found[1] == "<" else "&amp;" + found[1][1:]) + "!-- hotset:", text)
+    return _MARKER.sub(
+        lambda found: ("&lt;" if found[1] == "<" else "&amp;" + found[1][1:]) + "!-- hotset:", text
+    )
 
 
 def _unescaped(text: str) -> str:
-    return _MARKER.sub(lambda found: ("<" if len(found[1]) < 5 else found[1].replace("&amp;", "&", 1)) + "!-- hotset:", text)
+    return _MARKER.sub(
+        lambda found: (
+            ("<" if len(found[1]) < 5 else found[1].replace("&amp;", "&", 1)) + "!-- hotset:"
+        ),
+        text,
+    )
 
 
 def _sections(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Each heading with all that follows it. A heading between two markers is part of a memory's text."""
+    """Each heading with all that follows it. A heading between two markers is part of a memory's
+    text."""
     title, section, until = "", list[str](), -1
     for at, line in enumerate(lines):
         if at > until and line.startswith("## "):
@@ -160,7 +184,11 @@ def _entry(title: str, lines: list[str]) -> PageEntry | None:
     text = _unescaped(_trimmed(said))
     if not (title or text or marker):
         return None
-    title = " ".join(title.split()) or " ".join(text.split("\n", 1)[0].lstrip("#").split())[:160] or _UNTITLED
+    title = (
+        " ".join(title.split())
+        or " ".join(text.split("\n", 1)[0].lstrip("#").split())[:160]
+        or _UNTITLED
+    )
     if marker is None or not is_memory_id(marker[1]):
         return PageEntry(title, text or title)
     return PageEntry(title, text, MemoryId(marker[1]), int(marker[2]), marker[3])
@@ -178,7 +206,14 @@ def _is_ours(line: str, *, inside: bool) -> bool:
     )
 
 
-_PAGES = ("facts", "procedures", "pitfalls", "ledgers", "handoffs", "learnings")  # in the order of the index
+_PAGES = (
+    "facts",
+    "procedures",
+    "pitfalls",
+    "ledgers",
+    "handoffs",
+    "learnings",
+)  # in the order of the index
 _KINDS = {form.page: kind for kind, form in FORMATS.items()}
 _EPISODES = FORMATS[EPISODE].page
 _INDEX = "index.md"
@@ -187,10 +222,14 @@ _PAGE_BYTES = 1024 * 1024  # what an editor opens at once; more goes on in `fact
 _TOPICS = 200
 _EVERY = 200
 _NOTE = (
-    "<!-- hotset:memories. Titles and texts can be edited; `hotset memory import` brings the edits back. "
+    "<!-- hotset:memories. Titles and texts can be edited; `hotset memory import` brings the "
+    "edits back. "
     "To forget one, use `hotset memory forget`: an entry that is missing here is not forgotten. -->"
 )
-_OURS = re.compile(rf"index\.md|(?:{'|'.join(_PAGES)})(?:-\d+)?\.md|{_EPISODES}/(?:\d{{4}}-\d\d|undated)(?:-\d+)?\.md")
+_OURS = re.compile(
+    rf"index\.md|(?:{'|'.join(_PAGES)})(?:-\d+)?\.md|{_EPISODES}/(?:\d{{4}}-\d\d|undated)"
+    rf"(?:-\d+)?\.md"
+)
 _STEP = re.compile(r"\s*\d+[.)]\s+(.*\S)\s*")
 _DATED = re.compile(r"ep-(\d{4}-\d\d-\d\d)-")
 
@@ -206,35 +245,49 @@ class PlacedEntry:
     @property
     def id(self) -> MemoryId:
         """Its own; for an entry without one, the same for the same words."""
-        return self.entry.id or memory_id(self.kind, f"markdown\0{self.entry.title}\0{self.entry.text}")
+        return self.entry.id or memory_id(
+            self.kind, f"markdown\0{self.entry.title}\0{self.entry.text}"
+        )
 
 
 def write_markdown(store: Store, folder: Path, progress: Progress = silent) -> int:
-    """All memories but forgotten and merged ones, in place of an earlier export. Whole or not at all.
+    """All memories but forgotten and merged ones, in place of an earlier export. Whole or not at
+    all.
 
-    Gives how many. Raises `BadInput` where something else is there, or edits that were not imported, and `StoreFailed` where
-    it cannot be written.
+    Gives how many. Raises `BadInput` where something else is there, or edits that were not
+    imported, and `StoreFailed` where it cannot be written.
     """
     with whole_folder(folder, lambda there: _refuse_foreign(there, store)) as draft:
         survey, pages, episodes = Survey(), {}, {}
         for name in _PAGES:
             memories = store.memories(frozenset({_KINDS[name]}), _EXPORTED)
-            pages[name] = _write_page(_page(draft, name, name.capitalize()), memories, survey, progress)
-        dated = sorted((memory.created, memory.id) for memory in store.memories(frozenset({EPISODE}), _EXPORTED))
+            pages[name] = _write_page(
+                _page(draft, name, name.capitalize()), memories, survey, progress
+            )
+        dated = sorted(
+            (memory.created, memory.id)
+            for memory in store.memories(frozenset({EPISODE}), _EXPORTED)
+        )
         for month, ids in groupby(dated, key=lambda each: _month(each[0])):  # only ids are held
             page = _page(draft, f"{_EPISODES}/{month}", f"Episodes, {month}")
-            episodes[f"{_EPISODES}/{month}"] = _write_page(page, (store.memory(id) for _, id in ids), survey, progress)
+            episodes[f"{_EPISODES}/{month}"] = _write_page(
+                page, (store.memory(id) for _, id in ids), survey, progress
+            )
         write_file(draft, _INDEX, _index(pages | dict(reversed(episodes.items())), survey).encode())
         progress("memories", survey.count, survey.count)
         return survey.count
 
 
 def read_markdown(folder: Path) -> Iterator[PlacedEntry]:
-    """The entries of all pages, edited or not. Raises `BadInput`, which names the file that cannot be used."""
+    """The entries of all pages, edited or not. Raises `BadInput`, which names the file that cannot
+    be used."""
     with FileTree(folder) as tree:
         paths = _pages(tree)
         if not paths:
-            raise BadInput(f"{folder} has no pages of memories: none of {', '.join((_EPISODES, *_PAGES))} is there")
+            raise BadInput(
+                f"{folder} has no pages of memories: none of "
+                f"{', '.join((_EPISODES, *_PAGES))} is there"
+            )
         for path in paths:
             if path != _INDEX:
                 file = tree.file(path)
@@ -251,11 +304,15 @@ def has_pages(folder: Path) -> bool:
         return bool(_pages(tree))
 
 
-def merge_markdown(store: Store, folder: Path, *, now: float, vouched: bool = False, progress: Progress = silent) -> MergeReport:
-    """Edits become new versions, by a person; an entry that is missing changes nothing. Done again, it does nothing.
+def merge_markdown(
+    store: Store, folder: Path, *, now: float, vouched: bool = False, progress: Progress = silent
+) -> MergeReport:
+    """Edits become new versions, by a person; an entry that is missing changes nothing. Done again,
+    it does nothing.
 
-    An edit counts where its marker fits what this store wrote. Entries that are new here are not trusted unless `vouched`: see
-    `merge`. All pages are read before anything is written. Raises `BadInput` and what the store raises.
+    An edit counts where its marker fits what this store wrote. Entries that are new here are not
+    trusted unless `vouched`: see `merge`. All pages are read before anything is written. Raises
+    `BadInput` and what the store raises.
     """
     total = sum(1 for _ in read_markdown(folder))
     place = folder.expanduser().resolve().name
@@ -274,7 +331,9 @@ def merge_markdown(store: Store, folder: Path, *, now: float, vouched: bool = Fa
     return report
 
 
-def _write_page(page: Shards[str], memories: Iterable[Memory], survey: Survey, progress: Progress) -> int:
+def _write_page(
+    page: Shards[str], memories: Iterable[Memory], survey: Survey, progress: Progress
+) -> int:
     """Writes a page, if there is anything for it. Gives the number of entries."""
     for each in memories:
         memory = sealed(each)
@@ -291,11 +350,16 @@ def _write_page(page: Shards[str], memories: Iterable[Memory], survey: Survey, p
 
 def _page(draft: Path, path: str, title: str) -> Shards[str]:
     head = f"# {title}\n\n{_NOTE}\n"
-    return Shards(draft, f"{path}.md", _PAGE_BYTES, lambda entries: "\n".join((head, *entries)).encode())
+    return Shards(
+        draft, f"{path}.md", _PAGE_BYTES, lambda entries: "\n".join((head, *entries)).encode()
+    )
 
 
 def _pages(tree: FileTree) -> list[str]:
-    paths = [*tree.file_names("", ".md"), *(f"{_EPISODES}/{name}" for name in tree.file_names(_EPISODES, ".md"))]
+    paths = [
+        *tree.file_names("", ".md"),
+        *(f"{_EPISODES}/{name}" for name in tree.file_names(_EPISODES, ".md")),
+    ]
     return [path for path in paths if _OURS.fullmatch(path)]
 
 
@@ -313,7 +377,10 @@ def _index(pages: dict[str, int], survey: Survey) -> str:
         "",
         *(f"- [{name}]({name}.md): {number}" for name, number in pages.items() if number),
         *(("", "## Topics", "") if named else ()),
-        *(f"- **{_line(name)}**: {topic.memories}, the latest: {_line(topic.title)}" for name, topic in named),
+        *(
+            f"- **{_line(name)}**: {topic.memories}, the latest: {_line(topic.title)}"
+            for name, topic in named
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -327,16 +394,24 @@ def _refuse_foreign(folder: Path, store: Store) -> None:
     if not any(path.is_file() for path in files_of_export(folder, _OURS)):
         return
     with FileTree(folder) as tree:
-        if _INDEX not in tree.file_names("", ".md") or "<!-- hotset:memories" not in tree.file(_INDEX).decode_text():
+        if (
+            _INDEX not in tree.file_names("", ".md")
+            or "<!-- hotset:memories" not in tree.file(_INDEX).decode_text()
+        ):
             raise BadInput(f"{folder} has pages that hotset did not write; choose an empty folder")
     for each in read_markdown(folder):
         shown = each.entry.title, each.entry.text
         if each.entry.edited and shown not in map(shown_of, store.memory_versions(each.id)):
             page = each.place.split("/", 1)[1]
-            raise BadInput(f"{folder / page} has edits that were not imported ({each.entry.title[:60]!r}); import them first")
+            raise BadInput(
+                f"{folder / page} has edits that were not imported "
+                f"({each.entry.title[:60]!r}); import them first"
+            )
 
 
-def _merged(store: Store, found: PlacedEntry, report: MergeReport, now: float, place: str, *, vouched: bool) -> Memory | None:
+def _merged(
+    store: Store, found: PlacedEntry, report: MergeReport, now: float, place: str, *, vouched: bool
+) -> Memory | None:
     """The version to write, if any."""
     entry = found.entry
     versions = store.memory_versions(found.id)
@@ -350,7 +425,12 @@ def _merged(store: Store, found: PlacedEntry, report: MergeReport, now: float, p
         return None
     base = next((version for version in versions if version.version == entry.version), None)
     is_ours = base is not None and hash_of(*shown_of(sealed(base))) == entry.written
-    if latest.standing is Standing.FORGOTTEN or base is None or not is_ours or shown_of(latest) != shown_of(base):
+    if (
+        latest.standing is Standing.FORGOTTEN
+        or base is None
+        or not is_ours
+        or shown_of(latest) != shown_of(base)
+    ):
         report.kept.append(latest.id)
         return None
     report.changed += 1
@@ -368,7 +448,9 @@ def _new(found: PlacedEntry, now: float, place: str, *, vouched: bool) -> Memory
         source=Provenance("person" if vouched else "import", places=(found.place, place)),
         detail=_new_detail(found.kind, entry),
         trust=Trust.PERSON if vouched else Trust.OUTSIDE,
-        standing=Standing.CANDIDATE if found.kind in ADVICE_KINDS and not vouched else Standing.ACTIVE,
+        standing=Standing.CANDIDATE
+        if found.kind in ADVICE_KINDS and not vouched
+        else Standing.ACTIVE,
         why=f"imported from {found.place}",
     )
 
@@ -377,7 +459,9 @@ def _new_detail(kind: MemoryKind, entry: PageEntry) -> Detail:
     shape = DETAILS[kind]
     if shape is Procedure:
         return Procedure(entry.title, _numbered_steps(entry.text))
-    made: Detail = None if shape is None else shape(entry.title) if shape in (Episode, Pitfall) else shape()
+    made: Detail = (
+        None if shape is None else shape(entry.title) if shape in (Episode, Pitfall) else shape()
+    )
     return made
 
 
@@ -395,16 +479,24 @@ def _day(id: MemoryId | None, now: float) -> float:
 
 
 def _reworded(memory: Memory, entry: PageEntry, place: str) -> Memory:
-    """The memory in the words of a person. What its detail says and the text no longer does is taken out of the detail."""
+    """The memory in the words of a person. What its detail says and the text no longer does is
+    taken out of the detail."""
     title, text = shown_of(memory)
     detail = memory.detail
     if entry.text != text and isinstance(detail, Procedure):
-        steps = _numbered_steps(entry.text) or tuple(step for step in detail.steps if step in entry.text)
+        steps = _numbered_steps(entry.text) or tuple(
+            step for step in detail.steps if step in entry.text
+        )
         detail = replace(detail, steps=steps)
     elif entry.text != text and isinstance(detail, Pitfall):
         held = {name: getattr(detail, name) for name in ("what", "why", "instead")}
         now = f"{entry.title}\n{entry.text}"
-        detail = Pitfall(**{name: words if words in now or words not in memory.text else "" for name, words in held.items()})
+        detail = Pitfall(
+            **{
+                name: words if words in now or words not in memory.text else ""
+                for name, words in held.items()
+            }
+        )
     return replace(
         memory,
         title=entry.title if entry.title != title else memory.title,

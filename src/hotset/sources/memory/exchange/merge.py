@@ -1,4 +1,5 @@
-"""What both file formats share: folders written whole or not at all, the index of an export, and merging what was read."""
+"""What both file formats share: folders written whole or not at all, the index of an export, and
+merging what was read."""
 
 from __future__ import annotations
 
@@ -24,7 +25,16 @@ from hotset.files.folder import sync_folder
 from hotset.files.root import NotTaken, Root, can_be_shown, parts_of, shown
 from hotset.files.write import write_error
 from hotset.nouns.deposit import Remembered
-from hotset.nouns.memory import Checkpoint, Episode, Memory, MemoryId, MemoryLink, Relation, Standing, Trust
+from hotset.nouns.memory import (
+    Checkpoint,
+    Episode,
+    Memory,
+    MemoryId,
+    MemoryLink,
+    Relation,
+    Standing,
+    Trust,
+)
 from hotset.nouns.progress import Progress, silent
 from hotset.sources.memory.exchange.items import EPISODE, MARK, Item, iso_day, iso_time, sealed
 from hotset.sources.memory.keep import batched, known_memories
@@ -71,7 +81,9 @@ class Survey:
             heapq.heappush(self.recent, (memory.created, memory.id, memory))
             if len(self.recent) > _RECENT:
                 heapq.heappop(self.recent)
-        if isinstance(memory.detail, Checkpoint) and (self.checkpoint is None or memory.created >= self.checkpoint.created):
+        if isinstance(memory.detail, Checkpoint) and (
+            self.checkpoint is None or memory.created >= self.checkpoint.created
+        ):
             self.checkpoint = memory
 
     def index(self) -> Item:
@@ -96,12 +108,21 @@ class Survey:
         }
 
     def timeline(self) -> Item:
-        recent = [memory for _, _, memory in sorted(self.recent, key=lambda each: each[:2], reverse=True)]
+        recent = [
+            memory for _, _, memory in sorted(self.recent, key=lambda each: each[:2], reverse=True)
+        ]
         checkpoint = (
-            self.checkpoint.detail if self.checkpoint and isinstance(self.checkpoint.detail, Checkpoint) else Checkpoint()
+            self.checkpoint.detail
+            if self.checkpoint and isinstance(self.checkpoint.detail, Checkpoint)
+            else Checkpoint()
         )
         decisions = [
-            {"decision": said, "rationale": "", "date": iso_day(memory.created), "topic_id": _topic(memory)}
+            {
+                "decision": said,
+                "rationale": "",
+                "date": iso_day(memory.created),
+                "topic_id": _topic(memory),
+            }
             for memory in recent
             if isinstance(memory.detail, Episode)
             for said in memory.detail.decisions
@@ -131,7 +152,9 @@ def _topic(memory: Memory) -> str:
     return memory.topics[0] if memory.topics else ""
 
 
-_MOST_BYTES = 16 * 1024 * 1024  # of a file that is read; what JSON of that size can become in memory is half a gigabyte at worst
+_MOST_BYTES = (
+    16 * 1024 * 1024
+)  # of a file that is read; what JSON of that size can become in memory is half a gigabyte at worst
 _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700
 _BOM = b"\xef\xbb\xbf"
@@ -140,10 +163,11 @@ _Item = TypeVar("_Item")
 
 @contextmanager
 def whole_folder(folder: Path, refuse_foreign: Callable[[Path], None]) -> Iterator[Path]:
-    """A new folder that takes the place of this one when the block ends without an error; until then, this one is as it was.
+    """A new folder that takes the place of this one when the block ends without an error; until
+    then, this one is as it was.
 
-    `refuse_foreign` is given the folder that is there, and raises `BadInput` where something in it would be lost.
-    Raises `BadInput` and `StoreFailed`.
+    `refuse_foreign` is given the folder that is there, and raises `BadInput` where something in it
+    would be lost. Raises `BadInput` and `StoreFailed`.
     """
     folder = folder.expanduser().absolute()
     if folder.is_symlink():
@@ -172,23 +196,38 @@ def write_file(folder: Path, path: str, data: bytes) -> None:
     for each in folders:
         folder = folder / each
         folder.mkdir(_FOLDER_MODE, exist_ok=True)
-    with os.fdopen(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE), "wb") as file:
+    with os.fdopen(
+        os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE), "wb"
+    ) as file:
         file.write(data)
 
 
 def files_of_export(folder: Path, ours: re.Pattern[str]) -> list[Path]:
-    """What is in a folder. Raises `BadInput` where something is not named as `ours`, or is a link."""
-    paths = sorted(Path(where) / name for where, folders, files in os.walk(folder) for name in (*folders, *files))
+    """What is in a folder. Raises `BadInput` where something is not named as `ours`, or is a
+    link."""
+    paths = sorted(
+        Path(where) / name
+        for where, folders, files in os.walk(folder)
+        for name in (*folders, *files)
+    )
     for path in paths:
-        if path.is_symlink() or (not path.is_dir() and not ours.fullmatch(path.relative_to(folder).as_posix())):
-            raise BadInput(f"{folder} has something else in it ({path.relative_to(folder)}); choose an empty folder")
+        if path.is_symlink() or (
+            not path.is_dir() and not ours.fullmatch(path.relative_to(folder).as_posix())
+        ):
+            raise BadInput(
+                f"{folder} has something else in it ({path.relative_to(folder)}); choose an "
+                f"empty folder"
+            )
     return paths
 
 
 class Shards(Generic[_Item]):
-    """A list that may be long: what is too much for one file goes on in `NAME-2.json`, and so on."""
+    """A list that may be long: what is too much for one file goes on in `NAME-2.json`, and so
+    on."""
 
-    def __init__(self, draft: Path, path: str, most_bytes: int, render: Callable[[list[_Item]], bytes]) -> None:
+    def __init__(
+        self, draft: Path, path: str, most_bytes: int, render: Callable[[list[_Item]], bytes]
+    ) -> None:
         self.count = 0
         self._draft = draft
         self._path = path
@@ -239,7 +278,11 @@ class TreeFile:
         except RecursionError as error:
             raise BadInput(f"{self.place} is nested too deeply to be read") from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            why = "it is empty" if not self.data.strip() else f"it is not JSON, or not all of it: {error}"
+            why = (
+                "it is empty"
+                if not self.data.strip()
+                else f"it is not JSON, or not all of it: {error}"
+            )
             raise BadInput(f"{self.place} cannot be read: {why}") from error
 
     def decode_text(self) -> str:
@@ -258,12 +301,19 @@ class FileTree(Root):
         try:
             content = self.read(path, _MOST_BYTES, hard_links=True)
         except NotTaken as error:
-            raise BadInput(f"{shown(str(self.folder / path))} cannot be read: {error.why}") from error
+            raise BadInput(
+                f"{shown(str(self.folder / path))} cannot be read: {error.why}"
+            ) from error
         return TreeFile(f"{self.folder.name}/{path}", content.data, content.stat.mtime_ns / 1e9)
 
     def file_names(self, path: str, suffix: str) -> list[str]:
-        """Files in a folder whose names end like that, in order; none where there is no such folder. Raises `BadInput`."""
-        return [name for name, is_folder in self._entries(path) if not is_folder and name.endswith(suffix)]
+        """Files in a folder whose names end like that, in order; none where there is no such
+        folder. Raises `BadInput`."""
+        return [
+            name
+            for name, is_folder in self._entries(path)
+            if not is_folder and name.endswith(suffix)
+        ]
 
     def folder_names(self, path: str) -> list[str]:
         return [name for name, is_folder in self._entries(path) if is_folder]
@@ -275,7 +325,10 @@ class FileTree(Root):
                 found = [entry for entry in entries if not entry.name.startswith(".")]
                 for entry in found:
                     if entry.is_symlink() or not can_be_shown(entry.name):
-                        raise BadInput(f"{shown(entry.path)} is a symbolic link, or has a name that cannot be shown: remove it")
+                        raise BadInput(
+                            f"{shown(entry.path)} is a symbolic link, or has a name that "
+                            f"cannot be shown: remove it"
+                        )
                 return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in found)
         except FileNotFoundError:
             return []
@@ -329,18 +382,26 @@ def merge_memories(
     vouched: bool = False,
     progress: Progress = silent,
 ) -> MergeReport:
-    """All of it is read before anything is written: what cannot be read leaves the store as it was. Done again, it does nothing.
+    """All of it is read before anything is written: what cannot be read leaves the store as it was.
+    Done again, it does nothing.
 
-    `place` is what it came from, in a word; `vouched` says that a person stands for it. Raises what `found` raises, and what the
-    store does: `Conflict` where the same memories change meanwhile, `StoreFailed`. To do it again is safe then.
+    `place` is what it came from, in a word; `vouched` says that a person stands for it. Raises what
+    `found` raises, and what the store does: `Conflict` where the same memories change meanwhile,
+    `StoreFailed`. To do it again is safe then.
     """
     merge = _Merge(store, place, now, vouched, MergeReport(run_of(place, now)))
     with tempfile.TemporaryFile() as spool:  # has no name: only this process can read it
         count, links = _spool(found, spool)
         memories = (from_fields(msgspec.json.decode(line)) for line in spool)
         deposits = chain(
-            ((len(batch), Remembered(memories=merge.choose(merge.memory, batch))) for batch in batched(memories, BATCH)),
-            ((len(batch), Remembered(links=merge.choose(merge.link, batch))) for batch in batched(links, BATCH)),
+            (
+                (len(batch), Remembered(memories=merge.choose(merge.memory, batch)))
+                for batch in batched(memories, BATCH)
+            ),
+            (
+                (len(batch), Remembered(links=merge.choose(merge.link, batch)))
+                for batch in batched(links, BATCH)
+            ),
         )
         done = 0
         for size, deposit in deposits:
@@ -353,11 +414,15 @@ def merge_memories(
 
 def run_of(place: str, now: float) -> str:
     """The name of an import."""
-    return _IMPORT + blake2b(f"{place}\0{now}".encode("utf-8", "surrogateescape"), digest_size=5).hexdigest()
+    return (
+        _IMPORT
+        + blake2b(f"{place}\0{now}".encode("utf-8", "surrogateescape"), digest_size=5).hexdigest()
+    )
 
 
 def _spool(found: Iterable[Memory | MemoryLink], spool: IO[bytes]) -> tuple[int, list[MemoryLink]]:
-    """Writes the memories, sealed, one a line, so that any number of them takes no room. Gives how many, and the links."""
+    """Writes the memories, sealed, one a line, so that any number of them takes no room. Gives how
+    many, and the links."""
     count, links = 0, []
     for each in found:
         if isinstance(each, MemoryLink):
@@ -396,13 +461,20 @@ class _Merge:
             return self._version(meant, 1)
         latest = versions[-1]
         if any(_has_words(version, read) for version in versions):
-            if self.vouched and _has_words(latest, read) and (confirmed := _raised(latest, meant)) != latest:
+            if (
+                self.vouched
+                and _has_words(latest, read)
+                and (confirmed := _raised(latest, meant)) != latest
+            ):
                 report.changed += 1
                 return self._version(confirmed, latest.version + 1)
             report.same += 1
             return None
-        # an import from the same place that is as it was left, or an edited export of this store that a person vouches for
-        is_imported = latest.run.startswith(_IMPORT) and {self.place, *meant.source.places} & set(latest.source.places)
+        # an import from the same place that is as it was left, or an edited export of this store
+        # that a person vouches for
+        is_imported = latest.run.startswith(_IMPORT) and {self.place, *meant.source.places} & set(
+            latest.source.places
+        )
         is_edited = self.vouched and (read.version, read.time) == (latest.version, latest.time)
         if latest.standing is Standing.FORGOTTEN or not (is_imported or is_edited):
             report.kept.append(read.id)
@@ -415,7 +487,11 @@ class _Merge:
         ends = list(known_memories(self.store, (read.of, read.to)))
         if len(ends) < 2 or any(end.standing is Standing.FORGOTTEN for end in ends):
             return None
-        if not self.vouched and read.relation in _AGAINST and any(end.source.by != "import" for end in ends):
+        if (
+            not self.vouched
+            and read.relation in _AGAINST
+            and any(end.source.by != "import" for end in ends)
+        ):
             return None  # a file alone cannot replace what is known here
         known = {(link.of, link.to, link.relation) for link in self.store.memory_links(read.of)}
         if (read.of, read.to, read.relation) in known:
@@ -448,16 +524,22 @@ def _lowered(memory: Memory) -> Memory:
 
 
 def _confirmed(memory: Memory) -> Memory:
-    """What hotset made elsewhere is as it says; what others wrote is now the word of the person who vouches for it."""
+    """What hotset made elsewhere is as it says; what others wrote is now the word of the person who
+    vouches for it."""
     if memory.source.by != "import":
         return memory
     waits = memory.standing is Standing.CANDIDATE
-    return replace(memory, trust=Trust.PERSON, standing=Standing.ACTIVE if waits else memory.standing)
+    return replace(
+        memory, trust=Trust.PERSON, standing=Standing.ACTIVE if waits else memory.standing
+    )
 
 
 def _has_words(known: Memory, read: Memory) -> bool:
-    """Are the words the same? Who stands for them, and when a file was written that gives no time, makes no difference."""
-    beside = {name: getattr(known, name) for name in ("created", "source", "trust", "standing", "pinned")}
+    """Are the words the same? Who stands for them, and when a file was written that gives no time,
+    makes no difference."""
+    beside = {
+        name: getattr(known, name) for name in ("created", "source", "trust", "standing", "pinned")
+    }
     return is_same(known, replace(read, **beside))
 
 

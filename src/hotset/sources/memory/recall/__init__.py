@@ -1,1 +1,2 @@
-"""Finds the memories that fit a question: time words, tasks, signals, ranking and learned weights."""
+"""Finds the memories that fit a question: time words, tasks, signals, ranking and learned
+weights."""

@@ -1,4 +1,5 @@
-"""What speaks for each candidate of a recall: signals of the index, the lift of memories that fit, their order and reasons."""
+"""What speaks for each candidate of a recall: signals of the index, the lift of memories that fit,
+their order and reasons."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 
 SAME_SESSION = 0.5
-"""Of being outdated, for what else was said or done where something was decided that no longer holds."""
+"""Of being outdated, for what else was said or done where something was decided that no longer
+holds."""
 
 _MEANING_SHARE = 0.4  # beside words, in how well a memory fits
 
@@ -42,7 +44,8 @@ def lifts(
     memories: Mapping[str, Memory],
     replaced: Mapping[str, Memory | None],
 ) -> dict[str, Signals]:
-    """For each page that was found. `replaced` are the memories that hold no longer, with what holds now, if anything does.
+    """For each page that was found. `replaced` are the memories that hold no longer, with what
+    holds now, if anything does.
 
     A memory that was replaced lifts the words of the one that holds now instead of its own.
     """
@@ -58,13 +61,19 @@ def lifts(
     return {key: lift.of(each) for key, each in candidates.items() if each.is_talk}
 
 
-def _evidence_shares(signals: Mapping[str, Signals], memories: Mapping[str, Memory]) -> dict[str, float]:
-    """How well each fits, beside the best of its kind: texts of another kind are of another length."""
+def _evidence_shares(
+    signals: Mapping[str, Signals], memories: Mapping[str, Memory]
+) -> dict[str, float]:
+    """How well each fits, beside the best of its kind: texts of another kind are of another
+    length."""
     fit = {id: signals[id]["words"] + _MEANING_SHARE * signals[id]["meaning"] for id in memories}
     best: dict[str, float] = {}
     for id, memory in memories.items():
         best[memory.kind] = max(best.get(memory.kind, 0.0), fit[id])
-    return {id: fit[id] / best[memory.kind] if best[memory.kind] else 0.0 for id, memory in memories.items()}
+    return {
+        id: fit[id] / best[memory.kind] if best[memory.kind] else 0.0
+        for id, memory in memories.items()
+    }
 
 
 @dataclass(slots=True)
@@ -95,8 +104,16 @@ class _Lift:
             self.moved.setdefault(now, set()).add(before)
 
     def of(self, each: RecallCandidate) -> Signals:
-        fits = [share for turns, share in self.stretches.get(each.session, ()) if turns[0] <= each.turn <= turns[1]]
-        fits += [share for session in self.moved.get(each.session, ()) for _, share in self.stretches.get(session, ())]
+        fits = [
+            share
+            for turns, share in self.stretches.get(each.session, ())
+            if turns[0] <= each.turn <= turns[1]
+        ]
+        fits += [
+            share
+            for session in self.moved.get(each.session, ())
+            for _, share in self.stretches.get(session, ())
+        ]
         signals = {"pointed": self.pages.get(each.key, 0.0), "session": max(fits, default=0.0)}
         if each.key in self.old_pages and each.key not in self.pages:
             signals["outdated"] = 1.0
@@ -106,7 +123,8 @@ class _Lift:
 
 
 TALK_KINDS: Mapping[str, int] = {Kind.PROMPT: 50, Kind.RESPONSE: 25}
-"""Whose words are looked for, and how many stretches of each: one search for both finds the longer answers of models first."""
+"""Whose words are looked for, and how many stretches of each: one search for both finds the longer
+answers of models first."""
 
 _WINDOWS = 25
 _MEMORIES = 30
@@ -115,7 +133,11 @@ _WORD = re.compile(r"\S+")
 _EDGES = re.compile(r"^\W+|\W+$")
 _OWN_STATEMENT = re.compile(r"\b(?:I|I'm|I've|I'd|my|My|we|We|our|Our)\b")
 _NUMBER = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|first|second|third|couple|few)\b", re.IGNORECASE
+    (
+        r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|first|second|third|"
+        r"couple|few)\b"
+    ),
+    re.IGNORECASE,
 )
 _ENOUGH_TOLD = 2  # own statements: more say no more
 
@@ -164,13 +186,16 @@ class FoundCandidates:
 
 
 def telling(query: str) -> str:
-    """The words of a question that tell it from others; all of them, where none does. Quotes are no condition here."""
+    """The words of a question that tell it from others; all of them, where none does. Quotes are no
+    condition here."""
     words = query.replace('"', " ")
     kept = [word for word in _WORD.findall(words) if _EDGES.sub("", word).lower() not in CHAT]
     return " ".join(kept) or " ".join(words.split())
 
 
-def gather(asked: IndexQuestion, index: Index, until: float, clock: Callable[[], float] = time.monotonic) -> FoundCandidates:
+def gather(
+    asked: IndexQuestion, index: Index, until: float, clock: Callable[[], float] = time.monotonic
+) -> FoundCandidates:
     """Everything that shares a telling word with the question, or is close to it in meaning."""
     candidates: dict[str, RecallCandidate] = {}
     lacking: set[str] | None = None
@@ -189,12 +214,21 @@ def _queries(asked: IndexQuestion) -> Iterator[Query]:
     for since, until, share in ranges:
         if asked.talk:
             for kind, most in TALK_KINDS.items():
-                only = Filter(sorts=frozenset({Sort.PAGE}), kinds=frozenset({kind}), since=since, until=until)
+                only = Filter(
+                    sorts=frozenset({Sort.PAGE}), kinds=frozenset({kind}), since=since, until=until
+                )
                 yield Query(asked.words, only, int(most * share))
-            only = Filter(sorts=frozenset({Sort.MEMORY}), kinds=frozenset({WINDOW}), since=since, until=until)
+            only = Filter(
+                sorts=frozenset({Sort.MEMORY}), kinds=frozenset({WINDOW}), since=since, until=until
+            )
             yield Query(asked.words, only, int(_WINDOWS * share))
         if asked.kinds:
-            only = Filter(sorts=frozenset({Sort.MEMORY}), kinds=frozenset(map(str, asked.kinds)), since=since, until=until)
+            only = Filter(
+                sorts=frozenset({Sort.MEMORY}),
+                kinds=frozenset(map(str, asked.kinds)),
+                since=since,
+                until=until,
+            )
             yield Query(asked.words, only, int(_MEMORIES * share))
 
 
@@ -205,7 +239,14 @@ def _candidates(hits: Iterable[Hit]) -> Iterator[RecallCandidate]:
             continue
         if entry.kind == WINDOW:
             if hit.by_words is not None:
-                yield RecallCandidate(entry.whole, said_by(entry), entry.session, entry.time, entry.turn, window=hit.by_words)
+                yield RecallCandidate(
+                    entry.whole,
+                    said_by(entry),
+                    entry.session,
+                    entry.time,
+                    entry.turn,
+                    window=hit.by_words,
+                )
         else:
             words, meaning = hit.by_words, hit.by_meaning
             place = entry.session, entry.time, entry.turn, entry.title, entry.text, entry.lines
@@ -213,10 +254,13 @@ def _candidates(hits: Iterable[Hit]) -> Iterator[RecallCandidate]:
 
 
 def _together(one: RecallCandidate | None, other: RecallCandidate) -> RecallCandidate:
-    """Several stretches of a page are one candidate, with the text of the best and the best of each signal."""
+    """Several stretches of a page are one candidate, with the text of the best and the best of each
+    signal."""
     if one is None:
         return other
-    best = max(one, other, key=lambda each: (bool(each.text), each.words or 0.0, each.meaning or 0.0))
+    best = max(
+        one, other, key=lambda each: (bool(each.text), each.words or 0.0, each.meaning or 0.0)
+    )
     return replace(
         best,
         words=_greater(one.words, other.words),
@@ -234,9 +278,12 @@ def has_number(text: str) -> bool:
 
 
 def own_statements(text: str) -> float:
-    """How much somebody tells of themselves, from 0 to 1: sentences in the first person that are no questions."""
+    """How much somebody tells of themselves, from 0 to 1: sentences in the first person that are no
+    questions."""
     spoken = (each for line in text.split("\n") for each in SENTENCE_END.split(line))
-    told = sum(1 for each in spoken if _OWN_STATEMENT.search(each) and not each.rstrip().endswith("?"))
+    told = sum(
+        1 for each in spoken if _OWN_STATEMENT.search(each) and not each.rstrip().endswith("?")
+    )
     return min(1.0, told / _ENOUGH_TOLD)
 
 
@@ -258,8 +305,11 @@ Signals = dict[str, float]
 
 _PERSON = "prompt"
 
-_FLOOR = 1 / 3  # the share of cosines that say nothing: the least of those that were found is near the middle of all
-_LEAST_SPAN = 0.2  # of cosines: what differs by less is alike, and must not be told apart where only two were found
+# the share of cosines that say nothing: the least of those that were found is near the middle of
+# all
+_FLOOR = 1 / 3
+# of cosines: what differs by less is alike, and must not be told apart where only two were found
+_LEAST_SPAN = 0.2
 _RECENT_DAYS = 30.0  # after so many days it counts a third
 _OTHER_KINDS = 0.3  # of kinds that the tasks' table does not name
 _MANY_USES = 20  # reads from which on more make no difference
@@ -283,7 +333,9 @@ class RankSetting:
         return self.spoken.since is not None or self.spoken.until is not None
 
 
-def first_signals(candidates: Mapping[str, RecallCandidate], setting: RankSetting) -> dict[str, Signals]:
+def first_signals(
+    candidates: Mapping[str, RecallCandidate], setting: RankSetting
+) -> dict[str, Signals]:
     """By what the index knows alone."""
     words = _shares({key: each.words for key, each in candidates.items()})
     windows = _shares({key: each.window for key, each in candidates.items()})
@@ -291,7 +343,11 @@ def first_signals(candidates: Mapping[str, RecallCandidate], setting: RankSettin
     late = _places(candidates) if setting.spoken.latest or setting.spoken.first else {}
     signals: dict[str, Signals] = {}
     for key, each in candidates.items():
-        found = {"words": words.get(key, 0.0), "meaning": meaning.get(key, 0.0), "window": windows.get(key, 0.0)}
+        found = {
+            "words": words.get(key, 0.0),
+            "meaning": meaning.get(key, 0.0),
+            "window": windows.get(key, 0.0),
+        }
         found["recent"] = _recency(each.time, setting.now)
         if setting.has_range:
             found["when"] = fits(each.time, setting.spoken)
@@ -326,7 +382,9 @@ def of_memory(memory: Memory, uses: Uses | None, setting: RankSetting) -> Signal
     signals: Signals = {}
     if uses is not None:
         useful = uses.read + 2 * uses.helped - 2 * uses.misled
-        signals["used"] = max(-1.0, min(1.0, math.copysign(math.log1p(abs(useful)) / math.log1p(_MANY_USES), useful)))
+        signals["used"] = max(
+            -1.0, min(1.0, math.copysign(math.log1p(abs(useful)) / math.log1p(_MANY_USES), useful))
+        )
     if setting.task is Task.DEBUGGING and _went_wrong(memory):
         signals["failed"] = 1.0
     if memory.standing is Standing.SUPERSEDED and not held_then(memory, setting):
@@ -342,9 +400,13 @@ def held_then(memory: Memory, setting: RankSetting) -> bool:
 
 
 def order(signals: Mapping[str, Signals], weights: SignalWeights) -> list[tuple[str, float]]:
-    """Keys with their scores, best first. Of equal ones the order is that of their names: nothing depends on who came first."""
+    """Keys with their scores, best first. Of equal ones the order is that of their names: nothing
+    depends on who came first."""
     counts = weights.as_dict()
-    scored = [(-sum(counts[name] * value for name, value in found.items() if value), key) for key, found in signals.items()]
+    scored = [
+        (-sum(counts[name] * value for name, value in found.items() if value), key)
+        for key, found in signals.items()
+    ]
     return [(key, -score) for score, key in sorted(scored)]
 
 
@@ -371,7 +433,8 @@ def _above_floor(values: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def _places(candidates: Mapping[str, RecallCandidate]) -> dict[str, float]:
-    """From 0 for the earliest to 1 for the latest, by place: one that is years older makes the others no more alike."""
+    """From 0 for the earliest to 1 for the latest, by place: one that is years older makes the
+    others no more alike."""
     times = sorted({each.time for each in candidates.values()})
     place = {time: at / max(1, len(times) - 1) for at, time in enumerate(times)}
     return {key: place[each.time] for key, each in candidates.items()}
@@ -382,7 +445,9 @@ def _recency(time: float, now: float) -> float:
 
 
 def _went_wrong(memory: Memory) -> bool:
-    return memory.ending is Ending.FAILURE or (isinstance(memory.detail, Episode) and bool(memory.detail.troubles))
+    return memory.ending is Ending.FAILURE or (
+        isinstance(memory.detail, Episode) and bool(memory.detail.troubles)
+    )
 
 
 _SPOKEN_WORD = re.compile(r"[\w'-]*\w")
@@ -404,7 +469,10 @@ class ReasonedItem:
 
 def why(chosen: ReasonedItem, wanted: tuple[Term, ...], setting: RankSetting) -> tuple[str, ...]:
     """What spoke for it, the plainest first."""
-    return (*_of_signals(chosen, _shared(chosen.text, wanted), setting), *_of_memory(chosen, setting))
+    return (
+        *_of_signals(chosen, _shared(chosen.text, wanted), setting),
+        *_of_memory(chosen, setting),
+    )
 
 
 def day(time: float) -> str:
@@ -444,7 +512,11 @@ def _of_memory(chosen: ReasonedItem, setting: RankSetting) -> Iterator[str]:
     if setting.now - memory.created <= _LATELY_DAYS * DAY:
         yield "of the last days"
     if memory.standing is Standing.SUPERSEDED:
-        yield f"held until {day(memory.valid_until)}" if memory.valid_until is not None else "something else holds now"
+        yield (
+            f"held until {day(memory.valid_until)}"
+            if memory.valid_until is not None
+            else "something else holds now"
+        )
 
 
 def _shared(text: str, wanted: tuple[Term, ...]) -> list[str]:

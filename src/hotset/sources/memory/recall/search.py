@@ -1,7 +1,9 @@
-"""What is remembered of a question: the words that were said and the memories made of them, in one order, each with its reasons.
+"""What is remembered of a question: the words that were said and the memories made of them, in one
+order, each with its reasons.
 
-No model is called. The index is asked a few times, what it knows becomes signals, and their weighted sum is the order. What the
-index does not know of a memory (what replaced it, how often it was used) is read from the store for the few that may be shown.
+No model is called. The index is asked a few times, what it knows becomes signals, and their
+weighted sum is the order. What the index does not know of a memory (what replaced it, how often it
+was used) is read from the store for the few that may be shown.
 """
 
 from __future__ import annotations
@@ -14,7 +16,16 @@ from itertools import chain, zip_longest
 from hotset.index.port import Index
 from hotset.nouns.finding import Filter, Query, Sort
 from hotset.nouns.knobs import MemoryKnobs
-from hotset.nouns.memory import Episode, Memory, MemoryId, MemoryKind, Relation, Standing, Task, Uses
+from hotset.nouns.memory import (
+    Episode,
+    Memory,
+    MemoryId,
+    MemoryKind,
+    Relation,
+    Standing,
+    Task,
+    Uses,
+)
 from hotset.nouns.page import Kind, Page, PageId, SessionId
 from hotset.sources.memory.encode.speakers import is_person
 from hotset.sources.memory.index import FINDABLE, entry_of
@@ -58,11 +69,14 @@ _CLOSELY = 60  # candidates that are read word by word: 3 ms
 _LOGGED = 30
 _SCANNED = 2000  # versions of memories, the newest, where there is no index
 _HEADING = 80  # characters
-_LEAST_TERMS = 3  # telling words of what was found by its neighbours alone: "ok" beside an answer is none
+_LEAST_TERMS = (
+    3  # telling words of what was found by its neighbours alone: "ok" beside an answer is none
+)
 _REPLACED_BY = 5  # steps from one fact to the one that holds now
 _NOTHING_SERVES = frozenset({"words", "meaning"})
 _FIT = frozenset({"words", "meaning", "window", "closely", "pointed", "session", "told", "number"})
-"""Signals of how well something answers a question; the others tell who said it, when, and whether it holds."""
+"""Signals of how well something answers a question; the others tell who said it, when, and whether
+it holds."""
 OUTSIDE = "quoted from outside"
 _PARTS = 32  # of a message, and prompts in a row
 
@@ -123,7 +137,8 @@ class RecallResult:
     lacking: frozenset[str] = frozenset()
     """What did not serve this time: `index`, `words`, `meaning`, `tail`, `closely`."""
     candidates: tuple[tuple[str, Mapping[str, float]], ...] = ()
-    """The first few ids with their signals, shown or not: what other weights would have put in another order."""
+    """The first few ids with their signals, shown or not: what other weights would have put in
+    another order."""
 
 
 def recall(
@@ -133,7 +148,8 @@ def recall(
     weights: SignalWeights = DEFAULT,
     clock: Callable[[], float] = time.monotonic,
 ) -> RecallResult:
-    """Never forgotten, merged or unconfirmed memories; of a fact that was replaced, the one that holds now."""
+    """Never forgotten, merged or unconfirmed memories; of a fact that was replaced, the one that
+    holds now."""
     until = clock() + asking.deadline
     query = asking.query[:_LONGEST_QUESTION]
     meant = time_words(query, asking.now)
@@ -144,7 +160,11 @@ def recall(
         return nothing
     setting = _setting(asking, query, meant, task)
     asked = IndexQuestion(words, asking.kinds or NAMED_KINDS, asking.talk, meant.since, meant.until)
-    found = gather(asked, index, until, clock) if index is not None else FoundCandidates({}, frozenset({"index"}))
+    found = (
+        gather(asked, index, until, clock)
+        if index is not None
+        else FoundCandidates({}, frozenset({"index"}))
+    )
     if not found.candidates and (index is None or found.lacking >= _NOTHING_SERVES):
         found = FoundCandidates(_scanned(store, asked), found.lacking | {"index"})
     ranked = _Ranked(found.candidates, setting, weights)
@@ -156,24 +176,41 @@ def recall(
         lacking.add("closely")
     ranked.put_what_holds_first()
     serving = _Serving(asking, store, ranked, terms(query))
-    first = tuple((key, ranked.signals[key]) for key, _ in order(ranked.signals, ranked.weights)[:_LOGGED])
-    return replace(nothing, items=tuple(serving.items()), lacking=frozenset(lacking), candidates=first)
+    first = tuple(
+        (key, ranked.signals[key]) for key, _ in order(ranked.signals, ranked.weights)[:_LOGGED]
+    )
+    return replace(
+        nothing, items=tuple(serving.items()), lacking=frozenset(lacking), candidates=first
+    )
 
 
 def best_stretch(page: Page, store: Store, wanted: Sequence[Term]) -> str:
-    """Of a page that was not found by its own words: the stretch that shares most with the question; empty where it is lost."""
+    """Of a page that was not found by its own words: the stretch that shares most with the
+    question; empty where it is lost."""
     content = known_content(store, page.digest)
     stretches = () if content is None else page_stretches(page, content)
-    return max((each.text for each in stretches), key=lambda text: _shared(text, wanted), default="")
+    return max(
+        (each.text for each in stretches), key=lambda text: _shared(text, wanted), default=""
+    )
 
 
 def speaker_of(page: Page, store: Store) -> str:
     """Who said it; a prompt that is not proven to be a person's is a quotation."""
     if page.kind is not Kind.PROMPT:
         return "assistant"
-    message = list(store.pages(Where(session=page.session, chain=page.chain, kinds=frozenset({Kind.PROMPT}), limit=_PARTS)))
+    message = list(
+        store.pages(
+            Where(
+                session=page.session, chain=page.chain, kinds=frozenset({Kind.PROMPT}), limit=_PARTS
+            )
+        )
+    )
     beside = [_content(each, store) for each in message if each.id != page.id]
-    return "user" if is_person(_content(page, store), beside, _reply_before(page, store), page.agent) else OUTSIDE
+    return (
+        "user"
+        if is_person(_content(page, store), beside, _reply_before(page, store), page.agent)
+        else OUTSIDE
+    )
 
 
 def _reply_before(page: Page, store: Store) -> str:
@@ -216,7 +253,10 @@ def _setting(asking: RecallQuery, query: str, meant: TimeWords, task: Task) -> R
 def _scanned(store: Store, asked: IndexQuestion) -> dict[str, RecallCandidate]:
     """The newest memories that share a telling word; for when no index serves."""
     wanted = terms(asked.words)
-    newest = {memory.id: memory for _, memory in store.memories_after(max(0, _last(store) - _SCANNED), _SCANNED)}
+    newest = {
+        memory.id: memory
+        for _, memory in store.memories_after(max(0, _last(store) - _SCANNED), _SCANNED)
+    }
     found = {}
     for memory in newest.values():
         if memory.kind not in asked.kinds or memory.standing not in FINDABLE:
@@ -261,8 +301,11 @@ class _Ranked:
         self.signals = first_signals(self.candidates, self.setting)
 
     def look_into(self, store: Store) -> None:
-        """Reads the records of the memories that fit best, and lets them lift what they point to."""
-        known = [key for key, _ in order(self.signals, self.weights) if not self.candidates[key].is_talk]
+        """Reads the records of the memories that fit best, and lets them lift what they point
+        to."""
+        known = [
+            key for key, _ in order(self.signals, self.weights) if not self.candidates[key].is_talk
+        ]
         for key in known[_RECORDS:]:
             del self.signals[key]
         fitting: dict[str, Memory] = {}
@@ -301,13 +344,16 @@ class _Ranked:
             self.signals[key]["closely"] = value
 
     def put_what_holds_first(self) -> None:
-        """What was said where something was decided anew answers whatever is answered where that was decided before."""
+        """What was said where something was decided anew answers whatever is answered where that
+        was decided before."""
         for before, now in self.moved.items():
             old, new = self._best_said(before), self._best_said(now)
             if old is None or new is None:
                 continue
             for name in _FIT & self.signals[old].keys():
-                self.signals[new][name] = max(self.signals[old][name], self.signals[new].get(name, 0.0))
+                self.signals[new][name] = max(
+                    self.signals[old][name], self.signals[new].get(name, 0.0)
+                )
 
     def text_of(self, key: str) -> str:
         memory = self.memories.get(key)
@@ -319,11 +365,15 @@ class _Ranked:
         """What holds now, with the signals of what it replaced."""
         before = self.signals.pop(old.id)
         own = self.signals.get(new.id, {})
-        self.signals[new.id] = {name: max(before.get(name, 0.0), own.get(name, 0.0)) for name in {**before, **own}}
+        self.signals[new.id] = {
+            name: max(before.get(name, 0.0), own.get(name, 0.0)) for name in {**before, **own}
+        }
         self.notes[new.id] = f"holds since {day(new.created)} in place of {old.id}"
         if old.source.session and old.source.session != new.source.session:
             self.moved[old.source.session] = new.source.session or ""
-            self.decided_anew[old.source.session] = f"what was decided there was decided anew on {day(new.created)}: {new.id}"
+            self.decided_anew[old.source.session] = (
+                f"what was decided there was decided anew on {day(new.created)}: {new.id}"
+            )
 
     def _best_said(self, session: str) -> str | None:
         said = {key: each for key, each in self.signals.items() if self._is_said_in(key, session)}
@@ -337,7 +387,11 @@ class _Ranked:
 def _holding_now(store: Store, old: Memory) -> Memory | None:
     at = old
     for _ in range(_REPLACED_BY):
-        replacing = [link.of for link in store.memory_links(at.id) if link.relation is Relation.SUPERSEDES and link.to == at.id]
+        replacing = [
+            link.of
+            for link in store.memory_links(at.id)
+            if link.relation is Relation.SUPERSEDES and link.to == at.id
+        ]
         new = known_memory(store, replacing[-1]) if replacing else None
         if new is None:
             return None
@@ -381,10 +435,16 @@ class _Serving:
         seen: set[str] = set()
         advice = dict.fromkeys(ADVICE_KINDS, 0)
         for key, score in order(self.ranked.signals, self.ranked.weights):
-            item = self._memory(key, score) if key in self.ranked.memories else self._said(key, score)
+            item = (
+                self._memory(key, score) if key in self.ranked.memories else self._said(key, score)
+            )
             if item is None or (same := " ".join(item.text.split())) in seen:
                 continue
-            if item.memory is not None and item.memory.kind in advice and self.asking.kinds != {item.memory.kind}:
+            if (
+                item.memory is not None
+                and item.memory.kind in advice
+                and self.asking.kinds != {item.memory.kind}
+            ):
                 advice[item.memory.kind] += 1
                 if advice[item.memory.kind] > self.asking.advice:
                     continue
@@ -426,11 +486,26 @@ class _Serving:
             reasons = (self.ranked.decided_anew[candidate.session], *reasons)
         place = candidate.time, round(score, 6), reasons, self._signals(key)
         speaker = speaker_of(page, self.store)
-        return RecalledItem(key, SAID, heading(text), text, *place, None, PageId(key), speaker, page.session, page.turn)
+        return RecalledItem(
+            key,
+            SAID,
+            heading(text),
+            text,
+            *place,
+            None,
+            PageId(key),
+            speaker,
+            page.session,
+            page.turn,
+        )
 
     def _why(self, key: str, text: str, memory: Memory | None) -> tuple[str, ...]:
         uses = self.ranked.uses.get(memory.id) if memory is not None else None
-        return why(ReasonedItem(text, self.ranked.signals[key], memory, uses), self.wanted, self.ranked.setting)
+        return why(
+            ReasonedItem(text, self.ranked.signals[key], memory, uses),
+            self.wanted,
+            self.ranked.setting,
+        )
 
     def _signals(self, key: str) -> Mapping[str, float]:
         return dict(self.ranked.signals[key])
@@ -447,14 +522,19 @@ _PROMPTS = frozenset({Kind.PROMPT})
 def beside_pages(
     items: Sequence[RecalledItem], store: Store, query: str = "", *, but: SessionId | None = None
 ) -> Iterator[RecalledItem]:
-    """A session after the other by turns, in each the nearest to what was found first. Nothing is read before it is wanted.
+    """A session after the other by turns, in each the nearest to what was found first. Nothing is
+    read before it is wanted.
 
     Nothing of the session that asks (`but`), and nothing that is among the items.
     """
     wanted, known = terms(query), {item.id for item in items}
     told: set[str] = set()
-    sessions = [(session, turns) for session, turns in turns_of(items).items() if session != but][:_SESSIONS]
-    for page in chain.from_iterable(zip_longest(*(said_near(turns, session, store) for session, turns in sessions))):
+    sessions = [(session, turns) for session, turns in turns_of(items).items() if session != but][
+        :_SESSIONS
+    ]
+    for page in chain.from_iterable(
+        zip_longest(*(said_near(turns, session, store) for session, turns in sessions))
+    ):
         if page is None or page.id in known or page.digest in told:
             continue
         told.add(page.digest)
@@ -475,7 +555,9 @@ def said_near(turns: Sequence[int], session: SessionId, store: Store) -> list[Pa
     """What a person said in a session, the nearest to these turns first."""
     span = (min(turns) - _AROUND, max(turns) + _AROUND) if turns else None
     pages = store.pages(Where(session=session, kinds=_PROMPTS, turns=span, limit=_PAGES))
-    return sorted(pages, key=lambda page: min((abs(page.turn - turn) for turn in turns), default=page.turn))
+    return sorted(
+        pages, key=lambda page: min((abs(page.turn - turn) for turn in turns), default=page.turn)
+    )
 
 
 def as_recalled(page: Page, store: Store, wanted: Sequence[Term], why: str) -> RecalledItem | None:
@@ -508,22 +590,31 @@ def _turns(item: RecalledItem) -> tuple[int, ...]:
 
 ELSEWHERE_WHY = "said in a session that may be about it"
 
-_NEAREST = 200  # of what people said, however far from the question: in a small store that is all of it
+_NEAREST = (
+    200  # of what people said, however far from the question: in a small store that is all of it
+)
 _AT_A_TIME = 8
-"""Sessions that take turns before the next ones are looked at. On conversations among 30 others one at a time and all at once
-show less of the evidence in a thousand tokens: 98.6 and 98.8 against 99.4 %."""
+"""Sessions that take turns before the next ones are looked at. On conversations among 30 others one
+at a time and all at once show less of the evidence in a thousand tokens: 98.6 and 98.8 against 99.4
+%."""
 _PERSON, _MODEL = "user", "assistant"
 _ONLY_PROMPTS = Filter(sorts=frozenset({Sort.PAGE}), kinds=frozenset({str(Kind.PROMPT)}))
 
 
 def elsewhere_pages(
-    asking: RecallQuery, found: RecallResult, index: Index | None, store: Store, *, told: frozenset[str] = frozenset()
+    asking: RecallQuery,
+    found: RecallResult,
+    index: Index | None,
+    store: Store,
+    *,
+    told: frozenset[str] = frozenset(),
 ) -> Iterator[RecalledItem]:
-    """People's words, a few sessions at a time by turns, the likeliest first; in each first what is nearest to the question.
+    """People's words, a few sessions at a time by turns, the likeliest first; in each first what is
+    nearest to the question.
 
     What models said of it stands behind them, or before them where the question asks for that.
-    `found` is what was recalled. Nothing of what was `told`, nothing twice, and nothing of the session that asks. Nothing is
-    read before it is wanted.
+    `found` is what was recalled. Nothing of what was `told`, nothing twice, and nothing of the
+    session that asks. Nothing is read before it is wanted.
     """
     answers = [item for item in found.items if item.speaker == _MODEL and item.id not in told]
     people = _said_by_people(asking, found, index, store, told)
@@ -531,14 +622,23 @@ def elsewhere_pages(
 
 
 def _said_by_people(
-    asking: RecallQuery, found: RecallResult, index: Index | None, store: Store, told: frozenset[str]
+    asking: RecallQuery,
+    found: RecallResult,
+    index: Index | None,
+    store: Store,
+    told: frozenset[str],
 ) -> Iterator[RecalledItem]:
     wanted, known = terms(found.words), set(told)
     nearest, turns = _nearest(asking, found, index), turns_of(found.items)
-    sessions = [session for session in dict.fromkeys((*turns, *nearest)) if session != asking.session]
+    sessions = [
+        session for session in dict.fromkeys((*turns, *nearest)) if session != asking.session
+    ]
     said = {item.id: item for item in found.items if item.memory is None}
     for at in range(0, len(sessions), _AT_A_TIME):
-        some = (_said_in(each, nearest.get(each, ()), turns.get(each, ()), store) for each in sessions[at : at + _AT_A_TIME])
+        some = (
+            _said_in(each, nearest.get(each, ()), turns.get(each, ()), store)
+            for each in sessions[at : at + _AT_A_TIME]
+        )
         for page in chain.from_iterable(zip_longest(*some)):
             if page is None or page.id in known or page.digest in known:
                 continue
@@ -548,8 +648,11 @@ def _said_by_people(
                 yield item
 
 
-def _nearest(asking: RecallQuery, found: RecallResult, index: Index | None) -> dict[SessionId, list[PageId]]:
-    """What people said in each session, the best first: as it was recalled, and then by what an index says of it."""
+def _nearest(
+    asking: RecallQuery, found: RecallResult, index: Index | None
+) -> dict[SessionId, list[PageId]]:
+    """What people said in each session, the best first: as it was recalled, and then by what an
+    index says of it."""
     nearest: dict[SessionId, list[PageId]] = {}
     for item in found.items:
         if item.session is not None and item.page is not None and item.speaker == _PERSON:
@@ -560,7 +663,9 @@ def _nearest(asking: RecallQuery, found: RecallResult, index: Index | None) -> d
     return nearest
 
 
-def _said_in(session: SessionId, first: Sequence[PageId], turns: Sequence[int], store: Store) -> Iterator[Page]:
+def _said_in(
+    session: SessionId, first: Sequence[PageId], turns: Sequence[int], store: Store
+) -> Iterator[Page]:
     """These, and then whatever else was said there."""
     near = list(turns)
     for id in dict.fromkeys(first):

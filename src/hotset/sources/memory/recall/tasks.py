@@ -1,4 +1,5 @@
-"""What somebody is about to do, by the words of the prompt and what was done before: which memories that wants. Pure."""
+"""What somebody is about to do, by the words of the prompt and what was done before: which memories
+that wants. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from hotset.text.words import UNSPACED
 
 def phrases(text: str) -> str:
     """A regular expression for any of these phrases, as whole words."""
-    return "|".join(_phrase(phrase.strip()) for phrase in re.split(r"[,\n]", text) if phrase.strip())
+    return "|".join(
+        _phrase(phrase.strip()) for phrase in re.split(r"[,\n]", text) if phrase.strip()
+    )
 
 
 def _phrase(phrase: str) -> str:
@@ -45,7 +48,11 @@ _LISTS: Mapping[str, str] = {
         flak*, regress*, slow*, time/times/timed out, timeout*, stopped, cannot, can't, won't, never, not
         doesn't/isn't/don't/aren't/didn't
         returns null/none/nothing/500, missing, empty, twice, disappear*, ignored, red""",
-    "trouble": "bug, crash, failure, failing, error, leak, regression, flak*, problem, issue, deadlock, root cause, cause of",
+    "trouble": (
+        "bug, crash, failure, failing, error, leak, regression, "
+        "flak*, problem, issue, deadlock, "
+        "root cause, cause of"
+    ),
     "small": """
         typo*, spelling, grammar, wording, formatting, indentation, whitespace, docs/documentation, readme
         comment/comments, link/links""",
@@ -67,8 +74,15 @@ _LISTS: Mapping[str, str] = {
         interface*, service*, pieces, parts
         layer*, own, separate""",
     "this": "this, these, that, my, our, the, it, all, every, we, no, everything, your",
-    "question": "where, which, how, what, who, when, whether, if we, all [the] places/callers/usages/uses/files/references",
-    "paper": "summary, overview, report, comparison, explanation, introduction, tour, analysis, plan on/for/to",
+    "question": (
+        "where, which, how, what, who, when, whether, if we, all [the] "
+        "places/callers/usages/uses/files/references"
+    ),
+    "paper": (
+        "summary, overview, report, comparison, explanation, "
+        "introduction, tour, analysis, plan "
+        "on/for/to"
+    ),
 }
 
 POLITE = """
@@ -95,7 +109,11 @@ DENIALS = """
 
 HEADS: tuple[tuple[Task, float, str], ...] = (
     # Verbs whose object decides.
-    (Task.IMPLEMENTATION, 3.0, "fix/correct/update [the/a/an/some/all/any/this/my/our] [broken/wrong/minor/small] <small>"),
+    (
+        Task.IMPLEMENTATION,
+        3.0,
+        "fix/correct/update [the/a/an/some/all/any/this/my/our] [broken/wrong/minor/small] <small>",
+    ),
     (Task.REFACTORING, 4.0, "fix/improve/change/reduce/remove/eliminate .. <shape>"),
     (
         Task.DEBUGGING,
@@ -223,7 +241,10 @@ HEADS: tuple[tuple[Task, float, str], ...] = (
     (
         Task.IMPLEMENTATION,
         3.0,
-        "make, update, change, start, use, let, turn on, put, show, display, commit, push, run, continue, finish, complete",
+        (
+            "make, update, change, start, use, let, turn on, put, show, display, commit, push, "
+            "run, continue, finish, complete"
+        ),
     ),
 )
 """How a clause begins that asks for something, and how sure that is. The first that fits holds."""
@@ -287,11 +308,19 @@ WISHES = """
 """What makes a wish of it."""
 
 PHASES: tuple[tuple[Task, float, str], ...] = (
-    (Task.EXPLORATION, 4.0, "plan, planning, discovery, research, exploration, exploring, design, investigation"),
+    (
+        Task.EXPLORATION,
+        4.0,
+        "plan, planning, discovery, research, exploration, exploring, design, investigation",
+    ),
     (Task.IMPLEMENTATION, 4.0, "development, implementation, coding, building, implementing"),
     (Task.DEBUGGING, 4.0, "debug, debugging, troubleshooting, fixing, diagnosis"),
     (Task.REVIEW, 4.0, "review, reviewing, qa, validation, verification, audit"),
-    (Task.REFACTORING, 4.0, "refactor, refactoring, cleanup/clean-up, optimization/optimisation, restructuring"),
+    (
+        Task.REFACTORING,
+        4.0,
+        "refactor, refactoring, cleanup/clean-up, optimization/optimisation, restructuring",
+    ),
     (Task.IMPLEMENTATION, 1.0, "changing, editing"),  # a fix and a clean-up change files as well
     (Task.DEBUGGING, 1.0, "testing"),
 )
@@ -313,7 +342,8 @@ TRACES = re.compile(
 
 
 KIND_WEIGHTS: Mapping[Task, Mapping[MemoryKind, float]] = {
-    task: {kind: traits.weights[task] for kind, traits in KINDS.items() if traits.weights} for task in Task
+    task: {kind: traits.weights[task] for kind, traits in KINDS.items() if traits.weights}
+    for task in Task
 }
 """How much of each kind a task wants; every row sums to 1."""
 
@@ -328,7 +358,8 @@ class TaskGuess:
 
 
 def detect_task(goal: str, actions: Sequence[str] = (), phase: str = "") -> TaskGuess:
-    """`actions`: tools, each with its command or path behind it where it has one (`Bash pytest -q`, `Read src/a.py`)."""
+    """`actions`: tools, each with its command or path behind it where it has one (`Bash pytest -q`,
+    `Read src/a.py`)."""
     evidence = [*_from_words(goal), *_from_actions(actions), *_from_phase(phase)]
     scores = dict.fromkeys(Task, 0.0)
     for one in evidence:
@@ -338,9 +369,15 @@ def detect_task(goal: str, actions: Sequence[str] = (), phase: str = "") -> Task
         return TaskGuess(Task.IMPLEMENTATION, 0.0)
     if scores[best] == scores[second] and scores[Task.IMPLEMENTATION] == scores[best]:
         best = Task.IMPLEMENTATION
-    confidence = (scores[best] - scores[second]) / (scores[best] + _DOUBT) if scores[best] > scores[second] else 0.0
+    confidence = (
+        (scores[best] - scores[second]) / (scores[best] + _DOUBT)
+        if scores[best] > scores[second]
+        else 0.0
+    )
     told = sorted((one for one in evidence if one.task is best), key=lambda one: -one.weight)
-    return TaskGuess(best, round(confidence, 3), tuple(dict.fromkeys(one.why for one in told))[:_REASONS])
+    return TaskGuess(
+        best, round(confidence, 3), tuple(dict.fromkeys(one.why for one in told))[:_REASONS]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,15 +394,20 @@ _SIGN = 1.0
 _SIGNS_AT_MOST = 3  # for a task: a long text has every word in it somewhere
 _SURE = 3.0  # a head of this weight is what is asked; the ones behind it say how
 _LATER = 0.4  # of a head behind a sure one
-_NEAR = 600  # characters from the start, a title and what follows: the steps of a plan have every verb in them
+# characters from the start, a title and what follows: the steps of a plan have every verb in them
+_NEAR = 600
 _FAR = 0.25  # of what stands beyond
 _START, _END = 3000, 700  # characters: who pastes a log or a file asks in front of it, or behind it
 
 
 def _from_words(goal: str) -> Iterator[_Evidence]:
-    text = _WRAPPED.sub(" ", _BLANKS.sub(lambda hit: hit[0][:_BLANKS_KEPT], _ends(goal, _PASTED, _PASTED_END)))
+    text = _WRAPPED.sub(
+        " ", _BLANKS.sub(lambda hit: hit[0][:_BLANKS_KEPT], _ends(goal, _PASTED, _PASTED_END))
+    )
     if trace := TRACES.search(text):
-        yield _Evidence(Task.DEBUGGING, _TRACE, f"an error in the text ({' '.join(trace[0].split())[:40]})")
+        yield _Evidence(
+            Task.DEBUGGING, _TRACE, f"an error in the text ({' '.join(trace[0].split())[:40]})"
+        )
     prose = _ends(_prose(text), _START, _END)
     asked = list(_from_heads(prose))
     yield from asked
@@ -382,7 +424,8 @@ _PASTED, _PASTED_END = 30_000, 10_000  # characters in which an error is looked 
 _BLANKS = re.compile(r"\n{4,}|[^\S\n]{9,}")  # a long run of them costs its square
 _BLANKS_KEPT = 4
 _WRAPPED = re.compile(
-    r"<(system-reminder|local-command-[a-z]+|command-(?:name|message|args)|environment_context|permissions instructions"
+    r"<(system-reminder|local-command-[a-z]+|command-(?:name|message|args)|"
+    r"environment_context|permissions instructions"
     r"|user_instructions|INSTRUCTIONS)>.*?(?:</\1>|\Z)|<!--.{,2000}?-->",
     re.DOTALL,
 )
@@ -390,7 +433,8 @@ _WRAPPED = re.compile(
 
 
 def _prose(text: str) -> str:
-    """The words that somebody says: without code, paths, and what they quote. All of it where nothing else is there."""
+    """The words that somebody says: without code, paths, and what they quote. All of it where
+    nothing else is there."""
     said = _QUOTED.sub(" … ", _FENCED.sub("\n", text))
     return said if len(_WORD.findall(said)) > 1 else text
 
@@ -445,13 +489,18 @@ def _from_statement(prose: str) -> Iterator[_Evidence]:
         yield _Evidence(Task.DEBUGGING, _SIGN, f"reports something (“{_shortened(said[0])} …”)")
 
 
-# Compiled when the first goal comes: a twentieth of a second that the start of a program need not wait for.
+# Compiled when the first goal comes: a twentieth of a second that the start of a program need not
+# wait for.
 
 
 @cache
 def _clause() -> re.Pattern[str]:
-    joins = phrases("and [then], then, but, so that, und [dann], dann, y [luego], luego, et, puis, ensuite")
-    return re.compile(rf"[.!?;:,]+(?=\s|$)|[\n\u3002\uff01\uff1f\uff1b\uff0c]+|,?\s+(?:{joins})\s+(?=\w)")
+    joins = phrases(
+        "and [then], then, but, so that, und [dann], dann, y [luego], luego, et, puis, ensuite"
+    )
+    return re.compile(
+        rf"[.!?;:,]+(?=\s|$)|[\n\u3002\uff01\uff1f\uff1b\uff0c]+|,?\s+(?:{joins})\s+(?=\w)"
+    )
 
 
 @cache
@@ -466,7 +515,9 @@ def _denied() -> re.Pattern[str]:
 
 @cache
 def _heads() -> tuple[tuple[Task, float, re.Pattern[str]], ...]:
-    return tuple((task, weight, re.compile(phrases(words), re.IGNORECASE)) for task, weight, words in HEADS)
+    return tuple(
+        (task, weight, re.compile(phrases(words), re.IGNORECASE)) for task, weight, words in HEADS
+    )
 
 
 def _shortened(text: str) -> str:
@@ -495,7 +546,10 @@ def _wish() -> re.Pattern[str]:
 
 @cache
 def _signs() -> dict[Task, re.Pattern[str]]:
-    return {task: re.compile(rf"(?<![a-zA-Z])(?:{phrases(words)})", re.IGNORECASE) for task, words in SIGNS.items()}
+    return {
+        task: re.compile(rf"(?<![a-zA-Z])(?:{phrases(words)})", re.IGNORECASE)
+        for task, words in SIGNS.items()
+    }
 
 
 def _is_denied(prose: str, start: int) -> bool:
@@ -507,7 +561,10 @@ _DENIED_WITHIN = 30  # characters before the word: "not a", "no need for any"
 
 @cache
 def _denial() -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)(?:{phrases(DENIALS)})(?:\s+(?:a|an|any|the|to|yet|do|be|really|need))*\s*$", re.IGNORECASE)
+    return re.compile(
+        rf"(?<!\w)(?:{phrases(DENIALS)})(?:\s+(?:a|an|any|the|to|yet|do|be|really|need))*\s*$",
+        re.IGNORECASE,
+    )
 
 
 def _from_actions(actions: Sequence[str]) -> Iterator[_Evidence]:
@@ -529,7 +586,9 @@ def _from_actions(actions: Sequence[str]) -> Iterator[_Evidence]:
         yield _Evidence(Task.IMPLEMENTATION, max(_ACTIONS * share.get("make", 0.0), _CHANGED), said)
 
 
-_ACTIONS = 3.0  # less than the first sentence's head: every task reads, and most of them change something
+_ACTIONS = (
+    3.0  # less than the first sentence's head: every task reads, and most of them change something
+)
 _CHANGED = 1.0  # a fix and a clean-up change files as well
 _RECENT = 40
 
@@ -549,32 +608,44 @@ def _act(action: str) -> str:
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SHELL = re.compile(
-    r"(?:bash|sh|shell|zsh|exec_command|exec|local_shell|local_shell_call|run_command|run_in_terminal|run_terminal_cmd|execute_command|terminal)"
+    r"(?:bash|sh|shell|zsh|exec_command|exec|local_shell|local_shell_call|run_command|"
+    r"run_in_terminal|run_terminal_cmd|execute_command|terminal)"
 )
 _TOOLS: Mapping[str, re.Pattern[str]] = {
     "look": re.compile(
-        r"read|read_\w+|view|view_\w+|open|open_file|cat|grep|grep_\w+|glob|glob_\w+|ls|list|list_\w+|search|search_\w+|find|find_\w+|file_search|codebase_search"
-        r"|web_?search|web_?fetch|fetch|get_\w+|notebook_read|semantic_search|symbols?|tree|repo_map"
+        r"read|read_\w+|view|view_\w+|open|open_file|cat|grep|grep_\w+|glob|glob_\w+|ls|list|"
+        r"list_\w+|search|search_\w+|find|find_\w+|file_search|codebase_search"
+        r"|web_?search|web_?fetch|fetch|get_\w+|notebook_read|semantic_search|symbols?|tree|"
+        r"repo_map"
     ),
     "move": re.compile(r"move|move_\w+|rename|rename_\w+|extract_\w+|delete_file|inline_\w+"),
-    "make": re.compile(r"write|write_(?!stdin)\w+|create|create_file|new_file|save_file|add_file|insert_content"),
+    "make": re.compile(
+        r"write|write_(?!stdin)\w+|create|create_file|new_file|save_file|add_file|insert_content"
+    ),
     "change": re.compile(
-        r"edit|edit_\w+|multi_?edit|apply_patch|apply_diff|patch|str_replace\w*|search_replace|replace_\w+|update_file|notebook_edit|insert|edit_block"
+        r"edit|edit_\w+|multi_?edit|apply_patch|apply_diff|patch|str_replace\w*|"
+        r"search_replace|replace_\w+|update_file|notebook_edit|insert|edit_block"
     ),
     "test": re.compile(r"run_tests?|test|tests|run_test_\w+|pytest|jest"),
-    "trace": re.compile(r"check_logs?|trace|get_logs?|read_logs?|debug\w*|get_errors|diagnostics|get_diagnostics|inspect_\w+"),
+    "trace": re.compile(
+        r"check_logs?|trace|get_logs?|read_logs?|debug\w*|get_errors|diagnostics|"
+        r"get_diagnostics|inspect_\w+"
+    ),
     "compare": re.compile(
-        r"diff|git_diff|review_\w+|check_style|get_pull_request\w*|get_diff|lint|run_lint\w*|_?fetch_pr|create_review|add_review_comment"
+        r"diff|git_diff|review_\w+|check_style|get_pull_request\w*|get_diff|lint|run_lint\w*|"
+        r"_?fetch_pr|create_review|add_review_comment"
     ),
 }
 _COMMANDS: Mapping[str, re.Pattern[str]] = {
     "test": re.compile(
         r"\b(?:pytest|unittest|nosetests|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|gotestsum)\b"
-        r"|\b(?:npm|yarn|pnpm|bun|cargo|go|make|mvn|gradle|gradlew|dotnet|mix|swift|rake|deno)\s+(?:run\s+)?test\b"
+        r"|\b(?:npm|yarn|pnpm|bun|cargo|go|make|mvn|gradle|gradlew|dotnet|mix|swift|rake|deno)"
+        r"\s+(?:run\s+)?test\b"
         r"|\bruntests\b|\brepro(?:duce)?\w*\.\w+"
     ),
     "trace": re.compile(
-        r"\b(?:pdb|gdb|lldb|strace|dmesg|journalctl|git bisect)\b|\b(?:tail|less|cat|grep)\b[^|;&]*\.log\b"
+        r"\b(?:pdb|gdb|lldb|strace|dmesg|journalctl|git "
+        r"bisect)\b|\b(?:tail|less|cat|grep)\b[^|;&]*\.log\b"
         r"|\b(?:docker|kubectl) logs\b"
     ),
     "compare": re.compile(
@@ -586,7 +657,9 @@ _COMMANDS: Mapping[str, re.Pattern[str]] = {
         r"(?:^|[;&|]\s*)(?:mkdir|touch)\s|\bcat\s*>+\s*\S+\s*<<|\btee\s+\S+\s*<<"
         r"|\bnpm (?:init|create)\b|<<\s*['\"]?EOF['\"]?\s*>\s*\S"
     ),
-    "change": re.compile(r"\bsed\s+(?:-\w+\s+)*-i|\bperl\s+-\w*i|\bgit apply\b|\bpatch\s+-p|\bapply_patch\b"),
+    "change": re.compile(
+        r"\bsed\s+(?:-\w+\s+)*-i|\bperl\s+-\w*i|\bgit apply\b|\bpatch\s+-p|\bapply_patch\b"
+    ),
     "look": re.compile(
         r"(?:^|[;&|]\s*)(?:rg|grep|find|ls|cat|head|tail|sed -n|nl|tree|wc|fd|bat|less|ag|awk"
         r"|git (?:status|ls-files|grep))(?:\s|$)"
@@ -596,9 +669,16 @@ _COMMANDS: Mapping[str, re.Pattern[str]] = {
 
 
 def _from_phase(phase: str) -> list[_Evidence]:
-    return [_Evidence(task, weight, f"phase “{phase.strip()}”") for task, weight, pattern in _phases() if pattern.search(phase)]
+    return [
+        _Evidence(task, weight, f"phase “{phase.strip()}”")
+        for task, weight, pattern in _phases()
+        if pattern.search(phase)
+    ]
 
 
 @cache
 def _phases() -> tuple[tuple[Task, float, re.Pattern[str]], ...]:
-    return tuple((task, weight, re.compile(rf"\b(?:{phrases(words)})", re.IGNORECASE)) for task, weight, words in PHASES)
+    return tuple(
+        (task, weight, re.compile(rf"\b(?:{phrases(words)})", re.IGNORECASE))
+        for task, weight, words in PHASES
+    )

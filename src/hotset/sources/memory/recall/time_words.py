@@ -1,4 +1,5 @@
-"""Times in a question ("yesterday", "last week", "since March 15th"): which days they mean, and the question without them.
+"""Times in a question ("yesterday", "last week", "since March 15th"): which days they mean, and the
+question without them.
 
 All of it is the speaker's own time, without a zone.
 """
@@ -36,7 +37,18 @@ FORMS: list[TimeForm] = []
 
 
 _UNIT = r"(?:minute|hour|day|week|weekend|month|quarter|year)"
-_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "couple": 2, "three": 3, "few": 3, "four": 4, "five": 5, "several": 5}
+_NUMBERS = {
+    "a": 1,
+    "an": 1,
+    "one": 1,
+    "two": 2,
+    "couple": 2,
+    "three": 3,
+    "few": 3,
+    "four": 4,
+    "five": 5,
+    "several": 5,
+}
 _NUMBERS |= {"six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12}
 _COUNT = rf"(?:\d{{1,3}}|(?:a )?couple(?: of)?|(?:a )?few|{'|'.join(_NUMBERS)})"
 _MONTHS = (
@@ -46,7 +58,11 @@ _MONTHS = (
 _WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _SHORT = r"(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?"
 _MONTH = rf"(?:{'|'.join(_MONTHS)}|(?-i:{_SHORT}))"
-_CLEAR_MONTH = rf"(?:{'|'.join(name for name in _MONTHS if name not in {'march', 'may'})}|(?-i:March|May|{_SHORT}))"
+_CLEAR_MONTH = (
+    rf"(?:"
+    rf"{'|'.join(name for name in _MONTHS if name not in {'march', 'may'})}|(?-i:March|May|"
+    rf"{_SHORT}))"
+)
 """Without "may" and "march", unless they are written as the months are."""
 _WEEKDAY = rf"(?:{'|'.join(_WEEKDAYS)})"
 _YEAR = r"(?:19[7-9]\d|20\d\d)"
@@ -64,7 +80,8 @@ def _form(pattern: str, *, alone: bool = True) -> Callable[[Make], Make]:
     return add
 
 
-# ------------------------------------------------------------------------------------------------------- days by name
+# --------------------------------------------------------------------------------------------------
+# days by name
 
 
 @_form(r"last night")
@@ -74,7 +91,10 @@ def _last_night(_hit: re.Match[str], now: datetime) -> Days:
 
 
 _BY_NAME = {
-    r"(?:earlier )?today|this (?:morning|afternoon|evening)|just now|(?:a )?(?:moment|second|little while) ago": 0,
+    (
+        r"(?:earlier )?today|this (?:morning|afternoon|evening)|just now|(?:a "
+        r")?(?:moment|second|little while) ago"
+    ): 0,
     rf"yesterday(?: {_PART_OF_DAY})?": -1,
     r"(?:the )?day before yesterday": -2,
     r"tomorrow": 1,
@@ -90,13 +110,19 @@ def _last_days(days: int, _hit: re.Match[str], now: datetime) -> Days:
     return now - timedelta(days), now
 
 
-FORMS += [TimeForm(name, partial(_day_from_today, days), is_alone=True) for name, days in _BY_NAME.items()]
-FORMS += [TimeForm(name, partial(_last_days, days), is_alone=True) for name, days in _LATELY.items()]
+FORMS += [
+    TimeForm(name, partial(_day_from_today, days), is_alone=True) for name, days in _BY_NAME.items()
+]
+FORMS += [
+    TimeForm(name, partial(_last_days, days), is_alone=True) for name, days in _LATELY.items()
+]
 
 
 @_form(rf"(?P<which>)(?P<day>{_WEEKDAY})", alone=False)
 @_form(rf"(?P<which>)(?P<day>{_WEEKDAY}) {_PART_OF_DAY}")
-@_form(rf"(?P<which>last|this past|past|previous|this|next) (?P<day>{_WEEKDAY})(?: {_PART_OF_DAY})?")
+@_form(
+    rf"(?P<which>last|this past|past|previous|this|next) (?P<day>{_WEEKDAY})(?: {_PART_OF_DAY})?"
+)
 def _weekday(hit: re.Match[str], now: datetime) -> Days:
     day = _WEEKDAYS.index(hit["day"].lower())
     monday = now.date() - timedelta(now.date().weekday())
@@ -108,7 +134,8 @@ def _weekday(hit: re.Match[str], now: datetime) -> Days:
     return _from(now.date() - timedelta((now.date().weekday() - day - 1) % 7 + 1), 1)
 
 
-# ------------------------------------------------------------------------------------------------ weeks, months, years
+# ------------------------------------------------------------------------------------------------
+# weeks, months, years
 
 
 @_form(r"(?P<count>)(?:over )?(?:the (?:last|past)|past) (?P<unit>day|week|month|quarter|year)")
@@ -129,11 +156,23 @@ def _weekend(hit: re.Match[str], now: datetime) -> Days:
     return _from(saturday - timedelta(7), 2)
 
 
-@_form(r"(?P<part>(?:the )?(?:start|beginning|end|middle) of) (?P<which>the) (?P<unit>week|month|quarter|year)")
-@_form(rf"(?P<part>earlier|later|{_PART}) (?P<which>this|last|previous|next|current) (?P<unit>week|month|quarter|year)")
-@_form(r"(?P<part>)(?:the )?(?P<which>this|last|previous|next|current) (?P<unit>week|month|quarter|year)")
+@_form(
+    r"(?P<part>(?:the )?(?:start|beginning|end|middle) of) (?P<which>the) "
+    r"(?P<unit>week|month|quarter|year)"
+)
+@_form(
+    rf"(?P<part>earlier|later|{_PART}) (?P<which>this|last|previous|next|current) "
+    rf"(?P<unit>week|month|quarter|year)"
+)
+@_form(
+    r"(?P<part>)(?:the )?(?P<which>this|last|previous|next|current) "
+    r"(?P<unit>week|month|quarter|year)"
+)
 def _calendar(hit: re.Match[str], now: datetime) -> Days:
-    step, part = {"last": -1, "previous": -1, "next": 1}.get(hit["which"].lower(), 0), hit["part"].lower()
+    step, part = (
+        {"last": -1, "previous": -1, "next": 1}.get(hit["which"].lower(), 0),
+        hit["part"].lower(),
+    )
     days = _unit(now.date(), hit["unit"].lower(), step)
     if part == "earlier":
         return days[0], max(now, days[0])
@@ -151,16 +190,24 @@ def _ago(hit: re.Match[str], now: datetime) -> Days:
         return then - slack, then + slack
     # Whoever counts in weeks means a week, not a day; a few are two to five.
     slack_days = {"day": 0, "week": 3, "weekend": 3, "month": 15, "quarter": 45, "year": 183}[unit]
-    if "couple" in hit["count"].lower() or "few" in hit["count"].lower() or "several" in hit["count"].lower():
+    if (
+        "couple" in hit["count"].lower()
+        or "few" in hit["count"].lower()
+        or "several" in hit["count"].lower()
+    ):
         slack_days = max(1, (now - then).days // 2)
     return _from(then.date() - timedelta(slack_days), 2 * slack_days + 1)
 
 
-# ---------------------------------------------------------------------------------------------------------------- dates
+# --------------------------------------------------------------------------------------------------
+# dates
 
 
 @_form(rf"(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>{_YEAR})")
-@_form(rf"(?P<year>{_YEAR})(?P<dash>[-/.])(?P<month>\d\d?)(?P=dash)(?P<day>\d\d?)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?")
+@_form(
+    rf"(?P<year>{_YEAR})(?P<dash>[-/.])(?P<month>\d\d?)(?P=dash)(?P<day>\d\d?)(?:[T "
+    rf"]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?"
+)
 def _iso_day(hit: re.Match[str], _now: datetime) -> Days:
     return _from(date(int(hit["year"]), int(hit["month"]), int(hit["day"])), 1)
 
@@ -187,7 +234,9 @@ def _day_of_month(hit: re.Match[str], now: datetime) -> Days:
     year = int(hit["year"]) if hit["year"] else now.date().year
     if not hit["year"] and (month, day) > (now.date().month, now.date().day):
         year -= 1
-    return _from(date(year, month, day), (date(year, month, last) - date(year, month, day)).days + 1)
+    return _from(
+        date(year, month, day), (date(year, month, last) - date(year, month, day)).days + 1
+    )
 
 
 @_form(rf"(?P<part>)(?P<which>)(?:the month of )?(?P<month>{_MONTH})(?P<year>)", alone=False)
@@ -233,7 +282,8 @@ def _year(hit: re.Match[str], _now: datetime) -> Days:
     return _part((start, shifted(start, 12)), hit["part"].lower())
 
 
-# --------------------------------------------------------------------------------------------------------- arithmetics
+# --------------------------------------------------------------------------------------------------
+# arithmetics
 
 
 def _midnight(day: date) -> datetime:
@@ -300,7 +350,11 @@ def _ordinal(text: str) -> int:
 
 
 def _month(text: str) -> int:
-    return next(number for number, name in enumerate(_MONTHS, 1) if name.startswith(text.lower().rstrip(".")[:3]))
+    return next(
+        number
+        for number, name in enumerate(_MONTHS, 1)
+        if name.startswith(text.lower().rstrip(".")[:3])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,12 +372,23 @@ def time_words(query: str, now: float, offset: float = 0.0) -> TimeWords:
     """`offset`: how many seconds the speaker's clock is ahead of UTC."""
     here = _local(now, offset)
     text = _blotted(query[:_MOST_CHARS], _CODE)
-    latest, first = ([hit.span() for hit in pattern.finditer(text)] for pattern in (_LATEST, _FIRST))
+    latest, first = (
+        [hit.span() for hit in pattern.finditer(text)] for pattern in (_LATEST, _FIRST)
+    )
     found = list(_ranges(_blotted(text, _LATEST), here))
     ranges = [days for _, days in found]
-    # The range of "in January and March" is all that lies between; one open end leaves the whole open.
-    since = None if any(one[0] is None for one in ranges) else min((one[0] for one in ranges if one[0]), default=None)
-    until = None if any(one[1] is None for one in ranges) else max((one[1] for one in ranges if one[1]), default=None)
+    # The range of "in January and March" is all that lies between; one open end leaves the whole
+    # open.
+    since = (
+        None
+        if any(one[0] is None for one in ranges)
+        else min((one[0] for one in ranges if one[0]), default=None)
+    )
+    until = (
+        None
+        if any(one[1] is None for one in ranges)
+        else max((one[1] for one in ranges if one[1]), default=None)
+    )
     return TimeWords(
         since=None if since is None else _moment(since, offset),
         until=None if until is None else _moment(until, offset),
@@ -334,9 +399,11 @@ def time_words(query: str, now: float, offset: float = 0.0) -> TimeWords:
 
 
 def fits(time: float, said: TimeWords) -> float:
-    """From 1, inside of the range or where there is none, down to 0, as far outside as `_MARGINS` times its own length.
+    """From 1, inside of the range or where there is none, down to 0, as far outside as `_MARGINS`
+    times its own length.
 
-    People are not exact: "last week" was nine days ago, and what happened in March is told in April.
+    People are not exact: "last week" was nine days ago, and what happened in March is told in
+    April.
     """
     away = 0.0
     if said.since is not None and time < said.since:
@@ -352,7 +419,9 @@ def fits(time: float, said: TimeWords) -> float:
 _MOST_CHARS = 4000  # of a question; who pastes more speaks of the time before that
 _DAY = 86400.0
 _MARGINS = 2.0
-_OPEN = 14 * _DAY  # "since" and "before" have no length; people who use them mean a date that they know
+_OPEN = (
+    14 * _DAY
+)  # "since" and "before" have no length; people who use them mean a date that they know
 _SHORTEST = _DAY
 
 _Range = tuple[datetime | None, datetime | None]
@@ -377,7 +446,7 @@ _CODE = re.compile(
     | (?<!\S)\S*(?:_|://|\\|::|\w\(|[A-Za-z]/|/[A-Za-z~.])\S*             # identifiers, addresses, paths
     | (?<!\S)\S*\w\.[A-Za-z]\S* | (?<!\S)(?!\d\d?\.\d\d?\.\d{4}\b(?!\.\d))v?\d+\.\d+\S*            # names of files, versions
     | \b[a-z]+[A-Z]\w* | (?<!\S)--(?:since|until|after|before)[\s=]\S+ | (?<!\S)--?\w\S*
-    """,
+    """,  # noqa: E501
     re.DOTALL | re.VERBOSE,
 )
 """Where nobody speaks: code, quotes, names of files, versions."""
@@ -403,7 +472,11 @@ def _pair(hit: re.Match[str], now: datetime) -> _Range | None:
     one, other = _days(hit["one"], now), _days(hit["other"], now) if hit["other"] else None
     if one is None or other is None:
         return None
-    if lead in _PLAIN and join in {"", "and", "or"}:  # "in January and March": all that lies between
+    if lead in _PLAIN and join in {
+        "",
+        "and",
+        "or",
+    }:  # "in January and March": all that lies between
         return min(one[0], other[0]), max(one[1], other[1])
     if (lead, join) == ("between", "and") or (lead == "from" and join in _TO):
         if other[1] < one[0]:  # "from November to February": the first of them is a year earlier
@@ -445,7 +518,20 @@ def _days(text: str, now: datetime, *, alone: bool = False) -> Days | None:
 
 _PLAIN = frozenset({"in", "on", "during", "of", "around", "throughout"})
 _BOUNDS = frozenset(
-    {"since", "starting", "before", "prior to", "earlier than", "after", "later than", "until", "till", "up to", "up until", "by"}
+    {
+        "since",
+        "starting",
+        "before",
+        "prior to",
+        "earlier than",
+        "after",
+        "later than",
+        "until",
+        "till",
+        "up to",
+        "up until",
+        "by",
+    }
 )
 _OTHERS = frozenset({"between", "from", "within", "for", "at"})
 """Behind these, only what is a time by itself is one: "from 2000", "for May"."""
@@ -465,15 +551,19 @@ def _phrase() -> re.Pattern[str]:
 
 
 def _unnamed(pattern: str) -> str:
-    """Many forms in one expression: their groups would clash. A space is written out, since the whole is verbose."""
+    """Many forms in one expression: their groups would clash. A space is written out, since the
+    whole is verbose."""
     return re.sub(r"\(\?P<\w+>", "(?:", pattern.replace("(?P=dash)", "[-/.]").replace(" ", r"\s+"))
 
 
 _COUNTED = (
-    "lines|files|rows|bytes|kb|mb|gb|ms|px|pixels|tokens|tests|items|requests|users|records|times|words|characters|chars|points|steps|be"
-    "|mornings|afternoons|evenings|nights|have|not|also|only|well|need|contain|return|break|fail|cause|happen|help|work|want|depend"
+    "lines|files|rows|bytes|kb|mb|gb|ms|px|pixels|tokens|tests|items|requests|users|records|"
+    "times|words|characters|chars|points|steps|be"
+    "|mornings|afternoons|evenings|nights|have|not|also|only|well|need|contain|return|break|"
+    "fail|cause|happen|help|work|want|depend"
 )
-"""What follows a number that is no year, a "may" that is no month, and a weekday that is every one."""
+"""What follows a number that is no year, a "may" that is no month, and a weekday that is every
+one."""
 _END = rf"(?:['\u2019]s)?(?![\w/\0%-]|[.,:]\d|\.\w)(?!\s+(?:{_COUNTED})\b)"
 
 _LATEST = re.compile(
@@ -481,11 +571,15 @@ _LATEST = re.compile(
     \b(?:the\s+)?(?:most\s+recent(?:ly)?|latest|newest|last\s+time)\b
       (?!\s+(?:version|release|tag|stable|lts|node|python|image|packages?|dependenc\w+)\b)       # that is a version, not a time
     | \blast(?=\s+(?:talked|spoke|discussed|worked|touched|looked|visited|saw|met|did|changed|ran|used)\b)
-    """,
+    """,  # noqa: E501
     re.IGNORECASE | re.VERBOSE,
 )
 _FIRST = re.compile(
-    r"\b(?:the\s+)?(?:very\s+first|earliest|first\s+time)\b|(?<!\bat\s)\bfirst(?=\s*[,?]|\s+in\s+(?-i:[A-Z])|\s*$)", re.IGNORECASE
+    (
+        r"\b(?:the\s+)?(?:very\s+first|earliest|first\s+time)\b|(?<!\bat\s)\bfirst(?=\s*[,?]|"
+        r"\s+in\s+(?-i:[A-Z])|\s*$)"
+    ),
+    re.IGNORECASE,
 )
 
 

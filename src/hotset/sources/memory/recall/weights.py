@@ -1,11 +1,14 @@
-"""What each signal counts when memories are put in order, and learning that from what was read after a recall.
+"""What each signal counts when memories are put in order, and learning that from what was read
+after a recall.
 
-Each recall is logged with the signals of what it found, as numbers; a reading of one of these in the same session soon after
-shows that it was wanted. Every set of weights can so be judged on the same recalls, without trying it out on anybody.
+Each recall is logged with the signals of what it found, as numbers; a reading of one of these in
+the same session soon after shows that it was wanted. Every set of weights can so be judged on the
+same recalls, without trying it out on anybody.
 
-The defaults are round numbers near those that are chosen on four fifths of LongMemEval's questions and do best on the rest; with
-any one of them 30 % greater or smaller, recall@5, @10 and NDCG@10 there change by less than a point. The
-set says nothing of how memories that are used, outdated or wanted by a task should count: those weights are a judgement.
+The defaults are round numbers near those that are chosen on four fifths of LongMemEval's questions
+and do best on the rest; with any one of them 30 % greater or smaller, recall@5, @10 and NDCG@10
+there change by less than a point. The set says nothing of how memories that are used, outdated or
+wanted by a task should count: those weights are a judgement.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SignalWeights:
-    """A field for each signal, by its name in `Recalled.signals`. A score is the sum of every signal times its weight."""
+    """A field for each signal, by its name in `Recalled.signals`. A score is the sum of every
+    signal times its weight."""
 
     words: float = 1.0
     """Full text of its own words; the best candidate has 1."""
@@ -74,7 +78,9 @@ DEFAULT = SignalWeights()
 
 def from_dict(given: Mapping[str, float]) -> SignalWeights:
     """What it does not name is as by default; what is no signal is left out."""
-    return replace(DEFAULT, **{name: float(value) for name, value in given.items() if name in SIGNALS})
+    return replace(
+        DEFAULT, **{name: float(value) for name, value in given.items() if name in SIGNALS}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,8 @@ class LearnedWeights:
     weights: Mapping[str, float]
     """The defaults, where nothing better was found."""
     gain: float
-    """In NDCG@10 on the recalls that were held out, with its 98 % interval; of what was found, also when it was not taken."""
+    """In NDCG@10 on the recalls that were held out, with its 98 % interval; of what was found, also
+    when it was not taken."""
     low: float
     high: float
     used: int
@@ -108,14 +115,21 @@ class LearnedWeights:
     why: str
 
 
-def learn_weights(log: Sequence[RecallLog], defaults: Mapping[str, float], seed: int = 0) -> LearnedWeights:
+def learn_weights(
+    log: Sequence[RecallLog], defaults: Mapping[str, float], seed: int = 0
+) -> LearnedWeights:
     """`log` in the order of time. The same log and seed give the same weights."""
-    import numpy as np  # noqa: PLC0415 - only here, and not at every start
+    import numpy as np  # noqa: PLC0415
 
     telling = [one for one in log if _tells(one)][-_MOST:]
     if len(telling) < _LEAST:
         return LearnedWeights(
-            dict(defaults), 0.0, 0.0, 0.0, len(telling), f"{len(telling)} recalls can tell something; {_LEAST} are needed"
+            dict(defaults),
+            0.0,
+            0.0,
+            0.0,
+            len(telling),
+            f"{len(telling)} recalls can tell something; {_LEAST} are needed",
         )
     rng = np.random.default_rng(seed)
     split = round(len(telling) * _FIT)
@@ -124,18 +138,27 @@ def learn_weights(log: Sequence[RecallLog], defaults: Mapping[str, float], seed:
     older, newer = (_Trial.of(part, names, rng) for part in (telling[:split], telling[split:]))
     found = _search(older, start)
     gain, low, high = _gained(newer, start, found, rng)
-    told = f"{gain:+.3f} [{low:+.3f}, {high:+.3f}] NDCG@10 on {len(telling) - split} recalls held out"
+    told = (
+        f"{gain:+.3f} [{low:+.3f}, {high:+.3f}] NDCG@10 on {len(telling) - split} recalls held out"
+    )
     kept = LearnedWeights(dict(defaults), gain, low, high, len(telling), f"kept: {told}")
     if low <= 0:
         return kept
     canary = _search(older.shuffled(rng), start)
     if _gained(newer.shuffled(rng), start, canary, rng)[1] > 0:
         return LearnedWeights(
-            dict(defaults), gain, low, high, len(telling), "kept: shuffled labels won as well, so the log shows something else"
+            dict(defaults),
+            gain,
+            low,
+            high,
+            len(telling),
+            "kept: shuffled labels won as well, so the log shows something else",
         )
     weights = {**defaults, **dict(zip(names, (float(weight) for weight in found), strict=True))}
     moved = ", ".join(
-        f"{name} x{now / before:.2g}" for name, now, before in zip(names, found, start, strict=True) if now != before
+        f"{name} x{now / before:.2g}"
+        for name, now, before in zip(names, found, start, strict=True)
+        if now != before
     )
     return LearnedWeights(weights, gain, low, high, len(telling), f"adapted: {moved}; {told}")
 
@@ -145,7 +168,8 @@ _MOST = 4000  # the newest ones: a store changes, and this is a second of work
 _FIT = 0.5  # of the log; as many to test on as to learn from
 _STEPS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)  # of a default weight
 _PASSES = 4
-_PULL = 0.3  # towards the defaults: an octave away from them must be worth this much in the sum over all recalls
+# towards the defaults: an octave away from them must be worth this much in the sum over all recalls
+_PULL = 0.3
 _DEPTH = 10
 _MISLED = 0.5  # of what a good one is worth: people say it more rarely than they read, and mean it
 _RESAMPLES = 1000
@@ -161,7 +185,8 @@ def _tells(one: RecallLog) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """Recalls as arrays, to be ranked by any weights. Candidates stand in a random order, which decides ties."""
+    """Recalls as arrays, to be ranked by any weights. Candidates stand in a random order, which
+    decides ties."""
 
     signals: Floats
     """Signal, recall, candidate."""
@@ -187,7 +212,9 @@ class _Trial:
                     if candidate.id in ids:
                         labelled.append((row, column))
         missing = np.arange(signals.shape[2])[None, :] >= sizes[:, None]
-        return cls(signals, missing, (_Marks.of(places[0], len(log)), _Marks.of(places[1], len(log))))
+        return cls(
+            signals, missing, (_Marks.of(places[0], len(log)), _Marks.of(places[1], len(log)))
+        )
 
     def shuffled(self, rng: np.random.Generator) -> _Trial:
         """The same, with as many labels on other candidates of the same recall."""
@@ -195,8 +222,12 @@ class _Trial:
 
         chance = rng.random(self.missing.shape)
         chance[self.missing] = 2.0
-        place = np.argsort(chance, axis=1)  # a permutation of each recall's own candidates, the missing ones last
-        marks = tuple(_Marks(one.rows, place[one.rows, one.columns], one.ideal) for one in self.marks)
+        place = np.argsort(
+            chance, axis=1
+        )  # a permutation of each recall's own candidates, the missing ones last
+        marks = tuple(
+            _Marks(one.rows, place[one.rows, one.columns], one.ideal) for one in self.marks
+        )
         return _Trial(self.signals, self.missing, (marks[0], marks[1]))
 
     def scores(self, weights: Floats) -> Floats:
@@ -270,7 +301,9 @@ def _search(trial: _Trial, start: Floats) -> Floats:
     return found
 
 
-def _gained(trial: _Trial, start: Floats, found: Floats, rng: np.random.Generator) -> tuple[float, float, float]:
+def _gained(
+    trial: _Trial, start: Floats, found: Floats, rng: np.random.Generator
+) -> tuple[float, float, float]:
     """The mean gain of a recall, and its interval by resampling recalls."""
     import numpy as np  # noqa: PLC0415
 
@@ -290,10 +323,17 @@ _DIGITS = 4
 
 
 def recalled_event(
-    candidates: Sequence[tuple[str, Mapping[str, float]]], now: float, session: SessionId | None, task: Task, ms: float
+    candidates: Sequence[tuple[str, Mapping[str, float]]],
+    now: float,
+    session: SessionId | None,
+    task: Task,
+    ms: float,
 ) -> Event:
     """Ids and numbers, never a word of what was asked or found."""
-    signals = [{name: round(value, _DIGITS) for name, value in each.items() if value} for _, each in candidates]
+    signals = [
+        {name: round(value, _DIGITS) for name, value in each.items() if value}
+        for _, each in candidates
+    ]
     detail: dict[str, str | int | float] = {
         "ids": " ".join(id for id, _ in candidates),
         "signals": msgspec.json.encode(signals).decode(),
@@ -304,7 +344,8 @@ def recalled_event(
 
 
 def weights_from_events(events: Iterable[Event]) -> LearnedWeights:
-    """The weights that would have put what was read higher, where that is beyond doubt; otherwise the default ones."""
+    """The weights that would have put what was read higher, where that is beyond doubt; otherwise
+    the default ones."""
     return learn_weights(list(_log(events)), DEFAULT.as_dict())
 
 
@@ -320,13 +361,25 @@ def _log(events: Iterable[Event]) -> Iterator[RecallLog]:
     for event in events:
         if event.name == RECALLED_EVENT and (candidates := _candidates(event.detail)):
             asked.setdefault(event.session, []).append(_Open(event.time, candidates, set()))
-        elif event.name == LOADED and event.detail.get("layer") == Layer.FULL and event.detail.get("asked"):
+        elif (
+            event.name == LOADED
+            and event.detail.get("layer") == Layer.FULL
+            and event.detail.get("asked")
+        ):
             ids = str(event.detail.get("ids", "")).split()
-            for each in asked.get(event.session, ()) if len(ids) == 1 else ():  # what a recall itself showed has several
-                if 0 <= event.time - each.time <= _SOON and any(one.id == ids[0] for one in each.candidates):
+            for each in (
+                asked.get(event.session, ()) if len(ids) == 1 else ()
+            ):  # what a recall itself showed has several
+                if 0 <= event.time - each.time <= _SOON and any(
+                    one.id == ids[0] for one in each.candidates
+                ):
                     each.good.add(ids[0])
     for every in asked.values():
-        yield from (RecallLog(each.candidates, frozenset(each.good), frozenset()) for each in every if each.good)
+        yield from (
+            RecallLog(each.candidates, frozenset(each.good), frozenset())
+            for each in every
+            if each.good
+        )
 
 
 def _candidates(detail: Mapping[str, str | int | float]) -> tuple[LoggedCandidate, ...]:
@@ -336,4 +389,8 @@ def _candidates(detail: Mapping[str, str | int | float]) -> tuple[LoggedCandidat
     except msgspec.DecodeError:  # somebody else's event
         return ()
     known = [{name: value for name, value in each.items() if name in SIGNALS} for each in signals]
-    return tuple(LoggedCandidate(*pair) for pair in zip(ids, known, strict=False)) if len(ids) == len(known) else ()
+    return (
+        tuple(LoggedCandidate(*pair) for pair in zip(ids, known, strict=False))
+        if len(ids) == len(known)
+        else ()
+    )

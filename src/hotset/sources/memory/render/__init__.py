@@ -1,1 +1,2 @@
-"""Memories as text for a model, step by step: topics, timeline, whole memories, and what that costs."""
+"""Memories as text for a model, step by step: topics, timeline, whole memories, and what that
+costs."""

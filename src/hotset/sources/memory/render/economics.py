@@ -1,4 +1,5 @@
-"""What memory costs in tokens and what it saves, for each task and session, and which of six limits that crosses.
+"""What memory costs in tokens and what it saves, for each task and session, and which of six limits
+that crosses.
 
 Kept as events: numbers and ids, never a topic or another word of a memory.
 """
@@ -15,7 +16,17 @@ from math import ceil
 from typing import TYPE_CHECKING, Literal
 
 from hotset.errors import Conflict
-from hotset.nouns.memory import Arrangement, Layer, Memory, MemoryId, MemoryKind, Provenance, Task, Trust, Uses
+from hotset.nouns.memory import (
+    Arrangement,
+    Layer,
+    Memory,
+    MemoryId,
+    MemoryKind,
+    Provenance,
+    Task,
+    Trust,
+    Uses,
+)
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event
 from hotset.sources.memory.keep import KEEP_SECONDS, commit, known_memory, next_version
@@ -53,7 +64,8 @@ _TASKS: Mapping[str | float | None, Task] = {task.value: task for task in Task}
 
 
 class Metric(StrEnum):
-    """In their order of priority: what costs with every question before what is a matter of structure."""
+    """In their order of priority: what costs with every question before what is a matter of
+    structure."""
 
     RATIO = "ratio"
     """Tokens spent on finding out what there is, for each token that was read."""
@@ -80,7 +92,8 @@ class Remedy(StrEnum):
 
 
 Occasion = Literal["task", "session", "trigger"]
-"""When it is looked at: behind each task, behind a session, and in the middle of a task on its third full load."""
+"""When it is looked at: behind each task, behind a session, and in the middle of a task on its
+third full load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +137,8 @@ class Economics:
     most_full_loads: int = 0
     """In one task."""
     available: int = 0
-    """Tokens of all that was remembered at the time: what loading everything would have taken, once."""
+    """Tokens of all that was remembered at the time: what loading everything would have taken,
+    once."""
     asked: int = 0
     """Loads that the model asked for itself."""
     task: Task | None = None
@@ -146,7 +160,8 @@ class Economics:
 
     @property
     def ratio(self) -> float | None:
-        """None where nothing was read: an index that nobody needed more than is no overhead of reading."""
+        """None where nothing was read: an index that nobody needed more than is no overhead of
+        reading."""
         return self.discovery_tokens / self.read_tokens if self.read_tokens else None
 
     @property
@@ -188,7 +203,8 @@ class Breach:
 
 
 def check(occasion: Occasion, economics: Economics) -> tuple[Breach, ...]:
-    """The limits that were crossed, the weightiest first. The trigger says nothing before the third full load of a task."""
+    """The limits that were crossed, the weightiest first. The trigger says nothing before the third
+    full load of a task."""
     if occasion == "trigger" and economics.most_full_loads < TRIGGER_LOADS:
         return ()
     breaches = []
@@ -210,7 +226,8 @@ def loaded_event(
     prompt: int = 0,
     asked: bool = False,
 ) -> Event:
-    """A load as it is kept. `prompt` is the turn with which the task began; `asked` says that the model wanted it."""
+    """A load as it is kept. `prompt` is the turn with which the task began; `asked` says that the
+    model wanted it."""
     detail: dict[str, str | int | float] = {
         "layer": load.layer,
         "tokens": load.tokens,
@@ -233,7 +250,10 @@ def economics_of(events: Iterable[Event], topics: Topics = lambda _id: ()) -> Ec
     loads = [each for event in events if (each := _load(event)) is not None]
     of_layer = {layer: [each for each in loads if each.layer is layer] for layer in Layer}
     full = of_layer[Layer.FULL]
-    by_prompt = [sum(1 for each in full if each.key == key) for key in dict.fromkeys(each.key for each in full)]
+    by_prompt = [
+        sum(1 for each in full if each.key == key)
+        for key in dict.fromkeys(each.key for each in full)
+    ]
     tasks = [each.task for each in loads if each.task is not None]
     return Economics(
         index_loads=len(of_layer[Layer.INDEX]),
@@ -341,9 +361,11 @@ def carry_out(  # noqa: PLR0917 - each of them is of another kind
     *,
     items: Sequence[RecalledItem] = (),
 ) -> tuple[Arrangement, Effect]:
-    """The arrangement for the next session, and what that is worth; the same one where nothing can be gained.
+    """The arrangement for the next session, and what that is worth; the same one where nothing can
+    be gained.
 
-    `uses` are those of topics (`uses_by_topic`); `items` are memories that were recalled, to see what they take when shown.
+    `uses` are those of topics (`uses_by_topic`); `items` are memories that were recalled, to see
+    what they take when shown.
     """
     scene = _Scene(arrangement, overview, uses, economics, now, items)
     return _REMEDIES[breach.remedy](scene)
@@ -354,7 +376,12 @@ def take_back(remedy: Remedy, arrangement: Arrangement) -> Arrangement:
     plain = Arrangement()
     match remedy:
         case Remedy.COMPRESS:
-            return replace(arrangement, full_days=plain.full_days, line_days=plain.line_days, excerpt=plain.excerpt)
+            return replace(
+                arrangement,
+                full_days=plain.full_days,
+                line_days=plain.line_days,
+                excerpt=plain.excerpt,
+            )
         case Remedy.RESCORE:
             return replace(arrangement, scores={})
         case Remedy.COMPOSE:
@@ -383,7 +410,9 @@ def uses_by_topic(uses: Mapping[MemoryId, Uses], topics: Topics) -> dict[str, Us
     return added
 
 
-def arranged_event(breach: Breach, effect: Effect, now: float, session: SessionId | None = None) -> Event:
+def arranged_event(
+    breach: Breach, effect: Effect, now: float, session: SessionId | None = None
+) -> Event:
     """What was done, why, and what it was worth, as it is kept."""
     detail: dict[str, str | int | float] = {
         "metric": breach.metric,
@@ -411,15 +440,26 @@ class _Scene:
 
     def timeline(self, arrangement: Arrangement) -> int:
         """Tokens of the timeline that a question gets which fits a few of the weightiest topics."""
-        fitting = [each.topic.name for each in ranked_topics(self.overview, arrangement, self.now, most=_FITTING)]
-        topics, tokens = (fitting[:TOP_TOPICS], SPLIT_TOKENS) if arrangement.split else (fitting, TIMELINE_TOKENS)
-        return render_timeline(self.overview, arrangement, self.now, topics=topics, max_tokens=tokens).tokens
+        fitting = [
+            each.topic.name
+            for each in ranked_topics(self.overview, arrangement, self.now, most=_FITTING)
+        ]
+        topics, tokens = (
+            (fitting[:TOP_TOPICS], SPLIT_TOKENS)
+            if arrangement.split
+            else (fitting, TIMELINE_TOKENS)
+        )
+        return render_timeline(
+            self.overview, arrangement, self.now, topics=topics, max_tokens=tokens
+        ).tokens
 
     def memories(self, arrangement: Arrangement) -> int:
         """Tokens of what was recalled, shown by its age."""
         memories = [item.memory for item in self.items if item.memory is not None]
         layers: dict[str, Layer] = {
-            each.id: layer_of(each, self.now, uses=Uses(), referenced=False, mass=0.0, arrangement=arrangement)
+            each.id: layer_of(
+                each, self.now, uses=Uses(), referenced=False, mass=0.0, arrangement=arrangement
+            )
             for each in memories
         }
         return render_memories(self.items, arrangement, layers, max_tokens=MEMORY_TOKENS).tokens
@@ -435,7 +475,8 @@ _Outcome = tuple[Arrangement, Effect]
 
 
 def _compress(scene: _Scene) -> _Outcome:
-    """The mildest of ever shorter spans with which less is told. Excerpts only shrink where much is read."""
+    """The mildest of ever shorter spans with which less is told. Excerpts only shrink where much is
+    read."""
 
     def cost(arrangement: Arrangement) -> int:
         return scene.timeline(arrangement) + (scene.memories(arrangement) if scene.items else 0)
@@ -454,16 +495,21 @@ def _tighter(arrangement: Arrangement, is_much: bool) -> Arrangement:
     if not is_much:
         return replace(arrangement, line_days=lines)
     full = min(arrangement.full_days, max(_LEAST_FULL_DAYS, arrangement.full_days * _SHORTER))
-    excerpt = min(arrangement.excerpt, max(_LEAST_EXCERPT, int(arrangement.excerpt * _SHORTER_EXCERPT)))
+    excerpt = min(
+        arrangement.excerpt, max(_LEAST_EXCERPT, int(arrangement.excerpt * _SHORTER_EXCERPT))
+    )
     return replace(arrangement, line_days=lines, full_days=full, excerpt=excerpt)
 
 
 def _rescore(scene: _Scene) -> _Outcome:
-    """Topics that are shown and never read sink, until a question that names them no longer unfolds them."""
+    """Topics that are shown and never read sink, until a question that names them no longer unfolds
+    them."""
     judged = {name: uses for name, uses in scene.uses.items() if uses.shown >= _SHOWN_ENOUGH}
     often = sorted(judged, key=lambda name: (-judged[name].shown, name))[:_MOST_SCORES]
     scores = {name: score for name in often if (score := _score(judged[name])) != 1.0}
-    unread = [name for name in often if _wanted(judged[name]) <= 0 and name in scene.overview.topics][:_MEASURED]
+    unread = [
+        name for name in often if _wanted(judged[name]) <= 0 and name in scene.overview.topics
+    ][:_MEASURED]
 
     def cost(arrangement: Arrangement) -> int:
         return sum(_told_about(name, arrangement, scene) for name in unread)
@@ -471,13 +517,17 @@ def _rescore(scene: _Scene) -> _Outcome:
     changed = replace(scene.arrangement, scores=scores)
     before, after = cost(scene.arrangement), cost(changed)
     unit = "tokens told of topics that nobody reads"
-    if after == before and scores != scene.arrangement.scores:  # what is read again comes back, though that saves nothing
+    if (
+        after == before and scores != scene.arrangement.scores
+    ):  # what is read again comes back, though that saves nothing
         return changed, Effect(before, after, unit)
     return scene.judged(changed, before, after, unit)
 
 
 def _score(uses: Uses) -> float:
-    return round(min(_MOST_SCORE, max(_LEAST_SCORE, _SHOWN_A_READ * (_wanted(uses) + 1) / uses.shown)), 3)
+    return round(
+        min(_MOST_SCORE, max(_LEAST_SCORE, _SHOWN_A_READ * (_wanted(uses) + 1) / uses.shown)), 3
+    )
 
 
 def _wanted(uses: Uses) -> int:
@@ -496,7 +546,9 @@ def _told_about(name: str, arrangement: Arrangement, scene: _Scene) -> int:
 def _compose(scene: _Scene) -> _Outcome:
     """The topics that were read one after the other in a task become one."""
     known = scene.overview.topics
-    often = Counter(topic for topics in scene.economics.together for topic in topics if topic in known)
+    often = Counter(
+        topic for topics in scene.economics.together for topic in topics if topic in known
+    )
     ranked = sorted(often, key=lambda topic: (-often[topic], topic))
     members: list[str] = []
     for topic in ranked:
@@ -508,10 +560,18 @@ def _compose(scene: _Scene) -> _Outcome:
 
     changed = scene.arrangement
     if len(members) > 1:
-        apart = {name: topics for name, topics in scene.arrangement.composites.items() if not set(members).intersection(topics)}
+        apart = {
+            name: topics
+            for name, topics in scene.arrangement.composites.items()
+            if not set(members).intersection(topics)
+        }
         kept = list(apart.items())[-(_MOST_COMPOSITES - 1) :]
-        changed = replace(changed, composites={**dict(kept), " + ".join(sorted(members)): tuple(sorted(members))})
-    return scene.judged(changed, loads(scene.arrangement), loads(changed), "full loads for the topics of this task")
+        changed = replace(
+            changed, composites={**dict(kept), " + ".join(sorted(members)): tuple(sorted(members))}
+        )
+    return scene.judged(
+        changed, loads(scene.arrangement), loads(changed), "full loads for the topics of this task"
+    )
 
 
 def _with_it(topic: str, arrangement: Arrangement) -> tuple[str, ...]:
@@ -521,19 +581,29 @@ def _with_it(topic: str, arrangement: Arrangement) -> tuple[str, ...]:
 
 
 def _reorganise(scene: _Scene) -> _Outcome:
-    """What nobody touched or read for long leaves the index; what says the same twice stands in it once."""
-    weighty = ranked_topics(scene.overview, Arrangement(scores=scene.arrangement.scores), scene.now, most=_CONSIDERED)
+    """What nobody touched or read for long leaves the index; what says the same twice stands in it
+    once."""
+    weighty = ranked_topics(
+        scene.overview, Arrangement(scores=scene.arrangement.scores), scene.now, most=_CONSIDERED
+    )
     topics = [scene.overview.topics[each.topic.name] for each in weighty]
     since = stale_since(scene.overview)
-    stale = [topic.name for topic in topics if max(topic.last, scene.uses.get(topic.name, Uses()).last) < since][:_MOST_STALE]
+    stale = [
+        topic.name
+        for topic in topics
+        if max(topic.last, scene.uses.get(topic.name, Uses()).last) < since
+    ][:_MOST_STALE]
     aliases = _overlapping([topic for topic in topics if topic.name not in stale])
     changed = replace(scene.arrangement, aliases=aliases, stale=tuple(sorted(stale)))
-    before, after = (count(whole_index(scene.overview, each)) for each in (scene.arrangement, changed))
+    before, after = (
+        count(whole_index(scene.overview, each)) for each in (scene.arrangement, changed)
+    )
     return scene.judged(changed, before, after, "tokens of the index of all topics")
 
 
 def _overlapping(topics: Sequence[Topic]) -> dict[str, str]:
-    """Names that differ in an ending or a sign, and topics of the very same memories, under the one with most to say."""
+    """Names that differ in an ending or a sign, and topics of the very same memories, under the one
+    with most to say."""
     by_words = _same(topics, lambda topic: frozenset(term.text for term in terms(topic.name)))
     left = [topic for topic in topics if topic.name not in by_words and topic.count > 1]
     by_content = _same(left, lambda topic: (topic.count, topic.tokens, topic.last, topic.latest))
@@ -570,10 +640,14 @@ def _bypass(scene: _Scene) -> _Outcome:
     if economics.available < _WORTH_JUDGING:
         return scene.arrangement, replace(spent, note="too little is remembered to tell")
     until = running.get(economics.task, scene.now + _BYPASS_SECONDS)
-    return replace(scene.arrangement, bypass={**running, economics.task: until}), replace(spent, after=0)
+    return replace(scene.arrangement, bypass={**running, economics.task: until}), replace(
+        spent, after=0
+    )
 
 
-_WORTH_JUDGING = 1000  # tokens: a store that holds less cannot save as much, however well it is shown
+_WORTH_JUDGING = (
+    1000  # tokens: a store that holds less cannot save as much, however well it is shown
+)
 
 _REMEDIES: Mapping[Remedy, Callable[[_Scene], _Outcome]] = {
     Remedy.COMPRESS: _compress,
@@ -610,9 +684,14 @@ def economics(store: Store, session: SessionId | None = None) -> Sequence[Sessio
 
 
 def settle_up(
-    store: Store, overview: Callable[[], Overview], session: SessionId, occasion: Occasion, now: float
+    store: Store,
+    overview: Callable[[], Overview],
+    session: SessionId,
+    occasion: Occasion,
+    now: float,
 ) -> tuple[Event, ...]:
-    """Looks at what a session cost so far; where a limit is crossed, the next ones are shown memories in another way.
+    """Looks at what a session cost so far; where a limit is crossed, the next ones are shown
+    memories in another way.
 
     Gives what was done. A breach that was acted upon in this session is not acted upon again.
     """
@@ -640,7 +719,9 @@ def settle_up(
     return tuple(told)
 
 
-def _of(store: Store, session: SessionId | None, loads: Sequence[Event], actions: Iterable[Event]) -> SessionEconomics:
+def _of(
+    store: Store, session: SessionId | None, loads: Sequence[Event], actions: Iterable[Event]
+) -> SessionEconomics:
     whole = economics_of(loads, _topics(store))
     tasks = tuple(economics_of(each) for each in by_task(loads).values())
     last = max(event.time for event in loads)
@@ -653,18 +734,32 @@ ARRANGEMENT = memory_id(MemoryKind.ARRANGEMENT, "arrangement")
 
 def arrangement(store: Store) -> Arrangement:
     latest = known_memory(store, ARRANGEMENT)
-    return latest.detail if latest is not None and isinstance(latest.detail, Arrangement) else Arrangement()
+    return (
+        latest.detail
+        if latest is not None and isinstance(latest.detail, Arrangement)
+        else Arrangement()
+    )
 
 
 def rearrange(store: Store, wanted: Arrangement, now: float, why: str) -> None:
     latest = known_memory(store, ARRANGEMENT)
     if latest is None:
         source = Provenance(RULES)
-        first = Memory(ARRANGEMENT, MemoryKind.ARRANGEMENT, "How memories are shown", "", now, source, trust=Trust.OUTCOME)
+        first = Memory(
+            ARRANGEMENT,
+            MemoryKind.ARRANGEMENT,
+            "How memories are shown",
+            "",
+            now,
+            source,
+            trust=Trust.OUTCOME,
+        )
         version = replace(first, detail=wanted, time=now, why=why)
     else:
         version = next_version(latest, now, "", why, detail=wanted)
-    with suppress(Conflict):  # somebody else did as much a moment ago; the next session is judged anew
+    with suppress(
+        Conflict
+    ):  # somebody else did as much a moment ago; the next session is judged anew
         commit(store, (version,))
 
 

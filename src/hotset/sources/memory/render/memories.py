@@ -1,4 +1,5 @@
-"""Memories for a model and for a person: whole, as an excerpt or in a line, by their age, their use and how much they tell."""
+"""Memories for a model and for a person: whole, as an excerpt or in a line, by their age, their use
+and how much they tell."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ if TYPE_CHECKING:
 
 
 RARE = 0.75
-"""From this mass on a memory is shown one form better than its age says: the quarter that tells most."""
+"""From this mass on a memory is shown one form better than its age says: the quarter that tells
+most."""
 
 _BETTER = {Layer.INDEX: Layer.TIMELINE, Layer.TIMELINE: Layer.FULL, Layer.FULL: Layer.FULL}
 _EDGES = 100  # a mass is known to one part in so many
@@ -82,11 +84,21 @@ class WordFrequencies:
     """Weights of memories, each above as many of them as the one before it; ascending."""
 
 
-def layer_of(memory: Memory, now: float, *, uses: Uses, referenced: bool, mass: float, arrangement: Arrangement) -> Layer:
-    """A week in full, a month in a line, then among those that its topic counts; one form better where it tells much.
+def layer_of(
+    memory: Memory,
+    now: float,
+    *,
+    uses: Uses,
+    referenced: bool,
+    mass: float,
+    arrangement: Arrangement,
+) -> Layer:
+    """A week in full, a month in a line, then among those that its topic counts; one form better
+    where it tells much.
 
-    A memory's age counts from its last use. What another memory or a person refers to, or what was of use, stays a line. So
-    does what holds as long as nothing replaces it (facts, procedures, pitfalls, lessons), whose line says what there is to say.
+    A memory's age counts from its last use. What another memory or a person refers to, or what was
+    of use, stays a line. So does what holds as long as nothing replaces it (facts, procedures,
+    pitfalls, lessons), whose line says what there is to say.
     """
     if memory.pinned:
         return Layer.FULL
@@ -103,7 +115,8 @@ def layer_of(memory: Memory, now: float, *, uses: Uses, referenced: bool, mass: 
 
 
 def mass(memory: Memory, frequencies: WordFrequencies) -> float:
-    """How much it tells: the share of memories, from 0 to 1, whose words are fewer or more common than its own."""
+    """How much it tells: the share of memories, from 0 to 1, whose words are fewer or more common
+    than its own."""
     if not frequencies.edges:
         return 0.0
     weight = _weight(frozenset(topic_words(memory.text)), frequencies.words, frequencies.memories)
@@ -111,7 +124,8 @@ def mass(memory: Memory, frequencies: WordFrequencies) -> float:
 
 
 def frequencies(memories: Iterable[Memory]) -> WordFrequencies:
-    """Of all of them, read once. Takes about a hundred bytes a memory while it works, and a tenth of a kilobyte a word."""
+    """Of all of them, read once. Takes about a hundred bytes a memory while it works, and a tenth
+    of a kilobyte a word."""
     counted: Counter[str] = Counter()
     numbers: dict[str, int] = {}
     read: list[tuple[int, ...]] = []
@@ -147,7 +161,8 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class TermRarity:
-    """Derived: where the file is lost, nothing is rare until it is made again. Use it from any thread."""
+    """Derived: where the file is lost, nothing is rare until it is made again. Use it from any
+    thread."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _FILE
@@ -168,7 +183,9 @@ class TermRarity:
         found = frequencies(store.memories(kinds_of(Episode), _STANDING))
         common = dict(Counter(found.words).most_common(_MOST_WORDS))
         private_folder(self._path.parent)
-        write_atomically(self._path, msgspec.json.encode(_Kept(now, found.memories, common, found.edges)))
+        write_atomically(
+            self._path, msgspec.json.encode(_Kept(now, found.memories, common, found.edges))
+        )
 
     def drop(self) -> None:
         """Something was erased: none of its words may stay."""
@@ -197,22 +214,29 @@ _SHORT_TITLE = 40
 _TRIED = 64  # items, best first
 _RESERVED = 0.2  # of the room at most, to name what there is no room to show
 _MODELS_SHARE = 0.15
-"""Of the room, for what models said, where nobody asks for that, and room for one excerpt in any case. On public conversations
-their words are nine tenths of all and hold a fiftieth of the evidence; between 0.1 and 0.2 it makes no difference of a point."""
+"""Of the room, for what models said, where nobody asks for that, and room for one excerpt in any
+case. On public conversations their words are nine tenths of all and hold a fiftieth of the
+evidence; between 0.1 and 0.2 it makes no difference of a point."""
 _MODEL = "assistant"
 _LEAST_ROOM = 16  # tokens: no line is shorter
 _LABEL_WITHOUT = frozenset({Ending.UNKNOWN, Ending.SUCCESS})
 
 
 _TO_THE_MODEL = re.compile(
-    r"\b(?:you|your|we)\b.{0,60}\b(?:recommend|suggest|told|talk|said|mention|discuss|provid|gave|list|explain|wr[io]te|shar"
-    r"|answer|propos|advi[sc]e)|\b(?:our|that|the|a) (?:previous|last|earlier|recent) (?:chat|conversation|discussion|session)\b"
+    r"\b(?:you|your|we)\b.{0,60}\b(?:recommend|suggest|told|talk|said|mention|discuss|provid|"
+    r"gave|list|explain|wr[io]te|shar"
+    r"|answer|propos|advi[sc]e)|\b(?:our|that|the|a) (?:previous|last|earlier|recent) "
+    r"(?:chat|conversation|discussion|session)\b"
     r"|\bremind me\b",
     re.IGNORECASE | re.DOTALL,
 )
 _OF_ONESELF = re.compile(r"\b(?:I|my|me|mine|we|our)\b")
 _FOR_A_NUMBER = re.compile(
-    r"\bhow (?:many|much|long|often|old|far)\b|\bwhen (?:did|was|is|were)\b|\bwhat (?:time|date|year|day)\b", re.IGNORECASE
+    (
+        r"\bhow (?:many|much|long|often|old|far)\b|\bwhen (?:did|was|is|were)\b|\bwhat "
+        r"(?:time|date|year|day)\b"
+    ),
+    re.IGNORECASE,
 )
 
 
@@ -248,31 +272,45 @@ def render_memories(
     how: str = HOW,
     beside: Iterable[RecalledItem] = (),
 ) -> RenderedText:
-    """The best first, each in the largest form that its layer and the room allow; pitfalls before all else when debugging.
+    """The best first, each in the largest form that its layer and the room allow; pitfalls before
+    all else when debugging.
 
-    What `layers` does not name is shown in full. What is only a candidate, merged or forgotten is never shown. What was said
-    `beside` the items fills the room that they leave; what models said may take a part of it, the rest of that is named.
+    What `layers` does not name is shown in full. What is only a candidate, merged or forgotten is
+    never shown. What was said `beside` the items fills the room that they leave; what models said
+    may take a part of it, the rest of that is named.
     """
     chosen = _chosen(items)
     if task is Task.DEBUGGING:
         chosen.sort(key=lambda each: each.item.kind not in WARNING_KINDS)
     chosen = chosen[:_TRIED]
-    telling = _Renderer(f"[hotset memory: {DATA}. {how}]", max_tokens, is_debugging=task is Task.DEBUGGING)
+    telling = _Renderer(
+        f"[hotset memory: {DATA}. {how}]", max_tokens, is_debugging=task is Task.DEBUGGING
+    )
     telling.will_name(chosen)
-    models = max_tokens if asks_the_model(query) else max(arrangement.excerpt, int(_MODELS_SHARE * max_tokens))
+    models = (
+        max_tokens
+        if asks_the_model(query)
+        else max(arrangement.excerpt, int(_MODELS_SHARE * max_tokens))
+    )
     for at, each in enumerate(chosen):
         forms = _forms(each, arrangement, layers.get(each.item.id, Layer.FULL), query)
         most = models if _is_models(each.item) else max_tokens
         took = telling.show(each.item, forms, most, is_best=at == 0)
         models -= took if _is_models(each.item) else 0
-    for item in new_items(islice(beside, _TRIED), [each.item for each in chosen if each.item.id in telling.shown], _words):
+    for item in new_items(
+        islice(beside, _TRIED),
+        [each.item for each in chosen if each.item.id in telling.shown],
+        _words,
+    ):
         if telling.left < _LEAST_ROOM:
             break
         form = _Form(Layer.FULL, _in_full(ItemGroup(item), arrangement, query))
         took = telling.show(item, [form], models if _is_models(item) else max_tokens)
         models -= took if _is_models(item) else 0
     telling.name_the_rest()
-    names = Counter(topic for each in chosen if each.item.id in telling.shown for topic in _topics(each.item))
+    names = Counter(
+        topic for each in chosen if each.item.id in telling.shown for topic in _topics(each.item)
+    )
     text = telling.text
     return RenderedText(text, count(text) if text else 0, tuple(names), telling.shown)
 
@@ -306,8 +344,11 @@ class _Renderer:
             form = _short(each)
             self._unnamed[each.item.id] = (each.item, form, _tokens_of(f"- {form.text}"))
 
-    def show(self, item: RecalledItem, forms: Iterable[_Form], most: int, *, is_best: bool = False) -> int:
-        """In the first form that the room allows, and `most`; otherwise not at all. The tokens that it took.
+    def show(
+        self, item: RecalledItem, forms: Iterable[_Form], most: int, *, is_best: bool = False
+    ) -> int:
+        """In the first form that the room allows, and `most`; otherwise not at all. The tokens that
+        it took.
 
         The best one may take what is reserved, too.
         """
@@ -340,7 +381,8 @@ def _is_models(item: RecalledItem) -> bool:
 
 
 def _chosen(items: Sequence[RecalledItem]) -> list[ItemGroup[RecalledItem]]:
-    """Without what may not be shown, what was said before, and more than two pieces of advice of a kind."""
+    """Without what may not be shown, what was said before, and more than two pieces of advice of a
+    kind."""
     served = [item for item in items if item.memory is None or item.memory.standing in _SERVED]
     many: Counter[str] = Counter()
     chosen = []
@@ -355,7 +397,9 @@ def _words(item: RecalledItem) -> str:
     return item.text or item.title
 
 
-def _forms(each: ItemGroup[RecalledItem], arrangement: Arrangement, layer: Layer, query: str) -> Iterator[_Form]:
+def _forms(
+    each: ItemGroup[RecalledItem], arrangement: Arrangement, layer: Layer, query: str
+) -> Iterator[_Form]:
     """From the largest that its layer allows to the smallest."""
     if layer is Layer.FULL or (layer is Layer.TIMELINE and count(each.item.text) <= _AS_SHORT):
         yield _Form(Layer.FULL, _in_full(each, arrangement, query))
@@ -367,7 +411,11 @@ def _forms(each: ItemGroup[RecalledItem], arrangement: Arrangement, layer: Layer
 def _short(each: ItemGroup[RecalledItem]) -> _Form:
     item = each.item
     words = item.title or item.text
-    name = line(words, count(item.text), IN_THE_INDEX, most=_SHORT_TITLE) if item.memory is None else name_of(item.memory)
+    name = (
+        line(words, count(item.text), IN_THE_INDEX, most=_SHORT_TITLE)
+        if item.memory is None
+        else name_of(item.memory)
+    )
     return _Form(Layer.INDEX, f"{name} [{item.id}]".lstrip())
 
 
@@ -391,7 +439,11 @@ def _in_full(each: ItemGroup[RecalledItem], arrangement: Arrangement, query: str
 
 def _line(each: ItemGroup[RecalledItem]) -> str:
     item = each.item
-    words = line(item.title or item.text, count(item.text)) if item.memory is None else line_of(item.memory)
+    words = (
+        line(item.title or item.text, count(item.text))
+        if item.memory is None
+        else line_of(item.memory)
+    )
     return f"{_label(each)}: {words} [{item.id}]"
 
 
@@ -404,7 +456,9 @@ def _label(each: ItemGroup[RecalledItem]) -> str:
             said.append(memory.ending)
         if memory.standing is Standing.SUPERSEDED:
             said.append(f"(replaced{f' {day(memory.valid_until)}' if memory.valid_until else ''})")
-        if memory.trust is Trust.OUTSIDE or (isinstance(memory.detail, Episode) and memory.detail.quoted):
+        if memory.trust is Trust.OUTSIDE or (
+            isinstance(memory.detail, Episode) and memory.detail.quoted
+        ):
             said.append("(quoted from outside)")
     if each.others:
         said.append(f"({len(each.others) + 1} times)")
@@ -448,7 +502,11 @@ _STANDS = {
 _FORMS = {
     Layer.FULL: "it is shown whole: it is new, was used lately, or is pinned",
     Layer.TIMELINE: "it is shown in a line: it is older than a week; its id brings all of it",
-    Layer.INDEX: "it is counted under its topics: it is older than a month; a search finds it, its id brings all of it",
+    Layer.INDEX: (
+        "it is counted under its topics: it is older than a month; "
+        "a search finds it, its id "
+        "brings all of it"
+    ),
 }
 _SAID = {
     Relation.DERIVED_FROM: ("derived from", "gave rise to"),
@@ -489,15 +547,25 @@ def explained(shown: MemoryDetails, store: Store) -> tuple[str, ...]:
         said.append(f"it comes from session {source.session}{agent}: hotset show {source.session}")
     if source.pages:
         more = f" and {len(source.pages) - _PAGES} more" if len(source.pages) > _PAGES else ""
-        said.append(f"it stands on pages {', '.join(source.pages[:_PAGES])}{more}: hotset recall PAGE")
+        said.append(
+            f"it stands on pages {', '.join(source.pages[:_PAGES])}{more}: hotset recall PAGE"
+        )
     if source.places:
-        said.append(f"those came from {', '.join(one_line(place, _TITLE) for place in source.places[:_PAGES])}")
+        said.append(
+            f"those came from "
+            f"{', '.join(one_line(place, _TITLE) for place in source.places[:_PAGES])}"
+        )
     said += [_linked(memory, link, store) for link in shown.links]
     if _STANDS[memory.standing]:
         said.append(_STANDS[memory.standing])
-    said.append(f"it was shown {uses.shown}, read {uses.read} and found helpful {uses.helped} times")
+    said.append(
+        f"it was shown {uses.shown}, read {uses.read} and found helpful {uses.helped} times"
+    )
     said.append(_FORMS[shown.layer])
-    said += [f"version {each.version}, {_moment(each.time)}: {each.why or 'it was first kept'}" for each in shown.versions]
+    said += [
+        f"version {each.version}, {_moment(each.time)}: {each.why or 'it was first kept'}"
+        for each in shown.versions
+    ]
     return tuple(said)
 
 
@@ -505,10 +573,15 @@ _DID = {Relation.SUPERSEDES: "replaced", Relation.CONTRADICTS: "contradicts"}
 
 
 def describe_commit(memory: Memory, links: Sequence[MemoryLink], begun: float) -> str:
-    """What became of something that was to be remembered, in a sentence; what is older than `begun` was there before."""
+    """What became of something that was to be remembered, in a sentence; what is older than `begun`
+    was there before."""
     said = [f"{'kept' if memory.time >= begun else 'known already'} as [{memory.id}]"]
     for relation, did in _DID.items():
-        others = [link.to for link in links if link.of == memory.id and link.relation is relation and link.time >= begun]
+        others = [
+            link.to
+            for link in links
+            if link.of == memory.id and link.relation is relation and link.time >= begun
+        ]
         said += [f"{did} {', '.join(f'[{other}]' for other in others)}"] if others else []
     if memory.standing is Standing.CANDIDATE:
         said.append(f"waits for confirmation by a person: hotset memory confirm {memory.id}")
@@ -519,7 +592,9 @@ def _body(memory: Memory, store: Store) -> Iterator[str]:
     yield from _theirs(memory.title)
     if memory.text.strip() != memory.title.strip():
         yield from _theirs(memory.text)
-    if memory.trust is Trust.OUTSIDE or (isinstance(memory.detail, Episode) and memory.detail.quoted):
+    if memory.trust is Trust.OUTSIDE or (
+        isinstance(memory.detail, Episode) and memory.detail.quoted
+    ):
         yield f"Note: {_QUOTED}."
     if memory.standing is not Standing.ACTIVE:
         yield f"Note: {_STANDS[memory.standing]}."
@@ -548,22 +623,41 @@ def _details(memory: Memory) -> Iterator[str]:
             if episode.artifacts:
                 yield f"Changed: {', '.join(episode.artifacts)}"
             for trouble in episode.troubles:
-                end = f"; resolved by {'; '.join(trouble.resolved)}" if trouble.is_resolved else "; not resolved"
-                yield f"Trouble: {trouble.tool} {trouble.target}: {trouble.kind}: {trouble.said}{end}"
+                end = (
+                    f"; resolved by {'; '.join(trouble.resolved)}"
+                    if trouble.is_resolved
+                    else "; not resolved"
+                )
+                yield (
+                    f"Trouble: {trouble.tool} {trouble.target}: {trouble.kind}: {trouble.said}{end}"
+                )
             if episode.actions:
                 yield "Actions:"
                 yield from (
-                    f"{action.at:.0f}s {action.tool} {action.target}{' (failed)' if action.failed else ''}"
+                    (
+                        f"{action.at:.0f}s {action.tool} "
+                        f"{action.target}{' (failed)' if action.failed else ''}"
+                    )
                     for action in episode.actions[:_ACTIONS]
                 )
         case Procedure() as procedure:
             steps = [step for step in procedure.steps if step not in memory.text]
             yield from (f"{number}. {step}" for number, step in enumerate(steps, 1))
         case Pitfall() as pitfall:
-            parts = (("Fails", pitfall.what), ("Because", pitfall.why), ("Instead", pitfall.instead))
-            yield from (f"{name}: {words}" for name, words in parts if words and words not in memory.text)
+            parts = (
+                ("Fails", pitfall.what),
+                ("Because", pitfall.why),
+                ("Instead", pitfall.instead),
+            )
+            yield from (
+                f"{name}: {words}" for name, words in parts if words and words not in memory.text
+            )
         case Checkpoint() as point:
-            parts = (("Done", "; ".join(point.done)), ("Doing", point.doing), ("Next", "; ".join(point.next)))
+            parts = (
+                ("Done", "; ".join(point.done)),
+                ("Doing", point.doing),
+                ("Next", "; ".join(point.next)),
+            )
             yield from (f"{name}: {words}" for name, words in parts if words)
             if point.blockers:
                 yield f"Blocked by: {'; '.join(point.blockers)}"

@@ -1,7 +1,9 @@
-"""What is remembered, at a glance: topics with their sizes, and the lines of a timeline. Derived from the store, never the truth.
+"""What is remembered, at a glance: topics with their sizes, and the lines of a timeline. Derived
+from the store, never the truth.
 
-It is folded from the versions of memories in the order in which they were kept. A new version first takes back what the one
-before it counted; that one is read from the store, so that nothing has to be held of each memory.
+It is folded from the versions of memories in the order in which they were kept. A new version first
+takes back what the one before it counted; that one is read from the store, so that nothing has to
+be held of each memory.
 """
 
 from __future__ import annotations
@@ -30,12 +32,17 @@ HALF_LIFE = 30 * DAY
 """In which a topic that nobody touches comes to count half."""
 
 FORMAT = 5
-"""Another number when the same memories give another overview: what was kept is folded anew then."""
+"""Another number when the same memories give another overview: what was kept is folded anew
+then."""
 
 _AT_ONCE = 512  # versions that are read at a time
-_MOST_LINES = 512  # of each sort: forty times what a timeline shows, so that one of a single topic finds its own among them
+# of each sort: forty times what a timeline shows, so that one of a single topic finds its own among
+# them
+_MOST_LINES = 512
 _SPARE = 4  # so many times that may gather before the rest is dropped
-_MOST_HEAVY = 512  # topics: fifty times what an index shows, for all that an arrangement may leave out
+_MOST_HEAVY = (
+    512  # topics: fifty times what an index shows, for all that an arrangement may leave out
+)
 _TITLE = 100  # characters
 _SUMMARY = 60
 _QUOTED_GOAL = "a task in words from outside"
@@ -51,13 +58,15 @@ class Topic(msgspec.Struct, frozen=True, array_like=True, gc=False):
     last: float = 0.0
     """When the latest of what it speaks of happened."""
     summary: str = ""
-    """The title of that one; empty where it was taken back, or where its words come from outside."""
+    """The title of that one; empty where it was taken back, or where its words come from
+    outside."""
     latest: str = ""
     """Its id."""
 
     @property
     def rank(self) -> float:
-        """Of two topics the one with more memories, lately: one that was touched a month earlier counts half."""
+        """Of two topics the one with more memories, lately: one that was touched a month earlier
+        counts half."""
         return log2(log1p(max(0, self.count)) or 1.0) + self.last / HALF_LIFE
 
 
@@ -102,7 +111,8 @@ class Overview(msgspec.Struct, frozen=True):
     kinds: dict[str, int] = {}
     topics: dict[str, Topic] = {}
     heavy: tuple[str, ...] = ()
-    """The topics with most to say lately, the best first: an index without a question looks at no others."""
+    """The topics with most to say lately, the best first: an index without a question looks at no
+    others."""
     actions: tuple[OverviewLine, ...] = ()
     """The latest episodes, newest first."""
     decisions: tuple[OverviewLine, ...] = ()
@@ -114,7 +124,8 @@ class Overview(msgspec.Struct, frozen=True):
 
 
 def overview(store: Store, before: Overview | None = None) -> Overview:
-    """Up to the store's latest version, from wherever the one before ended. Raises a `HotsetError` where it cannot be read.
+    """Up to the store's latest version, from wherever the one before ended. Raises a `HotsetError`
+    where it cannot be read.
 
     Of what was erased it learns nothing: begin anew then (see `overview_file`).
     """
@@ -140,7 +151,10 @@ def is_of(before: Overview, store: Store) -> bool:
 
 
 def _tag(memory: Memory) -> str:
-    return blake2b(f"{memory.id}\0{memory.version}\0{memory.time}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return blake2b(
+        f"{memory.id}\0{memory.version}\0{memory.time}".encode("utf-8", "surrogatepass"),
+        digest_size=8,
+    ).hexdigest()
 
 
 def _earlier(store: Store, memory: Memory) -> Memory | None:
@@ -149,7 +163,8 @@ def _earlier(store: Store, memory: Memory) -> Memory | None:
 
 
 class _OverviewFold:
-    """An overview while it changes. Topics are copied when they are touched: of 20,000 a new memory changes four."""
+    """An overview while it changes. Topics are copied when they are touched: of 20,000 a new memory
+    changes four."""
 
     def __init__(self, before: Overview) -> None:
         self.number, self.tag = before.number, before.tag
@@ -175,7 +190,11 @@ class _OverviewFold:
             topic.count(memory, 1)
             if memory.created >= topic.last:
                 topic.last, topic.latest = memory.created, memory.id
-                topic.summary = "" if is_outside or is_quoted else line(memory.title, memory.tokens, most=_SUMMARY)
+                topic.summary = (
+                    ""
+                    if is_outside or is_quoted
+                    else line(memory.title, memory.tokens, most=_SUMMARY)
+                )
         if KINDS[memory.kind].is_dated and not is_outside:
             self._actions[memory.id] = _line(memory)
             self._actions = _newest(self._actions, _SPARE)
@@ -230,7 +249,9 @@ class _OverviewFold:
 
     def _heaviest(self) -> tuple[str, ...]:
         """Among those of before and those that changed: the rank of any other is what it was."""
-        names = [name for name in dict.fromkeys((*self._heavy, *self._touched)) if name in self._topics]
+        names = [
+            name for name in dict.fromkeys((*self._heavy, *self._touched)) if name in self._topics
+        ]
         return tuple(nlargest(_MOST_HEAVY, names, key=lambda name: (self._topics[name].rank, name)))
 
     def _count(self, memory: Memory, sign: int) -> None:
@@ -269,7 +290,9 @@ def _line(memory: Memory) -> OverviewLine:
     """Told unasked: without the words of a goal that is not proven to be a person's."""
     is_quoted = isinstance(memory.detail, Episode) and memory.detail.quoted
     said = replace(memory, title=_QUOTED_GOAL) if is_quoted else memory
-    return OverviewLine(memory.id, memory.created, line_of(said), memory.topics, memory.ending, memory.pinned)
+    return OverviewLine(
+        memory.id, memory.created, line_of(said), memory.topics, memory.ending, memory.pinned
+    )
 
 
 def _point(memory: Memory, left: Checkpoint) -> CheckpointLine:
@@ -295,7 +318,9 @@ def _newest(lines: dict[str, OverviewLine], times: int) -> dict[str, OverviewLin
     """In their order, and no more than so many times what is kept."""
     if times > 1 and len(lines) <= times * _MOST_LINES:
         return lines
-    ranked = sorted(lines.values(), key=lambda line: (line.pinned, line.time, line.id), reverse=True)
+    ranked = sorted(
+        lines.values(), key=lambda line: (line.pinned, line.time, line.id), reverse=True
+    )
     return {line.id: line for line in ranked[:_MOST_LINES]}
 
 
@@ -308,7 +333,8 @@ def _newest_points(points: dict[str, CheckpointLine], times: int) -> dict[str, C
 
 FILE = "overview.json"
 _LOCK = ".overview.lock"
-_WORTH_WRITING = 256  # versions: the next process folds so many in milliseconds; writing 20,000 topics takes longer
+# versions: the next process folds so many in milliseconds; writing 20,000 topics takes longer
+_WORTH_WRITING = 256
 
 _Stamp = tuple[int, int, int]
 
@@ -316,7 +342,8 @@ _Stamp = tuple[int, int, int]
 class OverviewFile:
     """The overview of one store. Use it from any thread and any process.
 
-    It holds titles of memories. Whoever erases memories calls `drop` behind it: then nobody goes on with what they had.
+    It holds titles of memories. Whoever erases memories calls `drop` behind it: then nobody goes on
+    with what they had.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -327,7 +354,8 @@ class OverviewFile:
         """The number up to which the file goes."""
 
     def latest(self, store: Store) -> Overview:
-        """Up to the store's latest version. Raises a `HotsetError` where the store cannot be read."""
+        """Up to the store's latest version. Raises a `HotsetError` where the store cannot be
+        read."""
         with self._lock:
             stamp = self._stamp()
             before = self._before(stamp)
@@ -346,7 +374,8 @@ class OverviewFile:
             write_atomically(self._path, msgspec.json.encode(Overview()))
 
     def _before(self, stamp: _Stamp | None) -> Overview | None:
-        """What this process has, as long as the file is the one that it knows; else what the file says."""
+        """What this process has, as long as the file is the one that it knows; else what the file
+        says."""
         if self._known is not None and self._known[0] == stamp:
             return self._known[1]
         kept = _read(self._path)

@@ -1,4 +1,5 @@
-"""Lines of data for a model within an exact number of tokens: escaped, clipped, excerpted, and what says the same once."""
+"""Lines of data for a model within an exact number of tokens: escaped, clipped, excerpted, and what
+says the same once."""
 
 from __future__ import annotations
 
@@ -65,17 +66,22 @@ class RenderedText:
 
 
 def as_data(text: str) -> str:
-    """Somebody's words, in which nothing passes for ours or a system's: no marker, no id, no tag, no sign that nobody sees."""
+    """Somebody's words, in which nothing passes for ours or a system's: no marker, no id, no tag,
+    no sign that nobody sees."""
     return _AN_ID.sub(r"(\1)", _A_TAG.sub("(", unmarked(_UNSEEN.sub("", text))))
 
 
 def unmarked(text: str) -> str:
-    """Without what could be taken for a line of ours: `[hotset memory: ...]`, in whatever letters."""
-    return _OPENS.sub(lambda found: "(" if _OUR_NAME.match(folded(found["behind"])) else found[0], text)
+    """Without what could be taken for a line of ours: `[hotset memory: ...]`, in whatever
+    letters."""
+    return _OPENS.sub(
+        lambda found: "(" if _OUR_NAME.match(folded(found["behind"])) else found[0], text
+    )
 
 
 def one_line(text: str, most: int) -> str:
-    """Somebody's words as data, without line breaks, and at most so many characters, cut between words."""
+    """Somebody's words as data, without line breaks, and at most so many characters, cut between
+    words."""
     line = _BLANK.sub(" ", as_data(_BLANK.sub(" ", text))).strip()
     if len(line) <= most:
         return line
@@ -91,7 +97,11 @@ def size(tokens: int) -> str:
     for above, sign in ((999_500, "M"), (1000, "k")):
         if tokens >= above:
             amount = tokens / (1_000_000 if sign == "M" else 1000)
-            return f"{amount:.0f}{sign}" if amount >= 9.95 else f"{amount:.1f}".removesuffix(".0") + sign
+            return (
+                f"{amount:.0f}{sign}"
+                if amount >= 9.95
+                else f"{amount:.1f}".removesuffix(".0") + sign
+            )
     return str(tokens)
 
 
@@ -104,7 +114,8 @@ def day(time: float) -> str:
 
 
 def most_that_fit(render: Callable[[int], str], most: int, max_tokens: int) -> int:
-    """The largest number, up to `most`, for which what is rendered stays within the tokens; -1 where none does."""
+    """The largest number, up to `most`, for which what is rendered stays within the tokens; -1
+    where none does."""
     low, high = -1, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -117,10 +128,13 @@ def joined(lines: Sequence[str]) -> str:
 
 
 SAME = 0.9
-"""Of the words of both, those that both have: the likeness from which on memories are merged, too."""
+"""Of the words of both, those that both have: the likeness from which on memories are merged,
+too."""
 
 _WORD = re.compile(r"\w+")
-_TURNS = frozenset({"not", "no", "never", "without", "don", "doesn", "isn", "won", "cannot", "nicht", "kein"})
+_TURNS = frozenset(
+    {"not", "no", "never", "without", "don", "doesn", "isn", "won", "cannot", "nicht", "kein"}
+)
 
 _T = TypeVar("_T")
 
@@ -133,7 +147,8 @@ class ItemGroup(Generic[_T]):
 
 
 def group_items(items: Sequence[_T], text: Callable[[_T], str]) -> list[ItemGroup[_T]]:
-    """In the order of the first of each. One that differs in a number or in a "not" says something else."""
+    """In the order of the first of each. One that differs in a number or in a "not" says something
+    else."""
     groups: list[tuple[_SaidWords, list[_T]]] = []
     for item in items:
         said = _words_of(text(item))
@@ -147,7 +162,8 @@ def group_items(items: Sequence[_T], text: Callable[[_T], str]) -> list[ItemGrou
 
 
 def new_items(items: Iterable[_T], known: Iterable[_T], text: Callable[[_T], str]) -> Iterator[_T]:
-    """Those that say what neither the known ones nor those before them say, one by one as they come."""
+    """Those that say what neither the known ones nor those before them say, one by one as they
+    come."""
     told = [_words_of(text(item)) for item in known]
     for item in items:
         said = _words_of(text(item))
@@ -165,7 +181,9 @@ class _SaidWords:
 
 def _words_of(text: str) -> _SaidWords:
     words = frozenset(_WORD.findall(text.lower()))
-    return _SaidWords(words, frozenset(word for word in words if word in _TURNS or any(map(str.isdigit, word))))
+    return _SaidWords(
+        words, frozenset(word for word in words if word in _TURNS or any(map(str.isdigit, word)))
+    )
 
 
 def _same(one: _SaidWords, other: _SaidWords) -> bool:
@@ -184,7 +202,8 @@ _PIECE = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+|\s+")
 
 
 def excerpt(text: str, query: str, max_tokens: int) -> str:
-    """In the order of the text, with a sign where something is left out; its beginning where nothing fits the question."""
+    """In the order of the text, with a sign where something is left out; its beginning where
+    nothing fits the question."""
     text = text.strip()[:_LOOKED_AT]
     if count(text) <= max_tokens:
         return text
@@ -201,7 +220,8 @@ def excerpt(text: str, query: str, max_tokens: int) -> str:
 
 
 def _order(sentences: Sequence[str], wanted: Sequence[Term]) -> list[int]:
-    """By what they say of the question, the best with what follows on it; the others as they stand."""
+    """By what they say of the question, the best with what follows on it; the others as they
+    stand."""
     starts = list(accumulate((len(sentence) + 1 for sentence in sentences), initial=0))[:-1]
     fitting = [at for _, at in ranked("\n".join(sentences), starts, wanted)] if wanted else []
     best = [near for at in fitting[:_WITH_NEXT] for near in (at, at + 1) if near < len(sentences)]
@@ -250,7 +270,8 @@ WHOLE = 100
 """Tokens up to which a memory is cheaper shown than announced."""
 
 IN_A_LINE, IN_THE_INDEX = 10, 20
-"""How many times shorter than its text a memory is in a line of the timeline, and where it is only named."""
+"""How many times shorter than its text a memory is in a line of the timeline, and where it is only
+named."""
 
 LINE_TOKENS = 25
 """Of any line: a long memory's begins as a short one's does."""
@@ -260,30 +281,54 @@ _NAME_CHARS = 40  # of what is only named
 _FIRST_WORDS = 3  # that tell something, and are kept before all else: what was done to what
 _FIRST_NAMES = 2
 _FEWER = 4  # characters at a time
-_A_NAME = re.compile(r"\d|\w[._/:#@-]\w|[a-z][A-Z]|^[A-Z]{2}")  # of a file, a command, an error: what no other line says
+_A_NAME = re.compile(
+    r"\d|\w[._/:#@-]\w|[a-z][A-Z]|^[A-Z]{2}"
+)  # of a file, a command, an error: what no other line says
 
 
 def line_of(memory: Memory) -> str:
-    """What it says: an episode's goal, and what it changed; what fails and what helps instead. Without how it ended."""
-    return line(_line_words(memory), memory.tokens or count(memory.text), more=_changed(memory), behind=ending_of(memory))
+    """What it says: an episode's goal, and what it changed; what fails and what helps instead.
+    Without how it ended."""
+    return line(
+        _line_words(memory),
+        memory.tokens or count(memory.text),
+        more=_changed(memory),
+        behind=ending_of(memory),
+    )
 
 
 def name_of(memory: Memory) -> str:
     """A few words by which it is known again."""
-    return line(memory.title or memory.text, memory.tokens or count(memory.text), IN_THE_INDEX, most=_NAME_CHARS)
+    return line(
+        memory.title or memory.text,
+        memory.tokens or count(memory.text),
+        IN_THE_INDEX,
+        most=_NAME_CHARS,
+    )
 
 
 def ending_of(memory: Memory) -> str:
     """What is said behind an episode's line."""
-    return f": {memory.ending}" if KINDS[memory.kind].is_dated and memory.ending is not Ending.UNKNOWN else ""
+    return (
+        f": {memory.ending}"
+        if KINDS[memory.kind].is_dated and memory.ending is not Ending.UNKNOWN
+        else ""
+    )
 
 
 def line(
-    words: str, tokens: int, times: int = IN_A_LINE, *, most: int = _CHARS, more: Sequence[str] = (), behind: str = ""
+    words: str,
+    tokens: int,
+    times: int = IN_A_LINE,
+    *,
+    most: int = _CHARS,
+    more: Sequence[str] = (),
+    behind: str = "",
 ) -> str:
     """Words that stand for a text of so many tokens, so many times shorter than it is.
 
-    Followed by the first of `more` that there is room for; `behind` is said after it, and its room is left.
+    Followed by the first of `more` that there is room for; `behind` is said after it, and its room
+    is left.
     """
     said = one_line(words, most)
     room = min(LINE_TOKENS, tokens // times) if tokens > WHOLE else LINE_TOKENS
@@ -313,7 +358,8 @@ def _line_words(memory: Memory) -> str:
 def _changed(memory: Memory) -> list[str]:
     """Names of the files that an episode changed, the most telling first.
 
-    Long names are rarer than short ones: on recorded sessions 6.6 episodes changed the file so chosen, 8.1 the first one.
+    Long names are rarer than short ones: on recorded sessions 6.6 episodes changed the file so
+    chosen, 8.1 the first one.
     """
     if not isinstance(memory.detail, Episode):
         return []
@@ -322,9 +368,11 @@ def _changed(memory: Memory) -> list[str]:
 
 
 def _cut(said: str, fits: Callable[[str], bool]) -> str:
-    """As many words as there is room for, in their order: first what was done to what and the names of things, glue last.
+    """As many words as there is room for, in their order: first what was done to what and the names
+    of things, glue last.
 
-    A sign stands where words that tell something are left out. Of a single endless word some characters.
+    A sign stands where words that tell something are left out. Of a single endless word some
+    characters.
     """
     words = said.split(" ")
     kept: frozenset[int] = frozenset()
@@ -341,7 +389,9 @@ def _by_worth(words: Sequence[str]) -> Iterator[int]:
     """Places of words, the worthiest first."""
     telling = [at for at, word in enumerate(words) if not _is_glue(word)]
     names = [at for at in telling if _A_NAME.search(words[at])]
-    yield from dict.fromkeys((*telling[:_FIRST_WORDS], *names[:_FIRST_NAMES], *telling, *range(len(words))))
+    yield from dict.fromkeys(
+        (*telling[:_FIRST_WORDS], *names[:_FIRST_NAMES], *telling, *range(len(words)))
+    )
 
 
 def _join_words(words: Sequence[str], kept: frozenset[int]) -> str:

@@ -1,4 +1,5 @@
-"""Type annotations as JSON schemas, read from syntax alone: nothing is imported, and a type that is not known is any."""
+"""Type annotations as JSON schemas, read from syntax alone: nothing is imported, and a type that is
+not known is any."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from typing import Any
 
 Schema = dict[str, Any]
 
-_MOST_NODES = 2000  # of one schema: names that stand for names that stand for names could make billions of one line each
+# of one schema: names that stand for names that stand for names could make billions of one line
+# each
+_MOST_NODES = 2000
 _NODE = 64  # characters of text that count as one
 _DEEPEST = 40
 _LARGEST_NUMBER = 2**63  # beyond it JSON readers differ
@@ -33,12 +36,28 @@ _PLAIN: Mapping[str, Schema] = {
     "UUID": {"type": "string", "format": "uuid"},
     "Decimal": {"type": "string", "format": "decimal"},
 }
-_ARRAYS = frozenset(("list", "List", "Sequence", "MutableSequence", "Iterable", "Iterator", "Collection", "deque", "Deque"))
+_ARRAYS = frozenset(
+    (
+        "list",
+        "List",
+        "Sequence",
+        "MutableSequence",
+        "Iterable",
+        "Iterator",
+        "Collection",
+        "deque",
+        "Deque",
+    )
+)
 _SETS = frozenset(("set", "Set", "frozenset", "FrozenSet", "AbstractSet", "MutableSet"))
 _TUPLES = frozenset(("tuple", "Tuple"))
-_OBJECTS = frozenset(("dict", "Dict", "Mapping", "MutableMapping", "defaultdict", "DefaultDict", "OrderedDict"))
+_OBJECTS = frozenset(
+    ("dict", "Dict", "Mapping", "MutableMapping", "defaultdict", "DefaultDict", "OrderedDict")
+)
 _ANY = frozenset(("Any", "object", "JsonValue"))
-_AS_INSIDE = frozenset(("Required", "NotRequired", "ReadOnly", "Final", "ClassVar", "Type", "InitVar"))
+_AS_INSIDE = frozenset(
+    ("Required", "NotRequired", "ReadOnly", "Final", "ClassVar", "Type", "InitVar")
+)
 _DATACLASS = frozenset(("dataclass", "define", "frozen", "mutable"))
 _RECORD_BASES = frozenset(("TypedDict", "BaseModel", "Struct"))
 _ENUM_BASES = frozenset(("Enum", "StrEnum", "IntEnum"))
@@ -72,9 +91,9 @@ def definitions(module: ast.Module) -> Definitions:
                 classes[name] = node
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 aliases[name] = value
-            case ast.AnnAssign(target=ast.Name(id=name), annotation=kind, value=ast.expr() as value) if (
-                _last(kind) == "TypeAlias"
-            ):
+            case ast.AnnAssign(
+                target=ast.Name(id=name), annotation=kind, value=ast.expr() as value
+            ) if _last(kind) == "TypeAlias":
                 aliases[name] = value
             case ast.ImportFrom(names=names):
                 imported |= {each.asname: each.name for each in names if each.asname}
@@ -166,13 +185,21 @@ class Schemas:
 
     def _alias(self, value: ast.expr, depth: int) -> Schema:
         if isinstance(value, ast.Call):  # NewType("UserId", int)
-            return self.of(value.args[1], depth + 1) if _last(value.func) == "NewType" and len(value.args) == 2 else {}
+            return (
+                self.of(value.args[1], depth + 1)
+                if _last(value.func) == "NewType" and len(value.args) == 2
+                else {}
+            )
         return self.of(value, depth + 1)
 
     def _generic(self, name: str, inside: ast.expr, depth: int) -> Schema:  # noqa: PLR0911 - one case a kind of type
         parts = list(inside.elts) if isinstance(inside, ast.Tuple) else [inside]
         if name == "Literal":
-            return self._enum([found[0] for each in parts if (found := self.default(each))]) if self._spent(len(parts)) else {}
+            return (
+                self._enum([found[0] for each in parts if (found := self.default(each))])
+                if self._spent(len(parts))
+                else {}
+            )
         if name == "Annotated":
             return self._annotated(parts, depth)
         if name == "Optional":
@@ -214,11 +241,15 @@ class Schemas:
         )
 
     def _annotated(self, parts: list[ast.expr], depth: int) -> Schema:
-        """`Annotated[int, "what it means"]`, `Annotated[int, Field(description="...", ge=0)]`, `Annotated[int, Doc("...")]`."""
+        """`Annotated[int, "what it means"]`, `Annotated[int, Field(description="...", ge=0)]`,
+        `Annotated[int, Doc("...")]`."""
         schema = self.of(parts[0], depth + 1) if parts else {}
         for extra in parts[1:]:
             match extra:
-                case ast.Constant(value=str(text)) | ast.Call(args=[ast.Constant(value=str(text)), *_]):
+                case (
+                    ast.Constant(value=str(text))
+                    | ast.Call(args=[ast.Constant(value=str(text)), *_])
+                ):
                     if self._spent(len(text) // _NODE):
                         schema.setdefault("description", _said(text))
                 case ast.Call(keywords=keywords):
@@ -233,7 +264,11 @@ class Schemas:
         if bases & _ENUM_BASES:
             return self._enum([value for _, value in self._members(name)])
         decorated = any(_last(each) in _DATACLASS for each in node.decorator_list)
-        if not decorated and not bases & _RECORD_BASES and not any(base in self._known.classes for base in bases):
+        if (
+            not decorated
+            and not bases & _RECORD_BASES
+            and not any(base in self._known.classes for base in bases)
+        ):
             return self._any(name)
         if name not in self.defs:
             before = len(self.unknown)
@@ -248,18 +283,31 @@ class Schemas:
         properties: dict[str, Schema] = {}
         required: list[str] = []
         for holder in self._lineage(node):
-            total = not any(each.arg == "total" and _literal(each.value) == (False,) for each in holder.keywords)
+            total = not any(
+                each.arg == "total" and _literal(each.value) == (False,) for each in holder.keywords
+            )
             for line in holder.body:
-                if not isinstance(line, ast.AnnAssign) or not isinstance(line.target, ast.Name) or _is_outside(line):
+                if (
+                    not isinstance(line, ast.AnnAssign)
+                    or not isinstance(line.target, ast.Name)
+                    or _is_outside(line)
+                ):
                     continue
                 name = line.target.id
                 properties[name] = self.of(line.annotation, depth + 1)
-                needed = total and line.value is None and _outermost(line.annotation) != "NotRequired"
+                needed = (
+                    total and line.value is None and _outermost(line.annotation) != "NotRequired"
+                )
                 if (needed or _outermost(line.annotation) == "Required") and name not in required:
                     required.append(name)
                 if line.value is not None and (found := self.default(line.value)):
                     properties[name] = with_default(properties[name], found[0])
-        schema: Schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+        schema: Schema = {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        }
         if text := ast.get_docstring(node):
             schema["description"] = _said(text.split("\n\n")[0])
         return schema
@@ -272,7 +320,11 @@ class Schemas:
             each = waiting.pop()
             if each not in line:
                 line.append(each)
-                waiting += [self._known.classes[base] for base in map(_last, each.bases) if base in self._known.classes]
+                waiting += [
+                    self._known.classes[base]
+                    for base in map(_last, each.bases)
+                    if base in self._known.classes
+                ]
         return line[::-1]
 
     def _members(self, name: str) -> Iterator[tuple[str, Any]]:
@@ -284,10 +336,14 @@ class Schemas:
         count = 0
         for line in node.body:
             match line:
-                case ast.Assign(targets=[ast.Name(id=member)], value=ast.Call(func=function)) if _last(function) == "auto":
+                case ast.Assign(targets=[ast.Name(id=member)], value=ast.Call(func=function)) if (
+                    _last(function) == "auto"
+                ):
                     count += 1
                     yield member, member.lower() if is_text else count
-                case ast.Assign(targets=[ast.Name(id=member)], value=value) if found := _literal(value):
+                case ast.Assign(targets=[ast.Name(id=member)], value=value) if found := _literal(
+                    value
+                ):
                     count = found[0] if isinstance(found[0], int) else count
                     yield member, found[0]
 
@@ -347,16 +403,31 @@ def with_default(schema: Schema, value: Any) -> Schema:
 
 def _or_null(schema: Schema) -> Schema:
     null = dict(_PLAIN["None"])
-    if not schema or null in schema.get("anyOf", ()) or schema.get("type") == "null" or None in schema.get("enum", ()):
+    if (
+        not schema
+        or null in schema.get("anyOf", ())
+        or schema.get("type") == "null"
+        or None in schema.get("enum", ())
+    ):
         return schema
     about = {key: schema[key] for key in ("description",) if key in schema}
-    return {**_any_of([{key: value for key, value in schema.items() if key not in about}, null]), **about}
+    return {
+        **_any_of([{key: value for key, value in schema.items() if key not in about}, null]),
+        **about,
+    }
 
 
 def _limits(keywords: list[ast.keyword], schema: Schema) -> Schema:
     found: Schema = {}
-    lengths = ("minItems", "maxItems") if schema.get("type") == "array" else ("minLength", "maxLength")
-    names = {**_LIMITS, "min_length": lengths[0], "max_length": lengths[1], "description": "description"}
+    lengths = (
+        ("minItems", "maxItems") if schema.get("type") == "array" else ("minLength", "maxLength")
+    )
+    names = {
+        **_LIMITS,
+        "min_length": lengths[0],
+        "max_length": lengths[1],
+        "description": "description",
+    }
     for each in keywords:
         if each.arg in names and (value := _literal(each.value)) and value[0] is not None:
             found[names[each.arg]] = value[0]

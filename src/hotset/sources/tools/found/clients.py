@@ -1,7 +1,9 @@
-"""MCP servers from the settings of other programs, told apart by what a file says: as entries for our own `servers.json`.
+"""MCP servers from the settings of other programs, told apart by what a file says: as entries for
+our own `servers.json`.
 
-Claude Code (`.mcp.json`, `~/.claude.json`), Claude's desktop app, Cursor, VS Code, Codex, opencode. Nothing is written and
-nothing is run; what cannot be taken over as it is meant is left out, with the reason.
+Claude Code (`.mcp.json`, `~/.claude.json`), Claude's desktop app, Cursor, VS Code, Codex, opencode.
+Nothing is written and nothing is run; what cannot be taken over as it is meant is left out, with
+the reason.
 """
 
 from __future__ import annotations
@@ -18,11 +20,23 @@ from urllib.parse import urlsplit
 
 from hotset.errors import BadConfig
 from hotset.files.open import read_regular
-from hotset.sources.tools.found.servers import SERVER_NAME, VARIABLE_NAME, check_entry, escape_variables
+from hotset.sources.tools.found.servers import (
+    SERVER_NAME,
+    VARIABLE_NAME,
+    check_entry,
+    escape_variables,
+)
 from hotset.sources.tools.tool_names import slug
 
 _MOST_BYTES = 64_000_000  # Claude Code keeps its history in the same file
-_IN_PROJECT = (".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", ".codex/config.toml", "opencode.json", "opencode.jsonc")
+_IN_PROJECT = (
+    ".mcp.json",
+    ".cursor/mcp.json",
+    ".vscode/mcp.json",
+    ".codex/config.toml",
+    "opencode.json",
+    "opencode.jsonc",
+)
 _AT_HOME = (
     ".claude.json",
     ".cursor/mcp.json",
@@ -82,10 +96,13 @@ def known_client_files(project: Path, home: Path) -> list[Path]:
     return list(dict.fromkeys(path for path in paths if path.is_file()))
 
 
-def read_client(path: Path, *, project: Path | None = None, home: Path | None = None) -> ClientServers:
+def read_client(
+    path: Path, *, project: Path | None = None, home: Path | None = None
+) -> ClientServers:
     """The servers that a client's file names; of those kept by project, the ones of this project.
 
-    Raises `NotFound` where the file cannot be read and `BadConfig` where it has no servers in any form that we know.
+    Raises `NotFound` where the file cannot be read and `BadConfig` where it has no servers in any
+    form that we know.
     """
     whole = _whole(path)
     places = ClientFolders(project, home)
@@ -105,7 +122,9 @@ def read_client(path: Path, *, project: Path | None = None, home: Path | None = 
             notes.pop(name, None)
         else:
             if own != name:
-                notes[own] = " ".join(filter(None, (f"it is called {name} there.", notes.pop(name, ""))))
+                notes[own] = " ".join(
+                    filter(None, (f"it is called {name} there.", notes.pop(name, "")))
+                )
             servers[own] = taken
     return ClientServers(found.client, servers, skipped, notes)
 
@@ -130,7 +149,9 @@ def _whole(path: Path) -> Mapping[str, Any]:
         text = data.decode("utf-8-sig")
         whole = decode_jsonc(text) if text.lstrip()[:1] in ("{", "/") else tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # both decoders' own errors are ValueErrors
-        raise BadConfig(f"{path} is neither JSON nor TOML that can be read: {str(error)[:120]}") from error
+        raise BadConfig(
+            f"{path} is neither JSON nor TOML that can be read: {str(error)[:120]}"
+        ) from error
     if not isinstance(whole, dict):
         raise BadConfig(f"{path} is no object of settings")
     return whole
@@ -155,7 +176,10 @@ def _form(  # noqa: PLR0911 - one case a form
             return "opencode", entries, _from_opencode
     if client := _called(path):
         return client, {}, _from_claude
-    raise BadConfig(f"{path} names no MCP servers in any form that hotset knows: mcpServers, servers, mcp_servers or mcp")
+    raise BadConfig(
+        f"{path} names no MCP servers in any form that hotset knows: mcpServers, servers, "
+        f"mcp_servers or mcp"
+    )
 
 
 def _called(path: Path) -> str:
@@ -170,7 +194,9 @@ def _of_project(projects: Mapping[str, Any], project: Path | None) -> Mapping[st
     return {}
 
 
-def _taken(entry: object, translate: _Translate, places: ClientFolders, notes: dict[str, str], name: str) -> dict[str, Any]:
+def _taken(
+    entry: object, translate: _Translate, places: ClientFolders, notes: dict[str, str], name: str
+) -> dict[str, Any]:
     if not isinstance(entry, dict):
         raise _Skip("it is no object")
     if entry.get("disabled") is True or entry.get("enabled") is False:
@@ -178,7 +204,11 @@ def _taken(entry: object, translate: _Translate, places: ClientFolders, notes: d
     taken = translate(entry, places)
     if runs_hotset(taken):
         raise _Skip("it is hotset itself")
-    left = [key for key in ("enabled_tools", "disabled_tools", "tools", "oauth", "scopes") if entry.get(key)]
+    left = [
+        key
+        for key in ("enabled_tools", "disabled_tools", "tools", "oauth", "scopes")
+        if entry.get(key)
+    ]
     if left:
         notes[name] = f"not taken over: {', '.join(left)}."
     return taken
@@ -198,7 +228,8 @@ def runs_hotset(entry: Mapping[str, Any]) -> bool:
 
 
 def _from_claude(entry: Mapping[str, Any], places: ClientFolders) -> dict[str, Any]:
-    """Claude Code's own variables are ours; Cursor's are VS Code's. An address without a type is taken for streamable HTTP."""
+    """Claude Code's own variables are ours; Cursor's are VS Code's. An address without a type is
+    taken for streamable HTTP."""
     if "headersHelper" in entry:
         raise _Skip("a program makes its headers (headersHelper): put them into headers")
     return _from_vscode(entry, places)
@@ -209,12 +240,17 @@ def _from_vscode(entry: Mapping[str, Any], places: ClientFolders) -> dict[str, A
         raise _Skip("more variables stand in a file (envFile): put them into env")
     if entry.get("sandboxEnabled"):
         raise _Skip("it runs in a sandbox there, which hotset does not have")
-    return _with(_entry(entry), lambda text: _EDITOR_PLACE.sub(lambda match: _editor_value(match[1], places), text))
+    return _with(
+        _entry(entry),
+        lambda text: _EDITOR_PLACE.sub(lambda match: _editor_value(match[1], places), text),
+    )
 
 
 def _editor_value(inside: str, places: ClientFolders) -> str:
     kind, _, name = inside.partition(":")
-    if kind == "CLAUDE_PROJECT_DIR" and places.project:  # set by Claude Code; often with a default for others
+    if (
+        kind == "CLAUDE_PROJECT_DIR" and places.project
+    ):  # set by Claude Code; often with a default for others
         return escape_variables(str(places.project))
     known = {
         "userHome": places.home,
@@ -233,7 +269,8 @@ def _editor_value(inside: str, places: ClientFolders) -> str:
         return f"${{{name}}}"
     if kind == "input":
         raise _Skip(
-            f"it asks for the input {name[:80]!r} when it starts: put that into a variable, and ${{VARIABLE}} in its place"
+            f"it asks for the input {name[:80]!r} when it starts: put that into a variable, "
+            f"and ${{VARIABLE}} in its place"
         )
     if name and not name.startswith("-"):
         raise _Skip(f"it uses ${{{inside[:80]}}}, which only that program can resolve")
@@ -276,13 +313,18 @@ def _from_opencode(entry: Mapping[str, Any], _: ClientFolders) -> dict[str, Any]
         entry = {**entry, "command": command[0], "args": command[1:]}
     if "environment" in entry:
         entry = {**entry, "env": entry["environment"]}
-    return _with(_entry(entry), lambda text: _OPENCODE_PLACE.sub(_opencode_value, escape_variables(text)))
+    return _with(
+        _entry(entry), lambda text: _OPENCODE_PLACE.sub(_opencode_value, escape_variables(text))
+    )
 
 
 def _opencode_value(match: re.Match[str]) -> str:
     kind, name = match[1], match[2]
     if kind == "file":
-        raise _Skip(f"a value stands in the file {name[:80]!r}: put it into a variable, and ${{VARIABLE}} in its place")
+        raise _Skip(
+            f"a value stands in the file {name[:80]!r}: put it into a variable, and "
+            f"${{VARIABLE}} in its place"
+        )
     if not VARIABLE_NAME.fullmatch(name):
         raise _Skip(f"{name[:80]!r} is no name of a variable")
     return f"${{{name}:-}}"
@@ -298,7 +340,8 @@ def _entry(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with(entry: dict[str, Any], said: Callable[[str], str]) -> dict[str, Any]:
-    """The entry with each text as `said` has it; what has no such form stays for `check_entry` to refuse."""
+    """The entry with each text as `said` has it; what has no such form stays for `check_entry` to
+    refuse."""
 
     def value(each: Any) -> Any:
         if isinstance(each, str):
@@ -318,7 +361,8 @@ def _texts(pairs: object) -> Iterator[tuple[str, str]]:
 
 
 def decode_jsonc(text: str) -> Any:
-    """Raises `ValueError` for what is none of it, and `RecursionError` for what is nested too deep."""
+    """Raises `ValueError` for what is none of it, and `RecursionError` for what is nested too
+    deep."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -326,7 +370,8 @@ def decode_jsonc(text: str) -> Any:
 
 
 def blank_comments(text: str) -> str:
-    """The same with as many blanks in the place of comments and of such commas, in UTF-8: every other byte keeps its place."""
+    """The same with as many blanks in the place of comments and of such commas, in UTF-8: every
+    other byte keeps its place."""
     pieces: list[str] = []
     comma = -1
     at = 0
@@ -335,7 +380,9 @@ def blank_comments(text: str) -> str:
         piece = match[0]
         if text.startswith(("//", "/*"), start):
             at = _comment_end(text, start)
-            pieces.append(re.sub(r"[^\n]", lambda each: " " * len(each[0].encode()), text[start:at]))
+            pieces.append(
+                re.sub(r"[^\n]", lambda each: " " * len(each[0].encode()), text[start:at])
+            )
             continue
         if piece == '"':
             at = _string_end(text, at)

@@ -1,7 +1,8 @@
-"""Tools that agents wrote: one Python file each, in one folder of ours, checked by parsing before it is written.
+"""Tools that agents wrote: one Python file each, in one folder of ours, checked by parsing before
+it is written.
 
-A file is one tool: the function that is called like the file. So a tool that nobody uses any more can go without taking another
-with it; what else the file defines only helps it.
+A file is one tool: the function that is called like the file. So a tool that nobody uses any more
+can go without taking another with it; what else the file defines only helps it.
 """
 
 from __future__ import annotations
@@ -41,25 +42,32 @@ class CreatedFolder:
 
 
 def create(folder: Path, name: str, code: str) -> Tool:
-    """Writes a tool. Raises `Malformed` where the name or the code cannot be one, and says what to change."""
+    """Writes a tool. Raises `Malformed` where the name or the code cannot be one, and says what to
+    change."""
     _check_name(name)
     data = _encoded(code)
     tool = _tool(name, read_script(code), name)
     with hold_folder(folder) as here:
         if clash := _clash(here, name):
-            raise Malformed(f"there is a tool {clash} already: remove it first, or choose another name")
+            raise Malformed(
+                f"there is a tool {clash} already: remove it first, or choose another name"
+            )
         write_atomically(here / f"{name}{_ENDING}", data)
     return next((each for each in read_created(folder).tools if each.name == tool.name), tool)
 
 
 def read_created(folder: Path) -> CreatedFolder:
-    """The tools, their source, and what else lies in the folder. Files that have not changed are not read again."""
+    """The tools, their source, and what else lies in the folder. Files that have not changed are
+    not read again."""
     if not folder.is_dir():
         return CreatedFolder()
     with Root(folder) as root:
         there = listing(root.folder, deepest=0)
         strange = (*there.links, *there.special)
-        troubles = [f"{shown(path)} among the created tools is not read: a link, or no regular file" for path in strange]
+        troubles = [
+            f"{shown(path)} among the created tools is not read: a link, or no regular file"
+            for path in strange
+        ]
         scripts: dict[str, Script] = {}
         for path, at in there.files.items():
             name = path.removesuffix(_ENDING)
@@ -79,7 +87,11 @@ def read_created(folder: Path) -> CreatedFolder:
         own = own_names(scripts)
         tools = tuple(_tool(name, script, own[name, name]) for name, script in scripts.items())
         used = Listing({f"{name}{_ENDING}": there.files[f"{name}{_ENDING}"] for name in scripts})
-        return CreatedFolder(tools, _source(root.folder, content_marks(root, used, hard_links=False)), tuple(troubles))
+        return CreatedFolder(
+            tools,
+            _source(root.folder, content_marks(root, used, hard_links=False)),
+            tuple(troubles),
+        )
 
 
 class CreatedTools:
@@ -89,7 +101,8 @@ class CreatedTools:
         self._folder = folder
 
     def read(self, name: str) -> bytes | None:
-        """A tool's code; None where there is none. Raises `NotFound` for what can be no name of a created tool, as all do."""
+        """A tool's code; None where there is none. Raises `NotFound` for what can be no name of a
+        created tool, as all do."""
         own = _own_name(name)
         if not self._folder.is_dir():
             return None
@@ -105,16 +118,23 @@ class CreatedTools:
         with hold_folder(self._folder) as here:
             data = self.read(own)
             if data is None:
-                near = get_close_matches(own, [path.stem for path in here.glob(f"*{_ENDING}")], 3, 0.5)
-                raise NotFound(f"no created tool {own}" + (f"; there is {', '.join(near)}" if near else ""))
+                near = get_close_matches(
+                    own, [path.stem for path in here.glob(f"*{_ENDING}")], 3, 0.5
+                )
+                raise NotFound(
+                    f"no created tool {own}" + (f"; there is {', '.join(near)}" if near else "")
+                )
             (here / f"{own}{_ENDING}").unlink()
         return data
 
     def put_back(self, name: str, code: bytes) -> None:
-        """Writes a tool that was removed, byte for byte. Raises `Malformed` where another one stands in its place."""
+        """Writes a tool that was removed, byte for byte. Raises `Malformed` where another one
+        stands in its place."""
         own = _own_name(name)
         if len(code) > _MOST_BYTES:
-            raise Malformed(f"the code of {own} has {len(code):,} bytes; at most {_MOST_BYTES:,} are kept")
+            raise Malformed(
+                f"the code of {own} has {len(code):,} bytes; at most {_MOST_BYTES:,} are kept"
+            )
         with hold_folder(self._folder) as here:
             if clash := _clash(here, own):
                 raise Malformed(f"there is another tool {clash} now: remove it first")
@@ -122,7 +142,8 @@ class CreatedTools:
 
 
 def _own_name(name: str) -> str:
-    """Of `created__word_count` it is `word_count`. Raises `NotFound` for what can be no name of a created tool."""
+    """Of `created__word_count` it is `word_count`. Raises `NotFound` for what can be no name of a
+    created tool."""
     own = name.removeprefix(f"{SOURCE}__")
     try:
         _check_name(own)
@@ -134,9 +155,14 @@ def _own_name(name: str) -> str:
 def _check_name(name: str) -> None:
     """A name that is a file's in our folder and nothing else, on any system."""
     if not _NAME.fullmatch(name):
-        raise Malformed("its name must be of up to 50 letters, digits and `_`, the first a letter, like word_count")
+        raise Malformed(
+            "its name must be of up to 50 letters, digits and `_`, the first a letter, like "
+            "word_count"
+        )
     if keyword.iskeyword(name) or name.lower() in sys.stdlib_module_names:
-        raise Malformed(f"{name} is a word of Python's own: choose a name that says what the tool does")
+        raise Malformed(
+            f"{name} is a word of Python's own: choose a name that says what the tool does"
+        )
 
 
 def _encoded(code: str) -> bytes:
@@ -145,7 +171,10 @@ def _encoded(code: str) -> bytes:
     except UnicodeEncodeError as error:
         raise Malformed("the code has half a character in it: write it anew in UTF-8") from error
     if len(data) > _MOST_BYTES:
-        raise Malformed(f"the code has {len(data):,} bytes; at most {_MOST_BYTES:,} are taken: put data into files")
+        raise Malformed(
+            f"the code has {len(data):,} bytes; at most {_MOST_BYTES:,} are taken: put data "
+            f"into files"
+        )
     return data
 
 
@@ -155,12 +184,24 @@ def _tool(name: str, script: Script, own_name: str) -> Tool:
     if function is None:
         raise Malformed(_no_function(name, script))
     if function.foreign:
-        raise Malformed(f"no model can give {', '.join(function.foreign)}: take texts, numbers, lists or dictionaries instead")
+        raise Malformed(
+            f"no model can give {', '.join(function.foreign)}: take texts, numbers, lists or "
+            f"dictionaries instead"
+        )
     description = function.description or script.description
     if not description:
-        raise Malformed(f"say in a docstring of {name} what it does and when to use it: nobody would find it otherwise")
+        raise Malformed(
+            f"say in a docstring of {name} what it does and when to use it: nobody would find "
+            f"it otherwise"
+        )
     return Tool(
-        full_name(SOURCE, name), SOURCE, Origin.CREATED, own_name, description, function.parameters, depends=function.depends
+        full_name(SOURCE, name),
+        SOURCE,
+        Origin.CREATED,
+        own_name,
+        description,
+        function.parameters,
+        depends=function.depends,
     )
 
 
@@ -169,16 +210,23 @@ def _no_function(name: str, script: Script) -> str:
         return f"the code cannot be read: {script.trouble}"
     others = ", ".join(each.name for each in script.functions[:5])
     found = f"; it has {others}: call the tool, or the function, alike" if others else ""
-    return f"the code has no function {name} whose parameters all have a type, like `def {name}(text: str) -> int:`{found}"
+    return (
+        f"the code has no function {name} whose parameters all have a type, like `def "
+        f"{name}(text: str) -> int:`{found}"
+    )
 
 
 def _clash(folder: Path, name: str) -> str:
     """A file of that name, on systems that tell small letters from large ones and on others."""
-    return next((path.stem for path in folder.glob(f"*{_ENDING}") if path.stem.lower() == name.lower()), "")
+    return next(
+        (path.stem for path in folder.glob(f"*{_ENDING}") if path.stem.lower() == name.lower()), ""
+    )
 
 
 def _source(folder: Path, marks: Mapping[str, str]) -> Source:
     from hotset.sources.tools.running.processes import host_launch  # noqa: PLC0415 - asyncio, which a look at files does not need
 
     launch = host_launch(folder, [folder / path for path in marks])
-    return Source(SOURCE, Origin.CREATED, launch, stamp_of(launch, {**marks, "": _FORMAT}), shared=True)
+    return Source(
+        SOURCE, Origin.CREATED, launch, stamp_of(launch, {**marks, "": _FORMAT}), shared=True
+    )

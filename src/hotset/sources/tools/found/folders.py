@@ -1,4 +1,5 @@
-"""What lies in a folder and in its files: nothing is followed out of it, and nothing is read twice that has not changed."""
+"""What lies in a folder and in its files: nothing is followed out of it, and nothing is read twice
+that has not changed."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ class Listing:
     """False where there is more than is looked at."""
 
 
-def listing(folder: Path, under: str = "", *, deepest: int = DEEPEST, excluded: frozenset[str] = EXCLUDED) -> Listing:
+def listing(
+    folder: Path, under: str = "", *, deepest: int = DEEPEST, excluded: frozenset[str] = EXCLUDED
+) -> Listing:
     """What lies below a folder, but not in folders of excluded names; nothing is opened."""
     found = Listing()
     waiting = [(under, 0)]
@@ -79,20 +82,25 @@ def script_of(root: Root, path: str, at: Stat, *, hard_links: bool) -> Script:
     """A Python file's functions. Raises `NotTaken`."""
 
     def read() -> Script:
-        return read_script(root.read(path, MOST_BYTES, hard_links=hard_links).data.decode("utf-8-sig", "replace"))
+        return read_script(
+            root.read(path, MOST_BYTES, hard_links=hard_links).data.decode("utf-8-sig", "replace")
+        )
 
     return _scripts.get_or_make((root.folder, path, at, hard_links), read)
 
 
 def content_marks(root: Root, found: Listing, *, hard_links: bool) -> Mapping[str, str]:
-    """For each file what tells its content from any other; of what cannot be read, what can be known without."""
+    """For each file what tells its content from any other; of what cannot be read, what can be
+    known without."""
     marks = {path: _mark(root, path, at, hard_links=hard_links) for path, at in found.files.items()}
     return {**marks, **link_marks(root.folder, found)}
 
 
 def link_marks(folder: Path, found: Listing) -> Mapping[str, str]:
     """For each link where it leads, and what can be known of that without reading it."""
-    return {path: f"link to {target}, {stat_of(folder / path)}" for path, target in found.links.items()}
+    return {
+        path: f"link to {target}, {stat_of(folder / path)}" for path, target in found.links.items()
+    }
 
 
 def _mark(root: Root, path: str, at: Stat, *, hard_links: bool) -> str:

@@ -1,7 +1,8 @@
-"""What stands in front of a Markdown file, as YAML that can say nothing but texts, lists and maps. The only user of PyYAML.
+"""What stands in front of a Markdown file, as YAML that can say nothing but texts, lists and maps.
+The only user of PyYAML.
 
-Every value is text as it was written: nothing becomes a number, a date or an object. Anchors, aliases and tags are refused: a
-skill needs none, and they are what YAML is attacked with.
+Every value is text as it was written: nothing becomes a number, a date or an object. Anchors,
+aliases and tags are refused: a skill needs none, and they are what YAML is attacked with.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Frontmatter:
 
 
 def read_frontmatter(text: str) -> Frontmatter:
-    """What people write: a colon in a value that nobody quoted, Windows' line ends, a byte order mark. Raises `Malformed`."""
+    """What people write: a colon in a value that nobody quoted, Windows' line ends, a byte order
+    mark. Raises `Malformed`."""
     head, body = split(text)
     try:
         return Frontmatter(_fields(head), body)
@@ -42,7 +44,9 @@ def read_frontmatter(text: str) -> Frontmatter:
             fields = _fields(_quoted(head))
         except Malformed:
             raise error from None
-        return Frontmatter(fields, body, (f"{error}; it was read as if each value stood in quotes: quote them",))
+        return Frontmatter(
+            fields, body, (f"{error}; it was read as if each value stood in quotes: quote them",)
+        )
 
 
 def read_strictly(text: str) -> Frontmatter:
@@ -52,17 +56,23 @@ def read_strictly(text: str) -> Frontmatter:
 
 
 def split(text: str) -> tuple[str, str]:
-    """What stands between the two lines of dashes, and what follows. Raises `Malformed` where there is no such thing."""
+    """What stands between the two lines of dashes, and what follows. Raises `Malformed` where there
+    is no such thing."""
     lines = _LINE_ENDS.sub("\n", text.removeprefix("\ufeff")).split("\n")
     if not _FENCE.fullmatch(lines[0]):
-        raise Malformed("it does not begin with a line ---: put its name and description between two such lines")
+        raise Malformed(
+            "it does not begin with a line ---: put its name and description between two such lines"
+        )
     length = 0
     for at, line in enumerate(lines[1:], 1):
         if _FENCE.fullmatch(line):
             return "\n".join(lines[1:at]) + "\n", "\n".join(lines[at + 1 :])
         length += len(line) + 1
         if length > _LONGEST:
-            raise Malformed(f"more than {_LONGEST:,} characters stand in front of its second line ---: shorten that")
+            raise Malformed(
+                f"more than {_LONGEST:,} characters stand in front of its second line ---: "
+                f"shorten that"
+            )
     raise Malformed("a second line --- is missing behind its name and description")
 
 
@@ -89,7 +99,8 @@ def _fields(head: str) -> dict[str, Value]:
 
 
 def _built(events: Iterable[Any]) -> Value | None:
-    """The value that a stream of events describes. Not recursive: nesting is the writer's choice."""
+    """The value that a stream of events describes. Not recursive: nesting is the writer's
+    choice."""
     root: list[Value] = []
     holders: list[list[Value] | dict[str, Value]] = [root]
     keys: list[str | None] = [None]
@@ -100,7 +111,9 @@ def _built(events: Iterable[Any]) -> Value | None:
             holders.pop()
             keys.pop()
         elif kind in ("ScalarEvent", "MappingStartEvent", "SequenceStartEvent"):
-            value: Value = event.value if kind == "ScalarEvent" else {} if kind == "MappingStartEvent" else []
+            value: Value = (
+                event.value if kind == "ScalarEvent" else {} if kind == "MappingStartEvent" else []
+            )
             keys[-1] = _put(holders[-1], keys[-1], value)
             if not isinstance(value, str):
                 holders.append(value)
@@ -111,9 +124,14 @@ def _built(events: Iterable[Any]) -> Value | None:
 def _refuse(event: Any, kind: str, depth: int, documents: int) -> None:
     line = event.start_mark.line + 2 if event.start_mark else 0
     if kind == "AliasEvent" or getattr(event, "anchor", None) is not None:
-        raise _Refused(f"line {line}: anchors and aliases (& and *) are not allowed: write the value out, or in quotes")
+        raise _Refused(
+            f"line {line}: anchors and aliases (& and *) are not allowed: write the value "
+            f"out, or in quotes"
+        )
     if getattr(event, "tag", None) is not None:
-        raise _Refused(f"line {line}: tags (!) are not allowed: write the value alone, or in quotes")
+        raise _Refused(
+            f"line {line}: tags (!) are not allowed: write the value alone, or in quotes"
+        )
     if depth > _DEEPEST:
         raise _Refused(f"line {line}: nested deeper than {_DEEPEST} levels")
     if kind == "DocumentStartEvent" and documents:

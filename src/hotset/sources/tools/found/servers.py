@@ -1,9 +1,12 @@
 """The MCP servers that a person chose: `servers.json`, in the form that every client uses.
 
-{"mcpServers": {"files": {"command": "npx", "args": ["-y", "server-files"], "env": {"KEY": "${KEY}"}},
-                "wiki":  {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${WIKI}"}}}}
+{"mcpServers": {"files": {"command": "npx", "args": ["-y", "server-files"], "env": {"KEY":
+"${KEY}"}},
+                "wiki":  {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer
+                ${WIKI}"}}}}
 
-Besides: `cwd`, `shared` (it keeps nothing between calls: one process for all sessions) and `disabled`.
+Besides: `cwd`, `shared` (it keeps nothing between calls: one process for all sessions) and
+`disabled`.
 """
 
 from __future__ import annotations
@@ -73,7 +76,9 @@ def read_servers(file: Path, environ: Mapping[str, str]) -> Servers:
                 continue
             source = _source(name, entry, environ)
             if source.name in sources:
-                raise BadConfig("another server before it has the same name for tools: rename one of them")  # noqa: TRY301
+                raise BadConfig(  # noqa: TRY301
+                    "another server before it has the same name for tools: rename one of them"
+                )
         except BadConfig as error:
             troubles.append(f"server {name[:80]!r} in {file}: {error}")
         else:
@@ -81,8 +86,11 @@ def read_servers(file: Path, environ: Mapping[str, str]) -> Servers:
     return Servers(tuple(sources.values()), tuple(troubles), tuple(disabled))
 
 
-def add_servers(file: Path, new: Mapping[str, Mapping[str, Any]], *, replace: bool = False) -> AddedServers:
-    """Puts entries into the file, all of them or none. Raises `BadConfig`, also where the file itself cannot be read."""
+def add_servers(
+    file: Path, new: Mapping[str, Mapping[str, Any]], *, replace: bool = False
+) -> AddedServers:
+    """Puts entries into the file, all of them or none. Raises `BadConfig`, also where the file
+    itself cannot be read."""
     for name, entry in new.items():
         try:
             check_entry(name, entry)
@@ -92,21 +100,31 @@ def add_servers(file: Path, new: Mapping[str, Mapping[str, Any]], *, replace: bo
         whole = _read(file)
         entries = _entries(whole, file)
         added = tuple(name for name in new if name not in entries)
-        replaced = tuple(name for name, entry in new.items() if replace and name in entries and entries[name] != dict(entry))
+        replaced = tuple(
+            name
+            for name, entry in new.items()
+            if replace and name in entries and entries[name] != dict(entry)
+        )
         entries |= {name: dict(new[name]) for name in (*added, *replaced)}
         if added or replaced:
             _write(file, {**whole, SERVERS: entries})
-    return AddedServers(added, replaced, tuple(name for name in new if name not in added and name not in replaced))
+    return AddedServers(
+        added, replaced, tuple(name for name in new if name not in added and name not in replaced)
+    )
 
 
 def remove_server(file: Path, name: str) -> Mapping[str, Any]:
-    """Takes an entry out and gives it back. Raises `NotFound`, and `BadConfig` where the file cannot be read."""
+    """Takes an entry out and gives it back. Raises `NotFound`, and `BadConfig` where the file
+    cannot be read."""
     with hold_folder(file.parent):
         whole = _read(file)
         entries = _entries(whole, file)
         if name not in entries:
             near = get_close_matches(name, entries, 3, 0.5)
-            raise NotFound(f"no server {name[:80]!r} in {file}" + (f"; there is {', '.join(near)}" if near else ""))
+            raise NotFound(
+                f"no server {name[:80]!r} in {file}"
+                + (f"; there is {', '.join(near)}" if near else "")
+            )
         removed = entries.pop(name)
         _write(file, {**whole, SERVERS: entries})
     return dict(removed) if isinstance(removed, dict) else {}
@@ -115,7 +133,10 @@ def remove_server(file: Path, name: str) -> Mapping[str, Any]:
 def check_entry(name: str, entry: object) -> None:
     """Raises `BadConfig` with what is wrong and what to do. Variables are not looked at."""
     if not SERVER_NAME.fullmatch(name):
-        raise BadConfig("its name is not of up to 64 letters, digits, `_`, `.` and `-`, the first a letter or digit: rename it")
+        raise BadConfig(
+            "its name is not of up to 64 letters, digits, `_`, `.` and `-`, the first a "
+            "letter or digit: rename it"
+        )
     if slug(name) in RESERVED:
         raise BadConfig(f"the name {slug(name)} is hotset's own: rename it")
     if not isinstance(entry, Mapping):
@@ -138,7 +159,9 @@ def check_entry(name: str, entry: object) -> None:
 
 def _source(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> Source:
     launch = _stdio(entry, environ) if "command" in entry else _http(entry, environ)
-    return Source(slug(name), Origin.SERVER, launch, stamp_of(launch), shared=entry.get("shared", False))
+    return Source(
+        slug(name), Origin.SERVER, launch, stamp_of(launch), shared=entry.get("shared", False)
+    )
 
 
 def _stdio(entry: Mapping[str, Any], environ: Mapping[str, str]) -> Stdio:
@@ -169,8 +192,14 @@ def _http(entry: Mapping[str, Any], environ: Mapping[str, str]) -> Launch:
         raise BadConfig("its url is no http:// or https:// address of a server")
     if parts.username is not None:
         raise BadConfig("its url has a name or password in it: send that as a header")
-    headers = {key: resolve_variables(value, environ).strip() for key, value in entry.get("headers", {}).items()}
-    if wrong := next((key for key, value in headers.items() if _CONTROL.search(value) or not value.isascii()), None):
+    headers = {
+        key: resolve_variables(value, environ).strip()
+        for key, value in entry.get("headers", {}).items()
+    }
+    if wrong := next(
+        (key for key, value in headers.items() if _CONTROL.search(value) or not value.isascii()),
+        None,
+    ):
         raise BadConfig(f"the header {wrong} has a character in it that headers cannot have")
     return Http(url, headers)
 
@@ -181,10 +210,13 @@ def _check_kind(entry: Mapping[str, Any]) -> None:
         return
     if kind == "sse":
         raise BadConfig(
-            "it speaks the old HTTP+SSE transport, which hotset does not: give the url of its streamable HTTP, type http"
+            "it speaks the old HTTP+SSE transport, which hotset does not: give the url of its "
+            "streamable HTTP, type http"
         )
     if kind not in (_STDIO if "command" in entry else _HTTP):
-        raise BadConfig(f"its type is {str(kind)[:40]!r}: a command has the type stdio, a url the type http")
+        raise BadConfig(
+            f"its type is {str(kind)[:40]!r}: a command has the type stdio, a url the type http"
+        )
 
 
 def _text(entry: Mapping[str, Any], key: str, default: str | None = None) -> None:
@@ -221,7 +253,9 @@ def _read(file: Path) -> dict[str, Any]:
     except NotFound as error:
         raise BadConfig(str(error)) from error
     except json.JSONDecodeError as error:
-        raise BadConfig(f"{file} is not JSON: line {error.lineno}, {error.msg}; correct it there") from error
+        raise BadConfig(
+            f"{file} is not JSON: line {error.lineno}, {error.msg}; correct it there"
+        ) from error
     except (ValueError, RecursionError) as error:
         raise BadConfig(f"{file} is not JSON in UTF-8: write it anew") from error
     if not isinstance(whole, dict):
@@ -245,9 +279,11 @@ def _write(file: Path, whole: Mapping[str, Any]) -> None:
 
 
 def resolve_variables(text: str, environ: Mapping[str, str]) -> str:
-    """The text with each variable's value, or its default where it is not set or empty. `$${` stands for `${` itself.
+    """The text with each variable's value, or its default where it is not set or empty. `$${`
+    stands for `${` itself.
 
-    What a variable says is not looked through again. Raises `BadConfig` for one that is not set and has no default.
+    What a variable says is not looked through again. Raises `BadConfig` for one that is not set and
+    has no default.
     """
     return _PLACE.sub(lambda match: _value(match, environ), text)
 
@@ -264,7 +300,8 @@ def _value(match: re.Match[str], environ: Mapping[str, str]) -> str:
     found = _VARIABLE.fullmatch(inside)
     if found is None:
         raise BadConfig(
-            f"${{{inside[:80]}}} is no variable: write ${{NAME}}, ${{NAME:-default}}, or $${{ for the characters themselves"
+            f"${{{inside[:80]}}} is no variable: write ${{NAME}}, ${{NAME:-default}}, or $${{ "
+            f"for the characters themselves"
         )
     name, default = found[1], found[2]
     if value := environ.get(name, ""):

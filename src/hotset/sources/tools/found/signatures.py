@@ -1,4 +1,5 @@
-"""The typed functions of a Python file as tools: names, descriptions and JSON schemas by parsing. The file is never imported.
+"""The typed functions of a Python file as tools: names, descriptions and JSON schemas by parsing.
+The file is never imported.
 
 Docstrings are read in the styles of Google, NumPy and Sphinx.
 """
@@ -14,21 +15,50 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import cleandoc
 
-from hotset.sources.tools.found.annotations import Definitions, Schema, Schemas, definitions, with_default
+from hotset.sources.tools.found.annotations import (
+    Definitions,
+    Schema,
+    Schemas,
+    definitions,
+    with_default,
+)
 
 _MOST_FUNCTIONS = 200  # of a file: nobody writes more by hand
 _LONGEST_PROBLEM = 200
 
-_LONGEST = 4000  # characters of a description: what a model reads before it has even chosen the tool
+_LONGEST = (
+    4000  # characters of a description: what a model reads before it has even chosen the tool
+)
 _LONGEST_PARAMETER = 1000
-_PARAMETERS = ("args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters")
-_SECTIONS = (*_PARAMETERS, "returns", "return", "yields", "raises", "example", "examples", "attributes", "see also", "references")
+_PARAMETERS = (
+    "args",
+    "arguments",
+    "parameters",
+    "params",
+    "keyword args",
+    "keyword arguments",
+    "other parameters",
+)
+_SECTIONS = (
+    *_PARAMETERS,
+    "returns",
+    "return",
+    "yields",
+    "raises",
+    "example",
+    "examples",
+    "attributes",
+    "see also",
+    "references",
+)
 _GOOGLE_HEAD = re.compile(r"([A-Za-z][A-Za-z ]{2,20}):\s*")
 _UNDERLINE = re.compile(r"\s*-{3,}\s*")
 _GOOGLE_NAME = re.compile(r"\*{0,2}(\w+)(?:\s*\([^)\n]{0,200}\))?\s*:(?:\s+(.*)|$)")
 _NUMPY_NAMES = re.compile(r"(\w+(?:\s*,\s*\w+)*)(?:\s*:.*)?")
 _SPHINX = re.compile(r"[:@]param(?:eter)?\s+(?:[^:\n]{0,200}\s)?\*{0,2}(\w+)\s*:\s*(.*)")
-_SPHINX_FIELD = re.compile(r"[:@](?:param|parameter|type|returns?|rtype|raises?|yields?)\b[^:\n]{0,200}:")
+_SPHINX_FIELD = re.compile(
+    r"[:@](?:param|parameter|type|returns?|rtype|raises?|yields?)\b[^:\n]{0,200}:"
+)
 _DEPENDS = re.compile(r"\s*depends(?: on)?:\s*(.+)", re.IGNORECASE)
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -59,7 +89,8 @@ class Script:
 
 
 def functions(text: str) -> tuple[Function, ...]:
-    """The public functions at the top of a file whose parameters all have a type; none of a file that cannot be read."""
+    """The public functions at the top of a file whose parameters all have a type; none of a file
+    that cannot be read."""
     return read_script(text).functions
 
 
@@ -73,17 +104,22 @@ def read_script(text: str) -> Script:
     except SyntaxError as error:
         return Script(trouble=f"line {error.lineno or 0}: {_plain(str(error.msg))}")
     except (ValueError, MemoryError, RecursionError) as error:
-        return Script(trouble=f"it cannot be parsed as Python: {_plain(str(error)) or type(error).__name__}")
+        return Script(
+            trouble=f"it cannot be parsed as Python: {_plain(str(error)) or type(error).__name__}"
+        )
 
 
 def own_names(scripts: Mapping[str, Script]) -> Mapping[tuple[str, str], str]:
-    """What the host that serves these scripts calls each function, by script and function: its name, or `script.function`.
+    """What the host that serves these scripts calls each function, by script and function: its
+    name, or `script.function`.
 
     `hotset.sources.tools.running.offered` has the same rule.
     """
     count = Counter(function.name for script in scripts.values() for function in script.functions)
     return {
-        (name, function.name): function.name if count[function.name] == 1 else f"{name}.{function.name}"
+        (name, function.name): function.name
+        if count[function.name] == 1
+        else f"{name}.{function.name}"
         for name, script in scripts.items()
         for function in script.functions
     }
@@ -105,7 +141,9 @@ def _script(module: ast.Module) -> Script:
     return Script(
         tuple(_function(node, known, depends) for node in tools[:_MOST_FUNCTIONS]),
         _encodable(about.description),
-        f"only its first {_MOST_FUNCTIONS} functions are taken, and not {more} more" if more > 0 else "",
+        f"only its first {_MOST_FUNCTIONS} functions are taken, and not {more} more"
+        if more > 0
+        else "",
     )
 
 
@@ -114,7 +152,11 @@ def _declared(known: Definitions) -> tuple[str, ...]:
     value = known.aliases.get("__depends__")
     if not isinstance(value, ast.List | ast.Tuple):
         return ()
-    texts = (each.value for each in value.elts if isinstance(each, ast.Constant) and isinstance(each.value, str))
+    texts = (
+        each.value
+        for each in value.elts
+        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    )
     return tuple(name for text in texts for name in tool_names(text))
 
 
@@ -125,7 +167,9 @@ def _is_tool(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return all(each.annotation for each in (*takes.args, *takes.kwonlyargs))
 
 
-def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, known: Definitions, depends: tuple[str, ...]) -> Function:
+def _function(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, known: Definitions, depends: tuple[str, ...]
+) -> Function:
     about = parse_docstring(ast.get_docstring(node) or "")
     parameters, foreign = _parameters(node.args, about, known)
     return Function(
@@ -139,7 +183,9 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, known: Definitions, 
     )
 
 
-def _parameters(takes: ast.arguments, about: DocstringParts, known: Definitions) -> tuple[Schema, tuple[str, ...]]:
+def _parameters(
+    takes: ast.arguments, about: DocstringParts, known: Definitions
+) -> tuple[Schema, tuple[str, ...]]:
     schemas = Schemas(known)
     without = len(takes.args) - len(takes.defaults)
     defaults: list[ast.expr | None] = [*([None] * without), *takes.defaults, *takes.kw_defaults]
@@ -158,7 +204,12 @@ def _parameters(takes: ast.arguments, about: DocstringParts, known: Definitions)
         elif found := schemas.default(default):
             schema = with_default(schema, found[0])
         properties[each.arg] = schema
-    whole: Schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    whole: Schema = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
     return {**whole, "$defs": schemas.defs} if schemas.defs else whole, tuple(foreign)
 
 
@@ -184,18 +235,31 @@ class DocstringParts:
 
 def parse_docstring(docstring: str) -> DocstringParts:
     lines = cleandoc(docstring).splitlines()
-    depends = tuple(name for line in lines if (match := _DEPENDS.fullmatch(line)) for name in tool_names(match[1]))
+    depends = tuple(
+        name
+        for line in lines
+        if (match := _DEPENDS.fullmatch(line))
+        for name in tool_names(match[1])
+    )
     lines = [line for line in lines if not _DEPENDS.fullmatch(line)]
-    prose = lines[: next((at for at in range(len(lines)) if _begins_section(lines, at)), len(lines))]
+    prose = lines[
+        : next((at for at in range(len(lines)) if _begins_section(lines, at)), len(lines))
+    ]
     parameters: dict[str, str] = {}
     for name, text in (*_sphinx(lines), *_sections(lines)):
         parameters.setdefault(name, _one_line(text)[:_LONGEST_PARAMETER])
-    return DocstringParts("\n".join(prose).strip()[:_LONGEST], {name: text for name, text in parameters.items() if text}, depends)
+    return DocstringParts(
+        "\n".join(prose).strip()[:_LONGEST],
+        {name: text for name, text in parameters.items() if text},
+        depends,
+    )
 
 
 def tool_names(text: str) -> tuple[str, ...]:
     """Names of tools in a list with commas."""
-    return tuple(name for each in text.split(",") if _TOOL_NAME.fullmatch(name := each.strip().strip("`.")))
+    return tuple(
+        name for each in text.split(",") if _TOOL_NAME.fullmatch(name := each.strip().strip("`."))
+    )
 
 
 def _begins_section(lines: list[str], at: int) -> bool:
@@ -244,7 +308,9 @@ def _google(lines: list[str]) -> Iterator[tuple[str, str]]:
     depth = next((_depth(line) for line in lines if line.strip()), 0)
     name, text = "", ""
     for line in lines:
-        match = _GOOGLE_NAME.fullmatch(line.strip()) if line.strip() and _depth(line) <= depth else None
+        match = (
+            _GOOGLE_NAME.fullmatch(line.strip()) if line.strip() and _depth(line) <= depth else None
+        )
         if match is None:
             text += f" {line.strip()}"
             continue

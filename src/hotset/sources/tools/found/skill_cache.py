@@ -1,8 +1,10 @@
-"""What was made of skills, kept on disk for the next process: parsing a thousand of them takes it seconds, this milliseconds.
+"""What was made of skills, kept on disk for the next process: parsing a thousand of them takes it
+seconds, this milliseconds.
 
-Derived, and safe to delete at any time. A file that is damaged, or that another version of the parser wrote, is as good as none.
-A look is kept under everything that it depended on: of each file its path, size, inode and times. What changed a moment ago is
-not kept: it may change again before a file system's clock has ticked, and would look as it was.
+Derived, and safe to delete at any time. A file that is damaged, or that another version of the
+parser wrote, is as good as none. A look is kept under everything that it depended on: of each file
+its path, size, inode and times. What changed a moment ago is not kept: it may change again before a
+file system's clock has ticked, and would look as it was.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ SKILL_FILE = "SKILL.md"
 
 
 class SkillCache:
-    """Not for two threads at once. Processes may share the file: the last one that learned something wins."""
+    """Not for two threads at once. Processes may share the file: the last one that learned
+    something wins."""
 
     def __init__(self, path: Path, clock_ns: Callable[[], int] = time.time_ns) -> None:
         self._path = path
@@ -47,8 +50,11 @@ class SkillCache:
         self._is_new = False
 
     def get(self, key: object, newest_ns: int, make: Callable[[], SkillScan]) -> SkillScan:
-        """`key` says, by its `repr`, everything that the look depends on; `newest_ns` is when the last of its files changed."""
-        if not self._made_by:  # once: the code that this process runs stays, whatever becomes of its files
+        """`key` says, by its `repr`, everything that the look depends on; `newest_ns` is when the
+        last of its files changed."""
+        if (
+            not self._made_by
+        ):  # once: the code that this process runs stays, whatever becomes of its files
             self._made_by = _made_by()
             self._read = _read(self._path, self._made_by)
         name = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()
@@ -62,7 +68,8 @@ class SkillCache:
         return found
 
     def save(self) -> None:
-        """Writes what was learned, if anything was. What cannot be written costs the next process its time, and nothing else."""
+        """Writes what was learned, if anything was. What cannot be written costs the next process
+        its time, and nothing else."""
         if not self._is_new:
             return
         self._is_new = False
@@ -100,8 +107,11 @@ _LOOKS = msgspec.msgpack.Decoder(_CachedScan)
 
 
 def _made_by() -> str:
-    """What the same files would have to be parsed again for: other code of ours, another Python to read or to run scripts."""
-    made = hashlib.sha256(repr((sys.version, sys.executable, __file__)).encode("utf-8", "surrogatepass"))
+    """What the same files would have to be parsed again for: other code of ours, another Python to
+    read or to run scripts."""
+    made = hashlib.sha256(
+        repr((sys.version, sys.executable, __file__)).encode("utf-8", "surrogatepass")
+    )
     for path in sorted(Path(__file__).parent.glob("*.py")):
         made.update(path.read_bytes())
     return made.hexdigest()
@@ -128,7 +138,9 @@ def _decode(raw: msgspec.Raw) -> SkillScan | None:
 
 def _decode_skill(kept: _CachedSkill) -> Skill:
     launch = Stdio(kept.command) if kept.command else None
-    source = Source(kept.source, Origin.SKILL, launch, kept.stamp, shared=True, trusted=kept.trusted)
+    source = Source(
+        kept.source, Origin.SKILL, launch, kept.stamp, shared=True, trusted=kept.trusted
+    )
     return Skill(source, kept.tools, Path(kept.folder), kept.name, kept.description)
 
 
@@ -169,7 +181,8 @@ class SkillFolder:
 class Skill:
     source: Source
     tools: tuple[Tool, ...]
-    """First the one that reads it, named like the skill itself; then one for each typed function of its scripts."""
+    """First the one that reads it, named like the skill itself; then one for each typed function of
+    its scripts."""
     folder: Path
     name: str
     """As it calls itself."""

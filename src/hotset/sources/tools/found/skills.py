@@ -1,7 +1,8 @@
-"""Agent Skills: folders with a SKILL.md. What it says is read; typed functions of its scripts are tools; nothing is run.
+"""Agent Skills: folders with a SKILL.md. What it says is read; typed functions of its scripts are
+tools; nothing is run.
 
-A skill of the project hides one of the user's that has the same name. It is never trusted by itself: whoever cloned the project
-did not choose it.
+A skill of the project hides one of the user's that has the same name. It is never trusted by
+itself: whoever cloned the project did not choose it.
 """
 
 from __future__ import annotations
@@ -29,15 +30,29 @@ from hotset.sources.tools.found.folders import (
     script_of,
     stamp_of,
 )
-from hotset.sources.tools.found.frontmatter import Frontmatter, Value, read_frontmatter, read_strictly, split
+from hotset.sources.tools.found.frontmatter import (
+    Frontmatter,
+    Value,
+    read_frontmatter,
+    read_strictly,
+    split,
+)
 from hotset.sources.tools.found.signatures import Function, Script, own_names
-from hotset.sources.tools.found.skill_cache import SKILL_FILE, Skill, SkillCache, SkillFolder, SkillScan
+from hotset.sources.tools.found.skill_cache import (
+    SKILL_FILE,
+    Skill,
+    SkillCache,
+    SkillFolder,
+    SkillScan,
+)
 from hotset.sources.tools.tool_names import RESERVED, full_name, slug
 from hotset.text.decoding import decode
 
 _MOST_FOLDERS = 2000
 _LONGEST_NAME = 200
-_LONGEST_DESCRIPTION = 4000  # characters; the specification allows 1,024, and some that people use have twice as many
+_LONGEST_DESCRIPTION = (
+    4000  # characters; the specification allows 1,024, and some that people use have twice as many
+)
 _PLACES = (".agents/skills", ".claude/skills")
 _SCRIPTS = "scripts"
 _SCRIPT = re.compile(r"scripts/[^_/][^/]*\.py")
@@ -45,7 +60,12 @@ _looks: Lru[tuple[object, ...], SkillScan] = Lru(count=4096)
 _FORMAT = "1"  # of what is made of a skill; counted up when the same files give other tools
 _FILE_PARAMETER = {
     "type": "object",
-    "properties": {"file": {"type": "string", "description": "A file of the skill; without it, its instructions and its files."}},
+    "properties": {
+        "file": {
+            "type": "string",
+            "description": "A file of the skill; without it, its instructions and its files.",
+        }
+    },
     "additionalProperties": False,
 }
 
@@ -61,20 +81,28 @@ _FIELDS = ("name", "description", "license", "compatibility", "metadata", "allow
 
 
 def skill_folders(project: Path, home: Path, more: Sequence[str] = ()) -> tuple[SkillFolder, ...]:
-    """Where clients look for skills, the project's first. `more` are folders of the user's, or of any project if relative."""
+    """Where clients look for skills, the project's first. `more` are folders of the user's, or of
+    any project if relative."""
     named = [Path(each).expanduser() for each in more]
     own = [*(each for each in named if each.is_absolute()), *(home / each for each in _PLACES)]
     theirs = {path.resolve() for path in own}
-    came = [*(project / each for each in named if not each.is_absolute()), *(project / each for each in _PLACES)]
+    came = [
+        *(project / each for each in named if not each.is_absolute()),
+        *(project / each for each in _PLACES),
+    ]
     return (
-        *(SkillFolder(path, trusted=False, within=project) for path in came if path.resolve() not in theirs),
+        *(
+            SkillFolder(path, trusted=False, within=project)
+            for path in came
+            if path.resolve() not in theirs
+        ),
         *(SkillFolder(path, trusted=True) for path in own),
     )
 
 
 def find_skills(folders: Sequence[SkillFolder], kept: SkillCache | None = None) -> SkillScan:
-    """Every skill of these folders; of two with one name the first. What has not changed is not read again: not by this process,
-    and, where something is `kept`, not by the next one."""
+    """Every skill of these folders; of two with one name the first. What has not changed is not
+    read again: not by this process, and, where something is `kept`, not by the next one."""
     troubles: list[str] = []
     roots = _roots(folders, troubles)
     skills: dict[str, Skill] = {}
@@ -86,14 +114,18 @@ def find_skills(folders: Sequence[SkillFolder], kept: SkillCache | None = None) 
                 if (other := skills.get(skill.source.name)) is None:
                     skills[skill.source.name] = skill
                 else:
-                    troubles.append(f"skill {shown(str(place))} is left out: {shown(str(other.folder))} has the same name")
+                    troubles.append(
+                        f"skill {shown(str(place))} is left out: {shown(str(other.folder))} "
+                        f"has the same name"
+                    )
     if kept is not None:
         kept.save()
     return SkillScan(tuple(skills.values()), tuple(troubles))
 
 
 def _roots(folders: Sequence[SkillFolder], troubles: list[str]) -> Mapping[SkillFolder, Path]:
-    """The folders that exist, each once, and where each really is. One that a project leads elsewhere is none."""
+    """The folders that exist, each once, and where each really is. One that a project leads
+    elsewhere is none."""
     roots: dict[SkillFolder, Path] = {}
     for folder in folders:
         real = folder.path.resolve()
@@ -102,11 +134,15 @@ def _roots(folders: Sequence[SkillFolder], troubles: list[str]) -> Mapping[Skill
         if folder.within is None or real.is_relative_to(folder.within.resolve()):
             roots[folder] = real
         else:
-            troubles.append(f"{shown(str(folder.path))} is left out: it is a link that leads out of the project")
+            troubles.append(
+                f"{shown(str(folder.path))} is left out: it is a link that leads out of the project"
+            )
     return roots
 
 
-def _places(root: Path, roots: Mapping[SkillFolder, Path], troubles: list[str]) -> Iterator[tuple[Path, frozenset[str]]]:
+def _places(
+    root: Path, roots: Mapping[SkillFolder, Path], troubles: list[str]
+) -> Iterator[tuple[Path, frozenset[str]]]:
     """Folders with a SKILL.md, and what lies in them; not looking for more inside of one."""
     waiting = [(root, 0)]
     looked = 0
@@ -114,25 +150,39 @@ def _places(root: Path, roots: Mapping[SkillFolder, Path], troubles: list[str]) 
         folder, depth = waiting.pop()
         looked += 1
         if looked > _MOST_FOLDERS:
-            troubles.append(f"{shown(str(root))} has more than {_MOST_FOLDERS:,} folders: the rest is not looked at")
+            troubles.append(
+                f"{shown(str(root))} has more than {_MOST_FOLDERS:,} folders: the rest is not "
+                f"looked at"
+            )
             return
         noted = Listing()
         below = list(entries(folder, noted))
         if not noted.whole:
-            troubles.append(f"{shown(str(folder))} cannot be read, or not all of it: it has too much in it, or is not yours")
+            troubles.append(
+                f"{shown(str(folder))} cannot be read, or not all of it: it has too much in "
+                f"it, or is not yours"
+            )
         names = frozenset(entry.name for entry in below)
         if SKILL_FILE in names:
             yield folder, names
             continue
         if SKILL_FILE.lower() in names:
             troubles.append(
-                f"skill {shown(str(folder))} is left out: its file must be called {SKILL_FILE}, in just these letters"
+                f"skill {shown(str(folder))} is left out: its file must be called "
+                f"{SKILL_FILE}, in just these letters"
             )
         for entry in reversed(below):
             if entry.is_symlink():
                 if not _is_found_anyway(folder / entry.name, roots):
-                    troubles.append(f"{shown(entry.path)} is left out: it is a link that leads out of the folders with skills")
-            elif depth < DEEPEST and entry.name not in EXCLUDED and entry.is_dir(follow_symlinks=False):
+                    troubles.append(
+                        f"{shown(entry.path)} is left out: it is a link that leads out of the "
+                        f"folders with skills"
+                    )
+            elif (
+                depth < DEEPEST
+                and entry.name not in EXCLUDED
+                and entry.is_dir(follow_symlinks=False)
+            ):
                 waiting.append((folder / entry.name, depth + 1))
 
 
@@ -148,14 +198,23 @@ def _is_found_anyway(link: Path, roots: Mapping[SkillFolder, Path]) -> bool:
 def _look(place: Path, names: frozenset[str], trusted: bool, kept: SkillCache | None) -> SkillScan:
     """One skill, or why it is none.
 
-    Of a skill that is not trusted every file counts, also what Python compiled or a package manager installed: code that is not
-    looked at could come in there after somebody agreed to the rest.
+    Of a skill that is not trusted every file counts, also what Python compiled or a package manager
+    installed: code that is not looked at could come in there after somebody agreed to the rest.
     """
     deepest = DEEPEST if _SCRIPTS in names else 0
     there = listing(place, deepest=deepest, excluded=EXCLUDED if trusted else frozenset())
     links = link_marks(place, there)
     own_python = ".venv" in names and (place / ".venv/bin/python").is_file()
-    key = (place, trusted, tuple(sorted(names)), own_python, there.whole, *there.files.items(), *links.items(), *there.special)
+    key = (
+        place,
+        trusted,
+        tuple(sorted(names)),
+        own_python,
+        there.whole,
+        *there.files.items(),
+        *links.items(),
+        *there.special,
+    )
 
     def look() -> SkillScan:
         troubles: list[str] = []
@@ -163,7 +222,9 @@ def _look(place: Path, names: frozenset[str], trusted: bool, kept: SkillCache | 
             with Root(place) as root:
                 return SkillScan((_skill(root, there, trusted, troubles),), tuple(troubles))
         except BadInput as error:
-            return SkillScan(troubles=(*troubles, f"skill {shown(str(place))} is left out: {error}"))
+            return SkillScan(
+                troubles=(*troubles, f"skill {shown(str(place))} is left out: {error}")
+            )
 
     def read() -> SkillScan:
         newest = max((max(at.mtime_ns, at.ctime_ns) for at in there.files.values()), default=0)
@@ -183,11 +244,16 @@ def _skill(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> Sk
         raise Malformed(f"the name {source} is hotset's own: rename it")
     scripts = _scripts(root, there, trusted, troubles)
     if scripts and not trusted and not there.whole:
-        troubles.append(f"{where} can be read, but not run: it has more files than hotset can watch")
+        troubles.append(
+            f"{where} can be read, but not run: it has more files than hotset can watch"
+        )
         scripts = {}
     launch = _launch(root.folder, scripts) if scripts else None
     marks = content_marks(root, there, hard_links=trusted) if launch else {}
-    tools = {tool.name: tool for tool in (_reader(source, description), *_tools(source, description, scripts))}
+    tools = {
+        tool.name: tool
+        for tool in (_reader(source, description), *_tools(source, description, scripts))
+    }
     stamp = stamp_of(launch, {**marks, SKILL_FILE: _digest(head), "": _FORMAT})
     made = Source(source, Origin.SKILL, launch, stamp, shared=True, trusted=trusted)
     return Skill(made, tuple(tools.values()), root.folder, name, description)
@@ -206,15 +272,21 @@ def _said(head: Frontmatter, place: Path) -> tuple[str, str]:
     if not isinstance(description, str) or not description.strip():
         raise Malformed("it has no description: nobody would know when to use it")
     called = name if isinstance(name, str) and name.strip() else place.name
-    return shown(" ".join(called.split()))[:_LONGEST_NAME], description.strip()[:_LONGEST_DESCRIPTION]
+    return shown(" ".join(called.split()))[:_LONGEST_NAME], description.strip()[
+        :_LONGEST_DESCRIPTION
+    ]
 
 
 def _scripts(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> dict[str, Script]:
     """Those that have something to call, by path; others are left to be read."""
     found: dict[str, Script] = {}
     where = f"skill {shown(str(root.folder))}"
-    strange = [path for path in (*there.links, *there.special) if f"{path}/".startswith(f"{_SCRIPTS}/")]
-    troubles += [f"{where}: {shown(path)} is not read: a link, or no regular file" for path in strange]
+    strange = [
+        path for path in (*there.links, *there.special) if f"{path}/".startswith(f"{_SCRIPTS}/")
+    ]
+    troubles += [
+        f"{where}: {shown(path)} is not read: a link, or no regular file" for path in strange
+    ]
     for path, at in there.files.items():
         if not _SCRIPT.fullmatch(path):
             continue
@@ -231,13 +303,23 @@ def _scripts(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> 
 
 
 def _is_for_models(function: Function) -> bool:
-    """Not what only the script itself can call: with an open document, say; nor what reads a command line or asks a person."""
+    """Not what only the script itself can call: with an open document, say; nor what reads a
+    command line or asks a person."""
     takes_nothing = b'"properties":{}' in function.parameters
-    return not function.foreign and not (takes_nothing and (function.name == "main" or not function.returns))
+    return not function.foreign and not (
+        takes_nothing and (function.name == "main" or not function.returns)
+    )
 
 
 def _reader(source: str, description: str) -> Tool:
-    return Tool(full_name(source, ""), source, Origin.SKILL, "", description, json.dumps(_FILE_PARAMETER).encode())
+    return Tool(
+        full_name(source, ""),
+        source,
+        Origin.SKILL,
+        "",
+        description,
+        json.dumps(_FILE_PARAMETER).encode(),
+    )
 
 
 def _tools(source: str, about: str, scripts: Mapping[str, Script]) -> Iterator[Tool]:
@@ -249,9 +331,19 @@ def _tools(source: str, about: str, scripts: Mapping[str, Script]) -> Iterator[T
             if not _is_for_models(each):
                 continue
             called = own[name, each.name]
-            description = each.description or f"{each.name.replace('_', ' ')}. {about.partition('. ')[0]}"
+            description = (
+                each.description or f"{each.name.replace('_', ' ')}. {about.partition('. ')[0]}"
+            )
             full = full_name(source, called)
-            yield Tool(full, source, Origin.SKILL, called, description, each.parameters, depends=each.depends)
+            yield Tool(
+                full,
+                source,
+                Origin.SKILL,
+                called,
+                description,
+                each.parameters,
+                depends=each.depends,
+            )
 
 
 def _launch(folder: Path, scripts: Mapping[str, Script]) -> Stdio:
@@ -266,7 +358,8 @@ def _digest(head: Frontmatter) -> str:
 
 
 def read_skill(skill: Skill, file: str = "") -> str:
-    """Its instructions with a list of its files; or one of these. Raises `NotFound` with a sentence for whoever asked."""
+    """Its instructions with a list of its files; or one of these. Raises `NotFound` with a sentence
+    for whoever asked."""
     try:
         root = Root(skill.folder)
     except BadInput as error:
@@ -274,7 +367,9 @@ def read_skill(skill: Skill, file: str = "") -> str:
     with root:
         if file and file != SKILL_FILE:
             return _read_file(root, skill, _real(root, file), _MOST_BYTES)
-        return "\n".join((_instructions(_read_file(root, skill, SKILL_FILE, MOST_BYTES)), *_overview(skill)))
+        return "\n".join(
+            (_instructions(_read_file(root, skill, SKILL_FILE, MOST_BYTES)), *_overview(skill))
+        )
 
 
 def _instructions(text: str) -> str:
@@ -302,13 +397,16 @@ def _overview(skill: Skill) -> Iterator[str]:
 
 
 def _real(root: Root, file: str) -> str:
-    """The path below the folder, with links that stay in it resolved; what leads out stays as it is, and is refused."""
+    """The path below the folder, with links that stay in it resolved; what leads out stays as it
+    is, and is refused."""
     try:
         parts = parts_of(file)
         real = os.path.realpath(root.folder.joinpath(*parts))
     except (NotTaken, ValueError, OSError):
         return file
-    return str(Path(real).relative_to(root.folder)) if Path(real).is_relative_to(root.folder) else file
+    return (
+        str(Path(real).relative_to(root.folder)) if Path(real).is_relative_to(root.folder) else file
+    )
 
 
 def _read_file(root: Root, skill: Skill, path: str, most: int) -> str:
@@ -330,11 +428,17 @@ def _why_not(root: Root, skill: Skill, path: str, why: Why) -> str:
     if why is Why.STRANGE_NAME:
         return f"{asked!r} is no path below the skill's folder: give one like references/guide.md"
     if why is Why.TOO_LARGE:
-        return f"{asked} of the skill {skill.name} is longer than {_MOST_BYTES:,} bytes: look at a part of it with another tool"
+        return (
+            f"{asked} of the skill {skill.name} is longer than "
+            f"{_MOST_BYTES:,} bytes: look at a "
+            f"part of it with another tool"
+        )
     if why is not Why.GONE:
         return f"{asked} of the skill {skill.name} is not read: {why}"
     near = get_close_matches(path, listing(root.folder).files, _PROPOSED, 0.4)
-    return f"the skill {skill.name} has no file {asked}" + (f"; there is {', '.join(map(shown, near))}" if near else "")
+    return f"the skill {skill.name} has no file {asked}" + (
+        f"; there is {', '.join(map(shown, near))}" if near else ""
+    )
 
 
 def _size(at: Stat) -> str:
@@ -342,7 +446,8 @@ def _size(at: Stat) -> str:
 
 
 def validate(folder: Path) -> tuple[str, ...]:
-    """What a skill's author should mend; empty where all is well. Whatever can be used at all is used all the same."""
+    """What a skill's author should mend; empty where all is well. Whatever can be used at all is
+    used all the same."""
     try:
         with Root(folder) as root:
             if SKILL_FILE not in root.names(""):
@@ -357,7 +462,11 @@ def validate(folder: Path) -> tuple[str, ...]:
         return (f"{SKILL_FILE}: {error}",)
     except BadInput as error:
         return (str(error),)
-    return (*_check_name(head.fields, folder.resolve().name), *_check_description(head.fields), *_check_others(head.fields))
+    return (
+        *_check_name(head.fields, folder.resolve().name),
+        *_check_description(head.fields),
+        *_check_others(head.fields),
+    )
 
 
 def _check_name(fields: Mapping[str, Value], folder: str) -> Iterator[str]:
@@ -382,7 +491,10 @@ def _check_description(fields: Mapping[str, Value]) -> Iterator[str]:
     if not isinstance(description, str) or not description.strip():
         yield "description is missing: say what the skill does and when to use it"
     elif len(description) > _LONGEST_VALID_DESCRIPTION:
-        yield f"description has {len(description):,} characters; at most {_LONGEST_DESCRIPTION:,} are allowed"
+        yield (
+            f"description has {len(description):,} characters; at most {_LONGEST_DESCRIPTION:,} "
+            f"are allowed"
+        )
 
 
 def _check_others(fields: Mapping[str, Value]) -> Iterator[str]:
@@ -392,10 +504,14 @@ def _check_others(fields: Mapping[str, Value]) -> Iterator[str]:
     if not isinstance(compatibility, str) or not 1 <= len(compatibility) <= _LONGEST_COMPATIBILITY:
         yield f"compatibility must be text of 1 to {_LONGEST_COMPATIBILITY} characters, or left out"
     metadata = fields.get("metadata", {})
-    if not isinstance(metadata, dict) or not all(isinstance(each, str) for each in metadata.values()):
+    if not isinstance(metadata, dict) or not all(
+        isinstance(each, str) for each in metadata.values()
+    ):
         yield "metadata must be a map of texts to texts"
     allowed = fields.get("allowed-tools", "")
-    if not isinstance(allowed, str) and not (isinstance(allowed, list) and all(isinstance(each, str) for each in allowed)):
+    if not isinstance(allowed, str) and not (
+        isinstance(allowed, list) and all(isinstance(each, str) for each in allowed)
+    ):
         yield "allowed-tools must be names with spaces between them, or a list of names"
     for unknown in fields.keys() - set(_FIELDS):
         yield f"{unknown[:80]} is no field of a skill: put it under metadata"

@@ -1,4 +1,5 @@
-"""Arguments as JSON has them, made into what a function's annotations ask for. Stdlib only, and for older Pythons, too."""
+"""Arguments as JSON has them, made into what a function's annotations ask for. Stdlib only, and for
+older Pythons, too."""
 
 from __future__ import annotations
 
@@ -26,17 +27,23 @@ class Unfit(Exception):
 
 
 def kinds(function: Callable[..., Any]) -> dict[str, Any]:
-    """The types of its parameters; nothing where they cannot be known, as when they are imported for type checkers only."""
+    """The types of its parameters; nothing where they cannot be known, as when they are imported
+    for type checkers only."""
     try:
         return typing.get_type_hints(function)
-    except Exception:  # annotations are code, and may fail in any way; the function may work all the same
+    except Exception:
+        # annotations are code, and may fail in any way; the function may work all the same
         return {}
 
 
 def fitted(
-    arguments: Mapping[str, Any], kinds: Mapping[str, Any], names: Iterable[str], required: Iterable[str]
+    arguments: Mapping[str, Any],
+    kinds: Mapping[str, Any],
+    names: Iterable[str],
+    required: Iterable[str],
 ) -> dict[str, Any]:
-    """Raises `Unfit`. Null for something that has a default of its own is that default: models write it so."""
+    """Raises `Unfit`. Null for something that has a default of its own is that default: models
+    write it so."""
     names, required = list(names), list(required)
     if odd := [name for name in arguments if name not in names]:
         raise Unfit(f"there is no argument {odd[0]!r}; there are {', '.join(names) or 'none'}")
@@ -53,7 +60,9 @@ def fitted(
 
 
 def _fit(value: Any, kind: Any) -> Any:  # noqa: C901, PLR0911 - one case a kind of type
-    kind = getattr(kind, "__supertype__", getattr(kind, "__value__", kind))  # NewType; `type X = ...`
+    kind = getattr(
+        kind, "__supertype__", getattr(kind, "__value__", kind)
+    )  # NewType; `type X = ...`
     origin = typing.get_origin(kind) or kind
     parts = typing.get_args(kind)
     if origin in _UNIONS:
@@ -78,7 +87,9 @@ def _fit(value: Any, kind: Any) -> Any:  # noqa: C901, PLR0911 - one case a kind
     if issubclass(origin, collections.abc.Mapping):
         return _fit_mapping(value, origin, parts)
     if origin in _COLLECTIONS:
-        return _COLLECTIONS[origin](_fit(each, parts[0] if parts else Any) for each in _as(list, "a list", value))
+        return _COLLECTIONS[origin](
+            _fit(each, parts[0] if parts else Any) for each in _as(list, "a list", value)
+        )
     validate = getattr(origin, "model_validate", None)
     if callable(validate):
         return _tried(validate, value, f"an object that makes a {origin.__name__}")
@@ -86,7 +97,8 @@ def _fit(value: Any, kind: Any) -> Any:  # noqa: C901, PLR0911 - one case a kind
 
 
 def _fit_any(value: Any, kinds: tuple[Any, ...]) -> Any:
-    """The first that takes it; one that takes it as it is goes first, so that "5" stays text where text may stand."""
+    """The first that takes it; one that takes it as it is goes first, so that "5" stays text where
+    text may stand."""
     made = []
     for kind in kinds:
         try:
@@ -119,13 +131,15 @@ def _fit_enum(value: Any, kind: type[enum.Enum]) -> Any:
 
 
 def _is_record(kind: type) -> bool:
-    return any(hasattr(kind, mark) for mark in ("__dataclass_fields__", "__attrs_attrs__", "__struct_fields__", "__total__")) or (
-        issubclass(kind, tuple) and hasattr(kind, "_fields")
-    )
+    return any(
+        hasattr(kind, mark)
+        for mark in ("__dataclass_fields__", "__attrs_attrs__", "__struct_fields__", "__total__")
+    ) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
 
 
 def _fit_record(value: Any, kind: type) -> Any:
-    """A dataclass, a record of attrs or msgspec, a named tuple, a TypedDict: from an object with its fields."""
+    """A dataclass, a record of attrs or msgspec, a named tuple, a TypedDict: from an object with
+    its fields."""
     given = _as(dict, f"an object that makes a {kind.__name__}", value)
     inside = kinds(kind)
     made = {}
@@ -150,7 +164,9 @@ def _fit_tuple(value: Any, parts: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _fit_mapping(value: Any, kind: Any, parts: tuple[Any, ...]) -> Any:
     key, inside = parts if len(parts) == 2 else (Any, Any)
-    made = {_fit(name, key): _fit(each, inside) for name, each in _as(dict, "an object", value).items()}
+    made = {
+        _fit(name, key): _fit(each, inside) for name, each in _as(dict, "an object", value).items()
+    }
     return collections.OrderedDict(made) if kind is collections.OrderedDict else made
 
 
@@ -161,14 +177,23 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> Any:
-    """Models write numbers as text at times; anything else that Python would make a number of is none."""
-    return float(value) if type(value) in (int, float) else _tried(float, _as(str, "a number", value), "a number")
+    """Models write numbers as text at times; anything else that Python would make a number of is
+    none."""
+    return (
+        float(value)
+        if type(value) in (int, float)
+        else _tried(float, _as(str, "a number", value), "a number")
+    )
 
 
 def _whole(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    return value if type(value) is int else _tried(int, _as(str, "a whole number", value), "a whole number")
+    return (
+        value
+        if type(value) is int
+        else _tried(int, _as(str, "a whole number", value), "a whole number")
+    )
 
 
 def _truth(value: Any) -> bool:
@@ -178,7 +203,12 @@ def _truth(value: Any) -> bool:
 
 
 def _bytes(value: Any) -> bytes:
-    return typing.cast("bytes", _tried(lambda text: base64.b64decode(text, validate=True), _as(str, "base64", value), "base64"))
+    return typing.cast(
+        "bytes",
+        _tried(
+            lambda text: base64.b64decode(text, validate=True), _as(str, "base64", value), "base64"
+        ),
+    )
 
 
 def _duration(kind: Any) -> Callable[[Any], Any]:
@@ -193,7 +223,11 @@ def _duration(kind: Any) -> Callable[[Any], Any]:
             raise Unfit(_must(what, value))
         parts = found.groupdict()
         sign = -1 if parts.pop("sign") else 1
-        return sign * _tried(lambda given: kind(**{name: float(each) for name, each in given.items() if each}), parts, what)
+        return sign * _tried(
+            lambda given: kind(**{name: float(each) for name, each in given.items() if each}),
+            parts,
+            what,
+        )
 
     return made
 
@@ -202,7 +236,11 @@ def _moment(what: str) -> Callable[[Any], Callable[[Any], Any]]:
     """Before 3.11 Python did not know that Z is UTC."""
 
     def of(kind: Any) -> Callable[[Any], Any]:
-        return lambda value: _tried(lambda text: kind.fromisoformat(re.sub("[zZ]$", "+00:00", text)), _as(str, what, value), what)
+        return lambda value: _tried(
+            lambda text: kind.fromisoformat(re.sub("[zZ]$", "+00:00", text)),
+            _as(str, what, value),
+            what,
+        )
 
     return of
 
@@ -219,7 +257,13 @@ def _path(_: Any) -> Callable[[Any], Any]:
     return _from_text("a path")(sys.modules["pathlib"].Path)
 
 
-_PLAIN: dict[Any, Callable[[Any], Any]] = {str: _text, int: _whole, float: _number, bool: _truth, bytes: _bytes}
+_PLAIN: dict[Any, Callable[[Any], Any]] = {
+    str: _text,
+    int: _whole,
+    float: _number,
+    bool: _truth,
+    bytes: _bytes,
+}
 _IMPORTED: tuple[tuple[str, str, Callable[[Any], Callable[[Any], Any]]], ...] = (
     ("pathlib", "Path", _path),
     ("pathlib", "PurePath", _path),
@@ -233,9 +277,12 @@ _IMPORTED: tuple[tuple[str, str, Callable[[Any], Callable[[Any], Any]]], ...] = 
 
 
 def _imported() -> dict[Any, Callable[[Any], Any]]:
-    """Of modules that somebody imported already: who has an annotation of such a type has done so."""
+    """Of modules that somebody imported already: who has an annotation of such a type has done
+    so."""
     return {
-        kind: made(kind) for module, name, made in _IMPORTED if (kind := getattr(sys.modules.get(module), name, None)) is not None
+        kind: made(kind)
+        for module, name, made in _IMPORTED
+        if (kind := getattr(sys.modules.get(module), name, None)) is not None
     }
 
 

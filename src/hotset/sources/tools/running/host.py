@@ -1,10 +1,13 @@
-"""Serves the typed functions of Python scripts as MCP tools: `python -I -B host.py FOLDER SCRIPT...`. Stdlib only.
+"""Serves the typed functions of Python scripts as MCP tools: `python -I -B host.py FOLDER
+SCRIPT...`. Stdlib only.
 
-This is the process: its streams, its threads, and the files beside this one that it needs, loaded by their path. It runs in the
-skill's own Python, which may be older than ours and has nothing of ours installed; `serving` speaks the protocol.
+This is the process: its streams, its threads, and the files beside this one that it needs, loaded
+by their path. It runs in the skill's own Python, which may be older than ours and has nothing of
+ours installed; `serving` speaks the protocol.
 
-stdin and stdout are the protocol's. What a script prints goes to stderr, and it finds nothing to read. Calls that come one after
-the other run in the main thread, as in a program; those that come at the same time run beside it.
+stdin and stdout are the protocol's. What a script prints goes to stderr, and it finds nothing to
+read. Calls that come one after the other run in the main thread, as in a program; those that come
+at the same time run beside it.
 """
 
 # ruff: noqa: PTH100, PTH118, PTH120 - as few imports as can be before the first answer
@@ -82,7 +85,8 @@ class _Workers:
 
 
 def _own_stdio() -> tuple[Any, Any]:
-    """The protocol's two streams, of which scripts and their own processes know nothing from now on."""
+    """The protocol's two streams, of which scripts and their own processes know nothing from now
+    on."""
     asked, said = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -93,7 +97,8 @@ def _own_stdio() -> tuple[Any, Any]:
 
 
 def _beside(name: str) -> ModuleType:
-    """A file of ours by its path: this folder is not searched for modules, so that none of ours stands before one of Python's.
+    """A file of ours by its path: this folder is not searched for modules, so that none of ours
+    stands before one of Python's.
 
     What was compiled of ours is kept for the next time, as always; of a skill nothing is.
     """

@@ -1,7 +1,7 @@
 """MCP over streamable HTTP: every message a POST, every answer JSON or a stream of events.
 
-A server gets the headers that its operator wrote down for it and nothing of whoever called us. No address that a server sends,
-in a redirect or anywhere else, is ever gone to.
+A server gets the headers that its operator wrote down for it and nothing of whoever called us. No
+address that a server sends, in a redirect or anywhere else, is ever gone to.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ from hotset.sources.tools.running.session import header_value
 
 _CONNECT_SECONDS = 10.0
 _GOODBYE_SECONDS = 2.0
-_TAIL_SECONDS = 0.02  # for which the end of a stream is awaited after its answer: then its connection can be used again
+# for which the end of a stream is awaited after its answer: then its connection can be used again
+_TAIL_SECONDS = 0.02
 _LONGEST_ID = 1024
 _MOST_MESSAGES = 10_000  # before an answer: progress, logs, questions
 
@@ -67,21 +68,25 @@ class HttpClient:
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         trust = self._trusted() if url.scheme == "https" else True
-        async with self._client.request(method, url, headers=headers, data=body, allow_redirects=False, ssl=trust) as reply:
+        async with self._client.request(
+            method, url, headers=headers, data=body, allow_redirects=False, ssl=trust
+        ) as reply:
             yield reply
 
     async def close(self) -> None:
         await self._client.close()
 
     def _trusted(self) -> ssl.SSLContext:
-        """Reading the certificates takes tens of milliseconds, so only where some server wants TLS."""
+        """Reading the certificates takes tens of milliseconds, so only where some server wants
+        TLS."""
         if self._trust is None:
             self._trust = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return self._trust
 
 
 class HttpConnection:
-    """A `Connection` to a server elsewhere. Whoever waits for an answer reads it; nothing else runs."""
+    """A `Connection` to a server elsewhere. Whoever waits for an answer reads it; nothing else
+    runs."""
 
     pid = None
 
@@ -101,7 +106,11 @@ class HttpConnection:
         self._version = version
 
     async def ask(
-        self, method: str, params: Mapping[str, Any], seconds: float, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        seconds: float,
+        headers: Mapping[str, str] | None = None,
     ) -> bytes:
         if self.gone:
             raise NotDelivered("it has forgotten this session")
@@ -109,7 +118,11 @@ class HttpConnection:
         message = request(id, method, params)
         try:
             async with asyncio.timeout(seconds):
-                return outcome(await self._answer(id, method, message, self._headers(method, params) | dict(headers or {})))
+                return outcome(
+                    await self._answer(
+                        id, method, message, self._headers(method, params) | dict(headers or {})
+                    )
+                )
         except (TimeoutError, asyncio.CancelledError) as error:
             self._give_up(id)
             if isinstance(error, TimeoutError):
@@ -130,7 +143,9 @@ class HttpConnection:
         self.gone = True
         await asyncio.gather(*self._farewells)
 
-    async def _answer(self, id: int, method: str, message: bytes, headers: Mapping[str, str]) -> RpcMessage:
+    async def _answer(
+        self, id: int, method: str, message: bytes, headers: Mapping[str, str]
+    ) -> RpcMessage:
         async with self._sent("POST", headers, message) as reply:
             await self._check(reply)
             if method == "initialize":
@@ -144,7 +159,9 @@ class HttpConnection:
         raise ServerGone("it ended before it answered")
 
     @contextlib.asynccontextmanager
-    async def _sent(self, method: str, headers: Mapping[str, str], body: bytes | None) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _sent(
+        self, method: str, headers: Mapping[str, str], body: bytes | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         try:
             async with self._client.send(method, self._url, headers, body) as reply:
                 yield reply
@@ -158,9 +175,14 @@ class HttpConnection:
         if reply.status in (200, 201):
             return
         if 300 <= reply.status < 400:
-            raise NotUnderstood(f"{self._where} sends us elsewhere ({reply.status}), and hotset does not follow; correct its URL")
+            raise NotUnderstood(
+                f"{self._where} sends us elsewhere ({reply.status}), and hotset does not "
+                f"follow; correct its URL"
+            )
         refused = await self._refused(reply)
-        if self._session and (reply.status == 404 or (reply.status == 400 and "session" in str(refused).lower())):
+        if self._session and (
+            reply.status == 404 or (reply.status == 400 and "session" in str(refused).lower())
+        ):
             self.gone = True
             raise NotDelivered("it has forgotten this session")
         raise refused
@@ -177,13 +199,18 @@ class HttpConnection:
                 pass  # the status says enough
         if reply.status in (401, 403):
             return TurnedAway(
-                INVALID_REQUEST, f"{self._where} refuses us ({reply.status}); a key that it knows belongs in its headers"
+                INVALID_REQUEST,
+                (
+                    f"{self._where} refuses us ({reply.status}); a key that it knows belongs in "
+                    f"its headers"
+                ),
             )
         code = METHOD_NOT_FOUND if reply.status == 404 else INVALID_REQUEST
         return TurnedAway(code, f"{self._where} answered with status {reply.status}")
 
     async def _said(self, reply: aiohttp.ClientResponse) -> AsyncGenerator[RpcMessage, None]:
-        """Everything that a reply says, as it comes. What asks us something is answered on the way."""
+        """Everything that a reply says, as it comes. What asks us something is answered on the
+        way."""
         if reply.content_type != "text/event-stream":
             for said in messages(b"".join([chunk async for chunk in self._chunks(reply)])):
                 yield said
@@ -229,9 +256,15 @@ class HttpConnection:
         return headers
 
     def _give_up(self, id: int) -> None:
-        """Since 2026-07-28 the end of its connection tells a server that nobody waits; before, a message does."""
+        """Since 2026-07-28 the end of its connection tells a server that nobody waits; before, a
+        message does."""
         if self._version and self._version != MODERN:
-            self._farewell("POST", notification("notifications/cancelled", {"requestId": id, "reason": "nobody waits any more"}))
+            self._farewell(
+                "POST",
+                notification(
+                    "notifications/cancelled", {"requestId": id, "reason": "nobody waits any more"}
+                ),
+            )
 
     def _farewell(self, method: str, body: bytes | None) -> None:
         task = asyncio.create_task(self._said_goodbye(method, body))
@@ -240,7 +273,10 @@ class HttpConnection:
 
     async def _said_goodbye(self, method: str, body: bytes | None) -> None:
         with contextlib.suppress(TimeoutError, ToolFailed):
-            async with asyncio.timeout(_GOODBYE_SECONDS), self._sent(method, self._headers("", {}), body):
+            async with (
+                asyncio.timeout(_GOODBYE_SECONDS),
+                self._sent(method, self._headers("", {}), body),
+            ):
                 pass
 
 
@@ -250,14 +286,22 @@ def _address(text: str) -> URL:
     except ValueError:
         url = URL()
     if url.scheme not in ("http", "https") or not url.host:
-        raise ToolFailed("its URL is none that hotset can ask; it must begin with http:// or https:// and name a host")
+        raise ToolFailed(
+            "its URL is none that hotset can ask; it must begin with http:// or https:// and "
+            "name a host"
+        )
     return url
 
 
 def _sendable(headers: Mapping[str, str]) -> dict[str, str]:
     for name, value in headers.items():
-        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):  # neither may be told: it may be a key
-            raise ToolFailed("one of its headers cannot be sent; look for line breaks and strange letters in its configuration")
+        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(
+            value
+        ):  # neither may be told: it may be a key
+            raise ToolFailed(
+                "one of its headers cannot be sent; look for line breaks and strange letters "
+                "in its configuration"
+            )
     return {name.lower(): value for name, value in headers.items()}
 
 
@@ -272,7 +316,8 @@ def _session(reply: aiohttp.ClientResponse) -> str:
 
 
 async def _end(reply: aiohttp.ClientResponse) -> None:
-    """Servers end a stream after its answer. A connection that was read to its end is used again."""
+    """Servers end a stream after its answer. A connection that was read to its end is used
+    again."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_TAIL_SECONDS):
             while not reply.content.at_eof() and not await reply.content.readany():

@@ -1,5 +1,5 @@
-"""A connection to one server over its three pipes: messages out of lines, the tail of its stderr, and writing no faster
-than it reads."""
+"""A connection to one server over its three pipes: messages out of lines, the tail of its stderr,
+and writing no faster than it reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import cast
 from hotset.errors import ToolFailed
 
 LONGEST = 32 << 20
-"""Bytes of a message. Servers send files and pictures as base64; what is longer is a mistake or an attack."""
+"""Bytes of a message. Servers send files and pictures as base64; what is longer is a mistake or an
+attack."""
 
 _HELD = 1 << 20  # bytes of messages that nobody has taken yet; above that the server has to wait
 _TAIL = 2_000  # characters
@@ -26,9 +27,12 @@ class ServerGone(ToolFailed):
 
 
 class Messages(asyncio.Protocol):
-    """What a server writes to stdout: each line is a message. What is none, as the banners of some, is passed over."""
+    """What a server writes to stdout: each line is a message. What is none, as the banners of some,
+    is passed over."""
 
-    def __init__(self, *, on_garbage: Callable[[bytes], None], on_too_long: Callable[[], None]) -> None:
+    def __init__(
+        self, *, on_garbage: Callable[[bytes], None], on_too_long: Callable[[], None]
+    ) -> None:
         self.garbage = 0
         """Lines that were no messages."""
         self._on_garbage = on_garbage
@@ -56,7 +60,8 @@ class Messages(asyncio.Protocol):
         return message
 
     def drop(self) -> None:
-        """From now on nobody is interested; read on all the same, since a server that cannot write does not end either."""
+        """From now on nobody is interested; read on all the same, since a server that cannot write
+        does not end either."""
         self._dropping = True
         self._messages.clear()
         self._pieces.clear()
@@ -107,7 +112,8 @@ class Messages(asyncio.Protocol):
 
 
 class Tail(asyncio.Protocol):
-    """The end of what a server says on stderr. All of it is read: one that talks much must not have to wait for us."""
+    """The end of what a server says on stderr. All of it is read: one that talks much must not have
+    to wait for us."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()

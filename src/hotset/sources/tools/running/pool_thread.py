@@ -1,6 +1,8 @@
-"""All servers of one hotset, for callers of any thread: `call` starts what is needed, and what is not needed any more goes.
+"""All servers of one hotset, for callers of any thread: `call` starts what is needed, and what is
+not needed any more goes.
 
-One thread with an event loop does the work. It is started when something is to run, and ends when nothing does.
+One thread with an event loop does the work. It is started when something is to run, and ends when
+nothing does.
 """
 
 from __future__ import annotations
@@ -23,12 +25,18 @@ from hotset.files.folder import private_folder
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import Returned, Source, Tooling
 from hotset.sources.tools.running.processes import memory_of
-from hotset.sources.tools.running.server_pool import HearsList, PooledServer, ServerPool, StartHistory
+from hotset.sources.tools.running.server_pool import (
+    HearsList,
+    PooledServer,
+    ServerPool,
+    StartHistory,
+)
 from hotset.sources.tools.running.session import ToolListing
 
 _log = logging.getLogger("hotset")
 
-_LINGER_SECONDS = 5.0  # after the last server ended: sources that are listed one after the other share what starts them
+# after the last server ended: sources that are listed one after the other share what starts them
+_LINGER_SECONDS = 5.0
 _CLOSE_SECONDS = 10.0  # a pool takes up to five, and the supervisor two more
 
 _RUNNING = "running"
@@ -56,7 +64,8 @@ class RunningServer(msgspec.Struct, frozen=True):
 
 
 class ServerPoolThread:
-    """May be made anywhere: nothing runs before the first call. Not after a fork, and not after `close`: then `MemoryClosed`."""
+    """May be made anywhere: nothing runs before the first call. Not after a fork, and not after
+    `close`: then `MemoryClosed`."""
 
     def __init__(
         self,
@@ -67,7 +76,8 @@ class ServerPoolThread:
         linger: float = _LINGER_SECONDS,
         listed: HearsList | None = None,
     ) -> None:
-        """`listed` hears what a server offers whenever it was started, before it is called, in a thread of its own."""
+        """`listed` hears what a server offers whenever it was started, before it is called, in a
+        thread of its own."""
         self._tooling = tooling
         self._listed = listed
         self._project = project
@@ -80,22 +90,43 @@ class ServerPoolThread:
         self._is_closed = False
 
     def list_tools(self, source: Source, seconds: float | None = None) -> ToolListing:
-        """What its source offers now; a process that was started for this alone is stopped again. Raises `ToolFailed`."""
+        """What its source offers now; a process that was started for this alone is stopped again.
+        Raises `ToolFailed`."""
         limit = self._tooling.list_seconds if seconds is None else seconds
         return _result(self._submit(lambda pool: pool.list_tools(source, limit)))
 
     def call(
-        self, source: Source, own_name: str, arguments: Mapping[str, Any], *, session: str = "", pinned: bool = False
+        self,
+        source: Source,
+        own_name: str,
+        arguments: Mapping[str, Any],
+        *,
+        session: str = "",
+        pinned: bool = False,
     ) -> Returned:
-        """Raises `ToolFailed`, which tells a model what to do. A tool that fails by itself returns so."""
-        return _result(self._submit(lambda pool: pool.call(source, own_name, arguments, session, pinned=pinned)))
+        """Raises `ToolFailed`, which tells a model what to do. A tool that fails by itself returns
+        so."""
+        return _result(
+            self._submit(
+                lambda pool: pool.call(source, own_name, arguments, session, pinned=pinned)
+            )
+        )
 
     async def call_async(
-        self, source: Source, own_name: str, arguments: Mapping[str, Any], *, session: str = "", pinned: bool = False
+        self,
+        source: Source,
+        own_name: str,
+        arguments: Mapping[str, Any],
+        *,
+        session: str = "",
+        pinned: bool = False,
     ) -> Returned:
-        """The same from an event loop. Where it is cancelled, the server is told that nobody waits any more."""
+        """The same from an event loop. Where it is cancelled, the server is told that nobody waits
+        any more."""
         return await asyncio.wrap_future(
-            self._submit(lambda pool: pool.call(source, own_name, arguments, session, pinned=pinned))
+            self._submit(
+                lambda pool: pool.call(source, own_name, arguments, session, pinned=pinned)
+            )
         )
 
     def running(self) -> Sequence[RunningServer]:
@@ -120,18 +151,24 @@ class ServerPoolThread:
         return frozenset(server.source.name for server in self._servers())
 
     def changed(self) -> frozenset[str]:
-        """The names of the sources that said, while they run, that their tools are others now; costs nothing."""
+        """The names of the sources that said, while they run, that their tools are others now;
+        costs nothing."""
         return frozenset(each.source.name for each in self._servers() if each.has_news)
 
     def processes(self) -> frozenset[tuple[str, str, int | None]]:
         """Source, session and process of everything that runs; costs nothing."""
         return frozenset(
-            (each.source.name, each.session_name, each.session.connection.pid if each.session is not None else None)
+            (
+                each.source.name,
+                each.session_name,
+                each.session.connection.pid if each.session is not None else None,
+            )
             for each in self._servers()
         )
 
     def troubles(self) -> Mapping[str, str]:
-        """Sources that are left alone for a while because they failed to start again and again -> why."""
+        """Sources that are left alone for a while because they failed to start again and again ->
+        why."""
         return {name: past.why for name, past in tuple(self._past.items()) if past.breaker.open}
 
     def end_session(self, session: str) -> None:
@@ -140,7 +177,8 @@ class ServerPoolThread:
             _result(self._submit(lambda pool: _run_now(pool.end_session, session)))
 
     def stop(self, source_name: str) -> None:
-        """At once, also in the middle of a call; its next call starts it anew, however often it failed before."""
+        """At once, also in the middle of a call; its next call starts it anew, however often it
+        failed before."""
         self._past.pop(source_name, None)
         if self._servers():
             _result(self._submit(lambda pool: pool.stop(source_name)))
@@ -167,9 +205,14 @@ class ServerPoolThread:
             return ()
         return tuple(server for server in work.pool.servers() if not server.has_ended)
 
-    def _submit(self, ask: Callable[[ServerPool], Coroutine[Any, Any, _Made]]) -> concurrent.futures.Future[_Made]:
+    def _submit(
+        self, ask: Callable[[ServerPool], Coroutine[Any, Any, _Made]]
+    ) -> concurrent.futures.Future[_Made]:
         if os.getpid() != self._pid:
-            raise MemoryClosed("the tools belong to the process that this one was forked from; open hotset anew in this one")
+            raise MemoryClosed(
+                "the tools belong to the process that this one was forked from; open hotset "
+                "anew in this one"
+            )
         with self._lock:
             if self._is_closed:
                 raise MemoryClosed("the tools are closed; open hotset anew")
@@ -199,7 +242,9 @@ class ServerPoolThread:
 class _Work:
     """A thread with an event loop, from the first need of one to the last."""
 
-    def __init__(self, make: Callable[[], ServerPool], may_end: Callable[[_Work], bool], linger: float) -> None:
+    def __init__(
+        self, make: Callable[[], ServerPool], may_end: Callable[[_Work], bool], linger: float
+    ) -> None:
         self.waiting = 0
         self.loop: asyncio.AbstractEventLoop
         self.pool: ServerPool
@@ -220,7 +265,11 @@ class _Work:
         asyncio.run(self._work())
 
     async def _work(self) -> None:
-        self.loop, self.pool, self._ended = asyncio.get_running_loop(), self._make(), asyncio.Event()
+        self.loop, self.pool, self._ended = (
+            asyncio.get_running_loop(),
+            self._make(),
+            asyncio.Event(),
+        )
         self.loop.set_exception_handler(_log_fault)
         self._ready.set()
         over = asyncio.create_task(self._until_over())
@@ -239,9 +288,13 @@ class _Work:
 
 
 def _log_fault(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What nobody awaited. asyncio's own log goes to stderr where a program set up none, and quotes what it is about."""
+    """What nobody awaited. asyncio's own log goes to stderr where a program set up none, and quotes
+    what it is about."""
     error = context.get("exception")
-    _log.error("a fault of the toolbox: %s", type(error).__name__ if error is not None else context.get("message", ""))
+    _log.error(
+        "a fault of the toolbox: %s",
+        type(error).__name__ if error is not None else context.get("message", ""),
+    )
 
 
 _Made = TypeVar("_Made")
@@ -264,7 +317,8 @@ def _result(future: concurrent.futures.Future[_Made]) -> _Made:
 
 
 class RunningFile:
-    """This process's own. Written when something was used; what stopped since is known by its absence."""
+    """This process's own. Written when something was used; what stopped since is known by its
+    absence."""
 
     def __init__(self, folder: Path, whose: str) -> None:
         self._path = folder / _RUNNING / f"{os.getpid()}.json"
@@ -278,7 +332,13 @@ class RunningFile:
             return
         ago = time.time() - time.monotonic()
         rows = [
-            msgspec.structs.replace(each, since=ago + each.since, last_used=ago + each.last_used, whose=self._whose, bytes=0)
+            msgspec.structs.replace(
+                each,
+                since=ago + each.since,
+                last_used=ago + each.last_used,
+                whose=self._whose,
+                bytes=0,
+            )
             for each in pool.running()
         ]
         private_folder(self._path.parent)
@@ -301,7 +361,10 @@ def running_everywhere(config: Config) -> list[RunningServer]:
         except (OSError, msgspec.DecodeError):
             continue
         alive = (each for each in rows if each.pid is None or _is_alive(each.pid))
-        found += [msgspec.structs.replace(each, bytes=memory_of(each.pid) if each.pid else 0) for each in alive]
+        found += [
+            msgspec.structs.replace(each, bytes=memory_of(each.pid) if each.pid else 0)
+            for each in alive
+        ]
     return found
 
 

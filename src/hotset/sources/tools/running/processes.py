@@ -1,6 +1,8 @@
-"""Servers as processes of this machine: started, spoken to by pipe, measured, and ended with everything they started.
+"""Servers as processes of this machine: started, spoken to by pipe, measured, and ended with
+everything they started.
 
-What may be killed at any moment must leave nothing behind: `supervisor` is the process that sees to that, and tells how.
+What may be killed at any moment must leave nothing behind: `supervisor` is the process that sees to
+that, and tells how.
 """
 
 from __future__ import annotations
@@ -23,20 +25,53 @@ from hotset.nouns.tool import Stdio
 from hotset.sources.tools.running import supervisor
 from hotset.sources.tools.running.pipes import LONGEST, Messages, PipeRoom, ServerGone, Tail
 
-_START_SECONDS = 10.0  # for the supervisor to answer: it takes milliseconds, unless the machine is on its knees
-_GRACE_SECONDS = 2.0  # after stdin was closed, and again after SIGTERM and after SIGKILL: what MCP's own client gives
+_START_SECONDS = (
+    10.0  # for the supervisor to answer: it takes milliseconds, unless the machine is on its knees
+)
+# after stdin was closed, and again after SIGTERM and after SIGKILL: what MCP's own client gives
+_GRACE_SECONDS = 2.0
 _WORDS_SECONDS = 0.5  # after stdout ended, to hear why
 _LAST_WORDS = 2_000  # characters
 
 _End = TypeVar("_End", IO[bytes], socket.socket)
 
+# enough to run, to reach the network and to find the user's own settings: no key of a provider, no
+# token of ours
 _INHERITED = frozenset(
     (
-        *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TMP", "TEMP"),
-        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
-        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+        *(
+            "HOME",
+            "LOGNAME",
+            "PATH",
+            "SHELL",
+            "TERM",
+            "USER",
+            "LANG",
+            "LANGUAGE",
+            "TZ",
+            "TMPDIR",
+            "TMP",
+            "TEMP",
+        ),
+        *(
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "ALL_PROXY",
+            "NO_PROXY",
+            "http_proxy",
+            "https_proxy",
+            "all_proxy",
+            "no_proxy",
+        ),
+        *(
+            "SSL_CERT_FILE",
+            "SSL_CERT_DIR",
+            "REQUESTS_CA_BUNDLE",
+            "CURL_CA_BUNDLE",
+            "NODE_EXTRA_CA_CERTS",
+        ),
     )
-)  # enough to run, to reach the network and to find the user's own settings: no key of a provider, no token of ours
+)
 _INHERITED_FAMILIES = ("LC_", "XDG_")
 _SHELL_FUNCTION = "()"  # how a value begins that a shell would run
 
@@ -44,12 +79,22 @@ _SHELL_FUNCTION = "()"  # how a value begins that a shell would run
 def host_launch(folder: Path, scripts: Sequence[Path]) -> Stdio:
     """How the functions of scripts are served, in the folder's own Python where it has one.
 
-    Nothing compiled is written beside the scripts: a skill's folder is its author's, and its files are hashed.
+    Nothing compiled is written beside the scripts: a skill's folder is its author's, and its files
+    are hashed.
     """
     own = folder / ".venv" / "bin" / "python"
     python = str(own.absolute()) if own.is_file() else sys.executable
     host = Path(__file__).with_name("host.py")
-    return Stdio((python, "-I", "-B", str(host), str(folder.absolute()), *(str(script.absolute()) for script in scripts)))
+    return Stdio(
+        (
+            python,
+            "-I",
+            "-B",
+            str(host),
+            str(folder.absolute()),
+            *(str(script.absolute()) for script in scripts),
+        )
+    )
 
 
 def memory_of(pid: int) -> int:
@@ -60,7 +105,8 @@ def memory_of(pid: int) -> int:
 
 
 class Supervisor:
-    """Starts servers, through one process of its own that is started at first need. Used from one event loop."""
+    """Starts servers, through one process of its own that is started at first need. Used from one
+    event loop."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
@@ -103,14 +149,20 @@ class Supervisor:
             self._servers.discard(server)
             if isinstance(error, TimeoutError):
                 self._dismiss()
-                raise ToolFailed(f"{program!r} was not started: the machine is too busy; try again in a while") from None
+                raise ToolFailed(
+                    f"{program!r} was not started: the machine is too busy; try again in a while"
+                ) from None
             if isinstance(error, OSError):
-                raise ToolFailed(f"{program!r} was not started: {error.strerror}; stop something else and try again") from error
+                raise ToolFailed(
+                    f"{program!r} was not started: {error.strerror}; stop something else and "
+                    f"try again"
+                ) from error
             raise
         return server
 
     async def _ask(self, asked: bytes, descriptors: Sequence[int]) -> None:
-        """The descriptors go with the last byte, so that the request is whole when they are there."""
+        """The descriptors go with the last byte, so that the request is whole when they are
+        there."""
         loop = asyncio.get_running_loop()
         async with self._asking:
             try:
@@ -134,7 +186,14 @@ class Supervisor:
             with theirs, _closed_on_error(ours):
                 ours.setblocking(False)
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", supervisor.__file__, str(theirs.fileno()), str(os.getpid())],
+                    [
+                        sys.executable,
+                        "-I",
+                        "-S",
+                        supervisor.__file__,
+                        str(theirs.fileno()),
+                        str(os.getpid()),
+                    ],
                     pass_fds=(theirs.fileno(),),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
@@ -158,8 +217,8 @@ class Supervisor:
 
 
 class ServerProcess:
-    """A process that is spoken to by pipe, one message a line. Made by a `Supervisor`, and used from one event loop: one task
-    receives, any number send."""
+    """A process that is spoken to by pipe, one message a line. Made by a `Supervisor`, and used
+    from one event loop: one task receives, any number send."""
 
     def __init__(self, program: str, *, when_gone: Callable[[ServerProcess], None]) -> None:
         self._program = program
@@ -184,8 +243,8 @@ class ServerProcess:
         return self._messages.garbage
 
     async def send(self, message: bytes) -> None:
-        """One JSON-RPC message, without a newline in it. Returns when the server has room for more; raises `ServerGone` when
-        nothing reads it."""
+        """One JSON-RPC message, without a newline in it. Returns when the server has room for more;
+        raises `ServerGone` when nothing reads it."""
         if self._stdin is not None and not self._stdin.is_closing():
             self._stdin.write(message + b"\n")
             await self._room.wait()
@@ -193,7 +252,8 @@ class ServerProcess:
             raise ServerGone(f"{self._program!r} has ended; it can be started again")
 
     async def receive(self) -> bytes | None:
-        """The next message, in the order in which they were sent; None when the server ended, and from then on."""
+        """The next message, in the order in which they were sent; None when the server ended, and
+        from then on."""
         message = await self._messages.next()
         if message is None and self._closing is None:  # why it ended is known a moment later
             with suppress(TimeoutError):
@@ -203,13 +263,15 @@ class ServerProcess:
         return message
 
     async def close(self) -> None:
-        """Ends the server and everything it started; may be called again. A `receive` that waits gets None."""
+        """Ends the server and everything it started; may be called again. A `receive` that waits
+        gets None."""
         if self._closing is None:
             self._closing = self._loop.create_task(self._end())
         await asyncio.shield(self._closing)
 
     def last_words(self) -> str:
-        """The tail of what it wrote to stderr, at most 2,000 characters, for a message about its end; empty if there is none."""
+        """The tail of what it wrote to stderr, at most 2,000 characters, for a message about its
+        end; empty if there is none."""
         why = self._trouble or ("" if self._closing else self._reaper.why())
         said = self._tail.text()[-(_LAST_WORDS - len(why) - 1) :]
         return "\n".join(filter(None, (said, why)))
@@ -221,7 +283,8 @@ class ServerProcess:
         self._release()
 
     async def connect(self, theirs: ExitStack) -> tuple[int, ...]:
-        """Opens the pipes. What is returned goes to the supervisor; the stack closes our copies of it."""
+        """Opens the pipes. What is returned goes to the supervisor; the stack closes our copies of
+        it."""
         line, their_line = socket.socketpair()
         theirs.enter_context(their_line)
         self._line, _ = await self._loop.create_unix_connection(lambda: self._reaper, sock=line)
@@ -229,11 +292,14 @@ class ServerProcess:
         theirs.callback(os.close, stdin)
         with _closed_on_error(os.fdopen(own, "wb", 0)) as pipe:
             self._stdin, _ = await self._loop.connect_write_pipe(lambda: self._room, pipe)
-        outputs = [await self._output(protocol, theirs) for protocol in (self._messages, self._tail)]
+        outputs = [
+            await self._output(protocol, theirs) for protocol in (self._messages, self._tail)
+        ]
         return (their_line.fileno(), stdin, *outputs)
 
     async def started(self, cwd: str) -> None:
-        """Returns when the program runs. Raises `ToolFailed` if it does not, and `ServerGone` if nobody could try."""
+        """Returns when the program runs. Raises `ToolFailed` if it does not, and `ServerGone` if
+        nobody could try."""
         await self._reaper.started.wait()
         if self._reaper.failed is not None:
             raise ToolFailed(why_not_started(self._program, cwd, *self._reaper.failed))
@@ -249,7 +315,8 @@ class ServerProcess:
         return output
 
     async def _end(self) -> None:
-        """In MCP's order: its stdin ends, it is asked to terminate, it and whatever came of it are killed."""
+        """In MCP's order: its stdin ends, it is asked to terminate, it and whatever came of it are
+        killed."""
         self._messages.drop()
         if self._stdin is not None:
             self._stdin.close()
@@ -281,8 +348,11 @@ class ServerProcess:
             return
         if self._line is not None:
             self._line.abort()
-        if self._stdin is not None and (not self._stdin.is_closing() or self._stdin.get_write_buffer_size()):
-            self._stdin.abort()  # with what was never read; asyncio does not bear it for a pipe that has nothing left
+        if self._stdin is not None and (
+            not self._stdin.is_closing() or self._stdin.get_write_buffer_size()
+        ):
+            # with what was never read; asyncio does not bear it for a pipe that has nothing left
+            self._stdin.abort()
         for output in self._outputs:
             output.close()
 
@@ -378,7 +448,9 @@ def _resident(pid: int) -> int:
 
 def _resident_by_ps(pid: int) -> int:
     try:
-        told = subprocess.run(["ps", "-axo", "pid=,ppid=,rss="], capture_output=True, check=True, timeout=5)
+        told = subprocess.run(
+            ["ps", "-axo", "pid=,ppid=,rss="], capture_output=True, check=True, timeout=5
+        )
     except (OSError, subprocess.SubprocessError):
         return 0
     rows = [tuple(map(int, line.split())) for line in told.stdout.splitlines()]
@@ -392,14 +464,21 @@ def _resident_by_ps(pid: int) -> int:
 
 
 def launch_request(launch: Stdio, cwd: str, environ: Mapping[str, str]) -> bytes:
-    """What the supervisor is asked for, on one line. Raises `ToolFailed` for what no system could start."""
+    """What the supervisor is asked for, on one line. Raises `ToolFailed` for what no system could
+    start."""
     env = {**inherited(environ), **launch.env}
     if not launch.command or not launch.command[0]:
         raise ToolFailed("this server has no command; write one into its settings")
     if any("\0" in text for text in (*launch.command, *env, *env.values(), cwd)):
-        raise ToolFailed(f"{launch.command[0]!r}: its settings hold a null character, and no program can be given one")
+        raise ToolFailed(
+            f"{launch.command[0]!r}: its settings hold a null character, and no program can "
+            f"be given one"
+        )
     if any(not name or "=" in name for name in env):
-        raise ToolFailed(f"{launch.command[0]!r}: the name of an environment variable is empty or holds '='; mend its settings")
+        raise ToolFailed(
+            f"{launch.command[0]!r}: the name of an environment variable is empty or holds "
+            f"'='; mend its settings"
+        )
     return json.dumps({"command": launch.command, "env": env, "cwd": cwd}).encode()
 
 
@@ -408,15 +487,23 @@ def inherited(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environ.items()
-        if (name in _INHERITED or name.startswith(_INHERITED_FAMILIES)) and not value.startswith(_SHELL_FUNCTION)
+        if (name in _INHERITED or name.startswith(_INHERITED_FAMILIES))
+        and not value.startswith(_SHELL_FUNCTION)
     }
 
 
 def why_not_started(program: str, cwd: str, step: str, number: int) -> str:
     """Why a server did not start, from the step that failed and its errno."""
     if step == "cwd":
-        reason = {errno.ENOENT: "does not exist", errno.ENOTDIR: "is not a folder", errno.EACCES: "may not be entered"}
-        return f"{program!r} was not started: the folder {cwd!r} {reason.get(number, os.strerror(number))}"
+        reason = {
+            errno.ENOENT: "does not exist",
+            errno.ENOTDIR: "is not a folder",
+            errno.EACCES: "may not be entered",
+        }
+        return (
+            f"{program!r} was not started: the folder {cwd!r} "
+            f"{reason.get(number, os.strerror(number))}"
+        )
     if step == "exec":
         return _WHY_NOT.get(number, "{program!r} could not be started: {error}").format(
             program=program, error=os.strerror(number)
@@ -425,10 +512,26 @@ def why_not_started(program: str, cwd: str, step: str, number: int) -> str:
 
 
 _WHY_NOT = {
-    errno.ENOENT: "there is no program {program!r}, or the interpreter that its first line names is missing; "
+    errno.ENOENT: "there is no program {program!r}, or the interpreter "
+    "that its first line names is "
+    "missing; "
     "install it, or write its full path into the server's settings",
-    errno.ENOTDIR: "there is no program {program!r}; install it, or write its full path into the server's settings",
-    errno.EACCES: "{program!r} is no file that may be executed; `chmod +x` it, or name its interpreter in the server's settings",
-    errno.ENOEXEC: "{program!r} is no program of this machine; its first line should name its interpreter, as #!/bin/sh does",
-    errno.E2BIG: "{program!r} was not started: its arguments and environment variables are too long",
+    errno.ENOTDIR: (
+        "there is no program {program!r}; install it, or write its "
+        "full path into the server's "
+        "settings"
+    ),
+    errno.EACCES: (
+        "{program!r} is no file that may be executed; `chmod +x` it, "
+        "or name its interpreter in "
+        "the server's settings"
+    ),
+    errno.ENOEXEC: (
+        "{program!r} is no program of this machine; its first line "
+        "should name its interpreter, "
+        "as #!/bin/sh does"
+    ),
+    errno.E2BIG: (
+        "{program!r} was not started: its arguments and environment variables are too long"
+    ),
 }

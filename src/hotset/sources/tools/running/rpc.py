@@ -1,4 +1,5 @@
-"""JSON-RPC as MCP uses it: what is asked is answered once, refused, or given up; whatever else a server says does no harm."""
+"""JSON-RPC as MCP uses it: what is asked is answered once, refused, or given up; whatever else a
+server says does no harm."""
 
 from __future__ import annotations
 
@@ -19,12 +20,19 @@ MODERN = "2026-07-28"
 HANDSHAKES = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 LARGEST = 32 << 20
 """Bytes of one message. A tool that has more to say says it in a file."""
-METHOD_NOT_FOUND, INVALID_REQUEST, UNSUPPORTED_VERSION, HEADER_MISMATCH = -32601, -32600, -32022, -32020
+METHOD_NOT_FOUND, INVALID_REQUEST, UNSUPPORTED_VERSION, HEADER_MISMATCH = (
+    -32601,
+    -32600,
+    -32022,
+    -32020,
+)
 
 _OPENING = ("initialize", "server/discover")
 """Must not be cancelled: the protocol says so."""
 _PIPE = 1 << 16  # bytes that a pipe of Linux holds; macOS gives up to as many
-_ANSWERS_AT_ONCE = 16  # answers of ours that a server may leave unread; what it asks beyond that gets none
+_ANSWERS_AT_ONCE = (
+    16  # answers of ours that a server may leave unread; what it asks beyond that gets none
+)
 
 
 class RpcRefused(ToolFailed):
@@ -41,7 +49,8 @@ class TurnedAway(RpcRefused):
 
 
 class NotDelivered(ServerGone):
-    """It had ended, or had forgotten us, before it could have read this: another may be asked the same."""
+    """It had ended, or had forgotten us, before it could have read this: another may be asked the
+    same."""
 
 
 class NoAnswer(ToolFailed):
@@ -68,9 +77,14 @@ class RpcConnection(Protocol):
         """The protocol's version from now on; empty where none is agreed upon."""
 
     async def ask(
-        self, method: str, params: Mapping[str, Any], seconds: float, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        seconds: float,
+        headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """The result as JSON. Raises `Refused`, `NoAnswer`, `NotUnderstood`, `ServerGone` and `NotDelivered`.
+        """The result as JSON. Raises `Refused`, `NoAnswer`, `NotUnderstood`, `ServerGone` and
+        `NotDelivered`.
 
         The headers are for those who look at a message from outside; a pipe has none.
         """
@@ -113,7 +127,11 @@ class Rpc:
         """A pipe carries no headers that could tell it."""
 
     async def ask(
-        self, method: str, params: Mapping[str, Any], seconds: float, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        seconds: float,
+        headers: Mapping[str, str] | None = None,
     ) -> bytes:
         del headers
         if self._gone:
@@ -127,7 +145,12 @@ class Rpc:
                 said = await answer
         except (TimeoutError, asyncio.CancelledError) as error:
             if method not in _OPENING:
-                self._send(notification("notifications/cancelled", {"requestId": id, "reason": "nobody waits any more"}))
+                self._send(
+                    notification(
+                        "notifications/cancelled",
+                        {"requestId": id, "reason": "nobody waits any more"},
+                    )
+                )
             if isinstance(error, TimeoutError):
                 raise NoAnswer(f"it did not answer in {seconds:g} s") from None
             raise
@@ -148,7 +171,8 @@ class Rpc:
         await asyncio.gather(self._reading, *self._sending, return_exceptions=True)
 
     async def _put(self, message: bytes) -> None:
-        """A server that waits for nothing else, and whose pipe takes the message whole, has either got it or never will."""
+        """A server that waits for nothing else, and whose pipe takes the message whole, has either
+        got it or never will."""
         try:
             await self._channel.send(message)
         except ServerGone as error:
@@ -174,11 +198,14 @@ class Rpc:
                 self._send(reply)
             return
         answer = self._waiting.get(said.id) if said.id is not None else None
-        if answer is not None and not answer.done():  # otherwise it comes too late, twice, or from nowhere
+        if (
+            answer is not None and not answer.done()
+        ):  # otherwise it comes too late, twice, or from nowhere
             answer.set_result(said)
 
     def _send(self, message: bytes) -> None:
-        """Beside whoever reads: a server that reads nothing while it writes must not stop us from reading."""
+        """Beside whoever reads: a server that reads nothing while it writes must not stop us from
+        reading."""
         if len(self._sending) < _ANSWERS_AT_ONCE and not self._gone:
             task = asyncio.create_task(self._sent(message))
             self._sending.add(task)
@@ -193,20 +220,30 @@ class Rpc:
 
 def request(id: int, method: str, params: Mapping[str, Any]) -> bytes:
     try:
-        message = msgspec.json.encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+        message = msgspec.json.encode(
+            {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+        )
     except (TypeError, ValueError, RecursionError):
-        raise ToolFailed("the arguments cannot be written as JSON; give it plain texts, numbers, lists and objects") from None
+        raise ToolFailed(
+            "the arguments cannot be written as JSON; give it plain texts, numbers, lists and "
+            "objects"
+        ) from None
     if len(message) > LARGEST:
-        raise ToolFailed(f"the arguments take more than {LARGEST >> 20} MiB; put them in a file and name that")
+        raise ToolFailed(
+            f"the arguments take more than {LARGEST >> 20} MiB; put them in a file and name that"
+        )
     return message
 
 
 def notification(method: str, params: Mapping[str, Any] | None = None) -> bytes:
-    return msgspec.json.encode({"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params}))
+    return msgspec.json.encode(
+        {"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params})
+    )
 
 
 def messages(line: bytes) -> Iterator[RpcMessage]:
-    """What a line says; nothing where it is no message: programs print to where they should only speak.
+    """What a line says; nothing where it is no message: programs print to where they should only
+    speak.
 
     Several in one array were allowed by the protocol of 2025-03-26.
     """
@@ -220,7 +257,9 @@ def messages(line: bytes) -> Iterator[RpcMessage]:
     yield from said if isinstance(said, list) else [said]
 
 
-_LINE: msgspec.json.Decoder[RpcMessage | list[RpcMessage]] = msgspec.json.Decoder(RpcMessage | list[RpcMessage])
+_LINE: msgspec.json.Decoder[RpcMessage | list[RpcMessage]] = msgspec.json.Decoder(
+    RpcMessage | list[RpcMessage]
+)
 _ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 
@@ -247,9 +286,11 @@ def is_change(said: RpcMessage) -> bool:
 
 
 def reply_to(said: RpcMessage) -> bytes | None:
-    """A server may ask for a sign of life, and for nothing else: no model, person or folder of ours is offered to it.
+    """A server may ask for a sign of life, and for nothing else: no model, person or folder of ours
+    is offered to it.
 
-    Folders (roots) above all: servers let them replace the ones that the operator wrote into their arguments.
+    Folders (roots) above all: servers let them replace the ones that the operator wrote into their
+    arguments.
     """
     if not said.method or said.id is None:
         return None
@@ -260,7 +301,8 @@ def reply_to(said: RpcMessage) -> bytes | None:
 
 
 def outcome(said: RpcMessage) -> bytes:
-    """The result of an answer. Raises what it says instead: `Refused`, or `NotUnderstood` for neither."""
+    """The result of an answer. Raises what it says instead: `Refused`, or `NotUnderstood` for
+    neither."""
     if error := bytes(said.error):
         raise _refused(error)
     if result := bytes(said.result):

@@ -1,7 +1,8 @@
-"""The servers that run in one event loop: started by the first call, shared by those that come meanwhile, stopped when unused.
+"""The servers that run in one event loop: started by the first call, shared by those that come
+meanwhile, stopped when unused.
 
-A pool begins when something is needed and ends when nothing runs; what was learned about a source outlives it
-(`StartHistory`).
+A pool begins when something is needed and ends when nothing runs; what was learned about a source
+outlives it (`StartHistory`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from hotset.index.breaker import Breaker
 from hotset.nouns.tool import Launch, Origin, Returned, Source, Stdio, Tooling
 from hotset.sources.tools.running.pipes import ServerGone
 from hotset.sources.tools.running.processes import Supervisor
-from hotset.sources.tools.running.rpc import NoAnswer, NotDelivered, NotUnderstood, Rpc, RpcConnection, RpcRefused
+from hotset.sources.tools.running.rpc import (
+    NoAnswer,
+    NotDelivered,
+    NotUnderstood,
+    Rpc,
+    RpcConnection,
+    RpcRefused,
+)
 from hotset.sources.tools.running.session import McpSession, ToolListing, greet
 
 if TYPE_CHECKING:
@@ -27,12 +35,15 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], float]
 HearsList = Callable[[Source, ToolListing, str], None]
-"""Hears what a server offers before its first call, and the tool that is about to be called; raises where it must not be."""
+"""Hears what a server offers before its first call, and the tool that is about to be called; raises
+where it must not be."""
 
 ADVICE = " Use another tool, or ask a person to look at `hotset tools status`."
 """What a model can do, behind what went wrong."""
 
-_FAILED_WITHIN = 60.0  # seconds in which a source fails to start three times before it is left alone
+_FAILED_WITHIN = (
+    60.0  # seconds in which a source fails to start three times before it is left alone
+)
 _REST, _LONGEST_REST = 30.0, 600.0  # seconds for which it is
 _UNANSWERED = 2  # calls in a row after which a server is taken to hang, and another one is started
 _CLOSE_SECONDS = 5.0  # for all servers together; the supervisor ends what is left
@@ -55,7 +66,8 @@ class UsageRate:
 
 @dataclass(slots=True)
 class StartHistory:
-    """What is known of a source from before: whether it starts, how often it is used, which version it speaks."""
+    """What is known of a source from before: whether it starts, how often it is used, which version
+    it speaks."""
 
     stamp: str
     breaker: Breaker
@@ -66,7 +78,8 @@ class StartHistory:
 
 @dataclass(eq=False, slots=True)
 class PooledServer:
-    """One process or connection, from the moment that it is started until nobody uses it any more."""
+    """One process or connection, from the moment that it is started until nobody uses it any
+    more."""
 
     source: Source
     session_name: str
@@ -91,7 +104,11 @@ class PooledServer:
     @property
     def session(self) -> McpSession | None:
         """None while it starts."""
-        is_started = self.starting.done() and not self.starting.cancelled() and self.starting.exception() is None
+        is_started = (
+            self.starting.done()
+            and not self.starting.cancelled()
+            and self.starting.exception() is None
+        )
         return self.starting.result() if is_started else None
 
     @property
@@ -117,7 +134,12 @@ class ServerPool:
     """Made and used inside one event loop."""
 
     def __init__(
-        self, tooling: Tooling, project: Path, clock: Clock, past: dict[str, StartHistory], listed: HearsList | None = None
+        self,
+        tooling: Tooling,
+        project: Path,
+        clock: Clock,
+        past: dict[str, StartHistory],
+        listed: HearsList | None = None,
     ) -> None:
         self._tooling = tooling
         self._listed = listed
@@ -147,9 +169,16 @@ class ServerPool:
         return (*tuple(self._servers.values()), *tuple(self._leaving))
 
     async def call(
-        self, source: Source, own_name: str, arguments: Mapping[str, Any], session_name: str, *, pinned: bool
+        self,
+        source: Source,
+        own_name: str,
+        arguments: Mapping[str, Any],
+        session_name: str,
+        *,
+        pinned: bool,
     ) -> Returned:
-        """Runs the tool in the process of its source. Raises `ToolFailed`, which tells a model what to do."""
+        """Runs the tool in the process of its source. Raises `ToolFailed`, which tells a model what
+        to do."""
         seconds = self._tooling.call_seconds
 
         async def work(server: PooledServer, session: McpSession) -> Returned:
@@ -157,7 +186,11 @@ class ServerPool:
             server.calls += 1
             past = self._past_of(source)
             past.use = count_use(past.use, self._clock())
-            if self._listed is not None and source.origin is Origin.SERVER and (server.has_news or not server.was_listed):
+            if (
+                self._listed is not None
+                and source.origin is Origin.SERVER
+                and (server.has_news or not server.was_listed)
+            ):
                 listed = await session.list_tools(self._tooling.list_seconds)
                 await asyncio.to_thread(self._listed, source, listed, own_name)
                 server.was_listed = True
@@ -166,28 +199,42 @@ class ServerPool:
         return await self._using(source, "" if source.shared else session_name, seconds, work)
 
     async def list_tools(self, source: Source, seconds: float) -> ToolListing:
-        """Asks a process that runs anyway where there is one, first one that has news. Raises `ToolFailed`."""
+        """Asks a process that runs anyway where there is one, first one that has news. Raises
+        `ToolFailed`."""
         running = [
-            each for each in self._servers.values() if each.source.name == source.name and each.source.stamp == source.stamp
+            each
+            for each in self._servers.values()
+            if each.source.name == source.name and each.source.stamp == source.stamp
         ]
         server = max(running, key=lambda each: each.has_news, default=None)
         try:
             async with asyncio.timeout(seconds):
                 return await self._using(
-                    source, server.session_name if server else "", seconds, lambda _, session: session.list_tools(seconds)
+                    source,
+                    server.session_name if server else "",
+                    seconds,
+                    lambda _, session: session.list_tools(seconds),
                 )
         except TimeoutError:
-            raise ToolFailed(f"{source.name} did not tell its tools in {seconds:g} s.{ADVICE}") from None
+            raise ToolFailed(
+                f"{source.name} did not tell its tools in {seconds:g} s.{ADVICE}"
+            ) from None
 
     def end_session(self, session_name: str) -> None:
         """What ran for this session alone goes when it has answered."""
-        for server in [each for each in self._servers.values() if session_name and each.session_name == session_name]:
+        for server in [
+            each
+            for each in self._servers.values()
+            if session_name and each.session_name == session_name
+        ]:
             self._release(server)
         self._settle()
 
     async def stop(self, source_name: str) -> None:
         """At once, whatever it does."""
-        closing = [self._dismiss(each) for each in self.servers() if each.source.name == source_name]
+        closing = [
+            self._dismiss(each) for each in self.servers() if each.source.name == source_name
+        ]
         if closing:
             await asyncio.wait(closing, timeout=_CLOSE_SECONDS)
 
@@ -195,7 +242,9 @@ class ServerPool:
         """Stops what nobody has used for too long."""
         now = self._clock()
         for server in self.servers():
-            if server.has_ended or (server.is_idle and now - server.last_used >= self._patience(server)):
+            if server.has_ended or (
+                server.is_idle and now - server.last_used >= self._patience(server)
+            ):
                 self._dismiss(server)
         self._settle()
 
@@ -217,7 +266,8 @@ class ServerPool:
         seconds: float,
         work: Callable[[PooledServer, McpSession], Coroutine[Any, Any, _Made]],
     ) -> _Made:
-        """Tries again once where the server had ended, or had forgotten us, before it could have read what was asked."""
+        """Tries again once where the server had ended, or had forgotten us, before it could have
+        read what was asked."""
         for is_last in (False, True):
             server = self._enter(source, session_name)
             try:
@@ -233,7 +283,9 @@ class ServerPool:
                 self._count_unanswered(server)
                 raise ToolFailed(_too_slow(source, seconds)) from None
             except (RpcRefused, NotUnderstood) as error:
-                raise ToolFailed(f"{source.name} failed: {_sealed(source, str(error))}.{ADVICE}") from None
+                raise ToolFailed(
+                    f"{source.name} failed: {_sealed(source, str(error))}.{ADVICE}"
+                ) from None
             else:
                 server.unanswered = 0
                 return made
@@ -246,16 +298,20 @@ class ServerPool:
         done, _ = await asyncio.wait([server.starting], timeout=seconds)
         if not done:
             raise ToolFailed(
-                f"{server.source.name} was not ready after {seconds:g} s and is still starting: call it again in a while.{ADVICE}"
+                f"{server.source.name} was not ready after {seconds:g} s and is still "
+                f"starting: call it again in a while.{ADVICE}"
             )
         if server.starting.cancelled():
-            raise ToolFailed(f"{server.source.name} was stopped before it had started; call it again.")
+            raise ToolFailed(
+                f"{server.source.name} was stopped before it had started; call it again."
+            )
         if isinstance(error := server.starting.exception(), ToolFailed):
             raise ToolFailed(str(error))  # one for each: they are raised in many threads
         return server.starting.result()
 
     def _enter(self, source: Source, session_name: str) -> PooledServer:
-        """The server of this source and session; started where there is none, it has ended, or its source has changed since."""
+        """The server of this source and session; started where there is none, it has ended, or its
+        source has changed since."""
         server = self._servers.get((source.name, session_name))
         if server is not None and (server.source.stamp != source.stamp or server.has_ended):
             self._release(server)
@@ -270,7 +326,12 @@ class ServerPool:
         server.last_used = self._clock()
         if server.busy == 0 and server in self._leaving:
             self._dismiss(server)
-        elif server.is_idle and server.calls == 0 and server.session is not None and self._servers.get(server.key) is server:
+        elif (
+            server.is_idle
+            and server.calls == 0
+            and server.session is not None
+            and self._servers.get(server.key) is server
+        ):
             self._dismiss(server)  # it ran to be listed, and for nothing else
         self._settle()
 
@@ -283,7 +344,13 @@ class ServerPool:
         if isinstance(source.launch, Stdio):
             self._make_room(self._tooling.limit - 1)
         now = self._clock()
-        server = PooledServer(source, session_name, now, now, asyncio.create_task(self._open(source, source.launch, past)))
+        server = PooledServer(
+            source,
+            session_name,
+            now,
+            now,
+            asyncio.create_task(self._open(source, source.launch, past)),
+        )
         self._servers[source.name, session_name] = server
         self._is_empty.clear()
         server.starting.add_done_callback(lambda _: self._forget_unless_started(server))
@@ -300,7 +367,11 @@ class ServerPool:
                 session = await greet(source, connection, seconds, past.protocol)
         except (ToolFailed, TimeoutError) as error:
             words = connection.last_words() if connection is not None else ""
-            why = str(error) if isinstance(error, ToolFailed) else f"it was not ready after {seconds:g} s"
+            why = (
+                str(error)
+                if isinstance(error, ToolFailed)
+                else f"it was not ready after {seconds:g} s"
+            )
             past.why = f"{_sealed(source, why)}.{_last_words(source, words)}"
             raise ToolFailed(f"{source.name} did not start: {past.why}{ADVICE}") from None
         finally:
@@ -380,7 +451,9 @@ class ServerPool:
             self._next_look = asyncio.get_running_loop().call_later(delay, self.tend)
 
     def _make_room(self, limit: int) -> None:
-        for server in to_make_room([each for each in self.servers() if isinstance(each.source.launch, Stdio)], limit):
+        for server in to_make_room(
+            [each for each in self.servers() if isinstance(each.source.launch, Stdio)], limit
+        ):
             self._dismiss(server)
 
     def _patience(self, server: PooledServer) -> float:
@@ -393,22 +466,31 @@ _Made = TypeVar("_Made")
 
 def _broke_off(source: Source, error: ToolFailed, words: str) -> str:
     return (
-        f"{source.name} broke off in the middle of the call: {error}. It was not called again, since it may have done its work "
-        f"already: find out before you call it once more, which starts it anew.{_last_words(source, words)}"
+        f"{source.name} broke off in the middle of the call: {error}. It was not called "
+        f"again, since it may have done its work "
+        f"already: find out before you call it once more, which starts it "
+        f"anew.{_last_words(source, words)}"
     )
 
 
 def _too_slow(source: Source, seconds: float) -> str:
     return (
-        f"{source.name} did not answer in {seconds:g} s and was told to stop, which it may not have done: find out before you "
-        "call it again, and ask for less at once. `hotset tools status` shows a person whether it still runs."
+        f"{source.name} did not answer in {seconds:g} s and was told to stop, which it may "
+        f"not have done: find out before you "
+        "call it again, and ask for less at once. `hotset tools status` shows a person "
+        "whether it still runs."
     )
 
 
 def _resting(source: Source, past: StartHistory) -> str:
     left = past.breaker.seconds_left
-    when = f"It is tried again in {left:.0f} s" if left else "It is being tried again at this moment"
-    return f"{source.name} failed to start several times: {past.why} {when}, or as soon as it has changed.{ADVICE}"
+    when = (
+        f"It is tried again in {left:.0f} s" if left else "It is being tried again at this moment"
+    )
+    return (
+        f"{source.name} failed to start several times: {past.why} {when}, or as soon as it has "
+        f"changed.{ADVICE}"
+    )
 
 
 def _last_words(source: Source, words: str) -> str:
@@ -416,11 +498,20 @@ def _last_words(source: Source, words: str) -> str:
 
 
 def _sealed(source: Source, words: str) -> str:
-    """What a server says may hold keys; those of its own configuration are known, whatever they look like."""
+    """What a server says may hold keys; those of its own configuration are known, whatever they
+    look like."""
     from hotset.sealing import Known, seal  # noqa: PLC0415 - 50 ms that no start pays
 
-    given = source.launch.env if isinstance(source.launch, Stdio) else source.launch.headers if source.launch is not None else {}
-    known = Known({value.encode("utf-8", "surrogatepass"): "configured" for value in given.values()})
+    given = (
+        source.launch.env
+        if isinstance(source.launch, Stdio)
+        else source.launch.headers
+        if source.launch is not None
+        else {}
+    )
+    known = Known(
+        {value.encode("utf-8", "surrogatepass"): "configured" for value in given.values()}
+    )
     return seal(words, known).text[-_LONGEST_WORDS:]
 
 
@@ -434,7 +525,8 @@ def patience(use: UsageRate, idle_seconds: float) -> float:
 
 
 def to_make_room(processes: Iterable[PooledServer], limit: int) -> list[PooledServer]:
-    """Those that have to go so that no more than the limit are left: the ones that were not used for longest.
+    """Those that have to go so that no more than the limit are left: the ones that were not used
+    for longest.
 
     Never one that is in use. So there may be fewer of them than it would take.
     """

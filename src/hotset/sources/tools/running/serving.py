@@ -1,16 +1,19 @@
-"""MCP for a host of scripts: from a message to what answers it, and the functions that are called for it.
+"""MCP for a host of scripts: from a message to what answers it, and the functions that are called
+for it.
 
-Stdlib only, and for older Pythons, too. Both eras of the protocol are spoken: see `hotset.surfaces.mcp.protocol`.
+Stdlib only, and for older Pythons, too. Both eras of the protocol are spoken: see
+`hotset.surfaces.mcp.protocol`.
 
-Names of functions come by parsing, they themselves by importing at the first call. A script is read again at each call when
-it, or a module beside it, is not what it was: by the time of its last change first, then by its content. Everything that came
-from the folder is then forgotten and comes anew, as in a fresh process.
+Names of functions come by parsing, they themselves by importing at the first call. A script is read
+again at each call when it, or a module beside it, is not what it was: by the time of its last
+change first, then by its content. Everything that came from the folder is then forgotten and comes
+anew, as in a fresh process.
 
-`hotset.sources.tools.found.signatures` names the same functions, and tells what they take; this part runs in the skill's own
-Python, which has nothing of ours.
+`hotset.sources.tools.found.signatures` names the same functions, and tells what they take; this
+part runs in the skill's own Python, which has nothing of ours.
 """
 
-# ruff: noqa: PTH100, PTH116, PTH119, PTH120, PTH122, PTH123 - as few imports as can be before the first answer
+# ruff: noqa: PTH100, PTH116, PTH119, PTH120, PTH122, PTH123 - few imports: it must start fast
 
 from __future__ import annotations
 
@@ -33,7 +36,13 @@ if TYPE_CHECKING:
 
 _MODERN = "2026-07-28"
 _HANDSHAKES = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-_PARSE_ERROR, _INVALID_REQUEST, _METHOD_NOT_FOUND, _INVALID_PARAMS, _INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
+_PARSE_ERROR, _INVALID_REQUEST, _METHOD_NOT_FOUND, _INVALID_PARAMS, _INTERNAL_ERROR = (
+    -32700,
+    -32600,
+    -32601,
+    -32602,
+    -32603,
+)
 _UNSUPPORTED_VERSION = -32022
 _META = "io.modelcontextprotocol/"
 _KEPT = {"ttlMs": 0, "cacheScope": "private"}  # the list may change with the scripts
@@ -42,11 +51,16 @@ _AS_THEY_ARE = (str, int, float, bool)  # types of JSON that are the same in Pyt
 Job = Callable[[], Callable[[], None]]
 """Does the work, and gives what sends the answer."""
 
-_SETTLED_NS = 2_000_000_000  # the coarsest clock of a file system: two changes within it can leave the same time
+# the coarsest clock of a file system: two changes within it can leave the same time
+_SETTLED_NS = 2_000_000_000
 
 _LONGEST = 4_000  # characters of a traceback
 _DEEPEST = 100  # beyond it a value is told as Python would print it
-_PICTURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+_PICTURES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+)
 _OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, "<frozen ")
 
 
@@ -83,7 +97,8 @@ class Host:
             self._answer(said["id"], said["method"], said.get("params") or {})
 
     def _note(self, said: dict[str, Any]) -> None:
-        """A call that nobody waits for any more runs on, since no thread can be stopped; its answer is not sent."""
+        """A call that nobody waits for any more runs on, since no thread can be stopped; its answer
+        is not sent."""
         params = said.get("params")
         if said.get("method") == "notifications/cancelled" and isinstance(params, dict):
             self._calls.discard(str(params.get("requestId")))
@@ -104,22 +119,35 @@ class Host:
         if method == "tools/list":
             return {"tools": self._listed(), **(_KEPT if modern else {})}
         if method == "server/discover" and modern:
-            return {"supportedVersions": [_MODERN, *_HANDSHAKES], "capabilities": {"tools": {}}, **_KEPT}
+            return {
+                "supportedVersions": [_MODERN, *_HANDSHAKES],
+                "capabilities": {"tools": {}},
+                **_KEPT,
+            }
         if method == "initialize" and not modern:
             wanted = params.get("protocolVersion")
             version = wanted if wanted in _HANDSHAKES else _HANDSHAKES[0]
-            return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": self._server()}
+            return {
+                "protocolVersion": version,
+                "capabilities": {"tools": {}},
+                "serverInfo": self._server(),
+            }
         if method == "ping" and not modern:
             return {}
         raise _Refused(_METHOD_NOT_FOUND, f"there is no method {str(method)[:80]!r} here")
 
     def _listed(self) -> list[dict[str, Any]]:
-        """By parsing; the types of the arguments are told by `hotset.sources.tools.found.signatures`."""
+        """By parsing; the types of the arguments are told by
+        `hotset.sources.tools.found.signatures`."""
         return [
             {
                 "name": name,
                 "description": takes.description,
-                "inputSchema": {"type": "object", "properties": {each: {} for each in takes.names}, "required": takes.required},
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {each: {} for each in takes.names},
+                    "required": takes.required,
+                },
             }
             for name, takes in self._functions.names().items()
         ]
@@ -148,7 +176,8 @@ class Host:
             result: dict[str, Any] = {"isError": False, **render_value(value)}
         except Uncallable as error:
             result = render_failure(f"{name}: {error}")
-        except BaseException as error:  # whatever a script raises, also sys.exit(), is the answer to this call
+        except BaseException as error:
+            # whatever a script raises, also sys.exit(), is the answer to this call
             result = render_failure(render_error(error, self._folder))
         return result
 
@@ -168,12 +197,22 @@ class Host:
 
     def _reply(self, id: Any, result: dict[str, Any], modern: bool) -> None:
         if modern:
-            result = {**result, "resultType": "complete", "_meta": {f"{_META}serverInfo": self._server()}}
+            result = {
+                **result,
+                "resultType": "complete",
+                "_meta": {f"{_META}serverInfo": self._server()},
+            }
         self._say({"jsonrpc": "2.0", "id": id, "result": result})
 
     def _fail(self, id: Any, code: int, sentence: str, data: Any = None) -> None:
         error = {"code": code, "message": sentence}
-        self._say({"jsonrpc": "2.0", "id": id, "error": error if data is None else {**error, "data": data}})
+        self._say(
+            {
+                "jsonrpc": "2.0",
+                "id": id,
+                "error": error if data is None else {**error, "data": data},
+            }
+        )
 
     def _say(self, message: dict[str, Any]) -> None:
         """Half of a surrogate pair, as of a file's name that is no UTF-8, becomes `?`."""
@@ -222,7 +261,8 @@ def _waited(value: Any) -> Any:
 
 
 class Uncallable(Exception):
-    """There is no such function, or it cannot take these arguments; the message says which there are, or why."""
+    """There is no such function, or it cannot take these arguments; the message says which there
+    are, or why."""
 
 
 class FunctionParameters:
@@ -241,7 +281,8 @@ class FunctionParameters:
 
 
 class ScriptFunctions:
-    """By the function's own name, or by `script.function` where several scripts have one of that name. Used from any thread."""
+    """By the function's own name, or by `script.function` where several scripts have one of that
+    name. Used from any thread."""
 
     def __init__(self, folder: str, scripts: Iterable[str]) -> None:
         self._folder = os.path.abspath(folder)
@@ -254,7 +295,10 @@ class ScriptFunctions:
     def names(self) -> dict[str, FunctionParameters]:
         """Of all scripts that can be parsed."""
         with self._lock:
-            return {name: script.functions[function] for name, (script, function) in self._named().items()}
+            return {
+                name: script.functions[function]
+                for name, (script, function) in self._named().items()
+            }
 
     def function(self, name: str) -> tuple[Callable[..., Any], FunctionParameters]:
         """Raises `Uncallable`, and whatever the script raises when it is imported."""
@@ -265,7 +309,10 @@ class ScriptFunctions:
             self._remember()
             found = getattr(module, function, None)
             if not callable(found):
-                raise Uncallable(f"{script.name}.py defines {function}, and it is no function any more once it has run")
+                raise Uncallable(
+                    f"{script.name}.py defines {function}, and it is no function any more "
+                    f"once it has run"
+                )
             return found, script.functions[function]
 
     def _named(self) -> dict[str, tuple[_Script, str]]:
@@ -334,8 +381,14 @@ class ScriptFunctions:
                     self._stamps[path] = _Stamp(path)
 
     def _local(self) -> Iterator[tuple[str, str]]:
-        """Modules that belong to the folder, by name and path; what was installed into it does not."""
-        folders = tuple({self._folder + os.sep, *(os.path.dirname(script.path) + os.sep for script in self._scripts)})
+        """Modules that belong to the folder, by name and path; what was installed into it does
+        not."""
+        folders = tuple(
+            {
+                self._folder + os.sep,
+                *(os.path.dirname(script.path) + os.sep for script in self._scripts),
+            }
+        )
         for name, module in list(sys.modules.items()):
             path = getattr(module, "__file__", None)
             if path and path.startswith(folders) and f"{os.sep}site-packages{os.sep}" not in path:
@@ -411,7 +464,11 @@ def _functions(content: bytes, path: str) -> dict[str, FunctionParameters]:
             found[node.name] = node
         elif isinstance(node, ast.ClassDef):
             found.pop(node.name, None)  # what is said last holds
-        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        elif (
+            isinstance(node, ast.Assign)
+            and len(node.targets) == 1
+            and isinstance(node.targets[0], ast.Name)
+        ):
             found.pop(node.targets[0].id, None)
     return {name: FunctionParameters(node) for name, node in found.items() if _is_tool(node)}
 
@@ -424,7 +481,8 @@ def _is_tool(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _module_name(stem: str) -> str:
-    """As its neighbours import it, unless that is the name of something else, as of a part of Python."""
+    """As its neighbours import it, unless that is the name of something else, as of a part of
+    Python."""
     taken = stem in sys.modules or stem in getattr(sys, "stdlib_module_names", ())
     return f"script_{stem}" if taken else stem
 
@@ -438,7 +496,8 @@ def _key(path: str) -> tuple[int, int, int]:
 
 
 def render_value(value: Any) -> dict[str, Any]:
-    """Text as it is, nothing as nothing, bytes as a picture or blob, everything else as JSON: as text and as a value."""
+    """Text as it is, nothing as nothing, bytes as a picture or blob, everything else as JSON: as
+    text and as a value."""
     if value is None:
         return {"content": []}
     if isinstance(value, str):
@@ -446,7 +505,11 @@ def render_value(value: Any) -> dict[str, Any]:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return {"content": [_blob(bytes(value))]}
     plain = _plain(value)
-    said = {"content": [_text_block(plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False))]}
+    said = {
+        "content": [
+            _text_block(plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False))
+        ]
+    }
     if isinstance(plain, dict):
         return {**said, "structuredContent": plain}
     if isinstance(plain, list):
@@ -459,7 +522,8 @@ def render_failure(sentence: str) -> dict[str, Any]:
 
 
 def render_error(error: BaseException, folder: str) -> str:
-    """The traceback without what is ours: the frames of the folder, and the one in which it was raised."""
+    """The traceback without what is ours: the frames of the folder, and the one in which it was
+    raised."""
     import traceback  # noqa: PLC0415 - most calls end well
 
     whole = traceback.TracebackException.from_exception(error)
@@ -483,7 +547,14 @@ def _blob(content: bytes) -> dict[str, Any]:
     for magic, kind in _PICTURES:
         if content.startswith(magic):
             return {"type": "image", "data": encoded, "mimeType": kind}
-    return {"type": "resource", "resource": {"uri": "result:bytes", "mimeType": "application/octet-stream", "blob": encoded}}
+    return {
+        "type": "resource",
+        "resource": {
+            "uri": "result:bytes",
+            "mimeType": "application/octet-stream",
+            "blob": encoded,
+        },
+    }
 
 
 def _base64(content: bytes) -> str:
@@ -507,8 +578,15 @@ def _plain(value: Any, depth: int = 0) -> Any:  # noqa: C901, PLR0911 - one case
     if fields is not None:
         return {name: _plain(each, depth + 1) for name, each in fields.items()}
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else str(_plain(key)): _plain(each, depth + 1) for key, each in value.items()}
-    for way in ("isoformat", "tolist", "to_dict"):  # dates; arrays and numbers of numpy; tables of pandas
+        return {
+            key if isinstance(key, str) else str(_plain(key)): _plain(each, depth + 1)
+            for key, each in value.items()
+        }
+    for way in (
+        "isoformat",
+        "tolist",
+        "to_dict",
+    ):  # dates; arrays and numbers of numpy; tables of pandas
         if callable(getattr(value, way, None)):
             return _plain(getattr(value, way)(), depth + 1)
     if isinstance(value, (Collection, Iterator)):
@@ -542,7 +620,11 @@ def _chain(error: Any, seen: set[int]) -> Iterator[Any]:
     if id(error) not in seen:
         seen.add(id(error))
         yield error
-        for other in (error.__cause__, error.__context__, *(getattr(error, "exceptions", None) or ())):
+        for other in (
+            error.__cause__,
+            error.__context__,
+            *(getattr(error, "exceptions", None) or ()),
+        ):
             if other is not None:
                 yield from _chain(other, seen)
 

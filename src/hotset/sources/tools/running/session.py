@@ -1,6 +1,7 @@
 """An MCP client: agrees on a version with a server, asks for its tools, and calls them.
 
-Both eras are spoken: the handshake of 2024-11-05 to 2025-11-25, and 2026-07-28, where every request carries all there is to know.
+Both eras are spoken: the handshake of 2024-11-05 to 2025-11-25, and 2026-07-28, where every request
+carries all there is to know.
 """
 
 from __future__ import annotations
@@ -33,18 +34,31 @@ from hotset.sources.tools.tool_names import full_name
 
 _CLIENT = {"name": "hotset", "version": "1"}  # of this client: it changes when what it says does
 _META = "io.modelcontextprotocol/"
-_ENVELOPE = {f"{_META}protocolVersion": MODERN, f"{_META}clientInfo": _CLIENT, f"{_META}clientCapabilities": {}}
+_ENVELOPE = {
+    f"{_META}protocolVersion": MODERN,
+    f"{_META}clientInfo": _CLIENT,
+    f"{_META}clientCapabilities": {},
+}
 _MOST_TOOLS = 10_000
 _MOST_PAGES = 200
-_MOST_ROUNDS = 10  # of a call that is answered by "ask me again"; as many as the official client goes
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.25  # seconds between two of them, as the official client waits
+_MOST_ROUNDS = (
+    10  # of a call that is answered by "ask me again"; as many as the official client goes
+)
+_FIRST_PAUSE, _LONGEST_PAUSE = (
+    0.05,
+    0.25,
+)  # seconds between two of them, as the official client waits
 _LONGEST_NAME = 200  # characters of a server's name and version; they are only shown
 
 _MARK = "x-mcp-header"
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _PLAIN = re.compile(r"[\x20-\x7e]*")
 _WRAPPED = re.compile(r"=\?base64\?.*\?=")
-_TYPES = ("string", "integer", "boolean")  # the protocol forbids numbers: no two languages write one alike
+_TYPES = (
+    "string",
+    "integer",
+    "boolean",
+)  # the protocol forbids numbers: no two languages write one alike
 _WIDEST = 4096  # bits; Python refuses to write out numbers far beyond that
 
 Mirrors = Mapping[tuple[str, ...], str]
@@ -63,18 +77,23 @@ class ToolListing:
     protocol: str
 
 
-async def greet(source: Source, connection: RpcConnection, seconds: float, known: str = "") -> McpSession:
+async def greet(
+    source: Source, connection: RpcConnection, seconds: float, known: str = ""
+) -> McpSession:
     """Agrees on a version; `known` is the one that was agreed upon last time. Raises `ToolFailed`.
 
-    On a pipe the handshake goes first: servers of its era (rmcp before 3.0) end when anything else does, and those of both eras
-    take it. By HTTP it is the other way round: a server that keeps no sessions cannot forget one.
+    On a pipe the handshake goes first: servers of its era (rmcp before 3.0) end when anything else
+    does, and those of both eras take it. By HTTP it is the other way round: a server that keeps no
+    sessions cannot forget one.
     """
     by_http = isinstance(source.launch, Http)
     is_modern_first = known == MODERN or (by_http and known not in HANDSHAKES)
     first, second = (_discover, _initialize) if is_modern_first else (_initialize, _discover)
     async with _within(seconds):
         try:
-            greeted = await first(connection, seconds / 2 if by_http else seconds)  # a process may take all of it to start
+            greeted = await first(
+                connection, seconds / 2 if by_http else seconds
+            )  # a process may take all of it to start
         except (RpcRefused, NoAnswer, NotUnderstood) as error:
             try:
                 greeted = await second(connection, seconds)
@@ -97,19 +116,23 @@ class McpSession:
         return self._greeted.protocol
 
     async def list_tools(self, seconds: float) -> ToolListing:
-        """All that it offers, within bounds. What the protocol does not let be a tool is left out."""
+        """All that it offers, within bounds. What the protocol does not let be a tool is left
+        out."""
         self.connection.changed = False
         tools: dict[str, Tool] = {}
         async with _within(seconds):
             async for each in self._told(seconds):
                 if each.name not in tools and len(tools) < _MOST_TOOLS and self._may_be_used(each):
                     tools[each.name] = _make_tool(self._source, each)
-        return ToolListing(tuple(tools.values()), self._greeted.instructions, self._greeted.server, self.protocol)
+        return ToolListing(
+            tuple(tools.values()), self._greeted.instructions, self._greeted.server, self.protocol
+        )
 
     async def call(self, own_name: str, arguments: Mapping[str, Any], seconds: float) -> Returned:
         """What the tool gave; an error that the server answers with is a failure of the tool.
 
-        Raises `NoAnswer`, `NotUnderstood`, `ServerGone`, and `NotDelivered` where another session may be tried.
+        Raises `NoAnswer`, `NotUnderstood`, `ServerGone`, and `NotDelivered` where another session
+        may be tried.
         """
         async with _within(seconds):
             try:
@@ -139,7 +162,8 @@ class McpSession:
             seen.add(cursor)
 
     def _may_be_used(self, tool: _ListedTool) -> bool:
-        """A schema that marks arguments for headers where it must not makes a tool that must not be used; since 2026-07-28."""
+        """A schema that marks arguments for headers where it must not makes a tool that must not be
+        used; since 2026-07-28."""
         if self.protocol != MODERN:
             return True
         marks = read_mirrors(_object(tool.inputSchema)[1])
@@ -154,27 +178,48 @@ class McpSession:
             if result.resultType == "complete" or self.protocol != MODERN:
                 return _returned(result)
             if result.resultType != "input_required":
-                raise NotUnderstood(f"it answered with a {result.resultType[:40]!r}, which is no result of a tool")
+                raise NotUnderstood(
+                    f"it answered with a {result.resultType[:40]!r}, which is no result of a tool"
+                )
             if result.inputRequests or result.requestState is None:
-                return _failure("This tool wants to ask a person or a model something first, which cannot be done from here.")
+                return _failure(
+                    "This tool wants to ask a person or a model something first, which cannot "
+                    "be done from here."
+                )
             params["requestState"] = result.requestState
             await asyncio.sleep(pause)
             pause = min(_LONGEST_PAUSE, 2 * pause)
-        return _failure("This tool wanted to be called again and again, and did not come to an end.")
+        return _failure(
+            "This tool wanted to be called again and again, and did not come to an end."
+        )
 
     async def _call(self, params: Mapping[str, Any], seconds: float) -> bytes:
         own_name, arguments = params["name"], params["arguments"]
         try:
-            return await self._ask("tools/call", params, seconds, mirror_headers(self._mirrors.get(own_name, {}), arguments))
+            return await self._ask(
+                "tools/call",
+                params,
+                seconds,
+                mirror_headers(self._mirrors.get(own_name, {}), arguments),
+            )
         except RpcRefused as error:
             if error.code != HEADER_MISMATCH or own_name in self._mirrors:
                 raise
         # It looks for headers that only its schemas tell of, and has run nothing yet.
         await self.list_tools(seconds)
-        return await self._ask("tools/call", params, seconds, mirror_headers(self._mirrors.get(own_name, {}), arguments))
+        return await self._ask(
+            "tools/call",
+            params,
+            seconds,
+            mirror_headers(self._mirrors.get(own_name, {}), arguments),
+        )
 
     async def _ask(
-        self, method: str, params: Mapping[str, Any], seconds: float, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        seconds: float,
+        headers: Mapping[str, str] | None = None,
     ) -> bytes:
         if self.protocol == MODERN:
             params = {**params, "_meta": _ENVELOPE}
@@ -234,7 +279,8 @@ async def _initialize(connection: RpcConnection, seconds: float) -> _Greeted:
     said = _read(await connection.ask("initialize", params, seconds), _INITIALIZED)
     if said.protocolVersion not in HANDSHAKES:
         raise NotUnderstood(
-            f"it speaks version {said.protocolVersion[:40]!r} of MCP; hotset speaks {MODERN}, {', '.join(HANDSHAKES)}"
+            f"it speaks version {said.protocolVersion[:40]!r} of MCP; hotset speaks {MODERN}, "
+            f"{', '.join(HANDSHAKES)}"
         )
     connection.speak(said.protocolVersion)
     await connection.tell("notifications/initialized")
@@ -243,9 +289,14 @@ async def _initialize(connection: RpcConnection, seconds: float) -> _Greeted:
 
 async def _discover(connection: RpcConnection, seconds: float) -> _Greeted:
     connection.speak(MODERN)
-    said = _read(await connection.ask("server/discover", {"_meta": _ENVELOPE}, seconds), _DISCOVERED)
+    said = _read(
+        await connection.ask("server/discover", {"_meta": _ENVELOPE}, seconds), _DISCOVERED
+    )
     if MODERN not in said.supportedVersions:
-        raise NotUnderstood(f"it speaks versions {', '.join(said.supportedVersions)[:80]} of MCP; hotset speaks {MODERN}")
+        raise NotUnderstood(
+            f"it speaks versions {', '.join(said.supportedVersions)[:80]} of MCP; hotset "
+            f"speaks {MODERN}"
+        )
     meta = said._meta if isinstance(said._meta, dict) else {}  # noqa: SLF001 - the wire's own name
     return _Greeted(MODERN, _server(meta.get(f"{_META}serverInfo")), said.instructions or "")
 
@@ -302,7 +353,11 @@ def _returned(result: _Result) -> Returned:
     content, blocks = _sound(result.content)
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         raise NotUnderstood("it answered with something that is no list of content")
-    structured = _sound(result.structuredContent)[0] if bytes(result.structuredContent) not in (b"", b"null") else None
+    structured = (
+        _sound(result.structuredContent)[0]
+        if bytes(result.structuredContent) not in (b"", b"null")
+        else None
+    )
     return Returned(content, result.isError, structured)
 
 
@@ -311,7 +366,8 @@ def _failure(sentence: str) -> Returned:
 
 
 def _sound(text: msgspec.Raw) -> tuple[bytes, Any]:
-    """The bytes that came where anybody can read them, which is checked; otherwise what could be read of them."""
+    """The bytes that came where anybody can read them, which is checked; otherwise what could be
+    read of them."""
     plain = bytes(text)
     try:
         return plain, msgspec.json.decode(plain)
@@ -325,11 +381,17 @@ _Told = TypeVar("_Told")
 
 
 def read_mirrors(schema: Any) -> Mirrors | None:
-    """What a schema marks. None where a mark stands where none may: such a tool must not be used."""
+    """What a schema marks. None where a mark stands where none may: such a tool must not be
+    used."""
     found: dict[tuple[str, ...], str] = {}
     for path, marked in _marked(schema):
         name = marked[_MARK]
-        sound = path and isinstance(name, str) and _TOKEN.fullmatch(name) and marked.get("type") in _TYPES
+        sound = (
+            path
+            and isinstance(name, str)
+            and _TOKEN.fullmatch(name)
+            and marked.get("type") in _TYPES
+        )
         if not path or not sound or name.lower() in (other.lower() for other in found.values()):
             return None
         found[path] = name
@@ -356,7 +418,8 @@ def header_value(text: str) -> str:
 
 
 def _marked(schema: Any) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
-    """Every schema that carries a mark, with the way to it where that leads through nothing but properties.
+    """Every schema that carries a mark, with the way to it where that leads through nothing but
+    properties.
 
     Not by recursion: a schema may be nested deeper than our stack.
     """
@@ -371,7 +434,9 @@ def _marked(schema: Any) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, 
             yield path, node
         for key, value in node.items():
             if key == "properties" and isinstance(value, dict):
-                left += ((None if path is None else (*path, name), each) for name, each in value.items())
+                left += (
+                    (None if path is None else (*path, name), each) for name, each in value.items()
+                )
             elif key in _PLACES:
                 left.append((None, value))
             elif key in _NAMED_PLACES and isinstance(value, dict):
@@ -392,7 +457,8 @@ _PLACES = frozenset(
         *("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "contentSchema"),
     )
 )
-"""Where JSON Schema 2020-12 expects schemas. In `default`, `examples`, `const` and `enum` stands data that looks like one."""
+"""Where JSON Schema 2020-12 expects schemas. In `default`, `examples`, `const` and `enum` stands
+data that looks like one."""
 _NAMED_PLACES = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
 
 

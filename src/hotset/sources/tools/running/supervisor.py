@@ -1,20 +1,25 @@
-"""The process that starts servers for hotset and lets none of them outlive it: `python -I -S supervisor.py SOCKET PID`.
+"""The process that starts servers for hotset and lets none of them outlive it: `python -I -S
+supervisor.py SOCKET PID`.
 
-Stdlib only. hotset may be killed at any moment and must leave no process behind, so it starts none itself. It sends what to start
-over a socket; this process forks a *reaper* for each server, and the reaper starts the server and stays until nothing of it is
-left:
+Stdlib only. hotset may be killed at any moment and must leave no process behind, so it starts none
+itself. It sends what to start over a socket; this process forks a *reaper* for each server, and the
+reaper starts the server and stays until nothing of it is left:
 
-- Each reaper has a line of its own to hotset. When that line ends, or hotset itself, for whatever reason, the reaper ends all:
-  SIGTERM first, since a client of a container passes it on and would leave the container running otherwise, then SIGKILL.
-- On Linux a reaper adopts what the server's processes leave behind, so a daemon that forked twice and has a session of its own
-  is still among its children; that it has no children left means that there is nothing left. Elsewhere it is the process group.
-- A server whose reaper was killed is killed by the kernel, and what that leaves is adopted and killed by the supervisor. If the
-  supervisor is killed, the reapers stay on duty; hotset starts another supervisor when it next needs one.
+- Each reaper has a line of its own to hotset. When that line ends, or hotset itself, for whatever
+  reason, the reaper ends all: SIGTERM first, since a client of a container passes it on and would
+  leave the container running otherwise, then SIGKILL.
+- On Linux a reaper adopts what the server's processes leave behind, so a daemon that forked twice
+  and has a session of its own is still among its children; that it has no children left means that
+  there is nothing left. Elsewhere it is the process group.
+- A server whose reaper was killed is killed by the kernel, and what that leaves is adopted and
+  killed by the supervisor. If the supervisor is killed, the reapers stay on duty; hotset starts
+  another supervisor when it next needs one.
 
-On the socket, a request is a line of JSON, `{"command": [...], "env": {...}, "cwd": "..."}`, that brings four descriptors: the
-line of the reaper, and the server's stdin, stdout and stderr. On its line a reaper says `started PID` or `failed STEP ERRNO`,
-then, when the server's first process ended, `ended STATUS` (negative: the signal); the line closes when nothing is left. hotset
-says `t` there for SIGTERM to all, and closes its end for SIGKILL to all.
+On the socket, a request is a line of JSON, `{"command": [...], "env": {...}, "cwd": "..."}`, that
+brings four descriptors: the line of the reaper, and the server's stdin, stdout and stderr. On its
+line a reaper says `started PID` or `failed STEP ERRNO`, then, when the server's first process
+ended, `ended STATUS` (negative: the signal); the line closes when nothing is left. hotset says `t`
+there for SIGTERM to all, and closes its end for SIGKILL to all.
 """
 
 # ruff: noqa: PTH123, PTH208 - pathlib takes longer to import than this process has to start
@@ -40,13 +45,18 @@ DESCRIPTORS = 4  # that come with each request
 
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
 _GRACE_SECONDS = 0.5  # between SIGTERM and SIGKILL, where nobody waits for more
-_AGAIN_SECONDS = 0.02  # until the next look at what a SIGKILL has left: a process may have forked in between
-_PATIENT_SECONDS = 1.0  # the same, for what several could not end: root's processes, or those that wait for a disk
+_AGAIN_SECONDS = (
+    0.02  # until the next look at what a SIGKILL has left: a process may have forked in between
+)
+_PATIENT_SECONDS = (
+    1.0  # the same, for what several could not end: root's processes, or those that wait for a disk
+)
 _IMPATIENT_TRIES = 50
 
 
 def descendants(root: int) -> dict[int, int]:
-    """The processes that come from this one, with their groups. Linux only: empty where there is no /proc."""
+    """The processes that come from this one, with their groups. Linux only: empty where there is no
+    /proc."""
     children: dict[int, list[tuple[int, int]]] = {}
     for pid, parent, group in _processes():
         children.setdefault(parent, []).append((pid, group))
@@ -106,7 +116,10 @@ class _Supervisor:
         self._descriptors += descriptors
         *requests, self._unread = (self._unread + data).split(b"\n")
         for request in requests:
-            own, self._descriptors = self._descriptors[:DESCRIPTORS], self._descriptors[DESCRIPTORS:]
+            own, self._descriptors = (
+                self._descriptors[:DESCRIPTORS],
+                self._descriptors[DESCRIPTORS:],
+            )
             self._start(request, own)
             for each in own:
                 os.close(each)
@@ -133,7 +146,11 @@ class _Supervisor:
         """Ends what a reaper that was killed had in its care."""
         if self._has_strays:
             mine = os.getpid()
-            strays = {pid: group for pid, parent, group in _processes() if parent == mine and pid not in self._reapers}
+            strays = {
+                pid: group
+                for pid, parent, group in _processes()
+                if parent == mine and pid not in self._reapers
+            }
             self._has_strays = bool(strays)
             for stray in tuple(strays):
                 strays |= descendants(stray)
@@ -141,7 +158,8 @@ class _Supervisor:
 
 
 def _run_reaper(request: bytes, line: int, stdio: list[int], life: int) -> None:
-    """All that a reaper ever does: it came from a fork, and never returns to the code that it came from."""
+    """All that a reaper ever does: it came from a fork, and never returns to the code that it came
+    from."""
     try:
         _Reaper(socket.socket(fileno=line), life).watch(request, stdio)
         os._exit(0)
@@ -234,7 +252,9 @@ class _Reaper:
             self._line.sendall(what.encode() + b"\n", _NO_SIGPIPE)
 
 
-def _started(command: list[str], env: dict[str, str], cwd: str, stdio: list[int]) -> tuple[int, str]:
+def _started(
+    command: list[str], env: dict[str, str], cwd: str, stdio: list[int]
+) -> tuple[int, str]:
     """The server's process and what went wrong: the step and its errno, or nothing."""
     trouble, told = os.pipe()  # closed by a successful exec
     reaper = os.getpid()
@@ -252,7 +272,9 @@ def _started(command: list[str], env: dict[str, str], cwd: str, stdio: list[int]
     return pid, failed
 
 
-def _become(command: list[str], env: dict[str, str], cwd: str, stdio: list[int], *, told: int, reaper: int) -> None:
+def _become(
+    command: list[str], env: dict[str, str], cwd: str, stdio: list[int], *, told: int, reaper: int
+) -> None:
     """Turns this process, a fork of the reaper, into the server."""
     step = "start"
     try:
@@ -262,7 +284,12 @@ def _become(command: list[str], env: dict[str, str], cwd: str, stdio: list[int],
             os._exit(1)
         for at, descriptor in enumerate(stdio):
             os.dup2(descriptor, at)
-        for each in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP):  # exec keeps what is ignored
+        for each in (
+            signal.SIGPIPE,
+            signal.SIGXFSZ,
+            signal.SIGINT,
+            signal.SIGHUP,
+        ):  # exec keeps what is ignored
             signal.signal(each, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         step = "cwd"
@@ -294,7 +321,10 @@ class _Waiting:
 
     def wait(self, seconds: float | None) -> tuple[set[int], set[int]]:
         """The descriptors that have something to say or ended, and the signals that came."""
-        ready = {each for each, _ in self._poll.poll(None if seconds is None else max(0.0, seconds) * 1_000)}
+        ready = {
+            each
+            for each, _ in self._poll.poll(None if seconds is None else max(0.0, seconds) * 1_000)
+        }
         signals: set[int] = set()
         if self._signals in ready:
             with suppress(BlockingIOError):
@@ -312,7 +342,8 @@ def _adopt() -> bool:
 
 
 def _life(pid: int) -> int:
-    """A descriptor that tells when this process is dead, even if a fork of it holds its sockets; -1 where there is none."""
+    """A descriptor that tells when this process is dead, even if a fork of it holds its sockets; -1
+    where there is none."""
     if sys.platform == "linux":
         with suppress(OSError):  # a kernel before 5.3, or a sandbox
             return os.pidfd_open(pid)
@@ -343,26 +374,33 @@ def _group_lives(group: int) -> bool:
 
 
 def _signal_all(processes: dict[int, int], number: signal.Signals) -> None:
-    """By their groups, which are all of our descendants: a group cannot outrun us, as a process can that forks and ends."""
+    """By their groups, which are all of our descendants: a group cannot outrun us, as a process can
+    that forks and ends."""
     own = os.getpgrp()
-    for target in {-group if group > 1 and group != own else pid for pid, group in processes.items()}:
+    for target in {
+        -group if group > 1 and group != own else pid for pid, group in processes.items()
+    }:
         _signal(target, number)
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
-    """To a process, or to the group of that number with a minus. One that is stopped goes on, to hear it."""
+    """To a process, or to the group of that number with a minus. One that is stopped goes on, to
+    hear it."""
     with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
         os.kill(pid, signal.SIGCONT)
 
 
 def _processes() -> Iterator[tuple[int, int, int]]:
-    """Every process of this machine, with its parent and its group. A zombie may be all that is seen of a group that runs on."""
+    """Every process of this machine, with its parent and its group. A zombie may be all that is
+    seen of a group that runs on."""
     with suppress(FileNotFoundError):
         for name in os.listdir("/proc"):
             if name.isdigit():
                 with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-                    _, parent, group = file.read().rpartition(b")")[2].split()[:3]  # a program's name may hold anything
+                    _, parent, group = (
+                        file.read().rpartition(b")")[2].split()[:3]
+                    )  # a program's name may hold anything
                     yield int(name), int(parent), int(group)
 
 

@@ -12,16 +12,31 @@ from hotset.surfaces.cli.terminal import count, span
 def check(scene: Scene) -> Iterator[Finding]:
     status, address = scene.status, scene.address
     if status is None or address is None:
-        says = "no proxy serves this project" + (f" (process {address.pid} left a note and is gone)" if address else "")
-        yield warn("proxy", says, "start one with: hotset up   or run an agent with: hotset wrap claude")
+        says = "no proxy serves this project" + (
+            f" (process {address.pid} left a note and is gone)" if address else ""
+        )
+        yield warn(
+            "proxy", says, "start one with: hotset up   or run an agent with: hotset wrap claude"
+        )
         return
-    yield ok("proxy", f"serves on port {address.port} for {span(status['uptime'])} (process {address.pid})")
+    yield ok(
+        "proxy",
+        f"serves on port {address.port} for {span(status['uptime'])} (process {address.pid})",
+    )
     if status["version"] != __version__:
-        yield warn("version", f"the proxy is {status['version']}, this is {__version__}", "stop the proxy and start it again")
+        yield warn(
+            "version",
+            f"the proxy is {status['version']}, this is {__version__}",
+            "stop the proxy and start it again",
+        )
     else:
         yield ok("version", f"hotset {__version__}, proxy and command line alike")
     if status["store"] != "ok":
-        yield warn("keeping", f"the proxy keeps nothing now: {status['store']}", "see the findings on the store below")
+        yield warn(
+            "keeping",
+            f"the proxy keeps nothing now: {status['store']}",
+            "see the findings on the store below",
+        )
     yield from _upstreams(scene)
     yield _traffic(scene)
 
@@ -33,7 +48,10 @@ def _upstreams(scene: Scene) -> Iterator[Finding]:
         if chosen is not None and chosen.url != url:
             yield warn(
                 "upstream",
-                f"the proxy sends {name} to {url}; settings here ({scene.config.origins.get(f'{name}_url')}) say {chosen.url}",
+                (
+                    f"the proxy sends {name} to {url}; settings here "
+                    f"({scene.config.origins.get(f'{name}_url')}) say {chosen.url}"
+                ),
                 "stop the proxy and start it again",
             )
 
@@ -44,9 +62,17 @@ def _traffic(scene: Scene) -> Finding:
     last = scene.status.get("last") or 0.0
     if not requests:
         return warn(
-            "traffic", "no call has come yet", "run the agent with: hotset wrap AGENT, or set its base URL (hotset up shows it)"
+            "traffic",
+            "no call has come yet",
+            "run the agent with: hotset wrap AGENT, or set its base URL (hotset up shows it)",
         )
-    told = f"{count(requests, 'call')}, {kept:,} kept" + (f", the last {span(scene.now - last)} ago" if last else "")
+    told = f"{count(requests, 'call')}, {kept:,} kept" + (
+        f", the last {span(scene.now - last)} ago" if last else ""
+    )
     if bypassed:
-        return warn("traffic", f"{told}; {bypassed:,} went through without being kept", "see `bypassed` below for the reasons")
+        return warn(
+            "traffic",
+            f"{told}; {bypassed:,} went through without being kept",
+            "see `bypassed` below for the reasons",
+        )
     return ok("traffic", told)

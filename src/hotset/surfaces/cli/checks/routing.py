@@ -1,4 +1,5 @@
-"""Do agents find the proxy? Variables and settings that lead them past it fail in silence: everything works, nothing is kept."""
+"""Do agents find the proxy? Variables and settings that lead them past it fail in silence:
+everything works, nothing is kept."""
 
 from __future__ import annotations
 
@@ -23,7 +24,11 @@ def _variables(scene: Scene) -> Iterator[Finding]:
     for name, url in found:
         yield _judge(scene, name, url, f"unset {name}")
         if name.startswith("ANTHROPIC") and url.rstrip("/").endswith("/v1"):
-            yield warn("environment", f"{name} ends with /v1; clients add it themselves", f"set {name} without the /v1")
+            yield warn(
+                "environment",
+                f"{name} ends with /v1; clients add it themselves",
+                f"set {name} without the /v1",
+            )
 
 
 def _judge(scene: Scene, name: str, url: str, undo: str) -> Finding:
@@ -33,11 +38,23 @@ def _judge(scene: Scene, name: str, url: str, undo: str) -> Finding:
         case Leads.HERE:
             return ok("environment", f"{name} leads to this project's proxy")
         case Leads.WRONG_TOKEN:
-            return fail("environment", f"{name} leads to the proxy with a wrong token: every call is refused", again)
+            return fail(
+                "environment",
+                f"{name} leads to the proxy with a wrong token: every call is refused",
+                again,
+            )
         case Leads.DEAD:
-            return fail("environment", f"{name} leads to {shown(url)}, where nobody answers", f"{again}; or run: hotset up")
+            return fail(
+                "environment",
+                f"{name} leads to {shown(url)}, where nobody answers",
+                f"{again}; or run: hotset up",
+            )
         case Leads.LOCAL:
-            return warn("environment", f"{name} leads to {shown(url)}, which is not this project's proxy", again)
+            return warn(
+                "environment",
+                f"{name} leads to {shown(url)}, which is not this project's proxy",
+                again,
+            )
         case Leads.ELSEWHERE:
             setting = BASE_URLS[name][1]
             return warn(
@@ -51,7 +68,10 @@ def _http_proxy(scene: Scene) -> Iterator[Finding]:
     if around_proxies(scene.env):
         yield warn(
             "http proxy",
-            "HTTP_PROXY or the like is set and NO_PROXY does not name loopback: calls to hotset may go to that proxy",
+            (
+                "HTTP_PROXY or the like is set and NO_PROXY does not name loopback: calls to "
+                "hotset may go to that proxy"
+            ),
             'export NO_PROXY="$NO_PROXY,127.0.0.1,localhost"   (hotset wrap does it for its agent)',
         )
 
@@ -64,11 +84,19 @@ def _settings(scene: Scene, routing: Routing) -> Finding:
             return ok(about, f"{routing.where} sends it to this project's proxy")
         case Leads.WRONG_TOKEN:
             return fail(
-                about, f"{routing.where} has the proxy's address with a wrong token", "put in the address that hotset up shows"
+                about,
+                f"{routing.where} has the proxy's address with a wrong token",
+                "put in the address that hotset up shows",
             )
         case Leads.DEAD:
-            return fail(about, f"{where}, where nobody answers", "run: hotset up   or remove it there")
+            return fail(
+                about, f"{where}, where nobody answers", "run: hotset up   or remove it there"
+            )
         case _ if routing.wins:
-            return warn(about, f"{where}, also under hotset wrap: nothing is kept", "remove it there, or put in hotset's address")
+            return warn(
+                about,
+                f"{where}, also under hotset wrap: nothing is kept",
+                "remove it there, or put in hotset's address",
+            )
         case _:
             return ok(about, f"{where}; hotset wrap overrides that")

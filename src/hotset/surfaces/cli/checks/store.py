@@ -53,7 +53,11 @@ def _format(database: Path) -> Finding:
     try:
         file = open_regular(database)
     except (OSError, HotsetError) as error:
-        return fail("format", f"{database} cannot be read: {error}", "move it away, or choose another folder with --data")
+        return fail(
+            "format",
+            f"{database} cannot be read: {error}",
+            "move it away, or choose another folder with --data",
+        )
     try:
         header = os.pread(file, 100, 0)
     except OSError as error:
@@ -64,8 +68,16 @@ def _format(database: Path) -> Finding:
         return fail("format", f"{database} does not look like a store", "run: hotset repair")
     (version,) = struct.unpack_from(">I", header, _FORMAT_AT)
     if version > VERSION:
-        return fail("format", f"format {version}; this hotset knows up to {VERSION}", "run: pip install -U hotset")
-    return ok("format", f"format {version}" + ("" if version == VERSION else f"; becomes {VERSION} when it is next used"))
+        return fail(
+            "format",
+            f"format {version}; this hotset knows up to {VERSION}",
+            "run: pip install -U hotset",
+        )
+    return ok(
+        "format",
+        f"format {version}"
+        + ("" if version == VERSION else f"; becomes {VERSION} when it is next used"),
+    )
 
 
 def _contents(scene: Scene) -> Iterator[Finding]:
@@ -78,12 +90,25 @@ def _contents(scene: Scene) -> Iterator[Finding]:
         return
     try:
         if store.only_read:
-            todo = "run: hotset repair" if store.missing() else "give it back its rights, or choose another folder with --data"
+            todo = (
+                "run: hotset repair"
+                if store.missing()
+                else "give it back its rights, or choose another folder with --data"
+            )
             yield fail("store", f"nothing can be kept: {store.only_read}", todo)
         census = store.census()
-        told = f"{count(census.sessions, 'session')}, {count(census.pages, 'page')}, {size(census.content_bytes)}"
+        told = (
+            f"{count(census.sessions, 'session')}, {count(census.pages, 'page')}, "
+            f"{size(census.content_bytes)}"
+        )
         read = _read_latest(store)
-        yield ok("store", f"opens; {told} in {size(census.stored_bytes)}; the latest {count(read, 'page')} read back whole")
+        yield ok(
+            "store",
+            (
+                f"opens; {told} in {size(census.stored_bytes)}; the latest {count(read, 'page')} "
+                f"read back whole"
+            ),
+        )
         yield from _bypassed(scene, store.events())
     except HotsetError as error:
         yield fail("store", str(error), "run: hotset verify, then: hotset repair")
@@ -92,23 +117,37 @@ def _contents(scene: Scene) -> Iterator[Finding]:
 
 
 def _read_latest(store: Store) -> int:
-    """Reads the newest pages back; their hashes are checked on the way. `hotset verify` does it for all."""
+    """Reads the newest pages back; their hashes are checked on the way. `hotset verify` does it for
+    all."""
     newest = deque(store.sessions(), maxlen=1)
-    pages = deque((page for session in newest for page in store.pages(Where(session=session.id))), maxlen=_SAMPLE)
+    pages = deque(
+        (page for session in newest for page in store.pages(Where(session=session.id))),
+        maxlen=_SAMPLE,
+    )
     for page in pages:
         store.content(page.digest)
     return len(pages)
 
 
 def _bypassed(scene: Scene, events: Iterable[Event]) -> Iterator[Finding]:
-    recent = [event for event in events if event.name == "Bypassed" and scene.now - event.time < _RECENT_SECONDS]
+    recent = [
+        event
+        for event in events
+        if event.name == "Bypassed" and scene.now - event.time < _RECENT_SECONDS
+    ]
     if not recent:
         yield ok("bypassed", "no call went past the store in the last week")
         return
-    reasons = Counter(str(event.detail.get("reason", "unknown")) for event in recent).most_common(_REASONS)
+    reasons = Counter(str(event.detail.get("reason", "unknown")) for event in recent).most_common(
+        _REASONS
+    )
     told = "; ".join(f"{times:,} x {plain(reason)}" for reason, times in reasons)
     last = span(scene.now - max(event.time for event in recent))
-    yield warn("bypassed", f"{count(len(recent), 'call')} in the last week, the last {last} ago: {told}", _todo(reasons[0][0]))
+    yield warn(
+        "bypassed",
+        f"{count(len(recent), 'call')} in the last week, the last {last} ago: {told}",
+        _todo(reasons[0][0]),
+    )
 
 
 def _todo(reason: str) -> str:

@@ -1,4 +1,5 @@
-"""Models of agent frameworks: each is a client of openai or anthropic in a coat. One thin module for each framework."""
+"""Models of agent frameworks: each is a client of openai or anthropic in a coat. One thin module
+for each framework."""
 
 from __future__ import annotations
 
@@ -31,4 +32,7 @@ def framework_of(model: object) -> Callable[[Any, Wrap], Any] | None:
 
 
 def unknown(model: object, wanted: str) -> BadInput:
-    return BadInput(f"{type(model).__module__.split('.')[0]}.{type(model).__name__} cannot be wrapped; {wanted} can")
+    return BadInput(
+        f"{type(model).__module__.split('.')[0]}.{type(model).__name__} cannot be wrapped; "
+        f"{wanted} can"
+    )

@@ -1,4 +1,5 @@
-"""LangChain, and LangGraph over it: `create_react_agent(hotset.wrap(ChatOpenAI(model="gpt-5")), tools)`."""
+"""LangChain, and LangGraph over it: `create_react_agent(hotset.wrap(ChatOpenAI(model="gpt-5")),
+tools)`."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ _PLACES = {
     "ChatOpenAI": (("root_client", "client"), ("root_async_client", "async_client")),
     "ChatAnthropic": (("_client", ""), ("_async_client", "")),
 }
-"""Where a chat model has its blocking and its awaiting client, and beside it the part of it that it calls."""
+"""Where a chat model has its blocking and its awaiting client, and beside it the part of it that it
+calls."""
 
 
 def wrapped(model: Any, wrap: Wrap) -> Any:

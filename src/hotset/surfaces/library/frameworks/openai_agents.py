@@ -1,4 +1,5 @@
-"""openai-agents: `Agent("helper", model=hotset.wrap(OpenAIResponsesModel("gpt-5", AsyncOpenAI())))`."""
+"""openai-agents: `Agent("helper", model=hotset.wrap(OpenAIResponsesModel("gpt-5",
+AsyncOpenAI())))`."""
 
 from __future__ import annotations
 

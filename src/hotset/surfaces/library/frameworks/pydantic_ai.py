@@ -18,6 +18,7 @@ def wrapped(model: Any, wrap: Wrap) -> Any:
     if argument is None:
         raise unknown(model, "models over clients of openai or anthropic")
     made = copy.copy(model)
-    # A provider that is given its client leaves it alone; one that made it would replace what we put into it.
+    # A provider that is given its client leaves it alone; one that made it would replace what we
+    # put into it.
     made._provider = type(provider)(**{argument: wrap(client)})  # noqa: SLF001 - there is no public way to change it
     return made
