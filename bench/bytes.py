@@ -31,7 +31,7 @@ from bench.results import tell
 from hotset import tokens
 from hotset.config import load
 from hotset.dialects import DIALECTS
-from hotset.nouns.deposit import Asked, Planned
+from hotset.nouns.deposit import PlanMade, RequestReceived
 from hotset.nouns.message import DialectName
 from hotset.nouns.page import Role
 from hotset.nouns.turn import TurnId
@@ -144,7 +144,7 @@ def _session(which: tuple[str, int]) -> Outcome:
             if number % _RESTART == _RESTART - 1:
                 planner = Planner(config, lambda: 0.0)
             request, turn, sent = dialect.parse(body), TurnId(f"turn {number}"), body
-            store.keep(Asked(request, now, "bench", key=recorded.id, id=turn))
+            store.keep(RequestReceived(request, now, "bench", key=recorded.id, id=turn))
             try:
                 prepared = planner.prepare(
                     request, dialect, store, now, _upstream(request.dialect), off=False
@@ -155,7 +155,7 @@ def _session(which: tuple[str, int]) -> Outcome:
                 sent = prepared.body
                 planner.went_out(prepared)
                 store.keep(
-                    Planned(turn, prepared.sent, prepared.plan.fresh, prepared.plan.stubs)
+                    PlanMade(turn, prepared.sent, prepared.plan.fresh, prepared.plan.stubs)
                 ).result()
                 seen["evictions"] += len(prepared.plan.stubs)
             digest.update(len(sent).to_bytes(8, "big") + sent)

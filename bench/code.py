@@ -50,7 +50,7 @@ import tokie
 
 from bench.results import quantile, tell
 from hotset.index.embed.port import Embedder
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.embed.wordpiece import VOCABULARY
 from hotset.index.local import LocalIndex
 from hotset.nouns.finding import Entry, Filter, Query, Sort
@@ -99,7 +99,7 @@ def main() -> None:
         Parsers(Path(made) / "grammars") as parsers,
     ):
         folder = Path(made)
-        table = Table()
+        table = WordVectors()
         project = folder / "django"
         shutil.copytree(django, project, ignore=shutil.ignore_patterns("__pycache__"))
         with Semble(tools, folder / "semble") as semble:
@@ -219,7 +219,7 @@ def _processor_seconds() -> float:
 class _Compare:
     """What answers the same questions."""
 
-    table: Table
+    table: WordVectors
     parsers: Parsers
     tools: Path
     semble: Semble
@@ -250,7 +250,7 @@ class _Compare:
 
 @contextmanager
 def indexed(
-    root: Path, data: Path, table: Table, parsers: Parsers
+    root: Path, data: Path, table: WordVectors, parsers: Parsers
 ) -> Iterator[tuple[LocalIndex, list[Entry]]]:
     entries: list[Entry] = []
     with (
@@ -350,7 +350,7 @@ def by_words(entries: Sequence[Entry]) -> Ranking:
     return rank
 
 
-def by_vectors(entries: Sequence[Entry], table: Table) -> Ranking:
+def by_vectors(entries: Sequence[Entry], table: WordVectors) -> Ranking:
     vectors = table.embed([f"{entry.title}\n{entry.text}" for entry in entries])
 
     def rank(words: str) -> Sequence[Entry]:

@@ -86,7 +86,7 @@ from hotset.index.embed.asking import Asking as AskingModel
 from hotset.index.embed.minilm import MiniLm
 from hotset.index.embed.minilm_weights import find_weights
 from hotset.index.embed.port import Embedder
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.port import Index
 from hotset.nouns.deposit import Remembered
 from hotset.nouns.memory import (
@@ -95,8 +95,8 @@ from hotset.nouns.memory import (
     Episode,
     Fact,
     Layer,
-    Memory,
     MemoryKind,
+    MemoryRecord,
     Pitfall,
     Provenance,
     Task,
@@ -212,7 +212,9 @@ def recall_part() -> Sets:
             ]
         model = _minilm()
         if model is not None:
-            with indexed(kept.store, Path(folder) / "index", AskingModel(Table(), model)) as index:
+            with indexed(
+                kept.store, Path(folder) / "index", AskingModel(WordVectors(), model)
+            ) as index:
                 answers, took = _answers(kept, index, questions, _POOLED)
                 found["hotset_minilm"] = [
                     [texts[PageId(item.id)] for item in items] for items in answers
@@ -259,7 +261,7 @@ def _answers(
 
 def _others(texts: Sequence[str], questions: Sequence[Question]) -> dict[str, list[list[str]]]:
     words, leveled = Bm25(1.2, 0.75).learn(texts), Bm25(2.0, 1.0).learn(texts)
-    table = Table()
+    table = WordVectors()
     vectors = table.embed(texts)
     orders: dict[str, list[list[int]]] = defaultdict(list)
     for question in questions:
@@ -386,7 +388,7 @@ def _found_chats(tasks: Sequence[_Decision], decoys: Sequence[Chat]) -> dict[str
                 ).items
                 orders["hotset"].append(collapsed(names[_session(kept, item)] for item in items))
     texts = ["\n".join(text for _, text in chat.said) for chat in chats]
-    words, table = Bm25(1.2, 0.75).learn(texts), Table()
+    words, table = Bm25(1.2, 0.75).learn(texts), WordVectors()
     vectors = table.embed(texts)
     for report, _ in tasks:
         by_words, by_meaning = (
@@ -666,7 +668,7 @@ def _used(session: Mapping[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def _names(memory: Memory) -> frozenset[str]:
+def _names(memory: MemoryRecord) -> frozenset[str]:
     """What it is about: files that an episode changed, commands that a pitfall warns of, paths that
     any other names."""
     detail = memory.detail
@@ -734,7 +736,7 @@ def size_part() -> Sets:
     }
 
 
-def _facts(chats: Sequence[Chat]) -> Iterator[Memory]:
+def _facts(chats: Sequence[Chat]) -> Iterator[MemoryRecord]:
     """Sentences of real conversations, each a fact."""
     made = 0
     for chat in chats:
@@ -745,7 +747,7 @@ def _facts(chats: Sequence[Chat]) -> Iterator[Memory]:
                 if len(sentence) > 30 and made < _MEMORIES:
                     made += 1
                     id = memory_id(MemoryKind.FACT, f"{chat.id} {role} {made} {at}")
-                    yield Memory(
+                    yield MemoryRecord(
                         id,
                         MemoryKind.FACT,
                         sentence[:60],
@@ -757,8 +759,8 @@ def _facts(chats: Sequence[Chat]) -> Iterator[Memory]:
                     )
 
 
-def _batches(memories: Iterator[Memory], size: int) -> Iterator[list[Memory]]:
-    batch: list[Memory] = []
+def _batches(memories: Iterator[MemoryRecord], size: int) -> Iterator[list[MemoryRecord]]:
+    batch: list[MemoryRecord] = []
     for memory in memories:
         batch.append(memory)
         if len(batch) == size:
@@ -785,7 +787,7 @@ def consolidation_part() -> Sets:
 def _consolidated(many: int) -> Figures:
     from hotset.sources.memory.consolidate.run import consolidate  # noqa: PLC0415
 
-    embedder: Embedder = Table()
+    embedder: Embedder = WordVectors()
     chats, _ = longmemeval()
     with (
         tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder,
@@ -810,7 +812,7 @@ def _consolidated(many: int) -> Figures:
     }
 
 
-def _episodes(chats: Sequence[Chat], many: int) -> Iterator[Memory]:
+def _episodes(chats: Sequence[Chat], many: int) -> Iterator[MemoryRecord]:
     """Prompts of real conversations as goals, each in several sessions, with a few actions on a few
     files."""
     prompts = [
@@ -835,7 +837,7 @@ def _episodes(chats: Sequence[Chat], many: int) -> Iterator[Memory]:
             for step, tool in enumerate(("Read", "Edit", "Bash pytest"))
         )
         created = 1.7e9 + at * 600.0
-        yield Memory(
+        yield MemoryRecord(
             memory_id(MemoryKind.EPISODE, f"bench {at}", created),
             MemoryKind.EPISODE,
             goal[:80],

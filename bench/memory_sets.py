@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from hotset.index.analysis import split
 from hotset.index.embed.port import Embedder
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.index.words import words_of
-from hotset.nouns.memory import Memory, MemoryKind
+from hotset.nouns.memory import MemoryKind, MemoryRecord
 from hotset.nouns.message import Part
 from hotset.nouns.page import Kind, PageId, Role, SessionId
 from hotset.sealing import VERSION
@@ -34,7 +34,7 @@ from hotset.sources.memory.index import follow_memories
 from hotset.sources.memory.keep import remember_session
 from hotset.sources.memory.recall.weights import SIGNALS
 from hotset.store.port import Store, Where
-from hotset.testing.store_talk import Talk, message
+from hotset.testing.store_talk import StoreTalk, message
 from hotset.text.terms import terms
 
 DATA = Path(os.environ.get("HOTSET_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -140,11 +140,11 @@ class Kept:
     store: Store
     sessions: dict[str, SessionId] = field(default_factory=dict)
     made: Counter[str] = field(default_factory=Counter)
-    facts: dict[str, tuple[frozenset[str], Memory]] = field(default_factory=dict)
+    facts: dict[str, tuple[frozenset[str], MemoryRecord]] = field(default_factory=dict)
 
     def keep(self, chats: Iterable[Chat]) -> None:
         for chat in chats:
-            talk = Talk(self.store, key=chat.id, time=chat.time)
+            talk = StoreTalk(self.store, key=chat.id, time=chat.time)
             turn = None
             for role, text in chat.said:
                 if role is Role.USER or turn is None:
@@ -171,7 +171,7 @@ class Kept:
             for page in self.store.pages(Where(kinds=_TALK_KINDS))
         }
 
-    def _similar(self, memory: Memory) -> list[Memory]:
+    def _similar(self, memory: MemoryRecord) -> list[MemoryRecord]:
         words = _telling(memory)
         near = sorted(
             (
@@ -183,12 +183,12 @@ class Kept:
         return [self.facts[id][1] for share, id in near[:_SIMILAR] if share >= _ALIKE]
 
 
-def _telling(memory: Memory) -> frozenset[str]:
+def _telling(memory: MemoryRecord) -> frozenset[str]:
     return frozenset(term.text for term in terms(f"{memory.title} {memory.text}"))
 
 
 def indexed(store: Store, folder: Path, asking: Embedder | None = None) -> LocalIndex:
-    index = LocalIndex(folder, Table(), asking, sealing=VERSION, folds=False)
+    index = LocalIndex(folder, WordVectors(), asking, sealing=VERSION, folds=False)
     bring(store, index)
     return index
 
@@ -363,7 +363,7 @@ def recorded(name: str) -> list[dict[str, Any]]:
 def replayed(store: Store, session: Mapping[str, Any], start: float) -> None:
     """A recorded session into the store, with its calls and their results; very long ones cut at
     both ends."""
-    talk = Talk(store, key=session["id"], time=start)
+    talk = StoreTalk(store, key=session["id"], time=start)
     turn = None
     for said in session["msgs"]:
         text = said.get("t") or ""

@@ -17,8 +17,8 @@ from hotset.dialects import DIALECTS
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.message import DialectName
 from hotset.nouns.price import Price
-from hotset.nouns.window import Sent, Table
-from hotset.runtime.lines import Scales
+from hotset.nouns.window import PageTable, SentRequest
+from hotset.runtime.lines import LineWeigher
 from hotset.runtime.planning import Planner, Prepared
 from hotset.store.sqlite import SqliteStore
 from hotset.window.plan import Moment, plan
@@ -26,7 +26,7 @@ from hotset.window.plan import Moment, plan
 _PAGES = 1000
 _CALLS = 60
 _PRICE = Price(5.0, 25.0)
-_SCALES = Scales()
+_SCALES = LineWeigher()
 _TOOLS = [
     {
         "name": "read_file",
@@ -86,7 +86,7 @@ def _plan_alone(prepared: Prepared) -> float:
     lines = _SCALES.lines(prepared.links, "claude-opus-5", {})
     newest = {line.chain for line in lines[-2:]}
     before = {spot: row for spot, row in prepared.plan.shown.items() if spot.chain not in newest}
-    table = Table(before, {}, Sent(lines[-3].chain, prepared.sent.time))
+    table = PageTable(before, {}, SentRequest(lines[-3].chain, prepared.sent.time))
     moment = Moment(prepared.sent.time, _PRICE, tokens.count)
     began = time.perf_counter()
     plan(lines, table, Knobs(early=False, window=400_000), moment)

@@ -33,7 +33,7 @@ from hotset.nouns.knobs import Prefetch
 from hotset.nouns.price import Prices
 from hotset.replay.run import Ruling
 from hotset.tokens import count
-from hotset.window.prefetch import ABOVE, SIGNS, WEIGHTS, Weights, likelihood
+from hotset.window.prefetch import ABOVE, SIGNS, WEIGHTS, PrefetchWeights, likelihood
 
 HERE = Path(__file__).parent
 DATA = (
@@ -132,8 +132,8 @@ def hint_used(find: Find) -> bool:
 Which = Callable[[Find], bool]
 
 
-def fitted(cases: Sequence[Case]) -> Weights:
-    return Weights(_fit(cases, is_excerpt, excerpt_used), _fit(cases, is_hint, hint_used))
+def fitted(cases: Sequence[Case]) -> PrefetchWeights:
+    return PrefetchWeights(_fit(cases, is_excerpt, excerpt_used), _fit(cases, is_hint, hint_used))
 
 
 def _fit(cases: Sequence[Case], which: Which, came: Which) -> tuple[float, ...]:
@@ -189,12 +189,14 @@ METHODS = {
 }
 
 
-def figures_by_method(found: Set, weights: Weights) -> Iterator[tuple[str, dict[str, float]]]:
+def figures_by_method(
+    found: Set, weights: PrefetchWeights
+) -> Iterator[tuple[str, dict[str, float]]]:
     for name, method in METHODS.items():
         yield name, _figures(found, weights, method)
 
 
-def _figures(found: Set, weights: Weights, method: Method) -> dict[str, float]:
+def _figures(found: Set, weights: PrefetchWeights, method: Method) -> dict[str, float]:
     excerpts: list[Find] = []
     hints: list[Find] = []
     offered = 0

@@ -12,20 +12,20 @@ from pathlib import Path
 
 import msgspec
 
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.index.port import Index
-from hotset.nouns.finding import Entry, EntryId, Hit, Hits, Query, Sort
+from hotset.nouns.finding import Entry, EntryId, Hits, IndexHit, Query, Sort
 from hotset.nouns.knobs import Knobs, Prefetch
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Kind, Page, PageId, Role, SessionId, digest
 from hotset.nouns.window import Line, Piece
-from hotset.replay.conversation import Conversation, conversations
+from hotset.replay.conversation import RecordedConversation, conversations
 from hotset.replay.formats import read
 from hotset.replay.measure import Figures, Rules, Studied, measure
-from hotset.replay.needs import Said
+from hotset.replay.needs import TextUnits
 from hotset.replay.run import Ruling
-from hotset.replay.showing import Planned, text_of
+from hotset.replay.showing import PlannedShowing, text_of
 from hotset.tokens import count
 from hotset.window.arguments import spoken
 from hotset.window.names import names
@@ -116,7 +116,7 @@ def study(name: str, file: Path, ruling: Ruling) -> Set:
     studied, figures = Set(), Figures()
     folder = Path(tempfile.mkdtemp(prefix="hotset-prefetch-"))
     try:
-        with LocalIndex(folder / "index", Table(), folds=False) as index:
+        with LocalIndex(folder / "index", WordVectors(), folds=False) as index:
             for session in sessions:
                 memory = _Memory(session.id, index)
                 for conversation in conversations(session):
@@ -221,9 +221,11 @@ class _Act:
         return self.names | self.lines
 
 
-def _cases(name: str, conversation: Conversation, memory: _Memory, rules: Rules) -> Iterator[Case]:
+def _cases(
+    name: str, conversation: RecordedConversation, memory: _Memory, rules: Rules
+) -> Iterator[Case]:
     policy = policy_of(conversation, rules)
-    said = [Said.of(text_of(line)) for line in conversation.lines]
+    said = [TextUnits.of(text_of(line)) for line in conversation.lines]
     for index, line in enumerate(conversation.lines):
         behind = conversation.lines[index + 1 : index + 2]
         asks = line.role is Role.USER and bool(behind) and behind[0].role is Role.ASSISTANT
@@ -242,11 +244,11 @@ def _cases(name: str, conversation: Conversation, memory: _Memory, rules: Rules)
 
 
 def case_of_prompt(
-    conversation: Conversation, index: int, prompt: str, project: Index, rules: Rules
+    conversation: RecordedConversation, index: int, prompt: str, project: Index, rules: Rules
 ) -> Case:
     """The message with that number, whose prompt is this, with what the index of a project has for
     it."""
-    said = [Said.of(text_of(line)) for line in conversation.lines]
+    said = [TextUnits.of(text_of(line)) for line in conversation.lines]
     asked = Prompt(prompt, conversation.lines[index].time)
     found = [project.search(query) for query in queries(asked, _PATIENT)]
     return _case(
@@ -261,10 +263,10 @@ def case_of_prompt(
 class _Occasion:
     """A prompt in its conversation."""
 
-    conversation: Conversation
+    conversation: RecordedConversation
     index: int
-    policy: Planned
-    said: Sequence[Said]
+    policy: PlannedShowing
+    said: Sequence[TextUnits]
     rules: Rules
 
 
@@ -283,11 +285,13 @@ def _before(query: Query, now: float) -> Query:
     return replace(query, only=replace(query.only, until=now))
 
 
-def policy_of(conversation: Conversation, rules: Rules) -> Planned:
-    return Planned(conversation, msgspec.structs.replace(Knobs(), window=rules.window), rules.price)
+def policy_of(conversation: RecordedConversation, rules: Rules) -> PlannedShowing:
+    return PlannedShowing(
+        conversation, msgspec.structs.replace(Knobs(), window=rules.window), rules.price
+    )
 
 
-def _acts(conversation: Conversation, policy: Planned, after: int) -> Iterator[_Act]:
+def _acts(conversation: RecordedConversation, policy: PlannedShowing, after: int) -> Iterator[_Act]:
     answers = {
         piece.call: at
         for at, line in enumerate(conversation.lines)
@@ -314,7 +318,7 @@ def _acts(conversation: Conversation, policy: Planned, after: int) -> Iterator[_
                 path=path_in(piece.content),
                 args=_object(piece.content) if shown is None else shown,
                 names=frozenset(names(words)),
-                lines=Said.of(words).lines,
+                lines=TextUnits.of(words).lines,
                 seen=seen,
                 prompt=conversation.fixed + sum(block.tokens for block in blocks),
                 result=answer if reads else None,
@@ -326,14 +330,14 @@ def _acts(conversation: Conversation, policy: Planned, after: int) -> Iterator[_
 
 
 def _find(
-    found: tuple[Hit, Signs],
+    found: tuple[IndexHit, Signs],
     acts: Sequence[_Act],
-    said: Sequence[Said],
+    said: Sequence[TextUnits],
     carried: float,
     rules: Rules,
 ) -> Find:
     (hit, told), entry = found, found[0].entry
-    holds = Said.of(entry.text)
+    holds = TextUnits.of(entry.text)
     touching = [act for act in acts if _is_same(entry.path, act)]
     copied = [act for act in acts if any(holds.holds(need) for need in act.needs - act.seen)]
     saves, saves_tokens = _saved(entry, holds, acts, said, rules)
@@ -356,7 +360,7 @@ def _find(
 
 
 def _saved(
-    entry: Entry, holds: Said, acts: Sequence[_Act], said: Sequence[Said], rules: Rules
+    entry: Entry, holds: TextUnits, acts: Sequence[_Act], said: Sequence[TextUnits], rules: Rules
 ) -> tuple[float, int]:
     """A call that reads the file is not needed where all that is copied from its result stands in
     the excerpt; a fault is not, where the excerpt has what an action misses."""
@@ -384,7 +388,7 @@ def _saved(
     return total, tokens
 
 
-def _still(holds: Said, touching: Sequence[_Act], said: Sequence[Said]) -> float | None:
+def _still(holds: TextUnits, touching: Sequence[_Act], said: Sequence[TextUnits]) -> float | None:
     whole = [
         act.result
         for act in touching
@@ -395,7 +399,7 @@ def _still(holds: Said, touching: Sequence[_Act], said: Sequence[Said]) -> float
     return len(holds.lines & said[whole[0]].lines) / len(holds.lines)
 
 
-def _weight(said: Said) -> int:
+def _weight(said: TextUnits) -> int:
     return count("\n".join(said.lines).encode())
 
 
@@ -411,7 +415,7 @@ def _ends_with(path: str, name: str) -> bool:
     return path == name or path.endswith(f"/{name.lstrip('/')}")
 
 
-def _on_lines(entry: Entry, holds: Said, act: _Act) -> bool:
+def _on_lines(entry: Entry, holds: TextUnits, act: _Act) -> bool:
     """Does it read lines of the stretch, or edit one of them?"""
     if any(name in act.args for name in _OLD):
         return any(line in holds.lines for line in act.lines)

@@ -45,12 +45,12 @@ from bench.prefetch import (
 from bench.prefetch_cases import Set, case_of_prompt, command_lines, policy_of
 from bench.results import tell
 from hotset.config import listed_prices
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.nouns.knobs import Prefetch
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.price import Prices
-from hotset.replay.conversation import Conversation, conversations
+from hotset.replay.conversation import RecordedConversation, conversations
 from hotset.replay.formats import read
 from hotset.replay.measure import Figures, Studied, measure
 from hotset.replay.run import Ruling
@@ -78,7 +78,7 @@ class Dated:
 
     commit: str
     """Its day, then its name."""
-    conversation: Conversation
+    conversation: RecordedConversation
 
 
 def main() -> None:
@@ -141,8 +141,8 @@ def report(sets: Mapping[str, Set]) -> None:
                 print(f"{what:<10}{name:<16}{told}")
 
 
-def studied(repository: Path, sessions: Sequence[Conversation]) -> Set:
-    found, figures, table = Set(), Figures(), Table()
+def studied(repository: Path, sessions: Sequence[RecordedConversation]) -> Set:
+    found, figures, table = Set(), Figures(), WordVectors()
     ruling = Ruling(Prices(listed_prices()), "anthropic", WINDOW)
     folder = Path(tempfile.mkdtemp(prefix="hotset-prefetch-"))
     try:
@@ -181,7 +181,7 @@ def studied(repository: Path, sessions: Sequence[Conversation]) -> Set:
     return found
 
 
-def _issue(conversation: Conversation) -> str:
+def _issue(conversation: RecordedConversation) -> str:
     """What somebody asked, without what the agent's makers put around it."""
     said = next(line for line in conversation.lines if line.role is Role.USER)
     text = "\n".join(piece.content.decode("utf-8", "replace") for piece in said.pieces)
@@ -189,7 +189,7 @@ def _issue(conversation: Conversation) -> str:
     return found[1] if found else text
 
 
-def _dated(repository: Path, sessions: Sequence[Conversation]) -> Iterator[Dated]:
+def _dated(repository: Path, sessions: Sequence[RecordedConversation]) -> Iterator[Dated]:
     commits = {
         day: _git(repository, "rev-list", "-1", f"--before={day}", "HEAD").strip()
         for day in _QUARTERS
@@ -215,7 +215,7 @@ def _dated(repository: Path, sessions: Sequence[Conversation]) -> Iterator[Dated
                 yield Dated(f"{_QUARTERS[-day]} {commits[_QUARTERS[-day]]}", conversation)
 
 
-def _shown(conversation: Conversation) -> Iterator[tuple[str, frozenset[str]]]:
+def _shown(conversation: RecordedConversation) -> Iterator[tuple[str, frozenset[str]]]:
     """What files said when a command first read them: later ones may be edited."""
     seen: set[str] = set()
     asked = {piece.call: piece.content.decode("utf-8", "replace") for line in conversation.lines for piece in line.pieces  # noqa: E501

@@ -28,13 +28,13 @@ from hotset.config import listed_prices
 from hotset.nouns.knobs import Knobs, Limit
 from hotset.nouns.price import Prices
 from hotset.nouns.profiles import PROFILES
-from hotset.replay.conversation import Conversation
+from hotset.replay.conversation import RecordedConversation
 from hotset.replay.formats import read
 from hotset.replay.measure import Rules
 from hotset.replay.report import Report, Row
 from hotset.replay.roster import BASELINES, FULL, LEAN, Maker, full, ours
 from hotset.replay.run import Ruling, gather, replay
-from hotset.replay.showing import Block, Policy
+from hotset.replay.showing import Policy, ShownBlock
 
 HERE = Path(__file__).parent
 DATA = (
@@ -157,7 +157,7 @@ class Prompts:
     sizes: list[list[int]] = field(default_factory=list)
     """Of each conversation."""
 
-    def make(self, conversation: Conversation, rules: Rules) -> Policy:
+    def make(self, conversation: RecordedConversation, rules: Rules) -> Policy:
         self.sizes.append([])
         return Watched(self.maker(conversation, rules), conversation.fixed, self.sizes[-1])
 
@@ -168,7 +168,7 @@ class Watched:
     fixed: int
     sizes: list[int]
 
-    def show(self, upto: int, now: float) -> Sequence[Block]:
+    def show(self, upto: int, now: float) -> Sequence[ShownBlock]:
         blocks = self.policy.show(upto, now)
         self.sizes.append(self.fixed + sum(block.tokens for block in blocks[:upto]))
         return blocks

@@ -45,7 +45,7 @@ import platformdirs
 import tantivy
 
 from bench.results import quantile, tell
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
 
@@ -79,14 +79,14 @@ _WORD = re.compile(r"[A-Za-z_]{3,}")
 
 def main() -> None:
     sizes = [10_000, 100_000] + ([1_000_000] if os.environ.get(LARGE) else [])
-    embedder = Table()
+    embedder = WordVectors()
     sets: dict[str, dict[str, dict[str, float]]] = {}
     for size in sizes:
         sets[f"{size:,} entries"] = _measured(size, embedder)
         tell("search", sets)  # each time: the next size takes ten times as long
 
 
-def _measured(size: int, embedder: Table) -> dict[str, dict[str, float]]:
+def _measured(size: int, embedder: WordVectors) -> dict[str, dict[str, float]]:
     entries = list(islice(_entries(), size))
     assert len(entries) == size, f"only {len(entries):,} entries of text are installed here"
     vectors = np.concatenate([embedder.embed(_texts(some)) for some in _portions(entries)])
@@ -147,7 +147,7 @@ class Method(Protocol):
 class Hotset:
     name = "hotset"
 
-    def __init__(self, folder: Path, embedder: Table) -> None:
+    def __init__(self, folder: Path, embedder: WordVectors) -> None:
         self._folder = folder
         self._index = LocalIndex(folder, embedder, folds=False)
         self._only = Filter()
@@ -501,7 +501,7 @@ def _ask(method: Method, question: Question, filtered: bool, told: list[float | 
     told.append(method.ask(question, filtered))
 
 
-def _additions(method: Method, embedder: Table) -> dict[str, float]:
+def _additions(method: Method, embedder: WordVectors) -> dict[str, float]:
     taken = []
     for number in range(_ADDITIONS):
         entry = _entry(
@@ -553,15 +553,15 @@ def _exact(vectors: Any, query: Any) -> Any:
 
 def _view_of(generation: Any) -> Any:
     from hotset.index.filters import Numbers  # noqa: PLC0415
-    from hotset.index.signals import View  # noqa: PLC0415
+    from hotset.index.signals import RowView  # noqa: PLC0415
 
-    return View(generation, Numbers(), frozenset(), beyond=False, tail=[])
+    return RowView(generation, Numbers(), frozenset(), beyond=False, tail=[])
 
 
 def _full() -> Any:
-    from hotset.index.tiers import Tier  # noqa: PLC0415
+    from hotset.index.tiers import SearchTier  # noqa: PLC0415
 
-    return Tier.FULL.value
+    return SearchTier.FULL.value
 
 
 # Text
@@ -631,7 +631,9 @@ def _entry(path: str, first: int, text: str, number: int) -> Entry:
     )
 
 
-def _questions(entries: Sequence[Entry], embedder: Table) -> tuple[list[Question], list[Question]]:
+def _questions(
+    entries: Sequence[Entry], embedder: WordVectors
+) -> tuple[list[Question], list[Question]]:
     """Some to begin with, which are not measured, and the others."""
     rng = random.Random(11)
     made: list[Question] = []

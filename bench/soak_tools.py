@@ -22,7 +22,7 @@ from pathlib import Path
 
 from bench.results import quantile, tell
 from hotset.errors import ToolFailed
-from hotset.nouns.tool import Origin, Source, Stdio, Tooling
+from hotset.nouns.tool import OriginKind, Stdio, Tooling, ToolOrigin
 from hotset.sources.tools.running.pool_thread import ServerPoolThread
 from hotset.sources.tools.running.supervisor import descendants
 
@@ -132,8 +132,8 @@ def counted(pool: ServerPoolThread) -> dict[str, float]:
     }
 
 
-def source(number: int) -> Source:
-    return Source(f"soak-{number}", Origin.SERVER, Stdio(COMMAND), stamp="1")
+def source(number: int) -> ToolOrigin:
+    return ToolOrigin(f"soak-{number}", OriginKind.SERVER, Stdio(COMMAND), stamp="1")
 
 
 if __name__ == "__main__":

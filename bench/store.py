@@ -22,7 +22,7 @@ from typing import TypeVar
 import apsw
 
 from bench.results import quantile, tell
-from hotset.nouns.deposit import Asked, Noted
+from hotset.nouns.deposit import PageAdded, RequestReceived
 from hotset.nouns.message import Message, Part
 from hotset.nouns.page import Kind, Role, digest
 from hotset.store.sqlite import SqliteStore
@@ -70,7 +70,7 @@ def _turns(folder: Path, history: list[Message], new: Callable[[int], Message]) 
             talk = [*history]
             for each in range(number // 20 * 20, number + 1):
                 talk += [said(Role.ASSISTANT, f"step {each}"), new(each)]
-            asked = Asked(request(*talk), float(number), "bench", key)
+            asked = RequestReceived(request(*talk), float(number), "bench", key)
             fresh = talk[-1].raw + b"".join(part.content for part in talk[-1].parts)
             _timed(times["hotset"], lambda asked=asked: store.keep(asked).result())
             _timed(times["bare insert"], lambda fresh=fresh: insert(fresh))
@@ -82,11 +82,15 @@ def _waiting(folder: Path) -> Metrics:
     """Deposits that arrive together share a commit."""
     times: Times = {"hotset": [], "bare insert": []}
     with SqliteStore.open(folder / "store") as store, _bare(folder) as insert:
-        session = store.keep(Asked(request(said(Role.USER, "hello")), 0.0, "bench")).result().turn
+        session = (
+            store.keep(RequestReceived(request(said(Role.USER, "hello")), 0.0, "bench"))
+            .result()
+            .turn
+        )
         assert session is not None
         for batch in range(_BATCHES):
             notes = [
-                Noted(
+                PageAdded(
                     session.session,
                     "bench",
                     Kind.FINDING,
@@ -96,11 +100,11 @@ def _waiting(folder: Path) -> Metrics:
                 for number in range(_TOGETHER)
             ]
 
-            def keep_all(notes: list[Noted] = notes) -> None:
+            def keep_all(notes: list[PageAdded] = notes) -> None:
                 for future in [store.keep(note) for note in notes]:
                     future.result()
 
-            def insert_each(notes: list[Noted] = notes) -> None:
+            def insert_each(notes: list[PageAdded] = notes) -> None:
                 for note in notes:
                     insert(note.content)
 
@@ -140,12 +144,16 @@ def _write_and_die(folder: Path, told: Connection) -> None:
     """Fills a store and ends without closing it, as kill -9 would."""
     rng = random.Random(1)
     store = SqliteStore.open(folder)
-    turn = store.keep(Asked(request(said(Role.USER, "hello")), 0.0, "bench")).result().turn
+    turn = (
+        store.keep(RequestReceived(request(said(Role.USER, "hello")), 0.0, "bench")).result().turn
+    )
     assert turn is not None
     waiting = []
     for number in range(_LARGE_STORE // _NOTE):
         waiting.append(
-            store.keep(Noted(turn.session, "bench", Kind.FILE, rng.randbytes(_NOTE), float(number)))
+            store.keep(
+                PageAdded(turn.session, "bench", Kind.FILE, rng.randbytes(_NOTE), float(number))
+            )
         )
         if len(waiting) == _TOGETHER:
             page = [future.result() for future in waiting][-1].pages[0]

@@ -63,10 +63,10 @@ from hotset.index.embed.asking import Asking
 from hotset.index.embed.minilm import MiniLm
 from hotset.index.embed.minilm_weights import find_weights
 from hotset.index.embed.port import Embedder, Vectors
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.nouns.embedding import OFF, Embedding
-from hotset.nouns.tool import Origin, Tool
+from hotset.nouns.tool import OriginKind, Tool
 from hotset.sources.tools.found.servers import add_servers
 from hotset.sources.tools.search import FOLDER, PastUse, PastUses, ToolSearch, word_tool
 from hotset.sources.tools.toolbox import Toolbox
@@ -167,7 +167,7 @@ def _tool(row: Mapping[str, Any]) -> Tool:
         for each in row["parameters"]
     }
     schema = json.dumps({"type": "object", "properties": properties}).encode()
-    origin = Origin.SERVER if row["group"] else Origin.CALLABLE
+    origin = OriginKind.SERVER if row["group"] else OriginKind.CALLABLE
     return Tool(
         row["id"], row["group"] or "here", origin, row["name"], row["description"] or "", schema
     )
@@ -177,7 +177,7 @@ def _tool(row: Mapping[str, Any]) -> Tool:
 
 
 def quality(given: Set, weights: Path, python: Path | None) -> dict[str, Figures]:
-    table, minilm = Table(), Remembering(MiniLm(weights))
+    table, minilm = WordVectors(), Remembering(MiniLm(weights))
     texts = [_text(tool) for tool in given.tools]
     questions = [each.text for each in given.questions]
     rankings: dict[str, Sequence[Ranking]] = {}
@@ -197,7 +197,7 @@ def quality(given: Set, weights: Path, python: Path | None) -> dict[str, Figures
 def history(given: Set) -> dict[str, Figures]:
     """Half of the questions, in no order, are asked; the others, with what served for them, are the
     past."""
-    table = Table()
+    table = WordVectors()
     questions = random.Random(_SEED).sample(given.questions, len(given.questions))
     asked = questions[: len(questions) // 2]
     known = {each.text for each in asked}
@@ -238,7 +238,7 @@ def truth(given: Sequence[Set]) -> dict[str, dict[str, Figures]]:
             each.questions, min(_QUESTIONS, len(each.questions))
         )
     ]
-    table = Table()
+    table = WordVectors()
     return calibration(
         tools, [each for each in asked if each[1] <= there], lambda some: library(some, table)
     )
@@ -247,7 +247,7 @@ def truth(given: Sequence[Set]) -> dict[str, dict[str, Figures]]:
 @contextmanager
 def library(
     tools: Sequence[Tool],
-    table: Table,
+    table: WordVectors,
     asking: Embedder | None = None,
     uses: Sequence[PastUse] = (),
 ) -> Iterator[ToolSearch]:
@@ -350,8 +350,8 @@ def at_size(given: Sequence[Set], size: int) -> Figures:
     ]
     folder = Path(tempfile.mkdtemp(prefix="hotset-bench-"))
     try:
-        with LocalIndex(folder / FOLDER, Table(), folds=False) as index:
-            built, _ = _timed(partial(_built, ToolSearch(index, Table()), index, tools))
+        with LocalIndex(folder / FOLDER, WordVectors(), folds=False) as index:
+            built, _ = _timed(partial(_built, ToolSearch(index, WordVectors()), index, tools))
         (folder / "tools.json").write_text(json.dumps([_as_json(tool) for tool in tools]))
         (folder / "questions.json").write_text(json.dumps(questions))
         command = [sys.executable, "-c", _IN_A_PROCESS_OF_ITS_OWN, str(folder)]
@@ -494,7 +494,9 @@ def fastmcp(python: Path, given: Set) -> Sequence[Ranking]:
     """A group stands in front of the name, as a server's does that was mounted there."""
     tools = [
         (
-            tool.own_name if tool.origin is Origin.CALLABLE else f"{tool.source}_{tool.own_name}",
+            tool.own_name
+            if tool.origin is OriginKind.CALLABLE
+            else f"{tool.source}_{tool.own_name}",
             tool.description,
             tool.parameters.decode(),
         )

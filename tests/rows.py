@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hotset.surfaces.cli.promises import PROMISES, State
+from hotset.surfaces.cli.promises import PROMISES, RowState
 
-STATES: dict[str, State] = {promise.id: promise.state for promise in PROMISES}
+STATES: dict[str, RowState] = {promise.id: promise.state for promise in PROMISES}

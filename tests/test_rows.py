@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from hotset.surfaces.cli.promises import PROMISES, TOPICS, State
+from hotset.surfaces.cli.promises import PROMISES, TOPICS, RowState
 from tests.rows import STATES
 
 TESTS = Path(__file__).parent
@@ -15,7 +15,7 @@ _OUTSIDE = frozenset({"proxy", "cli", "clients", "library"})
 
 
 def test_every_promise_that_is_called_working_is_held_by_a_test():
-    promised = {id for id, state in STATES.items() if state is not State.PLANNED}
+    promised = {id for id, state in STATES.items() if state is not RowState.PLANNED}
 
     assert promised - set(carried()) == set()
 
@@ -23,11 +23,11 @@ def test_every_promise_that_is_called_working_is_held_by_a_test():
 def test_every_promise_that_is_called_working_is_driven_from_outside():
     outside = {id for path in TESTS.rglob("*.py") if is_outside(path) for id, _ in rows_in(path)}
 
-    assert {id for id, state in STATES.items() if state is State.WORKING} - outside == set()
+    assert {id for id, state in STATES.items() if state is RowState.WORKING} - outside == set()
 
 
 def test_no_test_carries_a_row_that_is_unknown_or_only_planned():
-    known = {id for id, state in STATES.items() if state is not State.PLANNED}
+    known = {id for id, state in STATES.items() if state is not RowState.PLANNED}
 
     assert {id: where for id, where in carried().items() if id not in known} == {}
 
@@ -36,7 +36,9 @@ def test_every_promise_stands_once_and_a_partial_one_says_what_works():
     assert len(STATES) == len(PROMISES)
     assert {promise.id[0] for promise in PROMISES} == set(TOPICS)
     assert [
-        promise.id for promise in PROMISES if (promise.state is State.PARTLY) != bool(promise.yet)
+        promise.id
+        for promise in PROMISES
+        if (promise.state is RowState.PARTLY) != bool(promise.yet)
     ] == []
 
 

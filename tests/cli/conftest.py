@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from hotset.dialects import DIALECTS
-from hotset.nouns.deposit import Answered, Asked
+from hotset.nouns.deposit import ReplyReceived, RequestReceived
 from hotset.nouns.message import DialectName
 from hotset.nouns.turn import Outcome
 from hotset.store.sqlite import SqliteStore
@@ -257,7 +257,9 @@ def turn(
         "system": "You mend tests.",
         "messages": messages,
     }
-    kept = store.keep(Asked(dialect.parse(json.dumps(body).encode()), when, agent)).result(120)
+    kept = store.keep(
+        RequestReceived(dialect.parse(json.dumps(body).encode()), when, agent)
+    ).result(120)
     assert kept.turn is not None
     content = answer["content"]
     reply = {
@@ -271,4 +273,4 @@ def turn(
     }
     raw = json.dumps(reply).encode()
     read = dialect.read(raw, streamed=False)
-    store.keep(Answered(kept.turn, when + 2, Outcome.DONE, 200, raw, read)).result(120)
+    store.keep(ReplyReceived(kept.turn, when + 2, Outcome.DONE, 200, raw, read)).result(120)

@@ -9,9 +9,9 @@ import apsw
 import pytest
 
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import Billed, Hid, Planned
+from hotset.nouns.deposit import Billed, HiddenKept, PlanMade
 from hotset.nouns.page import Chain
-from hotset.nouns.window import Hidden, Sent
+from hotset.nouns.window import Hidden, SentRequest
 from hotset.store.folder import DATABASE
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_talk import kept, shows
@@ -36,13 +36,13 @@ def decide(desk: Desk) -> list[Chain]:
         line = [node.chain for node in store.nodes(session)]
         kept(
             store,
-            Planned(
+            PlanMade(
                 turn.id,
-                Sent(line[-1], 1.0),
+                SentRequest(line[-1], 1.0),
                 tuple(shows(chain, f"form of {chain} " * 40) for chain in line),
             ),
         )
-        kept(store, Hid(turn.id, Hidden(line[-1], (b'{"hidden":1}',))))
+        kept(store, HiddenKept(turn.id, Hidden(line[-1], (b'{"hidden":1}',))))
         kept(store, Billed(turn.id, Bill("model", "upstream")))
         kept(store, Summary(session, (1, 2), 0, 1, "so far", "rules", 1.0))
     return line

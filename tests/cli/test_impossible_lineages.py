@@ -15,9 +15,9 @@ import apsw
 import pytest
 
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import Billed, Planned, Remembered
+from hotset.nouns.deposit import Billed, PlanMade, Remembered
 from hotset.nouns.memory import MemoryLink, Relation
-from hotset.nouns.window import Sent
+from hotset.nouns.window import SentRequest
 from hotset.store.port import Where
 from hotset.store.rows import NODE, PAGE, TURN, pack_hex
 from hotset.store.sqlite import SqliteStore
@@ -36,7 +36,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Lines:
     with closing(SqliteStore.open(desk.data)) as store:
         session = next(store.sessions()).id
         turn = list(store.turns(session))[-1]
-        kept(store, Planned(turn.id, Sent(turn.head, 1.0)))
+        kept(store, PlanMade(turn.id, SentRequest(turn.head, 1.0)))
         kept(store, Billed(turn.id, Bill("model", "upstream")))
         kept(store, Summary(session, (1, 2), 0, 1, "so far", "rules", 1.0))
     return [json.loads(line) for line in desk.run("export", "--with-secrets").raw.splitlines()]

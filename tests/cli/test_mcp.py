@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 from hotset import tokens
 from hotset.sources.code.parsers import GRAMMARS
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.mcp.protocol import Said, Server, Tool
+from hotset.surfaces.mcp.protocol import McpTool, Server, ToolReply
 from tests.cli.conftest import LARGE, Desk, desk_in, fill
 
 FILES = {
@@ -440,7 +440,7 @@ MESSAGES = st.fixed_dictionaries(
     optional={"id": JSON, "method": METHODS | JSON, "params": PARAMS | JSON},
 )
 ECHO = Server(
-    [Tool("echo", "Echo", "", {"type": "object"}, lambda given, _: Said(repr(given)))], ""
+    [McpTool("echo", "Echo", "", {"type": "object"}, lambda given, _: ToolReply(repr(given)))], ""
 )
 
 

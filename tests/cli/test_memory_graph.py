@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Provenance, Relation
+from hotset.nouns.memory import MemoryId, MemoryKind, MemoryLink, MemoryRecord, Provenance, Relation
 from hotset.surfaces.cli.memory_graph import dot, tree
 
 
-def fact(id: str, title: str = "") -> Memory:
-    return Memory(
+def fact(id: str, title: str = "") -> MemoryRecord:
+    return MemoryRecord(
         MemoryId(id), MemoryKind.FACT, title or f"about {id}", "text", 0.0, Provenance("person")
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hotset.dialects import DIALECTS
-from hotset.nouns.deposit import Answered, Asked
+from hotset.nouns.deposit import ReplyReceived, RequestReceived
 from hotset.nouns.message import DialectName
 from hotset.nouns.turn import Outcome
 from hotset.store.sqlite import SqliteStore
@@ -159,7 +159,7 @@ def says(store: SqliteStore, session: str, *texts: str, when: float, parent: str
         for place, text in enumerate(texts)
     ]
     request = dialect.parse(json.dumps({"model": "gpt-5", "messages": messages}).encode())
-    asked = Asked(
+    asked = RequestReceived(
         request,
         when,
         "agent",
@@ -168,7 +168,7 @@ def says(store: SqliteStore, session: str, *texts: str, when: float, parent: str
     )
     turn = store.keep(asked).result(120).turn
     assert turn is not None
-    store.keep(Answered(turn, when + 1, Outcome.DONE, 200, b"{}")).result(120)
+    store.keep(ReplyReceived(turn, when + 1, Outcome.DONE, 200, b"{}")).result(120)
 
 
 def test_last_is_the_session_that_was_used_last_whatever_the_clock_says(desk: Desk):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.nouns.deposit import Noted, Remembered
+from hotset.nouns.deposit import PageAdded, Remembered
 from hotset.nouns.page import Kind
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Say, ScriptedUpstream
@@ -67,7 +67,7 @@ def _restricted(
         shutil.move(desk.data, live)
         with closing(SqliteStore.open(live)) as store:
             session = next(store.sessions()).id
-            store.keep(Noted(session, "a", Kind.FINDING, _LATE.encode(), 1.0)).result(120)
+            store.keep(PageAdded(session, "a", Kind.FINDING, _LATE.encode(), 1.0)).result(120)
             shutil.copytree(live, desk.data, ignore=shutil.ignore_patterns("*-shm"))
     for path in desk.data.iterdir():
         path.chmod(file_mode)

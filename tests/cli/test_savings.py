@@ -13,7 +13,7 @@ from hotset.nouns.deposit import Billed
 from hotset.nouns.message import Usage
 from hotset.nouns.turn import Event
 from hotset.store.sqlite import SqliteStore
-from hotset.testing.store_talk import Talk, id_of, kept
+from hotset.testing.store_talk import StoreTalk, id_of, kept
 from tests.cli.conftest import NOW, Desk
 
 SONNET = Bill(
@@ -29,7 +29,7 @@ SONNET = Bill(
 
 def bill(desk: Desk, key: str, *bills: Bill, when: float = NOW) -> str:
     with closing(SqliteStore.open(desk.data)) as store:
-        talk = Talk(store, key=key, time=when)
+        talk = StoreTalk(store, key=key, time=when)
         for number, each in enumerate(bills):
             turn = talk.turn(f"{key} {number}", "done")
             kept(store, Billed(id_of(store, turn), each))
@@ -261,6 +261,6 @@ def test_more_sent_than_everything_is_told_in_tokens_and_not_as_a_share_below_no
 
 def test_one_turn_without_a_bill_is_told_as_one(desk: Desk):
     with closing(SqliteStore.open(desk.data)) as store:
-        Talk(store, key="free", time=NOW).turn("hello", "done")
+        StoreTalk(store, key="free", time=NOW).turn("hello", "done")
 
     assert "1 more turn has no bill" in desk.run("savings").err

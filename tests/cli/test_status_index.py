@@ -13,7 +13,7 @@ import pytest
 
 from hotset.index import open_index
 from hotset.index.generations import Generations
-from hotset.index.rows import DATABASE, Rows
+from hotset.index.rows import DATABASE, EntryRows
 from hotset.nouns.finding import Entry, EntryId, Sort
 from hotset.sources.history.entries import follow
 from hotset.store.sqlite import SqliteStore
@@ -66,7 +66,7 @@ def test_what_is_behind_and_what_waits_is_told_to_people(filled: Desk):
         index.add(
             [Entry(EntryId("a"), "a", Sort.CODE, "one"), Entry(EntryId("b"), "b", Sort.CODE, "two")]
         )
-    with closing(Rows(filled.data / "index")) as rows:
+    with closing(EntryRows(filled.data / "index")) as rows:
         Generations(rows).new("of another embedder")
     told = filled.run("status").out
     assert "2 stretches of text" in told

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from hotset.dialects import DIALECTS
-from hotset.nouns.deposit import Answered, Asked, Remembered
-from hotset.nouns.memory import Fact, Memory, MemoryId, MemoryKind, Provenance
+from hotset.nouns.deposit import Remembered, ReplyReceived, RequestReceived
+from hotset.nouns.memory import Fact, MemoryId, MemoryKind, MemoryRecord, Provenance
 from hotset.nouns.message import DialectName, Reply
 from hotset.nouns.page import Kind
 from hotset.nouns.turn import Outcome
@@ -146,19 +146,19 @@ def hostile(folder: Path) -> list[str]:
     ]
     body = {"model": f"model{ATTACK}", "max_tokens": 9, "system": ATTACK, "messages": messages}
     with closing(SqliteStore.open(folder)) as store:
-        asked = Asked(
+        asked = RequestReceived(
             dialect.parse(json.dumps(body).encode()), NOW, f"agent{ATTACK}", key=f"key{ATTACK}"
         )
         told = store.keep(asked).result(120)
         assert told.turn is not None
-        failed = Answered(
+        failed = ReplyReceived(
             told.turn, NOW + 1, Outcome.REFUSED, 500, ATTACK.encode(), Reply(error=f"error{ATTACK}")
         )
         store.keep(failed).result(120)
         source = Provenance(
             f"by{ATTACK}", told.turn.session, f"agent{ATTACK}", (), (f"place{ATTACK}",)
         )
-        memory = Memory(
+        memory = MemoryRecord(
             MemoryId("sem-7ha2c0de"),
             MemoryKind.FACT,
             f"owned {ATTACK}",

@@ -17,7 +17,7 @@ from hotset.testing.upstream import Call, Fault, Say
 from hotset.testing.upstream.cache import Charge
 from hotset.testing.upstream.provider import WIRES
 from hotset.testing.upstream.shape import stream
-from hotset.testing.upstream.wire import Turn, to_json
+from hotset.testing.upstream.wire import WireTurn, to_json
 
 OURS = frozenset({"retrieve_context", "search_history", "get_turn_range"})
 
@@ -40,7 +40,7 @@ def reply(
 ) -> bytes:
     """What the provider answers in this round of a turn; `number` tells its ids from those of the
     others."""
-    turn = Turn(
+    turn = WireTurn(
         say,
         _BODY | body,
         Charge(fresh=10 + number, read=100, written=7),

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hotset.index.breaker import Breaker
-from hotset.index.hybrid import Found, Ranked, by_file, by_rank, fuse
+from hotset.index.hybrid import FusedHit, Ranked, by_file, by_rank, fuse
 from hotset.index.local import LocalIndex
-from hotset.index.tiers import Tier, tier_for
+from hotset.index.tiers import SearchTier, tier_for
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
 from hotset.testing import Clock
 from hotset.testing.hashing_embedder import HashingEmbedder
@@ -18,7 +18,7 @@ _SCORES = st.dictionaries(st.integers(0, 20), st.floats(0, 50, allow_nan=False))
 
 
 def _found(scores, sort=Sort.CODE):
-    return [Found(doc, score, sort) for doc, score in scores.items()]
+    return [FusedHit(doc, score, sort) for doc, score in scores.items()]
 
 
 def _fused(words, meaning, sort=Sort.CODE):
@@ -98,11 +98,11 @@ def test_two_failures_are_chance():
 @pytest.mark.row("V10")
 def test_the_time_there_is_says_what_is_done():
     assert [tier_for(seconds) for seconds in (0.0, 0.001, 0.01, 0.2, 60.0)] == [
-        Tier.HOT,
-        Tier.HOT,
-        Tier.WARM,
-        Tier.FULL,
-        Tier.FULL,
+        SearchTier.HOT,
+        SearchTier.HOT,
+        SearchTier.WARM,
+        SearchTier.FULL,
+        SearchTier.FULL,
     ]
 
 
@@ -134,7 +134,7 @@ def test_an_answer_is_given_again_until_something_changes(tmp_path):
 
 
 def _ranked(doc, score):
-    return Ranked(Found(doc, score, Sort.CODE), score, None, score)
+    return Ranked(FusedHit(doc, score, Sort.CODE), score, None, score)
 
 
 def test_a_file_that_the_question_names_is_lifted_and_so_is_the_best_stretch_of_one_with_several_finds():  # noqa: E501

@@ -16,7 +16,7 @@ from index_process import EMBEDDER, entry
 
 from hotset.index.generations import Generations
 from hotset.index.local import LocalIndex
-from hotset.index.words import Words
+from hotset.index.words import WordIndex
 from hotset.index.writing import folder_of
 from hotset.nouns.finding import Query
 
@@ -86,7 +86,7 @@ def test_a_kill_in_the_middle_of_a_fold_loses_nothing_and_doubles_nothing(tmp_pa
         assert index.state().lag == 0
         assert all(_found(index, new) for new in added)
         [generation] = Generations(index._rows).every()
-        words = Words(folder_of(index.folder, generation) / "words")
+        words = WordIndex(folder_of(index.folder, generation) / "words")
         assert (generation.rows, words.documents) == (len(added), len(added))
 
 

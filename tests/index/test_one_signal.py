@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
 from hotset.sources.code.search import find_code
@@ -57,12 +57,12 @@ def test_meaning_serves_while_full_text_is_down_and_it_rests_after_some_failures
 
 @pytest.mark.row("V11")
 def test_words_serve_while_the_vectors_of_the_shipped_table_are_lost(tmp_path: Path):
-    with LocalIndex(tmp_path, Table(), folds=False) as index:
+    with LocalIndex(tmp_path, WordVectors(), folds=False) as index:
         index.add(entries())
         assert index.fold()
     (generation,) = tmp_path.glob("generation-*")
     (generation / "bytes").unlink()
-    with LocalIndex(tmp_path, Table(), folds=False) as index:
+    with LocalIndex(tmp_path, WordVectors(), folds=False) as index:
         found = [index.search(Query(f"{HERON} {number}", deadline=30.0)) for number in range(4)]
         assert [
             (hits.hits[0].entry.id, hits.hits[0].by_meaning, hits.lacking) for hits in found
@@ -70,19 +70,19 @@ def test_words_serve_while_the_vectors_of_the_shipped_table_are_lost(tmp_path: P
         assert index.state().troubles
         while not index.fold():
             pass
-    with LocalIndex(tmp_path, Table(), folds=False) as index:
+    with LocalIndex(tmp_path, WordVectors(), folds=False) as index:
         assert not index.search(Query(HERON, deadline=30.0)).lacking
 
 
 def test_both_signals_find_the_same_one_after_the_other_and_side_by_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    with LocalIndex(tmp_path, Table(), folds=False) as index:
+    with LocalIndex(tmp_path, WordVectors(), folds=False) as index:
         index.add(entries())
         assert index.fold()
         one_by_one = index.search(Query(LAKE, deadline=30.0))
     monkeypatch.setattr("hotset.index.signals._QUICK_ROWS", 0)
-    with LocalIndex(tmp_path, Table(), folds=False) as index:
+    with LocalIndex(tmp_path, WordVectors(), folds=False) as index:
         assert index.search(Query(LAKE, deadline=30.0)) == one_by_one
 
 

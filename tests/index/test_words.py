@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from hotset.errors import StoreBusy
 from hotset.index.analysis import question, says, split
 from hotset.index.filters import Numbers
-from hotset.index.words import Document, Words, WordsWriter, match, of_tools, score, terms
+from hotset.index.words import Document, WordIndex, WordsWriter, match, of_tools, score, terms
 from hotset.nouns.finding import Entry, EntryId, Sort
 
 _TEXT = st.text(st.characters() | st.sampled_from('aB9_" \0'), max_size=60)
@@ -25,7 +25,7 @@ def _written(folder, *entries):
     writer.add([Document(number, entry, (("sort", 1),)) for number, entry in enumerate(entries)])
     writer.commit()
     writer.close()
-    return Words(folder)
+    return WordIndex(folder)
 
 
 def _found(words, text, limit=10):
@@ -142,7 +142,7 @@ def test_what_a_fold_left_behind_is_forgotten_by_the_next(tmp_path):
     writer.add([Document(1, _entry("second stoat"), (("sort", 1),))])
     writer.commit()
     writer.close()
-    assert sorted(_found(Words(tmp_path / "w"), "stoat")) == [0, 1]
+    assert sorted(_found(WordIndex(tmp_path / "w"), "stoat")) == [0, 1]
 
 
 def test_hidden_entries_do_not_take_the_place_of_others(tmp_path):
@@ -242,4 +242,4 @@ def numbered(tmp_path_factory):
         writer.add([Document(number, entry, numbers)])
     writer.commit()
     writer.close()
-    return Words(folder), many
+    return WordIndex(folder), many

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from hotset.errors import NotFound, ToolFailed
-from hotset.nouns.tool import Ghost, Origin, Source
+from hotset.nouns.tool import Ghost, OriginKind, ToolOrigin
 from hotset.sources.tools.callables import BoundFunction, bind_function, returned, text_of
 from hotset.sources.tools.consent import KnownTool
 from hotset.sources.tools.toolbox import ToolMatches, ToolUse
@@ -27,7 +27,7 @@ class Shelf:
 
     def add(self, server: str, *functions: Callable[..., Any]) -> None:
         for function in functions:
-            made = bind_function(function, Source(server, Origin.SERVER))
+            made = bind_function(function, ToolOrigin(server, OriginKind.SERVER))
             self.bound[made.tool.name] = made
 
     def clear(self) -> None:

@@ -17,7 +17,7 @@ import pytest
 from hotset.dialects import DIALECTS as EVERY
 from hotset.dialects.port import Mark
 from hotset.dialects.sse import events
-from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
+from hotset.nouns.deposit import CommitReceipt, Deposit, ReplyReceived, RequestReceived
 from hotset.nouns.message import DialectName
 from hotset.nouns.turn import Outcome
 from hotset.surfaces.proxy.address import Address
@@ -37,14 +37,14 @@ class HeldStore(RamStore):
     def __init__(self, kind: type) -> None:
         super().__init__()
         self.kind = kind
-        self.held: list[tuple[Future[Kept], Future[Kept]]] = []
+        self.held: list[tuple[Future[CommitReceipt], Future[CommitReceipt]]] = []
         self._free = threading.Event()
 
-    def keep(self, *deposits: Deposit) -> Future[Kept]:
+    def keep(self, *deposits: Deposit) -> Future[CommitReceipt]:
         kept = super().keep(*deposits)
         if not any(isinstance(each, self.kind) for each in deposits) or self._free.is_set():
             return kept
-        later: Future[Kept] = Future()
+        later: Future[CommitReceipt] = Future()
         self.held.append((later, kept))
         return later
 
@@ -126,7 +126,7 @@ _FORMS = {
 def test_a_stream_shows_everything_but_its_end_until_it_is_on_disk(
     pair, directly, dialect, form, ours
 ):
-    store = HeldStore(Answered)
+    store = HeldStore(ReplyReceived)
     script = [Say("all of these words come as soon as they are said", fault=_FORMS[form])]
     world = pair(script, open_store=lambda: store)
     body = question(
@@ -158,7 +158,7 @@ def test_a_stream_shows_everything_but_its_end_until_it_is_on_disk(
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.rest_slow
 def test_a_document_and_a_refusal_come_when_they_are_on_disk(pair, dialect, ours):
-    store = HeldStore(Answered)
+    store = HeldStore(ReplyReceived)
     world = pair([Say("a reply")], open_store=lambda: store)
     body = question(dialect, "hello", **({"tools": tools(dialect, "read_file")} if ours else {}))
 
@@ -187,7 +187,7 @@ def test_a_document_and_a_refusal_come_when_they_are_on_disk(pair, dialect, ours
 def test_a_reply_that_is_not_on_disk_in_two_seconds_comes_all_the_same_and_says_so(
     pair, directly, dialect, stream, ours
 ):
-    store = HeldStore(Answered)
+    store = HeldStore(ReplyReceived)
     script = [Say("a reply in full")]
     world = pair(script, open_store=lambda: store, patience=1)
     body = question(
@@ -221,7 +221,7 @@ def test_a_reply_that_is_not_on_disk_in_two_seconds_comes_all_the_same_and_says_
 @pytest.mark.row("V1")
 @pytest.mark.slow
 def test_a_reply_to_a_request_that_is_not_on_disk_waits_for_it_and_then_says_so(pair):
-    store = HeldStore(Asked)
+    store = HeldStore(RequestReceived)
     world = pair([Say("a reply"), Say("another")], open_store=lambda: store, patience=1)
     body = question("anthropic", "hello", stream=True)
 

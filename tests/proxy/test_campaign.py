@@ -20,7 +20,7 @@ from msgspec import structs
 from hotset import tokens
 from hotset.config import Config, load
 from hotset.dialects import DIALECTS
-from hotset.nouns.deposit import Asked, Hid, Planned
+from hotset.nouns.deposit import HiddenKept, PlanMade, RequestReceived
 from hotset.nouns.knobs import Knobs, Limit
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import Answer, DialectName, Message, Request
@@ -92,7 +92,7 @@ def _session(name: DialectName, chance: Random, config: Config, store: RamStore)
     for number, end in enumerate(_ends(whole.messages)):
         asked = dialect.parse(dialect.render(replace(whole, messages=whole.messages[:end])))
         turn = TurnId(f"{number:016x}")
-        store.keep(Asked(asked, float(number), "agent", id=turn)).result()
+        store.keep(RequestReceived(asked, float(number), "agent", id=turn)).result()
         prepared = planner.prepare(asked, dialect, store, float(number), "openai", off=False)
         if chance.randrange(100) < _LOOKED_AT_TWICE:
             other = Planner(config).prepare(
@@ -105,9 +105,9 @@ def _session(name: DialectName, chance: Random, config: Config, store: RamStore)
         hidden = tuple(_hidden(sent, whole.messages[end:], chance))
         planner.went_out(prepared)
         planner.went_out(prepared, hidden)
-        store.keep(Planned(turn, prepared.sent, prepared.plan.fresh, prepared.plan.stubs)).result()
+        store.keep(PlanMade(turn, prepared.sent, prepared.plan.fresh, prepared.plan.stubs)).result()
         for each in hidden:
-            store.keep(Hid(turn, each)).result()
+            store.keep(HiddenKept(turn, each)).result()
         planner = Planner(config) if chance.random() < 0.2 else planner
         before = sent
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from hotset.errors import BadInput, DiskFull, PageDamaged, StoreFailed
-from hotset.nouns.deposit import Answered, Asked, Billed, Planned
+from hotset.nouns.deposit import Billed, PlanMade, ReplyReceived, RequestReceived
 from hotset.nouns.turn import Event, Outcome
 from hotset.testing import RamStore, Say
 from tests.proxy.wire import DIALECTS, post, question
@@ -57,7 +57,7 @@ class PickyStore(RamStore):
     [BadInput("odd text"), PageDamaged("a row is damaged"), StoreFailed("a bug")],
     ids=repr,
 )
-@pytest.mark.parametrize("kind", [Planned, Billed])
+@pytest.mark.parametrize("kind", [PlanMade, Billed])
 def test_a_request_and_its_reply_are_kept_where_what_stands_beside_them_cannot_be(
     pair, kind, failure
 ):
@@ -95,7 +95,7 @@ def test_a_store_that_fails_never_stands_in_the_way(pair, dialect, failure):
 @pytest.mark.row("C9")
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("deposit", [Asked, Answered])
+@pytest.mark.parametrize("deposit", [RequestReceived, ReplyReceived])
 def test_a_bug_of_ours_neither_stops_a_reply_nor_sends_a_request_twice(
     pair, directly, dialect, stream, deposit
 ):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.nouns.deposit import Asked, Deposit, Kept
+from hotset.nouns.deposit import CommitReceipt, Deposit, RequestReceived
 from hotset.nouns.turn import Outcome
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.proxy.address import Address, read_note
@@ -463,8 +463,10 @@ class Hangs(RamStore):
         super().__init__()
         self.held = 0
 
-    def keep(self, *deposits: Deposit) -> Future[Kept]:
-        self.held += sum(len(each.request.raw) for each in deposits if isinstance(each, Asked))
+    def keep(self, *deposits: Deposit) -> Future[CommitReceipt]:
+        self.held += sum(
+            len(each.request.raw) for each in deposits if isinstance(each, RequestReceived)
+        )
         return Future()
 
 

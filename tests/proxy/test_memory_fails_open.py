@@ -20,14 +20,14 @@ import pytest
 from hotset.config import Config, load
 from hotset.errors import PageDamaged, StoreFailed
 from hotset.nouns.deposit import Remembered
-from hotset.nouns.memory import Memory, MemoryKind, Trust
+from hotset.nouns.memory import MemoryKind, MemoryRecord, Trust
 from hotset.nouns.remembering import Remembering
 from hotset.runtime.memory import open_memories
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
-from hotset.testing.store_talk import Talk as Kept
+from hotset.testing.store_talk import StoreTalk as Kept
 from tests.proxy.talking import Talk
 from tests.sources.memory.consolidate.making import fact
 from tests.waiting import ask
@@ -308,7 +308,7 @@ def everything(home: Path, data: Path) -> dict[str, list[tuple[int, str]]]:
         }
 
 
-def _versions(versions: tuple[Memory, ...]) -> list[tuple[int, str]]:
+def _versions(versions: tuple[MemoryRecord, ...]) -> list[tuple[int, str]]:
     return [(each.version, each.text) for each in versions]
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from hotset.config import Config
-from hotset.nouns.memory import Memory, MemoryId, MemoryKind, Standing, Trust
+from hotset.nouns.memory import MemoryId, MemoryKind, MemoryRecord, Standing, Trust
 from hotset.nouns.remembering import Remembering
 from hotset.runtime.memory import open_memories
 from hotset.sources.memory.source import MemorySource
@@ -210,13 +210,13 @@ def here(tmp_path: Path) -> Iterator[Here]:
         yield Here(proxy, upstream, proxy.config)
 
 
-def every(memories: MemorySource) -> dict[MemoryId, Memory]:
+def every(memories: MemorySource) -> dict[MemoryId, MemoryRecord]:
     return {
         memory.id: memory for memory in memories.list(standings=frozenset(Standing), limit=None)
     }
 
 
-def alive(memories: MemorySource) -> dict[MemoryId, Memory]:
+def alive(memories: MemorySource) -> dict[MemoryId, MemoryRecord]:
     return {
         id: memory
         for id, memory in every(memories).items()
@@ -224,7 +224,7 @@ def alive(memories: MemorySource) -> dict[MemoryId, Memory]:
     }
 
 
-def is_promoted(memory: Memory) -> bool:
+def is_promoted(memory: MemoryRecord) -> bool:
     """Does it hand on what was planted, as advice or as something that holds? What an agent did is
     told in its episode."""
     words = " ".join((memory.title, memory.text, str(memory.detail))).lower()
@@ -311,7 +311,7 @@ def _is_taken_back_and_restored(memories: MemorySource, where: dict[str, str]) -
     }
 
 
-def _is_from(memory: Memory, place: str = "", session: str = "", agent: str = "") -> bool:
+def _is_from(memory: MemoryRecord, place: str = "", session: str = "", agent: str = "") -> bool:
     source = memory.source
     return (
         (bool(place) and any(place in each for each in source.places))

@@ -23,7 +23,7 @@ from hotset.surfaces.mcp.project import Project
 from hotset.surfaces.proxy.address import Address
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
-from hotset.testing.store_talk import Talk
+from hotset.testing.store_talk import StoreTalk
 from tests.proxy.wire import Answer, post, question
 from tests.waiting import ask, wait_until
 
@@ -58,7 +58,7 @@ class Place:
 
     def put_another_over(self) -> None:
         with SqliteStore.open(self.aside / "other") as other:
-            Talk(other, time=7e9).turn("said elsewhere", "and answered")
+            StoreTalk(other, time=7e9).turn("said elsewhere", "and answered")
         shutil.copy(self.database, self.aside / "first.db")
         shutil.copy(self.beside("-wal"), self.aside / "first.db-wal")
         (self.aside / "other" / "store.db").replace(self.database)
@@ -215,7 +215,7 @@ def test_whoever_reads_or_serves_agents_notices_it_too_and_opens_the_store_that_
     first, second = tmp_path / "data", tmp_path / "other"
     for folder, said in ((first, "said in the first"), (second, "said in the second")):
         with SqliteStore.open(folder) as store:
-            Talk(store).turn(said, "hi")
+            StoreTalk(store).turn(said, "hi")
     config = load(
         data=str(first),
         project=str(tmp_path),

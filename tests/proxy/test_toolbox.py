@@ -20,7 +20,7 @@ import pytest
 from hotset.config import SERVERS, TOOLS, load
 from hotset.dialects import DIALECTS as ALL
 from hotset.errors import DiskFull
-from hotset.nouns.deposit import Kept, Noted
+from hotset.nouns.deposit import CommitReceipt, PageAdded
 from hotset.nouns.embedding import OFF, Embedding
 from hotset.nouns.note import Space
 from hotset.nouns.page import Kind
@@ -723,8 +723,8 @@ def _png(width: int, height: int) -> bytes:
 def test_what_cannot_be_kept_is_not_promised(pair, dialect):
     class Full(RamStore):
         def keep(self, *deposits):
-            if any(isinstance(each, Noted) for each in deposits):
-                failed: Future[Kept] = Future()
+            if any(isinstance(each, PageAdded) for each in deposits):
+                failed: Future[CommitReceipt] = Future()
                 failed.set_exception(DiskFull("no room"))
                 return failed
             return super().keep(*deposits)

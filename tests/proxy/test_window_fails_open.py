@@ -13,7 +13,7 @@ from hotset.errors import DiskFull, PageDamaged, StoreFailed
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName
 from hotset.nouns.page import ROOT, Chain, Kind
-from hotset.nouns.window import WHOLE, Cause, Form, Hidden, Shown, Spot, Table
+from hotset.nouns.window import WHOLE, Cause, Form, Hidden, PageTable, Shown, Spot
 from hotset.runtime.bounded import Bounded
 from hotset.testing import RamStore, Say
 from tests.proxy.talking import (
@@ -99,7 +99,7 @@ class Torn(RamStore):
             for spot in self.calls
             if spot.chain in chains
         }
-        return Table(shown=rows)
+        return PageTable(shown=rows)
 
 
 class Mistaken(RamStore):
@@ -109,7 +109,9 @@ class Mistaken(RamStore):
     hidden: Mapping[Chain, Hidden] = {}
 
     def table(self, chains, as_of=None):
-        return Table(hidden={chain: row for chain, row in self.hidden.items() if chain in chains})
+        return PageTable(
+            hidden={chain: row for chain, row in self.hidden.items() if chain in chains}
+        )
 
 
 @pytest.mark.row("C9")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hotset.nouns.page import Role
-from hotset.replay.conversation import Conversation, conversations
+from hotset.replay.conversation import RecordedConversation, conversations
 from hotset.replay.recorded import Recorded, RecordedCall, RecordedMessage
 
 WORDS = "the quick brown fox jumps over a lazy dog and goes home again\n"
@@ -40,6 +40,6 @@ def long_result(number: int, size: int = 2000) -> str:
     return (WORDS * (size // len(WORDS) + 1))[:size] + f"\nid_{number}_end"
 
 
-def only(recorded: Recorded) -> Conversation:
+def only(recorded: Recorded) -> RecordedConversation:
     (conversation,) = conversations(recorded)
     return conversation

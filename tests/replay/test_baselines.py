@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from hotset.nouns.page import Role
 from hotset.nouns.price import Price
 from hotset.replay.baselines import SUMMARY, ClearToolUses, Compact, Evict, Mask, Truncate
-from hotset.replay.conversation import Conversation
+from hotset.replay.conversation import RecordedConversation
 from hotset.replay.measure import Rules
 from hotset.replay.roster import BASELINES, ROSTER, USUAL
 from hotset.replay.showing import NOTHING, Policy, whole
@@ -21,16 +21,16 @@ _LONG = only(talk([long_result(number) for number in range(40)]))
 _ROOMY, _TIGHT = 1_000_000, 8_000
 
 
-def _results(conversation: Conversation, upto: int) -> list[int]:
+def _results(conversation: RecordedConversation, upto: int) -> list[int]:
     return [index for index, line in enumerate(conversation.lines[:upto]) if line.role is Role.TOOL]
 
 
-def _shown(policy: Policy, conversation: Conversation) -> list[list[str]]:
+def _shown(policy: Policy, conversation: RecordedConversation) -> list[list[str]]:
     """The texts of every prompt, call by call."""
     return [[block.text for block in policy.show(call, 0.0)[:call]] for call in conversation.calls]
 
 
-def _prompts(policy: Policy, conversation: Conversation) -> list[int]:
+def _prompts(policy: Policy, conversation: RecordedConversation) -> list[int]:
     return [
         conversation.fixed + sum(block.tokens for block in policy.show(call, 0.0)[:call])
         for call in conversation.calls

@@ -21,7 +21,7 @@ from hotset.replay.recorded import Recorded, RecordedCall, RecordedMessage
 from hotset.store.exchange import write_lines
 from hotset.testing.ram_store import RamStore
 from hotset.testing.recording import requests, session
-from hotset.testing.store_talk import Talk
+from hotset.testing.store_talk import StoreTalk
 from tests.campaign import sample
 from tests.dialects.conversations import conversation
 
@@ -702,7 +702,7 @@ def test_mini_swe_agent_is_read_with_its_tool_calling_models_too(tmp_path):
     assert recorded.messages[1].usage == Usage(9, 0, 0, 2)
 
 
-def _turn(talk: Talk, question: str, answer: str) -> None:
+def _turn(talk: StoreTalk, question: str, answer: str) -> None:
     said = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
     asked, heard = (
         DIALECTS[DialectName.OPENAI_CHAT]
@@ -714,12 +714,12 @@ def _turn(talk: Talk, question: str, answer: str) -> None:
 
 def test_an_export_tells_the_longest_line_of_each_session_with_its_bills(tmp_path):
     store = RamStore()
-    talk = Talk(store)
+    talk = StoreTalk(store)
     for question, answer in (("one", "first"), ("two", "second"), ("three", "third")):
         _turn(talk, question, answer)
     del talk.history[2:]
     _turn(talk, "another way", "short")
-    other = Talk(store, agent="other", client="other/1", key="k")
+    other = StoreTalk(store, agent="other", client="other/1", key="k")
     _turn(other, "hello", "hi")
     lines = list(write_lines(store.dump()))
     store.close()

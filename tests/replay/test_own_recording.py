@@ -10,7 +10,7 @@ from hotset.nouns.price import Price
 from hotset.replay.conversation import conversations
 from hotset.replay.formats import read
 from hotset.replay.measure import Figures, Rules, Studied, measure
-from hotset.replay.showing import Everything, Planned
+from hotset.replay.showing import Everything, PlannedShowing
 from hotset.testing.recording import requests, session
 
 
@@ -32,7 +32,7 @@ def test_half_the_tokens_are_enough_and_what_later_calls_copy_is_there(tmp_path,
         return made
 
     whole = figures(Everything(conversation))
-    ours = figures(Planned(conversation, Knobs(), price))
+    ours = figures(PlannedShowing(conversation, Knobs(), price))
 
     assert ours.calls == whole.calls >= iterations
     assert ours.prompt <= whole.prompt / 2

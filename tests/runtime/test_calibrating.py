@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hotset.dialects import DIALECTS
-from hotset.nouns.deposit import Asked
+from hotset.nouns.deposit import RequestReceived
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.turn import TurnId
 from hotset.runtime.calibrating import Calibrations
@@ -20,7 +20,7 @@ def test_what_was_learned_from_reports_is_known_again_after_a_restart():
     request = DIALECTS[DialectName.ANTHROPIC].parse(
         b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}'
     )
-    store.keep(Asked(request, 1.0, "agent", id=TurnId("t1"))).result()
+    store.keep(RequestReceived(request, 1.0, "agent", id=TurnId("t1"))).result()
     assert learning.ratio(MODEL, store) == prior(MODEL).ratio
 
     for _ in range(20):

@@ -18,7 +18,7 @@ import hotset
 from hotset.config import load
 from hotset.errors import BadConfig, StoreFailed
 from hotset.index import open_index
-from hotset.nouns.deposit import Noted
+from hotset.nouns.deposit import PageAdded
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place, Retrieve, Search
 from hotset.runtime.background import Background
@@ -30,7 +30,7 @@ from hotset.sources.history import followed
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
-from hotset.testing.store_talk import Talk as StoreTalk, turn_of
+from hotset.testing.store_talk import StoreTalk, turn_of
 from hotset.upstream.http import HttpWire
 from tests.proxy.talking import Talk
 
@@ -152,7 +152,7 @@ def test_switched_off_nothing_is_followed(tmp_path, search):
         machine = Machine.start(config, lambda: store, HttpWire({}))
         session = StoreTalk(store).turn("hello", "hi").session
         await machine.keeper.keep(
-            Noted(session, "agent", Kind.FINDING, b"the zeppelin is grey", 1.0)
+            PageAdded(session, "agent", Kind.FINDING, b"the zeppelin is grey", 1.0)
         )
         following = machine.background.under_way("follow the store")
         await machine.close()

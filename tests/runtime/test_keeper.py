@@ -12,7 +12,7 @@ from concurrent.futures import Future
 import pytest
 
 from hotset.errors import NotFound, StoreBusy
-from hotset.nouns.deposit import Answered, Deposit, Kept
+from hotset.nouns.deposit import CommitReceipt, Deposit, ReplyReceived
 from hotset.nouns.message import Reply
 from hotset.nouns.turn import Event, Outcome, TurnId
 from hotset.runtime.keeper import Keeper
@@ -41,7 +41,7 @@ def test_a_deposit_stands_though_whoever_waited_for_it_has_gone(keeper):
 
 @pytest.mark.slow
 def test_a_deposit_that_is_refused_is_told_to_whoever_waits_and_to_nobody_else(keeper):
-    reply_to_nothing = Answered(TurnId("0" * 16), 1.0, Outcome.DONE, 200, b"{}", Reply())
+    reply_to_nothing = ReplyReceived(TurnId("0" * 16), 1.0, Outcome.DONE, 200, b"{}", Reply())
     unheard: list[dict[str, object]] = []
 
     async def run() -> None:
@@ -75,20 +75,20 @@ class Hanging(RamStore):
     def __init__(self) -> None:
         super().__init__()
         self.hangs = True
-        self.waiting: list[tuple[Future[Kept], tuple[Deposit, ...]]] = []
+        self.waiting: list[tuple[Future[CommitReceipt], tuple[Deposit, ...]]] = []
 
-    def keep(self, *deposits: Deposit) -> Future[Kept]:
-        future: Future[Kept] = Future()
+    def keep(self, *deposits: Deposit) -> Future[CommitReceipt]:
+        future: Future[CommitReceipt] = Future()
         if self.hangs:
             self.waiting.append((future, deposits))
         else:
-            future.set_result(Kept())
+            future.set_result(CommitReceipt())
         return future
 
     def go_on(self) -> None:
         self.hangs = False
         for future, _ in self.waiting:
-            future.set_result(Kept())
+            future.set_result(CommitReceipt())
         self.waiting.clear()
 
 
@@ -99,7 +99,7 @@ def test_what_waits_for_a_store_that_is_stuck_is_bounded_by_its_bytes_too(size, 
     store = Hanging()
     keeper = Keeper(lambda: store, lambda: now[0])
     keeper.open()
-    large = Answered(TurnId("0" * 16), 1.0, Outcome.DONE, 200, bytes(size), Reply())
+    large = ReplyReceived(TurnId("0" * 16), 1.0, Outcome.DONE, 200, bytes(size), Reply())
 
     async def run() -> None:
         waiting = [keeper.hand_over(Event("the first", 1.0))]

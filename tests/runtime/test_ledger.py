@@ -24,7 +24,7 @@ from hotset.runtime.machine import Machine, Tally
 from hotset.runtime.watch import QUIET_SECONDS, Watch, event_of, raised_lately
 from hotset.store.port import Store
 from hotset.testing import RamStore
-from hotset.testing.store_talk import Talk, id_of, kept, shows
+from hotset.testing.store_talk import StoreTalk, id_of, kept, shows
 from hotset.upstream.http import HttpWire
 from hotset.window.ledger import Account, Ledger, percentile, prompt_of, reconciled
 from hotset.window.price import dollars
@@ -338,7 +338,7 @@ def store() -> Iterator[Store]:
 
 
 def talked(store: Store, key: str, *given: Bill, time: float = 1000.0) -> SessionId:
-    talk = Talk(store, key=key, time=time)
+    talk = StoreTalk(store, key=key, time=time)
     for number, bill in enumerate(given):
         turn = talk.turn(f"question {number}", "answer")
         kept(store, Billed(id_of(store, turn), bill))
@@ -364,7 +364,7 @@ def test_savings_are_told_by_session_the_newest_first(store: Store, config: Conf
 
 def test_turns_that_have_no_bill_are_told(store: Store, config: Config):
     talked(store, "one", measured(PLAIN.sent))
-    Talk(store, key="two").turn("nobody counted", "this")
+    StoreTalk(store, key="two").turn("nobody counted", "this")
 
     assert savings(store, config).uncounted == 1
 

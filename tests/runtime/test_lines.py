@@ -12,7 +12,7 @@ from hotset.dialects import DIALECTS
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName, Request
 from hotset.nouns.page import ROOT
-from hotset.runtime.lines import Linked, Scales
+from hotset.runtime.lines import LineageLinker, LineWeigher
 from tests.campaign import sample
 from tests.dialects.conversations import conversation
 from tests.dialects.fresh import FreshParser
@@ -32,7 +32,7 @@ def test_a_conversation_that_grows_forks_and_is_edited_is_linked_as_one_that_is_
     name,
 ):
     rng = random.Random(5)
-    dialect, linked = FreshParser(name), Linked()
+    dialect, linked = FreshParser(name), LineageLinker()
     for _ in range(sample(40, 200)):
         whole = json.loads(conversation(name, rng))
         if not isinstance(whole[FIELD[name]], list):
@@ -51,7 +51,7 @@ def test_a_conversation_that_grows_forks_and_is_edited_is_linked_as_one_that_is_
 
 
 def test_what_was_linked_before_is_the_same_object():
-    dialect, linked = FreshParser(DialectName.ANTHROPIC), Linked()
+    dialect, linked = FreshParser(DialectName.ANTHROPIC), LineageLinker()
     said = [{"role": ("user", "assistant")[n % 2], "content": f"{n} {LONG}"} for n in range(5)]
     first, second = (
         linked.of(dialect.parse(json.dumps({"model": "m", "messages": said[:many]}).encode()))
@@ -64,7 +64,7 @@ def test_what_was_linked_before_is_the_same_object():
 
 @pytest.mark.slow
 def test_what_is_held_of_links_is_bounded():
-    dialect, linked = FreshParser(DialectName.ANTHROPIC), Linked()
+    dialect, linked = FreshParser(DialectName.ANTHROPIC), LineageLinker()
     for n in range(60):
         linked.of(
             dialect.parse(
@@ -88,7 +88,7 @@ def _short(number: int) -> Request:
 
 def test_short_conversations_are_bounded_by_their_number_not_only_by_their_bytes():
     """20,000 of one message each grew the proxy by 14 MB for each thousand."""
-    linked, scales = Linked(), Scales()
+    linked, scales = LineageLinker(), LineWeigher()
     for number in range(1000):
         request = _short(number)
         scales.lines(linked.of(request), request.model, {})
@@ -104,7 +104,7 @@ def test_short_conversations_are_bounded_by_their_number_not_only_by_their_bytes
 
 
 def test_a_message_that_was_weighed_is_not_weighed_again_while_its_conversation_is_held():
-    request, linked, scales = _short(1), Linked(), Scales()
+    request, linked, scales = _short(1), LineageLinker(), LineWeigher()
     first = scales.lines(linked.of(request), request.model, {})
     for number in range(2, 100):
         scales.lines(linked.of(_short(number)), request.model, {})
@@ -113,7 +113,7 @@ def test_a_message_that_was_weighed_is_not_weighed_again_while_its_conversation_
 
 @pytest.mark.slow
 def test_one_conversation_that_was_rewound_often_holds_no_more_than_it_says_and_is_weighed_as_before():  # noqa: E501
-    dialect, linked, scales = DIALECTS[DialectName.ANTHROPIC], Linked(), Scales()
+    dialect, linked, scales = DIALECTS[DialectName.ANTHROPIC], LineageLinker(), LineWeigher()
     for number in range(80):
         texts = [{"type": "text", "text": text} for text in (f"{number}", LARGE)]
         said = [{"role": "user", "content": "begin"}, {"role": "assistant", "content": texts}]
@@ -125,4 +125,4 @@ def test_one_conversation_that_was_rewound_often_holds_no_more_than_it_says_and_
     assert scales._held.weight == sum(
         1000 + sum(len(piece.content) for piece in line.pieces) for line in held
     )
-    assert lines == Scales().lines(links, request.model, {})
+    assert lines == LineWeigher().lines(links, request.model, {})

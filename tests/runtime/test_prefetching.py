@@ -18,7 +18,7 @@ from msgspec import structs
 from hotset.config import Config, load
 from hotset.dialects import DIALECTS as SPOKEN
 from hotset.index import open_index
-from hotset.nouns.finding import Entry, EntryId, Hit, Hits, Query, Sort
+from hotset.nouns.finding import Entry, EntryId, Hits, IndexHit, Query, Sort
 from hotset.nouns.knobs import Knobs, Prefetch, Prefetching
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName, Reply, Request
@@ -71,7 +71,7 @@ class Found:
             )
             for n in range(8)
         )
-        return Hits(tuple(Hit(entry, 1.0, 9.0, 0.6) for entry in entries))
+        return Hits(tuple(IndexHit(entry, 1.0, 9.0, 0.6) for entry in entries))
 
     def touch(self, ids: object, turn: int = 0) -> None:
         del turn

@@ -12,7 +12,7 @@ from hotset.sources.history import find, follow
 from hotset.store.connecting import Tuning
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.hashing_embedder import HashingEmbedder
-from hotset.testing.store_talk import Talk
+from hotset.testing.store_talk import StoreTalk
 
 EMBEDDER = HashingEmbedder(64)
 TUNING = Tuning(ballast_bytes=4096)
@@ -25,7 +25,7 @@ def work(folder, name, many):
         LocalIndex(folder / "index", EMBEDDER, sealing=VERSION) as index,
     ):
         for number in range(many):
-            Talk(store, key=f"{name}{number}").turn(
+            StoreTalk(store, key=f"{name}{number}").turn(
                 f"question {number} of {name}", f"answer {name}x{number}"
             )
             follow(store, index, time.monotonic() + 60)

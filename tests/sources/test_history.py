@@ -20,7 +20,7 @@ from history_process import EMBEDDER, TUNING
 from hypothesis import given, settings, strategies as st
 
 from hotset.errors import PageDamaged
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.index.port import Watermark
 from hotset.nouns.finding import Filter, Query, Sort
@@ -34,7 +34,7 @@ from hotset.store.sqlite import SqliteStore
 from hotset.testing.hashing_embedder import HashingEmbedder
 from hotset.testing.ram_store import RamStore
 from hotset.testing.secrets import planted
-from hotset.testing.store_talk import Talk, message, said, turn_of
+from hotset.testing.store_talk import StoreTalk, message, said, turn_of
 from hotset.text.stretches import stretches
 from hotset.window.page_text import page_stretches
 
@@ -57,7 +57,7 @@ def index(tmp_path):
 @pytest.fixture
 def by_meaning(tmp_path):
     """An index with the embedder that ships."""
-    with LocalIndex(tmp_path / "meaning", Table(), sealing=VERSION, folds=False) as opened:
+    with LocalIndex(tmp_path / "meaning", WordVectors(), sealing=VERSION, folds=False) as opened:
         yield opened
 
 
@@ -137,7 +137,7 @@ def test_a_stretch_ends_at_a_blank_line_where_there_is_one():
 
 
 def test_a_page_is_found_with_the_lines_that_speak_of_it(store, index):
-    talk = Talk(store)
+    talk = StoreTalk(store)
     text = "\n".join(f"def step_{number}(x):\n    return x + {number}\n" for number in range(300))
     talk.hears(talk.asks("read it").turn, calls("read_file", path="src/steps.py"))
     talk.asks(brings("read_file", text, kind=Kind.FILE))
@@ -152,7 +152,7 @@ def test_a_page_is_found_with_the_lines_that_speak_of_it(store, index):
 
 
 def test_a_result_is_found_by_what_its_call_asked_for(store, index):
-    talk = Talk(store)
+    talk = StoreTalk(store)
     talk.hears(talk.asks("look").turn, calls("read_file", path="src/uploads/retrying.py"))
     talk.asks(brings("read_file", "def wait(): ..."))
 
@@ -162,7 +162,7 @@ def test_a_result_is_found_by_what_its_call_asked_for(store, index):
 
 
 def test_a_script_in_a_calls_arguments_is_found_by_its_lines(store, index):
-    talk = Talk(store)
+    talk = StoreTalk(store)
     talk.hears(
         talk.asks("run it").turn, calls("bash", command="set -e\nmake frobnicate\necho done")
     )
@@ -171,7 +171,7 @@ def test_a_script_in_a_calls_arguments_is_found_by_its_lines(store, index):
 
 
 def test_words_that_nobody_said_find_nothing(store, by_meaning):
-    talk = Talk(store)
+    talk = StoreTalk(store)
     for number in range(30):
         talk.turn(f"what is in the box number {number}?", f"in the box there is thing {number}")
 
@@ -179,7 +179,7 @@ def test_words_that_nobody_said_find_nothing(store, by_meaning):
 
 
 def test_what_says_it_in_other_words_is_found_by_its_meaning(store, by_meaning):
-    talk = Talk(store)
+    talk = StoreTalk(store)
     talk.turn("make lunch", "soup with carrots and onions")
     talk.turn("what happened?", "the vehicle's motor has failed")
     bring(store, by_meaning)
@@ -192,7 +192,9 @@ def test_what_says_it_in_other_words_is_found_by_its_meaning(store, by_meaning):
 
 @pytest.mark.parametrize("kind", [Kind.SYSTEM, Kind.THINKING, Kind.OPAQUE, Kind.IMAGE])
 def test_kinds_that_say_nothing_are_left_out(store, index, kind):
-    Talk(store).asks(message(Role.USER, Part(kind, b"zeppelin"), Part(Kind.PROMPT, b"airship")))
+    StoreTalk(store).asks(
+        message(Role.USER, Part(kind, b"zeppelin"), Part(Kind.PROMPT, b"airship"))
+    )
 
     assert found(store, index, "zeppelin") == []
     assert len(found(store, index, "airship")) == 1
@@ -201,7 +203,7 @@ def test_kinds_that_say_nothing_are_left_out(store, index, kind):
 def test_data_and_what_our_own_tools_found_are_left_out(store, index):
     blob = base64.b64encode(random.Random(1).randbytes(3000)).decode()
     wrapped = "\n".join(blob[at : at + 76] for at in range(0, len(blob), 76))
-    talk = Talk(store)
+    talk = StoreTalk(store)
     talk.asks(
         brings("fetch", f"before the zeppelin\n{blob}\n{wrapped}\nbehind the airship"),
         brings("mcp__hotset__search_history", "balloon"),
@@ -221,7 +223,7 @@ def test_data_and_what_our_own_tools_found_are_left_out(store, index):
 def test_of_a_very_long_page_the_begin_and_the_end_are_found(store, index):
     log = [f"line {number} of the log says nothing" for number in range(40_000)]
     log[10], log[20_000], log[-10] = "the zeppelin rises", "the balloon bursts", "the airship lands"
-    Talk(store).asks(brings("bash", "\n".join(log)))
+    StoreTalk(store).asks(brings("bash", "\n".join(log)))
     bring(store, index)
 
     begin, end = (
@@ -239,7 +241,7 @@ def test_of_a_very_long_page_the_begin_and_the_end_are_found(store, index):
 
 
 def test_what_is_said_again_and_again_is_found_once_and_where_every_condition_holds(store, index):
-    talk = Talk(store)
+    talk = StoreTalk(store)
     for number in range(30):
         talk.turn(REMINDER, f"answer {number}")
     session = next(store.sessions()).id
@@ -259,7 +261,9 @@ def test_what_is_said_again_and_again_is_found_once_and_where_every_condition_ho
 
 def test_each_session_and_each_agent_has_its_own(store, index):
     for number in range(6):
-        talk = Talk(store, agent="ab"[number % 2], key=f"s{number}", time=1000.0 * (number + 1))
+        talk = StoreTalk(
+            store, agent="ab"[number % 2], key=f"s{number}", time=1000.0 * (number + 1)
+        )
         talk.turn(REMINDER, f"answer {number}")
     sessions = [session.id for session in store.sessions()]
 
@@ -268,7 +272,7 @@ def test_each_session_and_each_agent_has_its_own(store, index):
         assert [
             page.session for page in found(store, index, "todo list", sessions=frozenset({session}))
         ] == [session]
-    third = Talk(store, agent="c", key="s5", time=9000.0)
+    third = StoreTalk(store, agent="c", key="s5", time=9000.0)
     third.turn("hello", "hi")
     third.turn(REMINDER, "and c")
     for agent in "abc":
@@ -283,8 +287,8 @@ def test_each_session_and_each_agent_has_its_own(store, index):
 
 def test_a_reminder_of_a_thousand_sessions_does_not_drown_what_else_was_said(store, index):
     for number in range(300):
-        Talk(store, key=f"s{number}", time=1000.0 + number).turn(REMINDER, "fine")
-    Talk(store, key="other", time=1.0).turn(
+        StoreTalk(store, key=f"s{number}", time=1000.0 + number).turn(REMINDER, "fine")
+    StoreTalk(store, key="other", time=1.0).turn(
         "what else?", "Somebody keeps a list of birds with " + "many other words " * 20
     )
 
@@ -298,7 +302,7 @@ def test_a_reminder_of_a_thousand_sessions_does_not_drown_what_else_was_said(sto
 
 
 def test_only_occurrences_that_fit_count(store, index):
-    talk = Talk(store)
+    talk = StoreTalk(store)
     talk.turn("first", "the zeppelin rises")
     line = set(talk.line)
     talk.turn("again", "the zeppelin rises")
@@ -316,7 +320,9 @@ def test_only_occurrences_that_fit_count(store, index):
 
 def _talks(store, many=40):
     for number in range(many):
-        talk = Talk(store, key=f"s{number % 7}", agent="ab"[number % 2], time=1000.0 + 10 * number)
+        talk = StoreTalk(
+            store, key=f"s{number % 7}", agent="ab"[number % 2], time=1000.0 + 10 * number
+        )
         talk.turn(
             f"question {number} about word{number}",
             f"answer {number}\n\n" + f"more of topic{number % 5} " * 60,
@@ -381,7 +387,7 @@ def test_a_store_in_anothers_place_is_followed_from_its_beginning(store, index):
     _talks(store, 20)
     bring(store, index)
     other = RamStore()
-    talk = Talk(other)
+    talk = StoreTalk(other)
     talk.turn("hello", "the zeppelin rises")
     for number in range(30):
         talk.turn(f"and {number}?", f"so {number}")
@@ -393,7 +399,7 @@ def test_a_store_in_anothers_place_is_followed_from_its_beginning(store, index):
 
 
 def test_content_that_is_damaged_is_passed_by(store, index):
-    talk = Talk(store)
+    talk = StoreTalk(store)
     talk.turn("hello", "the zeppelin rises")
     talk.turn("and?", "the airship lands")
     lost = next(
@@ -436,7 +442,7 @@ class Listening(HashingEmbedder):
 def test_a_secret_in_a_page_is_in_no_file_and_no_vector_of_the_index(store, tmp_path):
     secrets = [each for each in planted(1, 80) if not each.remains(seal(each.text).text)]
     assert len(secrets) > 75  # what sealing itself misses is its own business
-    talk = Talk(store)
+    talk = StoreTalk(store)
     for number, each in enumerate(secrets):
         said_here = (
             said(Role.USER, each.text),
@@ -473,7 +479,7 @@ def test_a_secret_beyond_a_cut_is_sealed_all_the_same(seed):
     if secret.remains(seal(text).text):
         return
     store = RamStore()
-    page = store.page(Talk(store).asks(brings("bash", text)).pages[0])
+    page = store.page(StoreTalk(store).asks(brings("bash", text)).pages[0])
 
     assert not secret.remains("\n".join(each.text for each in page_stretches(page, text.encode())))
     assert not secret.remains(
@@ -487,7 +493,7 @@ def test_a_secret_beyond_a_cut_is_sealed_all_the_same(seed):
 
 
 def test_a_turn_is_known_by_its_number(store, index):
-    asked = Talk(store).asks("the zeppelin")
+    asked = StoreTalk(store).asks("the zeppelin")
 
     assert found(store, index, "zeppelin")[0].turn == turn_of(asked).number
 
@@ -498,7 +504,7 @@ def test_a_turn_is_known_by_its_number(store, index):
 
 def test_a_row_that_is_damaged_is_passed_by(tmp_path, index):
     with SqliteStore.open(tmp_path, TUNING) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         for number in range(3):
             talk.turn(f"question {number}", f"the zeppelin number {number}")
         every = store.pages_after(0, 100)

@@ -15,14 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from hotset.errors import Conflict
-from hotset.nouns.deposit import Noted, Planned, Remembered
-from hotset.nouns.memory import MemoryId, MemoryLink, Relation, Use, Used
+from hotset.nouns.deposit import PageAdded, PlanMade, Remembered
+from hotset.nouns.memory import MemoryId, MemoryLink, MemoryUse, Relation, Used
 from hotset.nouns.page import Kind, PageId, SessionId, digest
-from hotset.nouns.window import Sent
+from hotset.nouns.window import SentRequest
 from hotset.store.connecting import Tuning
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_memory_contract import fact
-from hotset.testing.store_talk import Talk, id_of, kept, shows
+from hotset.testing.store_talk import StoreTalk, id_of, kept, shows
 
 _TUNING = Tuning(ballast_bytes=0, checkpoint_pages=50)
 _AT_ONCE = 3  # what a writer hands over together
@@ -40,7 +40,7 @@ def killed_writers(folder, seed, kills):
     rng = random.Random(seed)
     folder = Path(folder)
     with SqliteStore.open(folder, _TUNING) as store:
-        turn = Talk(store).turn("hello", "hi")
+        turn = StoreTalk(store).turn("hello", "hi")
         session, id = turn.session, id_of(store, turn)
     acknowledged = {}
     reopened = []
@@ -153,12 +153,14 @@ def _write_for_ever(folder, session, id, writer, into):
     while True:
         batch = [
             store.keep(
-                Noted(SessionId(session), writer, Kind.FINDING, content_of(writer, number + i), 1.0)
+                PageAdded(
+                    SessionId(session), writer, Kind.FINDING, content_of(writer, number + i), 1.0
+                )
             )
             for i in range(_AT_ONCE)
         ]
         forms = [_form_of(writer, number + i) for i in range(_AT_ONCE)]
-        planned = store.keep(Planned(id, Sent(forms[-1].spot.chain, 1.0), tuple(forms)))
+        planned = store.keep(PlanMade(id, SentRequest(forms[-1].spot.chain, 1.0), tuple(forms)))
         memories = tuple(
             _memory_of(writer, number + i, run=f"{writer}:{number}") for i in range(_AT_ONCE)
         )
@@ -203,7 +205,7 @@ def _add_one(store, id, who):
             text = f"{int(latest.text.split()[0]) + 1} by {who}"
             kept(store, Remembered((replace(latest, version=latest.version + 1, text=text),)))
         except Conflict:
-            kept(store, Remembered(uses=(Use(id, Used.READ, 1.0),)))
+            kept(store, Remembered(uses=(MemoryUse(id, Used.READ, 1.0),)))
         else:
             return
 
@@ -212,12 +214,12 @@ def _write_notes(folder, writer, notes, into):
     report = {"error": "", "pages": [], "waits": []}
     try:
         with SqliteStore.open(folder, _TUNING) as store:
-            session = Talk(store, key=f"w{writer}").turn("hello", "hi").session
+            session = StoreTalk(store, key=f"w{writer}").turn("hello", "hi").session
             for number in range(notes):
                 began = time.perf_counter()
                 note = kept(
                     store,
-                    Noted(session, f"w{writer}", Kind.FINDING, content_of(writer, number), 1.0),
+                    PageAdded(session, f"w{writer}", Kind.FINDING, content_of(writer, number), 1.0),
                 )
                 report["waits"].append((time.perf_counter() - began) * 1000)
                 report["pages"].append(note.pages[0])

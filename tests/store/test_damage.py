@@ -18,20 +18,20 @@ from hotset.errors import (
     StoreTooNew,
 )
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import Billed, Hid, Noted, NoteWritten, Planned, Remembered
-from hotset.nouns.memory import MemoryId, MemoryLink, Relation, Use, Used
+from hotset.nouns.deposit import Billed, HiddenKept, NoteWritten, PageAdded, PlanMade, Remembered
+from hotset.nouns.memory import MemoryId, MemoryLink, MemoryUse, Relation, Used
 from hotset.nouns.message import Message, Part, Usage
 from hotset.nouns.note import Space
 from hotset.nouns.page import Kind, Role, digest
 from hotset.nouns.turn import Event, Node
-from hotset.nouns.window import Form, Hidden, Sent, Spot
+from hotset.nouns.window import Form, Hidden, SentRequest, Spot
 from hotset.store.connecting import Tuning, refuse_old_sqlite
 from hotset.store.port import Blob, Where
 from hotset.store.repair import repair
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_memory_contract import fact
-from hotset.testing.store_talk import Talk, id_of, kept, shows
+from hotset.testing.store_talk import StoreTalk, id_of, kept, shows
 
 _TUNING = Tuning(ballast_bytes=0)
 _PAGE = 4096
@@ -41,7 +41,7 @@ def _fill(folder, seed=1, turns=12):
     """A store with short and long content; gives its rows."""
     rng = random.Random(seed)
     with SqliteStore.open(folder, _TUNING) as store:
-        talk = Talk(store, time=seed * 1e6)
+        talk = StoreTalk(store, time=seed * 1e6)
         for number in range(turns):
             turn = talk.turn(
                 f"question {number} of {seed}",
@@ -50,12 +50,12 @@ def _fill(folder, seed=1, turns=12):
             _decide(store, talk, turn, f"of {seed}")
         session = next(store.sessions()).id
         for size in (0, 900, 5000, 30_000):
-            kept(store, Noted(session, "a", Kind.FINDING, rng.randbytes(size), 1.0))
+            kept(store, PageAdded(session, "a", Kind.FINDING, rng.randbytes(size), 1.0))
         for number in range(30):
             memory = fact(
                 f"{seed}-{number}", text=f"fact {number} of {seed} " * rng.choice((1, 20, 300))
             )
-            uses = (Use(memory.id, Used.READ, float(number)),)
+            uses = (MemoryUse(memory.id, Used.READ, float(number)),)
             kept(
                 store,
                 Remembered(
@@ -74,10 +74,10 @@ def _decide(store, talk, turn, mark):
         shows(asked, form=Form.FULL),
         shows(answered, f"form of turn {turn.number} {mark} " * 20),
     )
-    kept(store, Planned(id, Sent(asked, talk.time, 9), forms))
+    kept(store, PlanMade(id, SentRequest(asked, talk.time, 9), forms))
     kept(
         store,
-        Hid(
+        HiddenKept(
             id,
             Hidden(
                 answered, (b"hidden %d " % turn.number * 30, b"{}"), b"instead %d" % turn.number
@@ -97,7 +97,7 @@ def _crashed(folder, target, **filling):
     """The files of a store whose process died before its WAL was moved into the database."""
     rng = random.Random(5)
     with SqliteStore.open(folder, _TUNING) as store:
-        talk = Talk(store, **filling)
+        talk = StoreTalk(store, **filling)
         for number in range(15):
             _decide(
                 store, talk, talk.turn(f"question {number}", rng.randbytes(300).hex()), "crashed"
@@ -218,7 +218,7 @@ def test_a_flipped_bit_of_content_harms_nothing_else(tmp_path, whole):
         damages = list(store.verify())
         assert broken >= 1
         assert len([damage for damage in damages if damage.what == "content"]) == broken
-        Talk(store, time=9e9).turn("still", "here")
+        StoreTalk(store, time=9e9).turn("still", "here")
 
 
 def test_a_changed_row_is_named(tmp_path):
@@ -242,7 +242,7 @@ def test_a_message_whose_past_is_gone_is_named_and_refused_by_an_import_unless_g
     tmp_path,
 ):
     with SqliteStore.open(tmp_path / "s", _TUNING) as store:
-        Talk(store).turn("hello", "hi")
+        StoreTalk(store).turn("hello", "hi")
         rows = list(store.dump())
     forged = [
         row for row in rows if getattr(row, "role", "") != Role.USER or not hasattr(row, "essence")
@@ -355,7 +355,7 @@ def test_a_damaged_form_is_told_and_falls_away_and_its_page_is_shown_as_before(t
         again = shows(line[1], "the latest form of the second message")
         id = next(store.turns(next(store.sessions()).id)).id
         for row in (again, whole.shown[Spot(line[7], 0)]):
-            kept(store, Planned(id, Sent(line[0], 1.0), (row,)))
+            kept(store, PlanMade(id, SentRequest(line[0], 1.0), (row,)))
     with _raw(tmp_path / "s") as database:
         database.execute(
             "UPDATE shown SET tokens = 7777 WHERE chain = ?", (bytes.fromhex(broken.chain),)
@@ -564,5 +564,5 @@ def _saved(folder, rows):
         saved = list(store.dump())
         assert all(row in rows for row in saved)
         assert not [damage for damage in store.verify() if "is not there" not in damage.why]
-        Talk(store, time=9e9).turn("life", "goes on")
+        StoreTalk(store, time=9e9).turn("life", "goes on")
     return saved

@@ -10,7 +10,7 @@ from hotset.errors import StoreFailed
 from hotset.nouns.turn import Event
 from hotset.store.connecting import Tuning
 from hotset.store.sqlite import SqliteStore
-from hotset.testing.store_talk import Talk, kept
+from hotset.testing.store_talk import StoreTalk, kept
 
 _TUNING = Tuning(ballast_bytes=4096)
 
@@ -25,7 +25,7 @@ def umask(request):
 @pytest.mark.row("V17")
 def test_files_are_0600_and_folders_0700_under_any_umask(tmp_path, umask):
     with SqliteStore.open(tmp_path / "new" / "deep" / "s", _TUNING) as store:
-        Talk(store).turn("hello", "hi")
+        StoreTalk(store).turn("hello", "hi")
         list(store.sessions())
         names = {path.name for path in store.folder.iterdir()}
         assert {"store.db", "store.db-wal", "store.db-shm", "ballast"} <= names

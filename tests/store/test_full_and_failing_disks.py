@@ -11,13 +11,13 @@ import pytest
 from store_disks import FailingDisk
 
 from hotset.errors import DiskFull, HotsetError, StoreFailed
-from hotset.nouns.deposit import Noted
+from hotset.nouns.deposit import PageAdded
 from hotset.nouns.page import Kind
 from hotset.nouns.turn import Event
 from hotset.store import ballast
 from hotset.store.connecting import Tuning
 from hotset.store.sqlite import SqliteStore
-from hotset.testing.store_talk import Talk, kept
+from hotset.testing.store_talk import StoreTalk, kept
 
 _MIB = 1024 * 1024
 
@@ -44,7 +44,7 @@ def _fill_up(store, session):
     for number in range(10_000):
         content = os.urandom(50_000) + str(number).encode()
         try:
-            note = kept(store, Noted(session, "a", Kind.FINDING, content, 1.0))
+            note = kept(store, PageAdded(session, "a", Kind.FINDING, content, 1.0))
         except DiskFull:
             return acknowledged
         acknowledged.append((note.pages[0], content))
@@ -61,7 +61,7 @@ def test_a_full_disk_loses_nothing_and_service_returns_with_the_room(tmp_path):
     with _small_disk(tmp_path / "disk", 12 * _MIB) as disk:
         (disk / "others").write_bytes(bytes(5 * _MIB))
         store = SqliteStore.open(disk / "s", Tuning(ballast_bytes=2 * _MIB))
-        session = Talk(store).turn("hello", "hi").session
+        session = StoreTalk(store).turn("hello", "hi").session
         assert not store.health().ballast_out
         acknowledged = _fill_up(store, session)
         assert len(acknowledged) > 10
@@ -84,7 +84,7 @@ def test_a_full_disk_loses_nothing_and_service_returns_with_the_room(tmp_path):
 def test_a_disk_too_small_for_ballast_is_used_without_it(tmp_path):
     with _small_disk(tmp_path / "disk", 3 * _MIB) as disk:
         with SqliteStore.open(disk / "s") as store:
-            session = Talk(store).turn("hello", "hi").session
+            session = StoreTalk(store).turn("hello", "hi").session
             assert store.health().ballast_out
             acknowledged = _fill_up(store, session)
             assert acknowledged
@@ -96,9 +96,9 @@ def test_a_disk_too_small_for_ballast_is_used_without_it(tmp_path):
 def test_a_moment_without_room_is_bridged_by_the_ballast(tmp_path):
     disk = FailingDisk(apsw.FullError("full"))
     with SqliteStore.open(tmp_path / "s", Tuning(vfs=disk.name, ballast_bytes=_MIB)) as store:
-        session = Talk(store).turn("hello", "hi").session
+        session = StoreTalk(store).turn("hello", "hi").session
         disk.arm(1)
-        note = kept(store, Noted(session, "a", Kind.FINDING, b"kept all the same", 1.0))
+        note = kept(store, PageAdded(session, "a", Kind.FINDING, b"kept all the same", 1.0))
         assert disk.failed == 1
         assert store.content(store.page(note.pages[0]).digest) == b"kept all the same"
         assert not store.health().ballast_out
@@ -130,14 +130,14 @@ def test_whichever_write_fails_no_answer_is_wrong(tmp_path, name, error, for_eve
         folder = tmp_path / str(n)
         tuning = Tuning(vfs=disk.name, ballast_bytes=0, checkpoint_pages=8)
         store = SqliteStore.open(folder, tuning)
-        session = Talk(store).turn("hello", "hi").session
+        session = StoreTalk(store).turn("hello", "hi").session
         acknowledged = []
         refused = 0
         disk.arm(n, for_ever=for_ever)
         for number in range(4):
             content = f"{n}:{number} ".encode() * 300
             try:
-                note = store.keep(Noted(session, "a", Kind.FINDING, content, 1.0)).result(
+                note = store.keep(PageAdded(session, "a", Kind.FINDING, content, 1.0)).result(
                     timeout=120
                 )
             except StoreFailed:

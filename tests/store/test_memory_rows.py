@@ -13,15 +13,15 @@ from hotset.nouns.deposit import Erased, Remembered
 from hotset.nouns.memory import (
     Arrangement,
     Episode,
-    Memory,
     MemoryId,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
+    MemoryUse,
     Provenance,
     Relation,
     Standing,
     Trouble,
-    Use,
     Used,
 )
 from hotset.sealing import VERSION
@@ -33,7 +33,7 @@ from hotset.store.sealed import SealedRows
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_memory_contract import fact, lives
-from hotset.testing.store_talk import Talk, kept
+from hotset.testing.store_talk import StoreTalk, kept
 
 _TUNING = Tuning(ballast_bytes=0)
 _PASSWORD = "kT9vQ2xLm4RwZb7"
@@ -98,12 +98,14 @@ def _deposit(store, act, memory, other, number):  # noqa: PLR0911 - one case a k
         case "link" | "unlink":
             return Remembered(links=(replace(link, gone=act == "unlink"),))
         case "use":
-            return Remembered(uses=(Use(memory.id, [*Used][number], float(number)),))
+            return Remembered(uses=(MemoryUse(memory.id, [*Used][number], float(number)),))
         case "erase":
             return Erased((memory.id,), 1.0)
         case _:
             return Remembered(
-                (memory, fact(other, text=memory.text)), (link,), (Use(memory.id, Used.READ, 1.0),)
+                (memory, fact(other, text=memory.text)),
+                (link,),
+                (MemoryUse(memory.id, Used.READ, 1.0),),
             )
 
 
@@ -140,13 +142,14 @@ def test_two_stores_that_take_in_each_other_lose_no_words_and_keep_what_held(one
     for store, steps in zip(stores, (one, other), strict=True):
         _live(store, steps)
     every = [
-        {(row.id, row.text) for row in store.dump() if isinstance(row, Memory)} for store in stores
+        {(row.id, row.text) for row in store.dump() if isinstance(row, MemoryRecord)}
+        for store in stores
     ]
     here, there = stores
     held = {memory.id: memory.text for memory in here.memories()}
     versions = {id: len(here.memory_versions(id)) for id in held}
     here.load(there.dump())
-    assert {(row.id, row.text) for row in here.dump() if isinstance(row, Memory)} == every[
+    assert {(row.id, row.text) for row in here.dump() if isinstance(row, MemoryRecord)} == every[
         0
     ] | every[1]
     for id, text in held.items():
@@ -195,7 +198,7 @@ def test_a_damaged_memory_is_named_and_falls_away(tmp_path):
 
 
 def test_counts_of_damaged_rows_are_not_told(store):
-    kept(store, Remembered((fact("a"),), (), (Use(fact("a").id, Used.READ, 1.0),)))
+    kept(store, Remembered((fact("a"),), (), (MemoryUse(fact("a").id, Used.READ, 1.0),)))
     raw = apsw.Connection(str(store.database))
     raw.execute("UPDATE memory_use SET how = 'eaten'")
     raw.execute("UPDATE memory SET time = 'noon'")
@@ -216,7 +219,7 @@ def test_a_version_on_top_of_a_damaged_one_is_refused(store):
 
 
 def test_a_session_leaves_with_its_memories_and_without_secrets(store):
-    session = Talk(store).turn(f"db_password = '{_PASSWORD}' is what I use", "fine").session
+    session = StoreTalk(store).turn(f"db_password = '{_PASSWORD}' is what I use", "fine").session
     source = Provenance("rules", session, places=(f"psql {_PASSWORD}",))
     trouble = Trouble(
         "exit 1",
@@ -253,7 +256,7 @@ def test_a_session_leaves_with_its_memories_and_without_secrets(store):
         Remembered(
             told,
             (MemoryLink(told[0].id, told[1].id, Relation.RELATED_TO),),
-            (Use(told[0].id, Used.READ, 1.0),),
+            (MemoryUse(told[0].id, Used.READ, 1.0),),
         ),
     )
     for dump in (store.dump, partial(store.dump, session)):

@@ -7,11 +7,11 @@ import apsw
 import pytest
 
 from hotset.nouns.bill import Bill
-from hotset.nouns.deposit import Billed, Hid, Planned
-from hotset.nouns.memory import Memory, MemoryKind, MemoryLink, Use
+from hotset.nouns.deposit import Billed, HiddenKept, PlanMade
+from hotset.nouns.memory import MemoryKind, MemoryLink, MemoryRecord, MemoryUse
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import digest
-from hotset.nouns.window import Hidden, Sent, Table
+from hotset.nouns.window import Hidden, PageTable, SentRequest
 from hotset.store.connecting import Tuning
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.migrations import MIGRATIONS, VERSION
@@ -20,7 +20,7 @@ from hotset.store.repair import repair
 from hotset.store.showing import Hiding
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_memory_contract import lives
-from hotset.testing.store_talk import Talk, id_of, kept, shows
+from hotset.testing.store_talk import StoreTalk, id_of, kept, shows
 
 _HERE = Path(__file__).parent
 _TUNING = Tuning(ballast_bytes=0)
@@ -98,21 +98,21 @@ def test_a_store_of_format_1_learns_the_page_table(old, rows):
         session = next(session for session in store.sessions() if session.key == "w")
         turn = list(store.turns(session.id))[-1]
         line = [node.chain for node in store.nodes(session.id)]
-        assert store.table(line) == store.table(line, turn.ref) == Table()
+        assert store.table(line) == store.table(line, turn.ref) == PageTable()
         assert not list(store.bills())
         assert not store.summaries(session.id)
         row, sent, hidden = (
             shows(line[0], "a form " * 300),
-            Sent(line[-1], 5.0),
+            SentRequest(line[-1], 5.0),
             Hidden(line[1], (b"{}",)),
         )
         for deposit in (
-            Planned(turn.id, sent, (row,)),
-            Hid(turn.id, hidden),
+            PlanMade(turn.id, sent, (row,)),
+            HiddenKept(turn.id, hidden),
             Billed(turn.id, Bill("m", "u")),
         ):
             kept(store, deposit)
-        assert store.table(line) == Table({row.spot: row}, {hidden.chain: hidden}, sent)
+        assert store.table(line) == PageTable({row.spot: row}, {hidden.chain: hidden}, sent)
         said = next(page for page in store.pages(Where(session=session.id)))
         assert said in list(store.pages(Where(digest=said.digest)))
         assert store.contents(said.digest[:20]) == [said.digest]
@@ -129,7 +129,9 @@ def test_a_store_of_an_earlier_format_learns_to_remember(tmp_path, format):
         assert len(list(store.memories())) == len(MemoryKind)
         assert not list(store.verify())
         assert [
-            row for row in store.dump() if not isinstance(row, Memory | MemoryLink | Use)
+            row
+            for row in store.dump()
+            if not isinstance(row, MemoryRecord | MemoryLink | MemoryUse)
         ] == _exported_by(format)
 
 
@@ -154,11 +156,13 @@ def test_an_export_of_an_earlier_format_can_be_imported_and_continued(tmp_path, 
         assert store.load(rows) == 0
         assert _but_notes(store.dump()) == _but_notes(rows)
         assert len(_notes(store.dump())) == sum(map(_is_old_note, rows))
-        talk = Talk(store, time=9e9)
+        talk = StoreTalk(store, time=9e9)
         turn = talk.turn("life", "goes on")
         kept(
             store,
-            Planned(id_of(store, turn), Sent(talk.line[0], 1.0), (shows(talk.line[0], "a form"),)),
+            PlanMade(
+                id_of(store, turn), SentRequest(talk.line[0], 1.0), (shows(talk.line[0], "a form"),)
+            ),
         )
         assert Blob(digest(b"a form"), b"a form") in list(read_lines(write_lines(store.dump())))
 

@@ -10,15 +10,15 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hotset.errors import BadInput
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import Billed, Hid, Planned
+from hotset.nouns.deposit import Billed, HiddenKept, PlanMade
 from hotset.nouns.page import Chain, digest
 from hotset.nouns.turn import Event, TurnRef
-from hotset.nouns.window import WHOLE, Form, Hidden, Sent, Table
+from hotset.nouns.window import WHOLE, Form, Hidden, PageTable, SentRequest
 from hotset.store import tabling
 from hotset.store.connecting import Tuning
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
-from hotset.testing.store_talk import Talk, id_of, kept, shows
+from hotset.testing.store_talk import StoreTalk, id_of, kept, shows
 
 _TUNING = Tuning(ballast_bytes=0)
 _CHAINS = [Chain(digest(b"%d" % number)) for number in range(6)]
@@ -46,7 +46,8 @@ _plan = st.tuples(
     st.just("plan"),
     _turn,
     st.tuples(
-        st.builds(Sent, _chain, st.floats(-10, 10), st.integers(0, 9)), st.lists(_shown, max_size=4)
+        st.builds(SentRequest, _chain, st.floats(-10, 10), st.integers(0, 9)),
+        st.lists(_shown, max_size=4),
     ),
 )
 _hide = st.tuples(st.just("hide"), _turn, _hidden)
@@ -90,7 +91,7 @@ class _Model:
                 sent is None or line.index(request.head) >= line.index(sent.head)
             ):
                 sent = request
-        return Table(
+        return PageTable(
             {spot: row for spot, row in shown.items() if spot.chain in line},
             {chain: row for chain, row in hidden.items() if chain in line},
             sent,
@@ -99,7 +100,7 @@ class _Model:
 
 def _turns_of(store):
     """Two sessions with two turns each."""
-    talks = [Talk(store, key="one"), Talk(store, key="two")]
+    talks = [StoreTalk(store, key="one"), StoreTalk(store, key="two")]
     return [
         talk.turn(f"question {number}", "answer") for number in range(_TURNS // 2) for talk in talks
     ]
@@ -108,7 +109,9 @@ def _turns_of(store):
 def _live(store, turns, life, model):
     for act, turn, what in life:
         id = id_of(store, turns[turn])
-        kept(store, Planned(id, what[0], tuple(what[1])) if act == "plan" else Hid(id, what))
+        kept(
+            store, PlanMade(id, what[0], tuple(what[1])) if act == "plan" else HiddenKept(id, what)
+        )
         model.add(act, turn, what)
 
 
@@ -144,8 +147,8 @@ def test_a_table_is_the_same_whether_its_rows_are_remembered_or_not(tmp_path):
         shows(chain, f"form {number} " * 40, form=Form.EXCERPT) for number, chain in enumerate(line)
     )
     with SqliteStore.open(tmp_path / "s", _TUNING) as store:
-        id = id_of(store, Talk(store).turn("hello", "hi"))
-        kept(store, Planned(id, Sent(line[-1], 1.0), rows))
+        id = id_of(store, StoreTalk(store).turn("hello", "hi"))
+        kept(store, PlanMade(id, SentRequest(line[-1], 1.0), rows))
         expected = {row.spot: row for row in rows}
         assert store.table(line).shown == store.table(line).shown == expected
         narrow = tabling.Tables(
@@ -188,35 +191,35 @@ def test_forms_that_one_process_decides_another_sends(tmp_path):
         SqliteStore.open(tmp_path / "s", _TUNING) as one,
         SqliteStore.open(tmp_path / "s", _TUNING) as two,
     ):
-        talk = Talk(one)
+        talk = StoreTalk(one)
         turn = talk.turn("hello", "hi")
         for number in range(3):
             row = shows(talk.line[0], f"form {number}")
             kept(
                 one if number % 2 else two,
-                Planned(id_of(one, turn), Sent(talk.line[0], float(number)), (row,)),
+                PlanMade(id_of(one, turn), SentRequest(talk.line[0], float(number)), (row,)),
             )
             assert (
                 one.table(talk.line)
                 == two.table(talk.line)
-                == Table({row.spot: row}, {}, Sent(talk.line[0], float(number)))
+                == PageTable({row.spot: row}, {}, SentRequest(talk.line[0], float(number)))
             )
 
 
 def test_a_deposit_that_cannot_be_stored_fails_alone(tmp_path):
     with SqliteStore.open(tmp_path / "s", _TUNING) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         turn = talk.turn("hello", "hi")
         id, chain = id_of(store, turn), talk.line[0]
         before = list(store.dump())
         for bad in (
-            Planned(id, Sent(chain, float("nan"))),
-            Planned(
+            PlanMade(id, SentRequest(chain, float("nan"))),
+            PlanMade(
                 id,
-                Sent(chain, 1.0),
+                SentRequest(chain, 1.0),
                 (shows(chain, "kept?"), shows(chain, "x", tokens=2**70, position=1)),
             ),
-            Hid(id, Hidden(chain, (b"kept?",), asides=2**70)),
+            HiddenKept(id, Hidden(chain, (b"kept?",), asides=2**70)),
             Billed(id, Bill("\ud800", "upstream")),
             Summary(turn.session, (1, 1), 0, 1, "\ud800", "rules", 1.0),
         ):
@@ -253,10 +256,13 @@ def test_indexes_answer_what_is_asked_at_every_turn(tmp_path, sql):
 
 def test_a_turn_of_another_session_has_no_table_here(tmp_path):
     with SqliteStore.open(tmp_path / "s", _TUNING) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         turn = talk.turn("hello", "hi")
         kept(
-            store, Planned(id_of(store, turn), Sent(talk.line[0], 1.0), (shows(talk.line[0], "x"),))
+            store,
+            PlanMade(
+                id_of(store, turn), SentRequest(talk.line[0], 1.0), (shows(talk.line[0], "x"),)
+            ),
         )
-        stranger = Talk(store, key="stranger").turn("hello", "hi")
-        assert store.table(talk.line, TurnRef(stranger.session, 1)) == Table()
+        stranger = StoreTalk(store, key="stranger").turn("hello", "hi")
+        assert store.table(talk.line, TurnRef(stranger.session, 1)) == PageTable()

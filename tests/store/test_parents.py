@@ -16,7 +16,7 @@ import pytest
 
 from hotset.dialects import DIALECTS
 from hotset.nouns.call import Headers
-from hotset.nouns.deposit import Answered, Asked
+from hotset.nouns.deposit import ReplyReceived, RequestReceived
 from hotset.nouns.message import DialectName
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event, Outcome
@@ -74,7 +74,7 @@ class Client:
         dialect = DIALECTS[DialectName.OPENAI_CHAT]
         body = {"model": "gpt-5", "messages": messages, "tools": TOOLS, **more}
         headers = ((b"user-agent", self.agent.encode()), *self.headers)
-        asked = Asked(
+        asked = RequestReceived(
             dialect.parse(json.dumps(body).encode()),
             float(next(self.ticks)),
             clients.agent(headers),
@@ -94,7 +94,7 @@ class Client:
         ).encode()
         reply = dialect.read(raw, streamed=False)
         self.store.keep(
-            Answered(kept.turn, float(next(self.ticks)), Outcome.DONE, 200, raw, reply)
+            ReplyReceived(kept.turn, float(next(self.ticks)), Outcome.DONE, 200, raw, reply)
         ).result(120)
         return kept.turn.session
 

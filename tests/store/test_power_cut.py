@@ -7,14 +7,14 @@ import pytest
 from store_disks import PowerCutDisk
 
 from hotset.errors import HotsetError, PageDamaged
-from hotset.nouns.deposit import Hid, Noted, Planned, Remembered
-from hotset.nouns.memory import MemoryLink, Relation, Use, Used, Uses
+from hotset.nouns.deposit import HiddenKept, PageAdded, PlanMade, Remembered
+from hotset.nouns.memory import MemoryLink, MemoryUse, Relation, Used, Uses
 from hotset.nouns.page import Kind, digest
-from hotset.nouns.window import Hidden, Sent, Spot
+from hotset.nouns.window import Hidden, SentRequest, Spot
 from hotset.store.connecting import Tuning
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_memory_contract import fact
-from hotset.testing.store_talk import Talk, id_of, kept, shows
+from hotset.testing.store_talk import StoreTalk, id_of, kept, shows
 
 _PLAIN = Tuning(ballast_bytes=0)
 
@@ -27,7 +27,7 @@ def _live_through_cuts(tmp_path, seed, cuts, synchronous):
     rng = random.Random(seed + 1)
     tuning = Tuning(ballast_bytes=0, vfs=disk.name, synchronous=synchronous, checkpoint_pages=30)
     with SqliteStore.open(tmp_path / "live", tuning) as store:
-        turn = Talk(store).turn("hello", "hi")
+        turn = StoreTalk(store).turn("hello", "hi")
         session, id = turn.session, id_of(store, turn)
         disk.start(chance=0.05)
         while not disk.done:
@@ -39,15 +39,15 @@ def _live_through_cuts(tmp_path, seed, cuts, synchronous):
                 if kind < 0.1:
                     kept(store, Remembered((memory,)))
                     memory = replace(memory, version=2, why="again")
-                kept(store, Remembered((memory,), (link,), (Use(memory.id, Used.READ, 1.0),)))
+                kept(store, Remembered((memory,), (link,), (MemoryUse(memory.id, Used.READ, 1.0),)))
                 disk.acknowledged.append((memory.id, content))
             elif kind < 0.6:
-                note = kept(store, Noted(session, "a", Kind.FINDING, content, 1.0))
+                note = kept(store, PageAdded(session, "a", Kind.FINDING, content, 1.0))
                 disk.acknowledged.append((note.pages[0], content))
             else:
                 row = replace(shows(digest(content)), text=content)
-                kept(store, Planned(id, Sent(row.spot.chain, 1.0), (row,)))
-                kept(store, Hid(id, Hidden(row.spot.chain, (content[::-1],))))
+                kept(store, PlanMade(id, SentRequest(row.spot.chain, 1.0), (row,)))
+                kept(store, HiddenKept(id, Hidden(row.spot.chain, (content[::-1],))))
                 disk.acknowledged.append((row.spot.chain, content))
         acknowledged = list(disk.acknowledged)
         disk.start(chance=0)
@@ -88,7 +88,8 @@ def _form(store, chain):
     text = table.shown[Spot(chain, 0)].text if table.shown else b""
     return (
         text
-        if table.hidden == {chain: Hidden(chain, (text[::-1],))} and table.sent == Sent(chain, 1.0)
+        if table.hidden == {chain: Hidden(chain, (text[::-1],))}
+        and table.sent == SentRequest(chain, 1.0)
         else b"lost"
     )
 

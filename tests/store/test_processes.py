@@ -11,13 +11,13 @@ import pytest
 from store_process import content_of
 
 from hotset.errors import StoreFailed
-from hotset.nouns.deposit import Noted
+from hotset.nouns.deposit import PageAdded
 from hotset.nouns.page import Kind
 from hotset.nouns.turn import Event
 from hotset.store.connecting import Tuning
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
-from hotset.testing.store_talk import Talk, kept
+from hotset.testing.store_talk import StoreTalk, kept
 
 _SCRIPT = Path(__file__).with_name("store_process.py")
 
@@ -78,7 +78,7 @@ def test_what_one_store_keeps_another_sees_at_once(tmp_path):
         SqliteStore.open(tmp_path / "s", Tuning(ballast_bytes=0)) as one,
         SqliteStore.open(tmp_path / "s") as two,
     ):
-        talk = Talk(one)
+        talk = StoreTalk(one)
         turn = talk.turn("hello", "hi")
         talk.store = two
         assert talk.turn("more", "fine").session == turn.session
@@ -87,14 +87,14 @@ def test_what_one_store_keeps_another_sees_at_once(tmp_path):
 
 def test_a_reader_that_dawdles_does_not_keep_the_wal_from_shrinking(tmp_path):
     with SqliteStore.open(tmp_path / "s", Tuning(ballast_bytes=0, checkpoint_pages=20)) as store:
-        session = Talk(store).turn("hello", "hi").session
+        session = StoreTalk(store).turn("hello", "hi").session
         for number in range(600):
-            store.keep(Noted(session, "a", Kind.FINDING, content_of("before", number), 1.0))
+            store.keep(PageAdded(session, "a", Kind.FINDING, content_of("before", number), 1.0))
         kept(store, Event("written", 1.0))
         dawdling = store.pages(Where())
         next(dawdling)
         for number in range(400):
-            kept(store, Noted(session, "a", Kind.FINDING, content_of("wal", number), 1.0))
+            kept(store, PageAdded(session, "a", Kind.FINDING, content_of("wal", number), 1.0))
         assert store.health().wal_bytes < 4 * 1024 * 1024
         assert len(list(dawdling)) == 1001
 

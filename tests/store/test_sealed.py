@@ -9,11 +9,11 @@ from functools import partial
 import pytest
 
 from hotset.nouns.bill import Summary
-from hotset.nouns.deposit import Answered, Gisted, Hid, Planned
+from hotset.nouns.deposit import Gisted, HiddenKept, PlanMade, ReplyReceived
 from hotset.nouns.message import Reply
 from hotset.nouns.page import Gist, Role
 from hotset.nouns.turn import Event, Outcome, Reference
-from hotset.nouns.window import Hidden, Sent
+from hotset.nouns.window import Hidden, SentRequest
 from hotset.sealing import VERSION
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import Row, Store, Where
@@ -21,7 +21,7 @@ from hotset.store.sealed import SealedRows
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore
 from hotset.testing.secrets import planted
-from hotset.testing.store_talk import Talk, id_of, kept, said, shows
+from hotset.testing.store_talk import StoreTalk, id_of, kept, said, shows
 
 PASSWORD = "kT9vQ2xLm4RwZb7"
 GIVEN = f"db_password = '{PASSWORD}'"
@@ -49,7 +49,7 @@ def taken_in(store: Store, lines: bytes) -> Store:
 def test_four_hundred_secrets_stay_behind(opens):
     secrets = planted(seed=11, n=430)
     store = opens("here")
-    talk = Talk(store)
+    talk = StoreTalk(store)
     for at in range(0, len(secrets), 43):
         talk.turn(
             "\n".join(each.text for each in secrets[at : at + 20]),
@@ -102,7 +102,7 @@ def test_a_gist_of_a_sealed_page_is_left_to_be_worked_out_anew(opens):
 
 def test_a_secret_that_a_stream_said_in_pieces_is_sealed_with_the_stream(opens):
     store = opens("here")
-    talk = Talk(store)
+    talk = StoreTalk(store)
     asked = talk.asks("what is the token?")
     assert asked.turn is not None
     token = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -114,7 +114,7 @@ def test_a_secret_that_a_stream_said_in_pieces_is_sealed_with_the_stream(opens):
         for each in pieces
     )
     reply = Reply((said(Role.ASSISTANT, f"it is {token}"),), complete=True)
-    kept(store, Answered(asked.turn, talk.time + 1, Outcome.DONE, 200, stream, reply))
+    kept(store, ReplyReceived(asked.turn, talk.time + 1, Outcome.DONE, 200, stream, reply))
 
     lines = exported(store)[0]
 
@@ -124,7 +124,7 @@ def test_a_secret_that_a_stream_said_in_pieces_is_sealed_with_the_stream(opens):
 
 def test_a_store_without_secrets_goes_out_as_it_is(opens):
     store = opens("here")
-    talk = Talk(store)
+    talk = StoreTalk(store)
     talk.turn("how do I name a password field?", "call it password")
     talk.turn("bytes \x00 and \udcff".encode("utf-8", "surrogateescape").decode("latin-1"), "fine")
 
@@ -151,23 +151,23 @@ def test_an_export_of_one_session_is_sealed_too(opens):
     assert list(taken_in(opens("there"), lines).verify()) == []
 
 
-def filled(store: Store) -> tuple[Store, Talk]:
+def filled(store: Store) -> tuple[Store, StoreTalk]:
     """A session that has a password in every place where text is kept."""
-    talk = Talk(store)
+    talk = StoreTalk(store)
     turn = talk.turn(f"{GIVEN} is what I use", f"I will log in with {PASSWORD} then")
     page = next(iter(store.pages(Where())))
     clipped = f"log in with {PASSWORD[:12]}…"
     kept(
         store,
-        Planned(
+        PlanMade(
             id_of(store, turn),
-            Sent(talk.line[-1], 1.0),
+            SentRequest(talk.line[-1], 1.0),
             (shows(talk.line[0], f"{GIVEN} and more " * 10),),
         ),
     )
     kept(
         store,
-        Hid(
+        HiddenKept(
             id_of(store, turn),
             Hidden(talk.line[-1], (json.dumps({"role": "user", "content": GIVEN}).encode(),)),
         ),

@@ -9,17 +9,17 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hotset.errors import BadInput
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import Asked, Billed, Hid, Noted, Planned
-from hotset.nouns.message import Tool
+from hotset.nouns.deposit import Billed, HiddenKept, PageAdded, PlanMade, RequestReceived
+from hotset.nouns.message import ClientTool
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.turn import Event, Outcome
-from hotset.nouns.window import WHOLE, Hidden, Sent, Spot, Stub
+from hotset.nouns.window import WHOLE, Hidden, SentRequest, Spot, Stub
 from hotset.store.connecting import Tuning
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
-from hotset.testing.store_talk import Talk, id_of, kept, request, said, shows
+from hotset.testing.store_talk import StoreTalk, id_of, kept, request, said, shows
 
 _TUNING = Tuning(ballast_bytes=0)
 _WORDS = st.sampled_from(["hi", "yes", "no", "go on", "zażółć", "x" * 700])
@@ -59,9 +59,11 @@ def store(tmp_path):
 def _live(store, steps):  # noqa: C901, PLR0912 - one case a kind of step
     """The same life for any store: three clients that append, edit, rewind, fork and retry."""
     clients = [
-        Talk(store),
-        Talk(store, agent="other", client="other/1", traits={"tools": (Tool("t", b"{}"),)}),
-        Talk(store, key="k"),
+        StoreTalk(store),
+        StoreTalk(
+            store, agent="other", client="other/1", traits={"tools": (ClientTool("t", b"{}"),)}
+        ),
+        StoreTalk(store, key="k"),
     ]
     for act, who, question, answer, number in steps:
         talk = clients[who]
@@ -80,7 +82,7 @@ def _live(store, steps):  # noqa: C901, PLR0912 - one case a kind of step
                 del talk.history[number:]
                 talk.turn(question, answer)
             case "fork":
-                clients.append(Talk(store, history=list(talk.history), time=talk.time))
+                clients.append(StoreTalk(store, history=list(talk.history), time=talk.time))
                 clients[-1].turn(question, answer)
             case "aside":
                 talk.history.insert(
@@ -91,7 +93,7 @@ def _live(store, steps):  # noqa: C901, PLR0912 - one case a kind of step
                 talk.hears(talk.asks(question).turn, answer, outcome=Outcome.BROKEN)
             case "note":
                 session = talk.asks(question).turn.session
-                kept(store, Noted(session, "n", Kind.FINDING, answer.encode(), talk.time))
+                kept(store, PageAdded(session, "n", Kind.FINDING, answer.encode(), talk.time))
             case "plan":
                 asked, line = talk.asks(question).turn, talk.line
                 rows = (shows(line[number % len(line)], answer, number % 3 - 1), shows(line[-1]))
@@ -105,14 +107,16 @@ def _live(store, steps):  # noqa: C901, PLR0912 - one case a kind of step
                 )
                 kept(
                     store,
-                    Planned(id_of(store, asked), Sent(line[-1], talk.time, number), rows, (stub,)),
+                    PlanMade(
+                        id_of(store, asked), SentRequest(line[-1], talk.time, number), rows, (stub,)
+                    ),
                 )
             case "hide":
                 asked, line = talk.asks(question).turn, talk.line
                 raws = (answer.encode(),) * (number % 3)
                 kept(
                     store,
-                    Hid(
+                    HiddenKept(
                         id_of(store, asked),
                         Hidden(line[number % len(line)], raws, question.encode(), raws, number),
                     ),
@@ -146,9 +150,9 @@ def test_whatever_conversations_do_both_stores_hold_the_same(tmp_path_factory, s
 
 
 def test_deposits_that_wait_together_share_a_commit_and_keep_their_order(store):
-    session = Talk(store).turn("hello", "hi").session
+    session = StoreTalk(store).turn("hello", "hi").session
     futures = [
-        store.keep(Noted(session, "a", Kind.FINDING, str(number).encode(), 1.0))
+        store.keep(PageAdded(session, "a", Kind.FINDING, str(number).encode(), 1.0))
         for number in range(1000)
     ]
     pages = [future.result(120).pages[0] for future in futures]
@@ -178,7 +182,7 @@ def test_a_caller_that_goes_away_does_not_take_its_deposit_back(store):
 def test_text_that_cannot_be_stored_fails_alone(store):
     bad = [
         store.keep(Event("\ud800", 1.0)),
-        store.keep(Asked(request(said(Role.USER, "x")), 1.0, agent="\ud800")),
+        store.keep(RequestReceived(request(said(Role.USER, "x")), 1.0, agent="\ud800")),
         store.keep(Event("inf", float("inf"))),
         store.keep(Event("nan", 1.0, detail={"x": float("nan")})),
         store.keep(Event("big", 1.0, turn=2**70)),
@@ -193,11 +197,11 @@ def test_text_that_cannot_be_stored_fails_alone(store):
 
 
 def test_threads_read_while_others_write(store):
-    session = Talk(store).turn("hello", "hi").session
+    session = StoreTalk(store).turn("hello", "hi").session
 
     def write(number):
         return kept(
-            store, Noted(session, "a", Kind.FINDING, random.Random(number).randbytes(2000), 1.0)
+            store, PageAdded(session, "a", Kind.FINDING, random.Random(number).randbytes(2000), 1.0)
         ).pages[0]
 
     def read(_):
@@ -211,16 +215,16 @@ def test_threads_read_while_others_write(store):
 
 
 def test_text_compresses_and_noise_does_not_grow(store):
-    session = Talk(store).turn("hello", "hi").session
-    kept(store, Noted(session, "a", Kind.FILE, b"def f():\n    return 1\n" * 1000, 1.0))
+    session = StoreTalk(store).turn("hello", "hi").session
+    kept(store, PageAdded(session, "a", Kind.FILE, b"def f():\n    return 1\n" * 1000, 1.0))
     small = store.census()
     assert small.stored_bytes < small.content_bytes / 10
-    kept(store, Noted(session, "a", Kind.FILE, random.Random(1).randbytes(50_000), 1.0))
+    kept(store, PageAdded(session, "a", Kind.FILE, random.Random(1).randbytes(50_000), 1.0))
     assert store.census().stored_bytes - small.stored_bytes == 50_000
 
 
 def test_indexes_answer_the_questions_that_are_asked_at_every_turn(store):
-    Talk(store).turn("hello", "hi")
+    StoreTalk(store).turn("hello", "hi")
     with store._reading() as connection:
         for sql in (
             "SELECT 1 FROM node WHERE chain = ? ORDER BY seq DESC LIMIT 5",
@@ -252,8 +256,8 @@ def test_indexes_answer_the_questions_that_are_asked_at_every_turn(store):
 
 
 def test_an_export_names_the_line_that_cannot_be_used(store):
-    Talk(store).turn("hello", "hi")
-    kept(store, Noted(next(store.sessions()).id, "a", Kind.IMAGE, b"\xff\x00binary", 1.0))
+    StoreTalk(store).turn("hello", "hi")
+    kept(store, PageAdded(next(store.sessions()).id, "a", Kind.IMAGE, b"\xff\x00binary", 1.0))
     lines = list(write_lines(store.dump()))
     for bad, told in (
         ([], "line 1"),

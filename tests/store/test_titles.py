@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hotset.dialects import DIALECTS
-from hotset.nouns.deposit import Asked
+from hotset.nouns.deposit import RequestReceived
 from hotset.nouns.message import DialectName
 from hotset.testing.ram_store import RamStore
 from hotset.testing.secrets import planted
@@ -207,7 +207,7 @@ def test_a_title_is_made_in_bounded_time(text):
 def _title(dialect: DialectName, body: dict[str, Any]) -> str:
     store = RamStore()
     store.keep(
-        Asked(
+        RequestReceived(
             DIALECTS[dialect].parse(json.dumps({"model": "gpt-5", **body}).encode()), 1.0, "agent"
         )
     ).result()
@@ -224,7 +224,9 @@ def test_no_title_tells_a_secret(secret):
         }
     ).encode()
     store = RamStore()
-    store.keep(Asked(DIALECTS[DialectName.OPENAI_CHAT].parse(body), 1.0, "agent")).result()
+    store.keep(
+        RequestReceived(DIALECTS[DialectName.OPENAI_CHAT].parse(body), 1.0, "agent")
+    ).result()
 
     (session,) = store.sessions()
     assert session.title.startswith("Mend it with")

@@ -12,8 +12,8 @@ from hotset.testing import Clock, Say, ScriptedUpstream
 from hotset.testing.upstream.cache import (
     LONG,
     SHORT,
-    Block,
     BreakpointsRefused,
+    CachedBlock,
     Charge,
     MarkedPrompt,
     PlainPrompt,
@@ -27,7 +27,7 @@ from hotset.testing.upstream.tokens import estimate_tokens
 
 
 def block(name, tokens, ttl=None):
-    return Block(name.encode().ljust(tokens * 4, b"."), ttl)
+    return CachedBlock(name.encode().ljust(tokens * 4, b"."), ttl)
 
 
 def prompt(*messages, tools=(), system=(), model="claude-sonnet-5", **fields):
@@ -285,7 +285,7 @@ sizes = st.lists(st.integers(1, 900), min_size=1, max_size=12)
 def test_appending_extends_the_hit(tokens, more):
     blocks = [block(str(place), size) for place, size in enumerate(tokens)]
     *before, last = blocks
-    first = prompt(*before, Block(last.raw, SHORT))
+    first = prompt(*before, CachedBlock(last.raw, SHORT))
     second = prompt(*blocks, block("more", more, SHORT))
     one, two = charges(first, second)
     assert two.read == one.written
@@ -302,7 +302,7 @@ def test_a_changed_block_kills_everything_behind_it_and_nothing_before(tokens, d
     changed = data.draw(st.integers(0, len(blocks) - 1))
     other = [
         *blocks[:changed],
-        Block(b"!" + blocks[changed].raw[1:], blocks[changed].ttl),
+        CachedBlock(b"!" + blocks[changed].raw[1:], blocks[changed].ttl),
         *blocks[changed + 1 :],
     ]
     _, charge = charges(prompt(*blocks), prompt(*other))

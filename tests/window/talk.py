@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.price import Price
-from hotset.nouns.window import Line, Piece, Plan, Sent, Table
+from hotset.nouns.window import Line, PageTable, Piece, Plan, SentRequest
 from hotset.window.moment import Moment
 
 PRICE = Price(3.0, 15.0)
@@ -28,7 +28,7 @@ class Talk:
     """A conversation that grows."""
 
     lines: list[Line] = field(default_factory=list)
-    table: Table = field(default_factory=Table)
+    table: PageTable = field(default_factory=PageTable)
 
     def add(self, role: Role, *pieces: Piece) -> Talk:
         self.lines.append(Line(Chain(f"m{len(self.lines)}"), role, pieces, extra=4))
@@ -55,8 +55,10 @@ class Talk:
 
     def sent(self, plan: Plan, now: float = 1000.0) -> Talk:
         """The request went out as planned."""
-        self.table = Table(
-            {**self.table.shown, **plan.shown}, {}, Sent(self.lines[-1].chain, now, plan.tokens)
+        self.table = PageTable(
+            {**self.table.shown, **plan.shown},
+            {},
+            SentRequest(self.lines[-1].chain, now, plan.tokens),
         )
         return self
 

@@ -6,26 +6,29 @@ import json
 
 import pytest
 
-from hotset.window.arguments import Use, arguments, names_path, spoken
+from hotset.window.arguments import ArgumentUse, arguments, names_path, spoken
 
 
 @pytest.mark.parametrize(
     ("call", "uses"),
     [
-        ({"path": "a.py", "oldText": "x", "newText": "y"}, [Use.SAID, Use.REPLACED, Use.WRITTEN]),
+        (
+            {"path": "a.py", "oldText": "x", "newText": "y"},
+            [ArgumentUse.SAID, ArgumentUse.REPLACED, ArgumentUse.WRITTEN],
+        ),
         (
             {"file_path": "a.py", "old_string": "x", "new_string": "y"},
-            [Use.SAID, Use.REPLACED, Use.WRITTEN],
+            [ArgumentUse.SAID, ArgumentUse.REPLACED, ArgumentUse.WRITTEN],
         ),
         (
             {"edits": [{"search": "x", "replace": "y"}], "path": "a.py"},
-            [Use.REPLACED, Use.WRITTEN, Use.SAID],
+            [ArgumentUse.REPLACED, ArgumentUse.WRITTEN, ArgumentUse.SAID],
         ),
-        ({"path": "a.py", "content": "y"}, [Use.SAID, Use.WRITTEN]),
-        ({"command": "create", "file_text": "y"}, [Use.SAID, Use.WRITTEN]),
-        ({"query": "x", "newest": True, "limit": 3}, [Use.SAID, Use.SAID]),
-        ({"new_name": "x", "id": 7}, [Use.SAID, Use.SAID]),
-        ("only words", [Use.SAID]),
+        ({"path": "a.py", "content": "y"}, [ArgumentUse.SAID, ArgumentUse.WRITTEN]),
+        ({"command": "create", "file_text": "y"}, [ArgumentUse.SAID, ArgumentUse.WRITTEN]),
+        ({"query": "x", "newest": True, "limit": 3}, [ArgumentUse.SAID, ArgumentUse.SAID]),
+        ({"new_name": "x", "id": 7}, [ArgumentUse.SAID, ArgumentUse.SAID]),
+        ("only words", [ArgumentUse.SAID]),
     ],
 )
 def test_edits_tell_what_they_replace_and_what_they_write(call, uses):

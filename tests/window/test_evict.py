@@ -12,7 +12,7 @@ from msgspec import structs
 
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.page import Kind, Role
-from hotset.nouns.window import WHOLE, Cause, Form, Line, Sent, Shown, Spot, Table
+from hotset.nouns.window import WHOLE, Cause, Form, Line, PageTable, SentRequest, Shown, Spot
 from hotset.window.plan import plan
 from hotset.window.weighing import by_message, weigh
 from tests.window.talk import Talk, code, moment, piece
@@ -199,7 +199,10 @@ def test_a_stub_that_an_edit_cuts_is_made_anew_and_stays(at):
         **{row.spot: row for row in made.fresh},
     }  # as a store gives it back after a restart
     again = plan(
-        other.lines, Table(kept, {}, Sent(other.lines[-1].chain, 1000.0)), _SMALL, moment()
+        other.lines,
+        PageTable(kept, {}, SentRequest(other.lines[-1].chain, 1000.0)),
+        _SMALL,
+        moment(),
     )
     assert (again.fresh, again.broke, again.tokens) == ((), None, made.tokens)
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from hotset.nouns.knobs import ToolboxKnobs
-from hotset.nouns.message import Loading, Tool, ToolSpec
-from hotset.nouns.tool import Ghost, Origin, Tool as LibraryTool
+from hotset.nouns.message import ClientTool, Loading, ToolSpec
+from hotset.nouns.tool import Ghost, OriginKind, Tool as LibraryTool
 from hotset.window.ghosts import beside, defers, found_spec, ghost_spec, speaks_of
 
 OBJECT = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
@@ -22,7 +22,7 @@ def tool(
     description="Create an issue on GitHub.",
 ):
     parameters = schema if isinstance(schema, bytes) else json.dumps(schema).encode()
-    return LibraryTool(name, "github", Origin.SERVER, own, description, parameters)
+    return LibraryTool(name, "github", OriginKind.SERVER, own, description, parameters)
 
 
 def made(*arguments, **named):
@@ -121,7 +121,7 @@ def test_a_long_description_is_cut_and_one_line():
 @pytest.mark.parametrize("is_chat", [False, True])
 def test_a_tool_that_the_client_has_is_not_offered_again(name, description, same, is_chat):
     told = {"name": name, "description": description}
-    theirs = Tool(
+    theirs = ClientTool(
         name, json.dumps({"type": "function", "function": told} if is_chat else told).encode()
     )
 
@@ -174,7 +174,7 @@ def test_a_long_prompt_that_speaks_of_much_else_does_not_ask_for_a_tool():
     ],
 )
 def test_a_client_that_searches_its_own_tools_is_recognised(raw, deferred):
-    assert defers([Tool("a", json.dumps(raw).encode())]) is deferred
+    assert defers([ClientTool("a", json.dumps(raw).encode())]) is deferred
 
 
 def test_a_tool_that_was_found_says_what_it_does_without_a_mark():

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import structs
 
-from hotset.nouns.finding import Entry, EntryId, Hit, Hits, Sort
+from hotset.nouns.finding import Entry, EntryId, Hits, IndexHit, Sort
 from hotset.nouns.knobs import Prefetch, Prefetching
 from hotset.window.prefetch import (
     SIGNS,
     WEIGHTS,
     WITHIN,
     Offered,
+    PrefetchWeights,
     Prompt,
     Verdict,
-    Weights,
     agreed,
     asked_in,
     judge,
@@ -30,7 +30,9 @@ from hotset.window.prefetch import (
 from tests.window.talk import count
 
 ON = Prefetch(mode=Prefetching.ON, excerpt=0.5, hint=0.3)
-SURE = Weights(excerpt=(9.0,) + (0.0,) * (len(SIGNS) - 1), hint=(9.0,) + (0.0,) * (len(SIGNS) - 1))
+SURE = PrefetchWeights(
+    excerpt=(9.0,) + (0.0,) * (len(SIGNS) - 1), hint=(9.0,) + (0.0,) * (len(SIGNS) - 1)
+)
 """Everything is likely."""
 
 PROMPT = Prompt("Please mend the rounding in src/shop/basket.py", 7200.0)
@@ -60,7 +62,10 @@ def entry(number: int, path: str = "", **more: object) -> Entry:
 def hits(*entries: Entry) -> list[Hits]:
     return [
         Hits(
-            tuple(Hit(each, 1.0 - at / 100, 10.0 - at / 10, 0.5) for at, each in enumerate(entries))
+            tuple(
+                IndexHit(each, 1.0 - at / 100, 10.0 - at / 10, 0.5)
+                for at, each in enumerate(entries)
+            )
         )
     ]
 
@@ -70,7 +75,7 @@ def offered(
     knobs: Prefetch = ON,
     window: tuple[str, ...] = (),
     free: int = 100_000,
-    weights: Weights = SURE,
+    weights: PrefetchWeights = SURE,
 ):
     return offer(PROMPT, found, window=window, free=free, knobs=knobs, count=count, weights=weights)
 
@@ -250,7 +255,7 @@ def test_of_a_file_the_stretch_that_answers_the_prompt_is_shown_whatever_makes_i
     not to make it less likely."""
     imports = replace(entry(1, "src/shop/basket.py"), lines=(1, 12))
     rounding = replace(entry(2, "src/shop/basket.py"), lines=(40, 51))
-    found = [Hits((Hit(rounding, 2.0, 20.0, 0.8), Hit(imports, 0.5, 4.0, 0.3)))]
+    found = [Hits((IndexHit(rounding, 2.0, 20.0, 0.8), IndexHit(imports, 0.5, 4.0, 0.3)))]
 
     made = offered(found, structs.replace(ON, excerpt=0.1, hint=0.99), weights=WEIGHTS)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hotset import tokens
-from hotset.nouns.retrieval import END, JsonPath, Lines, Question, Regex, Rows, Symbol, Whole
+from hotset.nouns.retrieval import END, JsonPath, Lines, Question, Regex, RowSlice, Symbol, Whole
 from hotset.window.slice import cut
 from hotset.window.tools import parse_call
 from tests.campaign import sample
@@ -166,7 +166,7 @@ def test_finds_in_a_long_line_say_which_piece_they_are_in():
 
 def test_one_line_is_told_as_one():
     assert sliced(TEXT, Lines(((7, 7),))).note == "line 7 of 412"
-    assert sliced("a,b\n1,2\n3,4\n", Rows(((2, 2),))).note == "row 2 of 2"
+    assert sliced("a,b\n1,2\n3,4\n", RowSlice(((2, 2),))).note == "row 2 of 2"
 
 
 def test_a_regex_that_cannot_be_read_is_told_as_it_was_given():
@@ -199,32 +199,32 @@ def test_rows_bring_the_header_along():
     table = "id,name\n" + "".join(f'{number},"n {number}"\n' for number in range(1, 501))
 
     assert (
-        sliced(table, Rows(((10, 11), (500, 900)))).text
+        sliced(table, RowSlice(((10, 11), (500, 900)))).text
         == 'id,name\n10,"n 10"\n11,"n 11"\n500,"n 500"'
     )
 
 
 def test_a_row_with_a_line_end_in_quotes_is_one_row():
-    assert sliced('a,b\n1,"x\ny"\n2,z\n', Rows(((1, 1),))).text == 'a,b\n1,"x\ny"'
+    assert sliced('a,b\n1,"x\ny"\n2,z\n', RowSlice(((1, 1),))).text == 'a,b\n1,"x\ny"'
 
 
 def test_rows_of_a_drawn_table_stand_below_its_rule():
     assert (
-        sliced("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n", Rows(((2, 2),))).text
+        sliced("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n", RowSlice(((2, 2),))).text
         == "| a | b |\n|---|---|\n| 3 | 4 |"
     )
 
 
 def test_rows_of_an_array_are_its_elements_also_when_it_is_wrapped():
     assert (
-        sliced('{"items": [{"a": 1.50}, {"a": 2}], "next": null}', Rows(((1, 1),))).text
+        sliced('{"items": [{"a": 1.50}, {"a": 2}], "next": null}', RowSlice(((1, 1),))).text
         == '{"a": 1.50}'
     )
 
 
 def test_rows_that_do_not_fit_are_told():
     table = "id,name\n" + "".join(f"{number},n\n" for number in range(1, 501))
-    made = sliced(table, Rows(((1, 500),)), 100)
+    made = sliced(table, RowSlice(((1, 500),)), 100)
 
     assert not made.whole
     assert re.fullmatch(r'rows 1-(\d+) of 500; rows="\d+-500" for more', made.note)
@@ -532,7 +532,7 @@ def test_a_question_finds_its_passage_in_a_file_of_one_line():
 )
 @pytest.mark.parametrize(
     "how",
-    [Symbol("x"), Rows(((1, 3),)), JsonPath("$..x"), Question("x class def")],
+    [Symbol("x"), RowSlice(((1, 3),)), JsonPath("$..x"), Question("x class def")],
     ids=lambda how: type(how).__name__,
 )
 @pytest.mark.rest_slow
@@ -553,7 +553,7 @@ _hows = st.one_of(
         lambda spans: Lines(tuple(spans))
     ),
     st.lists(st.tuples(st.integers(1, 9), st.integers(9, 30)), min_size=1, max_size=2).map(
-        lambda spans: Rows(tuple(spans))
+        lambda spans: RowSlice(tuple(spans))
     ),
     st.text(max_size=12).map(JsonPath),
     st.sampled_from(["foo", "a.b", "x", ""]).map(Symbol),
@@ -598,7 +598,7 @@ def test_a_megabyte_is_sliced_in_milliseconds():
     for how in (
         Whole(),
         Lines(((9000, 9100),)),
-        Rows(((1, 9),)),
+        RowSlice(((1, 9),)),
         Symbol("only_here"),
         Regex("only_here"),
         Question("only_here"),

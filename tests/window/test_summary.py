@@ -15,7 +15,7 @@ from hotset.nouns.link import Link, link
 from hotset.nouns.message import DialectName, Message, Part
 from hotset.nouns.page import ROOT, Kind, Role, digest
 from hotset.nouns.price import Price
-from hotset.nouns.window import WHOLE, Form, Line, Piece, Spot, Table
+from hotset.nouns.window import WHOLE, Form, Line, PageTable, Piece, Spot
 from hotset.testing.recording.replay import requests
 from hotset.testing.recording.session import session
 from hotset.window.names import names
@@ -226,7 +226,7 @@ def test_steps_that_leave_are_told_by_their_summary_and_by_none_of_what_stays():
     }
     made = plan(
         lines,
-        Table(),
+        PageTable(),
         Knobs(window=8000, high=0.85, low=0.25, keep=4, limit=NEVER, limits={}),
         moment(summaries),
     )
@@ -251,13 +251,13 @@ def test_a_summary_never_keeps_a_small_stretch_from_leaving():
 
     left = plan(
         lines,
-        Table(),
+        PageTable(),
         Knobs(window=1100, high=0.85, keep=4, said=20, entry=20, mentions=0),
         moment({}),
     ).fresh
     told = plan(
         lines,
-        Table(),
+        PageTable(),
         Knobs(window=1100, high=0.85, keep=4, said=20, entry=20, mentions=0),
         moment({10: "much to tell " * 300}),
     ).fresh

@@ -27,7 +27,7 @@ import numpy as np
 from collect import parted, worth_it
 from scipy.stats import spearmanr
 
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.embed.wordpiece import tokens_of
 
 Embed = Callable[[Sequence[str]], np.ndarray]
@@ -93,7 +93,7 @@ def speed(documents: list[str]) -> None:
     chunks = [text[start : start + CHUNK] for start in range(0, len(text) - CHUNK, CHUNK)]
     tokens = sum(map(len, tokens_of(chunks, CHUNK))) / len(chunks)
     begun = time.process_time()
-    table = Table()
+    table = WordVectors()
     loaded = time.process_time()
     table.embed(chunks)
     embedded = time.process_time()
@@ -110,8 +110,8 @@ def speed(documents: list[str]) -> None:
 
 def embedders_of(given: argparse.Namespace) -> dict[str, tuple[Embed, Embed]]:
     """What embeds documents, and what embeds questions."""
-    tables = {str(folder): Table(folder).embed for folder in given.table} or {
-        "the shipped table": Table().embed
+    tables = {str(folder): WordVectors(folder).embed for folder in given.table} or {
+        "the shipped table": WordVectors().embed
     }
     embedders = {name: (embed, embed) for name, embed in tables.items()}
     if given.wordllama:

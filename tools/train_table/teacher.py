@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from hotset.index.embed.minilm import MiniLm, _batches
-from hotset.index.embed.minilm_weights import HEADS, Weights, read
+from hotset.index.embed.minilm_weights import HEADS, ModelWeights, read
 from hotset.index.embed.wordpiece import BEGIN, END, tokens_of
 
 MOST_TOKENS = 96  # of a text: what is short teaches words best, and costs least
@@ -89,7 +89,7 @@ PROBE = [
 ]
 
 
-def session(weights: Weights):
+def session(weights: ModelWeights):
     """The model as a graph, packed to eight bits and loaded."""
     import onnx
     import onnxruntime

@@ -19,7 +19,7 @@ from hotset.dialects.port import Dialect
 from hotset.dialects.wire import JsonNode
 from hotset.errors import Malformed
 from hotset.nouns.link import Link
-from hotset.nouns.message import Message, Part, Request, Span, Tool, ToolSpec
+from hotset.nouns.message import ClientTool, Message, Part, Request, Span, ToolSpec
 from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.window import Hidden
 
@@ -152,13 +152,17 @@ def _object(words: bytes) -> bytes:
 
 def declared(
     tools: Iterable[ToolSpec], form: Callable[[ToolSpec], dict[str, Any]]
-) -> tuple[Tool, ...]:
+) -> tuple[ClientTool, ...]:
     """The tools as `form` writes them in the dialect."""
-    return tuple(Tool(tool.name, wire.encode(form(tool))) for tool in tools)
+    return tuple(ClientTool(tool.name, wire.encode(form(tool))) for tool in tools)
 
 
 def offer(
-    outer: Envelope, tools: Sequence[Tool], declared: Iterable[str], *, before_last: bool = False
+    outer: Envelope,
+    tools: Sequence[ClientTool],
+    declared: Iterable[str],
+    *,
+    before_last: bool = False,
 ) -> bytes:
     """The body with these tools among the client's, last or before its last. Unchanged where the
     client offers none.

@@ -14,7 +14,7 @@ from hotset.dialects.cache import KnownFront, MessageCache
 from hotset.dialects.parts import Calls
 from hotset.dialects.wire import Field
 from hotset.errors import Malformed
-from hotset.nouns.message import Message, Request, Span, Tool
+from hotset.nouns.message import ClientTool, Message, Request, Span
 
 Understand = Callable[[bytes, dict[str, Any], Span | None, str, Calls], Message]
 """A message from its bytes, its fields, its place in the body, its place in words, and the calls
@@ -61,7 +61,7 @@ class Envelope:
             + b"}"
         )
 
-    def tools(self, name: str, named: Callable[[dict[str, Any]], str]) -> tuple[Tool, ...]:
+    def tools(self, name: str, named: Callable[[dict[str, Any]], str]) -> tuple[ClientTool, ...]:
         field = self.fields.get(name)
         if field is None or not self.body.startswith(b"[", field.value.start):
             return ()
@@ -161,13 +161,15 @@ def _behind(outer: Envelope, front: KnownFront, name: str) -> tuple[Span, list[S
 
 
 @lru_cache(maxsize=16)  # a session's tools stay the same: some 50 KB, told with every call
-def _tools(array: bytes, name: str, named: Callable[[dict[str, Any]], str]) -> tuple[Tool, ...]:
+def _tools(
+    array: bytes, name: str, named: Callable[[dict[str, Any]], str]
+) -> tuple[ClientTool, ...]:
     raws = [
         array[span.start : span.end]
         for span in wire.element_spans(array, Span(0, len(array)), name)
     ]
     return tuple(
-        Tool(named(wire.as_object(wire.decode(raw, f"{name}.{i}"))), raw)
+        ClientTool(named(wire.as_object(wire.decode(raw, f"{name}.{i}"))), raw)
         for i, raw in enumerate(raws)
     )
 

@@ -10,7 +10,16 @@ from typing import Any, Protocol
 
 from hotset.nouns.call import Headers
 from hotset.nouns.link import Link
-from hotset.nouns.message import Answer, DialectName, Message, Reply, Request, Tool, ToolSpec, Usage
+from hotset.nouns.message import (
+    Answer,
+    ClientTool,
+    DialectName,
+    Message,
+    Reply,
+    Request,
+    ToolSpec,
+    Usage,
+)
 from hotset.nouns.page import Chain
 from hotset.nouns.window import Hidden
 
@@ -259,7 +268,7 @@ class Dialect(Protocol):
         inside of namespaces; every other tool keeps its bytes. A cache mark on the last tool stays
         on the last one that is left."""
 
-    def declared(self, tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
+    def declared(self, tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
         """These tools as `offer` writes them. Those that load when they are found are among them
         where the dialect wants that: one that has them in its answers leaves them out."""
 

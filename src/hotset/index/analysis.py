@@ -36,7 +36,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AnalysedQuery:
     """A query's words, taken apart."""
 
     text: str
@@ -45,10 +45,10 @@ class Question:
     """Word for word, each of them must occur."""
 
 
-def question(words: str) -> Question:
+def question(words: str) -> AnalysedQuery:
     text = words[:_MOST_ASKED]
     quoted = (tuple(exact(phrase)) for phrase in _QUOTED.findall(text))
-    return Question(text, tuple(phrase for phrase in quoted if phrase)[:_MOST_PHRASES])
+    return AnalysedQuery(text, tuple(phrase for phrase in quoted if phrase)[:_MOST_PHRASES])
 
 
 def exact(text: str) -> list[str]:

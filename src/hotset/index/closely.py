@@ -14,7 +14,7 @@ import numpy as np
 from hotset.errors import BadInput
 from hotset.index.embed.port import Embedder
 from hotset.index.filters import holds
-from hotset.index.hybrid import Found
+from hotset.index.hybrid import FusedHit
 from hotset.index.tiers import Hot
 from hotset.index.vectors import Floats
 from hotset.index.writing import embed, embedded_text
@@ -53,7 +53,7 @@ class Closely:
             self._read[unread] = made
         return True
 
-    def found(self, query: Floats, only: Filter) -> list[Found]:
+    def found(self, query: Floats, only: Filter) -> list[FusedHit]:
         """How near those are that were read and fit, on the scale of the documents' own vectors."""
         with self._lock:
             read = dict(self._read)
@@ -63,6 +63,6 @@ class Closely:
             return []
         cosines = _FAIR * np.einsum("ij,j->i", np.stack([read[doc] for doc in fitting]), query)
         return [
-            Found(doc, cosine, sort)
+            FusedHit(doc, cosine, sort)
             for (doc, sort), cosine in zip(fitting.items(), cosines.tolist(), strict=True)
         ]

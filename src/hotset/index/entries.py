@@ -18,7 +18,7 @@ from hotset.files.lru import Lru
 from hotset.index.analysis import split
 from hotset.index.filters import SORTS, Numbers, on_path
 from hotset.index.port import Watermark
-from hotset.index.rows import Rows, kept, number, text_of
+from hotset.index.rows import EntryRows, kept, number, text_of
 from hotset.index.words import words_of_names
 from hotset.nouns.finding import Entry, EntryId, Filter, Sort
 
@@ -55,7 +55,7 @@ class Numbered:
 class Entries:
     """Use it from any thread."""
 
-    def __init__(self, rows: Rows, sealing: int) -> None:
+    def __init__(self, rows: EntryRows, sealing: int) -> None:
         self._rows = rows
         self._sealing = sealing
         self._names = _Names("name")

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from hotset.errors import StoreFailed
-from hotset.index.rows import Rows, number
+from hotset.index.rows import EntryRows, number
 
 FOLDERS = "generation-"
 """How the folder of one is called, in front of its number."""
@@ -40,7 +40,7 @@ class Generation:
 
 
 class Generations:
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: EntryRows) -> None:
         self._rows = rows
 
     def every(self) -> list[Generation]:

@@ -16,9 +16,9 @@ from hotset.files.folder import private_folder
 from hotset.index.embed.port import Embedder
 from hotset.index.entries import Entries
 from hotset.index.generations import Generations, embedder_of
-from hotset.index.port import State, Watermark
-from hotset.index.rows import Rows, RowsDamaged, writer_lock
-from hotset.index.searching import Searching
+from hotset.index.port import IndexState, Watermark
+from hotset.index.rows import EntryRows, RowsDamaged, writer_lock
+from hotset.index.searching import IndexSearch
 from hotset.index.writing import Folding
 from hotset.nouns.finding import Entry, EntryId, Hits, Query, Sort
 
@@ -64,11 +64,11 @@ class LocalIndex:
         need not fold.
         """
         self.folder = private_folder(folder)
-        self._rows = Rows(self.folder)
+        self._rows = EntryRows(self.folder)
         self._entries = Entries(self._rows, sealing)
         self._folding = Folding(self.folder, self._rows, self._entries, embedder)
         self._writing = writer_lock(self.folder)
-        self._searching = Searching(self.folder, self._rows, self._entries, embedder, asking)
+        self._searching = IndexSearch(self.folder, self._rows, self._entries, embedder, asking)
         self._rhythm = rhythm
         self._fold_trouble = ""
         self._reading_trouble = ""
@@ -165,12 +165,12 @@ class LocalIndex:
             _log.warning("%s", self._reading_trouble)
             return False
 
-    def state(self) -> State:
+    def state(self) -> IndexState:
         generations = Generations(self._rows)
         every = generations.every()
         serving = next((each for each in every if each.serving), None)
         building = next((each for each in reversed(every) if not each.serving), None)
-        return State(
+        return IndexState(
             entries=self._entries.count(),
             lag=generations.lag(serving),
             bytes=_size(self.folder),

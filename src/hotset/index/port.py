@@ -22,7 +22,7 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class IndexState:
     """How an index is, for people."""
 
     entries: int
@@ -96,7 +96,7 @@ class Index(Protocol):
         that, or it failed."""
         ...
 
-    def state(self) -> State: ...
+    def state(self) -> IndexState: ...
 
     def troubles(self) -> Sequence[str]:
         """What went wrong here and is being made good: a damaged file, a full disk, an embedder

@@ -64,7 +64,7 @@ class RowsDamaged(StoreFailed):
     """The rows of an index cannot be read: they are thrown away and added again."""
 
 
-class Rows:
+class EntryRows:
     """The database, open. Every process of a project may write here: that is how additions are
     handed over."""
 

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import apsw
 
-from hotset.index.analysis import Question, question, says
+from hotset.index.analysis import AnalysedQuery, question, says
 from hotset.index.closely import Closely
 from hotset.index.embed.port import Embedder
 from hotset.index.entries import Entries, by_number, paths_of, tail_by_words
 from hotset.index.filters import Numbers, holds
 from hotset.index.generations import FilesDamaged, Generation, Generations, gone, serving
-from hotset.index.hybrid import Found, Ranked, by_file, fuse
-from hotset.index.rows import Rows, number
-from hotset.index.signals import ByMeaning, ByWords, Signals, View
-from hotset.index.tiers import Answers, Effort, Hot, Tier, tier_for
+from hotset.index.hybrid import FusedHit, Ranked, by_file, fuse
+from hotset.index.rows import EntryRows, number
+from hotset.index.signals import ByMeaning, ByWords, RowView, Signals
+from hotset.index.tiers import Answers, Effort, Hot, SearchTier, tier_for
 from hotset.index.words import Terms, match, of_tools, terms
-from hotset.nouns.finding import Entry, Filter, Hit, Hits, Query, Sort
+from hotset.nouns.finding import Entry, Filter, Hits, IndexHit, Query, Sort
 
 _TAIL_FOUND = 50
 # of the first, whose files are looked at; with 50 the same NDCG on eight repositories, .5420 and
@@ -37,13 +37,13 @@ _ALL = frozenset({"words", "meaning", "tail"})
 _TOOLS_ALONE = frozenset({Sort.TOOL})
 
 
-class Searching:
+class IndexSearch:
     """Use it from any thread."""
 
     def __init__(
         self,
         folder: Path,
-        rows: Rows,
+        rows: EntryRows,
         entries: Entries,
         embedder: Embedder | None,
         asking: Embedder | None = None,
@@ -74,7 +74,7 @@ class Searching:
             return known
         asked = question(query.words)
         wanted = of_tools(terms(asked)) if query.only.sorts == _TOOLS_ALONE else terms(asked)
-        if tier is Tier.HOT:
+        if tier is SearchTier.HOT:
             return Hits(self.hot.find(query, asked, wanted), _ALL)
         view = self._view(query, asked, wanted, version)
         hits = self._hits(view, query, (asked, wanted), tier.value, until)
@@ -104,11 +104,11 @@ class Searching:
     def close(self) -> None:
         self._signals.close()
 
-    def _view(self, query: Query, asked: Question, wanted: Terms, version: int) -> View:
+    def _view(self, query: Query, asked: AnalysedQuery, wanted: Terms, version: int) -> RowView:
         """What the rows say at this version at least, all of it at one moment."""
         known = self._standing
         if known is not None and known.version == version and query.only in known.filters:
-            return View(
+            return RowView(
                 known.generation, known.filters[query.only], known.hidden, beyond=False, tail=[]
             )
         with self._rows.reading() as connection:
@@ -134,10 +134,15 @@ class Searching:
                 version, generation, hidden, {**dict(others), query.only: only}
             )
         said = [(doc, entry) for doc, entry in tail if _says(entry, asked)]
-        return View(generation, only, hidden, beyond, said)
+        return RowView(generation, only, hidden, beyond, said)
 
     def _hits(
-        self, view: View, query: Query, asked: tuple[Question, Terms], effort: Effort, until: float
+        self,
+        view: RowView,
+        query: Query,
+        asked: tuple[AnalysedQuery, Terms],
+        effort: Effort,
+        until: float,
     ) -> Hits:
         question, wanted = asked
         limit = max(effort.found, 2 * query.most)
@@ -166,7 +171,7 @@ class Searching:
             hits = _shown(connection, ranked, query, question)
         return Hits(hits, lacking | self._absent(view))
 
-    def _absent(self, view: View) -> frozenset[str]:
+    def _absent(self, view: RowView) -> frozenset[str]:
         """What cannot serve however long one waits."""
         if self._meaning is None or (
             view.generation is not None and not self._meaning.serves(view.generation)
@@ -174,7 +179,7 @@ class Searching:
             return frozenset({"meaning"})
         return frozenset()
 
-    def _look_into(self, view: View, lacking: frozenset[str]) -> None:
+    def _look_into(self, view: RowView, lacking: frozenset[str]) -> None:
         """A signal whose files are missing, or that fails again and again: they are made anew, by
         whoever folds."""
         if (
@@ -205,24 +210,24 @@ class _Standing:
 
 
 def _shown(
-    connection: apsw.Connection, ranked: list[Ranked], query: Query, asked: Question
-) -> tuple[Hit, ...]:
+    connection: apsw.Connection, ranked: list[Ranked], query: Query, asked: AnalysedQuery
+) -> tuple[IndexHit, ...]:
     """The best that are still there, looked at once more: an engine may be wrong about a filter or
     a phrase."""
-    hits: list[Hit] = []
+    hits: list[IndexHit] = []
     for at in range(0, len(ranked), query.most):
         some = ranked[at : at + query.most]
         entries = by_number(connection, [each.doc for each in some])
         for each in some:
             entry = entries.get(each.doc)
             if entry is not None and holds(query.only, entry) and _says(entry, asked):
-                hits.append(Hit(entry, each.score, each.by_words, each.by_meaning))
+                hits.append(IndexHit(entry, each.score, each.by_words, each.by_meaning))
         if len(hits) >= query.most:
             break
     return tuple(hits[: query.most])
 
 
-def _files(connection: apsw.Connection, found: Sequence[Found]) -> dict[int, int]:
+def _files(connection: apsw.Connection, found: Sequence[FusedHit]) -> dict[int, int]:
     """The number of each one's file; the database is asked for those that are not folded."""
     known = {each.doc: each.path for each in found if each.path is not None}
     return (
@@ -237,5 +242,5 @@ def _said(names: Mapping[int, frozenset[str]], asked: frozenset[str]) -> dict[in
     return {file: len(name & asked) / len(name) for file, name in names.items() if name}
 
 
-def _says(entry: Entry, asked: Question) -> bool:
+def _says(entry: Entry, asked: AnalysedQuery) -> bool:
     return not asked.phrases or says(f"{entry.title}\n{entry.text}", asked.phrases)

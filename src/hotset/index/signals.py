@@ -21,16 +21,16 @@ from hotset.index import vectors
 from hotset.index.breaker import Breaker
 from hotset.index.closely import Closely
 from hotset.index.embed.port import Embedder
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.entries import by_number, tail_numbers
 from hotset.index.filters import Numbers
 from hotset.index.generations import Generation, made_by
-from hotset.index.hybrid import Found
+from hotset.index.hybrid import FusedHit
 from hotset.index.questions import Questions
-from hotset.index.rows import Rows
+from hotset.index.rows import EntryRows
 from hotset.index.tiers import Effort
 from hotset.index.vectors import Floats, Vectors
-from hotset.index.words import Terms, Words, score
+from hotset.index.words import Terms, WordIndex, score
 from hotset.index.writing import embed, embedded_text, folder_of
 from hotset.nouns.finding import Entry, Query
 
@@ -46,11 +46,11 @@ _TAIL_KEPT = 4096
 # vectors. Of 100,000 both signals take 3.0 ms one after the other and side by side; p95 4.3 and 5.4
 _QUICK_ROWS = 200_000
 _SCORE = attrgetter("score")
-_Look = Callable[[], list[Found]]
+_Look = Callable[[], list[FusedHit]]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class RowView:
     """What the rows said at one moment."""
 
     generation: Generation | None
@@ -69,10 +69,10 @@ class ByWords:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._words: Words | None = None
+        self._words: WordIndex | None = None
         self._generation: Generation | None = None
 
-    def find(self, view: View, asked: Terms, limit: int) -> list[Found]:
+    def find(self, view: RowView, asked: Terms, limit: int) -> list[FusedHit]:
         folded = self._over(view.generation) if view.generation is not None else None
         telling = folded.telling(asked) if folded is not None else asked
         found = score(telling, view.tail, folded)
@@ -80,7 +80,7 @@ class ByWords:
             found += folded.search(telling, view.only, view.hidden, view.generation.folded, limit)
         return found
 
-    def _over(self, generation: Generation) -> Words:
+    def _over(self, generation: Generation) -> WordIndex:
         """The full text of this generation, as far as it was folded at least."""
         with self._lock:
             if (
@@ -88,7 +88,7 @@ class ByWords:
                 or self._generation is None
                 or self._generation.number != generation.number
             ):
-                self._words = Words(folder_of(self._folder, generation) / "words")
+                self._words = WordIndex(folder_of(self._folder, generation) / "words")
             elif self._generation != generation:
                 self._words.reload()
             self._generation = generation
@@ -102,7 +102,7 @@ class ByMeaning:
     def __init__(
         self,
         folder: Path,
-        rows: Rows,
+        rows: EntryRows,
         embedder: Embedder,
         asking: Embedder | None,
         closely: Closely | None,
@@ -110,7 +110,7 @@ class ByMeaning:
         self._folder = folder
         self._rows = rows
         self._embedder = embedder
-        self._is_at_hand = isinstance(embedder, Table) and asking is None
+        self._is_at_hand = isinstance(embedder, WordVectors) and asking is None
         self._questions = Questions(embedder, asking)
         self._closely = closely
         self._lock = threading.Lock()
@@ -124,15 +124,15 @@ class ByMeaning:
         made = made_by(generation.identity)
         return made.get("embedder") == self._embedder.id and made.get("vectors") == vectors.VERSION
 
-    def is_quick(self, view: View) -> bool:
+    def is_quick(self, view: RowView) -> bool:
         """It answers in less time than two threads lose by waiting for each other."""
         rows = view.generation.rows if view.generation is not None else 0
         return self._is_at_hand and not view.beyond and rows <= _QUICK_ROWS
 
-    def find(self, view: View, asked: Query, limit: int, effort: Effort) -> list[Found]:
+    def find(self, view: RowView, asked: Query, limit: int, effort: Effort) -> list[FusedHit]:
         generation, only = view.generation, view.only
         query = self._questions.vector(asked)
-        found: list[Found] = []
+        found: list[FusedHit] = []
         if not query.any():
             return found
         if generation is not None and self.serves(generation):
@@ -158,7 +158,7 @@ class ByMeaning:
                 self._generation = generation
             return self._vectors
 
-    def _in_tail(self, query: Floats, folded: int, only: Numbers, limit: int) -> list[Found]:
+    def _in_tail(self, query: Floats, folded: int, only: Numbers, limit: int) -> list[FusedHit]:
         with self._rows.reading() as connection:
             docs = tail_numbers(connection, folded, only, _TAIL_EMBEDDED)
             known = self._tail.get_many(docs)
@@ -172,7 +172,7 @@ class ByMeaning:
             return []
         cosines = np.einsum("ij,j->i", np.stack(list(known.values())), query)
         best = sorted(zip(cosines.tolist(), known, strict=True), reverse=True)[:limit]
-        return [Found(doc, cosine, docs[doc]) for cosine, doc in best if np.isfinite(cosine)]
+        return [FusedHit(doc, cosine, docs[doc]) for cosine, doc in best if np.isfinite(cosine)]
 
 
 class Signals:
@@ -186,7 +186,7 @@ class Signals:
 
     def ask(
         self, words: _Look | None, meaning: _Look | None, until: float, *, apart: bool = True
-    ) -> tuple[list[Found], list[Found], frozenset[str]]:
+    ) -> tuple[list[FusedHit], list[FusedHit], frozenset[str]]:
         """What each gave, and the names of those that gave nothing in time.
 
         An embedder may be far away, so meaning is asked `apart`, in a thread that can be left
@@ -217,7 +217,7 @@ class Signals:
     def close(self) -> None:
         self._pool.close(_CLOSE_SECONDS)
 
-    def _here(self, name: str, look: _Look, failures: type[Exception]) -> list[Found] | None:
+    def _here(self, name: str, look: _Look, failures: type[Exception]) -> list[FusedHit] | None:
         try:
             found = look()
         except failures as error:
@@ -227,8 +227,8 @@ class Signals:
         return found
 
     def _there(
-        self, asked: Future[list[Found]], until: float, patience: float
-    ) -> list[Found] | None:
+        self, asked: Future[list[FusedHit]], until: float, patience: float
+    ) -> list[FusedHit] | None:
         try:
             error = asked.exception(max(0.0, until - time.monotonic()))
         except TimeoutError:

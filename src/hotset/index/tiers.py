@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hotset.files.lru import Lru
-from hotset.index.analysis import Question, says
+from hotset.index.analysis import AnalysedQuery, says
 from hotset.index.entries import Entries, still_there
 from hotset.index.filters import holds
-from hotset.index.rows import Rows
+from hotset.index.rows import EntryRows
 from hotset.index.words import Terms, words_of
-from hotset.nouns.finding import Entry, EntryId, Filter, Hit, Hits, Query
+from hotset.nouns.finding import Entry, EntryId, Filter, Hits, IndexHit, Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Effort:
         return max(self.candidates, int(self.share * rows))
 
 
-class Tier(Enum):
+class SearchTier(Enum):
     HOT = Effort(candidates=0, share=0.0, found=0, embeds_tail=False)
     WARM = Effort(candidates=400, share=0.001, found=30, embeds_tail=False)
     FULL = Effort(candidates=1000, share=0.004, found=40, embeds_tail=True)
@@ -50,24 +50,26 @@ _MOST_HOT = 256  # in memory: half a megabyte, and half a millisecond to look th
 _MOST_ANSWERS = 128
 
 
-def tier_for(deadline: float) -> Tier:
+def tier_for(deadline: float) -> SearchTier:
     if deadline < _HOT_SECONDS:
-        return Tier.HOT
-    return Tier.WARM if deadline < _WARM_SECONDS else Tier.FULL
+        return SearchTier.HOT
+    return SearchTier.WARM if deadline < _WARM_SECONDS else SearchTier.FULL
 
 
 class Answers:
     """What was answered a moment ago, as long as nothing was added or removed since."""
 
     def __init__(self) -> None:
-        self._known: Lru[tuple[str, Filter, int], tuple[int, Tier, Hits]] = Lru(count=_MOST_ANSWERS)
+        self._known: Lru[tuple[str, Filter, int], tuple[int, SearchTier, Hits]] = Lru(
+            count=_MOST_ANSWERS
+        )
 
-    def get(self, query: Query, tier: Tier, version: int) -> Hits | None:
+    def get(self, query: Query, tier: SearchTier, version: int) -> Hits | None:
         """An answer made with as much effort at least."""
-        at, made_by, hits = self._known.get(_key(query)) or (-1, Tier.HOT, Hits())
+        at, made_by, hits = self._known.get(_key(query)) or (-1, SearchTier.HOT, Hits())
         return hits if at == version and made_by.value.candidates >= tier.value.candidates else None
 
-    def put(self, query: Query, tier: Tier, version: int, hits: Hits) -> None:
+    def put(self, query: Query, tier: SearchTier, version: int, hits: Hits) -> None:
         self._known.put(_key(query), (version, tier, hits))
 
 
@@ -87,7 +89,7 @@ class _Kept:
 class Hot:
     """The entries that were looked at three times, or within the last five turns, in memory."""
 
-    def __init__(self, rows: Rows, entries: Entries) -> None:
+    def __init__(self, rows: EntryRows, entries: Entries) -> None:
         self._rows = rows
         self._entries = entries
         self._lock = threading.Lock()
@@ -113,7 +115,7 @@ class Hot:
             self._kept.update(loaded)
             self._version = -1
 
-    def find(self, query: Query, asked: Question, wanted: Terms) -> tuple[Hit, ...]:
+    def find(self, query: Query, asked: AnalysedQuery, wanted: Terms) -> tuple[IndexHit, ...]:
         """By the share of the question's words that they hold."""
         words = frozenset(wanted.loose)
         if not words:
@@ -122,7 +124,7 @@ class Hot:
         scored = [(len(words & each.words) / len(words), each.doc, each.entry) for each in kept]
         best = sorted((each for each in scored if each[0]), key=lambda each: (-each[0], each[1]))
         fitting = (
-            Hit(entry, score)
+            IndexHit(entry, score)
             for score, _, entry in best
             if holds(query.only, entry) and says(f"{entry.title}\n{entry.text}", asked.phrases)
         )

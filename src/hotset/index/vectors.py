@@ -32,7 +32,7 @@ from hotset.files.write import is_full
 from hotset.index.counting import WORD_BITS, Bits, least, packed, sums, unpacked, without
 from hotset.index.filters import SORTS, Numbers
 from hotset.index.generations import FilesDamaged
-from hotset.index.hybrid import Found
+from hotset.index.hybrid import FusedHit
 
 VERSION = 2
 """Of the files' form."""
@@ -89,7 +89,7 @@ class Vectors:
 
     def nearest(
         self, query: Floats, only: Numbers, hidden: frozenset[int], limit: int, candidates: int
-    ) -> list[Found]:
+    ) -> list[FusedHit]:
         """The nearest that are alive, not hidden and fit, nearest first; their scores are
         cosines."""
         if not self._rows or only.nothing:
@@ -159,7 +159,7 @@ class Vectors:
                     bit[part] = summed
         return unpacked(least(list(distances), among, many))
 
-    def _ranked(self, query: Floats, rows: _Rows, limit: int) -> list[Found]:
+    def _ranked(self, query: Floats, rows: _Rows, limit: int) -> list[FusedHit]:
         cosines = np.empty(len(rows), np.float32)
         for at in range(0, len(rows), _AT_ONCE):
             some = rows[at : at + _AT_ONCE]
@@ -181,7 +181,7 @@ class Vectors:
         )
         found = zip(*(column.tolist() for column in columns), strict=True)
         return [
-            Found(doc, cosine, SORTS[sort], path)
+            FusedHit(doc, cosine, SORTS[sort], path)
             for doc, cosine, sort, path in found
             if math.isfinite(cosine)
         ]

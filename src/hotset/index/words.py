@@ -19,10 +19,10 @@ from typing import Any
 import tantivy
 
 from hotset.errors import DiskFull, StoreBusy, StoreFailed
-from hotset.index.analysis import Question, exact, split
+from hotset.index.analysis import AnalysedQuery, exact, split
 from hotset.index.filters import SORTS, Numbers
 from hotset.index.generations import FilesDamaged
-from hotset.index.hybrid import Found
+from hotset.index.hybrid import FusedHit
 from hotset.nouns.finding import Entry
 from hotset.text.stops import CHAT
 
@@ -83,7 +83,7 @@ class Document:
     numbers: tuple[tuple[str, int], ...]
 
 
-def terms(question: Question) -> Terms:
+def terms(question: AnalysedQuery) -> Terms:
     words = [
         word
         for word in dict.fromkeys(_WORD.findall(question.text))
@@ -117,14 +117,16 @@ def of_tools(asked: Terms) -> Terms:
     )
 
 
-def match(question: Question) -> str:
+def match(question: AnalysedQuery) -> str:
     """The question for FTS5, which stems by itself: every word of it a string, so that none is an
     operator."""
     words = list(dict.fromkeys(_PART.findall(split([question.text])[0])))
     return " OR ".join(f'"{word}"' for word in words[:_MOST_TERMS])
 
 
-def score(asked: Terms, entries: Sequence[tuple[int, Entry]], folded: Words | None) -> list[Found]:
+def score(
+    asked: Terms, entries: Sequence[tuple[int, Entry]], folded: WordIndex | None
+) -> list[FusedHit]:
     """What entries that are not folded would be given: the same formula over the same
     frequencies."""
     if not entries:  # as a rule; a look for ten words' frequencies takes a millisecond
@@ -141,7 +143,7 @@ def score(asked: Terms, entries: Sequence[tuple[int, Entry]], folded: Words | No
         key: weight * asked.title_weight for key, weight in weights.items() if key[0] == _TITLE
     }
     return [
-        Found(
+        FusedHit(
             doc,
             sum(
                 weights[key] * _share(counts[key[0]], *key)
@@ -165,7 +167,7 @@ def words_of_names(paths: Sequence[str]) -> list[frozenset[str]]:
     return [frozenset(_analyzer().analyze(name)) for name in names]
 
 
-class Words:
+class WordIndex:
     """The folded full text of one generation, to be searched. Use it from any thread."""
 
     def __init__(self, folder: Path) -> None:
@@ -210,7 +212,7 @@ class Words:
 
     def search(
         self, asked: Terms, only: Numbers, hidden: frozenset[int], upto: int, limit: int
-    ) -> list[Found]:
+    ) -> list[FusedHit]:
         """The best that are not hidden and have numbers up to `upto`, best first."""
         if only.nothing or not asked:
             return []
@@ -223,7 +225,7 @@ class Words:
 
     def _search(
         self, asked: Terms, only: Numbers, hidden: frozenset[int], upto: int, limit: int
-    ) -> list[Found]:
+    ) -> list[FusedHit]:
         searcher = self._searcher
         shares = self._common(searcher, only)
         look = int(limit * _MARGIN / math.prod(shares.values())) if shares else limit
@@ -318,7 +320,7 @@ class Words:
 
 def _sifted(
     searcher: Any, hits: Sequence[tuple[float, Any]], sets: Mapping[str, frozenset[int]]
-) -> Iterator[Found]:
+) -> Iterator[FusedHit]:
     """Those hits whose numbers are in these sets."""
     if not hits:
         return
@@ -330,7 +332,7 @@ def _sifted(
         zip(hits, column["doc"], column["sort"], column["path"], strict=True)
     ):
         if not sets or all(column[name][at] in numbers for name, numbers in sets.items()):
-            yield Found(doc, score, SORTS[sort], path)
+            yield FusedHit(doc, score, SORTS[sort], path)
 
 
 class WordsWriter:

@@ -21,7 +21,7 @@ from hotset.index import analysis, vectors, words
 from hotset.index.embed.port import Embedder
 from hotset.index.entries import Entries, Numbered
 from hotset.index.generations import FOLDERS, FilesDamaged, Generation, Generations
-from hotset.index.rows import Rows
+from hotset.index.rows import EntryRows
 from hotset.index.vectors import Floats, VectorsWriter
 from hotset.index.words import Document, WordsWriter
 from hotset.nouns.finding import Entry
@@ -54,7 +54,7 @@ class Folding:
     """Folds, for whoever holds the role. One thread at a time."""
 
     def __init__(
-        self, folder: Path, rows: Rows, entries: Entries, embedder: Embedder | None
+        self, folder: Path, rows: EntryRows, entries: Entries, embedder: Embedder | None
     ) -> None:
         self._folder = folder
         self._entries = entries

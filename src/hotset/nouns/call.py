@@ -21,7 +21,7 @@ def header(headers: Headers, name: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ClientCall:
     method: str
     path: str
     """Below the upstream's URL, still percent-encoded, with its query."""

@@ -6,16 +6,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Use
+from hotset.nouns.memory import MemoryId, MemoryLink, MemoryRecord, MemoryUse
 from hotset.nouns.message import Reply, Request
 from hotset.nouns.note import Space
 from hotset.nouns.page import Gist, Kind, PageId, SessionId
 from hotset.nouns.turn import Event, Outcome, Reference, TurnId, TurnRef
-from hotset.nouns.window import Hidden, Sent, Shown, Stub
+from hotset.nouns.window import Hidden, SentRequest, Shown, Stub
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestReceived:
     """A request arrived."""
 
     request: Request
@@ -38,7 +38,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ReplyReceived:
     """A reply, or the lack of one, ended a turn."""
 
     turn: TurnRef | TurnId
@@ -51,7 +51,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class PageAdded:
     """A page that reaches the store by itself: a plan, a finding, a paper, a file."""
 
     session: SessionId | None
@@ -77,11 +77,12 @@ class Gisted:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """How a request was sent. Handed over behind its `Asked`: the turn is known by then."""
+class PlanMade:
+    """How a request was sent. Handed over behind its `RequestReceived`: the turn is known by
+    then."""
 
     turn: TurnId
-    sent: Sent
+    sent: SentRequest
     shown: tuple[Shown, ...] = ()
     """Rows of the page table that were decided for this request."""
     stubs: tuple[Stub, ...] = ()
@@ -89,7 +90,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Hid:
+class HiddenKept:
     """What the model saw of a turn and the client did not."""
 
     turn: TurnId
@@ -113,9 +114,9 @@ class Remembered:
     `Conflict`.
     """
 
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[MemoryRecord, ...] = ()
     links: tuple[MemoryLink, ...] = ()
-    uses: tuple[Use, ...] = ()
+    uses: tuple[MemoryUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +142,20 @@ class NoteWritten:
     time: float = 0.0
     """0 for that of its turn."""
     turn: TurnId | None = None
-    """The turn that it belongs to: handed over behind its `Asked`."""
+    """The turn that it belongs to: handed over behind its `RequestReceived`."""
     expects: int | None = None
     """The version that must be the latest (0: there is none), otherwise this is a `Conflict`."""
 
 
 Deposit = (
-    Asked
-    | Answered
-    | Noted
+    RequestReceived
+    | ReplyReceived
+    | PageAdded
     | Gisted
     | Event
     | Reference
-    | Planned
-    | Hid
+    | PlanMade
+    | HiddenKept
     | Billed
     | Summary
     | Remembered
@@ -164,7 +165,7 @@ Deposit = (
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CommitReceipt:
     """What a group of deposits became. When you hold this, it is on disk."""
 
     turn: TurnRef | None = None

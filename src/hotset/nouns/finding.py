@@ -78,7 +78,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class IndexHit:
     entry: Entry
     score: float
     """Of this query alone: good for an order, not for a threshold."""
@@ -90,7 +90,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    hits: tuple[Hit, ...] = ()
+    hits: tuple[IndexHit, ...] = ()
     lacking: frozenset[str] = frozenset()
     """Signals that did not serve this time: `words`, `meaning`, `tail`."""
 

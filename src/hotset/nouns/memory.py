@@ -240,7 +240,7 @@ DETAILS: dict[MemoryKind, type | None] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryRecord:
     """One version of a memory. Holds no secrets: they were sealed before it was made."""
 
     id: MemoryId
@@ -298,7 +298,7 @@ class Used(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class MemoryUse:
     """A memory was used."""
 
     memory: MemoryId

@@ -55,7 +55,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ClientTool:
     name: str
     raw: bytes
 
@@ -121,7 +121,7 @@ class Request:
     """Where the value that holds the messages stands in `raw`."""
     system: tuple[Part, ...] = ()
     """System text that stands outside the messages."""
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[ClientTool, ...] = ()
     params: bytes = b"{}"
     """Every other top-level field, as raw JSON."""
     previous: str = ""

@@ -39,7 +39,7 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowSlice:
     """Rows of a table or elements of an array, from 1; a header is no row and always comes
     along."""
 
@@ -72,7 +72,7 @@ class Question:
     words: str
 
 
-Slice = Whole | Lines | Rows | JsonPath | Symbol | Regex | Question
+Slice = Whole | Lines | RowSlice | JsonPath | Symbol | Regex | Question
 
 MAX_TOKENS = 2000
 """What an answer may take where the model does not say."""

@@ -18,7 +18,7 @@ FIND_TOOLS = "find_tools"
 """The tool of ours by which a model finds others."""
 
 
-class Origin(StrEnum):
+class OriginKind(StrEnum):
     """What kind of source a tool comes from."""
 
     SERVER = "server"
@@ -57,12 +57,12 @@ Launch = Stdio | Http
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ToolOrigin:
     """Where tools come from, and how they are run."""
 
     name: str
     """Unique in the library; the part of a tool's name before the two underscores."""
-    origin: Origin
+    origin: OriginKind
     launch: Launch | None = None
     """None where there is nothing to run: a skill that is only read, functions of this program."""
     stamp: str = ""
@@ -83,7 +83,7 @@ class Tool:
     name: str
     """As models call it: `source__tool`, of letters, digits, `_` and `-`, at most 64."""
     source: str
-    origin: Origin
+    origin: OriginKind
     own_name: str
     """As its source calls it."""
     description: str
@@ -123,7 +123,7 @@ UNLIKELY = 0.15
 that were right 10 in 100 are below it, of all that were wrong half."""
 
 
-class Tier(StrEnum):
+class ToolTier(StrEnum):
     """How a tool is used."""
 
     HOT = "hot"
@@ -135,7 +135,7 @@ class Tier(StrEnum):
     """Pinned by a person: it never leaves."""
 
 
-class Status(StrEnum):
+class ToolStatus(StrEnum):
     ACTIVE = "active"
     INACTIVE = "inactive"
     """Its score fell; it is found and works as ever, and a use makes it active again."""
@@ -147,13 +147,13 @@ class Life:
 
     name: str
     born: float
-    origin: Origin = Origin.SERVER
+    origin: OriginKind = OriginKind.SERVER
     calls: int = 0
     last_used: float | None = None
     seconds: float = 0.0
     """Of all its calls together."""
     failures: int = 0
-    status: Status = Status.ACTIVE
+    status: ToolStatus = ToolStatus.ACTIVE
     inactive_since: float | None = None
     pinned: bool = False
 

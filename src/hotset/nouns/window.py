@@ -97,7 +97,7 @@ class Hidden:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentRequest:
     """A request that went out with this message as its last."""
 
     head: Chain
@@ -107,12 +107,12 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageTable:
     """The page table of one line of a conversation."""
 
     shown: Mapping[Spot, Shown] = field(default_factory=dict)
     hidden: Mapping[Chain, Hidden] = field(default_factory=dict)
-    sent: Sent | None = None
+    sent: SentRequest | None = None
     """The latest request on this line."""
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Role
 from hotset.nouns.window import Line
-from hotset.replay.conversation import Conversation
+from hotset.replay.conversation import RecordedConversation
 from hotset.replay.measure import Rules
-from hotset.replay.showing import NOTHING, Block, text_of, whole
+from hotset.replay.showing import NOTHING, ShownBlock, text_of, whole
 from hotset.tokens import count
 from hotset.window.price import units
 
@@ -48,24 +48,24 @@ class Baseline:
     """A conversation of which everything is shown as it arrives. A policy says what it changes
     before a call."""
 
-    conversation: Conversation
+    conversation: RecordedConversation
     rules: Rules
     extra: float = 0.0
     tools: int = 0
     departures: int = 0
     """How many times something left."""
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[ShownBlock] = field(default_factory=list)
     _told: Counter[str] = field(default_factory=Counter)
     """Names that summaries can tell, by how many messages had them."""
 
-    def show(self, upto: int, now: float) -> Sequence[Block]:
+    def show(self, upto: int, now: float) -> Sequence[ShownBlock]:
         del now
         for line in self.conversation.lines[len(self.blocks) : upto]:
             self.blocks.append(self.born(line))
         self.change()
         return self.blocks
 
-    def born(self, line: Line) -> Block:
+    def born(self, line: Line) -> ShownBlock:
         return whole(line)
 
     def change(self) -> None:
@@ -101,18 +101,18 @@ class Baseline:
         for index in indexes:
             here = tokens + self.conversation.lines[index].extra
             if self.blocks[index].tokens > here:
-                self.blocks[index] = Block(placeholder, here)
+                self.blocks[index] = ShownBlock(placeholder, here)
                 left = True
         self.departures += left
 
-    def summary(self, blocks: Iterable[Block], read: Usage) -> Block:
+    def summary(self, blocks: Iterable[ShownBlock], read: Usage) -> ShownBlock:
         """Tells of these and of all that earlier summaries told of. Paid for: what its writer
         reads, and what it writes."""
         for block in blocks:
             if not block.stands_in:
                 self._told.update(block.said.names)
         self.extra += units(self.rules.price, read) + units(self.rules.price, Usage(output=SUMMARY))
-        return Block(
+        return ShownBlock(
             _fitting(name for name, _ in self._told.most_common()), SUMMARY, stands_in=True
         )
 
@@ -122,17 +122,17 @@ class Truncate(Baseline):
     """Results cut at 500 characters, a window of five iterations that moves with every call, a
     summary of what is behind it."""
 
-    _waiting: list[Block] = field(default_factory=list)
+    _waiting: list[ShownBlock] = field(default_factory=list)
     """What left and no summary tells of yet."""
     _iterations: int = 0
     """How many of them are waiting."""
 
-    def born(self, line: Line) -> Block:
+    def born(self, line: Line) -> ShownBlock:
         text = text_of(line)
         if not line.answers or len(text) <= _CUT:
             return whole(line)
         cut = text[:_CUT] + _CUT_MARK
-        return Block(cut, line.extra + count(cut))
+        return ShownBlock(cut, line.extra + count(cut))
 
     def change(self) -> None:
         older = self.older(_ITERATIONS)
@@ -171,7 +171,7 @@ class ClearToolUses(Baseline):
     _whole: int = 0
     """Tokens of what the client sends."""
 
-    def born(self, line: Line) -> Block:
+    def born(self, line: Line) -> ShownBlock:
         block = whole(line)
         self._whole += block.tokens
         return block

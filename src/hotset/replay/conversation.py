@@ -18,7 +18,7 @@ _AROUND = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class RecordedConversation:
     """One stretch of a session, from its beginning or a compaction to its end or the next one."""
 
     id: str
@@ -41,19 +41,21 @@ class Conversation:
         )
 
 
-def conversations(recorded: Recorded) -> Iterator[Conversation]:
+def conversations(recorded: Recorded) -> Iterator[RecordedConversation]:
     lines = _lines(recorded)
     fixed = recorded.fixed_tokens or _unrecorded(recorded, lines)
     system = [line for line in lines[:1] if line.role is Role.SYSTEM]
     number, here = 0, []  # type: tuple[int, list[Line]]
     for message, line in zip(recorded.messages, lines, strict=True):
         if message.compaction and here:
-            yield Conversation(
+            yield RecordedConversation(
                 f"{recorded.id}#{number}", recorded.set, recorded.model, fixed, tuple(here)
             )
             number, here = number + 1, list(system)
         here.append(line)
-    yield Conversation(f"{recorded.id}#{number}", recorded.set, recorded.model, fixed, tuple(here))
+    yield RecordedConversation(
+        f"{recorded.id}#{number}", recorded.set, recorded.model, fixed, tuple(here)
+    )
 
 
 def _unrecorded(recorded: Recorded, lines: list[Line]) -> int:

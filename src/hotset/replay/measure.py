@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from hotset.nouns.message import Usage
 from hotset.nouns.price import Price
-from hotset.replay.conversation import Conversation
-from hotset.replay.needs import Action, Said, actions
-from hotset.replay.showing import Block, Policy, text_of
+from hotset.replay.conversation import RecordedConversation
+from hotset.replay.needs import NeededAction, TextUnits, actions
+from hotset.replay.showing import Policy, ShownBlock, text_of
 from hotset.window.price import charge, units
 
 SLICE = 2000
@@ -59,19 +59,19 @@ class _Slice:
 
     until: int
     tokens: int
-    said: Said
+    said: TextUnits
 
 
 @dataclass(frozen=True, slots=True)
 class Studied:
     """A conversation with everything about it that no policy changes."""
 
-    conversation: Conversation
-    actions: tuple[Action, ...]
+    conversation: RecordedConversation
+    actions: tuple[NeededAction, ...]
 
     @classmethod
-    def of(cls, conversation: Conversation) -> Studied:
-        said = [Said.of(text_of(line)) for line in conversation.lines]
+    def of(cls, conversation: RecordedConversation) -> Studied:
+        said = [TextUnits.of(text_of(line)) for line in conversation.lines]
         return cls(conversation, tuple(actions(conversation.lines, said)))
 
 
@@ -88,10 +88,10 @@ def measure(
 ) -> None:
     """Replays one conversation and adds its figures."""
     conversation = studied.conversation
-    todo: dict[int, list[Action]] = {}
+    todo: dict[int, list[NeededAction]] = {}
     for action in studied.actions:
         todo.setdefault(action.message, []).append(action)
-    before: Sequence[Block] = ()
+    before: Sequence[ShownBlock] = ()
     slices: list[_Slice] = []
     cost = fault_cost = 0.0
     last = 0.0
@@ -148,7 +148,7 @@ def measure(
     figures.each[conversation.id] = cost + policy.extra + fault_cost
 
 
-def _same(before: Sequence[Block], blocks: Sequence[Block]) -> int:
+def _same(before: Sequence[ShownBlock], blocks: Sequence[ShownBlock]) -> int:
     """How many blocks at the front are as they were."""
     return next(
         (i for i, (a, b) in enumerate(zip(before, blocks, strict=False)) if a is not b),
@@ -156,7 +156,9 @@ def _same(before: Sequence[Block], blocks: Sequence[Block]) -> int:
     )
 
 
-def _missed(action: Action, blocks: Sequence[Block], slices: Iterable[_Slice]) -> list[str]:
+def _missed(
+    action: NeededAction, blocks: Sequence[ShownBlock], slices: Iterable[_Slice]
+) -> list[str]:
     elsewhere = [each.said for each in slices] + [block.said for block in blocks if block.stands_in]
     return [
         need
@@ -166,7 +168,9 @@ def _missed(action: Action, blocks: Sequence[Block], slices: Iterable[_Slice]) -
     ]
 
 
-def _slice(conversation: Conversation, source: int, missed: Sequence[str], number: int) -> _Slice:
+def _slice(
+    conversation: RecordedConversation, source: int, missed: Sequence[str], number: int
+) -> _Slice:
     """The part of a message from a little before the first string that was missed."""
     line = conversation.lines[source]
     text = text_of(line)
@@ -175,4 +179,4 @@ def _slice(conversation: Conversation, source: int, missed: Sequence[str], numbe
         room = SLICE * _CHARS_PER_TOKEN
         found = min((at for need in missed if (at := text.find(need)) >= 0), default=0)
         text, tokens = text[max(0, found - room // 8) : found - room // 8 + room], SLICE
-    return _Slice(number + 1 + _STAYS, tokens, Said.of(text))
+    return _Slice(number + 1 + _STAYS, tokens, TextUnits.of(text))

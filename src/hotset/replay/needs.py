@@ -17,14 +17,14 @@ _NUMBERED = re.compile(r"^\s*\d+(?:→|\t|:|\||-)\s?")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TextUnits:
     """What a text says, in the units that actions copy."""
 
     names: frozenset[str]
     lines: frozenset[str]
 
     @classmethod
-    def of(cls, text: str) -> Said:
+    def of(cls, text: str) -> TextUnits:
         """A line that a difference adds is told by it, mark or no mark."""
         lines = frozenset(_lines(text))
         return cls(
@@ -36,7 +36,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class NeededAction:
     """A tool call, and where each string that it copies stood before."""
 
     message: int
@@ -45,7 +45,7 @@ class Action:
     """Each name or line to the messages that it stands in, in order."""
 
 
-def actions(lines: Sequence[Line], said: Sequence[Said]) -> Iterator[Action]:
+def actions(lines: Sequence[Line], said: Sequence[TextUnits]) -> Iterator[NeededAction]:
     """Every call, with what it copies from earlier messages."""
     where: dict[str, list[int]] = {}
     for index, line in enumerate(lines):
@@ -57,7 +57,7 @@ def actions(lines: Sequence[Line], said: Sequence[Said]) -> Iterator[Action]:
                     for need in sorted({*names(words), *_lines(words)})
                     if need in where
                 }
-                yield Action(index, needs)
+                yield NeededAction(index, needs)
         for need in said[index].names | said[index].lines:
             where.setdefault(need, []).append(index)
 

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.profiles import PROFILES
 from hotset.replay.baselines import ClearToolUses, Compact, Evict, Mask, Truncate
-from hotset.replay.conversation import Conversation
+from hotset.replay.conversation import RecordedConversation
 from hotset.replay.measure import Rules
-from hotset.replay.showing import Everything, Planned, Policy
+from hotset.replay.showing import Everything, PlannedShowing, Policy
 from hotset.window.policies import POLICIES
 
 DEFAULT, LEAN, FULL = "default", "lean", "full"
 
-Maker = Callable[[Conversation, Rules], Policy]
+Maker = Callable[[RecordedConversation, Rules], Policy]
 """Sets a policy to one conversation."""
 
 _LAST, _MOST = 5, 15  # moving the window with every call would break the prefix with every call
@@ -25,13 +25,13 @@ _LAST, _MOST = 5, 15  # moving the window with every call would break the prefix
 def ours(knobs: Knobs) -> Maker:
     """Our own planning with these knobs, for the window that the rules say."""
 
-    def make(conversation: Conversation, rules: Rules) -> Policy:
-        return Planned(conversation, replace(knobs, window=rules.window), rules.price)
+    def make(conversation: RecordedConversation, rules: Rules) -> Policy:
+        return PlannedShowing(conversation, replace(knobs, window=rules.window), rules.price)
 
     return make
 
 
-def full(conversation: Conversation, rules: Rules) -> Policy:
+def full(conversation: RecordedConversation, rules: Rules) -> Policy:
     del rules
     return Everything(conversation)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from hotset.nouns.price import Price, Prices
-from hotset.replay.conversation import Conversation, conversations
+from hotset.replay.conversation import RecordedConversation, conversations
 from hotset.replay.measure import Figures, Rules, Studied, measure
 from hotset.replay.recorded import Recorded
 from hotset.replay.report import Report, row
@@ -59,7 +59,7 @@ class Gathered:
     set: str
     sessions: int = 0
     """All that were read."""
-    counted: list[tuple[int, Conversation]] = field(default_factory=list)
+    counted: list[tuple[int, RecordedConversation]] = field(default_factory=list)
     """What is replayed, each with the number of its session."""
 
     def rounds(self, makers: Mapping[str, Maker]) -> int:
@@ -77,7 +77,7 @@ def gather(
     transcripts can be large.
     """
     sets: dict[str, Gathered] = {}
-    rest: dict[str, list[tuple[int, Conversation]]] = {}
+    rest: dict[str, list[tuple[int, RecordedConversation]]] = {}
     for number, session in enumerate(recorded):
         gathered = sets.setdefault(session.set, Gathered(session.set))
         gathered.sessions += 1
@@ -129,7 +129,7 @@ def replay(
     )
 
 
-def _counts(stretch: Conversation, ruling: Ruling) -> bool:
+def _counts(stretch: RecordedConversation, ruling: Ruling) -> bool:
     return len(stretch.calls) >= SHORTEST and stretch.peak > ruling.rules(stretch.model).window
 
 

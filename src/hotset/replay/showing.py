@@ -10,9 +10,9 @@ from typing import Protocol
 
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.price import Price
-from hotset.nouns.window import WHOLE, Cause, Line, Sent, Shown, Spot, Table
-from hotset.replay.conversation import Conversation
-from hotset.replay.needs import Said
+from hotset.nouns.window import WHOLE, Cause, Line, PageTable, SentRequest, Shown, Spot
+from hotset.replay.conversation import RecordedConversation
+from hotset.replay.needs import TextUnits
 from hotset.tokens import count
 from hotset.window.arguments import spoken
 from hotset.window.plan import Moment, plan
@@ -20,23 +20,23 @@ from hotset.window.tools import SPECS
 
 
 @dataclass(eq=False, slots=True)
-class Block:
+class ShownBlock:
     """What is shown of one message. Two blocks are the same only if they are one."""
 
     text: str
     tokens: int
     stands_in: bool = False
     """It speaks for other messages too: a summary, or what stays of a stretch that left."""
-    _said: Said | None = None
+    _said: TextUnits | None = None
 
     @property
-    def said(self) -> Said:
+    def said(self) -> TextUnits:
         if self._said is None:
-            self._said = Said.of(self.text)
+            self._said = TextUnits.of(self.text)
         return self._said
 
 
-NOTHING = Block("", 0)
+NOTHING = ShownBlock("", 0)
 
 
 @cache
@@ -61,7 +61,7 @@ class Policy(Protocol):
         """Tokens of the tools that it puts before every prompt."""
         ...
 
-    def show(self, upto: int, now: float) -> Sequence[Block]:
+    def show(self, upto: int, now: float) -> Sequence[ShownBlock]:
         """What a call sees of the first `upto` messages. Called with growing numbers."""
         ...
 
@@ -76,34 +76,34 @@ def text_of(line: Line) -> str:
     )
 
 
-def whole(line: Line) -> Block:
-    return Block(text_of(line), line.extra + sum(piece.tokens for piece in line.pieces))
+def whole(line: Line) -> ShownBlock:
+    return ShownBlock(text_of(line), line.extra + sum(piece.tokens for piece in line.pieces))
 
 
 @dataclass(slots=True)
 class Everything:
     """Full history: the yardstick."""
 
-    conversation: Conversation
-    blocks: list[Block] = field(default_factory=list)
+    conversation: RecordedConversation
+    blocks: list[ShownBlock] = field(default_factory=list)
     extra: float = 0.0
     tools: int = 0
 
-    def show(self, upto: int, now: float) -> Sequence[Block]:
+    def show(self, upto: int, now: float) -> Sequence[ShownBlock]:
         del now
         while len(self.blocks) < upto:
             self.blocks.append(self.born(self.conversation.lines[len(self.blocks)]))
         return self.blocks
 
-    def born(self, line: Line) -> Block:
+    def born(self, line: Line) -> ShownBlock:
         return whole(line)
 
 
 @dataclass(slots=True)
-class Planned:
+class PlannedShowing:
     """Ours: the very code that the proxy runs."""
 
-    conversation: Conversation
+    conversation: RecordedConversation
     knobs: Knobs
     price: Price
     extra: float = 0.0
@@ -111,12 +111,12 @@ class Planned:
     departures: int = 0
     causes: dict[Cause, int] = field(default_factory=dict)
     _rows: dict[Spot, Shown] = field(default_factory=dict)
-    _sent: Sent | None = None
-    _blocks: list[Block] = field(default_factory=list)
+    _sent: SentRequest | None = None
+    _blocks: list[ShownBlock] = field(default_factory=list)
 
-    def show(self, upto: int, now: float) -> Sequence[Block]:
+    def show(self, upto: int, now: float) -> Sequence[ShownBlock]:
         lines = self.conversation.lines[:upto]
-        table = Table(self._rows, {}, self._sent)
+        table = PageTable(self._rows, {}, self._sent)
         moment = Moment(now, self.price, count, self.conversation.fixed)
         made = plan(lines, table, self.knobs, moment)
         for line in lines[len(self._blocks) :]:
@@ -129,17 +129,17 @@ class Planned:
             for index, line in enumerate(lines):
                 if line.chain in touched:
                     self._blocks[index] = _shown(line, self._rows, self._blocks[index])
-        self._sent = Sent(lines[-1].chain, now, made.tokens) if lines else None
+        self._sent = SentRequest(lines[-1].chain, now, made.tokens) if lines else None
         self.departures += bool(made.stubs)
         if made.broke is not None:
             self.causes[made.broke] = self.causes.get(made.broke, 0) + 1
         return self._blocks
 
 
-def _shown(line: Line, rows: Mapping[Spot, Shown], before: Block) -> Block:
+def _shown(line: Line, rows: Mapping[Spot, Shown], before: ShownBlock) -> ShownBlock:
     gone = rows.get(Spot(line.chain, WHOLE))
     if gone is not None:
-        return Block(_text(gone.text), gone.tokens, stands_in=True) if gone.text else NOTHING
+        return ShownBlock(_text(gone.text), gone.tokens, stands_in=True) if gone.text else NOTHING
     pieces = [
         (piece, rows.get(Spot(line.chain, position))) for position, piece in enumerate(line.pieces)
     ]
@@ -151,7 +151,7 @@ def _shown(line: Line, rows: Mapping[Spot, Shown], before: Block) -> Block:
             replace(piece, content=row.text) if row and row.text else piece for piece, row in pieces
         ),
     )
-    return Block(
+    return ShownBlock(
         text_of(told),
         line.extra + sum(row.tokens if row else piece.tokens for piece, row in pieces),
     )

@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 
 from hotset.errors import UpstreamFailed
-from hotset.nouns.call import Call, Headers, Response, header
+from hotset.nouns.call import ClientCall, Headers, Response, header
 from hotset.runtime.codings import plain
 from hotset.runtime.machine import Machine
 from hotset.runtime.sending import Sending
@@ -35,7 +35,7 @@ _PULSE_SECONDS = 10.0
 
 
 @asynccontextmanager
-async def asked(call: Call, sending: Sending, wire: Wire) -> AsyncIterator[Response]:
+async def asked(call: ClientCall, sending: Sending, wire: Wire) -> AsyncIterator[Response]:
     """What the upstream answers to a call of this turn."""
     async with wire.send(call) as response:
         if not sending.deferred or response.status < 400:
@@ -55,7 +55,7 @@ async def asked(call: Call, sending: Sending, wire: Wire) -> AsyncIterator[Respo
 
 @asynccontextmanager
 async def followed_up(
-    call: Call, sending: Sending, machine: Machine, pulse: Callable[[], Awaitable[None]]
+    call: ClientCall, sending: Sending, machine: Machine, pulse: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[Response]:
     """What the upstream answers to a follow-up, which is tried twice more while no byte of a reply
     has come.

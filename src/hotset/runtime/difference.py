@@ -15,7 +15,7 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.message import Request
 from hotset.nouns.page import ROOT, Chain, Page
 from hotset.nouns.turn import Event, Node, Reference, Turn
-from hotset.nouns.window import WHOLE, Cause, Form, Hidden, Shown, Spot, Table
+from hotset.nouns.window import WHOLE, Cause, Form, Hidden, PageTable, Shown, Spot
 from hotset.runtime.calibrating import ratio_at
 from hotset.sources.tools import USED, beginning, found_by, kept_offer
 from hotset.store.port import Store, Where
@@ -76,7 +76,7 @@ def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) ->
     nodes = {node.chain: node for node in store.nodes(turn.session)}
     line = lineage(nodes.values(), turn)
     table = store.table(line, turn.ref)
-    planned = table != Table()
+    planned = table != PageTable()
     asked = _open_request(store, turn, dialects) if planned and inject else None
     ratio = ratio_at(turn.model, store, turn.ref)
     return Difference(
@@ -113,7 +113,7 @@ def lineage(nodes: Iterable[Node], turn: Turn) -> list[Chain]:
     ]
 
 
-def _changes(store: Store, turn: Turn, line: list[Chain], table: Table) -> Iterator[Change]:
+def _changes(store: Store, turn: Turn, line: list[Chain], table: PageTable) -> Iterator[Change]:
     pages: dict[Chain, list[Page]] = {}
     for page in store.pages(Where(session=turn.session)):
         pages.setdefault(page.chain, []).append(page)
@@ -134,7 +134,7 @@ def _changes(store: Store, turn: Turn, line: list[Chain], table: Table) -> Itera
         yield _change(store, turn, run, pages)
 
 
-def _gone(table: Table, chain: Chain) -> Shown | None:
+def _gone(table: PageTable, chain: Chain) -> Shown | None:
     """What stands in place of a message that left and did not come back."""
     row = table.shown.get(Spot(chain, WHOLE))
     return row if row is not None and not row.is_back else None
@@ -174,7 +174,7 @@ def _reference(store: Store, text: bytes) -> Reference | None:
         return None
 
 
-def _spliced(line: list[Chain], nodes: Mapping[Chain, Node], table: Table) -> Iterator[Spliced]:
+def _spliced(line: list[Chain], nodes: Mapping[Chain, Node], table: PageTable) -> Iterator[Spliced]:
     """Where a message left, what was hidden around it left too."""
     for chain in line:
         if chain in table.hidden and _gone(table, chain) is None:

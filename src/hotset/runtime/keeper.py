@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from hotset.errors import HotsetError, StoreBusy, StoreFailed, StoreMoved
-from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
+from hotset.nouns.deposit import CommitReceipt, Deposit, ReplyReceived, RequestReceived
 from hotset.nouns.turn import Event
 from hotset.store.port import Store
 
@@ -43,7 +43,7 @@ class Keeper:
         self._failure = ""
         self.told: Counter[str] = Counter()
         """How many events of each name were handed over since the start."""
-        self._under_way: dict[asyncio.Future[Kept], float] = {}
+        self._under_way: dict[asyncio.Future[CommitReceipt], float] = {}
         """When each deposit that is not kept yet was handed over, the oldest first."""
         self._waiting_bytes = 0
         """Of requests and replies that are not kept yet."""
@@ -97,7 +97,7 @@ class Keeper:
             except StoreFailed as error:
                 self._failed(error)
 
-    def hand_over(self, *deposits: Deposit) -> asyncio.Future[Kept]:
+    def hand_over(self, *deposits: Deposit) -> asyncio.Future[CommitReceipt]:
         """Queues a group of deposits for the store, behind all that was handed over before. Raises
         a `HotsetError`."""
         self.told.update(each.name for each in deposits if isinstance(each, Event))
@@ -110,12 +110,12 @@ class Keeper:
         if crowded and self._stuck():
             raise StoreBusy("the store does not answer, and too much waits for it")
         loop = asyncio.get_running_loop()
-        keeping: asyncio.Future[Kept] = loop.create_future()
+        keeping: asyncio.Future[CommitReceipt] = loop.create_future()
         kept = self._store.keep(*deposits)
         self._under_way[keeping] = self._monotonic()
         self._waiting_bytes += size
 
-        def tell(kept: Future[Kept]) -> None:  # on the store's own thread
+        def tell(kept: Future[CommitReceipt]) -> None:  # on the store's own thread
             with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
                 loop.call_soon_threadsafe(self._done, deposits, size, keeping, kept)
 
@@ -124,7 +124,7 @@ class Keeper:
         kept.add_done_callback(tell)
         return keeping
 
-    async def keep(self, deposit: Deposit) -> Kept:
+    async def keep(self, deposit: Deposit) -> CommitReceipt:
         """Raises a `HotsetError` where it could not be kept."""
         await self.ready()
         return await self.hand_over(deposit)
@@ -145,8 +145,8 @@ class Keeper:
         self,
         deposits: tuple[Deposit, ...],
         size: int,
-        keeping: asyncio.Future[Kept],
-        kept: Future[Kept],
+        keeping: asyncio.Future[CommitReceipt],
+        kept: Future[CommitReceipt],
     ) -> None:
         del self._under_way[keeping]
         self._waiting_bytes -= size
@@ -158,7 +158,9 @@ class Keeper:
             self.pages_came()
         if isinstance(error, StoreFailed):
             self._failed(error)
-        elif error is None and any(isinstance(each, Asked | Answered) for each in deposits):
+        elif error is None and any(
+            isinstance(each, RequestReceived | ReplyReceived) for each in deposits
+        ):
             # Only a turn proves that turns are kept: on a full disk an event may still find room.
             self._say("")
             self._retell()
@@ -186,12 +188,14 @@ class Keeper:
 
 
 def _bytes_of(deposit: Deposit) -> int:
-    if isinstance(deposit, Asked):
+    if isinstance(deposit, RequestReceived):
         return len(deposit.request.raw)
-    return len(deposit.raw) if isinstance(deposit, Answered) else 0
+    return len(deposit.raw) if isinstance(deposit, ReplyReceived) else 0
 
 
-def _settle(keeping: asyncio.Future[Kept], kept: Future[Kept], error: BaseException | None) -> None:
+def _settle(
+    keeping: asyncio.Future[CommitReceipt], kept: Future[CommitReceipt], error: BaseException | None
+) -> None:
     if error is None:
         keeping.set_result(kept.result())
     else:

@@ -39,7 +39,7 @@ held by the parser as well."""
 _AROUND_BYTES = 1000  # that objects take around what they hold, for each message
 
 
-class Linked:
+class LineageLinker:
     """Puts messages at their places in a lineage, and remembers where they stood. Safe to use from
     several threads."""
 
@@ -71,7 +71,7 @@ class _Conversation:
         self.lines[key] = line
 
 
-class Scales:
+class LineWeigher:
     """Weighs messages, and remembers what they weighed. Safe to use from several threads."""
 
     def __init__(self) -> None:

@@ -25,10 +25,10 @@ from hotset.nouns.link import Link, link
 from hotset.nouns.message import Message, Reply, Request, ToolSpec, Usage
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
-from hotset.nouns.window import WHOLE, Hidden, Line, Plan, Sent, Spot, Table
+from hotset.nouns.window import WHOLE, Hidden, Line, PageTable, Plan, SentRequest, Spot
 from hotset.runtime.bounded import check
 from hotset.runtime.calibrating import Calibrations
-from hotset.runtime.lines import Linked, Scales
+from hotset.runtime.lines import LineageLinker, LineWeigher
 from hotset.runtime.prefetching import (
     Prefetched,
     Prefetcher,
@@ -38,7 +38,7 @@ from hotset.runtime.prefetching import (
     reply_answered,
 )
 from hotset.runtime.resuming import Resuming
-from hotset.runtime.words import Words
+from hotset.runtime.words import MessageRewriter
 from hotset.sources.memory import PlacedReminder, Reminders
 from hotset.sources.tools import (
     NOTHING,
@@ -129,8 +129,8 @@ class Prepared:
     """The model may call our tools."""
     estimated: int
     """Tokens of the prompt as it goes out, by our own count."""
-    sent: Sent
-    before: Sent | None
+    sent: SentRequest
+    before: SentRequest | None
     """The latest request on this line."""
     bill: Bill
     window: int = 0
@@ -167,7 +167,7 @@ class Prepared:
 class _Held:
     """A page table in memory."""
 
-    table: Table
+    table: PageTable
     used: float
 
 
@@ -191,7 +191,7 @@ class _Case:
     reopens: bool
     """An earlier conversation began with the same words."""
     links: tuple[Link, ...]
-    table: Table
+    table: PageTable
     hidden: Mapping[Chain, Hidden]
     """What the client never saw of it."""
     price: Price
@@ -242,9 +242,9 @@ class Planner:
         self._reminding = reminding
         self._monotonic = monotonic
         self._summaries = summaries
-        self._linked = Linked()
-        self._scales = Scales()
-        self._words = Words()
+        self._linked = LineageLinker()
+        self._scales = LineWeigher()
+        self._words = MessageRewriter()
         self.resuming = Resuming()
         self._tables: Lru[Chain, _Held] = Lru(count=_MOST_TABLES)
         self._late: Lru[Chain, Plan] = Lru(count=_MOST_LATE)
@@ -347,7 +347,7 @@ class Planner:
             hidden=hidden or table.hidden,
             offered=case.offered,
             estimated=estimated,
-            sent=Sent(links[-1].chain, now, estimated),
+            sent=SentRequest(links[-1].chain, now, estimated),
             before=table.sent,
             bill=replace(bill, overhead_ms=1000 * (self._monotonic() - began)),
             window=knobs.window,
@@ -383,7 +383,7 @@ class Planner:
         """Remembers how a request was sent, and what its client did not see of the reply, for the
         next one on this line."""
         self.offering.went_out(prepared.decided, prepared.sent.time)
-        table = Table(
+        table = PageTable(
             prepared.plan.shown,
             {**prepared.hidden, **{each.chain: each for each in hidden}},
             prepared.sent,
@@ -549,7 +549,7 @@ class Planner:
         self, case: _Case, made: Plan, moment: Moment
     ) -> tuple[PlacedReminder | None, Prefetched | None]:
         """What is told of earlier work with a new prompt, and what it will need next."""
-        known, hidden = (Table(), {}) if case.reopens else (case.table, case.hidden)
+        known, hidden = (PageTable(), {}) if case.reopens else (case.table, case.hidden)
         last, reminded = case.links[-1], None
         if not case.offered or last.chain in known.hidden:
             return None, None
@@ -634,7 +634,7 @@ class Planner:
         }
         return knobs if askable else knobs.turned(blind)
 
-    def _table(self, links: Sequence[Link], store: Store | None) -> Table:
+    def _table(self, links: Sequence[Link], store: Store | None) -> PageTable:
         now = self._monotonic()
         with self._lock:
             for each in _latest(links):
@@ -642,7 +642,7 @@ class Planner:
                 if held is not None and now - held.used <= _FRESH_SECONDS:
                     return held.table
         if store is None:
-            return Table()
+            return PageTable()
         found = store.table([each.chain for each in links])
         if found.sent is not None:
             self._hold(found, now)
@@ -652,7 +652,7 @@ class Planner:
         late = (self._late.get(each.chain) for each in _latest(links)) if self._late else ()
         return next(filter(None, late), None)
 
-    def _hold(self, table: Table, now: float) -> None:
+    def _hold(self, table: PageTable, now: float) -> None:
         assert table.sent is not None
         self._tables.put(table.sent.head, _Held(table, now))
 
@@ -698,7 +698,7 @@ def _together(late: Plan, made: Plan) -> Plan:
     return replace(made, fresh=tuple(fresh.values()), stubs=(*late.stubs, *made.stubs))
 
 
-def _as_it_came(lines: Sequence[Line], table: Table) -> Plan:
+def _as_it_came(lines: Sequence[Line], table: PageTable) -> Plan:
     """The plan that changes nothing, and so saves nothing."""
     whole = [line.whole for line in lines]
     return Plan(
@@ -710,7 +710,7 @@ def _as_it_came(lines: Sequence[Line], table: Table) -> Plan:
 
 
 def _ahead(
-    prefetcher: Prefetcher, scene: Scene, table: Table, knobs: Prefetch
+    prefetcher: Prefetcher, scene: Scene, table: PageTable, knobs: Prefetch
 ) -> Prefetched | None:
     """What is offered with a new prompt, or with results of calls while which it was found."""
     if is_new_prompt(scene.last, table):

@@ -28,7 +28,7 @@ from hotset.nouns.link import Link
 from hotset.nouns.message import Request
 from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.turn import Event
-from hotset.nouns.window import WHOLE, Hidden, Shown, Spot, Table
+from hotset.nouns.window import WHOLE, Hidden, PageTable, Shown, Spot
 from hotset.window.prefetch import (
     Judged,
     Offer,
@@ -75,7 +75,7 @@ class Prefetched:
     offer: Offer
 
 
-def is_new_prompt(last: Link, table: Table) -> bool:
+def is_new_prompt(last: Link, table: PageTable) -> bool:
     """A request ends with a prompt, and none before it on its line did."""
     asks = last.message.role is Role.USER and any(
         part.kind is Kind.PROMPT for part in last.message.parts

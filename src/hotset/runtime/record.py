@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from hotset.dialects.port import Dialect
 from hotset.errors import DiskFull, HotsetError, Malformed, NotFound, StoreBusy, StoreMoved
-from hotset.nouns.call import Call, Headers, Response, header
-from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
+from hotset.nouns.call import ClientCall, Headers, Response, header
+from hotset.nouns.deposit import CommitReceipt, Deposit, ReplyReceived, RequestReceived
 from hotset.nouns.message import Reply, Request
 from hotset.nouns.turn import Outcome, TurnId, TurnRef
 from hotset.runtime import clients
@@ -39,7 +39,7 @@ class Record:
     """The record of one call. Every method fails open: trouble is told in `headers` and in an
     event, never raised."""
 
-    def __init__(self, call: Call, machine: Machine) -> None:
+    def __init__(self, call: ClientCall, machine: Machine) -> None:
         assert call.dialect is not None
         self._call = call
         self._machine = machine
@@ -66,7 +66,7 @@ class Record:
         self._ending = asyncio.Lock()
         self._kept = asyncio.Event()
         self._is_read = asyncio.Event()
-        self._asking: Asked | None = None
+        self._asking: RequestReceived | None = None
         """The request, once it is read; None where it cannot be."""
         self._reply = Reply()
         self.closing: Callable[[Reply], Sequence[Deposit]] | None = None
@@ -275,7 +275,7 @@ class Record:
         body, reply = await _off_loop(_SMALL + 1 if packed else len(raw), self._read, raw)
         self._reply = reply
         status = self._response.status if self._response else 0
-        ended = Answered(
+        ended = ReplyReceived(
             self._id, self._machine.clock(), _judged(outcome, status, reply), status, body, reply
         )
         before, self._beside_reply = self._beside_reply, []
@@ -317,7 +317,7 @@ class Record:
         if (keeping := self._hand_over(*deposits)) is not None:
             await self._confirm_also(keeping)
 
-    async def _confirm_also(self, keeping: asyncio.Future[Kept]) -> None:
+    async def _confirm_also(self, keeping: asyncio.Future[CommitReceipt]) -> None:
         try:
             await keeping
         except HotsetError as error:
@@ -351,7 +351,7 @@ class Record:
             self._machine.tally.bypassed += 1
         else:
             headers = self._call.headers
-            self._asking = Asked(
+            self._asking = RequestReceived(
                 request=read,
                 time=self._asked_at,
                 agent=clients.agent(headers),
@@ -363,7 +363,7 @@ class Record:
             )
         self._is_read.set()
 
-    def _hand_over(self, *deposits: Deposit) -> asyncio.Future[Kept] | None:
+    def _hand_over(self, *deposits: Deposit) -> asyncio.Future[CommitReceipt] | None:
         try:
             return self._machine.keeper.hand_over(*deposits)
         except HotsetError as error:
@@ -372,8 +372,8 @@ class Record:
 
     async def _confirm(
         self,
-        keeping: asyncio.Future[Kept],
-        main: Asked | Answered,
+        keeping: asyncio.Future[CommitReceipt],
+        main: RequestReceived | ReplyReceived,
         group: Sequence[Deposit],
         *,
         first: bool = False,
@@ -390,14 +390,17 @@ class Record:
             return
         self._ref = kept.turn
         self._kept.set()
-        if first and isinstance(main, Answered) and kept.turn is not None:
+        if first and isinstance(main, ReplyReceived) and kept.turn is not None:
             self._machine.tally.kept += 1
             self._machine.gister.nudge()
             _tell(kept.turn, main, self._asked_at)
 
     async def _or_alone(
-        self, keeping: asyncio.Future[Kept], main: Asked | Answered, group: Sequence[Deposit]
-    ) -> Kept:
+        self,
+        keeping: asyncio.Future[CommitReceipt],
+        main: RequestReceived | ReplyReceived,
+        group: Sequence[Deposit],
+    ) -> CommitReceipt:
         """A request or a reply is kept also where something beside it cannot be."""
         try:
             return await keeping
@@ -430,7 +433,7 @@ def _judged(outcome: Outcome, status: int, reply: Reply) -> Outcome:
     return Outcome.DONE if reply.complete else Outcome.BROKEN
 
 
-def _tell(ref: TurnRef, ended: Answered, asked_at: float) -> None:
+def _tell(ref: TurnRef, ended: ReplyReceived, asked_at: float) -> None:
     """One line a turn, by numbers alone."""
     usage = ended.reply.usage
     _log.info(

@@ -12,8 +12,8 @@ from hotset.dialects.images import can_see
 from hotset.dialects.port import Dialect, Round, TurnView
 from hotset.errors import HotsetError
 from hotset.nouns.bill import Bill
-from hotset.nouns.call import Call, header
-from hotset.nouns.deposit import Billed, Deposit, Hid, NoteWritten, Planned, Remembered
+from hotset.nouns.call import ClientCall, header
+from hotset.nouns.deposit import Billed, Deposit, HiddenKept, NoteWritten, PlanMade, Remembered
 from hotset.nouns.link import link
 from hotset.nouns.memory import Ending
 from hotset.nouns.message import Reply, Request, Usage
@@ -50,7 +50,7 @@ _PLACE_SECONDS = 2.0
 
 @dataclass(slots=True)
 class Sending:
-    call: Call
+    call: ClientCall
     """What goes to the upstream."""
     record: Record
     machine: Machine
@@ -65,7 +65,7 @@ class Sending:
     """What the turn cost, once that is known."""
 
     @classmethod
-    async def of(cls, call: Call, record: Record, machine: Machine) -> Sending:
+    async def of(cls, call: ClientCall, record: Record, machine: Machine) -> Sending:
         """The call as it is to be sent; the client's own where there is nothing to plan, or where
         planning fails."""
         sending = cls(call, record, machine)
@@ -100,7 +100,7 @@ class Sending:
         """An error body in the dialect's own form, for an upstream that gave none."""
         return self._dialect.refuse(502, f"hotset: {reason}")
 
-    async def answered(self, round: Round) -> Call | None:
+    async def answered(self, round: Round) -> ClientCall | None:
         """The call that answers what the model asked us for; None where the turn is over."""
         assert self.prepared is not None
         assert self.faults is not None
@@ -116,7 +116,7 @@ class Sending:
             return None
         return replace(self.call, body=body) if body is not None else None
 
-    async def without_deferred(self) -> Call | None:
+    async def without_deferred(self) -> ClientCall | None:
         """The latest call again, for an upstream that refused it because it knows no deferred
         tools; None where that fails."""
         assert self.prepared is not None
@@ -183,7 +183,7 @@ class Sending:
         notes = (*self._continued(seen), *((offer,) if offer is not None else ()))
         self.record.also(
             *self._of_turn(found),
-            *(Hid(self.record.id, each) for each in self.hidden),
+            *(HiddenKept(self.record.id, each) for each in self.hidden),
             *self._of_turn(notes),
         )
 
@@ -349,11 +349,13 @@ class Sending:
         if not off:  # what went out as it came has no forms: its turn stays without a plan
             made = prepared.plan
             offered = self._of_turn(prepared.decided.notes)
-            fetched = [Hid(record.id, prepared.behind)] if prepared.behind is not None else []
+            fetched = (
+                [HiddenKept(record.id, prepared.behind)] if prepared.behind is not None else []
+            )
             events = _events(prepared, record)
             record.also(
                 *offered,
-                Planned(record.id, prepared.sent, made.fresh, made.stubs),
+                PlanMade(record.id, prepared.sent, made.fresh, made.stubs),
                 *fetched,
                 *events,
             )
@@ -436,7 +438,7 @@ class Sending:
         )
 
 
-def _outgoing(call: Call, prepared: Prepared) -> Call:
+def _outgoing(call: ClientCall, prepared: Prepared) -> ClientCall:
     if prepared.body == prepared.request.raw and not prepared.offered:
         return call
     outgoing = _with_body(call, prepared.body)
@@ -449,7 +451,7 @@ def _outgoing(call: Call, prepared: Prepared) -> Call:
     return replace(outgoing, headers=(*headers, (b"accept-encoding", b"identity")))
 
 
-def _with_body(call: Call, body: bytes | None) -> Call:
+def _with_body(call: ClientCall, body: bytes | None) -> ClientCall:
     """The call with a body of ours, which is not compressed; the client's own where there is
     none."""
     if body is None:

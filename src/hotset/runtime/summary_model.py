@@ -11,7 +11,7 @@ import msgspec
 from hotset.config import Summarising
 from hotset.dialects import DEFAULT, Dialect, Dialects
 from hotset.errors import HotsetError, UpstreamFailed
-from hotset.nouns.call import Call, Headers
+from hotset.nouns.call import ClientCall, Headers
 from hotset.nouns.message import Reply, Usage
 from hotset.nouns.page import Kind
 from hotset.runtime.codings import plain
@@ -78,7 +78,7 @@ def checked_words(reply: Reply, source: str) -> str:
     return text
 
 
-def _call(source: str, chosen: Summarising, dialect: Dialect) -> Call:
+def _call(source: str, chosen: Summarising, dialect: Dialect) -> ClientCall:
     headers: Headers = (
         (b"content-type", b"application/json"),
         (b"accept-encoding", b"identity"),
@@ -90,7 +90,7 @@ def _call(source: str, chosen: Summarising, dialect: Dialect) -> Call:
         **dialect.compose(INSTRUCTION, [{"role": "user", "content": source}]),
     }
     headers += dialect.headers(chosen.key)
-    return Call(
+    return ClientCall(
         "POST", dialect.endpoint, headers, msgspec.json.encode(body), chosen.upstream, dialect.name
     )
 

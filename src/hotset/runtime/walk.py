@@ -20,7 +20,7 @@ from typing import Protocol
 
 from hotset.dialects.port import TurnView
 from hotset.errors import UpstreamFailed
-from hotset.nouns.call import Call, Headers, Response
+from hotset.nouns.call import ClientCall, Headers, Response
 from hotset.nouns.turn import Outcome
 from hotset.runtime.asking import asked, followed_up
 from hotset.runtime.codings import plain
@@ -56,7 +56,7 @@ class Client(Protocol):
         ...
 
 
-async def walk(call: Call, client: Client, machine: Machine) -> None:
+async def walk(call: ClientCall, client: Client, machine: Machine) -> None:
     """One call of a conversation. Cancelled when the client leaves."""
     try:
         record = Record(call, machine)
@@ -232,7 +232,7 @@ async def _begin(response: Response, record: Record, client: Client) -> None:
         await client.start(response.status, (*response.headers, *record.headers))
 
 
-async def pass_through(call: Call, client: Client, machine: Machine) -> None:
+async def pass_through(call: ClientCall, client: Client, machine: Machine) -> None:
     """A call that is not part of a conversation, or that we cannot read: nothing is looked at,
     nothing is kept."""
     told: Headers = ((b"x-hotset-degraded", call.unread.encode()),) if call.unread else ()

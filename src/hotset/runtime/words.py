@@ -20,7 +20,7 @@ _Key = tuple[DialectName, bytes, _Words | None]
 """What was said by whom, and what is said instead; None where it is a message of our own."""
 
 
-class Words:
+class MessageRewriter:
     """Safe to use from several threads."""
 
     def __init__(self) -> None:

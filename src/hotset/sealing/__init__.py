@@ -3,10 +3,20 @@ message, a repr or a log."""
 
 from hotset.sealing.files import secret_file
 from hotset.sealing.known import Known
-from hotset.sealing.text import Found, Sealed, Span, find, gather, seal
+from hotset.sealing.text import Sealed, SecretMatch, TextSpan, find, gather, seal
 
 VERSION = 3
 """Of the patterns: part of the identity of whatever is made from sealed text. A change that finds
 more, or less, counts it up."""
 
-__all__ = ["VERSION", "Found", "Known", "Sealed", "Span", "find", "gather", "seal", "secret_file"]
+__all__ = [
+    "VERSION",
+    "Known",
+    "Sealed",
+    "SecretMatch",
+    "TextSpan",
+    "find",
+    "gather",
+    "seal",
+    "secret_file",
+]

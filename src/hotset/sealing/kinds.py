@@ -16,7 +16,7 @@ from hotset.sealing import doubts
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SecretKind:
     name: str | Callable[[re.Match[bytes]], str]
     head: bytes
     """For RE2, which looks for all heads at once: where a secret of this kind may begin."""
@@ -45,10 +45,10 @@ def _is_shaped(match: re.Match[bytes]) -> bool:
 
 def _token(
     name: str, prefix: bytes, alphabet: bytes, least: int, *, most: int = 512, begins: bytes = b""
-) -> Kind:
+) -> SecretKind:
     """A token that begins with a prefix of its own and ends where its alphabet does."""
     some = rb"[" + alphabet + rb"]"
-    return Kind(
+    return SecretKind(
         name,
         head=_EDGE + prefix + some + b"{%d}" % min(least, 16),
         whole=_EDGE
@@ -132,8 +132,8 @@ def _kind(
     *,
     by_name: bool = False,
     wraps: bool = False,
-) -> Kind:
-    return Kind(name, head, whole, frozenset(begins), holds, by_name, wraps)
+) -> SecretKind:
+    return SecretKind(name, head, whole, frozenset(begins), holds, by_name, wraps)
 
 
 _PEM = rb"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
@@ -701,5 +701,5 @@ _ASSIGNED = (
     ),
 )
 
-KINDS: tuple[Kind, ...] = (*_TOKENS, *_SHAPED, *_BY_PLACE, *_ASSIGNED)
+KINDS: tuple[SecretKind, ...] = (*_TOKENS, *_SHAPED, *_BY_PLACE, *_ASSIGNED)
 """Those that a shape tells come first: at one place the first that holds is the one."""

@@ -20,7 +20,7 @@ _TELLING = 16  # characters with which a longer one is recognised, so that a cli
 _MOST = 2000  # what is looked for at once; the longest ones
 
 
-class Hit(NamedTuple):
+class PatternMatch(NamedTuple):
     """A secret in the bytes of a text."""
 
     start: int
@@ -44,7 +44,7 @@ class Known:
         self._parts = b"\n".join(piece for each in kinds for piece in _pieces(each)).lower()
         self._finder = _alternatives(self._by_head) if self._by_head else None
 
-    def hits(self, content: bytes) -> Iterator[Hit]:
+    def hits(self, content: bytes) -> Iterator[PatternMatch]:
         if self._finder is None:
             return
         for match in self._finder.finditer(content):
@@ -53,7 +53,7 @@ class Known:
                 ((each, _shared(each, content, start)) for each in self._by_head[match.group()]),
                 key=lambda found: found[1],
             )
-            yield Hit(start, start + shared, self._kinds[secret])
+            yield PatternMatch(start, start + shared, self._kinds[secret])
 
     def has_part(self, word: str) -> bool:
         """Is this word, long enough to tell anything, a part of one of them?"""

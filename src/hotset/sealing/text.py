@@ -14,11 +14,11 @@ from urllib.parse import unquote_to_bytes
 import re2
 
 from hotset.sealing.doubts import decoded
-from hotset.sealing.kinds import KINDS, Kind
-from hotset.sealing.known import MEMORY, Hit, Known
+from hotset.sealing.kinds import KINDS, SecretKind
+from hotset.sealing.known import MEMORY, Known, PatternMatch
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """Characters of the text: `text[start:end]`."""
 
     start: int
@@ -26,11 +26,11 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SecretMatch:
     """A secret's kind and place. What it says is not kept."""
 
     kind: str
-    span: Span
+    span: TextSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Sealed:
     text: str = field(repr=False)
     """Each secret is replaced by its kind in brackets; everything else, and every line end, is as
     it was."""
-    found: tuple[Found, ...] = ()
+    found: tuple[SecretMatch, ...] = ()
     """In the order of the text it was made from, whose places they tell."""
 
 
@@ -64,7 +64,7 @@ _ROUNDS = (
 )
 
 
-def find(text: str) -> tuple[Found, ...]:
+def find(text: str) -> tuple[SecretMatch, ...]:
     """The secrets of a text, for those who need no text without them."""
     return seal(text).found
 
@@ -80,7 +80,7 @@ def gather(texts: Iterable[str]) -> Known:
     return Known(kinds)
 
 
-def _hits(content: bytes, known: Known | None) -> list[Hit]:
+def _hits(content: bytes, known: Known | None) -> list[PatternMatch]:
     """What the pattern finds, and the same secrets, or known ones, where they stand without
     anything that tells them."""
     hits = list(_by_pattern(content))
@@ -90,7 +90,7 @@ def _hits(content: bytes, known: Known | None) -> list[Hit]:
     return _apart([*hits, *known.hits(content)]) if known is not None else hits
 
 
-def _by_pattern(content: bytes) -> Iterator[Hit]:
+def _by_pattern(content: bytes) -> Iterator[PatternMatch]:
     """The pattern finds where a secret may begin; a kind's own pattern and its doubts say whether
     one does, and where it ends."""
     finder = _finder()
@@ -113,7 +113,7 @@ def _search(finder: re2._Regexp, content: bytes, at: int) -> int | None:
     return start
 
 
-def _look(kind: Kind, content: bytes, start: int) -> tuple[Hit | None, int]:
+def _look(kind: SecretKind, content: bytes, start: int) -> tuple[PatternMatch | None, int]:
     """A secret of this kind that begins here, and from where to look on."""
     match = _compiled(kind.whole).match(content, start)
     if match is None:
@@ -132,7 +132,7 @@ def _look(kind: Kind, content: bytes, start: int) -> tuple[Hit | None, int]:
     if not (_wraps(match) if kind.wraps else kind.holds(match)):
         return None, end if kind.wraps and content[first] == _PERCENT else max(start + 1, first)
     name = kind.name if isinstance(kind.name, str) else kind.name(match)
-    return Hit(first, end, name), end
+    return PatternMatch(first, end, name), end
 
 
 def _wraps(match: re.Match[bytes]) -> bool:
@@ -168,13 +168,13 @@ def _compiled(pattern: bytes) -> re.Pattern[bytes]:
 
 
 @cache
-def _kinds_from(byte: int) -> tuple[Kind, ...]:
+def _kinds_from(byte: int) -> tuple[SecretKind, ...]:
     return tuple(kind for kind in KINDS if byte in kind.begins)
 
 
-def _apart(hits: Iterable[Hit]) -> list[Hit]:
+def _apart(hits: Iterable[PatternMatch]) -> list[PatternMatch]:
     """In order, and joined where they overlap."""
-    apart: list[Hit] = []
+    apart: list[PatternMatch] = []
     for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
         if apart and hit.start < apart[-1].end:
             last = apart[-1]
@@ -189,10 +189,10 @@ class _Seam(NamedTuple):
 
     start: int
     end: int
-    hit: Hit
+    hit: PatternMatch
 
 
-def _replaced(content: bytes, hits: Sequence[Hit]) -> tuple[bytes, list[_Seam]]:
+def _replaced(content: bytes, hits: Sequence[PatternMatch]) -> tuple[bytes, list[_Seam]]:
     """Two secrets of one kind get two names, so that a reader can tell that they differ."""
     names: dict[tuple[str, bytes], bytes] = {}
     told: dict[str, int] = {}
@@ -216,7 +216,7 @@ def _replaced(content: bytes, hits: Sequence[Hit]) -> tuple[bytes, list[_Seam]]:
     return b"".join(pieces), seams
 
 
-def _in_original(hit: Hit, seams: Sequence[_Seam]) -> Hit:
+def _in_original(hit: PatternMatch, seams: Sequence[_Seam]) -> PatternMatch:
     """A secret of sealed bytes where it stands in the bytes they were made from; a placeholder that
     it touches is part of it."""
     first = bisect_right(seams, hit.start, key=lambda seam: seam.end)
@@ -227,7 +227,7 @@ def _in_original(hit: Hit, seams: Sequence[_Seam]) -> Hit:
         start = touched[0].hit.start
     if touched and hit.end < touched[-1].end:
         end = touched[-1].hit.end
-    return Hit(start, end, hit.kind)
+    return PatternMatch(start, end, hit.kind)
 
 
 def _shift(seams: Sequence[_Seam], count: int) -> int:
@@ -235,11 +235,11 @@ def _shift(seams: Sequence[_Seam], count: int) -> int:
     return seams[count - 1].hit.end - seams[count - 1].end if count else 0
 
 
-def _in_characters(content: bytes, hits: Sequence[Hit]) -> Iterator[Found]:
+def _in_characters(content: bytes, hits: Sequence[PatternMatch]) -> Iterator[SecretMatch]:
     """Secrets are ASCII; what stands between them need not be."""
     at = characters = 0
     for start, end, kind in hits:
         characters += len(content[at:start].decode("utf-8", "surrogatepass"))
-        yield Found(kind, Span(characters, characters + end - start))
+        yield SecretMatch(kind, TextSpan(characters, characters + end - start))
         characters += end - start
         at = end

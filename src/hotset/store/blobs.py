@@ -10,7 +10,14 @@ from enum import IntEnum
 
 from hotset.errors import PageDamaged
 from hotset.files.lru import Lru
-from hotset.nouns.deposit import Answered, Asked, Deposit, Hid, Noted, Planned
+from hotset.nouns.deposit import (
+    Deposit,
+    HiddenKept,
+    PageAdded,
+    PlanMade,
+    ReplyReceived,
+    RequestReceived,
+)
 from hotset.nouns.message import Message, Request
 from hotset.nouns.page import Digest, digest
 
@@ -115,23 +122,23 @@ def whole_toolbox(request: Request) -> bytes:
 def beside_messages(deposit: Deposit) -> Iterator[bytes]:
     """The content of a deposit that is no message and no part of one."""
     match deposit:
-        case Asked(request=request):
+        case RequestReceived(request=request):
             yield from (part.content for part in request.system)
             yield from (tool.raw for tool in request.tools)
             yield from (whole_system(request), whole_toolbox(request), request.params)
-        case Answered():
+        case ReplyReceived():
             yield deposit.raw
-        case Noted():
+        case PageAdded():
             yield deposit.content
-        case Planned():
+        case PlanMade():
             yield from (shown.text for shown in deposit.shown)
-        case Hid():
+        case HiddenKept():
             yield from (*deposit.hidden.before, deposit.hidden.instead, *deposit.hidden.after)
 
 
 def _newest_first(deposit: Deposit) -> Iterator[Message]:
     match deposit:
-        case Asked():
+        case RequestReceived():
             yield from reversed(deposit.request.messages)
-        case Answered():
+        case ReplyReceived():
             yield from reversed(deposit.reply.messages)

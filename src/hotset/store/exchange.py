@@ -13,13 +13,13 @@ import msgspec
 
 from hotset.errors import BadInput
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.memory import Memory, MemoryLink, Use
+from hotset.nouns.memory import MemoryLink, MemoryRecord, MemoryUse
 from hotset.nouns.note import Note
 from hotset.nouns.page import Digest, Gist, Page, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
 from hotset.store.memory_form import from_fields
 from hotset.store.port import Blob, Row
-from hotset.store.showing import Hiding, Sending, Showing
+from hotset.store.showing import Hiding, SentRow, Showing
 
 FORMAT = 4
 _READABLE = (
@@ -41,12 +41,12 @@ _NAMES: dict[type, str] = {
     Gist: "gist",
     Showing: "shown",
     Hiding: "hidden",
-    Sending: "sent",
+    SentRow: "sent",
     Bill: "bill",
     Summary: "summary",
-    Memory: "memory",
+    MemoryRecord: "memory",
     MemoryLink: "memory_link",
-    Use: "memory_use",
+    MemoryUse: "memory_use",
     Note: "note",
 }
 _TYPES: dict[str, Any] = {name: noun for noun, name in _NAMES.items()}
@@ -143,7 +143,9 @@ def _row(number: int, fields: dict[str, Any]) -> Row:
     if noun is Note and isinstance(text := fields.pop("text", None), str):
         fields["value"] = base64.b64encode(text.encode()).decode()
     try:
-        row: Row = from_fields(fields) if noun is Memory else msgspec.convert(fields, type=noun)
+        row: Row = (
+            from_fields(fields) if noun is MemoryRecord else msgspec.convert(fields, type=noun)
+        )
     except msgspec.ValidationError as error:
         raise BadInput(f"line {number}: not a {name}: {error}") from error
     return row

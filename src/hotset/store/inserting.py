@@ -14,7 +14,7 @@ import msgspec
 
 from hotset.errors import BadInput
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Use
+from hotset.nouns.memory import MemoryId, MemoryLink, MemoryRecord, MemoryUse
 from hotset.nouns.note import Note, Scope
 from hotset.nouns.page import Digest, Gist, Page
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
@@ -45,13 +45,13 @@ from hotset.store.rows import (
     SUMMARY,
     TOOL,
     TURN,
-    Table,
+    RowTable,
     Value,
     pack_hex,
 )
-from hotset.store.showing import Hiding, Sending, Showing
+from hotset.store.showing import Hiding, SentRow, Showing
 
-_PLAIN: tuple[Table[Any], ...] = (
+_PLAIN: tuple[RowTable[Any], ...] = (
     SESSION,
     NODE,
     PAGE,
@@ -74,7 +74,7 @@ _PUT_TURN = (
     f"ON CONFLICT (session, number) DO UPDATE SET ({TURN.names}) = "
     f"({', '.join(f'excluded.{n}' for n in TURN.names.split(', '))})"
 )
-_REPEATING: tuple[Table[Any], ...] = (EVENT, MEMORY_LINK, MEMORY_USE)
+_REPEATING: tuple[RowTable[Any], ...] = (EVENT, MEMORY_LINK, MEMORY_USE)
 _INSERT_NTH = {
     table.name: (
         f'INSERT OR IGNORE INTO "{table.name}" ({table.names}, nth) VALUES ({table.marks}, ?)'
@@ -115,14 +115,14 @@ _Plain = (
     | Reference
     | Showing
     | Hiding
-    | Sending
+    | SentRow
     | Bill
     | Summary
-    | Memory
+    | MemoryRecord
     | Note
 )
-_Repeating = Event | MemoryLink | Use
-_TABLE_OF: dict[type, Table[Any]] = {table.noun: table for table in (*_PLAIN, *_REPEATING)}
+_Repeating = Event | MemoryLink | MemoryUse
+_TABLE_OF: dict[type, RowTable[Any]] = {table.noun: table for table in (*_PLAIN, *_REPEATING)}
 
 
 def write(connection: apsw.Connection, writing: Writing, pressed: Mapping[Digest, Pressed]) -> None:
@@ -178,10 +178,10 @@ class Intake:
                 return insert_blob(self._connection, row, pressed)
             case Turn():
                 return self._take_turn(row)
-            case Memory():
+            case MemoryRecord():
                 version = self._meeting.take(row)
                 return version is not None and _insert(self._connection, version)
-            case MemoryLink() | Use():
+            case MemoryLink() | MemoryUse():
                 refuse_unfit(row)
                 return self._take_nth(row)
             case Event():
@@ -250,13 +250,13 @@ def _insert_another(connection: apsw.Connection, row: _Repeating) -> None:
     _insert_nth(connection, table, values, _equal_rows(connection, table, values[-1]))
 
 
-def _equal_rows(connection: apsw.Connection, table: Table[Any], seal: Value) -> int:
+def _equal_rows(connection: apsw.Connection, table: RowTable[Any], seal: Value) -> int:
     row = connection.execute(_COUNT_EQUAL[table.name], (seal,)).fetchone()
     return int(row[0]) if row else 0
 
 
 def _insert_nth(
-    connection: apsw.Connection, table: Table[Any], values: tuple[Value, ...], nth: int
+    connection: apsw.Connection, table: RowTable[Any], values: tuple[Value, ...], nth: int
 ) -> bool:
     connection.execute(_INSERT_NTH[table.name], (*values, nth))
     return connection.changes() == 1

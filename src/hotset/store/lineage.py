@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hotset.nouns.deposit import Asked
+from hotset.nouns.deposit import RequestReceived
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import Request
 from hotset.nouns.page import ROOT, Chain, Role, SessionId
@@ -35,7 +35,7 @@ class Recognised:
         )
 
 
-def recognise(asked: Asked, look: Lookup) -> Recognised:
+def recognise(asked: RequestReceived, look: Lookup) -> Recognised:
     """A header's key wins; then the reply that the request says it continues; then the longest past
     that is known."""
     request = asked.request
@@ -49,7 +49,7 @@ def recognise(asked: Asked, look: Lookup) -> Recognised:
     return Recognised(_by_past(asked, links, look), ROOT, links)
 
 
-def _by_past(asked: Asked, links: Sequence[Link], look: Lookup) -> Session | None:
+def _by_past(asked: RequestReceived, links: Sequence[Link], look: Lookup) -> Session | None:
     """The last reply that is known tells most: what a client says itself, two clients may say
     alike."""
     spoken = opening(
@@ -92,7 +92,7 @@ def _nearest(
     return best[2] if best is not None else None
 
 
-def _unanswered(asked: Asked, head: Chain, look: Lookup) -> SessionId | None:
+def _unanswered(asked: RequestReceived, head: Chain, look: Lookup) -> SessionId | None:
     """A first message that was said before begins a new session, unless it repeats a call that got
     no reply."""
     print_here = fingerprint(asked)
@@ -106,7 +106,7 @@ def _unanswered(asked: Asked, head: Chain, look: Lookup) -> SessionId | None:
     return None
 
 
-def fingerprint(asked: Asked) -> str:
+def fingerprint(asked: RequestReceived) -> str:
     """What tells one client from another, trait by trait, each as a short hash; empty where there
     is nothing to tell."""
     request = asked.request

@@ -14,7 +14,7 @@ from typing import BinaryIO
 import apsw
 
 from hotset.errors import BadInput
-from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Use
+from hotset.nouns.memory import MemoryId, MemoryKind, MemoryLink, MemoryRecord, MemoryUse
 from hotset.nouns.page import Digest, Gist, Page, PageId, SessionId
 from hotset.nouns.turn import Session
 from hotset.store.blobs import Pressed, press
@@ -162,9 +162,9 @@ class _Checks:
                 raise BadInput(
                     f"a gist of page {row.page}, which is not there; nothing was changed"
                 )
-            case Memory():
+            case MemoryRecord():
                 self._check_memory(row)
-            case MemoryLink() | Use():
+            case MemoryLink() | MemoryUse():
                 refuse_unfit(row)
 
     def finish(self) -> None:
@@ -181,7 +181,7 @@ class _Checks:
                     f"a row belongs to session {session}, which is not there; nothing was changed"
                 )
 
-    def _check_memory(self, theirs: Memory) -> None:
+    def _check_memory(self, theirs: MemoryRecord) -> None:
         refuse_unfit(theirs)
         if theirs.id not in self._memories:
             with self.in_our_words():

@@ -9,7 +9,7 @@ import apsw
 import msgspec
 
 from hotset.errors import PageDamaged
-from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Relation
+from hotset.nouns.memory import MemoryId, MemoryLink, MemoryRecord, Relation
 from hotset.nouns.note import Note
 from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, SessionId
 from hotset.nouns.turn import Node, Session, Turn, TurnId
@@ -24,7 +24,7 @@ from hotset.store.rows import (
     SESSION,
     TURN,
     Noun,
-    Table,
+    RowTable,
     pack_hex,
 )
 
@@ -171,10 +171,10 @@ class SqlLookup:
             pack_hex(key),
         )
 
-    def last_memory(self, id: MemoryId) -> Memory | None:
+    def last_memory(self, id: MemoryId) -> MemoryRecord | None:
         return one(self._connection, MEMORY, "id = ? ORDER BY version DESC LIMIT 1", id)
 
-    def memory_version(self, id: MemoryId, version: int) -> Memory | None:
+    def memory_version(self, id: MemoryId, version: int) -> MemoryRecord | None:
         return one(self._connection, MEMORY, "id = ? AND version = ?", id, version)
 
     def last_link(self, of: MemoryId, to: MemoryId, relation: Relation) -> MemoryLink | None:
@@ -203,7 +203,7 @@ class SqlLookup:
         return row[0] if row else None
 
 
-def one(connection: apsw.Connection, table: Table[Noun], where: str, *given: Any) -> Noun | None:
+def one(connection: apsw.Connection, table: RowTable[Noun], where: str, *given: Any) -> Noun | None:
     """The row, proven by its seal; None where there is no such row."""
     row = connection.execute(
         f'SELECT {table.names} FROM "{table.name}" WHERE {where}', given

@@ -10,29 +10,29 @@ from typing import Any, get_type_hints
 import msgspec
 
 from hotset.errors import BadInput
-from hotset.nouns.memory import DETAILS, Memory, MemoryKind, MemoryLink, Use
+from hotset.nouns.memory import DETAILS, MemoryKind, MemoryLink, MemoryRecord, MemoryUse
 
 
-def to_body(memory: Memory) -> bytes:
+def to_body(memory: MemoryRecord) -> bytes:
     return msgspec.json.encode(memory)
 
 
-def from_body(kind: MemoryKind, body: bytes) -> Memory:
+def from_body(kind: MemoryKind, body: bytes) -> MemoryRecord:
     """Raises `msgspec.ValidationError`, or another `msgspec.DecodeError`."""
     return _memory(_decoder(kind).decode(body))
 
 
-def from_fields(fields: dict[str, Any]) -> Memory:
+def from_fields(fields: dict[str, Any]) -> MemoryRecord:
     """From what `msgspec.to_builtins` makes of a memory. Raises `msgspec.ValidationError`."""
     return _memory(
         msgspec.convert(fields, type=_shape(msgspec.convert(fields.get("kind"), type=MemoryKind)))
     )
 
 
-def refuse_unfit(row: Memory | MemoryLink | Use) -> None:
+def refuse_unfit(row: MemoryRecord | MemoryLink | MemoryUse) -> None:
     """Raises `BadInput`, a sentence about what cannot be kept."""
     match row:
-        case Memory():
+        case MemoryRecord():
             _need_id(row.id)
             if row.version < 1:
                 raise BadInput(f"memory {row.id} has version {row.version}: versions begin with 1")
@@ -44,13 +44,13 @@ def refuse_unfit(row: Memory | MemoryLink | Use) -> None:
         case MemoryLink():
             _need_id(row.of)
             _need_id(row.to)
-        case Use():
+        case MemoryUse():
             _need_id(row.memory)
     try:
         body = msgspec.json.encode(row)
         again = (
             from_body(row.kind, body)
-            if isinstance(row, Memory)
+            if isinstance(row, MemoryRecord)
             else msgspec.json.decode(body, type=type(row))
         )
     except (TypeError, ValueError, OverflowError) as error:
@@ -67,13 +67,13 @@ def _need_id(id: str) -> None:
         raise BadInput("a memory without an id cannot be stored")
 
 
-def _described(row: Memory | MemoryLink | Use) -> str:
+def _described(row: MemoryRecord | MemoryLink | MemoryUse) -> str:
     match row:
-        case Memory():
+        case MemoryRecord():
             return f"memory {row.id!r}"
         case MemoryLink():
             return f"a link of memory {row.of!r}"
-        case Use():
+        case MemoryUse():
             return f"a use of memory {row.memory!r}"
 
 
@@ -83,8 +83,8 @@ def _why(error: Exception) -> str:
     return f"a number must be finite ({text})" if "got `null`" in text else text
 
 
-def _memory(shape: msgspec.Struct) -> Memory:
-    return Memory(*msgspec.structs.astuple(shape))
+def _memory(shape: msgspec.Struct) -> MemoryRecord:
+    return MemoryRecord(*msgspec.structs.astuple(shape))
 
 
 @cache
@@ -94,12 +94,12 @@ def _decoder(kind: MemoryKind) -> msgspec.json.Decoder[Any]:
 
 @cache
 def _shape(kind: MemoryKind) -> type[msgspec.Struct]:
-    """The fields of `Memory` in their order, with the detail of this kind: JSON does not say which
-    of several types it is."""
-    types = get_type_hints(Memory)
+    """The fields of `MemoryRecord` in their order, with the detail of this kind: JSON does not say
+    which of several types it is."""
+    types = get_type_hints(MemoryRecord)
     detail = DETAILS[kind]
     fields: list[Any] = []
-    for field in dataclasses.fields(Memory):
+    for field in dataclasses.fields(MemoryRecord):
         hint = (
             types[field.name]
             if field.name != "detail"

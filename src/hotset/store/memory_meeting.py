@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from hotset.errors import BadInput
-from hotset.nouns.memory import Memory, MemoryId
+from hotset.nouns.memory import MemoryId, MemoryRecord
 from hotset.store.memory_form import refuse_unfit
 from hotset.store.memory_placing import says_the_same
 from hotset.store.port import Lookup
@@ -24,14 +24,16 @@ class Meeting:
     """The memories of one load. What `take` gives is written at once, and what `ours_again` gives
     before each commit."""
 
-    def __init__(self, look: Lookup, versions: Callable[[MemoryId], Sequence[Memory]]) -> None:
+    def __init__(
+        self, look: Lookup, versions: Callable[[MemoryId], Sequence[MemoryRecord]]
+    ) -> None:
         """Both tell what the store holds at the moment, with all that was written since."""
         self._look = look
         self._versions = versions
-        self._ours: dict[MemoryId, Memory] = {}
+        self._ours: dict[MemoryId, MemoryRecord] = {}
         self._put_behind: set[MemoryId] = set()
 
-    def take(self, theirs: Memory) -> Memory | None:
+    def take(self, theirs: MemoryRecord) -> MemoryRecord | None:
         """The version to write; None where there is nothing new about it. Raises `BadInput`."""
         refuse_unfit(theirs)
         latest = self._look.last_memory(theirs.id)
@@ -54,7 +56,7 @@ class Meeting:
         self._put_behind.add(theirs.id)
         return replace(theirs, version=latest.version + 1)
 
-    def ours_again(self) -> Iterator[Memory]:
+    def ours_again(self) -> Iterator[MemoryRecord]:
         for id, ours in self._ours.items():
             latest = self._look.last_memory(id) if id in self._put_behind else None
             if latest is not None:

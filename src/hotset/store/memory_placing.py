@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 from hotset.errors import BadInput, Conflict
 from hotset.nouns.deposit import Erased, Remembered
-from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Relation, Use
+from hotset.nouns.memory import MemoryId, MemoryLink, MemoryRecord, MemoryUse, Relation
 from hotset.nouns.turn import Event
 from hotset.store.memory_form import refuse_unfit
 from hotset.store.port import Lookup, Writing
@@ -16,7 +16,11 @@ from hotset.store.port import Lookup, Writing
 def remembered(deposit: Remembered, look: Lookup) -> Writing:
     """Raises `Conflict` where somebody else wrote a version first, `BadInput` where something
     cannot be kept."""
-    rows: tuple[Memory | MemoryLink | Use, ...] = (*deposit.memories, *deposit.links, *deposit.uses)
+    rows: tuple[MemoryRecord | MemoryLink | MemoryUse, ...] = (
+        *deposit.memories,
+        *deposit.links,
+        *deposit.uses,
+    )
     for row in rows:
         refuse_unfit(row)
     return Writing(
@@ -36,18 +40,18 @@ def erased(deposit: Erased, look: Lookup) -> Writing:
     )
 
 
-def says_the_same(one: Memory, other: Memory) -> bool:
+def says_the_same(one: MemoryRecord, other: MemoryRecord) -> bool:
     """Whichever work wrote it, when, why, and as which version."""
     return _said(one) == _said(other)
 
 
-def _said(memory: Memory) -> Memory:
+def _said(memory: MemoryRecord) -> MemoryRecord:
     return replace(memory, time=0.0, run="", why="", version=0)
 
 
-def _new_versions(memories: Sequence[Memory], look: Lookup) -> Iterator[Memory]:
-    latest: dict[MemoryId, Memory | None] = {}
-    fresh: dict[tuple[MemoryId, int], Memory] = {}
+def _new_versions(memories: Sequence[MemoryRecord], look: Lookup) -> Iterator[MemoryRecord]:
+    latest: dict[MemoryId, MemoryRecord | None] = {}
+    fresh: dict[tuple[MemoryId, int], MemoryRecord] = {}
     for memory in memories:
         before = latest[memory.id] if memory.id in latest else look.last_memory(memory.id)
         latest[memory.id] = before

@@ -11,7 +11,7 @@ import apsw
 import msgspec
 
 from hotset.errors import PageDamaged
-from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Standing, Used, Uses
+from hotset.nouns.memory import MemoryId, MemoryKind, MemoryLink, MemoryRecord, Standing, Used, Uses
 from hotset.store.lookup import further
 from hotset.store.rows import MEMORY, MEMORY_LINK
 
@@ -52,7 +52,7 @@ _RUNS = (
 )
 
 
-def versions_of(connection: apsw.Connection, id: MemoryId) -> Sequence[Memory]:
+def versions_of(connection: apsw.Connection, id: MemoryId) -> Sequence[MemoryRecord]:
     rows = connection.execute(
         f"SELECT {MEMORY.names} FROM memory WHERE id = ? ORDER BY version", (id,)
     ).fetchall()
@@ -67,7 +67,7 @@ def versions_of(connection: apsw.Connection, id: MemoryId) -> Sequence[Memory]:
 
 def latest(
     reading: Reading, kinds: frozenset[MemoryKind], standings: frozenset[Standing]
-) -> Iterator[Memory]:
+) -> Iterator[MemoryRecord]:
     """The latest version of each memory, in the order in which they were first kept."""
     # A memory keeps its kind: with one kind alone its own index leads from version to version, in
     # their order.
@@ -90,7 +90,7 @@ def newest(
     standings: frozenset[Standing],
     since: float | None,
     until: float | None,
-) -> Iterator[Memory]:
+) -> Iterator[MemoryRecord]:
     """The latest version of each memory, whatever happened last first: by the index alone, so that
     the first few cost little."""
     where, given = _among("latest.kind", kinds, standings)

@@ -19,7 +19,7 @@ import msgspec
 
 from hotset.dialects.parts import kind_of_result
 from hotset.errors import PageDamaged
-from hotset.nouns.deposit import Asked
+from hotset.nouns.deposit import RequestReceived
 from hotset.nouns.message import Message
 from hotset.nouns.page import Kind, Page, Role, SessionId, digest
 from hotset.nouns.turn import Event, Turn
@@ -66,7 +66,7 @@ class Parent:
         )
 
 
-def parent_of(asked: Asked, look: Lookup) -> Parent | None:
+def parent_of(asked: RequestReceived, look: Lookup) -> Parent | None:
     """The parent of a session that begins with this request; None where nothing says that it has
     one.
 
@@ -116,7 +116,7 @@ def _upwards(session: SessionId, found: Mapping[SessionId, Parent]) -> Iterator[
         yield session
 
 
-def _by_header(asked: Asked, look: Lookup) -> Parent | None:
+def _by_header(asked: RequestReceived, look: Lookup) -> Parent | None:
     named = next(filter(None, map(look.session_by_key, asked.parents)), None)
     return (
         Parent(named.id, Kinship.SUBAGENT, "header")
@@ -125,7 +125,7 @@ def _by_header(asked: Asked, look: Lookup) -> Parent | None:
     )
 
 
-def _by_call(asked: Asked, look: Lookup) -> Parent | None:
+def _by_call(asked: RequestReceived, look: Lookup) -> Parent | None:
     """A call that still waits was told these words, or these words hold what it was told."""
     spoken = opening(asked.request.messages)
     words = _flat(spoken.words)
@@ -147,7 +147,7 @@ def _by_call(asked: Asked, look: Lookup) -> Parent | None:
     return None
 
 
-def _by_reply(asked: Asked, look: Lookup) -> Parent | None:
+def _by_reply(asked: RequestReceived, look: Lookup) -> Parent | None:
     """The request holds what a model said in that session, behind another past."""
     messages = asked.request.messages
     behind = [each for each in messages[opening(messages).index :] if each.role is Role.ASSISTANT]
@@ -168,7 +168,7 @@ def _by_reply(asked: Asked, look: Lookup) -> Parent | None:
     return None
 
 
-def _by_summary(asked: Asked, look: Lookup) -> Parent | None:
+def _by_summary(asked: RequestReceived, look: Lookup) -> Parent | None:
     """The request begins with what that session's latest reply said, most of it if not all."""
     text = "\n".join(islice(_texts(asked.request.messages, Kind.PROMPT), _MOST_TEXTS))
     if not _SHORTEST_SUMMARY <= len(text) <= _LONGEST:
@@ -194,7 +194,7 @@ def _by_summary(asked: Asked, look: Lookup) -> Parent | None:
     return None
 
 
-def _by_metadata(asked: Asked, look: Lookup) -> Parent | None:
+def _by_metadata(asked: RequestReceived, look: Lookup) -> Parent | None:
     if not any(map(_NAMES_A_SESSION.search, asked.request.hints)):
         return None
     first = look.first_with_hint(fingerprint(asked).partition(".")[0])
@@ -204,7 +204,7 @@ def _by_metadata(asked: Asked, look: Lookup) -> Parent | None:
 _WAYS = (_by_call, _by_reply, _by_summary, _by_metadata)
 
 
-def _is_same_client(asked: Asked, page: Page, look: Lookup) -> bool:
+def _is_same_client(asked: RequestReceived, page: Page, look: Lookup) -> bool:
     turn = look.turn(page.session, page.turn)
     if turn is None:
         return False

@@ -11,18 +11,18 @@ from hotset.dialects import DEFAULT
 from hotset.errors import Conflict, NotFound
 from hotset.nouns.bill import Summary
 from hotset.nouns.deposit import (
-    Answered,
-    Asked,
     Billed,
+    CommitReceipt,
     Deposit,
     Erased,
     Gisted,
-    Hid,
-    Kept,
-    Noted,
+    HiddenKept,
     NoteWritten,
-    Planned,
+    PageAdded,
+    PlanMade,
     Remembered,
+    ReplyReceived,
+    RequestReceived,
 )
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import Part
@@ -41,40 +41,40 @@ from hotset.store.titles import title
 _TITLE_CHARS = 80
 
 
-def place(deposit: Deposit, look: Lookup) -> tuple[Writing, Kept]:  # noqa: C901, PLR0911, PLR0912
+def place(deposit: Deposit, look: Lookup) -> tuple[Writing, CommitReceipt]:  # noqa: C901, PLR0911, PLR0912
     """What to write for a deposit, and what to answer once it is written."""
     match deposit:
-        case Asked():
+        case RequestReceived():
             return _asked(deposit, look)
-        case Answered():
+        case ReplyReceived():
             return _answered(deposit, look)
-        case Noted():
+        case PageAdded():
             return _noted(deposit, look)
         case Gisted():
             return _gisted(deposit, look)
         case Event():
-            return Writing(events=(deposit,)), Kept()
+            return Writing(events=(deposit,)), CommitReceipt()
         case Reference():
-            return Writing(references=(deposit,)), Kept()
-        case Planned():
+            return Writing(references=(deposit,)), CommitReceipt()
+        case PlanMade():
             return _planned(deposit, look)
-        case Hid():
+        case HiddenKept():
             return _hid(deposit, look)
         case Billed():
             return _billed(deposit, look)
         case Summary():
             return _summed_up(deposit, look)
         case Remembered():
-            return remembered(deposit, look), Kept()
+            return remembered(deposit, look), CommitReceipt()
         case Erased():
-            return erased(deposit, look), Kept()
+            return erased(deposit, look), CommitReceipt()
         case NoteWritten():
             return _note_written(deposit, look)
 
 
-def together(kept: Kept, later: Kept) -> Kept:
+def together(kept: CommitReceipt, later: CommitReceipt) -> CommitReceipt:
     """What a group became whose deposits became these."""
-    return Kept(kept.turn or later.turn, (*kept.pages, *later.pages))
+    return CommitReceipt(kept.turn or later.turn, (*kept.pages, *later.pages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class _Place:
     time: float
 
 
-def _asked(asked: Asked, look: Lookup) -> tuple[Writing, Kept]:
+def _asked(asked: RequestReceived, look: Lookup) -> tuple[Writing, CommitReceipt]:
     request = asked.request
     known = recognise(asked, look)
     parent = parent_of(asked, look) if known.session is None else None
@@ -132,7 +132,7 @@ def _asked(asked: Asked, look: Lookup) -> tuple[Writing, Kept]:
     return writing, _kept(writing, turn)
 
 
-def _answered(answered: Answered, look: Lookup) -> tuple[Writing, Kept]:
+def _answered(answered: ReplyReceived, look: Lookup) -> tuple[Writing, CommitReceipt]:
     turn = _turn_of(answered.turn, look)
     reply = answered.reply
     place = _Place(turn.session, turn.agent, turn.number, answered.time)
@@ -178,7 +178,7 @@ def _turn_of(named: TurnRef | TurnId, look: Lookup) -> Turn:
     return turn
 
 
-def _noted(noted: Noted, look: Lookup) -> tuple[Writing, Kept]:
+def _noted(noted: PageAdded, look: Lookup) -> tuple[Writing, CommitReceipt]:
     known = look.session(noted.session) if noted.session else look.session_by_key(noted.key)
     if known is None and (noted.session or not noted.key):
         raise NotFound(f"no session {noted.session}")
@@ -213,17 +213,17 @@ def _noted(noted: Noted, look: Lookup) -> tuple[Writing, Kept]:
         position=0,
     )
     writing = Writing(blobs=(blob,), sessions=() if known else (session,), pages=(page,))
-    return writing, Kept(pages=(page.id,))
+    return writing, CommitReceipt(pages=(page.id,))
 
 
-def _gisted(gisted: Gisted, look: Lookup) -> tuple[Writing, Kept]:
+def _gisted(gisted: Gisted, look: Lookup) -> tuple[Writing, CommitReceipt]:
     for gist in gisted.gists:
         if look.page(gist.page) is None:
             raise NotFound(f"no page {gist.page}")
-    return Writing(gists=gisted.gists), Kept()
+    return Writing(gists=gisted.gists), CommitReceipt()
 
 
-def _planned(planned: Planned, look: Lookup) -> tuple[Writing, Kept]:
+def _planned(planned: PlanMade, look: Lookup) -> tuple[Writing, CommitReceipt]:
     """Rows of one plan share a step. A spot that it decided twice is as it was decided last."""
     turn = _turn_of(planned.turn, look)
     step = look.last_step() + 1
@@ -234,7 +234,7 @@ def _planned(planned: Planned, look: Lookup) -> tuple[Writing, Kept]:
         shown=tuple(showing(shown, turn, step) for shown in decided),
         sent=(sending(planned.sent, turn, step),),
     )
-    return writing, Kept(turn.ref)
+    return writing, CommitReceipt(turn.ref)
 
 
 def _reference(stub: Stub, session: SessionId, look: Lookup) -> Reference:
@@ -258,34 +258,34 @@ def _pages_at(spot: Spot, session: SessionId, look: Lookup) -> Sequence[PageId]:
     return (_page_id(session, spot.chain, spot.position),)
 
 
-def _hid(hid: Hid, look: Lookup) -> tuple[Writing, Kept]:
+def _hid(hid: HiddenKept, look: Lookup) -> tuple[Writing, CommitReceipt]:
     turn = _turn_of(hid.turn, look)
     hidden = hid.hidden
     row = hiding(hidden, turn, look.last_step() + 1)
     raws = (*hidden.before, *((hidden.instead,) if hidden.instead else ()), *hidden.after)
-    return Writing(blobs=tuple(map(_blob, raws)), hidden=(row,)), Kept(turn.ref)
+    return Writing(blobs=tuple(map(_blob, raws)), hidden=(row,)), CommitReceipt(turn.ref)
 
 
-def _billed(billed: Billed, look: Lookup) -> tuple[Writing, Kept]:
+def _billed(billed: Billed, look: Lookup) -> tuple[Writing, CommitReceipt]:
     """A turn has one bill. It was due when its reply had come; where none was kept, when its
     request came."""
     turn = _turn_of(billed.turn, look)
     bill = replace(
         billed.bill, session=turn.session, turn=turn.number, time=turn.finished or turn.started
     )
-    return Writing(bills=(bill,)), Kept(turn.ref)
+    return Writing(bills=(bill,)), CommitReceipt(turn.ref)
 
 
-def _summed_up(summary: Summary, look: Lookup) -> tuple[Writing, Kept]:
+def _summed_up(summary: Summary, look: Lookup) -> tuple[Writing, CommitReceipt]:
     if look.session(summary.session) is None:
         raise NotFound(f"no session {summary.session}")
-    return Writing(summaries=(summary,)), Kept()
+    return Writing(summaries=(summary,)), CommitReceipt()
 
 
-def _note_written(written: NoteWritten, look: Lookup) -> tuple[Writing, Kept]:
+def _note_written(written: NoteWritten, look: Lookup) -> tuple[Writing, CommitReceipt]:
     space, key = written.space, written.key
     turn = _turn_of(written.turn, look) if written.turn is not None else None
-    kept = Kept(turn.ref if turn is not None else None)
+    kept = CommitReceipt(turn.ref if turn is not None else None)
     latest = look.last_note(space.name, key)
     version = latest.version if latest is not None else 0
     if written.expects not in (None, version):
@@ -497,7 +497,7 @@ def _system(parts: Sequence[Part], place: _Place, look: Lookup) -> tuple[list[Pa
     return pages, blobs
 
 
-def _new_session(asked: Asked, parent: Parent | None, look: Lookup) -> Session:
+def _new_session(asked: RequestReceived, parent: Parent | None, look: Lookup) -> Session:
     """The same key gives the same id everywhere; without a key the first moment of the session
     names it."""
     above = look.session(parent.session) if parent is not None else None
@@ -523,8 +523,8 @@ def _unused_id(seed: str, look: Lookup) -> SessionId:
     return id
 
 
-def _kept(writing: Writing, turn: Turn) -> Kept:
-    return Kept(turn.ref, tuple(page.id for page in writing.pages))
+def _kept(writing: Writing, turn: Turn) -> CommitReceipt:
+    return CommitReceipt(turn.ref, tuple(page.id for page in writing.pages))
 
 
 def _blob(content: bytes) -> Blob:

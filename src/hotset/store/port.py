@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import Deposit, Kept
+from hotset.nouns.deposit import CommitReceipt, Deposit
 from hotset.nouns.memory import (
-    Memory,
     MemoryId,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
+    MemoryUse,
     Relation,
     Standing,
-    Use,
     Uses,
 )
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId, including
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
-from hotset.nouns.window import Table
-from hotset.store.showing import Hiding, Sending, Showing
+from hotset.nouns.window import PageTable
+from hotset.store.showing import Hiding, SentRow, Showing
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +117,12 @@ Row = (
     | Gist
     | Showing
     | Hiding
-    | Sending
+    | SentRow
     | Bill
     | Summary
-    | Memory
+    | MemoryRecord
     | MemoryLink
-    | Use
+    | MemoryUse
     | Note
     | Blob
 )
@@ -227,11 +227,11 @@ class Lookup(Protocol):
         """The highest step of any row of the page table; 0 while there is none."""
         ...
 
-    def last_memory(self, id: MemoryId) -> Memory | None:
+    def last_memory(self, id: MemoryId) -> MemoryRecord | None:
         """Its latest version."""
         ...
 
-    def memory_version(self, id: MemoryId, version: int) -> Memory | None: ...
+    def memory_version(self, id: MemoryId, version: int) -> MemoryRecord | None: ...
 
     def last_link(self, of: MemoryId, to: MemoryId, relation: Relation) -> MemoryLink | None:
         """The row that holds, also where it says that the link is gone."""
@@ -265,12 +265,12 @@ class Writing:
     gists: tuple[Gist, ...] = ()
     shown: tuple[Showing, ...] = ()
     hidden: tuple[Hiding, ...] = ()
-    sent: tuple[Sending, ...] = ()
+    sent: tuple[SentRow, ...] = ()
     bills: tuple[Bill, ...] = ()
     summaries: tuple[Summary, ...] = ()
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[MemoryRecord, ...] = ()
     links: tuple[MemoryLink, ...] = ()
-    uses: tuple[Use, ...] = ()
+    uses: tuple[MemoryUse, ...] = ()
     erased: tuple[MemoryId, ...] = ()
     notes: tuple[Note, ...] = ()
     overwritten: tuple[Note, ...] = ()
@@ -290,7 +290,7 @@ class Store(Protocol):
     - Safe to use from several threads and several processes at once.
     """
 
-    def keep(self, *deposits: Deposit) -> Future[Kept]: ...
+    def keep(self, *deposits: Deposit) -> Future[CommitReceipt]: ...
 
     def content(self, digest: Digest) -> bytes:
         """Raises `NotFound`, or `PageDamaged`."""
@@ -352,7 +352,7 @@ class Store(Protocol):
         """Pages that have no gist yet, oldest first."""
         ...
 
-    def table(self, chains: Sequence[Chain], as_of: TurnRef | None = None) -> Table:
+    def table(self, chains: Sequence[Chain], as_of: TurnRef | None = None) -> PageTable:
         """The page table of a line, given by the chains of its messages from the first to the last.
 
         `shown` and `hidden` hold the latest row of each place, whichever session decided it; `sent`
@@ -371,11 +371,11 @@ class Store(Protocol):
         """The latest version of each stretch."""
         ...
 
-    def memory(self, id: MemoryId) -> Memory:
+    def memory(self, id: MemoryId) -> MemoryRecord:
         """Its latest version. Raises `NotFound`."""
         ...
 
-    def memory_versions(self, id: MemoryId) -> Sequence[Memory]:
+    def memory_versions(self, id: MemoryId) -> Sequence[MemoryRecord]:
         """Every version of a memory, the oldest first; none where there is no such memory."""
         ...
 
@@ -383,7 +383,7 @@ class Store(Protocol):
         self,
         kinds: frozenset[MemoryKind] = frozenset(),
         standings: frozenset[Standing] = frozenset(),
-    ) -> Iterator[Memory]:
+    ) -> Iterator[MemoryRecord]:
         """The latest version of each memory, in the order in which they were first kept.
 
         Only those whose latest version is of one of these kinds and standings; an empty set means
@@ -398,12 +398,12 @@ class Store(Protocol):
         *,
         since: float | None = None,
         until: float | None = None,
-    ) -> Iterator[Memory]:
+    ) -> Iterator[MemoryRecord]:
         """The same, whatever happened last first, and of equal times the later id; from `since` on
         and before `until`."""
         ...
 
-    def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, Memory]]:
+    def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, MemoryRecord]]:
         """The next versions in the order in which they were kept, each with its number in it, as
         `pages_after` gives pages.
 

@@ -40,7 +40,7 @@ from hotset.store.rows import (
     SHOWN,
     TABLES,
     TURN,
-    Table,
+    RowTable,
     is_blank,
     pack_hex,
 )
@@ -213,7 +213,7 @@ def _take_blob(connection: apsw.Connection, cell: Cell) -> None:
             )
 
 
-def _take_row(connection: apsw.Connection, table: Table[Any], cell: Cell, noun: Any) -> None:
+def _take_row(connection: apsw.Connection, table: RowTable[Any], cell: Cell, noun: Any) -> None:
     marks = ", ".join("?" * len(cell.values))
     values = (cell.seq, *cell.values[1:])
     if isinstance(noun, Turn):
@@ -225,7 +225,7 @@ def _take_row(connection: apsw.Connection, table: Table[Any], cell: Cell, noun: 
     connection.execute((f'INSERT OR IGNORE INTO "{table.name}" VALUES ({marks})'), values)
 
 
-def _let_go(connection: apsw.Connection, table: Table[Any]) -> int:
+def _let_go(connection: apsw.Connection, table: RowTable[Any]) -> int:
     """Without its bytes a form cannot be sent: the page is shown as it was before, or full. Gives
     how many rows went."""
     rows = connection.execute(f'SELECT seq, {table.names} FROM "{table.name}"').fetchall()
@@ -334,7 +334,7 @@ def _dialects(connection: apsw.Connection) -> dict[str, DialectName]:
     return {turn.session: turn.dialect for turn in _rows(connection, TURN)}
 
 
-def _rows(connection: apsw.Connection, table: Table[Any]) -> Iterator[Any]:
+def _rows(connection: apsw.Connection, table: RowTable[Any]) -> Iterator[Any]:
     rows = connection.execute(f'SELECT {table.names} FROM "{table.name}" ORDER BY seq').fetchall()
     return (table.unpack(row) for row in rows if not is_blank(row))
 

@@ -14,7 +14,16 @@ import msgspec
 
 from hotset.errors import BadInput, PageDamaged
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.memory import Memory, MemoryKind, MemoryLink, Relation, Standing, Task, Use, Used
+from hotset.nouns.memory import (
+    MemoryKind,
+    MemoryLink,
+    MemoryRecord,
+    MemoryUse,
+    Relation,
+    Standing,
+    Task,
+    Used,
+)
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.note import Note, Scope
 from hotset.nouns.page import Gist, Kind, Page, Role
@@ -22,7 +31,7 @@ from hotset.nouns.turn import Event, Node, Outcome, Reference, Session, ToolSeen
 from hotset.nouns.window import Cause, Form
 from hotset.store.blobs import inflate, press
 from hotset.store.memory_form import from_body, to_body
-from hotset.store.showing import Hiding, Sending, Showing
+from hotset.store.showing import Hiding, SentRow, Showing
 
 Value = int | float | str | bytes | None
 Noun = TypeVar(
@@ -37,12 +46,12 @@ Noun = TypeVar(
     Gist,
     Showing,
     Hiding,
-    Sending,
+    SentRow,
     Bill,
     Summary,
-    Memory,
+    MemoryRecord,
     MemoryLink,
-    Use,
+    MemoryUse,
     Note,
 )
 
@@ -51,7 +60,7 @@ _MAX_INT = 2**63 - 1  # what SQLite can hold
 
 
 @dataclass(frozen=True, slots=True)
-class Codec:
+class ColumnCodec:
     """How one field becomes a value and back."""
 
     pack: Callable[[Any], Value]
@@ -59,12 +68,12 @@ class Codec:
 
 
 @dataclass(frozen=True)
-class Table(Generic[Noun]):
+class RowTable(Generic[Noun]):
     """The columns of one kind of row, in order; `seq` stands before them and `seal` behind."""
 
     name: str
     noun: type[Noun]
-    columns: tuple[tuple[str, Codec], ...]
+    columns: tuple[tuple[str, ColumnCodec], ...]
     identity: tuple[str, ...]
     """The fields that tell one row from another."""
     repeats: bool = False
@@ -118,11 +127,11 @@ class Table(Generic[Noun]):
         return ", ".join("?" * (len(self.columns) + 1))
 
 
-class MemoryTable(Table[Memory]):
+class MemoryTable(RowTable[MemoryRecord]):
     """The whole noun is one body, so that a new field needs no new column; columns repeat what is
     asked for."""
 
-    def _values(self, noun: Memory) -> tuple[Value, ...]:
+    def _values(self, noun: MemoryRecord) -> tuple[Value, ...]:
         form = press(to_body(noun))
         return (
             noun.id,
@@ -138,7 +147,7 @@ class MemoryTable(Table[Memory]):
             form.body,
         )
 
-    def _noun(self, fields: tuple[Any, ...]) -> Memory:
+    def _noun(self, fields: tuple[Any, ...]) -> MemoryRecord:
         id, _, kind, *_, codec, size, body = fields
         try:
             return from_body(MemoryKind(kind), inflate(f"memory {id}", codec, size, body))
@@ -146,7 +155,7 @@ class MemoryTable(Table[Memory]):
             raise PageDamaged(f"memory {id} cannot be read: {error}") from error
 
 
-class NoteTable(Table[Note]):
+class NoteTable(RowTable[Note]):
     """Its value is compressed like content, but stands in its row: what must not leave the machine
     is in no other place."""
 
@@ -221,16 +230,16 @@ def _finite(detail: dict[str, str | int | float]) -> str:
     )
 
 
-def _optional(codec: Codec) -> Codec:
-    return Codec(
+def _optional(codec: ColumnCodec) -> ColumnCodec:
+    return ColumnCodec(
         lambda value: None if value is None else codec.pack(value),
         lambda value: None if value is None else codec.unpack(value),
     )
 
 
-def _typed(kind: Any) -> Codec:
+def _typed(kind: Any) -> ColumnCodec:
     """A value whose JSON says everything about it."""
-    return Codec(_json, lambda text: msgspec.json.decode(text, type=kind))
+    return ColumnCodec(_json, lambda text: msgspec.json.decode(text, type=kind))
 
 
 def _counts(usage: Usage) -> str:
@@ -244,35 +253,35 @@ def _counts(usage: Usage) -> str:
     )
 
 
-_TEXT = Codec(str, str)
-_INT = Codec(_number, int)
-_FLAG = Codec(int, bool)
-_TIME = Codec(_moment, float)
-_HEX = Codec(pack_hex, unpack_hex)
+_TEXT = ColumnCodec(str, str)
+_INT = ColumnCodec(_number, int)
+_FLAG = ColumnCodec(int, bool)
+_TIME = ColumnCodec(_moment, float)
+_HEX = ColumnCodec(pack_hex, unpack_hex)
 _WORDS = _typed(tuple[str, ...])
-_USAGE = Codec(_counts, _typed(Usage).unpack)
+_USAGE = ColumnCodec(_counts, _typed(Usage).unpack)
 
-SESSION: Table[Session] = Table(
+SESSION: RowTable[Session] = RowTable(
     "session",
     Session,
     (
         ("id", _TEXT),
         ("key", _TEXT),
         ("agent", _TEXT),
-        ("dialect", Codec(str, DialectName)),
+        ("dialect", ColumnCodec(str, DialectName)),
         ("started", _TIME),
         ("title", _TEXT),
     ),
     identity=("id",),
 )
-NODE: Table[Node] = Table(
+NODE: RowTable[Node] = RowTable(
     "node",
     Node,
     (
         ("session", _TEXT),
         ("chain", _HEX),
         ("parent", _HEX),
-        ("role", Codec(str, Role)),
+        ("role", ColumnCodec(str, Role)),
         ("turn", _INT),
         ("branch", _INT),
         ("raw", _HEX),
@@ -282,7 +291,7 @@ NODE: Table[Node] = Table(
     ),
     identity=("session", "chain"),
 )
-PAGE: Table[Page] = Table(
+PAGE: RowTable[Page] = RowTable(
     "page",
     Page,
     (
@@ -291,8 +300,8 @@ PAGE: Table[Page] = Table(
         ("agent", _TEXT),
         ("turn", _INT),
         ("branch", _INT),
-        ("kind", Codec(str, Kind)),
-        ("role", Codec(str, Role)),
+        ("kind", ColumnCodec(str, Kind)),
+        ("role", ColumnCodec(str, Role)),
         ("parent", _optional(_TEXT)),
         ("digest", _HEX),
         ("size", _INT),
@@ -305,7 +314,7 @@ PAGE: Table[Page] = Table(
     ),
     identity=("id",),
 )
-TURN: Table[Turn] = Table(
+TURN: RowTable[Turn] = RowTable(
     "turn",
     Turn,
     (
@@ -314,7 +323,7 @@ TURN: Table[Turn] = Table(
         ("number", _INT),
         ("agent", _TEXT),
         ("branch", _INT),
-        ("dialect", Codec(str, DialectName)),
+        ("dialect", ColumnCodec(str, DialectName)),
         ("model", _TEXT),
         ("streamed", _FLAG),
         ("started", _TIME),
@@ -324,7 +333,7 @@ TURN: Table[Turn] = Table(
         ("system", _optional(_HEX)),
         ("tools", _optional(_HEX)),
         ("params", _HEX),
-        ("outcome", Codec(str, Outcome)),
+        ("outcome", ColumnCodec(str, Outcome)),
         ("finished", _TIME),
         ("status", _INT),
         ("stop", _TEXT),
@@ -335,13 +344,13 @@ TURN: Table[Turn] = Table(
     ),
     identity=("session", "number"),
 )
-TOOL: Table[ToolSeen] = Table(
+TOOL: RowTable[ToolSeen] = RowTable(
     "tool",
     ToolSeen,
     (("name", _TEXT), ("digest", _HEX), ("first_session", _TEXT), ("time", _TIME)),
     identity=("name", "digest"),
 )
-EVENT: Table[Event] = Table(
+EVENT: RowTable[Event] = RowTable(
     "event",
     Event,
     (
@@ -349,12 +358,12 @@ EVENT: Table[Event] = Table(
         ("time", _TIME),
         ("session", _optional(_TEXT)),
         ("turn", _INT),
-        ("detail", Codec(_finite, msgspec.json.decode)),
+        ("detail", ColumnCodec(_finite, msgspec.json.decode)),
     ),
     identity=("name", "time"),
     repeats=True,
 )
-REFERENCE: Table[Reference] = Table(
+REFERENCE: RowTable[Reference] = RowTable(
     "reference",
     Reference,
     (
@@ -371,7 +380,7 @@ REFERENCE: Table[Reference] = Table(
     ),
     identity=("id",),
 )
-GIST: Table[Gist] = Table(
+GIST: RowTable[Gist] = RowTable(
     "gist",
     Gist,
     (
@@ -384,7 +393,7 @@ GIST: Table[Gist] = Table(
     identity=("page",),
 )
 
-SHOWN: Table[Showing] = Table(
+SHOWN: RowTable[Showing] = RowTable(
     "shown",
     Showing,
     (
@@ -393,16 +402,16 @@ SHOWN: Table[Showing] = Table(
         ("step", _INT),
         ("chain", _HEX),
         ("position", _INT),
-        ("form", Codec(str, Form)),
+        ("form", ColumnCodec(str, Form)),
         ("text", _optional(_HEX)),
         ("tokens", _INT),
         ("whole", _INT),
-        ("cause", Codec(str, Cause)),
+        ("cause", ColumnCodec(str, Cause)),
         ("time", _TIME),
     ),
     identity=("chain", "position", "step", "session"),
 )
-HIDDEN: Table[Hiding] = Table(
+HIDDEN: RowTable[Hiding] = RowTable(
     "hidden",
     Hiding,
     (
@@ -417,9 +426,9 @@ HIDDEN: Table[Hiding] = Table(
     ),
     identity=("chain", "step", "session"),
 )
-SENT: Table[Sending] = Table(
+SENT: RowTable[SentRow] = RowTable(
     "sent",
-    Sending,
+    SentRow,
     (
         ("session", _TEXT),
         ("turn", _INT),
@@ -430,7 +439,7 @@ SENT: Table[Sending] = Table(
     ),
     identity=("head", "step", "session"),
 )
-BILL: Table[Bill] = Table(
+BILL: RowTable[Bill] = RowTable(
     "bill",
     Bill,
     (
@@ -450,7 +459,7 @@ BILL: Table[Bill] = Table(
     ),
     identity=("session", "turn"),
 )
-SUMMARY: Table[Summary] = Table(
+SUMMARY: RowTable[Summary] = RowTable(
     "summary",
     Summary,
     (
@@ -466,29 +475,29 @@ SUMMARY: Table[Summary] = Table(
 )
 MEMORY = MemoryTable(
     "memory",
-    Memory,
+    MemoryRecord,
     (
         ("id", _TEXT),
         ("version", _INT),
-        ("kind", Codec(str, MemoryKind)),
-        ("standing", Codec(str, Standing)),
+        ("kind", ColumnCodec(str, MemoryKind)),
+        ("standing", ColumnCodec(str, Standing)),
         ("session", _optional(_TEXT)),
         ("run", _TEXT),
         ("created", _TIME),
         ("time", _TIME),
         ("codec", _INT),
         ("size", _INT),
-        ("body", Codec(bytes, bytes)),
+        ("body", ColumnCodec(bytes, bytes)),
     ),
     identity=("id", "version"),
 )
-MEMORY_LINK: Table[MemoryLink] = Table(
+MEMORY_LINK: RowTable[MemoryLink] = RowTable(
     "memory_link",
     MemoryLink,
     (
         ("of", _TEXT),
         ("to", _TEXT),
-        ("relation", Codec(str, Relation)),
+        ("relation", ColumnCodec(str, Relation)),
         ("time", _TIME),
         ("run", _TEXT),
         ("gone", _FLAG),
@@ -496,15 +505,15 @@ MEMORY_LINK: Table[MemoryLink] = Table(
     identity=("of", "to", "relation"),
     repeats=True,
 )
-MEMORY_USE: Table[Use] = Table(
+MEMORY_USE: RowTable[MemoryUse] = RowTable(
     "memory_use",
-    Use,
+    MemoryUse,
     (
         ("memory", _TEXT),
-        ("how", Codec(str, Used)),
+        ("how", ColumnCodec(str, Used)),
         ("time", _TIME),
         ("session", _optional(_TEXT)),
-        ("task", _optional(Codec(str, Task))),
+        ("task", _optional(ColumnCodec(str, Task))),
     ),
     identity=("memory", "how", "time"),
     repeats=True,
@@ -532,7 +541,7 @@ NOTE = NoteTable(
     identity=("space", "key", "version"),
 )
 
-TABLES: tuple[Table[Any], ...] = (
+TABLES: tuple[RowTable[Any], ...] = (
     SESSION,
     NODE,
     PAGE,
@@ -553,5 +562,5 @@ TABLES: tuple[Table[Any], ...] = (
 )
 """Every table of rows, in the order in which a dump gives them out (after the content)."""
 
-ERASABLE: tuple[Table[Any], ...] = (MEMORY, MEMORY_LINK, MEMORY_USE)
+ERASABLE: tuple[RowTable[Any], ...] = (MEMORY, MEMORY_LINK, MEMORY_USE)
 """Those in which blank rows can be."""

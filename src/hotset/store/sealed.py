@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.memory import Memory
+from hotset.nouns.memory import MemoryRecord
 from hotset.nouns.note import Note
 from hotset.nouns.page import Digest, Gist, Page, PageId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
@@ -126,7 +126,7 @@ class SealedRows:
                 yield replace(row, upstream=self._words(row.upstream))
             case Summary():
                 yield replace(row, text=self._words(row.text))
-            case Memory():
+            case MemoryRecord():
                 yield self._memory(row)
             case Note() if row.value is not None:
                 yield replace(row, key=self._words(row.key), value=self._sealed(row.value))
@@ -136,7 +136,7 @@ class SealedRows:
     def _sealed(self, value: bytes) -> bytes:
         return seal(_text(value), self._known).text.encode("utf-8", "surrogateescape")
 
-    def _memory(self, memory: Memory) -> Memory:
+    def _memory(self, memory: MemoryRecord) -> MemoryRecord:
         """It was made of sealed text; but what is known to be a secret by now may not have been
         then."""
         fields = msgspec.to_builtins(memory)
@@ -186,7 +186,7 @@ def _texts(rows: Iterable[Row]) -> Iterator[str]:
             case Blob():
                 yield _text(row.content)
                 yield from _streamed(row.content)
-            case Memory():
+            case MemoryRecord():
                 yield from (row.title, row.text)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hotset.nouns.page import Chain, Digest, SessionId, digest
 from hotset.nouns.turn import Turn
-from hotset.nouns.window import Cause, Form, Hidden, Sent, Shown, Spot
+from hotset.nouns.window import Cause, Form, Hidden, SentRequest, Shown, Spot
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Hiding:
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
-    """A `Sent` as a row."""
+class SentRow:
+    """A `SentRequest` as a row."""
 
     session: SessionId
     turn: int
@@ -110,9 +110,9 @@ def hidden(row: Hiding, read: Read) -> Hidden:
     )
 
 
-def sending(sent: Sent, turn: Turn, step: int) -> Sending:
-    return Sending(turn.session, turn.number, step, sent.head, sent.time, sent.tokens)
+def sending(sent: SentRequest, turn: Turn, step: int) -> SentRow:
+    return SentRow(turn.session, turn.number, step, sent.head, sent.time, sent.tokens)
 
 
-def sent(row: Sending) -> Sent:
-    return Sent(row.head, row.time, row.tokens)
+def sent(row: SentRow) -> SentRequest:
+    return SentRequest(row.head, row.time, row.tokens)

@@ -17,12 +17,12 @@ from hotset.errors import HotsetError, NotFound, PageDamaged, StoreBusy, StoreFa
 from hotset.files.folder import private_folder
 from hotset.files.open import open_private, open_regular, refuse_special
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import Deposit, Kept
-from hotset.nouns.memory import Memory, MemoryId, MemoryKind, MemoryLink, Standing, Uses
+from hotset.nouns.deposit import CommitReceipt, Deposit
+from hotset.nouns.memory import MemoryId, MemoryKind, MemoryLink, MemoryRecord, Standing, Uses
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Page, PageId, SessionId
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnRef
-from hotset.nouns.window import Table as PageTable
+from hotset.nouns.window import PageTable
 from hotset.store import checking, dumping, loading, memory_reading, notes
 from hotset.store.ballast import Ballast
 from hotset.store.blobs import unpress
@@ -58,7 +58,7 @@ from hotset.store.rows import (
     TOOL,
     TURN,
     Noun,
-    Table,
+    RowTable,
     is_blank,
     pack_hex,
     unpack_hex,
@@ -200,7 +200,7 @@ class SqliteStore:
         self._changes.close()
         os.close(self._in_use)
 
-    def keep(self, *deposits: Deposit) -> Future[Kept]:
+    def keep(self, *deposits: Deposit) -> Future[CommitReceipt]:
         self._writable()
         return self._writer.keep(deposits)
 
@@ -336,13 +336,13 @@ class SqliteStore:
     def summaries(self, session: SessionId) -> Sequence[Summary]:
         return latest_versions(self._of_session(SUMMARY, session))
 
-    def memory(self, id: MemoryId) -> Memory:
+    def memory(self, id: MemoryId) -> MemoryRecord:
         memory = self._one(MEMORY, "id = ? ORDER BY version DESC LIMIT 1", id)
         if memory is None:
             raise NotFound(f"no memory {id}")
         return _as_asked(memory, memory.id == id)
 
-    def memory_versions(self, id: MemoryId) -> Sequence[Memory]:
+    def memory_versions(self, id: MemoryId) -> Sequence[MemoryRecord]:
         with self._reading() as connection:
             return memory_reading.versions_of(connection, id)
 
@@ -350,7 +350,7 @@ class SqliteStore:
         self,
         kinds: frozenset[MemoryKind] = frozenset(),
         standings: frozenset[Standing] = frozenset(),
-    ) -> Iterator[Memory]:
+    ) -> Iterator[MemoryRecord]:
         return memory_reading.latest(self._reading, kinds, standings)
 
     def newest_memories(
@@ -360,10 +360,10 @@ class SqliteStore:
         *,
         since: float | None = None,
         until: float | None = None,
-    ) -> Iterator[Memory]:
+    ) -> Iterator[MemoryRecord]:
         return memory_reading.newest(self._reading, kinds, standings, since, until)
 
-    def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, Memory]]:
+    def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, MemoryRecord]]:
         return self._after(MEMORY, number, limit)
 
     def memory_match(self, prefix: str) -> Sequence[MemoryId]:
@@ -464,15 +464,15 @@ class SqliteStore:
         finally:
             leave(connection)
 
-    def _one(self, table: Table[Noun], where: str, *given: Any) -> Noun | None:
+    def _one(self, table: RowTable[Noun], where: str, *given: Any) -> Noun | None:
         with self._reading() as connection:
             return one(connection, table, where, *given)
 
-    def _of_session(self, table: Table[Noun], session: SessionId) -> Iterator[Noun]:
+    def _of_session(self, table: RowTable[Noun], session: SessionId) -> Iterator[Noun]:
         for row in self._stream(table, ["session = ?"], [session]):
             yield _as_asked(row, getattr(row, "session", None) == session)
 
-    def _after(self, table: Table[Noun], number: int, limit: int) -> list[tuple[int, Noun]]:
+    def _after(self, table: RowTable[Noun], number: int, limit: int) -> list[tuple[int, Noun]]:
         sql = f'SELECT seq, {table.names} FROM "{table.name}" WHERE seq > ? ORDER BY seq LIMIT ?'
         found: list[tuple[int, Noun]] = []
         while len(found) < limit:
@@ -488,7 +488,7 @@ class SqliteStore:
         return found
 
     def _stream(
-        self, table: Table[Noun], conditions: Sequence[str] = (), given: Sequence[Any] = ()
+        self, table: RowTable[Noun], conditions: Sequence[str] = (), given: Sequence[Any] = ()
     ) -> Iterator[Noun]:
         where = " AND ".join(("seq > ?", *conditions))
         sql = (

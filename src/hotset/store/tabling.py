@@ -13,7 +13,7 @@ from hotset.errors import NotFound, PageDamaged
 from hotset.files.lru import Lru
 from hotset.nouns.page import Chain, Digest
 from hotset.nouns.turn import TurnRef
-from hotset.nouns.window import Hidden, Sent, Shown, Table
+from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown
 from hotset.store.blobs import unpress
 from hotset.store.lookup import SqlLookup, one
 from hotset.store.rows import HIDDEN, SENT, SHOWN, Value, pack_hex
@@ -84,13 +84,13 @@ class Tables:
 
     def table(
         self, connection: apsw.Connection, chains: Sequence[Chain], as_of: TurnRef | None
-    ) -> Table:
+    ) -> PageTable:
         """Call it inside a transaction: the parts of a table belong to one state of the store."""
         step = ANY_STEP if as_of is None else planned_at(connection, as_of)
         if step is None:
-            return Table()
+            return PageTable()
         keys = [pack_hex(chain) for chain in chains]
-        return Table(
+        return PageTable(
             shown={row.spot: row for row in self._all_shown(connection, keys, step)},
             hidden={row.chain: row for row in self._all_hidden(connection, keys, step)},
             sent=_deepest_sent(connection, keys, step),
@@ -200,7 +200,9 @@ def _unpressed(address: Digest, form: Sequence[Any] | None) -> bytes:
     return unpress(address, *form)
 
 
-def _deepest_sent(connection: apsw.Connection, keys: Sequence[Value], step: int) -> Sent | None:
+def _deepest_sent(
+    connection: apsw.Connection, keys: Sequence[Value], step: int
+) -> SentRequest | None:
     """From the end of the line: the latest request mostly ended a few messages ago."""
     depth = {key: number for number, key in enumerate(keys)}
     for end in range(len(keys), 0, -_AT_ONCE):

@@ -16,16 +16,16 @@ import apsw
 
 from hotset.errors import BadInput, DiskFull, HotsetError, PageDamaged, StoreFailed
 from hotset.nouns.deposit import (
-    Answered,
-    Asked,
+    CommitReceipt,
     Deposit,
     Erased,
-    Hid,
-    Kept,
-    Noted,
+    HiddenKept,
     NoteWritten,
-    Planned,
+    PageAdded,
+    PlanMade,
     Remembered,
+    ReplyReceived,
+    RequestReceived,
 )
 from hotset.nouns.page import Digest
 from hotset.store.ballast import Ballast
@@ -51,7 +51,7 @@ _WORTH_PRESSING_AHEAD = 4096  # compressing less than this takes less than a tri
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     deposits: tuple[Deposit, ...]
-    future: Future[Kept] = field(default_factory=Future)
+    future: Future[CommitReceipt] = field(default_factory=Future)
     pressed: Mapping[Digest, Pressed] = field(default_factory=dict)
     """Its content, compressed on the way here."""
 
@@ -91,7 +91,7 @@ class Writer:
         for thread in self._threads:
             thread.start()
 
-    def keep(self, deposits: tuple[Deposit, ...]) -> Future[Kept]:
+    def keep(self, deposits: tuple[Deposit, ...]) -> Future[CommitReceipt]:
         waiting = _Waiting(deposits)
         # What was handed over is handed over: a caller that goes away does not take its deposit
         # back.
@@ -166,7 +166,7 @@ class Writer:
                 failure = self._translate(error) if isinstance(error, apsw.Error) else error
                 answers = [failure] * len(batch)
             for waiting, answer in zip(batch, answers, strict=False):
-                if not isinstance(answer, Kept):
+                if not isinstance(answer, CommitReceipt):
                     waiting.future.set_exception(answer)
                 elif any(
                     isinstance(each, Erased) for each in waiting.deposits
@@ -176,7 +176,7 @@ class Writer:
                     waiting.future.set_result(answer)
             batch = batch[len(answers) :]
 
-    def _keep_all(self, batch: Sequence[_Waiting]) -> Sequence[Kept | BaseException]:
+    def _keep_all(self, batch: Sequence[_Waiting]) -> Sequence[CommitReceipt | BaseException]:
         """The answers to as many as one transaction took, from the first on."""
         if self._full and not self._ballast.room_again():
             raise DiskFull("the disk is full; make room, nothing that was kept is lost")
@@ -196,12 +196,12 @@ class Writer:
         self._full = not self._ballast.room_again()
         return answers
 
-    def _commit(self, batch: Sequence[_Waiting]) -> Sequence[Kept | BaseException]:
+    def _commit(self, batch: Sequence[_Waiting]) -> Sequence[CommitReceipt | BaseException]:
         connection = self._connected()
         connection.refuse_moved()
         connection.execute("BEGIN IMMEDIATE")
         try:
-            answers: list[Kept | BaseException] = []
+            answers: list[CommitReceipt | BaseException] = []
             until = time.monotonic() + _TRANSACTION_SECONDS
             for waiting in batch:
                 answers.append(self._place(connection, waiting))
@@ -214,11 +214,13 @@ class Writer:
             raise
         return answers
 
-    def _place(self, connection: apsw.Connection, waiting: _Waiting) -> Kept | BaseException:
+    def _place(
+        self, connection: apsw.Connection, waiting: _Waiting
+    ) -> CommitReceipt | BaseException:
         """One group of the batch. Its own fault is its own answer; a fault of the disk is
         everybody's."""
         connection.execute("SAVEPOINT deposit")
-        kept = Kept()
+        kept = CommitReceipt()
         try:
             for deposit in waiting.deposits:
                 writing, each = place(deposit, SqlLookup(connection))
@@ -255,13 +257,13 @@ def _bytes_in(deposits: tuple[Deposit, ...]) -> int:
 
 def _bytes_of(deposit: Deposit) -> int:  # noqa: PLR0911 - one case a kind of deposit
     match deposit:
-        case Asked():
+        case RequestReceived():
             return len(deposit.request.raw)
-        case Answered():
+        case ReplyReceived():
             return len(deposit.raw)
-        case Noted():
+        case PageAdded():
             return len(deposit.content)
-        case Planned() | Hid():
+        case PlanMade() | HiddenKept():
             return sum(map(len, beside_messages(deposit)))
         case NoteWritten():
             return len(deposit.value or b"")

@@ -14,23 +14,23 @@ from typing import TypeVar
 
 from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import Deposit, Kept
+from hotset.nouns.deposit import CommitReceipt, Deposit
 from hotset.nouns.link import derive
 from hotset.nouns.memory import (
-    Memory,
     MemoryId,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
+    MemoryUse,
     Relation,
     Standing,
-    Use,
     Used,
     Uses,
 )
 from hotset.nouns.note import Note, Scope, Space
 from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
-from hotset.nouns.window import Hidden, Sent, Shown, Spot, Table
+from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown, Spot
 from hotset.store.memory_form import refuse_unfit
 from hotset.store.memory_meeting import Meeting
 from hotset.store.needs import latest_versions, needs, supersedes
@@ -49,12 +49,12 @@ from hotset.store.port import (
     Where,
     Writing,
 )
-from hotset.store.showing import Hiding, Sending, Showing, hidden, sent, shown
+from hotset.store.showing import Hiding, SentRow, Showing, hidden, sent, shown
 
 _Key = TypeVar("_Key")
 _Noun = TypeVar("_Noun")
-_Decided = Showing | Hiding | Sending | Bill | Summary | Note
-_Repeating = Event | MemoryLink | Use
+_Decided = Showing | Hiding | SentRow | Bill | Summary | Note
+_Repeating = Event | MemoryLink | MemoryUse
 
 
 class _Shelves:
@@ -72,15 +72,15 @@ class _Shelves:
         self.gists: dict[PageId, Gist] = {}
         self.shown: dict[tuple[Chain, int, int, SessionId], Showing] = {}
         self.hidden: dict[tuple[Chain, int, SessionId], Hiding] = {}
-        self.sent: dict[tuple[Chain, int, SessionId], Sending] = {}
+        self.sent: dict[tuple[Chain, int, SessionId], SentRow] = {}
         self.bills: dict[tuple[SessionId | None, int], Bill] = {}
         self.summaries: dict[tuple[SessionId, int, tuple[int, int], int], Summary] = {}
-        self.versions: dict[MemoryId, tuple[Memory, ...]] = {}
-        self.memories: dict[int, Memory] = {}
+        self.versions: dict[MemoryId, tuple[MemoryRecord, ...]] = {}
+        self.memories: dict[int, MemoryRecord] = {}
         self.last_number = 0
         self.links: list[MemoryLink] = []
         self.holding: dict[tuple[MemoryId, MemoryId, Relation], MemoryLink] = {}
-        self.uses: list[Use] = []
+        self.uses: list[MemoryUse] = []
         self.notes: dict[tuple[str, str, int], Note] = {}
 
     def copied(self) -> _Shelves:
@@ -221,13 +221,13 @@ class _Shelves:
     def last_note(self, space: str, key: str) -> Note | None:
         return next(reversed(self.note_versions(space, key)), None)
 
-    def versions_of(self, id: MemoryId) -> Sequence[Memory]:
+    def versions_of(self, id: MemoryId) -> Sequence[MemoryRecord]:
         return self.versions.get(id, ())
 
-    def last_memory(self, id: MemoryId) -> Memory | None:
+    def last_memory(self, id: MemoryId) -> MemoryRecord | None:
         return self.versions[id][-1] if id in self.versions else None
 
-    def memory_version(self, id: MemoryId, version: int) -> Memory | None:
+    def memory_version(self, id: MemoryId, version: int) -> MemoryRecord | None:
         return next(
             (memory for memory in self.versions.get(id, ()) if memory.version == version), None
         )
@@ -244,7 +244,7 @@ class _Shelves:
             uses=sum(use.memory in these for use in self.uses),
         )
 
-    def decided(self) -> Iterator[Showing | Hiding | Sending]:
+    def decided(self) -> Iterator[Showing | Hiding | SentRow]:
         """The page table, each kind of row in the order in which it was decided."""
         yield from sorted(self.shown.values(), key=lambda row: row.step)
         yield from sorted(self.hidden.values(), key=lambda row: row.step)
@@ -291,7 +291,7 @@ class _Shelves:
             self.add_link(link)
         self.uses.extend(writing.uses)
 
-    def add_memory(self, memory: Memory) -> None:
+    def add_memory(self, memory: MemoryRecord) -> None:
         every = (*self.versions.get(memory.id, ()), memory)
         self.versions[memory.id] = tuple(sorted(every, key=lambda each: each.version))
         self.last_number += 1
@@ -342,14 +342,14 @@ class RamStore:
         self._closed = False
         self._version = 0
 
-    def keep(self, *deposits: Deposit) -> Future[Kept]:
-        future: Future[Kept] = Future()
+    def keep(self, *deposits: Deposit) -> Future[CommitReceipt]:
+        future: Future[CommitReceipt] = Future()
         future.set_running_or_notify_cancel()
         with self._lock:
             if self._closed:
                 raise StoreFailed("the store is closed")
             shelves = self._shelves if len(deposits) == 1 else self._shelves.copied()
-            kept = Kept()
+            kept = CommitReceipt()
             try:
                 for deposit in deposits:
                     writing, each = place(deposit, shelves)
@@ -440,7 +440,7 @@ class RamStore:
             page for page in self._shelves.pages.values() if page.id not in self._shelves.gists
         ][:limit]
 
-    def table(self, chains: Sequence[Chain], as_of: TurnRef | None = None) -> Table:
+    def table(self, chains: Sequence[Chain], as_of: TurnRef | None = None) -> PageTable:
         with self._lock:
             return _table(self._shelves, chains, as_of)
 
@@ -453,17 +453,17 @@ class RamStore:
             [summary for summary in self._shelves.summaries.values() if summary.session == session]
         )
 
-    def memory(self, id: MemoryId) -> Memory:
+    def memory(self, id: MemoryId) -> MemoryRecord:
         return _found(self._shelves.versions, id, "memory")[-1]
 
-    def memory_versions(self, id: MemoryId) -> Sequence[Memory]:
+    def memory_versions(self, id: MemoryId) -> Sequence[MemoryRecord]:
         return self._shelves.versions_of(id)
 
     def memories(
         self,
         kinds: frozenset[MemoryKind] = frozenset(),
         standings: frozenset[Standing] = frozenset(),
-    ) -> Iterator[Memory]:
+    ) -> Iterator[MemoryRecord]:
         with self._lock:
             latest = [versions[-1] for versions in self._shelves.versions.values()]
         return iter(
@@ -482,7 +482,7 @@ class RamStore:
         *,
         since: float | None = None,
         until: float | None = None,
-    ) -> Iterator[Memory]:
+    ) -> Iterator[MemoryRecord]:
         among = [
             memory
             for memory in self.memories(kinds, standings)
@@ -491,7 +491,7 @@ class RamStore:
         ]
         return iter(sorted(among, key=lambda memory: (memory.created, memory.id), reverse=True))
 
-    def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, Memory]]:
+    def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, MemoryRecord]]:
         with self._lock:
             later = (
                 (each, memory) for each, memory in self._shelves.memories.items() if each > number
@@ -592,14 +592,14 @@ class RamStore:
         self._closed = True
 
 
-def _table(shelves: _Shelves, chains: Sequence[Chain], as_of: TurnRef | None) -> Table:
+def _table(shelves: _Shelves, chains: Sequence[Chain], as_of: TurnRef | None) -> PageTable:
     step = _step_of(shelves, as_of)
     depth = {chain: number for number, chain in enumerate(chains)}
     behind = dict(pairwise(chains))
     read = shelves.blobs.__getitem__
     all_shown: dict[Spot, Shown] = {}
     all_hidden: dict[Chain, Hidden] = {}
-    latest: tuple[int, Sent] | None = None
+    latest: tuple[int, SentRequest] | None = None
     for row in sorted(shelves.decided(), key=lambda row: (row.step, row.session)):
         if row.step > step:
             break
@@ -608,11 +608,11 @@ def _table(shelves: _Shelves, chains: Sequence[Chain], as_of: TurnRef | None) ->
                 all_shown[Spot(row.chain, row.position)] = shown(row, read)
             case Hiding() if row.chain in depth and _holds(shelves, row, behind.get(row.chain)):
                 all_hidden[row.chain] = hidden(row, read)
-            case Sending() if row.head in depth and (
+            case SentRow() if row.head in depth and (
                 latest is None or depth[row.head] >= latest[0]
             ):
                 latest = (depth[row.head], sent(row))
-    return Table(all_shown, all_hidden, latest[1] if latest else None)
+    return PageTable(all_shown, all_hidden, latest[1] if latest else None)
 
 
 def _step_of(shelves: _Shelves, as_of: TurnRef | None) -> int:
@@ -645,7 +645,7 @@ def _holds(shelves: _Shelves, row: Hiding, next: Chain | None) -> bool:
     )
 
 
-def _with(uses: Uses, use: Use) -> Uses:
+def _with(uses: Uses, use: MemoryUse) -> Uses:
     counted = replace(uses, **{str(use.how): getattr(uses, use.how) + 1})
     return (
         replace(counted, last=max(uses.last, use.time))
@@ -666,9 +666,9 @@ def _take_all(shelves: _Shelves, rows: Iterable[Row]) -> int:
         content.update(needed.content)
         sessions.update(needed.sessions)
         match row:
-            case Memory():
+            case MemoryRecord():
                 new += _add_memories(shelves, filter(None, (meeting.take(row),)))
-            case Event() | MemoryLink() | Use():
+            case Event() | MemoryLink() | MemoryUse():
                 new += _take_nth(shelves, row, had)
             case _:
                 new += _take(shelves, row)
@@ -684,7 +684,7 @@ def _take_all(shelves: _Shelves, rows: Iterable[Row]) -> int:
     return new
 
 
-def _add_memories(shelves: _Shelves, memories: Iterable[Memory]) -> int:
+def _add_memories(shelves: _Shelves, memories: Iterable[MemoryRecord]) -> int:
     count = 0
     for memory in memories:
         shelves.add_memory(memory)
@@ -741,7 +741,7 @@ def _take_decided(shelves: _Shelves, row: _Decided) -> int:  # noqa: PLR0911 - o
             return _add(shelves.hidden, (row.chain, row.step, row.session), row)
         case Note():
             return _add(shelves.notes, (row.space, row.key, row.version), row)
-        case Sending():
+        case SentRow():
             return _add(shelves.sent, (row.head, row.step, row.session), row)
         case Bill():
             return _add(shelves.bills, (row.session, row.turn), row)
@@ -760,7 +760,7 @@ def _take_nth(shelves: _Shelves, row: _Repeating, had: Counter[str]) -> int:
         case MemoryLink():
             refuse_unfit(row)
             shelves.add_link(row)
-        case Use():
+        case MemoryUse():
             refuse_unfit(row)
             shelves.uses.append(row)
     return 1
@@ -770,7 +770,9 @@ def _of_session(rows: Sequence[Row], session: SessionId) -> list[Row]:
     """Forms belong to messages: those of a session's messages go with it, whichever session decided
     them."""
     chains = {row.chain for row in rows if isinstance(row, Node) and row.session == session}
-    memories = {row.id for row in rows if isinstance(row, Memory) and row.source.session == session}
+    memories = {
+        row.id for row in rows if isinstance(row, MemoryRecord) and row.source.session == session
+    }
     mine = [
         row
         for row in rows
@@ -784,7 +786,7 @@ def _of_session(rows: Sequence[Row], session: SessionId) -> list[Row]:
 
 
 def _belongs(  # noqa: PLR0911 - one case a kind of row
-    row: Session | Node | Page | Turn | ToolSeen | Reference | _Decided | Memory | _Repeating,
+    row: Session | Node | Page | Turn | ToolSeen | Reference | _Decided | MemoryRecord | _Repeating,
     session: SessionId,
     chains: set[Chain],
     memories: set[MemoryId],
@@ -796,13 +798,13 @@ def _belongs(  # noqa: PLR0911 - one case a kind of row
             return row.first_session == session
         case Showing() | Hiding():
             return row.chain in chains
-        case Sending():
+        case SentRow():
             return row.head in chains or row.session == session
-        case Memory():
+        case MemoryRecord():
             return row.id in memories
         case MemoryLink():
             return {row.of, row.to} <= memories
-        case Use():
+        case MemoryUse():
             return row.session == session and row.memory in memories
         case _:
             return row.session == session

@@ -9,18 +9,28 @@ from itertools import pairwise
 
 from hotset.errors import BadInput, HotsetError, NotFound
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import Answered, Asked, Billed, Deposit, Gisted, Hid, Kept, Noted, Planned
-from hotset.nouns.message import Message, Part, Reply, Tool, Usage
+from hotset.nouns.deposit import (
+    Billed,
+    CommitReceipt,
+    Deposit,
+    Gisted,
+    HiddenKept,
+    PageAdded,
+    PlanMade,
+    ReplyReceived,
+    RequestReceived,
+)
+from hotset.nouns.message import ClientTool, Message, Part, Reply, Usage
 from hotset.nouns.page import ROOT, Digest, Gist, Kind, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Event, Outcome, Reference, Session, TurnId, TurnRef
-from hotset.nouns.window import WHOLE, Hidden, Sent, Spot, Stub
+from hotset.nouns.window import WHOLE, Hidden, SentRequest, Spot, Stub
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import Blob, Row, Store, Where
 from hotset.testing.store_lineage_contract import LINEAGE_CHECKS, OpenStore
 from hotset.testing.store_memory_contract import MEMORY_CHECKS, lives
 from hotset.testing.store_note_contract import NOTE_CHECKS
 from hotset.testing.store_talk import (
-    Talk,
+    StoreTalk,
     id_of,
     kept,
     message,
@@ -60,7 +70,7 @@ def check_content_comes_back_byte_for_byte(open_store: OpenStore) -> None:
         for number, content in enumerate(_AWKWARD):
             note = kept(
                 store,
-                Noted(
+                PageAdded(
                     session, "agent", Kind.FINDING, content, float(number), media="application/x"
                 ),
             )
@@ -75,7 +85,7 @@ def check_content_comes_back_byte_for_byte(open_store: OpenStore) -> None:
 
 def check_every_kind_is_kept_with_where_it_came_from(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store, agent="coder")
+        talk = StoreTalk(store, agent="coder")
         parts = [
             Part(kind, f"a {kind}".encode(), "text/x", "tool", f"call-{kind}") for kind in Kind
         ]
@@ -120,7 +130,7 @@ def check_what_is_not_there_is_told(open_store: OpenStore) -> None:
 
 def check_the_same_text_twice_is_two_pages_of_one_blob(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         talk.turn("say it", "it")
         talk.turn("say it", "it")
         pages = [page for page in store.pages(Where()) if page.kind is Kind.PROMPT]
@@ -139,7 +149,10 @@ def check_the_same_text_twice_is_two_pages_of_one_blob(open_store: OpenStore) ->
 
 def check_pages_are_found_by_every_condition(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        one, two = Talk(store, agent="one"), Talk(store, agent="two", client="other/1", time=5000.0)
+        one, two = (
+            StoreTalk(store, agent="one"),
+            StoreTalk(store, agent="two", client="other/1", time=5000.0),
+        )
         for number in range(3):
             one.turn(f"question {number}", f"answer {number}")
             two.turn(f"ask {number}", f"say {number}")
@@ -173,7 +186,7 @@ def check_pages_are_found_by_every_condition(open_store: OpenStore) -> None:
 
 def check_a_kind_finds_its_special_cases(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         talk.asks(message(Role.TOOL, *(Part(kind, kind.encode(), call="c1") for kind in Kind)))
         results = [page.kind for page in store.pages(Where(kinds=frozenset({Kind.TOOL_RESULT})))]
         assert results == [kind for kind in Kind if kind.family is Kind.TOOL_RESULT], (
@@ -188,7 +201,7 @@ def check_a_kind_finds_its_special_cases(open_store: OpenStore) -> None:
 
 def check_parents_lead_through_the_whole_conversation(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         talk.turn("first", "answer")
         talk.hears(talk.asks("second").turn, said(Role.ASSISTANT))
         talk.turn("third", "last")
@@ -205,7 +218,7 @@ def check_parents_lead_through_the_whole_conversation(open_store: OpenStore) -> 
 
 def check_ids_can_be_shortened(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         for number in range(12):
             talk.turn(f"q{number}", f"a{number}")
         ids = sorted(page.id for page in store.pages(Where()))
@@ -224,7 +237,7 @@ def check_ids_can_be_shortened(open_store: OpenStore) -> None:
 
 def check_order_does_not_come_from_the_clock(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         for number, time in enumerate((9e9, 5.0, -1e9, 1e12, 0.0, 3.5)):
             talk.time = time
             talk.turn(f"question {number}", f"answer {number}")
@@ -243,7 +256,9 @@ def check_deposits_see_those_before_them(open_store: OpenStore) -> None:
         history: list[Message] = []
         for number in range(50):
             history.append(said(Role.USER, f"message {number}"))
-            futures.append(store.keep(Asked(request(*history), float(number), "agent", key="k")))
+            futures.append(
+                store.keep(RequestReceived(request(*history), float(number), "agent", key="k"))
+            )
         numbers = [turn_of(future.result(timeout=60)).number for future in futures]
         assert numbers == list(range(1, 51)), (
             "deposits that waited together were not placed in their order"
@@ -259,11 +274,11 @@ def check_a_reply_may_follow_before_its_request_is_on_disk(open_store: OpenStore
             said(Role.USER, "more"),
         )
         together = [
-            store.keep(Asked(request(question), 1.0, "agent", id=id)),
+            store.keep(RequestReceived(request(question), 1.0, "agent", id=id)),
             store.keep(
-                Answered(id, 2.0, Outcome.DONE, 200, b"raw", Reply((answer,), complete=True))
+                ReplyReceived(id, 2.0, Outcome.DONE, 200, b"raw", Reply((answer,), complete=True))
             ),
-            store.keep(Asked(request(question, answer, more), 3.0, "agent")),
+            store.keep(RequestReceived(request(question, answer, more), 3.0, "agent")),
         ]
         first, ended, second = (turn_of(future.result(timeout=60)) for future in together)
         assert first == ended, "a reply that named its turn ended another one"
@@ -281,13 +296,15 @@ def check_a_failed_deposit_changes_nothing(open_store: OpenStore) -> None:
         before = list(store.dump())
         nowhere = TurnRef(session, 99)
         bad: tuple[Deposit, ...] = (
-            Answered(nowhere, 1.0, Outcome.DONE, 200, b"raw", Reply((said(Role.ASSISTANT, "x"),))),
-            Noted(SessionId("s00000000000"), "agent", Kind.FINDING, b"x", 1.0),
-            Noted(session, "agent", Kind.FINDING, b"x", 1.0, parent=PageId("p000000000000000")),
-            Noted(None, "agent", Kind.FINDING, b"x", 1.0),
+            ReplyReceived(
+                nowhere, 1.0, Outcome.DONE, 200, b"raw", Reply((said(Role.ASSISTANT, "x"),))
+            ),
+            PageAdded(SessionId("s00000000000"), "agent", Kind.FINDING, b"x", 1.0),
+            PageAdded(session, "agent", Kind.FINDING, b"x", 1.0, parent=PageId("p000000000000000")),
+            PageAdded(None, "agent", Kind.FINDING, b"x", 1.0),
             Gisted((Gist(PageId("p000000000000000"), 1, (), (), ()),)),
-            Planned(TurnId("none"), Sent(ROOT, 1.0), (shows(ROOT, "text"),)),
-            Hid(TurnId("none"), Hidden(ROOT, (b"before",))),
+            PlanMade(TurnId("none"), SentRequest(ROOT, 1.0), (shows(ROOT, "text"),)),
+            HiddenKept(TurnId("none"), Hidden(ROOT, (b"before",))),
             Billed(TurnId("none"), Bill("model", "upstream")),
             Summary(SessionId("s00000000000"), (1, 1), 0, 1, "text", "rules", 1.0),
         )
@@ -298,7 +315,7 @@ def check_a_failed_deposit_changes_nothing(open_store: OpenStore) -> None:
         assert _raises(NotFound, together[0].result), (
             "a failed deposit was hidden by its neighbours"
         )
-        assert together[1].result() == Kept(), "a deposit failed with its neighbour"
+        assert together[1].result() == CommitReceipt(), "a deposit failed with its neighbour"
         assert _raises(NotFound, together[2].result), (
             "a failed deposit was hidden by its neighbours"
         )
@@ -309,12 +326,12 @@ def check_a_failed_deposit_changes_nothing(open_store: OpenStore) -> None:
 
 def check_notes_are_pages_of_their_own(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store, key="notes")
+        talk = StoreTalk(store, key="notes")
         turn = talk.turn("plan it", "yes")
         first = next(store.pages(Where()))
         notes = [
             kept(
-                store, Noted(turn.session, "planner", Kind.PLAN, b"same", 7.0, parent=first.id)
+                store, PageAdded(turn.session, "planner", Kind.PLAN, b"same", 7.0, parent=first.id)
             ).pages[0]
             for _ in range(2)
         ]
@@ -331,7 +348,7 @@ def check_notes_are_pages_of_their_own(open_store: OpenStore) -> None:
         assert store.page(talk.asks().pages[0]).parent is None, (
             "a first message became the child of a note"
         )
-        told = Noted(
+        told = PageAdded(
             turn.session, "agent", Kind.TOOL_RESULT, b"said", 8.0, tool="git__log", call="call-1"
         )
         [said_by] = [store.page(id) for id in kept(store, told).pages]
@@ -342,7 +359,7 @@ def check_notes_are_pages_of_their_own(open_store: OpenStore) -> None:
             "a note is not found by its call"
         )
         opened_by = [
-            kept(store, Noted(None, "tool", Kind.TOOL_RESULT, text, 8.0, key="tools")).pages[0]
+            kept(store, PageAdded(None, "tool", Kind.TOOL_RESULT, text, 8.0, key="tools")).pages[0]
             for text in (b"a", b"b")
         ]
         sessions = {store.page(id).session for id in opened_by}
@@ -355,7 +372,10 @@ def check_notes_are_pages_of_their_own(open_store: OpenStore) -> None:
 def check_pages_can_be_followed_in_the_order_in_which_they_were_kept(open_store: OpenStore) -> None:
     with opened(open_store) as store:
         assert not store.pages_after(0, 10), "an empty store has pages to follow"
-        one, two = Talk(store, agent="one"), Talk(store, agent="two", client="other/1", time=1.0)
+        one, two = (
+            StoreTalk(store, agent="one"),
+            StoreTalk(store, agent="two", client="other/1", time=1.0),
+        )
         for number in range(3):
             one.turn(f"question {number}", f"answer {number}")
             two.turn(f"ask {number}", f"say {number}")
@@ -414,7 +434,7 @@ def check_events_references_and_gists_are_kept(open_store: OpenStore) -> None:
         assert list(store.ungisted(1)) == pages[:1], "the oldest page does not come first"
         kept(store, Gisted(tuple(Gist(page.id, 1, (), (), ()) for page in pages)))
         assert not store.ungisted(10), "pages with gists still want one"
-        later = kept(store, Noted(session, "agent", Kind.FINDING, b"later", 9.0)).pages
+        later = kept(store, PageAdded(session, "agent", Kind.FINDING, b"later", 9.0)).pages
         assert [page.id for page in store.ungisted(10)] == list(later), (
             "a page that came later wants no gist"
         )
@@ -423,7 +443,7 @@ def check_events_references_and_gists_are_kept(open_store: OpenStore) -> None:
 def check_a_census_counts(open_store: OpenStore) -> None:
     with opened(open_store) as store:
         assert store.census().pages == 0, "an empty store has pages"
-        talk = Talk(store)
+        talk = StoreTalk(store)
         talk.turn("hello", "hi")
         census = store.census()
         blobs = [row for row in store.dump() if isinstance(row, Blob)]
@@ -454,7 +474,7 @@ def check_a_dump_can_be_loaded(open_store: OpenStore) -> None:
         assert list(other.dump()) == rows, "loading twice changed something"
         assert list(read_lines(write_lines(rows))) == rows, "rows came back changed from text"
         assert not list(other.verify()), "a loaded store does not verify"
-        talk = Talk(other, agent="coder", time=9000.0)
+        talk = StoreTalk(other, agent="coder", time=9000.0)
         talk.turn("life goes on", "it does")
 
 
@@ -475,7 +495,7 @@ def check_one_session_can_be_dumped(open_store: OpenStore) -> None:
 def check_a_bad_load_changes_nothing(open_store: OpenStore) -> None:
     with opened(open_store) as store, opened(open_store) as other:
         _busy_life(store)
-        Talk(other).turn("here", "first")
+        StoreTalk(other).turn("here", "first")
         before = list(other.dump())
         rows = list(store.dump())
         bad: tuple[list[Row], ...] = (
@@ -494,7 +514,7 @@ def check_a_bad_load_changes_nothing(open_store: OpenStore) -> None:
 
 def check_an_open_turn_gives_way_to_its_end(open_store: OpenStore) -> None:
     with opened(open_store) as store, opened(open_store) as other:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         asked = talk.asks("hello")
         other.load(list(store.dump()))
         talk.hears(asked.turn, "hi")
@@ -535,15 +555,17 @@ def _breaks_off(rows: list[Row]) -> Iterator[Row]:
 
 
 def _session(store: Store) -> SessionId:
-    return Talk(store).turn("hello", "hi").session
+    return StoreTalk(store).turn("hello", "hi").session
 
 
 def _busy_life(store: Store) -> None:
     """Two sessions with branches, tools, asides, notes, events, references, gists, forms, hidden
     turns, bills, summaries, and memories.
     """
-    coder = Talk(store, agent="coder", traits={"tools": (Tool("grep", b'{"name":"grep"}'),)})
-    writer = Talk(
+    coder = StoreTalk(
+        store, agent="coder", traits={"tools": (ClientTool("grep", b'{"name":"grep"}'),)}
+    )
+    writer = StoreTalk(
         store,
         agent="writer",
         key="w",
@@ -560,7 +582,7 @@ def _busy_life(store: Store) -> None:
         message(Role.ASSISTANT, Part(Kind.THINKING, b"hm"), aside=True),
         "seen",
     )
-    kept(store, Noted(turn.session, "coder", Kind.FINDING, b"a finding", 3.0))
+    kept(store, PageAdded(turn.session, "coder", Kind.FINDING, b"a finding", 3.0))
     pages: list[Page] = list(store.pages(Where(session=turn.session)))
     kept(
         store, Event("evicted", 4.0, turn.session, 2, {"pages": 3, "share": 0.25, "why": "window"})
@@ -589,9 +611,12 @@ def _busy_life(store: Store) -> None:
         shows(line[1], "both of \u0142", WHOLE),
     )
     stub = Stub("r2", "conversation", (Spot(line[0], 0), Spot(line[1], WHOLE)), (1, 1), 9, 5.0)
-    kept(store, Planned(id, Sent(line[2], 6.0, 40), rows, (stub,)))
-    kept(store, Hid(id, Hidden(line[3], (b"\xff not text", b"{}"), b"instead", (b"after",), 1)))
-    kept(store, Planned(id, Sent(line[2], 7.0, 41), (shows(line[1], "shorter"),)))
+    kept(store, PlanMade(id, SentRequest(line[2], 6.0, 40), rows, (stub,)))
+    kept(
+        store,
+        HiddenKept(id, Hidden(line[3], (b"\xff not text", b"{}"), b"instead", (b"after",), 1)),
+    )
+    kept(store, PlanMade(id, SentRequest(line[2], 7.0, 41), (shows(line[1], "shorter"),)))
     kept(
         store,
         Billed(

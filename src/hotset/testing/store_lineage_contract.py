@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hotset.nouns.deposit import Noted
-from hotset.nouns.message import Message, Part, Tool, Usage
+from hotset.nouns.deposit import PageAdded
+from hotset.nouns.message import ClientTool, Message, Part, Usage
 from hotset.nouns.page import ROOT, Digest, Kind, Role
 from hotset.nouns.turn import Event, Outcome, Turn, TurnRef
 from hotset.store.port import Store, Where
-from hotset.testing.store_talk import Talk, kept, message, only_turn, opened, said, turn_of
+from hotset.testing.store_talk import StoreTalk, kept, message, only_turn, opened, said, turn_of
 
 OpenStore = Callable[[], Store]
 """Gives a new, empty store at each call."""
@@ -19,7 +19,7 @@ OpenStore = Callable[[], Store]
 
 def check_a_resend_writes_only_its_new_tail(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         for number in range(5):
             talk.turn(f"question {number}", f"answer {number}")
         before = store.census()
@@ -37,9 +37,9 @@ def check_a_resend_writes_only_its_new_tail(open_store: OpenStore) -> None:
 
 def check_a_turn_remembers_its_request_and_its_reply(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        tools = (Tool("grep", b'{"name":"grep"}'), Tool("ls", b'{"name":"ls"}'))
+        tools = (ClientTool("grep", b'{"name":"grep"}'), ClientTool("ls", b'{"name":"ls"}'))
         system = (Part(Kind.SYSTEM, b"be brief"), Part(Kind.SYSTEM, b"be kind"))
-        talk = Talk(
+        talk = StoreTalk(
             store, traits={"tools": tools, "system": system, "params": b'{"n":1}', "stream": True}
         )
         asked = talk.asks("hello")
@@ -91,7 +91,7 @@ def check_a_turn_remembers_its_request_and_its_reply(open_store: OpenStore) -> N
 
 def check_an_edit_a_rewind_and_a_fork_become_branches(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         for number in range(3):
             talk.turn(f"question {number}", f"answer {number}")
         whole = list(talk.history)
@@ -121,7 +121,7 @@ def check_an_edit_a_rewind_and_a_fork_become_branches(open_store: OpenStore) -> 
 
 def check_a_turn_that_its_process_left_open_can_be_tried_again(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         first = talk.asks("hello")
         beside = talk.asks()
         assert turn_of(beside).session != turn_of(first).session, (
@@ -137,7 +137,7 @@ def check_a_turn_that_its_process_left_open_can_be_tried_again(open_store: OpenS
 def check_sessions_come_by_their_last_use(open_store: OpenStore) -> None:
     with opened(open_store) as store:
         assert list(store.recent_sessions()) == [], "a store that holds nothing tells of a session"
-        one, two = Talk(store, key="one", time=5000.0), Talk(store, key="two")
+        one, two = StoreTalk(store, key="one", time=5000.0), StoreTalk(store, key="two")
         for talk in (one, two):
             talk.turn("hello", "hi")
         assert [each.key for each in store.recent_sessions()] == ["two", "one"], (
@@ -145,7 +145,7 @@ def check_sessions_come_by_their_last_use(open_store: OpenStore) -> None:
         )
         one.time = 10.0
         one.turn("more", "well")
-        kept(store, Noted(None, "agent", Kind.FINDING, b"a note", 9000.0, key="three"))
+        kept(store, PageAdded(None, "agent", Kind.FINDING, b"a note", 9000.0, key="three"))
         assert [each.key for each in store.recent_sessions()] == ["one", "two", "three"], (
             "last use is told by the clock"
         )
@@ -156,7 +156,7 @@ def check_sessions_come_by_their_last_use(open_store: OpenStore) -> None:
 
 def check_events_are_found_by_their_name(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        turn = Talk(store).turn("hello", "hi")
+        turn = StoreTalk(store).turn("hello", "hi")
         for event in (
             Event("A", 1.0),
             Event("B", 2.0, turn.session, 1),
@@ -172,7 +172,7 @@ def check_events_are_found_by_their_name(open_store: OpenStore) -> None:
 
 def check_a_retry_stays_in_its_session(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         first = talk.asks("hello")
         talk.hears(first.turn, outcome=Outcome.BROKEN)
         again = talk.asks()
@@ -197,7 +197,7 @@ def check_a_retry_stays_in_its_session(open_store: OpenStore) -> None:
 
 def check_a_greeting_said_afresh_is_a_new_session(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        one, two = Talk(store), Talk(store)
+        one, two = StoreTalk(store), StoreTalk(store)
         first = one.turn("hi", "hello")
         second = two.turn("hi", "hello, again")
         assert first.session != second.session, "two conversations that begin alike became one"
@@ -211,7 +211,7 @@ def check_a_greeting_said_afresh_is_a_new_session(open_store: OpenStore) -> None
 
 def check_a_key_wins_over_everything(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        one, two = Talk(store, key="one"), Talk(store, key="two")
+        one, two = StoreTalk(store, key="one"), StoreTalk(store, key="two")
         first, second = one.turn("hi", "hello"), two.turn("hi", "hello")
         assert first.session != second.session, "two keys share a session"
         assert one.turn("more", "fine").session == first.session, (
@@ -228,17 +228,17 @@ def check_a_key_wins_over_everything(open_store: OpenStore) -> None:
 
 def check_a_reply_that_is_continued_by_its_id_is_found(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         asked = talk.asks("hello")
         talk.hears(asked.turn, "hi", id="resp-1")
-        other = Talk(store, traits={"previous": "resp-1"})
+        other = StoreTalk(store, traits={"previous": "resp-1"})
         next_one = other.asks("only the new message")
         assert turn_of(next_one) == TurnRef(turn_of(asked).session, 2), (
             "a request that continues a reply began a new session"
         )
         nodes = list(store.nodes(turn_of(asked).session))
         assert nodes[2].parent == nodes[1].chain, "it was not placed behind the reply it continues"
-        stranger = Talk(store, traits={"previous": "resp-unknown"})
+        stranger = StoreTalk(store, traits={"previous": "resp-unknown"})
         assert turn_of(stranger.asks("hello")).session != turn_of(asked).session, (
             "an unknown reply led somewhere"
         )
@@ -247,7 +247,7 @@ def check_a_reply_that_is_continued_by_its_id_is_found(open_store: OpenStore) ->
 def check_agents_that_begin_alike_do_not_mix(open_store: OpenStore) -> None:
     differences: tuple[dict[str, Any], ...] = (
         {"traits": {"system": (Part(Kind.SYSTEM, b"you are another"),)}},
-        {"traits": {"tools": (Tool("other", b"{}"),)}},
+        {"traits": {"tools": (ClientTool("other", b"{}"),)}},
         {"client": "another/2"},
         {"traits": {"model": "another"}},
         {"traits": {"hints": ("another",)}},
@@ -256,8 +256,8 @@ def check_agents_that_begin_alike_do_not_mix(open_store: OpenStore) -> None:
     for difference in differences:
         with opened(open_store) as store:
             one, two = (
-                Talk(store, traits={"hints": ("one",)} if "hints" in str(difference) else {}),
-                Talk(store, **difference),
+                StoreTalk(store, traits={"hints": ("one",)} if "hints" in str(difference) else {}),
+                StoreTalk(store, **difference),
             )
             sessions = {
                 id(one): one.turn("hi", "hello").session,
@@ -281,8 +281,8 @@ def check_agents_that_begin_alike_do_not_mix(open_store: OpenStore) -> None:
                 )
         with opened(open_store) as store:
             one, two = (
-                Talk(store, traits={"hints": ("one",)} if "hints" in str(difference) else {}),
-                Talk(store, **difference),
+                StoreTalk(store, traits={"hints": ("one",)} if "hints" in str(difference) else {}),
+                StoreTalk(store, **difference),
             )
             for question in ("hi", "go on", "go on", "and now?"):
                 assert one.turn(question, "ok").session != two.turn(question, "ok").session, (
@@ -293,7 +293,7 @@ def check_agents_that_begin_alike_do_not_mix(open_store: OpenStore) -> None:
 
 def check_asides_are_kept_and_change_nobodys_identity(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         talk.history = [said(Role.SYSTEM, "today is Monday", aside=True)]
         first = talk.turn("hi", "hello")
         talk.history[0] = said(Role.SYSTEM, "today is Tuesday", aside=True)

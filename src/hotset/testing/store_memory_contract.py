@@ -21,10 +21,11 @@ from hotset.nouns.memory import (
     Ending,
     Episode,
     Fact,
-    Memory,
     MemoryId,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
+    MemoryUse,
     Pitfall,
     Procedure,
     Provenance,
@@ -33,7 +34,6 @@ from hotset.nouns.memory import (
     Task,
     Trouble,
     Trust,
-    Use,
     Used,
     Uses,
 )
@@ -42,12 +42,12 @@ from hotset.nouns.turn import Event
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import MATCHES, Row, Store
 from hotset.testing.store_lineage_contract import OpenStore
-from hotset.testing.store_talk import Talk, kept, opened
+from hotset.testing.store_talk import StoreTalk, kept, opened
 
 
-def fact(name: str, **traits: Any) -> Memory:
-    """A fact called `sem-<name>`; `traits` are any other fields of `Memory`."""
-    plain = Memory(
+def fact(name: str, **traits: Any) -> MemoryRecord:
+    """A fact called `sem-<name>`; `traits` are any other fields of `MemoryRecord`."""
+    plain = MemoryRecord(
         MemoryId(f"sem-{name}"),
         MemoryKind.FACT,
         name,
@@ -79,7 +79,7 @@ def lives(store: Store, session: SessionId | None = None) -> None:
         replace(links[1], relation=Relation.CONTRADICTS),
     ]
     uses = [
-        Use(every[0].id, how, time, session, task)
+        MemoryUse(every[0].id, how, time, session, task)
         for how, time, task in zip(Used, (6.0, 7.0, 8.5, 9.0), Task, strict=False)
     ]
     kept(
@@ -205,7 +205,7 @@ def check_a_version_that_somebody_else_wrote_first_is_a_conflict(open_store: Ope
             replace(memory, standing=Standing.FORGOTTEN),
         ):
             deposit = Remembered(
-                (fact("new"), bad), (_link("a", "new"),), (Use(memory.id, Used.READ, 1.0),)
+                (fact("new"), bad), (_link("a", "new"),), (MemoryUse(memory.id, Used.READ, 1.0),)
             )
             assert _raises(Conflict, partial(kept, store, deposit)), (
                 f"{bad} was taken over another version"
@@ -227,7 +227,7 @@ def check_what_cannot_be_remembered_is_refused_with_a_sentence(open_store: OpenS
         kept(store, Remembered((fact("a"),)))
         before = list(store.dump())
         good = fact("b")
-        bad: tuple[Memory | MemoryLink | Use, ...] = (
+        bad: tuple[MemoryRecord | MemoryLink | MemoryUse, ...] = (
             replace(good, id=MemoryId("")),
             replace(good, version=0),
             *(replace(good, confidence=number) for number in (-0.01, 1.01, math.nan, math.inf)),
@@ -249,8 +249,8 @@ def check_what_cannot_be_remembered_is_refused_with_a_sentence(open_store: OpenS
             _link("", "a"),
             _link("a", ""),
             replace(_link("a", "b"), time=math.nan),
-            Use(MemoryId(""), Used.READ, 1.0),
-            Use(MemoryId("a"), Used.READ, math.inf),
+            MemoryUse(MemoryId(""), Used.READ, 1.0),
+            MemoryUse(MemoryId("a"), Used.READ, math.inf),
         )
         for row in bad:
             deposit = _deposit(good, row)
@@ -279,7 +279,7 @@ def check_versions_can_be_followed_in_the_order_in_which_they_were_kept(
         assert all(0 < before < after for (before, _), (after, _) in pairwise(every)), (
             "their numbers do not grow from 1 up"
         )
-        followed: list[tuple[int, Memory]] = []
+        followed: list[tuple[int, MemoryRecord]] = []
         while some := store.memories_after(followed[-1][0] if followed else 0, 2):
             assert len(some) <= 2, "more came than were asked for"
             followed += some
@@ -340,14 +340,14 @@ def check_links_hold_until_they_are_taken_back(open_store: OpenStore) -> None:
 def check_uses_are_counted(open_store: OpenStore) -> None:
     with opened(open_store) as store:
         a, b = fact("a").id, fact("b").id
-        read = Use(a, Used.READ, 5.0, SessionId("s"), Task.REVIEW)
+        read = MemoryUse(a, Used.READ, 5.0, SessionId("s"), Task.REVIEW)
         uses = (
             read,
             read,
-            Use(a, Used.SHOWN, 50.0),
-            Use(a, Used.HELPED, 4.0),
-            Use(b, Used.MISLED, 9.0),
-            Use(b, Used.SHOWN, 8.0),
+            MemoryUse(a, Used.SHOWN, 50.0),
+            MemoryUse(a, Used.HELPED, 4.0),
+            MemoryUse(b, Used.MISLED, 9.0),
+            MemoryUse(b, Used.SHOWN, 8.0),
         )
         kept(store, Remembered(uses=uses))
         counted = {a: Uses(shown=1, read=2, helped=1, last=5.0), b: Uses(shown=1, misled=1)}
@@ -357,7 +357,7 @@ def check_uses_are_counted(open_store: OpenStore) -> None:
         assert dict(store.memory_uses([b, MemoryId("sem-none")])) == {b: counted[b]}, (
             "the uses of some memories are not found"
         )
-        kept(store, Remembered(uses=(Use(a, Used.HELPED, 7.0),)))
+        kept(store, Remembered(uses=(MemoryUse(a, Used.HELPED, 7.0),)))
         assert store.memory_uses([a])[a] == Uses(1, 2, 2, 0, 7.0), "a later use is not counted"
 
 
@@ -443,8 +443,8 @@ def check_memories_of_two_stores_meet_without_a_loss(open_store: OpenStore) -> N
 def check_a_session_goes_out_with_its_memories(open_store: OpenStore) -> None:
     with opened(open_store) as store, opened(open_store) as other:
         mine, its = (
-            Talk(store).turn("hello", "hi").session,
-            Talk(store, key="k").turn("hello", "hi").session,
+            StoreTalk(store).turn("hello", "hi").session,
+            StoreTalk(store, key="k").turn("hello", "hi").session,
         )
         a, b = (
             fact("a", source=Provenance("rules", mine)),
@@ -453,7 +453,7 @@ def check_a_session_goes_out_with_its_memories(open_store: OpenStore) -> None:
         c = fact("c", source=Provenance("rules", mine))
         merged = replace(a, version=2, source=Provenance("rules", its), standing=Standing.MERGED)
         inside, across = _link("a", "c"), _link("a", "b")
-        used = Use(a.id, Used.READ, 5.0, mine)
+        used = MemoryUse(a.id, Used.READ, 5.0, mine)
         kept(
             store,
             Remembered(
@@ -462,7 +462,11 @@ def check_a_session_goes_out_with_its_memories(open_store: OpenStore) -> None:
                 (used, replace(used, session=its), replace(used, memory=b.id)),
             ),
         )
-        rows = [row for row in store.dump(mine) if isinstance(row, Memory | MemoryLink | Use)]
+        rows = [
+            row
+            for row in store.dump(mine)
+            if isinstance(row, MemoryRecord | MemoryLink | MemoryUse)
+        ]
         assert rows == [a, c, merged, inside, used], (
             "a session goes out with other memories than its own"
         )
@@ -480,7 +484,7 @@ MEMORY_CHECKS: tuple[Callable[[OpenStore], None], ...] = tuple(
 # --------------------------------------------------------------------------------------------------
 
 
-def _of_kind(kind: MemoryKind, session: SessionId | None) -> Memory:
+def _of_kind(kind: MemoryKind, session: SessionId | None) -> MemoryRecord:
     details: dict[MemoryKind, Detail] = {
         MemoryKind.EPISODE: Episode(
             goal="make it work",
@@ -510,7 +514,7 @@ def _of_kind(kind: MemoryKind, session: SessionId | None) -> Memory:
             {"auth": 0.5}, {"login": "auth"}, {"web": ("auth", "http")}, ("old",), True, 3.0
         ),
     }
-    return Memory(
+    return MemoryRecord(
         id=MemoryId(f"{kind}-1"),
         kind=kind,
         title=f"a {kind}",
@@ -545,23 +549,23 @@ def _link(of: str, to: str, relation: Relation = Relation.DERIVED_FROM) -> Memor
     )
 
 
-def _deposit(good: Memory, bad: Memory | MemoryLink | Use) -> Remembered:
+def _deposit(good: MemoryRecord, bad: MemoryRecord | MemoryLink | MemoryUse) -> Remembered:
     match bad:
-        case Memory():
+        case MemoryRecord():
             return Remembered((good, bad) if bad.id != good.id else (bad,))
         case MemoryLink():
             return Remembered((good,), (bad,))
-        case Use():
+        case MemoryUse():
             return Remembered((good,), (), (bad,))
 
 
 def _of(row: Row, ids: list[MemoryId]) -> bool:
     match row:
-        case Memory():
+        case MemoryRecord():
             return row.id in ids
         case MemoryLink():
             return row.of in ids or row.to in ids
-        case Use():
+        case MemoryUse():
             return row.memory in ids
         case _:
             return False

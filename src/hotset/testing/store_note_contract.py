@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hotset.errors import Conflict, HotsetError, NotFound
-from hotset.nouns.deposit import NoteWritten, Planned
+from hotset.nouns.deposit import NoteWritten, PlanMade
 from hotset.nouns.note import Note, Scope, Space
 from hotset.nouns.turn import Event, TurnId, TurnRef
-from hotset.nouns.window import Sent
+from hotset.nouns.window import SentRequest
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import Row, Store
 from hotset.testing.store_lineage_contract import OpenStore
-from hotset.testing.store_talk import Talk, id_of, kept, opened
+from hotset.testing.store_talk import StoreTalk, id_of, kept, opened
 
 _PLAIN = Space("plain")
 _OTHER = Space("other")
@@ -89,13 +89,13 @@ def check_a_space_without_history_keeps_its_last_versions(open_store: OpenStore)
 
 def check_notes_can_be_read_as_of_a_turn(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         _write(store, _PLAIN, "a", b"before")
         first = talk.turn("one", "two")
-        kept(store, Planned(id_of(store, first), Sent(talk.line[-1], 1.0)))
+        kept(store, PlanMade(id_of(store, first), SentRequest(talk.line[-1], 1.0)))
         kept(store, NoteWritten(_PLAIN, "a", b"after", 2.0, turn=id_of(store, first)))
         second = talk.turn("three", "four")
-        kept(store, Planned(id_of(store, second), Sent(talk.line[-1], 3.0)))
+        kept(store, PlanMade(id_of(store, second), SentRequest(talk.line[-1], 3.0)))
         third = talk.turn("five", "six")
         held = [_values(store, _PLAIN, as_of=turn) for turn in (first, second, third)]
         assert held == [{"a": b"before"}, {"a": b"after"}, {}], (
@@ -116,7 +116,7 @@ def check_notes_can_be_read_as_of_a_turn(open_store: OpenStore) -> None:
 
 def check_what_belongs_to_the_machine_never_leaves_it(open_store: OpenStore) -> None:
     with opened(open_store) as store, opened(open_store) as other:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         turn = talk.turn("one", "two")
         _write(store, _LOCAL, "consent", b"local words")
         _write(store, _PLAIN, "project", b"project words")
@@ -138,7 +138,7 @@ def check_what_belongs_to_the_machine_never_leaves_it(open_store: OpenStore) -> 
 
 def check_a_group_of_deposits_is_kept_whole_or_not_at_all(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         turn = talk.turn("one", "two")
         before = len(list(store.events()))
         first = NoteWritten(_PLAIN, "a", b"1", 1.0)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hotset.nouns.deposit import Answered, Asked, Deposit, Kept
+from hotset.nouns.deposit import CommitReceipt, Deposit, ReplyReceived, RequestReceived
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName, Message, Part, Reply, Request, Span, Usage
 from hotset.nouns.page import ROOT, Chain, Kind, Role, digest
@@ -51,7 +51,7 @@ def request(*messages: Message, **traits: Any) -> Request:
 
 
 @dataclass(slots=True)
-class Talk:
+class StoreTalk:
     """A conversation as a client leads it: the whole history goes out again with every turn."""
 
     store: Store
@@ -63,12 +63,12 @@ class Talk:
     time: float = 1000.0
     since: float = 0.0
 
-    def asks(self, *messages: Message | str) -> Kept:
+    def asks(self, *messages: Message | str) -> CommitReceipt:
         self.history += [
             said(Role.USER, each) if isinstance(each, str) else each for each in messages
         ]
         self.time += 1
-        asked = Asked(
+        asked = RequestReceived(
             request(*self.history, **self.traits),
             self.time,
             self.agent,
@@ -84,7 +84,7 @@ class Talk:
         *messages: Message | str,
         outcome: Outcome = Outcome.DONE,
         id: str = "",
-    ) -> Kept:
+    ) -> CommitReceipt:
         replies = tuple(
             said(Role.ASSISTANT, each) if isinstance(each, str) else each for each in messages
         )
@@ -94,7 +94,7 @@ class Talk:
         reply = Reply(
             replies, Usage(10, 2, 3, 4), "stop", id, "model-1", complete=outcome is Outcome.DONE
         )
-        answer = kept(self.store, Answered(turn, self.time, outcome, 200, raw, reply))
+        answer = kept(self.store, ReplyReceived(turn, self.time, outcome, 200, raw, reply))
         self.history += replies
         return answer
 
@@ -130,7 +130,7 @@ def id_of(store: Store, turn: TurnRef) -> TurnId:
     return next(each.id for each in store.turns(turn.session) if each.number == turn.number)
 
 
-def kept(store: Store, deposit: Deposit) -> Kept:
+def kept(store: Store, deposit: Deposit) -> CommitReceipt:
     return store.keep(deposit).result(timeout=60)
 
 
@@ -143,12 +143,12 @@ def opened(open_store: Callable[[], Store]) -> Iterator[Store]:
         store.close()
 
 
-def turn_of(answer: Kept) -> TurnRef:
+def turn_of(answer: CommitReceipt) -> TurnRef:
     assert answer.turn is not None, "a request did not become a turn"
     return answer.turn
 
 
-def only_turn(store: Store, asked: Kept) -> Turn:
+def only_turn(store: Store, asked: CommitReceipt) -> Turn:
     turns = list(store.turns(turn_of(asked).session))
     assert len(turns) == 1, "one request is not one turn"
     return turns[0]

@@ -9,22 +9,32 @@ from itertools import accumulate
 
 from hotset.errors import NotFound
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import Billed, Hid, Planned
+from hotset.nouns.deposit import Billed, HiddenKept, PlanMade
 from hotset.nouns.message import Part, Usage
 from hotset.nouns.page import Chain, Kind, Role, digest
 from hotset.nouns.turn import Event, TurnRef
-from hotset.nouns.window import WHOLE, Cause, Form, Hidden, Sent, Shown, Spot, Stub, Table
+from hotset.nouns.window import (
+    WHOLE,
+    Cause,
+    Form,
+    Hidden,
+    PageTable,
+    SentRequest,
+    Shown,
+    Spot,
+    Stub,
+)
 from hotset.store.port import MATCHES, Blob, Row, Store, Where
 from hotset.testing.store_lineage_contract import OpenStore
-from hotset.testing.store_talk import Talk, id_of, kept, message, opened, shows, turn_of
+from hotset.testing.store_talk import StoreTalk, id_of, kept, message, opened, shows, turn_of
 
 
 def check_the_latest_form_of_each_place_comes_back_byte_for_byte(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         turn = talk.turn("question", "answer")
         first, second = talk.line
-        assert store.table(talk.line) == Table(), "there is a form that nobody decided"
+        assert store.table(talk.line) == PageTable(), "there is a form that nobody decided"
         born = shows(first, "zażółć \0 " * 500, tokens=3, whole=9)
         binary = replace(shows(first, position=2), text=b"\xff\x00", form=Form.CHANGE)
         gone = shows(second, "", WHOLE, Form.GONE, cause=Cause.COLD)
@@ -43,12 +53,12 @@ def check_the_latest_form_of_each_place_comes_back_byte_for_byte(open_store: Ope
         assert _shown(store, [second]) == [gone], (
             "a table has rows of messages that were not asked for"
         )
-        assert store.table([]) == Table(), "a table of nothing has rows"
+        assert store.table([]) == PageTable(), "a table of nothing has rows"
 
 
 def check_sessions_with_the_same_past_share_their_forms(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        one, two = Talk(store, key="one"), Talk(store, key="two")
+        one, two = StoreTalk(store, key="one"), StoreTalk(store, key="two")
         turns = one.turn("question", "answer"), two.turn("question", "answer")
         assert one.line == two.line, "two conversations that are the same have another identity"
         _plan(store, turns[0], one.line[1], shows(one.line[0], "by one"))
@@ -66,9 +76,9 @@ def check_sessions_with_the_same_past_share_their_forms(open_store: OpenStore) -
 
 def check_a_table_as_of_a_turn_is_how_that_turn_was_sent(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         turns: list[TurnRef] = []
-        tables: list[Table] = []
+        tables: list[PageTable] = []
         for number, time in enumerate((9e9, 5.0, -1e9)):
             talk.time = time
             asked = turn_of(talk.asks(f"question {number}"))
@@ -82,7 +92,7 @@ def check_a_table_as_of_a_turn_is_how_that_turn_was_sent(open_store: OpenStore) 
             turns.append(asked)
             tables.append(store.table(talk.line))
             talk.hears(asked, f"answer {number}")
-            kept(store, Hid(id_of(store, asked), Hidden(talk.line[-1], (b"%d" % number,))))
+            kept(store, HiddenKept(id_of(store, asked), Hidden(talk.line[-1], (b"%d" % number,))))
         for number, (turn, table) in enumerate(zip(turns, tables, strict=True)):
             assert store.table(talk.line, turn) == table, "a turn does not come back as it was sent"
             assert len(table.hidden) == number, "what was hidden later stands in an earlier turn"
@@ -94,7 +104,7 @@ def check_a_table_as_of_a_turn_is_how_that_turn_was_sent(open_store: OpenStore) 
             "a later plan changed how an earlier one was sent"
         )
         unplanned = talk.turn("just so", "fine")
-        assert store.table(talk.line, unplanned) == Table(), (
+        assert store.table(talk.line, unplanned) == PageTable(), (
             "a turn that was never planned was sent with forms"
         )
         try:
@@ -106,20 +116,20 @@ def check_a_table_as_of_a_turn_is_how_that_turn_was_sent(open_store: OpenStore) 
 
 def check_the_latest_request_of_a_line_is_known(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         turns = [talk.turn(f"question {number}", f"answer {number}") for number in range(3)]
         line = talk.line
         assert store.table(line).sent is None, "a request was sent that nobody planned"
         for turn, head, time in ((turns[1], line[2], 50.0), (turns[0], line[0], 90.0)):
-            kept(store, Planned(id_of(store, turn), Sent(head, time, 7)))
-        assert store.table(line).sent == Sent(line[2], 50.0, 7), (
+            kept(store, PlanMade(id_of(store, turn), SentRequest(head, time, 7)))
+        assert store.table(line).sent == SentRequest(line[2], 50.0, 7), (
             "the deepest message that was sent is not found"
         )
-        assert store.table(line[:2]).sent == Sent(line[0], 90.0, 7), (
+        assert store.table(line[:2]).sent == SentRequest(line[0], 90.0, 7), (
             "a line that was rewound does not know its latest request"
         )
-        kept(store, Planned(id_of(store, turns[2]), Sent(line[2], 10.0, 8)))
-        assert store.table(line).sent == Sent(line[2], 10.0, 8), (
+        kept(store, PlanMade(id_of(store, turns[2]), SentRequest(line[2], 10.0, 8)))
+        assert store.table(line).sent == SentRequest(line[2], 10.0, 8), (
             "of two requests with one head the later one does not count"
         )
         many = [
@@ -127,26 +137,26 @@ def check_the_latest_request_of_a_line_is_known(open_store: OpenStore) -> None:
             *line,
             *(Chain(digest(b"x%d" % n)) for n in range(700)),
         ]
-        assert store.table(many).sent == Sent(line[2], 10.0, 8), (
+        assert store.table(many).sent == SentRequest(line[2], 10.0, 8), (
             "a long line does not know its latest request"
         )
 
 
 def check_hidden_turns_come_back_byte_for_byte(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         id = id_of(store, talk.turn("question", "answer"))
         hidden = Hidden(
             talk.line[1], (b"{}", b"\xff\0", b"{}"), b"instead" * 1000, (b"after", b""), 2
         )
-        kept(store, Hid(id, hidden))
-        kept(store, Hid(id, Hidden(talk.line[0])))
+        kept(store, HiddenKept(id, hidden))
+        kept(store, HiddenKept(id, Hidden(talk.line[0])))
         assert store.table(talk.line).hidden == {
             talk.line[0]: Hidden(talk.line[0]),
             talk.line[1]: hidden,
         }, "a hidden turn was changed"
         later = Hidden(talk.line[1], after=(b"later",))
-        kept(store, Hid(id, later))
+        kept(store, HiddenKept(id, later))
         assert store.table(talk.line[1:]).hidden == {talk.line[1]: later}, (
             "the latest hidden turn of a message does not hold"
         )
@@ -159,11 +169,11 @@ def check_conversations_that_open_alike_are_told_apart_by_their_replies(
         told = [None, Hidden(Chain(""), after=(b"first",)), Hidden(Chain(""), after=(b"second",))]
         talks = []
         for number, hidden in enumerate(told):
-            talk = Talk(store, key=f"session {number}", time=1000.0 * (number + 1))
+            talk = StoreTalk(store, key=f"session {number}", time=1000.0 * (number + 1))
             asked = turn_of(talk.asks("nightly triage"))
-            kept(store, Planned(id_of(store, asked), Sent(talk.line[0], talk.time)))
+            kept(store, PlanMade(id_of(store, asked), SentRequest(talk.line[0], talk.time)))
             if hidden is not None:
-                kept(store, Hid(id_of(store, asked), replace(hidden, chain=talk.line[0])))
+                kept(store, HiddenKept(id_of(store, asked), replace(hidden, chain=talk.line[0])))
             talk.hears(asked, f"answer {number}")
             talks.append(talk)
         for talk, hidden in zip(talks, told, strict=True):
@@ -178,7 +188,7 @@ def check_conversations_that_open_alike_are_told_apart_by_their_replies(
 
 def check_what_left_can_be_referred_to(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         asked = turn_of(
             talk.asks(
                 message(
@@ -192,7 +202,7 @@ def check_what_left_can_be_referred_to(open_store: OpenStore) -> None:
         stub = Stub(
             "ref-1", "conversation", spots, (1, 1), 42, 3.0, ("topic",), ("entity",), ("hint",)
         )
-        kept(store, Planned(id_of(store, asked), Sent(line[0], 1.0), stubs=(stub,)))
+        kept(store, PlanMade(id_of(store, asked), SentRequest(line[0], 1.0), stubs=(stub,)))
         reference = store.reference("ref-1")
         contents = [store.content(store.page(page).digest) for page in reference.pages]
         assert contents == [b"answer", b"one", b"two", b"three", b"three"], (
@@ -217,7 +227,7 @@ def check_what_left_can_be_referred_to(open_store: OpenStore) -> None:
 
 def check_bills_say_whose_they_are(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        one, two = Talk(store, key="one"), Talk(store, key="two", time=5000.0)
+        one, two = StoreTalk(store, key="one"), StoreTalk(store, key="two", time=5000.0)
         bill = Bill(
             "model", "upstream", Usage(1, 2, 3, 4), Usage(9), Usage(5), 2, 1, 1, "overflow", 0.25
         )
@@ -249,8 +259,8 @@ def check_bills_say_whose_they_are(open_store: OpenStore) -> None:
 
 def check_the_latest_summary_of_each_stretch_is_given(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        session = Talk(store).turn("hello", "hi").session
-        other = Talk(store, key="other").turn("hello", "hi").session
+        session = StoreTalk(store).turn("hello", "hi").session
+        other = StoreTalk(store, key="other").turn("hello", "hi").session
         first = Summary(session, (1, 4), 0, 1, "erste Fassung \u00fc", "rules", 5.0)
         versions = [
             first,
@@ -276,7 +286,7 @@ def check_the_latest_summary_of_each_stretch_is_given(open_store: OpenStore) -> 
 
 def check_a_content_id_leads_to_its_pages(open_store: OpenStore) -> None:
     with opened(open_store) as store:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         for number in range(12):
             talk.turn("say it", f"it {number}")
         address = digest(b"say it")
@@ -296,7 +306,7 @@ def check_a_content_id_leads_to_its_pages(open_store: OpenStore) -> None:
 
 def check_a_version_changes_with_every_commit(open_store: OpenStore) -> None:
     with opened(open_store) as store, opened(open_store) as other:
-        talk = Talk(store)
+        talk = StoreTalk(store)
         turn = talk.turn("hello", "hi")
         before = store.version()
         acts: tuple[Callable[[], object], ...] = (
@@ -304,7 +314,7 @@ def check_a_version_changes_with_every_commit(open_store: OpenStore) -> None:
             lambda: _plan(store, turn, talk.line[0], shows(talk.line[0], "text")),
             lambda: store.load(other.dump()),
         )
-        Talk(other).turn("elsewhere", "fine")
+        StoreTalk(other).turn("elsewhere", "fine")
         for act in acts:
             act()
             assert store.version() != before, "a commit did not change the version"
@@ -314,13 +324,13 @@ def check_a_version_changes_with_every_commit(open_store: OpenStore) -> None:
 
 def check_forms_go_with_the_session_whose_messages_they_show(open_store: OpenStore) -> None:
     with opened(open_store) as store, opened(open_store) as other:
-        one, two = Talk(store, key="one"), Talk(store, key="two")
+        one, two = StoreTalk(store, key="one"), StoreTalk(store, key="two")
         for talk, text in ((one, "one"), (two, "two"), (one, "three")):
             asked = turn_of(talk.asks("question"))
             _plan(store, asked, talk.line[-1], shows(talk.line[-1], f"form {text}" * 300))
             kept(
                 store,
-                Hid(
+                HiddenKept(
                     id_of(store, asked),
                     Hidden(talk.line[0], (text.encode(),), text.encode() * 2, (text.encode() * 3,)),
                 ),
@@ -350,7 +360,7 @@ def check_forms_go_with_the_session_whose_messages_they_show(open_store: OpenSto
             )
         _plan(
             other,
-            turn_of(Talk(other, key="three").asks("question")),
+            turn_of(StoreTalk(other, key="three").asks("question")),
             one.line[0],
             shows(one.line[0], "decided here"),
         )
@@ -363,7 +373,7 @@ def check_forms_that_sessions_share_keep_their_order_wherever_they_go(
     open_store: OpenStore,
 ) -> None:
     with opened(open_store) as store, opened(open_store) as other, opened(open_store) as third:
-        one, two = Talk(store, key="one"), Talk(store, key="two")
+        one, two = StoreTalk(store, key="one"), StoreTalk(store, key="two")
         for talk in (one, two):
             talk.turn("question", "answer")
         for talk, spoken in ((two, "only two"), (one, "only one"), (two, "two again")):
@@ -390,7 +400,7 @@ def check_forms_that_sessions_share_keep_their_order_wherever_they_go(
         )
         _plan(
             third,
-            turn_of(Talk(third, key="three").asks("x")),
+            turn_of(StoreTalk(third, key="three").asks("x")),
             two.line[0],
             shows(two.line[0], "decided here"),
         )
@@ -400,7 +410,7 @@ def check_forms_that_sessions_share_keep_their_order_wherever_they_go(
 
 
 def _plan(store: Store, turn: TurnRef, head: Chain, *rows: Shown) -> None:
-    kept(store, Planned(id_of(store, turn), Sent(head, 1.0), rows))
+    kept(store, PlanMade(id_of(store, turn), SentRequest(head, 1.0), rows))
 
 
 def _shown(store: Store, line: list[Chain]) -> list[Shown]:

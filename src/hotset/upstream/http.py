@@ -15,7 +15,7 @@ from yarl import URL
 
 from hotset.config import Upstream
 from hotset.errors import UpstreamFailed
-from hotset.nouns.call import Call, Response, header
+from hotset.nouns.call import ClientCall, Response, header
 from hotset.upstream.headers import back, onward
 
 _CONNECT_SECONDS = 15.0
@@ -48,7 +48,7 @@ class HttpWire:
         )
 
     @contextlib.asynccontextmanager
-    async def send(self, call: Call) -> AsyncIterator[Response]:
+    async def send(self, call: ClientCall) -> AsyncIterator[Response]:
         """Raises `UpstreamFailed` where no reply began. Leaving the context before the end closes
         the connection."""
         upstream = self._upstreams[call.upstream]
@@ -98,7 +98,7 @@ def _data(body: bytes | AsyncIterator[bytes]) -> bytes | AsyncIterator[bytes] | 
     return body
 
 
-def _length(call: Call) -> str:
+def _length(call: ClientCall) -> str:
     """Framed as the client framed it: with a length where it gave one, in chunks otherwise."""
     if isinstance(call.body, bytes):
         bodiless = not call.body and call.method in ("GET", "HEAD", "OPTIONS", "DELETE")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from hotset.nouns.call import Call, Response
+from hotset.nouns.call import ClientCall, Response
 
 
 class Wire(Protocol):
@@ -16,7 +16,7 @@ class Wire(Protocol):
     - Nothing is tried twice: a second try could be a second purchase.
     """
 
-    def send(self, call: Call) -> AbstractAsyncContextManager[Response]:
+    def send(self, call: ClientCall) -> AbstractAsyncContextManager[Response]:
         """Raises `UpstreamFailed` where no reply began. Leaving the context before the end closes
         the connection."""
         ...

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 
-class Use(Enum):
+class ArgumentUse(Enum):
     SAID = "said"
     """A path, a command, a pattern."""
     WRITTEN = "written"
@@ -22,7 +22,7 @@ class Use(Enum):
 @dataclass(frozen=True, slots=True)
 class Argument:
     text: str
-    use: Use = Use.SAID
+    use: ArgumentUse = ArgumentUse.SAID
 
 
 _REPLACED = ("old", "search")
@@ -41,7 +41,7 @@ def arguments(content: bytes) -> Iterator[Argument]:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         yield Argument(content.decode("utf-8", "replace"))
         return
-    todo: list[tuple[Use, Any]] = [(Use.SAID, decoded)]
+    todo: list[tuple[ArgumentUse, Any]] = [(ArgumentUse.SAID, decoded)]
     while todo:
         use, here = todo.pop()
         if isinstance(here, str):
@@ -76,9 +76,13 @@ def names_path(content: bytes) -> bool:
     return b'path"' in content[:_FRONT]
 
 
-def _use(key: str, *, edits: bool) -> Use:
+def _use(key: str, *, edits: bool) -> ArgumentUse:
     """By the names that tools for editing have in common; `edits` where an old and a new text stand
     side by side."""
     if edits and key.startswith(_REPLACED):
-        return Use.REPLACED
-    return Use.WRITTEN if key in _CONTENT or (edits and key.startswith(_WRITTEN)) else Use.SAID
+        return ArgumentUse.REPLACED
+    return (
+        ArgumentUse.WRITTEN
+        if key in _CONTENT or (edits and key.startswith(_WRITTEN))
+        else ArgumentUse.SAID
+    )

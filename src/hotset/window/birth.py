@@ -18,7 +18,7 @@ from hotset.window.moment import Moment
 from hotset.window.names import apart, coined, names, within
 from hotset.window.numbering import Bare, bare
 from hotset.window.passages import Sought, told_of
-from hotset.window.preview import ContentType, Origin, Preview, closing, preview
+from hotset.window.preview import ContentOrigin, ContentType, Preview, closing, preview
 from hotset.window.weighing import Weighed
 
 LEAST = 400
@@ -67,7 +67,7 @@ def alone(content: bytes, tool: str, given: bytes, knobs: Knobs) -> str | None:
 
 
 def _rows(
-    weighed: Weighed, knobs: Knobs, moment: Moment, wanting: Callable[[Place, Seen], bool]
+    weighed: Weighed, knobs: Knobs, moment: Moment, wanting: Callable[[ResultPlace, Seen], bool]
 ) -> Iterator[Shown]:
     """Each result that wants a row gets one, in view of what stands above it."""
     seen = Seen()
@@ -85,7 +85,7 @@ def _rows(
         seen.note(result, row)
 
 
-def _places(weighed: Weighed) -> Iterator[Place]:
+def _places(weighed: Weighed) -> Iterator[ResultPlace]:
     """Every result whose message has not left."""
     calls: dict[str, Piece] = {}
     for index, line in enumerate(weighed.lines):
@@ -100,7 +100,7 @@ def _places(weighed: Weighed) -> Iterator[Place]:
         for position in line.results:
             piece = line.pieces[position]
             call = calls.get(piece.call)
-            yield Place(
+            yield ResultPlace(
                 index, position, Result(piece, call.content if call else b""), own.get(position)
             )
 
@@ -131,7 +131,7 @@ class Result(
         return Kind.TOOL_RESULT if kind is Kind.FILE and not names_path(self.arguments) else kind
 
 
-class Place(NamedTuple):
+class ResultPlace(NamedTuple):
     """A result, where it stands, and the form that it has already."""
 
     at: int
@@ -218,7 +218,7 @@ def _excerpt(
     note = [plain.note] if plain else []
     text = plain.text if plain else text
     piece = result.piece
-    origin = Origin(
+    origin = ContentOrigin(
         piece.kind,
         piece.tool,
         result.arguments,
@@ -311,7 +311,7 @@ def _row(spot: Spot, piece: Piece, form: Form, text: str, moment: Moment) -> Sho
     return Shown(spot, form, told, tokens, piece.tokens, Cause.BIRTH, moment.now)
 
 
-def _sought(weighed: Weighed, place: Place) -> Sought:
+def _sought(weighed: Weighed, place: ResultPlace) -> Sought:
     """What the latest prompt and the words before the call are about, and what any prompt said
     about the file that it reads."""
     asked: list[Piece] = []
@@ -331,7 +331,7 @@ def _sought(weighed: Weighed, place: Place) -> Sought:
     )
 
 
-def _told(weighed: Weighed, place: Place) -> Sought:
+def _told(weighed: Weighed, place: ResultPlace) -> Sought:
     path = next(
         (argument.text for argument in arguments(place.result.arguments) if "." in argument.text),
         "",

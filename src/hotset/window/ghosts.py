@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from hotset.nouns.knobs import ToolboxKnobs
-from hotset.nouns.message import Loading, Tool, ToolSpec
+from hotset.nouns.message import ClientTool, Loading, ToolSpec
 from hotset.nouns.tool import Ghost, Tool as LibraryTool
 from hotset.text.clip import clip
 from hotset.text.stems import light_stem
@@ -89,7 +89,7 @@ def speaks_of(prompt: str, tool: LibraryTool, knobs: ToolboxKnobs) -> bool:
     return bool(named) and (len(shared) >= knobs.ghost_words or is_whole) and is_enough
 
 
-def beside(ours: Sequence[ToolSpec], theirs: Sequence[Tool]) -> tuple[ToolSpec, ...]:
+def beside(ours: Sequence[ToolSpec], theirs: Sequence[ClientTool]) -> tuple[ToolSpec, ...]:
     """Those of our tools that the client does not have already: under the same name, or under the
     same name with something in front of it and the same description."""
     names = {tool.name for tool in theirs}
@@ -100,7 +100,7 @@ def beside(ours: Sequence[ToolSpec], theirs: Sequence[Tool]) -> tuple[ToolSpec, 
     )
 
 
-def defers(theirs: Sequence[Tool]) -> bool:
+def defers(theirs: Sequence[ClientTool]) -> bool:
     """True where a client lets its own tools be searched: what is listed beside them is its
     business."""
     return any(
@@ -191,7 +191,7 @@ def _words(text: str) -> frozenset[str]:
     )
 
 
-def _is_same(ours: ToolSpec, theirs: Tool) -> bool:
+def _is_same(ours: ToolSpec, theirs: ClientTool) -> bool:
     own = ours.name.rpartition("__")[2]
     if not theirs.name.endswith(own) or theirs.name.removesuffix(own)[-1:] not in (
         "",
@@ -205,7 +205,7 @@ def _is_same(ours: ToolSpec, theirs: Tool) -> bool:
     return _plain(_MARK.sub("", ours.description, count=1)) == _plain(_description(theirs))
 
 
-def _description(tool: Tool) -> str:
+def _description(tool: ClientTool) -> str:
     try:
         raw = msgspec.json.decode(tool.raw)
     except (ValueError, RecursionError):

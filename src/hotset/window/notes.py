@@ -14,7 +14,7 @@ from hotset.text.sentences import report_sentences
 from hotset.window.arguments import spoken
 from hotset.window.names import names
 from hotset.window.preview.asking import asked as asked_for
-from hotset.window.preview.content import Origin
+from hotset.window.preview.content import ContentOrigin
 from hotset.window.preview.trouble import is_trouble
 from hotset.window.summary import Stretch, asked_in
 
@@ -151,7 +151,7 @@ def _changed(stretch: Stretch, calls: dict[str, Piece]) -> list[str]:
 def _written(call: Piece) -> Iterator[str]:
     if call.kind is Kind.PLAN:
         return
-    wanted = asked_for(Origin(call.kind, call.tool, call.content))
+    wanted = asked_for(ContentOrigin(call.kind, call.tool, call.content))
     text = spoken(call.content)
     yield from _PATCHED.findall(text)
     if wanted.command:
@@ -178,7 +178,7 @@ def _runs(stretch: Stretch, calls: dict[str, Piece]) -> list[str]:
 
 
 def _command(call: Piece) -> str:
-    wanted = asked_for(Origin(call.kind, call.tool, call.content))
+    wanted = asked_for(ContentOrigin(call.kind, call.tool, call.content))
     told = _flat(wanted.command) or f"{call.tool} {_flat(spoken(call.content))}".strip()
     return clip(told, _COMMAND)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hotset.nouns.knobs import Knobs
-from hotset.nouns.window import Cause, Form, Line, Plan, Shown, Table
+from hotset.nouns.window import Cause, Form, Line, PageTable, Plan, Shown
 from hotset.window.birth import births, rebirths
 from hotset.window.evict import evict
 from hotset.window.leave import Departure, mend
@@ -21,7 +21,7 @@ from hotset.window.weighing import Weighed, by_message, weigh
 __all__ = ["Moment", "latest_sent", "plan"]
 
 
-def plan(lines: Sequence[Line], table: Table, knobs: Knobs, moment: Moment) -> Plan:
+def plan(lines: Sequence[Line], table: PageTable, knobs: Knobs, moment: Moment) -> Plan:
     """Pure: the same arguments give the same plan, on any machine."""
     here = {line.chain for line in lines}
     shown = dict(table.shown)
@@ -70,7 +70,7 @@ def _all_back(came: Weighed) -> tuple[Weighed, Departure]:
     return replace(came.with_back(gone), steps=steps), Departure(Cause.REWOUND if gone else None)
 
 
-def latest_sent(lines: Sequence[Line], table: Table) -> int:
+def latest_sent(lines: Sequence[Line], table: PageTable) -> int:
     """The index of the last line of the latest request; -1 where there was none."""
     if table.sent is None:
         return -1
@@ -80,7 +80,7 @@ def latest_sent(lines: Sequence[Line], table: Table) -> int:
     )
 
 
-def _lost(sent: int, table: Table, moment: Moment) -> Cause | None:
+def _lost(sent: int, table: PageTable, moment: Moment) -> Cause | None:
     """Why the provider's cache is of no use; None where it is."""
     if table.sent is None or moment.now - table.sent.time > moment.price.ttl:
         return Cause.COLD

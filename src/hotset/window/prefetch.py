@@ -16,7 +16,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from enum import StrEnum
 from itertools import islice
 
-from hotset.nouns.finding import Entry, Filter, Hit, Hits, Query, Sort
+from hotset.nouns.finding import Entry, Filter, Hits, IndexHit, Query, Sort
 from hotset.nouns.knobs import Prefetch, Prefetching
 from hotset.nouns.page import Kind
 from hotset.window.arguments import spoken
@@ -86,7 +86,7 @@ SIGNS = tuple(each.name for each in fields(Signs))
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class PrefetchWeights:
     """Of the signs; what they sum to is the logarithm of the odds that a find is used."""
 
     excerpt: tuple[float, ...]
@@ -94,7 +94,7 @@ class Weights:
 
 
 # Fitted to all three sets of `make bench-prefetch`, which prints them.
-WEIGHTS = Weights(
+WEIGHTS = PrefetchWeights(
     excerpt=(-1.57, 3.17, 1.20, -0.46, -0.23, 0.01, 0.29),
     hint=(-1.93, 3.99, 1.64, -0.64, 0.50, -0.28, 0.48),
 )
@@ -151,7 +151,7 @@ def queries(prompt: Prompt, knobs: Prefetch) -> tuple[Query, ...]:
     return (Query(words, Filter(_SEARCHED), knobs.found, knobs.seconds), *named)
 
 
-def weigh(prompt: Prompt, found: Sequence[Hits]) -> list[tuple[Hit, Signs]]:
+def weigh(prompt: Prompt, found: Sequence[Hits]) -> list[tuple[IndexHit, Signs]]:
     """Every find that could be offered, once, with its signs."""
     hits = {
         hit.entry.id: hit for hits in reversed(found) for hit in hits.hits if _is_sought(hit.entry)
@@ -187,7 +187,7 @@ def likelihood(signs: Signs, weights: Sequence[float]) -> float:
     )
 
 
-def agreed(hit: Hit) -> bool:
+def agreed(hit: IndexHit) -> bool:
     """Words and meaning both found it."""
     return hit.by_words is not None and hit.by_meaning is not None
 
@@ -216,7 +216,7 @@ def offer(
     free: int,
     knobs: Prefetch,
     count: Callable[[bytes], int],
-    weights: Weights = WEIGHTS,
+    weights: PrefetchWeights = WEIGHTS,
 ) -> Offer:
     """What to offer with a prompt: nothing that stands in `window`, and no more than its share of
     the `free` tokens."""
@@ -307,14 +307,14 @@ class _Room:
         return [Offered(entry, confidence, text, tokens)]
 
 
-def fit(hit: Hit, signs: Signs) -> float:
+def fit(hit: IndexHit, signs: Signs) -> float:
     """How well a stretch answers the prompt, beside others of its file; its signs speak of
     files."""
     return signs.words + (hit.by_meaning or 0.0)
 
 
 def _likely(
-    finds: Sequence[tuple[Hit, Signs]], weights: Sequence[float], least: float
+    finds: Sequence[tuple[IndexHit, Signs]], weights: Sequence[float], least: float
 ) -> list[tuple[float, Entry]]:
     """The likeliest files first, of equally likely ones the latest; of each file the stretches that
     fit best first."""

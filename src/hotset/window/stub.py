@@ -13,7 +13,7 @@ from hotset.nouns.knobs import FormKnobs, Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Line, Spot, Stub
 from hotset.text.clip import clip
-from hotset.window.arguments import Use, arguments, names_path, spoken
+from hotset.window.arguments import ArgumentUse, arguments, names_path, spoken
 from hotset.window.moment import Moment, no_bound
 from hotset.window.names import apart, coined, within
 from hotset.window.preview.opaque import is_opaque
@@ -161,11 +161,11 @@ def _entry(number: int, lines: Sequence[Line], knobs: Knobs, told: set[str]) -> 
             yield from _results(line, knobs, files, told)
 
 
-def _room(use: Use, knobs: Knobs) -> int:
+def _room(use: ArgumentUse, knobs: Knobs) -> int:
     return {
-        Use.SAID: knobs.entry,
-        Use.WRITTEN: max(knobs.entry, knobs.room_for_written),
-        Use.REPLACED: knobs.forms.replaced,
+        ArgumentUse.SAID: knobs.entry,
+        ArgumentUse.WRITTEN: max(knobs.entry, knobs.room_for_written),
+        ArgumentUse.REPLACED: knobs.forms.replaced,
     }[use]
 
 

@@ -14,7 +14,7 @@ from hotset.nouns.window import Line, Piece
 from hotset.text.clip import clip
 from hotset.window.arguments import spoken
 from hotset.window.names import names
-from hotset.window.preview import Origin, preview
+from hotset.window.preview import ContentOrigin, preview
 from hotset.window.steps import steps
 
 MOST_TOKENS = 400
@@ -186,7 +186,7 @@ def _result(piece: Piece, call: Piece | None, room: int) -> str:
     if piece.kind is Kind.IMAGE:
         return "<result>\n(an image)\n</result>"
     text = _text(piece)
-    made = preview(text, Origin(piece.kind, piece.tool, call.content if call else b""), room)
+    made = preview(text, ContentOrigin(piece.kind, piece.tool, call.content if call else b""), room)
     shown = made.text if made else clip(text, room)
     return "<result>\n{}\n</result>".format(shown.replace("</result", "< /result"))
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from hotset.errors import Malformed
-from hotset.nouns.message import Tool, ToolSpec
+from hotset.nouns.message import ClientTool, ToolSpec
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import (
     END,
@@ -29,7 +29,7 @@ from hotset.nouns.retrieval import (
     Regex,
     Retrieval,
     Retrieve,
-    Rows,
+    RowSlice,
     Search,
     Slice,
     Span,
@@ -140,7 +140,7 @@ def has_twin(raw: bytes, specs: Sequence[ToolSpec]) -> bool:
     return any(spec.name.encode() in raw and _sign(spec) in raw for spec in specs)
 
 
-def brings_ours(tools: Iterable[Tool]) -> bool:
+def brings_ours(tools: Iterable[ClientTool]) -> bool:
     """True if the client has our tools over MCP and the model sees them from the start."""
     return any(has_twin(tool.raw, SPECS[:1]) and not _is_deferred(tool.raw) for tool in tools)
 
@@ -303,7 +303,7 @@ def _slice(fields: Fields) -> Slice:  # noqa: PLR0911 - one case a way
     if path := fields.text("path", "json_path", "jsonpath"):
         return JsonPath(path[:_MOST_PATTERN])
     if rows := fields.spans("rows", "row"):
-        return Rows(rows)
+        return RowSlice(rows)
     if lines := fields.lines("lines", "line", "line_range"):
         return Lines(lines)
     if symbol := fields.text("symbol", "symbols", "function", "class", "heading", "section"):

@@ -5,7 +5,7 @@ import pytest
 
 from hotset.errors import BadConfig
 from hotset.index.embed.asking import Asking
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 
 
 class Pointing:
@@ -23,7 +23,7 @@ class Pointing:
 
 
 def test_a_question_lies_between_what_the_two_say_and_belongs_to_the_documents():
-    table = Table()
+    table = WordVectors()
     asking = Asking(table, Pointing(table.size))
     [alone], [both] = (
         table.embed(["where is the cache cleared?"]),
@@ -37,4 +37,4 @@ def test_a_question_lies_between_what_the_two_say_and_belongs_to_the_documents()
 
 def test_a_model_of_another_size_cannot_ask():
     with pytest.raises(BadConfig, match="vectors of 3 numbers"):
-        Asking(Table(), Pointing(3))
+        Asking(WordVectors(), Pointing(3))

@@ -11,7 +11,7 @@ import pytest
 from hotset.errors import BadConfig
 from hotset.index.embed.choosing import embedders
 from hotset.index.embed.minilm_weights import find_weights
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.nouns.embedding import AUTO, OFF, Embedding
 
 WORDS, SIZE, INNER = 30522, 384, 1536
@@ -54,12 +54,12 @@ def _linear(name, wide, out):
 
 def test_the_table_serves_alone_where_no_model_is_wanted():
     chosen = embedders(Embedding(OFF))
-    assert (chosen.documents.id, chosen.asking) == (Table().id, None)
+    assert (chosen.documents.id, chosen.asking) == (WordVectors().id, None)
 
 
 def test_a_model_that_is_named_reads_questions_for_the_table_s_documents(model):
     chosen = embedders(Embedding(str(model)))
-    assert chosen.documents.id == chosen.asking.id == Table().id
+    assert chosen.documents.id == chosen.asking.id == WordVectors().id
     table, both = (
         each.embed(["where is the cache cleared"])[0] for each in (chosen.documents, chosen.asking)
     )

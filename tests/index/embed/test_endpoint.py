@@ -8,14 +8,16 @@ import pytest
 from tests.embedders import endpoint
 
 from hotset.errors import BadConfig, UpstreamFailed
-from hotset.index.embed.endpoint import Address, Endpoint
+from hotset.index.embed.endpoint import Endpoint, EndpointAddress
 
 KEY = "sk-not-a-real-one"
 
 
 def test_texts_come_back_as_vectors_of_length_one_in_their_order():
     with endpoint(lambda _, texts: (200, vectors_of(texts)[::-1])) as (url, seen):
-        vectors = Endpoint(Address(url, "small", 3, KEY)).embed(["aaa", "b", "", "  ", "cc"])
+        vectors = Endpoint(EndpointAddress(url, "small", 3, KEY)).embed(
+            ["aaa", "b", "", "  ", "cc"]
+        )
     assert vectors.dtype == np.float32
     assert vectors.shape == (5, 3)
     assert vectors[0] == pytest.approx(np.array([3, 1, 0]) / np.sqrt(10))
@@ -30,7 +32,7 @@ def test_texts_come_back_as_vectors_of_length_one_in_their_order():
 def test_many_and_long_texts_go_in_several_requests_of_bounded_size():
     texts = ["a" * (index % 50 + 1) for index in range(300)] + ["b" * 1_000_000] * 20
     with endpoint(lambda _, some: (200, vectors_of(some))) as (url, seen):
-        vectors = Endpoint(Address(url, "small", 3)).embed(texts)
+        vectors = Endpoint(EndpointAddress(url, "small", 3)).embed(texts)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1)
     sent = [body["input"] for _, _, body in seen]
     assert sum(map(len, sent)) == len(texts)
@@ -40,14 +42,14 @@ def test_many_and_long_texts_go_in_several_requests_of_bounded_size():
 
 
 def test_nothing_is_asked_where_there_is_nothing_to_embed():
-    endpoint = Endpoint(Address("http://127.0.0.1:9", "small", 3))
+    endpoint = Endpoint(EndpointAddress("http://127.0.0.1:9", "small", 3))
     assert endpoint.embed([]).shape == (0, 3)
     assert not endpoint.embed(["", "\n"]).any()
 
 
 def test_half_a_surrogate_pair_does_no_harm():
     with endpoint(lambda _, texts: (200, vectors_of(texts))) as (url, seen):
-        Endpoint(Address(url, "small", 3)).embed(["broken \ud800 text"])
+        Endpoint(EndpointAddress(url, "small", 3)).embed(["broken \ud800 text"])
     assert seen[0][2]["input"] == ["broken ? text"]
 
 
@@ -92,7 +94,7 @@ def test_half_a_surrogate_pair_does_no_harm():
 )
 def test_an_answer_that_cannot_be_used_is_told_without_the_key_or_the_texts(status, answer, told):
     with endpoint(lambda *_: (status, answer)) as (url, _), pytest.raises(UpstreamFailed) as error:
-        Endpoint(Address(url, "small", 3, KEY)).embed(["a private text", "another"])
+        Endpoint(EndpointAddress(url, "small", 3, KEY)).embed(["a private text", "another"])
     assert told in str(error.value)
     assert KEY not in str(error.value)
     assert "private" not in str(error.value)
@@ -100,18 +102,20 @@ def test_an_answer_that_cannot_be_used_is_told_without_the_key_or_the_texts(stat
 
 def test_a_server_that_is_not_there_or_never_answers_is_an_error_in_bounded_time():
     with pytest.raises(UpstreamFailed, match="cannot be asked"):
-        Endpoint(Address("http://127.0.0.1:9", "small", 3)).embed(["text"])
+        Endpoint(EndpointAddress("http://127.0.0.1:9", "small", 3)).embed(["text"])
     release = threading.Event()
     with endpoint(lambda *_: (200, release.wait(10) or {})) as (url, _):
         with pytest.raises(UpstreamFailed, match="timed out"):
-            Endpoint(Address(url, "small", 3, seconds=0.05)).embed(["text"])
+            Endpoint(EndpointAddress(url, "small", 3, seconds=0.05)).embed(["text"])
         release.set()
 
 
 def test_the_identity_follows_the_place_the_model_and_the_size_and_not_the_key():
-    same = {Endpoint(Address("http://host/v1", "m", 3, key)).id for key in (None, "one", "two")}
+    same = {
+        Endpoint(EndpointAddress("http://host/v1", "m", 3, key)).id for key in (None, "one", "two")
+    }
     others = {
-        Endpoint(Address(*other)).id
+        Endpoint(EndpointAddress(*other)).id
         for other in [
             ("http://host/v2", "m", 3),
             ("http://host/v1", "n", 3),
@@ -120,7 +124,7 @@ def test_the_identity_follows_the_place_the_model_and_the_size_and_not_the_key()
     }
     assert len(same) == 1
     assert len(same | others) == 4
-    assert KEY not in repr(Address("http://host/v1", "m", 3, KEY))
+    assert KEY not in repr(EndpointAddress("http://host/v1", "m", 3, KEY))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +133,7 @@ def test_the_identity_follows_the_place_the_model_and_the_size_and_not_the_key()
 )
 def test_a_url_that_cannot_be_one_is_refused(url):
     with pytest.raises(BadConfig, match="must look like"):
-        Endpoint(Address(url, "small", 3))
+        Endpoint(EndpointAddress(url, "small", 3))
 
 
 def vectors_of(texts):

@@ -12,7 +12,7 @@ import pytest
 from hotset.errors import BadConfig
 from hotset.index.embed.minilm import MiniLm
 from hotset.index.embed.minilm_weights import HEADS, find_weights, pack
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.embed.wordpiece import tokens_of
 
 SIZE, INNER, WORDS = 48, 96, 30522
@@ -127,7 +127,11 @@ def test_its_questions_find_what_the_table_embedded(real):
         "notify somebody by email",
         "make a picture smaller",
     ]
-    assert (real.embed(questions) @ Table().embed(documents).T).argmax(1).tolist() == [0, 1, 2]
+    assert (real.embed(questions) @ WordVectors().embed(documents).T).argmax(1).tolist() == [
+        0,
+        1,
+        2,
+    ]
 
 
 REFERENCE = {

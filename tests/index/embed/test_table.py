@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hotset.index.embed import table as module
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.embed.wordpiece import tokens_of
 
 TEXTS = [
@@ -24,8 +24,8 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def table() -> Table:
-    return Table()
+def table() -> WordVectors:
+    return WordVectors()
 
 
 def test_a_vector_has_length_one_and_that_of_an_empty_text_is_zero(table):
@@ -101,7 +101,7 @@ def test_other_weights_have_another_identity(table, tmp_path):
     rows[2000, 0] ^= 1
     np.save(tmp_path / "table.npy", rows)
     np.save(tmp_path / "weights.npy", np.load(shipped / "weights.npy"))
-    assert Table(tmp_path).id != table.id
+    assert WordVectors(tmp_path).id != table.id
 
 
 @pytest.mark.parametrize(

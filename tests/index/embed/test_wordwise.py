@@ -2,10 +2,10 @@
 
 from hypothesis import given, settings, strategies as st
 
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.embed.wordwise import Wordwise
 
-_WORDWISE = Wordwise(Table())
+_WORDWISE = Wordwise(WordVectors())
 
 
 def test_a_text_that_has_every_word_answers_in_full_however_long_it_is():

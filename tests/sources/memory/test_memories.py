@@ -16,7 +16,7 @@ from hotset.errors import BadConfig, BadInput, NotFound
 from hotset.index import open_index
 from hotset.index.port import Index
 from hotset.nouns.deposit import NoteWritten
-from hotset.nouns.memory import Ending, Layer, Memory, MemoryKind, Relation, Standing, Trust
+from hotset.nouns.memory import Ending, Layer, MemoryKind, MemoryRecord, Relation, Standing, Trust
 from hotset.nouns.message import Part
 from hotset.nouns.note import Space
 from hotset.nouns.page import Kind, Role
@@ -31,7 +31,7 @@ from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Clock
 from hotset.testing.secrets import planted
-from hotset.testing.store_talk import Talk, message, said
+from hotset.testing.store_talk import StoreTalk, message, said
 
 DAY = 86_400.0
 ERROR = "E   ModuleNotFoundError: No module named 'dateutil'\n1 failed in 0.2s\n[exit code: 1]"
@@ -73,13 +73,13 @@ def memories(
     return MemorySource(config, lambda: store, lambda: index, clock)
 
 
-def tell(memories: MemorySource, text: str, **more: str) -> Memory:
+def tell(memories: MemorySource, text: str, **more: str) -> MemoryRecord:
     return memories.remember(text, by="person", trust=Trust.PERSON, **more)
 
 
 def worked(store: Store, prompt: str, *, at: float, fixed: bool = True, path: str = "") -> str:
     """A session in which a check failed and, where it was fixed, passed in the end."""
-    talk = Talk(store, time=at)
+    talk = StoreTalk(store, time=at)
     results = [
         (f"pytest tests/test_{at:.0f}.py", ERROR),
         ("pip install python-dateutil", "Successfully installed\n[exit code: 0]"),
@@ -118,7 +118,7 @@ def test_memories_wait_for_consolidation_from_the_last_one_on_whichever_process_
     assert 0.0 <= another.unconsolidated <= 2 * DAY
 
 
-def of_kind(memories: MemorySource, kind: MemoryKind) -> list[Memory]:
+def of_kind(memories: MemorySource, kind: MemoryKind) -> list[MemoryRecord]:
     return list(memories.list(kinds=frozenset({kind})))
 
 
@@ -144,7 +144,7 @@ def test_a_session_becomes_an_episode_with_its_troubles_and_a_pitfall_that_says_
 def test_a_session_that_goes_on_is_one_episode_in_several_versions_and_said_again_it_writes_nothing(
     memories: MemorySource, store: Store, clock: Clock
 ):
-    talk = Talk(store, time=clock() - 100)
+    talk = StoreTalk(store, time=clock() - 100)
     first = talk.asks("Please implement the export of invoices to CSV files.")
     talk.hears(first.turn, "I look at how invoices are kept.")
     memories.encode()
@@ -162,7 +162,7 @@ def test_a_session_that_goes_on_is_one_episode_in_several_versions_and_said_agai
 def test_a_person_s_words_are_not_written_over_when_the_session_goes_on(
     memories: MemorySource, store: Store, clock: Clock
 ):
-    talk = Talk(store, time=clock() - 100)
+    talk = StoreTalk(store, time=clock() - 100)
     talk.hears(talk.asks("Please implement the export of invoices to CSV files.").turn, "I look.")
     memories.encode()
     (episode,) = of_kind(memories, MemoryKind.EPISODE)
@@ -495,7 +495,7 @@ def test_what_was_said_is_recalled_beside_memories(
 ):
     from hotset.sources.history.entries import follow  # noqa: PLC0415 - as the runtime does
 
-    talk = Talk(store, time=clock() - 5 * DAY)
+    talk = StoreTalk(store, time=clock() - 5 * DAY)
     talk.hears(
         talk.asks(said(Role.USER, "My aunt's heron is called Quentin.")).turn, "A fine name."
     )
@@ -511,7 +511,7 @@ def test_what_was_said_is_recalled_beside_memories(
 
 def told_many(store: Store, at: float) -> None:
     for number in range(30):
-        talk = Talk(store, key=f"talk-{number}", time=at + number)
+        talk = StoreTalk(store, key=f"talk-{number}", time=at + number)
         talk.turn(
             f"Boat number {number} of ours is painted red and lies in harbour {number % 7}.",
             "A fine boat.",
@@ -541,10 +541,10 @@ def test_whoever_asks_for_more_is_told_what_the_answers_before_did_not_tell(
 def test_more_comes_to_an_end_when_everything_was_told(
     memories: MemorySource, store: Store, index: Index, clock: Clock
 ):
-    talk = Talk(store, time=clock() - DAY)
+    talk = StoreTalk(store, time=clock() - DAY)
     talk.turn("I have two siblings who live abroad.", "I see.")
     talk.turn("There were three girls and me at our table back home.", "Nice.")
-    Talk(store, key="other", time=clock() - DAY).turn(
+    StoreTalk(store, key="other", time=clock() - DAY).turn(
         "My uncle paints the harbour each summer.", "Lovely."
     )
     query = "how many siblings do I have?"

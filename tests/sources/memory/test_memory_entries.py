@@ -14,9 +14,9 @@ from hotset.nouns.finding import Filter, Query, Sort
 from hotset.nouns.memory import (
     Arrangement,
     Episode,
-    Memory,
     MemoryId,
     MemoryKind,
+    MemoryRecord,
     Provenance,
     Standing,
 )
@@ -37,7 +37,7 @@ from hotset.store.port import Where
 from hotset.testing.hashing_embedder import HashingEmbedder
 from hotset.testing.ram_store import RamStore
 from hotset.testing.secrets import planted
-from hotset.testing.store_talk import Talk, message
+from hotset.testing.store_talk import StoreTalk, message
 
 WINDOWS = Filter(sorts=frozenset({Sort.MEMORY}), kinds=frozenset({WINDOW}))
 
@@ -56,7 +56,7 @@ def index(tmp_path):
 
 
 def fact(text, kind=MemoryKind.FACT, **fields):
-    return Memory(
+    return MemoryRecord(
         memory_id(kind, text), kind, text[:60], text, 1000.0, Provenance("rules"), **fields
     )
 
@@ -78,7 +78,7 @@ def texts(index, words, only=WINDOWS):
 
 
 def test_a_window_holds_what_was_said_before_and_behind_and_grows_as_the_talk_goes_on(store, index):
-    talk = Talk(store)
+    talk = StoreTalk(store)
     talk.turn("first question", "first answer")
     talk.turn("which colour?", "the zeppelin is blue")
     bring(store, index)
@@ -99,7 +99,7 @@ def test_a_window_holds_what_was_said_before_and_behind_and_grows_as_the_talk_go
 
 
 def test_results_of_tools_stand_in_no_window_and_do_not_part_what_was_said(store, index):
-    talk = Talk(store)
+    talk = StoreTalk(store)
     asked = talk.asks("look at the airship")
     call = Part(Kind.TOOL_CALL, b'{"path": "a.py"}', "application/json", "read_file", "call_1")
     talk.hears(asked.turn, message(Role.ASSISTANT, call))
@@ -118,7 +118,7 @@ def test_results_of_tools_stand_in_no_window_and_do_not_part_what_was_said(store
 
 
 def test_a_window_says_whose_words_are_in_its_middle(store, index):
-    Talk(store).turn("zeppelin?", "airship!")
+    StoreTalk(store).turn("zeppelin?", "airship!")
     bring(store, index)
 
     hits = index.search(Query("zeppelin", WINDOWS, 10, 30.0)).hits
@@ -129,7 +129,7 @@ def test_a_window_says_whose_words_are_in_its_middle(store, index):
 
 def test_no_secret_reaches_a_window_or_an_episode_that_is_found_by_its_prompts(store, index):
     secrets = [each for each in planted(7, 40) if not each.remains(seal(each.text).text)]
-    talk = Talk(store)
+    talk = StoreTalk(store)
     for each in secrets:
         talk.turn(f"zeppelin\n{each.text}", "done")
     session = next(store.sessions()).id
@@ -149,7 +149,7 @@ def test_no_secret_reaches_a_window_or_an_episode_that_is_found_by_its_prompts(s
 
 
 def test_an_episode_is_found_by_the_words_that_people_used_in_it(store, index):
-    talk = Talk(store)
+    talk = StoreTalk(store)
     talk.turn("make the pipeline faster", "ok")
     talk.turn("and what about the zeppelin?", "ok")
     session = next(store.sessions()).id
@@ -188,7 +188,7 @@ def test_how_memories_are_shown_is_no_memory_to_be_found():
 
 def test_following_goes_on_where_it_stopped_and_twice_makes_the_same_index(store, index):
     keep(store, *(fact(f"fact number {number}") for number in range(600)))
-    Talk(store).turn("zeppelin?", "airship!")
+    StoreTalk(store).turn("zeppelin?", "airship!")
 
     first = follow_memories(store, index, 0.0)
     rest = bring(store, index)
@@ -211,7 +211,7 @@ def test_another_store_behind_the_same_index_is_followed_from_its_beginning(stor
 def test_what_was_erased_is_taken_out(store, index):
     gone, stays = fact("the zeppelin is blue"), fact("the airship is red")
     keep(store, gone, stays)
-    Talk(store).turn("zeppelin?", "airship!")
+    StoreTalk(store).turn("zeppelin?", "airship!")
     bring(store, index)
 
     store.keep(Erased((MemoryId(gone.id),), 5.0)).result(120)
@@ -224,7 +224,7 @@ def test_what_was_erased_is_taken_out(store, index):
 
 def test_memories_and_windows_stay_out_of_the_history(store, index):
     keep(store, fact("the zeppelin is blue"))
-    Talk(store).turn("which zeppelin?", "the blue one")
+    StoreTalk(store).turn("which zeppelin?", "the blue one")
     bring(store, index)
     follow(store, index, time.monotonic() + 60)
 

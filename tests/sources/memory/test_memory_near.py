@@ -17,7 +17,7 @@ from hotset.sources.memory.index import follow_memories
 from hotset.sources.memory.keep import PendingSessions, near
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore
-from hotset.testing.store_talk import Talk
+from hotset.testing.store_talk import StoreTalk
 
 
 def test_what_was_kept_after_the_index_last_looked_is_near_too(tmp_path: Path):
@@ -52,7 +52,7 @@ def test_an_index_that_is_broken_keeps_nobody_from_remembering():
 
 def test_sessions_of_another_store_in_the_same_place_wait_too(tmp_path: Path):
     first, second = RamStore(), RamStore()
-    talk = Talk(first, time=100.0)
+    talk = StoreTalk(first, time=100.0)
     for _ in range(3):
         talk.hears(talk.asks("Please implement the export of invoices.").turn, "Done.")
     pending = PendingSessions(lambda: first, tmp_path / "none")
@@ -61,7 +61,7 @@ def test_sessions_of_another_store_in_the_same_place_wait_too(tmp_path: Path):
     pending.done(old, pending.last_said(old))
     pending.save(300.0)
 
-    Talk(second, time=200.0).asks("Please implement the import of invoices.")
+    StoreTalk(second, time=200.0).asks("Please implement the import of invoices.")
     again = PendingSessions(lambda: first, tmp_path / "none")
     again.look(second)
     assert again.many == 1

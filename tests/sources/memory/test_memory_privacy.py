@@ -18,7 +18,7 @@ from hotset.runtime.memory import open_memories
 from hotset.sources.memory.source import MemorySource
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.secrets import planted
-from hotset.testing.store_talk import Talk
+from hotset.testing.store_talk import StoreTalk
 
 WORD = "zamboni"
 SECRET = next(each for each in planted(7, 60) if each.secret in each.text)
@@ -89,7 +89,7 @@ def test_what_was_said_in_a_session_is_in_no_event_and_no_log_and_every_file_is_
 ):
     caplog.set_level(logging.DEBUG)
     with SqliteStore.open(config.folder) as store:
-        talk = Talk(store, time=1_700_000_000.0)
+        talk = StoreTalk(store, time=1_700_000_000.0)
         talk.hears(
             talk.asks(f"Implement the {WORD} export. From now on the {WORD} is on port 8080.").turn,
             f"The {WORD} is done.",

@@ -17,7 +17,15 @@ from tests.proxy.wire import post
 
 from hotset.config import Summarising
 from hotset.nouns.deposit import Remembered
-from hotset.nouns.memory import Ending, Memory, MemoryId, MemoryKind, Pitfall, Provenance, Trust
+from hotset.nouns.memory import (
+    Ending,
+    MemoryId,
+    MemoryKind,
+    MemoryRecord,
+    Pitfall,
+    Provenance,
+    Trust,
+)
 from hotset.nouns.remembering import Remembering
 from hotset.sources.memory.render.economics import LOADED
 from hotset.store.sqlite import SqliteStore
@@ -63,8 +71,8 @@ class World:
                 time.sleep(0.01)
             return found
 
-    def episodes(self) -> list[Memory]:
-        found: list[Memory] = self.look(
+    def episodes(self) -> list[MemoryRecord]:
+        found: list[MemoryRecord] = self.look(
             lambda store: list(store.memories(frozenset({MemoryKind.EPISODE})))
         )
         return found
@@ -136,7 +144,7 @@ def test_a_session_with_the_words_of_an_earlier_one_is_told_what_came_of_it_and_
 @pytest.mark.row("M5")
 def test_memories_are_consolidated_in_the_background_where_nobody_did_it_for_long(world, tmp_path):
     with contextlib.closing(SqliteStore.open(tmp_path / "data")) as store:
-        old = Memory(
+        old = MemoryRecord(
             MemoryId("sem-old"),
             MemoryKind.FACT,
             "old",
@@ -241,13 +249,13 @@ def test_a_small_model_that_fails_leaves_the_words_of_the_rules(world):
     assert episode.source.by == "rules"
 
 
-def pitfall(number: int) -> Memory:
+def pitfall(number: int) -> MemoryRecord:
     text = (
         f"`make part{number}` fails with KeyError {number}. What resolved it: ran `make "
         f"clean{number}`."
     )
     id = MemoryId(f"pit-{number}aaaaaaa")
-    return Memory(
+    return MemoryRecord(
         id,
         MemoryKind.PITFALL,
         text,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hotset.nouns.tool import Origin
+from hotset.nouns.tool import OriginKind
 from hotset.sources.tools.registry import Registry
 
 
@@ -14,7 +14,7 @@ def main() -> None:
     folder, tool, times = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     with Registry(folder) as registry:
         for _ in range(times):
-            registry.used(tool, Origin.CREATED, 0.001)
+            registry.used(tool, OriginKind.CREATED, 0.001)
             registry.flush()
             print(registry.lives()[tool].calls, flush=True)
 

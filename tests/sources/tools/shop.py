@@ -2,7 +2,7 @@
 
 import json
 
-from hotset.nouns.tool import Origin, Source, Tool
+from hotset.nouns.tool import OriginKind, Tool, ToolOrigin
 from hotset.sources.tools.tool_names import full_name
 
 SCHEMA = {
@@ -13,10 +13,10 @@ SCHEMA = {
 
 
 def server(name="files", **more):
-    return Source(name, Origin.SERVER, **more)
+    return ToolOrigin(name, OriginKind.SERVER, **more)
 
 
-def tool(own, source="files", description="", parameters=None, origin=Origin.SERVER, **more):
+def tool(own, source="files", description="", parameters=None, origin=OriginKind.SERVER, **more):
     raw = json.dumps(SCHEMA if parameters is None else parameters, ensure_ascii=False).encode()
     said = description or f"Does what {own} says."
     return Tool(full_name(source, own), source, origin, own, said, raw, **more)

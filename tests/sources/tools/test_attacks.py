@@ -15,7 +15,7 @@ from shop import server, tool, tools_of
 from stores import catalogue_in
 
 from hotset.errors import NotFound, ToolRefused
-from hotset.nouns.tool import Origin, Source
+from hotset.nouns.tool import OriginKind, ToolOrigin
 from hotset.sources.tools.consent import ToolState, diff
 from hotset.sources.tools.tool_names import full_name
 from hotset.text.characters import visible
@@ -319,12 +319,13 @@ def test_the_same_name_in_two_sources_is_no_look_alike_and_no_guess(tmp_path):
 @pytest.mark.parametrize("name", ["use_tool", "find_tools", "Use_Tool", "us\u0435_tool"])
 def test_a_skill_that_takes_the_name_of_one_of_hotset_s_own_tools_does_not_get_it(tmp_path, name):
     catalogue = catalogue_in(tmp_path / "tools")
-    skill = Source(name, Origin.SKILL)
+    skill = ToolOrigin(name, OriginKind.SKILL)
     (taken,) = catalogue.put(
         skill,
         [
             replace(
-                tool(name, name, origin=Origin.SKILL), name=name.encode("ascii", "ignore").decode()
+                tool(name, name, origin=OriginKind.SKILL),
+                name=name.encode("ascii", "ignore").decode(),
             )
         ],
     ).added
@@ -336,7 +337,7 @@ def test_a_skill_that_takes_the_name_of_one_of_hotset_s_own_tools_does_not_get_i
 
 def test_a_skill_that_came_with_a_cloned_project_neither_runs_nor_speaks(tmp_path):
     catalogue = catalogue_in(tmp_path / "tools")
-    skill = Source("helper", Origin.SKILL, stamp="as cloned", trusted=False)
+    skill = ToolOrigin("helper", OriginKind.SKILL, stamp="as cloned", trusted=False)
     catalogue.put(skill, tools_of(skill, "", "run"))
     assert {known.state for known in catalogue.tools()} == {ToolState.UNAPPROVED}
     with pytest.raises(ToolRefused):

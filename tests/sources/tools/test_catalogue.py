@@ -16,7 +16,7 @@ from shop import SCHEMA, server, tool, tools_of
 from stores import catalogue_in
 
 from hotset.errors import BadConfig, NotFound, StoreFailed, StoreTooNew, ToolRefused
-from hotset.nouns.tool import Origin, Source
+from hotset.nouns.tool import OriginKind, ToolOrigin
 from hotset.sources.tools.catalogue import LARGEST, Catalogue
 from hotset.sources.tools.consent import ToolState
 from hotset.sources.tools.tool_files import NameIndex, ToolFiles
@@ -197,9 +197,9 @@ def test_a_source_that_was_dropped_and_comes_back_is_held_to_what_was_accepted(c
     assert catalogue.get("files__read_file").state is ToolState.CHANGED
 
 
-@pytest.mark.parametrize("origin", [Origin.SKILL, Origin.CREATED, Origin.CALLABLE])
+@pytest.mark.parametrize("origin", [OriginKind.SKILL, OriginKind.CREATED, OriginKind.CALLABLE])
 def test_what_the_person_or_the_program_changes_itself_is_followed(catalogue, origin):
-    own = Source("mine", origin)
+    own = ToolOrigin("mine", origin)
     catalogue.put(own, [tool("run", "mine", origin=origin)])
     change = catalogue.put(own, [tool("run", "mine", "Runs better.", origin=origin)])
     assert change.changed == ("mine__run",)
@@ -208,15 +208,15 @@ def test_what_the_person_or_the_program_changes_itself_is_followed(catalogue, or
 
 
 def test_what_is_followed_is_looked_at_all_the_same(catalogue):
-    own = Source("mine", Origin.SKILL)
+    own = ToolOrigin("mine", OriginKind.SKILL)
     catalogue.put(own, tools_of(own, "run"))
-    change = catalogue.put(own, [tool("run", "mine", "Runs.\u200b", origin=Origin.SKILL)])
+    change = catalogue.put(own, [tool("run", "mine", "Runs.\u200b", origin=OriginKind.SKILL)])
     assert change.flagged == ("mine__run",)
     assert catalogue.get("mine__run").state is ToolState.FLAGGED
 
 
 def test_a_skill_of_the_project_runs_after_consent_and_with_the_files_that_were_seen(catalogue):
-    skill = Source("deploy", Origin.SKILL, stamp="v1", trusted=False)
+    skill = ToolOrigin("deploy", OriginKind.SKILL, stamp="v1", trusted=False)
     catalogue.put(skill, tools_of(skill, "run", "check"))
     assert {known.state for known in catalogue.tools()} == {ToolState.UNAPPROVED}
     assert catalogue.sources()[0].pending == 2
@@ -227,7 +227,7 @@ def test_a_skill_of_the_project_runs_after_consent_and_with_the_files_that_were_
     catalogue.may_run(skill)
     assert {known.state for known in catalogue.tools()} == {ToolState.READY}
 
-    changed = Source("deploy", Origin.SKILL, stamp="v2", trusted=False)
+    changed = ToolOrigin("deploy", OriginKind.SKILL, stamp="v2", trusted=False)
     with pytest.raises(ToolRefused, match="changed since"):
         catalogue.may_run(changed)
     catalogue.put(changed, tools_of(changed, "run", "check"))
@@ -236,16 +236,17 @@ def test_a_skill_of_the_project_runs_after_consent_and_with_the_files_that_were_
 
 
 def test_one_tool_of_a_project_s_skill_cannot_be_approved_alone(catalogue):
-    skill = Source("deploy", Origin.SKILL, stamp="v1", trusted=False)
+    skill = ToolOrigin("deploy", OriginKind.SKILL, stamp="v1", trusted=False)
     catalogue.put(skill, tools_of(skill, "run", "check"))
     with pytest.raises(ToolRefused, match="hotset tools approve deploy"):
         catalogue.approve("deploy__run")
 
 
 def test_a_skill_whose_reader_has_its_name_is_approved_by_what_the_reader_shows(catalogue):
-    skill = Source("deploy", Origin.SKILL, stamp="v1", trusted=False)
+    skill = ToolOrigin("deploy", OriginKind.SKILL, stamp="v1", trusted=False)
     catalogue.put(
-        skill, [tool("", "deploy", "How to deploy.", origin=Origin.SKILL), *tools_of(skill, "run")]
+        skill,
+        [tool("", "deploy", "How to deploy.", origin=OriginKind.SKILL), *tools_of(skill, "run")],
     )
     catalogue.approve("deploy", catalogue.get("deploy").digest)
     assert {known.state for known in catalogue.tools()} == {ToolState.READY}
@@ -256,7 +257,7 @@ def test_consent_is_about_the_files_that_were_seen_and_not_about_those_that_came
     catalogue,
 ):
     old, new = (
-        Source("deploy", Origin.SKILL, stamp=stamp, trusted=False) for stamp in ("v1", "v2")
+        ToolOrigin("deploy", OriginKind.SKILL, stamp=stamp, trusted=False) for stamp in ("v1", "v2")
     )
     catalogue.put(old, tools_of(old, "run"))
     seen = catalogue.get("deploy__run").digest
@@ -268,19 +269,19 @@ def test_consent_is_about_the_files_that_were_seen_and_not_about_those_that_came
 
 
 def test_a_skill_that_was_approved_with_follow_runs_as_its_files_change(catalogue):
-    skill = Source("deploy", Origin.SKILL, stamp="v1", trusted=False)
+    skill = ToolOrigin("deploy", OriginKind.SKILL, stamp="v1", trusted=False)
     catalogue.put(skill, tools_of(skill, "run"))
     catalogue.approve("deploy", "v1", follow=True)
-    changed = Source("deploy", Origin.SKILL, stamp="v2", trusted=False)
-    catalogue.put(changed, [tool("run", "deploy", "Better.", origin=Origin.SKILL)])
+    changed = ToolOrigin("deploy", OriginKind.SKILL, stamp="v2", trusted=False)
+    catalogue.put(changed, [tool("run", "deploy", "Better.", origin=OriginKind.SKILL)])
     catalogue.may_run(changed)
     assert catalogue.get("deploy__run").state is ToolState.READY
 
 
 def test_a_skill_of_the_project_does_not_inherit_the_trust_in_one_of_the_same_name(catalogue):
-    mine = Source("deploy", Origin.SKILL, stamp="mine")
+    mine = ToolOrigin("deploy", OriginKind.SKILL, stamp="mine")
     catalogue.put(mine, tools_of(mine, "run"))
-    theirs = Source("deploy", Origin.SKILL, stamp="theirs", trusted=False)
+    theirs = ToolOrigin("deploy", OriginKind.SKILL, stamp="theirs", trusted=False)
     with pytest.raises(ToolRefused):
         catalogue.may_run(theirs)
     catalogue.put(theirs, tools_of(theirs, "run"))
@@ -288,7 +289,7 @@ def test_a_skill_of_the_project_does_not_inherit_the_trust_in_one_of_the_same_na
 
 
 def test_consent_without_anything_to_lock_it_to_is_refused(catalogue):
-    skill = Source("deploy", Origin.SKILL, trusted=False)
+    skill = ToolOrigin("deploy", OriginKind.SKILL, trusted=False)
     catalogue.put(skill, tools_of(skill, "run"))
     with pytest.raises(ToolRefused):
         catalogue.approve("deploy")
@@ -296,10 +297,10 @@ def test_consent_without_anything_to_lock_it_to_is_refused(catalogue):
 
 def test_a_source_of_another_kind_cannot_take_a_name(catalogue):
     catalogue.put(server(), [tool("read_file")])
-    skill = Source("files", Origin.SKILL)
+    skill = ToolOrigin("files", OriginKind.SKILL)
     change = catalogue.put(skill, tools_of(skill, "read_file"))
     assert change.refused
-    assert catalogue.get("files__read_file").tool.origin is Origin.SERVER
+    assert catalogue.get("files__read_file").tool.origin is OriginKind.SERVER
     catalogue.drop("files")
     assert catalogue.put(skill, tools_of(skill, "read_file")).added
 

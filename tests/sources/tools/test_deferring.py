@@ -12,7 +12,7 @@ from tests.proxy.test_toolbox import create_issue
 
 from hotset.config import Upstream, load
 from hotset.dialects import DIALECTS
-from hotset.nouns.deposit import Asked
+from hotset.nouns.deposit import RequestReceived
 from hotset.nouns.link import link
 from hotset.nouns.message import Answer, DialectName, Loading, ToolSpec
 from hotset.nouns.page import ROOT
@@ -76,7 +76,8 @@ def line():
 def keep(store: RamStore, notes) -> None:
     id = TurnId("t")
     store.keep(
-        Asked(asked("Hello."), 1.0, "agent", id=id), *(replace(note, turn=id) for note in notes)
+        RequestReceived(asked("Hello."), 1.0, "agent", id=id),
+        *(replace(note, turn=id) for note in notes),
     ).result()
 
 

@@ -9,13 +9,13 @@ from hypothesis import given, settings, strategies as st
 from stores import store_of
 
 from hotset.errors import StoreFailed
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.nouns.note import Space
-from hotset.nouns.tool import UNLIKELY, Origin, Tool
+from hotset.nouns.tool import UNLIKELY, OriginKind, Tool
 from hotset.sources.tools.search import FOLDER, PastUse, PastUses, ToolSearch
 
-_TABLE = Table()
+_TABLE = WordVectors()
 _LIBRARY = {
     "git": {
         "create_pull_request": "Propose a change of a repository for review.",
@@ -45,7 +45,7 @@ def _tool(source, own_name, description, **arguments):
     return Tool(
         f"{source}__{own_name}",
         source,
-        Origin.SERVER,
+        OriginKind.SERVER,
         own_name,
         description,
         json.dumps(schema).encode(),

@@ -16,7 +16,7 @@ from stores import store_of
 
 from hotset.errors import StoreFailed
 from hotset.nouns.note import Space
-from hotset.nouns.tool import Tier
+from hotset.nouns.tool import ToolTier
 from hotset.sources.tools.graph import (
     MOST_EDGES,
     Bond,
@@ -336,7 +336,9 @@ def snapshot(tools: int = 12) -> GraphSnapshot:
         for at, pair in enumerate(pairs)
     ]
     return GraphSnapshot(
-        dict.fromkeys(all_names, 2.0), tuple(found), {all_names[0]: Tier.HOT} if all_names else {}
+        dict.fromkeys(all_names, 2.0),
+        tuple(found),
+        {all_names[0]: ToolTier.HOT} if all_names else {},
     )
 
 

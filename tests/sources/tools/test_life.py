@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from hotset.nouns.tool import Life, Origin, Status, Tier
+from hotset.nouns.tool import Life, OriginKind, ToolStatus, ToolTier
 from hotset.sources.tools.registry import (
     INACTIVE_AT,
     TTL,
@@ -33,15 +33,15 @@ spans = st.floats(0, 1e9, allow_nan=False)
 @st.composite
 def any_life(draw: st.DrawFn, name: str = "t") -> Life:
     calls = draw(st.integers(0, 500))
-    status = draw(st.sampled_from(Status))
+    status = draw(st.sampled_from(ToolStatus))
     return Life(
         name,
         born=draw(times),
-        origin=draw(st.sampled_from(Origin)),
+        origin=draw(st.sampled_from(OriginKind)),
         calls=calls,
         last_used=draw(times) if calls else None,
         status=status,
-        inactive_since=draw(st.none() | times) if status is Status.INACTIVE else None,
+        inactive_since=draw(st.none() | times) if status is ToolStatus.INACTIVE else None,
         pinned=draw(st.booleans()),
     )
 
@@ -56,7 +56,7 @@ def used(calls: int, ago: float, name: str = "t") -> Life:
 
 
 def asleep(name: str, left: float) -> Life:
-    return replace(used(1, DAY, name), status=Status.INACTIVE, inactive_since=NOW - TTL + left)
+    return replace(used(1, DAY, name), status=ToolStatus.INACTIVE, inactive_since=NOW - TTL + left)
 
 
 # The score
@@ -121,14 +121,14 @@ def test_a_clock_that_went_back_makes_nothing_older(life, now):
 @pytest.mark.parametrize(
     ("life", "expected"),
     [
-        (used(1, 0), Tier.HOT),
-        (used(1, 2 * HOUR), Tier.WARM),
-        (used(300, 2 * HOUR), Tier.HOT),
-        (used(1, 5 * HOUR), Tier.COLD),
-        (Life("t", born=NOW), Tier.PROBATION),
-        (Life("t", born=NOW - YEAR), Tier.PROBATION),
-        (replace(used(1, 5 * HOUR), pinned=True), Tier.PROTECTED),
-        (Life("t", born=NOW, pinned=True), Tier.PROTECTED),
+        (used(1, 0), ToolTier.HOT),
+        (used(1, 2 * HOUR), ToolTier.WARM),
+        (used(300, 2 * HOUR), ToolTier.HOT),
+        (used(1, 5 * HOUR), ToolTier.COLD),
+        (Life("t", born=NOW), ToolTier.PROBATION),
+        (Life("t", born=NOW - YEAR), ToolTier.PROBATION),
+        (replace(used(1, 5 * HOUR), pinned=True), ToolTier.PROTECTED),
+        (Life("t", born=NOW, pinned=True), ToolTier.PROTECTED),
     ],
 )
 def test_the_tier_tells_how_a_tool_is_used(life, expected):
@@ -145,7 +145,7 @@ def test_a_tool_falls_asleep_when_its_score_has_fallen_and_expires_a_day_later()
 
     assert step(life, sleepy - 1) == life
     inactive = step(life, sleepy + 1)
-    assert (inactive.status, inactive.inactive_since) == (Status.INACTIVE, sleepy + 1)
+    assert (inactive.status, inactive.inactive_since) == (ToolStatus.INACTIVE, sleepy + 1)
     assert not expired(inactive, sleepy + 1 + TTL - 1)
     assert expired(inactive, sleepy + 1 + TTL)
     assert time_left(inactive, sleepy + 1 + HOUR) == TTL - HOUR
@@ -156,7 +156,11 @@ def test_a_tool_falls_asleep_when_its_score_has_fallen_and_expires_a_day_later()
 def test_a_use_rescues_at_once_and_is_counted(life, now, seconds, failed):
     rescued = after_use(life, now, seconds, failed=failed)
 
-    assert (rescued.status, rescued.inactive_since, rescued.last_used) == (Status.ACTIVE, None, now)
+    assert (rescued.status, rescued.inactive_since, rescued.last_used) == (
+        ToolStatus.ACTIVE,
+        None,
+        now,
+    )
     assert (rescued.calls, rescued.failures) == (life.calls + 1, life.failures + failed)
     assert rescued.seconds == life.seconds + seconds
     assert not expired(rescued, now + TTL)
@@ -173,7 +177,7 @@ def test_a_step_taken_twice_is_one_step(life, now):
 
 @given(any_life(), times, spans)
 def test_nothing_expires_less_than_a_day_after_it_was_seen_active(life, now, later):
-    seen = step(replace(life, status=Status.ACTIVE, inactive_since=None), now)
+    seen = step(replace(life, status=ToolStatus.ACTIVE, inactive_since=None), now)
 
     assert not expired(step(seen, now + min(later, TTL * 0.999)), now + min(later, TTL * 0.999))
 
@@ -182,7 +186,7 @@ def test_nothing_expires_less_than_a_day_after_it_was_seen_active(life, now, lat
 def test_a_pinned_tool_never_sleeps_and_never_expires(life, now):
     kept = step(pinned(life, pin=True), now)
 
-    assert kept.status is Status.ACTIVE
+    assert kept.status is ToolStatus.ACTIVE
     assert not expired(kept, now + YEAR)
     assert not expired(replace(life, pinned=True), now + YEAR)
 
@@ -191,12 +195,12 @@ def test_a_tool_that_a_clock_ahead_of_time_put_to_sleep_wakes_when_the_clock_is_
     life = used(3, MINUTE)
     wrong = step(life, NOW + 10 * YEAR)
 
-    assert wrong.status is Status.INACTIVE
+    assert wrong.status is ToolStatus.INACTIVE
     assert step(wrong, NOW) == life
 
 
 def test_a_tool_that_a_person_calls_inactive_sleeps_from_then_on():
-    told = replace(used(3, MINUTE), status=Status.INACTIVE)
+    told = replace(used(3, MINUTE), status=ToolStatus.INACTIVE)
 
     assert time_left(told, NOW) == TTL
     assert step(told, NOW) == replace(told, inactive_since=NOW)
@@ -207,7 +211,7 @@ def test_a_tool_that_is_reborn_has_its_record_and_a_new_life():
     new = reborn(old, NOW)
 
     assert decay(new, NOW) == 1.0
-    assert (new.status, new.calls, new.last_used) == (Status.ACTIVE, old.calls, old.last_used)
+    assert (new.status, new.calls, new.last_used) == (ToolStatus.ACTIVE, old.calls, old.last_used)
 
 
 # Who goes
@@ -238,8 +242,8 @@ def test_who_goes_is_one_order_of_all_that_may_go(given_lives, now):
     )
     assert evictable(reversed(given_lives), now) == order
     assert evictable(order[1:], now) == order[1:]
-    sleeping = [life for life in order if life.status is Status.INACTIVE]
-    awake = [life for life in order if life.status is Status.ACTIVE]
+    sleeping = [life for life in order if life.status is ToolStatus.INACTIVE]
+    awake = [life for life in order if life.status is ToolStatus.ACTIVE]
     assert list(order) == sleeping + awake
     assert [time_left(life, now) for life in sleeping] == sorted(
         time_left(life, now) for life in sleeping

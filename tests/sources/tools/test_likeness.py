@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.embed.wordwise import Wordwise
 from hotset.sources.tools.search import LikenessTable
 
-_TABLE = Table()
+_TABLE = WordVectors()
 _LIKENING = LikenessTable(_TABLE)
 _TEXTS = st.text(alphabet="abcdefg hijklm. ", max_size=40)
 

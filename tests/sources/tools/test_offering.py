@@ -13,7 +13,7 @@ from tests.proxy.shelf import Shelf
 
 from hotset.config import load
 from hotset.dialects import DIALECTS
-from hotset.nouns.deposit import Asked, Planned
+from hotset.nouns.deposit import PlanMade, RequestReceived
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName
 from hotset.nouns.turn import TurnId
@@ -69,9 +69,9 @@ class Line:
             id = TurnId(f"t{now}")
             notes = [replace(note, turn=id) for note in prepared.decided.notes]
             self._keep(
-                Asked(request, now, "agent", id=id),
+                RequestReceived(request, now, "agent", id=id),
                 *notes,
-                Planned(id, prepared.sent, prepared.plan.fresh),
+                PlanMade(id, prepared.sent, prepared.plan.fresh),
             )
             if reply:
                 body = {

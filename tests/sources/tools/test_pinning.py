@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from shop import tool
 
-from hotset.nouns.tool import Origin
+from hotset.nouns.tool import OriginKind
 from hotset.sources.tools.consent import (
     CatalogueEntry,
     KnownTool,
@@ -88,7 +88,7 @@ def test_two_keys_of_one_name_do_not_hide_a_change_of_what_is_handed_out():
     other = replace(tool("t"), parameters=b'{"a":"poison","a":1}')
     entry = CatalogueEntry("files__t", pinned(one))
     again = listed_again(entry, other, list, follow=False)
-    assert known(again, "files", Origin.SERVER).tool.parameters == b'{"a":1}'
+    assert known(again, "files", OriginKind.SERVER).tool.parameters == b'{"a":1}'
 
 
 def test_the_diff_shows_what_changed_and_what_cannot_be_seen():
@@ -119,6 +119,6 @@ def test_an_entry_is_accepted_by_what_it_says_and_not_by_the_hash_beside_it():
     forged = msgspec.structs.replace(
         entry, pin=msgspec.structs.replace(entry.pin, description="Other.")
     )
-    assert known(forged, "files", Origin.SERVER).state is ToolState.CHANGED
-    assert known(accepted(forged), "files", Origin.SERVER).state is ToolState.READY
+    assert known(forged, "files", OriginKind.SERVER).state is ToolState.CHANGED
+    assert known(accepted(forged), "files", OriginKind.SERVER).state is ToolState.READY
     assert accepted(forged).pin.digest == digest(tool("t", description="Other."))

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tests.waiting import wait_until
 
-from hotset.nouns.tool import Life, Origin, Status
+from hotset.nouns.tool import Life, OriginKind, ToolStatus
 from hotset.sources.tools.registry import (
     Registry,
     life_as_json,
@@ -37,12 +37,12 @@ any_life = st.builds(
     Life,
     name=st.text(max_size=8),
     born=times,
-    origin=st.sampled_from(Origin),
+    origin=st.sampled_from(OriginKind),
     calls=st.integers(0, 10**9),
     last_used=st.none() | times,
     seconds=st.integers(0, 10**9).map(lambda us: us / 1e6),
     failures=st.integers(0, 10**9),
-    status=st.sampled_from(Status),
+    status=st.sampled_from(ToolStatus),
     inactive_since=st.none() | times,
     pinned=st.booleans(),
 )
@@ -80,19 +80,19 @@ def damaged(registry: Registry) -> list[bytes]:
 
 @pytest.mark.row("D1")
 def test_each_tool_has_a_record_of_its_calls_times_and_failures(registry, clock):
-    registry.used("git__log", Origin.SERVER, 0.25)
+    registry.used("git__log", OriginKind.SERVER, 0.25)
     clock.advance(60)
-    last = registry.used("git__log", Origin.SERVER, 0.5, failed=True)
+    last = registry.used("git__log", OriginKind.SERVER, 0.5, failed=True)
 
     assert last == Life(
         "git__log",
         born=NOW,
-        origin=Origin.SERVER,
+        origin=OriginKind.SERVER,
         calls=2,
         last_used=NOW + 60,
         seconds=0.75,
         failures=1,
-        status=Status.ACTIVE,
+        status=ToolStatus.ACTIVE,
     )
     assert registry.lives() == {"git__log": last}
     registry.flush()
@@ -101,7 +101,7 @@ def test_each_tool_has_a_record_of_its_calls_times_and_failures(registry, clock)
 
 @pytest.mark.row("D5")
 def test_a_person_can_read_it(registry):
-    registry.born("created__tidy", Origin.CREATED)
+    registry.born("created__tidy", OriginKind.CREATED)
 
     assert registry.path.name == "registry.json"
     assert registry.path.read_text("utf-8") == (
@@ -124,29 +124,29 @@ def test_a_person_can_read_it(registry):
 
 
 def test_an_inactive_tool_says_since_when_and_an_active_one_does_not(registry, clock):
-    registry.born("created__tidy", Origin.CREATED)
+    registry.born("created__tidy", OriginKind.CREATED)
     with registry.changing() as entries:
         entries.put(step(entries.get("created__tidy"), clock.advance(7 * HOUR)))
     assert (
         on_disk(registry)["tools"]["created__tidy"]["inactive_since"] == "2027-01-15T15:00:00.000Z"
     )
 
-    registry.used("created__tidy", Origin.CREATED, 0.1)
+    registry.used("created__tidy", OriginKind.CREATED, 0.1)
     registry.flush()
     entry = on_disk(registry)["tools"]["created__tidy"]
     assert (entry["status"], "inactive_since" in entry) == ("active", False)
 
 
 def test_only_its_owner_can_look_inside(registry):
-    registry.born("created__tidy", Origin.CREATED)
+    registry.born("created__tidy", OriginKind.CREATED)
 
     assert stat.S_IMODE(registry.path.parent.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in registry.path.parent.iterdir()} == {0o600}
 
 
 def test_tools_that_nobody_used_are_implied(registry):
-    registry.pin("git__log", Origin.SERVER)
-    lives = registry.lives({"git__log": Origin.SERVER, "git__diff": Origin.SERVER})
+    registry.pin("git__log", OriginKind.SERVER)
+    lives = registry.lives({"git__log": OriginKind.SERVER, "git__diff": OriginKind.SERVER})
 
     assert (lives["git__log"].pinned, lives["git__diff"]) == (True, Life("git__diff", born=NOW))
     assert list(registry.lives()) == ["git__log"]
@@ -159,8 +159,8 @@ def test_looking_writes_nothing(registry):
 
 
 def test_pins_come_and_go_and_a_removed_tool_is_forgotten(registry):
-    registry.pin("git__log", Origin.SERVER)
-    registry.used("git__diff", Origin.SERVER, 0.1)
+    registry.pin("git__log", OriginKind.SERVER)
+    registry.used("git__diff", OriginKind.SERVER, 0.1)
     assert registry.is_pinned("git__log")
     registry.unpin("git__log")
     assert not registry.is_pinned("git__log")
@@ -171,11 +171,11 @@ def test_pins_come_and_go_and_a_removed_tool_is_forgotten(registry):
 
 
 def test_a_tool_that_is_written_anew_has_its_record_and_a_new_life(registry, clock):
-    registry.used("created__tidy", Origin.CREATED, 1.0)
+    registry.used("created__tidy", OriginKind.CREATED, 1.0)
     clock.advance(9 * HOUR)
-    again = registry.born("created__tidy", Origin.CREATED)
+    again = registry.born("created__tidy", OriginKind.CREATED)
 
-    assert (again.born, again.calls, again.status) == (NOW + 9 * HOUR, 1, Status.ACTIVE)
+    assert (again.born, again.calls, again.status) == (NOW + 9 * HOUR, 1, ToolStatus.ACTIVE)
 
 
 @given(any_life)
@@ -192,7 +192,7 @@ def test_a_time_comes_back_as_it_was_written(when):
 
 
 def test_a_use_is_on_disk_soon_without_anybody_asking(registry):
-    registry.used("git__log", Origin.SERVER, 0.1)
+    registry.used("git__log", OriginKind.SERVER, 0.1)
 
     wait_until(registry.path.exists)
     assert on_disk(registry)["tools"]["git__log"]["calls"] == 1
@@ -201,7 +201,7 @@ def test_a_use_is_on_disk_soon_without_anybody_asking(registry):
 def test_every_use_is_on_disk_when_the_registry_is_closed(tmp_path):
     with Registry(tmp_path) as registry:
         for _ in range(500):
-            registry.used("git__log", Origin.SERVER, 0.001)
+            registry.used("git__log", OriginKind.SERVER, 0.001)
     with Registry(tmp_path) as registry:
         assert registry.lives()["git__log"].calls == 500
         assert registry.lives()["git__log"].seconds == pytest.approx(0.5)
@@ -210,7 +210,7 @@ def test_every_use_is_on_disk_when_the_registry_is_closed(tmp_path):
 def test_a_use_counts_from_the_moment_it_is_told_whoever_writes_meanwhile(registry):
     def use() -> None:
         for _ in range(100):
-            registry.used("git__log", Origin.SERVER, 0.001)
+            registry.used("git__log", OriginKind.SERVER, 0.001)
 
     seen = [0]
     with ThreadPoolExecutor(4) as threads:
@@ -221,33 +221,33 @@ def test_a_use_counts_from_the_moment_it_is_told_whoever_writes_meanwhile(regist
             seen.append(life.calls if life else 0)
         for each in told:
             each.result()
-    mine = registry.used("git__log", Origin.SERVER, 0.001)
+    mine = registry.used("git__log", OriginKind.SERVER, 0.001)
 
     assert seen == sorted(seen)
     assert mine.calls == registry.lives()["git__log"].calls == 301
 
 
 def test_uses_that_cannot_be_written_wait_and_are_told(registry):
-    registry.born("git__log", Origin.SERVER)
+    registry.born("git__log", OriginKind.SERVER)
     obstacle = registry.path.with_name(".registry.json.new")
     obstacle.mkdir()
     for _ in range(3):
-        registry.used("git__log", Origin.SERVER, 0.1)
+        registry.used("git__log", OriginKind.SERVER, 0.1)
     wait_until(registry.troubles)
     assert "cannot write" in registry.troubles()[0]
     assert registry.lives()["git__log"].calls == 3
 
     obstacle.rmdir()
-    registry.used("git__log", Origin.SERVER, 0.1)
+    registry.used("git__log", OriginKind.SERVER, 0.1)
     registry.flush()
     assert on_disk(registry)["tools"]["git__log"]["calls"] == 4
 
 
 def test_a_change_that_fails_changes_nothing_and_loses_no_use(registry):
-    registry.used("git__log", Origin.SERVER, 0.1)
+    registry.used("git__log", OriginKind.SERVER, 0.1)
     with suppress(ZeroDivisionError), registry.changing() as entries:
         entries.drop("git__log")
-        registry.used("git__log", Origin.SERVER, 0.1)
+        registry.used("git__log", OriginKind.SERVER, 0.1)
         raise ZeroDivisionError
     assert registry.lives()["git__log"].calls == 2
     registry.flush()
@@ -259,12 +259,12 @@ def test_a_change_that_fails_changes_nothing_and_loses_no_use(registry):
 
 @pytest.mark.row("D5")
 def test_what_a_person_edits_holds_at_once(registry):
-    registry.used("git__log", Origin.SERVER, 0.1)
+    registry.used("git__log", OriginKind.SERVER, 0.1)
     registry.flush()
     edit(registry, registry.path.read_text("utf-8").replace('"pinned": false', '"pinned": true'))
 
     assert registry.is_pinned("git__log")
-    registry.used("git__log", Origin.SERVER, 0.1)
+    registry.used("git__log", OriginKind.SERVER, 0.1)
     registry.flush()
     assert (registry.lives()["git__log"].calls, registry.is_pinned("git__log")) == (2, True)
     assert registry.troubles() == ()
@@ -291,7 +291,7 @@ def test_a_person_may_write_little_and_in_their_own_way(registry):
             0.0,
             calls=3,
             last_used=1_769_932_800.0,
-            status=Status.INACTIVE,
+            status=ToolStatus.INACTIVE,
             inactive_since=1_770_332_458.0,
         ),
     }
@@ -308,7 +308,7 @@ def test_a_person_may_write_little_and_in_their_own_way(registry):
 def test_keys_that_mean_nothing_here_are_kept(tmp_path_factory, value):
     with Registry(tmp_path_factory.mktemp("tools")) as registry:
         edit(registry, json.dumps({"tools": {"git__log": {"note": value}}, "mine": value}))
-        registry.used("git__log", Origin.SERVER, 0.1)
+        registry.used("git__log", OriginKind.SERVER, 0.1)
         registry.flush()
         said = on_disk(registry)
 
@@ -325,7 +325,7 @@ def test_keys_that_mean_nothing_here_are_kept(tmp_path_factory, value):
     ids=["cut", "a list", "no tools", "nothing", "empty", "zeros", "nested", "nested lists"],
 )
 def test_a_file_that_makes_no_sense_is_set_aside_told_and_mended_from_its_copy(registry, slip):
-    registry.pin("git__log", Origin.SERVER)
+    registry.pin("git__log", OriginKind.SERVER)
     edit(registry, slip)
 
     assert registry.is_pinned("git__log")
@@ -354,8 +354,8 @@ def test_a_file_that_makes_no_sense_is_set_aside_told_and_mended_from_its_copy(r
     ],
 )
 def test_a_slip_of_the_hand_costs_one_entry_its_edit_and_no_other(registry, key, value):
-    registry.pin("git__log", Origin.SERVER)
-    registry.pin("git__diff", Origin.SERVER)
+    registry.pin("git__log", OriginKind.SERVER)
+    registry.pin("git__diff", OriginKind.SERVER)
     said = on_disk(registry)
     said["tools"]["git__log"][key] = value
     said["tools"]["git__diff"]["calls"] = 7
@@ -374,7 +374,7 @@ def test_a_slip_of_the_hand_costs_one_entry_its_edit_and_no_other(registry, key,
 
 def test_a_file_that_was_cut_at_any_byte_is_mended_and_told(tmp_path):
     with Registry(tmp_path / "whole", Clock(NOW)) as registry:
-        registry.pin("git__log", Origin.SERVER)
+        registry.pin("git__log", OriginKind.SERVER)
         whole, lives = registry.path.read_bytes(), registry.lives()
     for length in range(len(whole) - 1):  # the last byte is a line's end
         with Registry(tmp_path / f"cut-{length}", Clock(NOW)) as registry:
@@ -387,19 +387,19 @@ def test_a_file_that_was_cut_at_any_byte_is_mended_and_told(tmp_path):
 
 
 def test_a_copy_that_was_cut_too_starts_anew_and_keeps_both(registry):
-    registry.pin("git__log", Origin.SERVER)
+    registry.pin("git__log", OriginKind.SERVER)
     edit(registry, '{"tools": {"git__log"')
     registry.path.with_name("registry.json.last").write_bytes(b'{"tools"')
 
     assert registry.lives() == {}
     assert damaged(registry) == [b'{"tools": {"git__log"', b'{"tools"']
     assert "started anew" in registry.troubles()[0]
-    registry.pin("git__log", Origin.SERVER)
+    registry.pin("git__log", OriginKind.SERVER)
     assert registry.is_pinned("git__log")
 
 
 def test_a_file_that_is_missing_comes_back_from_its_copy(registry):
-    registry.pin("git__log", Origin.SERVER)
+    registry.pin("git__log", OriginKind.SERVER)
     registry.path.unlink()
 
     assert registry.is_pinned("git__log")
@@ -407,7 +407,7 @@ def test_a_file_that_is_missing_comes_back_from_its_copy(registry):
 
 
 def test_damage_after_damage_is_kept_side_by_side(registry):
-    registry.pin("git__log", Origin.SERVER)
+    registry.pin("git__log", OriginKind.SERVER)
     for slip in ("one", "two", "three"):
         edit(registry, slip)
         assert registry.is_pinned("git__log")
@@ -427,12 +427,12 @@ def test_damage_after_damage_is_kept_side_by_side(registry):
 def test_what_is_no_file_is_set_aside_and_never_followed(registry, tmp_path, plant):
     other = tmp_path / "other.json"
     other.write_text('{"tools": {"evil": {}}}')
-    registry.pin("git__log", Origin.SERVER)
+    registry.pin("git__log", OriginKind.SERVER)
     registry.path.unlink()
     plant(registry.path, other)
 
     assert list(registry.lives()) == ["git__log"]
-    registry.pin("git__diff", Origin.SERVER)
+    registry.pin("git__diff", OriginKind.SERVER)
     assert other.read_text() == '{"tools": {"evil": {}}}'
     assert len(registry.troubles()) == 1
 
@@ -460,7 +460,7 @@ def test_a_process_that_is_killed_in_mid_write_costs_nothing_that_was_written(tm
     chance = random.Random(7)
     written = 0
     with Registry(tmp_path) as registry:
-        registry.pin("git__log", Origin.SERVER)
+        registry.pin("git__log", OriginKind.SERVER)
         for _ in range(20):
             other = started(tmp_path, "created__tidy", 10**6)
             assert other.stdout is not None
@@ -482,7 +482,7 @@ def test_a_process_that_is_killed_in_mid_write_costs_nothing_that_was_written(tm
             life = registry.lives()["created__tidy"]
             assert life.calls >= written
             assert registry.is_pinned("git__log")
-        registry.used("created__tidy", Origin.CREATED, 0.1)
+        registry.used("created__tidy", OriginKind.CREATED, 0.1)
         registry.flush()
 
         assert registry.lives()["created__tidy"].calls == life.calls + 1

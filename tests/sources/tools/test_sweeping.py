@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from stores import store_of
 
 from hotset.errors import BadInput, NotFound, StoreFailed
-from hotset.nouns.tool import Life, Origin, Status, Tier
+from hotset.nouns.tool import Life, OriginKind, ToolStatus, ToolTier
 from hotset.sources.tools.found.created import CreatedTools, create
 from hotset.sources.tools.graph import ToolGraph
 from hotset.sources.tools.registry import TTL, Registry, decay
@@ -80,7 +80,7 @@ class House:
     def write(self, *names: str) -> None:
         for name in names:
             create(self.created, name, CODE.format(name=name))
-            self.places.registry.born(f"created__{name}", Origin.CREATED)
+            self.places.registry.born(f"created__{name}", OriginKind.CREATED)
 
     def files(self) -> set[str]:
         return {path.stem for path in self.created.glob("*.py")}
@@ -136,7 +136,7 @@ def test_a_tool_that_nobody_uses_falls_asleep_and_goes_a_day_later(house):
     house.sweep()
 
     assert house.sweep_for(6 * HOUR) == []
-    assert house.lives()["created__tidy"].status is Status.INACTIVE
+    assert house.lives()["created__tidy"].status is ToolStatus.INACTIVE
     assert house.sweep_for(TTL - HOUR) == []
     assert house.files() == {"tidy"}
     assert house.sweep_for(HOUR) == ["created__tidy"]
@@ -147,10 +147,10 @@ def test_a_use_at_the_last_moment_rescues_a_tool(house):
     house.write("tidy")
     house.sweep()
     house.sweep_for(6 * HOUR + TTL - HOUR)
-    house.places.registry.used("created__tidy", Origin.CREATED, 0.1)
+    house.places.registry.used("created__tidy", OriginKind.CREATED, 0.1)
 
     assert house.sweep_for(3 * HOUR) == []
-    assert house.lives()["created__tidy"].status is Status.ACTIVE
+    assert house.lives()["created__tidy"].status is ToolStatus.ACTIVE
     assert house.sweep_for(2 * DAY) == ["created__tidy"]
 
 
@@ -170,7 +170,7 @@ def test_what_went_is_gone_from_the_graph_too(house):
     house.write("tidy", "count")
     house.places.graph.used_together(["created__count", "created__tidy"])
     house.places.graph.depends("created__count", ["created__tidy"])
-    house.places.registry.pin("created__count", Origin.CREATED)
+    house.places.registry.pin("created__count", OriginKind.CREATED)
     house.sweep()
     house.sweep_for(31 * HOUR)
 
@@ -182,11 +182,11 @@ def test_what_went_is_gone_from_the_graph_too(house):
 @pytest.mark.row("D6")
 def test_only_what_an_agent_wrote_is_deleted(house, tmp_path):
     house.write("tidy")
-    for origin in (Origin.SERVER, Origin.SKILL, Origin.CALLABLE):
+    for origin in (OriginKind.SERVER, OriginKind.SKILL, OriginKind.CALLABLE):
         house.places.registry.born(f"{origin}__tidy", origin)
-    house.places.registry.born("tidy", Origin.SERVER)
+    house.places.registry.born("tidy", OriginKind.SERVER)
     house.sweep()
-    house.places.registry.pin("created__tidy", Origin.CREATED)
+    house.places.registry.pin("created__tidy", OriginKind.CREATED)
 
     assert house.sweep_for(3 * DAY) == []
     assert house.files() == {"tidy"}
@@ -208,8 +208,8 @@ def test_only_what_an_agent_wrote_is_deleted(house, tmp_path):
 def test_nothing_outside_the_folder_is_touched_whatever_the_registry_says(house, name):
     house.folder.joinpath("precious.py").write_text("mine")
     house.write("tidy")
-    house.places.registry.pin("created__tidy", Origin.CREATED)
-    house.places.registry.born(name, Origin.CREATED)
+    house.places.registry.pin("created__tidy", OriginKind.CREATED)
+    house.places.registry.born(name, OriginKind.CREATED)
     house.sweep()
     house.sweep_for(2 * DAY)
 
@@ -238,9 +238,9 @@ def test_one_tool_goes_in_a_sweep_or_one_in_a_hundred(house):
     house.write(*(f"tidy_{at:03}" for at in range(5)))
     with house.places.registry.changing() as entries:
         for at in range(245):
-            entries.put(Life(f"created__other_{at}", NOW, Origin.CREATED, pinned=True))
+            entries.put(Life(f"created__other_{at}", NOW, OriginKind.CREATED, pinned=True))
             entries.put(
-                Life(f"server__other_{at}", NOW, Origin.SERVER)
+                Life(f"server__other_{at}", NOW, OriginKind.SERVER)
             )  # of those that cannot go nobody counts a hundredth
     house.sweep()
     house.sweep_for(6 * HOUR + TTL - HOUR)
@@ -273,7 +273,7 @@ def test_a_clock_that_jumps_deletes_nothing_and_gives_every_tool_its_whole_time(
 def test_a_clock_that_is_put_right_again_leaves_no_trace(house):
     house.write("tidy")
     house.sweep()
-    house.places.registry.used("created__tidy", Origin.CREATED, 0.1)
+    house.places.registry.used("created__tidy", OriginKind.CREATED, 0.1)
     before = house.lives()
     for jump in (10 * YEAR, -10 * YEAR):
         house.clock.advance(jump)
@@ -327,7 +327,9 @@ def test_the_first_sweep_ever_gives_what_sleeps_already_its_whole_time(house):
     house.write("tidy")
     with house.places.registry.changing() as entries:
         life = entries.get("created__tidy")
-        entries.put(Life(life.name, 0.0, life.origin, status=Status.INACTIVE, inactive_since=1.0))
+        entries.put(
+            Life(life.name, 0.0, life.origin, status=ToolStatus.INACTIVE, inactive_since=1.0)
+        )
 
     assert house.sweep().deleted == ()
     assert house.sweep_for(23 * HOUR) == []
@@ -351,7 +353,7 @@ def test_a_sweep_of_nothing_writes_nothing_and_one_without_news_neither(house):
 @pytest.mark.row("D6")
 def test_a_deleted_tool_comes_back_byte_for_byte_with_its_record(house):
     house.write("tidy")
-    house.places.registry.used("created__tidy", Origin.CREATED, 0.5)
+    house.places.registry.used("created__tidy", OriginKind.CREATED, 0.5)
     before = (house.created / "tidy.py").read_bytes()
     house.sweep()
     house.sweep_for(32 * HOUR)
@@ -361,7 +363,7 @@ def test_a_deleted_tool_comes_back_byte_for_byte_with_its_record(house):
     life = restore(house.places, "created__tidy", house.clock())
 
     assert (house.created / "tidy.py").read_bytes() == before
-    assert (life.calls, life.seconds, life.status) == (1, 0.5, Status.ACTIVE)
+    assert (life.calls, life.seconds, life.status) == (1, 0.5, ToolStatus.ACTIVE)
     assert decay(life, house.clock()) == 1.0
     assert house.sweep_for(24 * HOUR) == []
     with pytest.raises(NotFound, match="none was"):
@@ -373,7 +375,7 @@ def test_a_tool_that_stands_in_its_place_is_not_overwritten(house):
     house.sweep()
     house.sweep_for(31 * HOUR)
     create(house.created, "tidy", CODE.format(name="tidy").replace("Tidies", "Cleans"))
-    house.places.registry.born("created__tidy", Origin.CREATED)
+    house.places.registry.born("created__tidy", OriginKind.CREATED)
 
     with pytest.raises(BadInput, match="another tool created__tidy"):
         restore(house.places, "created__tidy", house.clock())
@@ -478,7 +480,7 @@ def test_a_tool_that_is_used_while_its_content_is_being_kept_stays(house):
 
     def used_meanwhile(name: str, code: bytes) -> str:
         with Registry(house.folder, house.clock) as other:
-            other.used(name, Origin.CREATED, 0.1)
+            other.used(name, OriginKind.CREATED, 0.1)
         return kept(name, code)
 
     places = ToolPlaces(
@@ -502,8 +504,8 @@ def test_the_summary_tells_who_lives_who_sleeps_and_who_goes_next():
     active = Life("active", NOW - DAY, calls=1, last_used=NOW - HOUR)
     hot = Life("hot", NOW - DAY, calls=9, last_used=NOW)
     pinned = Life("pinned", NOW - DAY, pinned=True)
-    late = Life("late", NOW - DAY, status=Status.INACTIVE, inactive_since=NOW - HOUR)
-    soon = Life("soon", NOW - DAY, status=Status.INACTIVE, inactive_since=NOW - 22 * HOUR)
+    late = Life("late", NOW - DAY, status=ToolStatus.INACTIVE, inactive_since=NOW - HOUR)
+    soon = Life("soon", NOW - DAY, status=ToolStatus.INACTIVE, inactive_since=NOW - 22 * HOUR)
     unswept = Life("unswept", NOW - DAY)
     told = summary([active, late, pinned, unswept, soon, hot], NOW, most=4)
 
@@ -514,5 +516,5 @@ def test_the_summary_tells_who_lives_who_sleeps_and_who_goes_next():
         ("late", 23 * HOUR),
         ("unswept", TTL),
     ]
-    assert (told.candidates[3].tier, told.candidates[3].status) == (Tier.HOT, Status.ACTIVE)
+    assert (told.candidates[3].tier, told.candidates[3].status) == (ToolTier.HOT, ToolStatus.ACTIVE)
     assert summary([], NOW).next_to_evict is None

@@ -4,7 +4,7 @@ import json
 
 from hypothesis import given, settings, strategies as st
 
-from hotset.nouns.tool import Origin, Tool
+from hotset.nouns.tool import OriginKind, Tool
 from hotset.sources.tools.search import word_tool
 
 _KEY = "ghp_" + "x7Rk2mQ9vLs4TzWb8NcYd1HfJg5PaE3uKo6M"[:36]
@@ -24,7 +24,7 @@ _JSON = st.recursive(
 
 def _tool(own_name="createPull_request", description="Opens one.", parameters=None, **more):
     schema = json.dumps(parameters if parameters is not None else {}).encode()
-    given = {"source": "git-hub", "origin": Origin.SERVER, **more}
+    given = {"source": "git-hub", "origin": OriginKind.SERVER, **more}
     return Tool(
         f"{given['source']}__{own_name}",
         own_name=own_name,
@@ -46,7 +46,7 @@ def test_a_title_counts_only_where_it_says_something_else():
 
 
 def test_sources_that_are_all_called_alike_are_no_words():
-    assert "created" not in word_tool(_tool(source="created", origin=Origin.CREATED)).text
+    assert "created" not in word_tool(_tool(source="created", origin=OriginKind.CREATED)).text
 
 
 def test_arguments_are_there_with_what_is_said_of_them_and_never_as_json():
@@ -96,4 +96,4 @@ def test_a_schema_without_end_is_cut():
 @given(_JSON, st.binary(max_size=30))
 def test_whatever_a_source_calls_a_schema_is_taken(schema, garbage):
     assert word_tool(_tool(parameters=schema)).title
-    assert word_tool(Tool("a__b", "a", Origin.SERVER, "b", "c", garbage)).title == "b"
+    assert word_tool(Tool("a__b", "a", OriginKind.SERVER, "b", "c", garbage)).title == "b"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from hotset.window.preview import ContentType, Origin
+from hotset.window.preview import ContentOrigin, ContentType
 
 
 @dataclass(frozen=True)
@@ -14,13 +14,13 @@ class Sample:
     name: str
     type: ContentType
     text: str
-    origin: Origin
+    origin: ContentOrigin
     kept: tuple[str, ...]
     """What must still be there in 1,500 characters."""
 
 
-def shell(command: str, *sought: str) -> Origin:
-    return Origin(
+def shell(command: str, *sought: str) -> ContentOrigin:
+    return ContentOrigin(
         tool="bash", arguments=json.dumps({"command": command}).encode(), sought=frozenset(sought)
     )
 
@@ -144,7 +144,7 @@ SAMPLES = (
         "numbered code",
         ContentType.CODE,
         _NUMBERED,
-        Origin(
+        ContentOrigin(
             tool="Read", arguments=b'{"file_path": "/x/steps.py"}', sought=frozenset({"step_17"})
         ),
         ("     1→import json", "    89→def step_17(path", "    92→    return"),
@@ -208,7 +208,9 @@ SAMPLES = (
         "json",
         ContentType.JSON,
         _FLIGHTS,
-        Origin(tool="search_flights", arguments=b'{"to": "JFK"}', sought=frozenset({"HAT055"})),
+        ContentOrigin(
+            tool="search_flights", arguments=b'{"to": "JFK"}', sought=frozenset({"HAT055"})
+        ),
         ("array of 80", "$[0]: ", "HAT000", "HAT055", "$[79]"),
     ),
     Sample(

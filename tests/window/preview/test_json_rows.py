@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from hotset.window.preview import Origin, preview
+from hotset.window.preview import ContentOrigin, preview
 
 
 def made(value: object, room: int = 2500, indent: int | None = None) -> str:
-    found = preview(json.dumps(value, indent=indent), Origin(tool="list"), room)
+    found = preview(json.dumps(value, indent=indent), ContentOrigin(tool="list"), room)
     assert found is not None
     return found.text
 

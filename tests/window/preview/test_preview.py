@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 from hotset import tokens
 from hotset.nouns.retrieval import Whole
 from hotset.window.pieces import PIECE, lines_of
-from hotset.window.preview import ContentType, Origin, Preview, closing, preview, sniff
+from hotset.window.preview import ContentOrigin, ContentType, Preview, closing, preview, sniff
 from hotset.window.slice import cut
 from tests.campaign import sample
 from tests.window.preview.samples import SAMPLES, Sample, functions, shell
@@ -40,7 +40,7 @@ texts = st.one_of(
     ),
 )
 origins = st.builds(
-    Origin,
+    ContentOrigin,
     tool=st.sampled_from(["", "bash", "Read", "Grep"]),
     arguments=st.one_of(
         st.binary(max_size=40), st.sampled_from([sample.origin.arguments for sample in SAMPLES])
@@ -101,7 +101,7 @@ def test_any_text_gets_a_preview_that_keeps_to_its_room_and_to_its_source(text, 
 def test_shown_lines_and_gaps_together_are_the_whole_text(text, room):
     """Whoever follows the marks of a preview made of lines finds every line exactly once, in
     order."""
-    found = preview(text, Origin(), room)
+    found = preview(text, ContentOrigin(), room)
     lines = lines_of(text)
     if (
         found is None
@@ -130,7 +130,7 @@ def _like_ours(line: str) -> bool:
 
 
 def test_a_text_that_fits_is_shown_whole():
-    assert preview("short", Origin(), 100) is None
+    assert preview("short", ContentOrigin(), 100) is None
 
 
 def test_a_text_that_hardly_shrinks_is_shown_whole():
@@ -163,7 +163,7 @@ def test_a_text_inside_json_is_shown_by_its_lines():
     body = "## Summary\\n" + "\\n".join(
         f"- change {index} touches `src/part_{index}.py`" for index in range(120)
     )
-    shown = preview(f'{{"number": 17, "body": "{body}"}}', Origin(tool="fetch_pr"), 900)
+    shown = preview(f'{{"number": 17, "body": "{body}"}}', ContentOrigin(tool="fetch_pr"), 900)
     assert shown is not None
     assert "… $.number: 17" in shown.text
     assert "…   - change 3 touches `src/part_3.py`" in shown.text
@@ -250,7 +250,7 @@ ONE_LINE = {
 
 @pytest.mark.parametrize("text", ONE_LINE.values(), ids=ONE_LINE)
 def test_a_preview_of_one_long_line_names_a_part_of_it_that_can_be_asked_for(text):
-    found = preview(text, Origin(), ROOM)
+    found = preview(text, ContentOrigin(), ROOM)
     assert found is not None
     pieces = -(-len(text) // PIECE)
 
@@ -262,7 +262,7 @@ def test_a_preview_of_one_long_line_names_a_part_of_it_that_can_be_asked_for(tex
 
 def test_a_long_line_among_short_ones_is_named_where_it_is_most_of_what_was_left_out():
     text = "HTTP/1.1 200 OK\ncontent-type: text/plain\n\n" + "word " * 8000 + "\n"
-    found = preview(text, Origin(), ROOM)
+    found = preview(text, ContentOrigin(), ROOM)
     assert found is not None
 
     assert found.slice == 'lines="4.1-4.10"'
@@ -270,7 +270,7 @@ def test_a_long_line_among_short_ones_is_named_where_it_is_most_of_what_was_left
 
 def test_a_line_feed_at_the_end_begins_no_line():
     text = "".join(f"line {n} of a plain text\n" for n in range(1, 2631))
-    found = preview(text, Origin(), ROOM)
+    found = preview(text, ContentOrigin(), ROOM)
     assert found is not None
 
     assert "of 2,630 lines" in found.left_out

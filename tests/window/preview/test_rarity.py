@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hotset.window.preview import ContentType, Origin, Preview, preview
+from hotset.window.preview import ContentOrigin, ContentType, Preview, preview
 from hotset.window.preview.rarity import odd_lines, odd_rows
 from hotset.window.preview.records import records, records_of
 from tests.campaign import sample
@@ -39,7 +39,7 @@ class Page:
     odd: Sequence[str]
     told: Sequence[str]
     """What of the odd lines must be seen."""
-    origin: Origin
+    origin: ContentOrigin
     head: str = ""
     room: int = 2500
     count: int = 220
@@ -96,7 +96,7 @@ PAGES = (
             "config/prod.yml:12:connect_mode: pinned-eu3",
         ),
         ("db-7.internal:6543", "pinned-eu3"),
-        Origin(tool="Grep", arguments=b'{"pattern": "connect"}'),
+        ContentOrigin(tool="Grep", arguments=b'{"pattern": "connect"}'),
     ),
     Page(
         "diff",
@@ -192,7 +192,7 @@ PAGES = (
             "The backup vault keeps its passphrase under locker 88-C.",
         ),
         ("RFC-219", "88-C"),
-        Origin(tool="fetch"),
+        ContentOrigin(tool="fetch"),
     ),
     Page(
         "code",
@@ -208,7 +208,7 @@ PAGES = (
             "const REGION = 'eu-west-7';\n",
         ),
         ("4096", "ops-771", "eu-west-7"),
-        Origin(tool="Read", arguments=b'{"file_path": "/x/a.ts"}'),
+        ContentOrigin(tool="Read", arguments=b'{"file_path": "/x/a.ts"}'),
         count=90,
     ),
     Page(
@@ -242,7 +242,7 @@ PAGES = (
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
-def made(text: str, origin: Origin, room: int) -> Preview:
+def made(text: str, origin: ContentOrigin, room: int) -> Preview:
     found = preview(text, origin, room)
     assert found is not None
     return found
@@ -301,7 +301,9 @@ def test_rows_of_json_are_all_named_and_those_that_stand_out_are_whole(indent):
     table[37]["reverts"] = "9f31c0ffee"
     table[44]["files"] = 1873
     table[50]["state"] = "held"
-    shown = made(json.dumps({"runs": table}, indent=indent), Origin(tool="list_runs"), 2500).text
+    shown = made(
+        json.dumps({"runs": table}, indent=indent), ContentOrigin(tool="list_runs"), 2500
+    ).text
     assert [row["id"] for row in table if str(row["id"]) not in shown] == []
     assert "80 rows in $.runs" in shown
     assert "state: done (79), held (1)" in shown
@@ -316,7 +318,7 @@ def test_rows_of_json_are_all_named_and_those_that_stand_out_are_whole(indent):
 
 def test_more_room_shows_more_columns_of_all_rows():
     text = json.dumps(rows(80))
-    shown = [made(text, Origin(), room).text for room in range(1000, 4000, 100)]
+    shown = [made(text, ContentOrigin(), room).text for room in range(1000, 4000, 100)]
     found = [re.search(r"… ([a-z, ]+) from row 0: run_", each) for each in shown]
     assert list(dict.fromkeys(each[1] if each else "" for each in found)) == [
         "",
@@ -331,7 +333,7 @@ def test_objects_in_an_object_are_rows_too():
         f"{WORDS[number % 16]}_{number}": {"enabled": True, "limit": 100} for number in range(60)
     }
     settings["opal_13"] = {"enabled": True, "limit": 7, "override": "ticket-8812"}
-    shown = made(json.dumps(settings, indent=2), Origin(tool="get_settings"), 1500).text
+    shown = made(json.dumps(settings, indent=2), ContentOrigin(tool="get_settings"), 1500).text
     assert '… $.opal_13: { "enabled": true, "limit": 7, "override": "ticket-8812" }' in shown
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.window.preview import ContentType, Origin, closing, preview, sniff
+from hotset.window.preview import ContentOrigin, ContentType, closing, preview, sniff
 from tests.window.preview.samples import shell
 
 ROOM = 2500
@@ -642,7 +642,9 @@ def test_the_middle_of_a_long_log_is_told_too():
 
 def test_a_long_file_is_outlined_from_end_to_end():
     source = Path(argparse.__file__).read_text(encoding="utf-8") * 2
-    found = preview(source, Origin(tool="read_file", arguments=b'{"path": "argparse.py"}'), ROOM)
+    found = preview(
+        source, ContentOrigin(tool="read_file", arguments=b'{"path": "argparse.py"}'), ROOM
+    )
     assert found is not None
     assert "class ArgumentParser " in found.text
     assert "conflict_handler='error'," not in found.text
@@ -664,7 +666,7 @@ def test_a_call_is_no_definition():
 
 
 def test_what_is_left_out_is_what_is_not_shown():
-    found = preview("<a>" + "word " * 4000, Origin(), ROOM)
+    found = preview("<a>" + "word " * 4000, ContentOrigin(), ROOM)
     assert found is not None
     left, size = (
         int(number.replace(",", "")) for number in re.findall(r"[\d,]+", found.left_out)[:2]
@@ -680,7 +682,9 @@ def test_xml_in_one_line_is_shown_by_its_elements():
         f"<item><title>Item {index}</title><guid>g-{index}</guid></item>" for index in range(300)
     )
     found = preview(
-        f'<?xml version="1.0"?><rss><channel>{items}</channel></rss>', Origin(tool="http_get"), ROOM
+        f'<?xml version="1.0"?><rss><channel>{items}</channel></rss>',
+        ContentOrigin(tool="http_get"),
+        ROOM,
     )
     assert found is not None
     assert found.type is ContentType.HTML
@@ -694,7 +698,7 @@ def test_a_piece_of_a_page_is_shown_by_what_it_says():
         f"<p class='c{index}'>Para {index} says <a href='/l/{index}'>link {index}</a></p>"
         for index in range(300)
     )
-    found = preview(f"<div class='a'>{piece}</div>", Origin(tool="browser"), ROOM)
+    found = preview(f"<div class='a'>{piece}</div>", ContentOrigin(tool="browser"), ROOM)
     assert found is not None
     assert "… Para 0 says link 0 </l/0>" in found.text.split("\n")
     assert len(found.text) > 0.7 * ROOM

@@ -11,7 +11,7 @@ from hotset.dialects.anthropic.parse import understand
 from hotset.dialects.change import Slot
 from hotset.dialects.wire import JsonNode
 from hotset.nouns.link import Link
-from hotset.nouns.message import Answer, Loading, Message, Request, Span, Tool, ToolSpec
+from hotset.nouns.message import Answer, ClientTool, Loading, Message, Request, Span, ToolSpec
 from hotset.nouns.page import Chain, Role
 from hotset.nouns.window import Hidden
 
@@ -57,7 +57,7 @@ def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
     return change.withhold(outer, unwanted, with_mark)
 
 
-def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
+def declared(tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
     return change.declared(tools, _tool)
 
 

@@ -19,7 +19,7 @@ from hotset.dialects.anthropic.parse import image
 from hotset.dialects.cache import FactCache
 from hotset.dialects.port import Invariant, Violation
 from hotset.dialects.rules import broken_rule
-from hotset.nouns.message import Request, Tool
+from hotset.nouns.message import ClientTool, Request
 
 _MAX_BODY = 32_000_000
 _MAX_MESSAGES = 100_000
@@ -631,7 +631,7 @@ def _tools(now: _Conversation) -> Iterator[Violation]:
                 yield broken(10, f"messages.{index}{place}", name, problem=problem)
 
 
-def _deferred(tools: Sequence[Tool]) -> Iterator[Violation]:
+def _deferred(tools: Sequence[ClientTool]) -> Iterator[Violation]:
     """Some tool is there from the start, and none that is not stands where a cached prefix ends."""
     deferred = [
         (index, tree) for index, tool in enumerate(tools) if (tree := _if_deferred(tool.raw))

@@ -11,7 +11,7 @@ from hotset.dialects.change import Slot
 from hotset.dialects.chat.parse import THOUGHTS, understand
 from hotset.dialects.wire import JsonNode
 from hotset.nouns.link import Link
-from hotset.nouns.message import Answer, Message, Request, Tool, ToolSpec
+from hotset.nouns.message import Answer, ClientTool, Message, Request, ToolSpec
 from hotset.nouns.page import Chain
 from hotset.nouns.window import Hidden
 
@@ -51,7 +51,7 @@ def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
     return change.withhold(envelope.opened(body, "messages"), unwanted)
 
 
-def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
+def declared(tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
     return change.declared(tools, _tool)
 
 

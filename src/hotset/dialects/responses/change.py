@@ -11,7 +11,7 @@ from hotset.dialects.chat.change import is_open
 from hotset.dialects.responses.parse import CALLS, understand
 from hotset.dialects.wire import JsonNode
 from hotset.nouns.link import Link
-from hotset.nouns.message import Answer, Loading, Message, Request, Tool, ToolSpec
+from hotset.nouns.message import Answer, ClientTool, Loading, Message, Request, ToolSpec
 from hotset.nouns.page import Chain
 from hotset.nouns.tool import FIND_TOOLS
 from hotset.nouns.window import Hidden
@@ -58,7 +58,7 @@ def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
     return change.withhold(envelope.opened(body, "input"), unwanted)
 
 
-def declared(tools: Sequence[ToolSpec]) -> tuple[Tool, ...]:
+def declared(tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
     """Those that load when they are found stand in the answer to the search that found them, and
     nowhere else."""
     return change.declared(

@@ -27,14 +27,14 @@ def embedders(chosen: Embedding) -> Embedders:
     """Loads them: MiniLM takes 0.2 s and 130 MB. Raises `BadConfig` for a file or an address that
     cannot be used."""
     if chosen.url:
-        from hotset.index.embed.endpoint import Address, Endpoint  # noqa: PLC0415 - few have one
+        from hotset.index.embed.endpoint import Endpoint, EndpointAddress  # noqa: PLC0415 - few have one
 
         return Embedders(
-            Endpoint(Address(chosen.url, chosen.model, chosen.size, chosen.key or None))
+            Endpoint(EndpointAddress(chosen.url, chosen.model, chosen.size, chosen.key or None))
         )
-    from hotset.index.embed.table import Table  # noqa: PLC0415 - an endpoint needs none
+    from hotset.index.embed.table import WordVectors  # noqa: PLC0415 - an endpoint needs none
 
-    table = Table()
+    table = WordVectors()
     model = _minilm(chosen.minilm)
     return Embedders(table) if model is None else Embedders(table, Asking(table, model))
 

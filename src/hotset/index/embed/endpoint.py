@@ -23,7 +23,7 @@ _MOST_REPLY = 1 << 26  # bytes; 64 vectors of 4,096 numbers take 6 MB
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class EndpointAddress:
     url: str
     """Up to and without `/embeddings`."""
     model: str
@@ -37,7 +37,7 @@ class Address:
 class Endpoint:
     """An `Embedder`. Every text goes to the server; an empty one does not, since many refuse it."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: EndpointAddress) -> None:
         self._address = address
         self._url = _checked(address.url)
 

@@ -14,7 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
-from hotset.index.embed.minilm_weights import HEADS, Floats, Layer, Linear, Norm, Weights, read
+from hotset.index.embed.minilm_weights import (
+    HEADS,
+    Floats,
+    LayerWeights,
+    Linear,
+    ModelWeights,
+    Norm,
+    read,
+)
 from hotset.index.embed.port import Vectors, normalised
 from hotset.index.embed.threads import one_thread
 from hotset.index.embed.wordpiece import BEGIN, END, Tokens, tokens_of
@@ -65,7 +73,7 @@ def _batches(
             yield texts[start : start + step]
 
 
-def _forward(weights: Weights, ids: Tokens) -> Floats:
+def _forward(weights: ModelWeights, ids: Tokens) -> Floats:
     """A vector for each token of each text: (texts, tokens) to (texts, tokens, size)."""
     states = _norm(weights.words(ids) + weights.positions[: ids.shape[1]], weights.norm)
     for layer in weights.layers:
@@ -76,7 +84,7 @@ def _forward(weights: Weights, ids: Tokens) -> Floats:
     return states
 
 
-def _attend(states: Floats, layer: Layer) -> Floats:
+def _attend(states: Floats, layer: LayerWeights) -> Floats:
     texts, tokens, size = states.shape
     depth = size // HEADS
     query, key, value = (

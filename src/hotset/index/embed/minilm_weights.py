@@ -48,7 +48,7 @@ class Norm:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class LayerWeights:
     attention: Linear
     """Query, key and value side by side."""
     merge: Linear
@@ -59,13 +59,13 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class ModelWeights:
     rows: np.ndarray
     """The words' vectors, packed or not: few of them are needed at once."""
     scales: Floats | None
     positions: Floats
     norm: Norm
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerWeights, ...]
     hash: str
     """Of the file."""
 
@@ -91,7 +91,7 @@ def find_weights() -> Path | None:
     return None
 
 
-def read(file: Path) -> Weights:
+def read(file: Path) -> ModelWeights:
     """From either kind of file. Raises `BadConfig` for a file that is not there or is something
     else."""
     try:
@@ -141,8 +141,8 @@ def _safetensors(data: bytes) -> Named:
     }
 
 
-def _weights(named: Named, hash: str) -> Weights:
-    def layer(number: int) -> Layer:
+def _weights(named: Named, hash: str) -> ModelWeights:
+    def layer(number: int) -> LayerWeights:
         at = f"encoder.layer.{number}."
         query, key, value, merge, up, down = (_linear(named, at + name) for name in _MATRICES)
         after_attention, after_feeding = (_norm(named, at + name) for name in _NORMS)
@@ -150,12 +150,12 @@ def _weights(named: Named, hash: str) -> Weights:
             np.hstack([query.weight, key.weight, value.weight]),
             np.hstack([query.bias, key.bias, value.bias]),
         )
-        return Layer(attention, merge, after_attention, up, down, after_feeding)
+        return LayerWeights(attention, merge, after_attention, up, down, after_feeding)
 
     positions = (
         named[_POSITIONS] + named[_KIND][0]
     )  # one text at a time: the kind is always the first
-    return Weights(
+    return ModelWeights(
         named[_WORDS],
         named.get(_WORDS + _SCALE),
         positions,

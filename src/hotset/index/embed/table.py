@@ -26,7 +26,7 @@ _MOST_TOKENS = 512
 _BATCH = 256  # texts; their tokens stay in the cache until they are summed
 
 
-class Table:
+class WordVectors:
     """An `Embedder`. Rows of eight-bit numbers, mapped into memory and so shared by all processes;
     a weight for each."""
 

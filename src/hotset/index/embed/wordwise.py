@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.embed.threads import one_thread
 from hotset.index.embed.wordpiece import counts_of
 
@@ -23,7 +23,7 @@ _MOST_TOKENS = 256  # of a text, as it begins
 class Wordwise:
     """Use it from any thread."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: WordVectors) -> None:
         self._table = table
 
     def scores(self, question: str, texts: Sequence[str]) -> list[float]:

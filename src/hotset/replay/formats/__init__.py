@@ -19,7 +19,7 @@ from hotset.replay.formats import (
     normal,
     swe_agent,
 )
-from hotset.replay.formats.source import Opened, Source
+from hotset.replay.formats.source import Opened, TranscriptReader
 from hotset.replay.recorded import Recorded
 
 
@@ -82,7 +82,7 @@ def read(
             continue
         for file in files:
             try:
-                yield from _sessions(Source(file, _set_of(path), note))
+                yield from _sessions(TranscriptReader(file, _set_of(path), note))
             except BadInput as error:
                 refuse(error)
             progress(file)
@@ -117,7 +117,7 @@ def tell(opened: Opened) -> Format:
     )
 
 
-def _sessions(source: Source) -> Iterator[Recorded]:
+def _sessions(source: TranscriptReader) -> Iterator[Recorded]:
     opened = source.opened()
     format = tell(opened)
     found = 0

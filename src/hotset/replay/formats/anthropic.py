@@ -8,7 +8,7 @@ from typing import Any
 from hotset.dialects import wire
 from hotset.nouns.page import Role
 from hotset.replay.formats.fields import as_json, kind_of, text_of
-from hotset.replay.formats.talk import Talk
+from hotset.replay.formats.talk import TranscriptTalk
 
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
@@ -16,7 +16,7 @@ TYPES = frozenset({*_CALLS, "tool_result", "thinking", "redacted_thinking"})
 """Blocks by which these messages are told from OpenAI's."""
 
 
-def tell(talk: Talk, message: Mapping[str, Any], time: float | None = None) -> None:
+def tell(talk: TranscriptTalk, message: Mapping[str, Any], time: float | None = None) -> None:
     """One message, said again to `talk`."""
     role = wire.as_text(message.get("role"))
     if role == "assistant":
@@ -28,7 +28,9 @@ def tell(talk: Talk, message: Mapping[str, Any], time: float | None = None) -> N
         said(talk, message.get("content"), time)
 
 
-def said(talk: Talk, content: Any, time: float | None, *, compaction: bool = False) -> None:
+def said(
+    talk: TranscriptTalk, content: Any, time: float | None, *, compaction: bool = False
+) -> None:
     """What a user's message holds: results of tools first, as the API demands, then what the user
     says."""
     words: list[Any] = []
@@ -41,7 +43,7 @@ def said(talk: Talk, content: Any, time: float | None, *, compaction: bool = Fal
         talk.say(Role.USER, text, time, compaction=compaction)
 
 
-def blocks(talk: Talk, content: Any, time: float | None) -> None:
+def blocks(talk: TranscriptTalk, content: Any, time: float | None) -> None:
     """What an assistant's message holds, or a part of it."""
     for each in _blocks(content):
         block = wire.as_object(each)

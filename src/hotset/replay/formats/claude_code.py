@@ -10,7 +10,7 @@ from hotset.dialects import wire
 from hotset.replay.formats import anthropic
 from hotset.replay.formats.fields import kind_of, usage_of, when
 from hotset.replay.formats.source import Opened
-from hotset.replay.formats.talk import Talk
+from hotset.replay.formats.talk import TranscriptTalk
 from hotset.replay.recorded import Recorded
 
 Entry = Mapping[str, Any]
@@ -109,7 +109,7 @@ def _blocks(entry: Entry) -> list[dict[str, Any]]:
 
 
 def _recorded(line: Sequence[Entry], agent: str, opened: Opened) -> Recorded:
-    talk = Talk(told=True)
+    talk = TranscriptTalk(told=True)
     reply = ""
     model = ""
     for entry in line:

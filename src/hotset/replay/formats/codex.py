@@ -11,7 +11,7 @@ from hotset.nouns.page import Role
 from hotset.replay.formats import openai_responses
 from hotset.replay.formats.fields import kind_of, text_of, tokens_of, usage_of, when
 from hotset.replay.formats.source import Opened
-from hotset.replay.formats.talk import Talk
+from hotset.replay.formats.talk import TranscriptTalk
 from hotset.replay.recorded import Recorded
 
 _TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
@@ -31,7 +31,7 @@ def sessions(opened: Opened) -> Iterator[Recorded]:
         for line in lines
         if line["type"] == "turn_context" and (model := wire.as_text(_payload(line).get("model")))
     ]
-    talk = Talk(told=any(_bill(line) for line in lines))
+    talk = TranscriptTalk(told=any(_bill(line) for line in lines))
     talk.say(Role.SYSTEM, _instructions(meta), when(meta.get("timestamp")))
     spent: Any = None
     for line in lines:
@@ -76,7 +76,7 @@ def _usage(info: Mapping[str, Any]) -> Usage | None:
     return usage if usage is not None and usage != Usage() else None
 
 
-def _tell(talk: Talk, line: Mapping[str, Any]) -> None:
+def _tell(talk: TranscriptTalk, line: Mapping[str, Any]) -> None:
     payload = _payload(line)
     time = when(line.get("timestamp"))
     if line["type"] == "response_item":

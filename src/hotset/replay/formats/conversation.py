@@ -11,7 +11,7 @@ from hotset.nouns.page import Role
 from hotset.replay.formats import anthropic, openai_chat, openai_responses
 from hotset.replay.formats.fields import kind_of, text_of, tokens_of, when
 from hotset.replay.formats.source import Opened
-from hotset.replay.formats.talk import Talk
+from hotset.replay.formats.talk import TranscriptTalk
 from hotset.replay.recorded import Recorded
 
 _LISTS = ("messages", "input", "conversation", "history")
@@ -50,7 +50,7 @@ def _session(opened: Opened, body: Any, number: int) -> Recorded:
     fields = wire.as_object(body)
     said = [each for each in (_said(fields) if fields else body) if isinstance(each, dict)]
     tell = _teller(fields, said)
-    talk = Talk(told=tell is not openai_responses.tell)
+    talk = TranscriptTalk(told=tell is not openai_responses.tell)
     talk.say(Role.SYSTEM, text_of(fields.get("system") or fields.get("instructions")))
     for each in said:
         tell(talk, each, when(each.get("timestamp")) or when(each.get("created_at")))
@@ -68,7 +68,7 @@ def _session(opened: Opened, body: Any, number: int) -> Recorded:
 
 def _teller(
     fields: Mapping[str, Any], said: Sequence[Mapping[str, Any]]
-) -> Callable[[Talk, Mapping[str, Any], float | None], None]:
+) -> Callable[[TranscriptTalk, Mapping[str, Any], float | None], None]:
     """The dialect by what only it has; a talk without any of that reads the same in all three."""
     if any(kind_of(each) in openai_responses.TYPES for each in said) or "input" in fields:
         return openai_responses.tell

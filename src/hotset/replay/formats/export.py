@@ -14,12 +14,14 @@ from hotset.nouns.turn import Node, Session, Turn
 from hotset.replay.formats import anthropic, openai_chat, openai_responses
 from hotset.replay.formats.fields import tokens_of
 from hotset.replay.formats.source import Opened
-from hotset.replay.formats.talk import Talk
+from hotset.replay.formats.talk import TranscriptTalk
 from hotset.replay.recorded import Recorded
 from hotset.store.exchange import read_lines
 from hotset.store.port import Blob
 
-_TELLERS: Mapping[DialectName, Callable[[Talk, Mapping[str, Any], float | None], None]] = {
+_TELLERS: Mapping[
+    DialectName, Callable[[TranscriptTalk, Mapping[str, Any], float | None], None]
+] = {
     DialectName.ANTHROPIC: anthropic.tell,
     DialectName.OPENAI_CHAT: openai_chat.tell,
     DialectName.OPENAI_RESPONSES: openai_responses.tell,
@@ -68,7 +70,7 @@ def _recorded(rows: _Rows, content: Mapping[Digest, bytes], set: str) -> Recorde
     bills = {turn.tail: turn.usage for turn in turns if turn.usage != Usage()}
     last = turns[-1] if turns else None
     tell = _TELLERS[rows.session.dialect]
-    talk = Talk(told=tell is not openai_responses.tell)
+    talk = TranscriptTalk(told=tell is not openai_responses.tell)
     if last is not None and last.system is not None:
         talk.say(Role.SYSTEM, content.get(last.system, b"").decode("utf-8", "replace"))
     for node in line:

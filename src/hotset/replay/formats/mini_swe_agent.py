@@ -11,7 +11,7 @@ from hotset.replay.formats import openai_chat, openai_responses
 from hotset.replay.formats.fields import text_of, usage_of, when
 from hotset.replay.formats.source import Opened
 from hotset.replay.formats.swe_agent import SHELL, command
-from hotset.replay.formats.talk import Talk
+from hotset.replay.formats.talk import TranscriptTalk
 from hotset.replay.recorded import Recorded
 
 _ACTION = re.compile(
@@ -51,8 +51,8 @@ def sessions(opened: Opened) -> Iterator[Recorded]:
         )
 
 
-def _told(said: Sequence[Mapping[str, Any]]) -> Talk:
-    talk = Talk(told=True)
+def _told(said: Sequence[Mapping[str, Any]]) -> TranscriptTalk:
+    talk = TranscriptTalk(told=True)
     pending: list[str] = []
     for message in said:
         extra = wire.as_object(message.get("extra"))
@@ -68,7 +68,7 @@ def _told(said: Sequence[Mapping[str, Any]]) -> Talk:
     return talk
 
 
-def _tell_items(talk: Talk, message: Mapping[str, Any], time: float | None) -> None:
+def _tell_items(talk: TranscriptTalk, message: Mapping[str, Any], time: float | None) -> None:
     """A reply of the Responses API whole, or an item that answers it."""
     if message.get("object") != "response":
         openai_responses.tell(talk, message, time)
@@ -79,7 +79,7 @@ def _tell_items(talk: Talk, message: Mapping[str, Any], time: float | None) -> N
     talk.bill(usage_of(message.get("usage")))
 
 
-def _reply(talk: Talk, message: Mapping[str, Any], extra: Mapping[str, Any]) -> list[str]:
+def _reply(talk: TranscriptTalk, message: Mapping[str, Any], extra: Mapping[str, Any]) -> list[str]:
     """The ids of the calls that the coming messages answer: none where the API has calls of its
     own."""
     response = wire.as_object(extra.get("response"))

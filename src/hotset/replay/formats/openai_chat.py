@@ -8,13 +8,13 @@ from typing import Any
 from hotset.dialects import wire
 from hotset.nouns.page import Role
 from hotset.replay.formats.fields import as_json, text_of
-from hotset.replay.formats.talk import Talk
+from hotset.replay.formats.talk import TranscriptTalk
 
 _ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "human": Role.USER}
 _ANSWERS = frozenset({"tool", "function"})
 
 
-def tell(talk: Talk, message: Mapping[str, Any], time: float | None = None) -> None:
+def tell(talk: TranscriptTalk, message: Mapping[str, Any], time: float | None = None) -> None:
     """One message, said again to `talk`. Roles that are nobody's are passed over."""
     role = wire.as_text(message.get("role"))
     text = text_of(message.get("content"))
@@ -41,7 +41,7 @@ def _thinking(message: Mapping[str, Any]) -> str:
     return "\n\n".join(wire.as_text(block.get("thinking")) for block in blocks)
 
 
-def _call(talk: Talk, call: Mapping[str, Any], time: float | None) -> None:
+def _call(talk: TranscriptTalk, call: Mapping[str, Any], time: float | None) -> None:
     named = wire.as_object(call.get("function")) or wire.as_object(call.get("custom"))
     arguments = named.get("arguments") if "arguments" in named else named.get("input")
     talk.call(

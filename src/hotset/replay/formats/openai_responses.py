@@ -8,7 +8,7 @@ from typing import Any
 from hotset.dialects import wire
 from hotset.nouns.page import Role
 from hotset.replay.formats.fields import as_json, kind_of, text_of
-from hotset.replay.formats.talk import Talk
+from hotset.replay.formats.talk import TranscriptTalk
 
 _ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER}
 _CALLS = {
@@ -41,7 +41,7 @@ TYPES = frozenset(
 SEALED = "[a summary that only the provider can read]"
 
 
-def tell(talk: Talk, item: Mapping[str, Any], time: float | None = None) -> None:
+def tell(talk: TranscriptTalk, item: Mapping[str, Any], time: float | None = None) -> None:
     """One item, said again to `talk`. What a provider's own tool did is passed over where the item
     does not hold its outcome."""
     kind = kind_of(item)
@@ -61,7 +61,7 @@ def tell(talk: Talk, item: Mapping[str, Any], time: float | None = None) -> None
         _message(talk, item, time)
 
 
-def _message(talk: Talk, item: Mapping[str, Any], time: float | None) -> None:
+def _message(talk: TranscriptTalk, item: Mapping[str, Any], time: float | None) -> None:
     role = wire.as_text(item.get("role"))
     text = text_of(item.get("content"))
     if role == "assistant":

@@ -24,7 +24,7 @@ have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TranscriptReader:
     """A file, and what its sessions are called."""
 
     path: Path
@@ -109,7 +109,7 @@ class Source:
 class Opened:
     """A file whose first documents are known. `documents` gives all of them, once."""
 
-    source: Source
+    source: TranscriptReader
     opening: tuple[Any, ...]
     documents: Iterator[Any]
 

@@ -10,7 +10,7 @@ from hotset.dialects import wire
 from hotset.replay.formats import openai_chat
 from hotset.replay.formats.fields import as_json, text_of
 from hotset.replay.formats.source import Opened
-from hotset.replay.formats.talk import Talk
+from hotset.replay.formats.talk import TranscriptTalk
 from hotset.replay.recorded import Recorded
 
 SHELL = "bash"
@@ -27,7 +27,7 @@ def claims(opening: Sequence[Any]) -> bool:
 def sessions(opened: Opened) -> Iterator[Recorded]:
     for document in opened.documents:
         fields = wire.as_object(document)
-        talk = Talk(told=True)
+        talk = TranscriptTalk(told=True)
         history, steps = _history(fields), _steps(fields)
         if history and (
             not steps or any(_acts(each) or each.get("tool_calls") for each in history)
@@ -62,7 +62,7 @@ def _steps(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _tell_history(talk: Talk, history: Sequence[Mapping[str, Any]]) -> None:
+def _tell_history(talk: TranscriptTalk, history: Sequence[Mapping[str, Any]]) -> None:
     pending = ""
     for each in history:
         role = each["role"]
@@ -93,7 +93,7 @@ def _acts(message: Mapping[str, Any]) -> bool:
     )
 
 
-def _act(talk: Talk, message: Mapping[str, Any]) -> str:
+def _act(talk: TranscriptTalk, message: Mapping[str, Any]) -> str:
     """The id of the call that an action in the text is told as; empty where there is none."""
     return (
         talk.call("", SHELL, command(wire.as_text(message["action"]).strip()))
@@ -102,7 +102,7 @@ def _act(talk: Talk, message: Mapping[str, Any]) -> str:
     )
 
 
-def _tell_steps(talk: Talk, steps: Sequence[Mapping[str, Any]]) -> None:
+def _tell_steps(talk: TranscriptTalk, steps: Sequence[Mapping[str, Any]]) -> None:
     for step in steps:
         talk.end()
         talk.speak(wire.as_text(step.get("thought")))

@@ -21,7 +21,7 @@ class _Reply:
     usage: Usage | None = None
 
 
-class Talk:
+class TranscriptTalk:
     """The assistant's pieces join into one message; what its calls brought follows it.
 
     Where a record tells the end of each reply (`told=True`) a reply ends with `end()` or when

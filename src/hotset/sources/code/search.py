@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hotset.index.analysis import wordings
 from hotset.index.port import Index
-from hotset.nouns.finding import Hit, Hits, Query, Sort
+from hotset.nouns.finding import Hits, IndexHit, Query, Sort
 from hotset.text.characters import MARK, marked
 from hotset.text.excerpt import excerpt
 from hotset.text.terms import Term, terms
@@ -98,13 +98,13 @@ def _told(found: Hits, wanted: Sequence[Term], most: int, said: tuple[str, str])
     return head + "".join(body) + note
 
 
-def _place(hit: Hit) -> str:
+def _place(hit: IndexHit) -> str:
     entry = hit.entry
     what, _ = marked(entry.title.removeprefix(entry.path).strip())
     return f"{entry.path}:{entry.lines[0]}-{entry.lines[1]}" + (f"  {what[:160]}" if what else "")
 
 
-def _excerpt(hit: Hit, wanted: Sequence[Term]) -> str:
+def _excerpt(hit: IndexHit, wanted: Sequence[Term]) -> str:
     return "".join(
         f"{line.number:>6}  {line.text}\n" for line in excerpt(hit.entry, wanted, _EXCERPT_LINES)
     )

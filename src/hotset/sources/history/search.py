@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from hotset.errors import HotsetError, NotFound, PageDamaged
 from hotset.index.port import Index
-from hotset.nouns.finding import Entry, Filter, Hit, Query, Sort
+from hotset.nouns.finding import Entry, Filter, IndexHit, Query, Sort
 from hotset.nouns.page import Digest, Gist, Kind, Page, PageId
 from hotset.sealing import seal
 from hotset.sources.history.entries import follow, followed
@@ -174,7 +174,9 @@ def look_through(words: str, pages: Sequence[Page], store: Store, deadline: Dead
     return PageHits(best, missed=len(unlike) - len(looked))
 
 
-def _best(hits: Sequence[Hit], most: int, wanted: Sequence[Term], pages: _Pages) -> list[PageHit]:
+def _best(
+    hits: Sequence[IndexHit], most: int, wanted: Sequence[Term], pages: _Pages
+) -> list[PageHit]:
     found: dict[Digest, PageHit] = {}
     for hit in hits:
         entry = hit.entry

@@ -40,7 +40,7 @@ from hotset.files.lock import lock_file
 from hotset.files.open import PRIVATE
 from hotset.files.root import NotTaken, Root, Stat, Why
 from hotset.files.write import create_file, is_full
-from hotset.nouns.memory import Ending, Memory, MemoryId, Pitfall, Standing, Trust
+from hotset.nouns.memory import Ending, MemoryId, MemoryRecord, Pitfall, Standing, Trust
 from hotset.nouns.note import Scope, Space
 from hotset.sealing import seal
 from hotset.sources.memory.kinds import WARNING_KINDS, ids_in
@@ -568,10 +568,10 @@ def write_continuity(
     )
 
 
-def resolve(ids: Iterable[MemoryId], store: Store) -> dict[MemoryId, Memory]:
+def resolve(ids: Iterable[MemoryId], store: Store) -> dict[MemoryId, MemoryRecord]:
     """The memories that are named, as they are now. Those that are not there, or that somebody
     forgot, are left out."""
-    found: dict[MemoryId, Memory] = {}
+    found: dict[MemoryId, MemoryRecord] = {}
     for id in ids:
         with suppress(NotFound):
             memory = store.memory(id)
@@ -814,7 +814,7 @@ def _blockers(overview: Overview) -> Iterator[str]:
     yield from (f"{_title(each)} ({each.ending}) [{each.id}]" for each in unfinished)
 
 
-def _mistake(memory: Memory) -> str:
+def _mistake(memory: MemoryRecord) -> str:
     detail = memory.detail
     if isinstance(detail, Pitfall) and detail.what and detail.instead:
         return one_line(f"{detail.what}: {detail.instead}", _LONGEST)

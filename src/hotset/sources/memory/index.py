@@ -12,7 +12,7 @@ from hotset.errors import NotFound, PageDamaged
 from hotset.files.lru import Lru
 from hotset.index.port import Index, Watermark
 from hotset.nouns.finding import Entry, EntryId, Sort
-from hotset.nouns.memory import Episode, Memory, Standing
+from hotset.nouns.memory import Episode, MemoryRecord, Standing
 from hotset.nouns.page import Kind, Page, PageId
 from hotset.sealing import seal
 from hotset.sources.memory.keep import known_content, known_memories
@@ -39,11 +39,11 @@ _SPEAKERS = {Kind.PROMPT: "p", Kind.RESPONSE: "r"}
 _KINDS = {letter: kind for kind, letter in _SPEAKERS.items()}
 
 
-def is_found(memory: Memory) -> bool:
+def is_found(memory: MemoryRecord) -> bool:
     return memory.standing in FINDABLE and memory.kind in NAMED_KINDS
 
 
-def entry_of(memory: Memory, said: Sequence[str] = ()) -> Entry:
+def entry_of(memory: MemoryRecord, said: Sequence[str] = ()) -> Entry:
     """`said` are an episode's prompts, sealed: whoever looks for it remembers the words of the day,
     not ours."""
     prompts = "\n".join(text[:_PER_PROMPT] for text in said)[:_MOST_SAID]
@@ -169,7 +169,7 @@ def _memories_reached(store: Store, mark: int) -> int:
     return number if there and _memory_mark(*there[0]).number == mark else 0
 
 
-def _memory_mark(number: int, memory: Memory) -> Watermark:
+def _memory_mark(number: int, memory: MemoryRecord) -> Watermark:
     return Watermark(MEMORIES, number << _TAG_BITS | _tag(f"{memory.id} {memory.version}"))
 
 
@@ -177,7 +177,7 @@ def _tag(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=_TAG_BITS // 8).digest())
 
 
-def _prompts(store: Store, memory: Memory) -> Iterator[str]:
+def _prompts(store: Store, memory: MemoryRecord) -> Iterator[str]:
     """What people said in an episode."""
     if not isinstance(memory.detail, Episode) or memory.source.session is None:
         return

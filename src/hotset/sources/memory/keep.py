@@ -30,15 +30,15 @@ from hotset.nouns.memory import (
     Detail,
     Ending,
     Episode,
-    Memory,
     MemoryId,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
+    MemoryUse,
     Provenance,
     Relation,
     Standing,
     Trust,
-    Use,
 )
 from hotset.nouns.note import Scope, Space
 from hotset.nouns.page import Digest, Page, PageId, SessionId
@@ -69,7 +69,9 @@ _RANKS = {Trust.OUTSIDE: 0, Trust.AGENT: 1, Trust.OUTCOME: 2, Trust.PERSON: 3}
 _RUN_BYTES = 5
 
 
-def next_version(latest: Memory, now: float, run: str, why: str, **changes: Any) -> Memory:
+def next_version(
+    latest: MemoryRecord, now: float, run: str, why: str, **changes: Any
+) -> MemoryRecord:
     """The version after the latest one, with these changes."""
     return replace(latest, version=latest.version + 1, time=now, run=run, why=why, **changes)
 
@@ -85,7 +87,7 @@ def rank(trust: Trust) -> int:
     return _RANKS[trust]
 
 
-def joined(one: Memory, other: Memory) -> Memory:
+def joined(one: MemoryRecord, other: MemoryRecord) -> MemoryRecord:
     """`one`, carrying the sources of both. It is surer only where another session said so, too."""
     source = joined_sources(one.source, other.source)
     is_news = other.source.session is not None and not heard_in(one.source, other.source.session)
@@ -125,7 +127,7 @@ def _union(*parts: Iterable[_T]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys(each for part in parts for each in part))
 
 
-def known_memory(store: Store, id: MemoryId) -> Memory | None:
+def known_memory(store: Store, id: MemoryId) -> MemoryRecord | None:
     """Its latest version; None where there is none."""
     try:
         return store.memory(id)
@@ -133,7 +135,7 @@ def known_memory(store: Store, id: MemoryId) -> Memory | None:
         return None
 
 
-def known_memories(store: Store, ids: Iterable[MemoryId]) -> Iterator[Memory]:
+def known_memories(store: Store, ids: Iterable[MemoryId]) -> Iterator[MemoryRecord]:
     """Those of them that are there, as they stand."""
     return (memory for id in ids if (memory := known_memory(store, id)) is not None)
 
@@ -156,9 +158,9 @@ def known_content(store: Store, digest: Digest) -> bytes | None:
 
 def commit(
     store: Store,
-    memories: Iterable[Memory] = (),
+    memories: Iterable[MemoryRecord] = (),
     links: Iterable[MemoryLink] = (),
-    uses: Iterable[Use] = (),
+    uses: Iterable[MemoryUse] = (),
 ) -> None:
     """One commit, and no return before it is durable. Raises `Conflict` where somebody else changed
     one of these."""
@@ -191,17 +193,17 @@ _DRAWN = (Relation.DERIVED_FROM, Relation.RELATED_TO)
 class Draft:
     """A memory as it should be, and what it hangs on."""
 
-    memory: Memory
+    memory: MemoryRecord
     derived_from: tuple[MemoryId, ...] = ()
     related_to: tuple[MemoryId, ...] = ()
 
 
-def is_derived(memory: Memory) -> bool:
+def is_derived(memory: MemoryRecord) -> bool:
     """Was it drawn from other memories, and from nothing else?"""
     return memory.source.by == RULES and memory.source.session is None and not memory.source.pages
 
 
-def is_by_hand(memory: Memory) -> bool:
+def is_by_hand(memory: MemoryRecord) -> bool:
     """Did somebody take back, or bring back, what was done to it?"""
     return memory.run.startswith(_BY_HAND)
 
@@ -231,7 +233,7 @@ class DraftWriter:
 
         return _retry(attempt)
 
-    def keep(self, memories: Sequence[Memory], links: Sequence[MemoryLink]) -> bool:
+    def keep(self, memories: Sequence[MemoryRecord], links: Sequence[MemoryLink]) -> bool:
         """Whether it was written: not where somebody else changed one of these meanwhile. The next
         run looks at it again."""
         try:
@@ -257,7 +259,7 @@ class DraftWriter:
         for some in batched(stale, many):
             self.keep(some, ())
 
-    def _news(self, draft: Draft) -> tuple[Memory | None, list[MemoryLink]] | None:
+    def _news(self, draft: Draft) -> tuple[MemoryRecord | None, list[MemoryLink]] | None:
         """What differs from what is there; None where somebody had the last word."""
         made = replace(
             draft.memory, time=self._now, run=self._run, why="drawn from what memories share"
@@ -293,7 +295,7 @@ class DraftWriter:
             for to, relation in sorted(wanted ^ held)
         ]
 
-    def _put(self, memories: Sequence[Memory], links: Sequence[MemoryLink]) -> None:
+    def _put(self, memories: Sequence[MemoryRecord], links: Sequence[MemoryLink]) -> None:
         if memories or links:
             commit(self._store, memories, links)
             self.links += sum(not link.gone for link in links)
@@ -307,7 +309,7 @@ _TAIL = 200
 _STANDING = frozenset({Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED})
 
 
-def near(store: Store, index: Index | None, memory: Memory) -> Sequence[Memory]:
+def near(store: Store, index: Index | None, memory: MemoryRecord) -> Sequence[MemoryRecord]:
     """Of the same kind, the nearest first; never the memory itself."""
     found = (
         _by_words(store.memories(frozenset({memory.kind}), _STANDING), memory)
@@ -321,14 +323,14 @@ def near(store: Store, index: Index | None, memory: Memory) -> Sequence[Memory]:
     )[: 2 * _FOUND]
 
 
-def _indexed(store: Store, index: Index, memory: Memory) -> Iterator[Memory]:
+def _indexed(store: Store, index: Index, memory: MemoryRecord) -> Iterator[MemoryRecord]:
     only = Filter(sorts=frozenset({Sort.MEMORY}), kinds=frozenset({str(memory.kind)}))
     words = f"{memory.title} {memory.text}"[:1000].replace('"', " ")
     hits = index.search(Query(words, only, _FOUND, _SECONDS)).hits
     return known_memories(store, (MemoryId(hit.entry.whole) for hit in hits))
 
 
-def _tail(store: Store, index: Index) -> Iterator[Memory]:
+def _tail(store: Store, index: Index) -> Iterator[MemoryRecord]:
     """What was kept a moment ago and is not indexed yet, as it stands now; nothing where an index
     cannot even say that."""
     from hotset.sources.memory.index import memories_indexed  # noqa: PLC0415 - with the index, and not before
@@ -341,7 +343,7 @@ def _tail(store: Store, index: Index) -> Iterator[Memory]:
     return iter(())
 
 
-def _by_words(every: Iterable[Memory], memory: Memory) -> Sequence[Memory]:
+def _by_words(every: Iterable[MemoryRecord], memory: MemoryRecord) -> Sequence[MemoryRecord]:
     wanted = _words(memory)
     scored = (
         (len(wanted & _words(each)), each.id, each) for each in every if each.kind is memory.kind
@@ -351,17 +353,17 @@ def _by_words(every: Iterable[Memory], memory: Memory) -> Sequence[Memory]:
     ]
 
 
-def _words(memory: Memory) -> frozenset[str]:
+def _words(memory: MemoryRecord) -> frozenset[str]:
     return frozenset(term.text for term in terms(f"{memory.title} {memory.text}"))
 
 
-Similar = Callable[[Memory], Sequence[Memory]]
+Similar = Callable[[MemoryRecord], Sequence[MemoryRecord]]
 """Memories that speak of the same, the nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryCommit:
-    versions: tuple[Memory, ...] = ()
+    versions: tuple[MemoryRecord, ...] = ()
     """What was written."""
     absorbed: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
     """What says no more than another that was there, and which."""
@@ -383,7 +385,11 @@ def remember_session(
 
 
 def keep_memories(
-    store: Store, made: Sequence[Memory], links: Iterable[MemoryLink], now: float, similar: Similar
+    store: Store,
+    made: Sequence[MemoryRecord],
+    links: Iterable[MemoryLink],
+    now: float,
+    similar: Similar,
 ) -> MemoryCommit:
     """Keeps what is new about these, with all that it means for older ones, in one commit."""
     from hotset.sources.memory.consolidate.supersede import settle  # noqa: PLC0415 - as above
@@ -408,7 +414,9 @@ def keep_memories(
     return _retry(attempt)
 
 
-def _leave_behind(store: Store, session: SessionId, made: Sequence[Memory], now: float) -> None:
+def _leave_behind(
+    store: Store, session: SessionId, made: Sequence[MemoryRecord], now: float
+) -> None:
     """Ledgers of work that this session went on with, or that came to its end in it."""
     from hotset.sources.memory.consolidate.supersede import overtaken  # noqa: PLC0415 - as above
 
@@ -420,7 +428,9 @@ def _leave_behind(store: Store, session: SessionId, made: Sequence[Memory], now:
             commit(store, versions, links)
 
 
-def _count_heeded(store: Store, material: Material, made: Sequence[Memory], now: float) -> None:
+def _count_heeded(
+    store: Store, material: Material, made: Sequence[MemoryRecord], now: float
+) -> None:
     """Which of the memories that the session was told helped or misled it, by what it did then."""
     from hotset.sources.memory.usefulness import judge_memories, told_in, verdict_deposits  # noqa: PLC0415 - as above
 
@@ -439,7 +449,7 @@ def _count_heeded(store: Store, material: Material, made: Sequence[Memory], now:
         commit(store, uses=uses)
 
 
-def _version(made: Memory, store: Store, now: float) -> Memory | None:
+def _version(made: MemoryRecord, store: Store, now: float) -> MemoryRecord | None:
     """The version to be written; None where nothing is new, or where somebody has had the last
     word."""
     versions = store.memory_versions(made.id)
@@ -462,7 +472,7 @@ def _version(made: Memory, store: Store, now: float) -> Memory | None:
     return None if is_same(again, latest) else next_version(again, now, "", "it came up again")
 
 
-def _bare(memory: Memory) -> Memory:
+def _bare(memory: MemoryRecord) -> MemoryRecord:
     """Without what others decide about it."""
     return replace(memory, pinned=False, standing=Standing.ACTIVE, valid_until=None)
 
@@ -492,7 +502,7 @@ _TITLE = 90
 _NAMED = 6
 
 
-def find_memory(store: Store, id: str) -> Memory:
+def find_memory(store: Store, id: str) -> MemoryRecord:
     """The memory by its id, or by a beginning of it. Raises `NotFound`, and `BadInput` where
     several begin so."""
     found: Sequence[MemoryId] = ()
@@ -522,10 +532,12 @@ def _beginning_alike(store: Store, id: str) -> Sequence[MemoryId]:
     )
 
 
-def change_memory(store: Store, id: str, change: Callable[[Memory], Memory], why: str) -> Memory:
+def change_memory(
+    store: Store, id: str, change: Callable[[MemoryRecord], MemoryRecord], why: str
+) -> MemoryRecord:
     """A new version, by a person; the same one where nothing changes."""
 
-    def attempt() -> Memory:
+    def attempt() -> MemoryRecord:
         latest = find_memory(store, id)
         version = change(latest)
         if is_same(latest, version):
@@ -547,12 +559,12 @@ def edit_memory(
     ending: Ending | None = None,
     confidence: float | None = None,
     pinned: bool | None = None,
-) -> Memory:
+) -> MemoryRecord:
     """Raises `BadInput` for what cannot be, and changes nothing then."""
     if confidence is not None and not 0.0 <= confidence <= 1.0:
         raise BadInput(f"confidence is from 0 to 1, not {confidence:g}")
 
-    def change(latest: Memory) -> Memory:
+    def change(latest: MemoryRecord) -> MemoryRecord:
         own = text is not None or title is not None
         words = latest.text if text is None else checked_text(text)
         return replace(
@@ -573,7 +585,7 @@ def edit_memory(
     return change_memory(store, id, change, "a person corrected it")
 
 
-def _titled(before: Memory, words: str) -> str:
+def _titled(before: MemoryRecord, words: str) -> str:
     """A title that was the beginning of the text goes with it: a list must not say what somebody
     corrected."""
     begins = before.title.rstrip("…").rstrip(".")

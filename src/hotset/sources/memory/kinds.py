@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 
 from hotset.errors import BadInput
-from hotset.nouns.memory import DETAILS, Memory, MemoryId, MemoryKind, Task
+from hotset.nouns.memory import DETAILS, MemoryId, MemoryKind, MemoryRecord, Task
 
 RULES, PERSON = "rules", "person"
 """`Provenance.by` of what was put together without a model, and of what a person put into words."""
@@ -148,7 +148,7 @@ def kind_of(id: MemoryId) -> MemoryKind | None:
     return _KINDS.get(id.split("-", 1)[0])
 
 
-def is_same(one: Memory, other: Memory) -> bool:
+def is_same(one: MemoryRecord, other: MemoryRecord) -> bool:
     """True if both say the same, whatever their version, time, run and reason."""
     first, second = (
         replace(memory, time=0.0, version=0, run="", why="") for memory in (one, other)

@@ -21,7 +21,7 @@ from hotset.files.deadline import DeadlinePool
 from hotset.nouns.deposit import Deposit, Remembered
 from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.link import Link
-from hotset.nouns.memory import Layer, Memory, MemoryId, Pitfall, Task, Use, Used
+from hotset.nouns.memory import Layer, MemoryId, MemoryRecord, MemoryUse, Pitfall, Task, Used
 from hotset.nouns.page import Chain, Kind
 from hotset.nouns.remembering import Remembering
 from hotset.nouns.retrieval import Place
@@ -53,7 +53,7 @@ def asks_what_was(prompt: str) -> bool:
     return _WHAT_WAS.search(prompt[:_LOOKED_AT]) is not None
 
 
-def fits(memory: Memory, prompt: str, task: Task, knobs: MemoryKnobs) -> bool:
+def fits(memory: MemoryRecord, prompt: str, task: Task, knobs: MemoryKnobs) -> bool:
     """Relevance filter: a search always finds something, and mostly it does not address the prompt.
 
     They share two telling words, and those are a fifth of what either says, by default. A pitfall
@@ -115,7 +115,7 @@ class Reminder:
     def deposits(self, turn: TurnRef, now: float) -> tuple[Deposit, ...]:
         """What is to be kept of it."""
         uses = tuple(
-            Use(MemoryId(id), Used.SHOWN, now, turn.session, self.task) for id in self.shown
+            MemoryUse(MemoryId(id), Used.SHOWN, now, turn.session, self.task) for id in self.shown
         )
         log = partial(
             loaded_event,
@@ -134,7 +134,7 @@ def read_deposits(id: MemoryId, tokens: int, here: Place, now: float) -> tuple[D
     event = loaded_event(
         load, now, available=0, session=here.session, turn=here.turn, prompt=here.turn, asked=True
     )
-    return Remembered(uses=(Use(id, Used.READ, now, here.session),)), event
+    return Remembered(uses=(MemoryUse(id, Used.READ, now, here.session),)), event
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,15 +26,15 @@ from hotset.nouns.memory import (
     Ending,
     Episode,
     Layer,
-    Memory,
     MemoryId,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
+    MemoryUse,
     Provenance,
     Standing,
     Task,
     Trust,
-    Use,
     Used,
     Uses,
 )
@@ -112,8 +112,8 @@ _MOST_BY_RULES = 100
 class MemoryDetails:
     """One memory with all that is known about it."""
 
-    memory: Memory
-    versions: tuple[Memory, ...]
+    memory: MemoryRecord
+    versions: tuple[MemoryRecord, ...]
     links: tuple[MemoryLink, ...]
     uses: Uses
     layer: Layer
@@ -121,7 +121,7 @@ class MemoryDetails:
 
 @dataclass(frozen=True, slots=True)
 class MemoryGraph:
-    memories: tuple[Memory, ...]
+    memories: tuple[MemoryRecord, ...]
     links: tuple[MemoryLink, ...]
 
 
@@ -392,7 +392,7 @@ class MemorySource:
 
     # What people look at
 
-    def get(self, id: str) -> Memory:
+    def get(self, id: str) -> MemoryRecord:
         return keep.find_memory(self.store(), id)
 
     def list(
@@ -404,7 +404,7 @@ class MemorySource:
         since: float | None = None,
         until: float | None = None,
         limit: int | None = 50,
-    ) -> Iterator[Memory]:
+    ) -> Iterator[MemoryRecord]:
         """The newest first. Without standings everything but what was forgotten or merged."""
         newest = self.store().newest_memories(
             kinds or NAMED_KINDS, standings or _SEEN, since=since, until=until
@@ -457,7 +457,7 @@ class MemorySource:
         session: str = "",
         agent: str = "",
         detail: Detail = None,
-    ) -> Memory:
+    ) -> MemoryRecord:
         """Keep what somebody put into words, and settle what it means for older memories. The same
         words are kept once."""
         from hotset.sources.memory.encode.encoder import worded_memory  # noqa: PLC0415 - a tenth of a second
@@ -504,7 +504,7 @@ class MemorySource:
         self._index_memories(store)
         return store.memory(kept.absorbed.get(made.id, made.id))
 
-    def forget(self, id: str, *, erase: bool = False, why: str = "") -> Memory | None:
+    def forget(self, id: str, *, erase: bool = False, why: str = "") -> MemoryRecord | None:
         """Nobody finds it any more. Erased, it leaves the disk for good; the pages that it was made
         from stay in the store."""
         store = self.store()
@@ -521,7 +521,7 @@ class MemorySource:
         self._rarity.drop()
         return None
 
-    def edit(self, id: str, *, ending: str | None = None, **changes: Any) -> Memory:
+    def edit(self, id: str, *, ending: str | None = None, **changes: Any) -> MemoryRecord:
         """Correct a memory; `keep.edit_memory` names what can be changed. Raises `BadInput`."""
         store, wanted = self.store(), None
         if ending is not None:
@@ -531,8 +531,8 @@ class MemorySource:
                 self._keep_ending(store, memory.source.session, memory.detail.turns[1], wanted)
         return keep.edit_memory(store, id, ending=wanted, **changes)
 
-    def confirm(self, id: str) -> Memory:
-        def confirmed(latest: Memory) -> Memory:
+    def confirm(self, id: str) -> MemoryRecord:
+        def confirmed(latest: MemoryRecord) -> MemoryRecord:
             standing = Standing.ACTIVE if latest.standing is Standing.CANDIDATE else latest.standing
             return replace(
                 latest,
@@ -873,7 +873,7 @@ class MemorySource:
             overview.tokens,
         )
 
-    def _layers(self, store: Store, memories: Sequence[Memory]) -> dict[str, Layer]:
+    def _layers(self, store: Store, memories: Sequence[MemoryRecord]) -> dict[str, Layer]:
         """How much of each is shown, by its age, its use, and what refers to it."""
         shape, now = arrangement(store), self._clock()
         uses = store.memory_uses([memory.id for memory in memories])
@@ -938,7 +938,7 @@ class MemorySource:
                 self._log(
                     store,
                     session,
-                    Remembered(uses=tuple(Use(id, how, now, where, task) for id in shown)),
+                    Remembered(uses=tuple(MemoryUse(id, how, now, where, task) for id in shown)),
                 )
 
     def _log(self, store: Store, session: str, deposit: Deposit) -> None:
@@ -997,7 +997,7 @@ def _named(among: type[_Named], name: str, what: str) -> _Named:
         raise BadInput(f"{what} {', '.join(among)}, not {name[:40]!r}") from None
 
 
-def _memories(items: Sequence[RecalledItem]) -> list[Memory]:
+def _memories(items: Sequence[RecalledItem]) -> list[MemoryRecord]:
     return [item.memory for item in items if item.memory is not None]
 
 

@@ -13,7 +13,7 @@ from hotset import tokens
 from hotset.errors import HotsetError, NotFound
 from hotset.files.lru import Lru
 from hotset.nouns.deposit import Remembered
-from hotset.nouns.memory import Episode, Memory, MemoryId, Standing
+from hotset.nouns.memory import Episode, MemoryId, MemoryRecord, Standing
 from hotset.nouns.message import Usage
 from hotset.nouns.page import SessionId
 from hotset.nouns.remembering import Remembering
@@ -41,7 +41,9 @@ class EpisodeWriter:
     ask: Ask
 
 
-async def reword(id: MemoryId, store: Store, writer: EpisodeWriter, now: float) -> Memory | None:
+async def reword(
+    id: MemoryId, store: Store, writer: EpisodeWriter, now: float
+) -> MemoryRecord | None:
     """None where the episode has changed meanwhile, or the model had nothing to say. Nobody waits
     for it."""
     try:
@@ -69,7 +71,7 @@ async def reword(id: MemoryId, store: Store, writer: EpisodeWriter, now: float) 
     return version
 
 
-def _source(memory: Memory, store: Store) -> str:
+def _source(memory: MemoryRecord, store: Store) -> str:
     """What the rules found, and what was said."""
     said = [f"What rules found:\n{memory_text(memory, store)}"]
     for page in memory.source.pages[:_MOST_PAGES]:

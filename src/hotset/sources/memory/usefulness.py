@@ -17,11 +17,11 @@ from hotset.nouns.memory import (
     Ending,
     Episode,
     Layer,
-    Memory,
     MemoryId,
+    MemoryRecord,
+    MemoryUse,
     Pitfall,
     Procedure,
-    Use,
     Used,
 )
 from hotset.nouns.page import Kind, SessionId
@@ -76,7 +76,7 @@ def told_in(events: Iterable[Event]) -> dict[MemoryId, int]:
 
 
 def judge_memories(
-    material: Material, episodes: Sequence[Memory], told: Sequence[tuple[Memory, int]]
+    material: Material, episodes: Sequence[MemoryRecord], told: Sequence[tuple[MemoryRecord, int]]
 ) -> list[MemoryVerdict]:
     """Of memories, each with the turn in which it was told, those that helped or misled; `episodes`
     are the session's own."""
@@ -89,7 +89,7 @@ def judge_memories(
 
 def verdict_deposits(
     found: Iterable[MemoryVerdict], session: SessionId, events: Iterable[Event], now: float
-) -> tuple[tuple[Use, ...], tuple[Event, ...]]:
+) -> tuple[tuple[MemoryUse, ...], tuple[Event, ...]]:
     """What is to be kept of it; nothing of what the session's events say already."""
     known = {
         (str(event.detail.get("memory")), str(event.detail.get("how")))
@@ -97,7 +97,7 @@ def verdict_deposits(
         if event.name == HEEDED
     }
     new = [each for each in found if (each.memory, each.how) not in known]
-    uses = tuple(Use(each.memory, each.how, now, session) for each in new)
+    uses = tuple(MemoryUse(each.memory, each.how, now, session) for each in new)
     told = (
         Event(
             HEEDED,
@@ -132,7 +132,9 @@ class _Conversation:
         self._root = work_root(self._acts)
         self._before: dict[int, bytes] = {}
 
-    def judge(self, memory: Memory, turn: int, episodes: Sequence[Memory]) -> MemoryVerdict | None:
+    def judge(
+        self, memory: MemoryRecord, turn: int, episodes: Sequence[MemoryRecord]
+    ) -> MemoryVerdict | None:
         later = [
             act for act in self._acts if self._turn(act) >= turn and act.doing is not ActKind.PLAN
         ]
@@ -238,7 +240,7 @@ def _words(said: Utterance) -> bytes:
     return b"\n".join((squeezed(text.encode("utf-8", "replace")), said.outside))
 
 
-def _advice(memory: Memory) -> _Advice:
+def _advice(memory: MemoryRecord) -> _Advice:
     match memory.detail:
         case Pitfall(instead=instead):
             return _Advice(frozenset(_COMMAND.findall(instead)), frozenset(_paths(instead)))

@@ -17,10 +17,10 @@ from typing import Any, get_type_hints
 import msgspec
 
 from hotset.errors import BadInput, Malformed
-from hotset.nouns.tool import Origin, Returned, Source, Tool
+from hotset.nouns.tool import OriginKind, Returned, Tool, ToolOrigin
 from hotset.sources.tools.tool_names import full_name, slug
 
-OURS = Source("hotset", Origin.CALLABLE)
+OURS = ToolOrigin("hotset", OriginKind.CALLABLE)
 """Where tools of our own come from."""
 
 _KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -65,7 +65,7 @@ class BoundFunction:
 
 
 def bind_function(
-    function: Callable[..., Any], source: Source, *, name: str = "", description: str = ""
+    function: Callable[..., Any], source: ToolOrigin, *, name: str = "", description: str = ""
 ) -> BoundFunction:
     """A function with annotated parameters as a tool. Raises `BadInput` where it cannot be one, and
     says why."""
@@ -98,14 +98,14 @@ def bind_function(
     return BoundFunction(tool, function, types)
 
 
-def program() -> Source:
+def program() -> ToolOrigin:
     """Where the functions of this program come from: it is called like its script, so that two
     programs do not meet."""
-    return Source(
+    return ToolOrigin(
         slug(
             Path(sys.argv[0]).stem if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "here"
         ),
-        Origin.CALLABLE,
+        OriginKind.CALLABLE,
     )
 
 

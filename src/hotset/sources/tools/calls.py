@@ -18,7 +18,7 @@ from hotset.dialects.images import images_in
 from hotset.dialects.port import OwnCall
 from hotset.errors import HotsetError, Malformed
 from hotset.files.lru import Lru
-from hotset.nouns.deposit import Deposit, Noted
+from hotset.nouns.deposit import Deposit, PageAdded
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.message import Answer, Loading, ToolSpec
 from hotset.nouns.page import Chain, Kind
@@ -242,7 +242,7 @@ class ToolCalls:
             return asked.answered(clipped(text, asked.room, tokens.count), failed=True)
         content = text.encode("utf-8", "replace")
         session, tool = asked.here.session, used.tool.name
-        note = Noted(
+        note = PageAdded(
             session, self.agent, Kind.TOOL_RESULT, content, asked.now, tool=tool, call=asked.call.id
         )
         kept = bool(content) and session is not None and await self.keep(note)

@@ -25,7 +25,7 @@ import msgspec
 from hotset.errors import NotFound, ToolRefused
 from hotset.files.folder import private_folder
 from hotset.files.lru import Lru
-from hotset.nouns.tool import Origin, Source, Tool
+from hotset.nouns.tool import OriginKind, Tool, ToolOrigin
 from hotset.sources.tools.consent import (
     CatalogueEntry,
     KnownTool,
@@ -62,7 +62,7 @@ MOST_TOOLS = 20_000
 LARGEST = 1 << 20
 """Characters that a tool may say of itself: no model could read more."""
 
-_FOLLOWED = frozenset({Origin.SKILL, Origin.CREATED, Origin.CALLABLE})
+_FOLLOWED = frozenset({OriginKind.SKILL, OriginKind.CREATED, OriginKind.CALLABLE})
 """Whoever can change these can change us: a person's own files, what was written here after
 consent, the program itself."""
 _SUFFIX = 6
@@ -102,7 +102,9 @@ class Catalogue:
 
     # What sources say
 
-    def put(self, source: Source, tools: Sequence[Tool], *, instructions: str = "") -> ListChange:
+    def put(
+        self, source: ToolOrigin, tools: Sequence[Tool], *, instructions: str = ""
+    ) -> ListChange:
         """Takes a source's list as it is now. The same list again changes nothing and writes
         nothing.
 
@@ -293,7 +295,7 @@ class Catalogue:
         with self._changing():
             self._rules.allow(name, self._clock())
 
-    def may_run(self, source: Source) -> None:
+    def may_run(self, source: ToolOrigin) -> None:
         """Raises `ToolRefused` where nobody said that the source may run as it is now."""
         with self._lock:
             self._glance()
@@ -451,7 +453,7 @@ def _is_told(found: KnownTool) -> bool:
     """May a skill of the project be told of before a person agreed? Not its functions, and not what
     a person should see first."""
     return (
-        found.tool.origin is Origin.SKILL
+        found.tool.origin is OriginKind.SKILL
         and not found.tool.own_name
         and found.state is ToolState.READY
         and not found.warnings
@@ -492,7 +494,7 @@ class ListChange:
 
 def apply_list(
     before: SourceFile | None,
-    source: Source,
+    source: ToolOrigin,
     tools: Sequence[Tool],
     others: OtherNames,
     *,
@@ -553,7 +555,7 @@ def _taken(tools: Sequence[Tool]) -> tuple[list[Tool], list[str]]:
     return list(taken.values()), refused
 
 
-def _head(source: Source, others: OtherNames) -> str:
+def _head(source: ToolOrigin, others: OtherNames) -> str:
     """What stands in front of its tools' names: a second source of the same slug gets a hash behind
     it."""
     head = slug(source.name)
@@ -601,7 +603,7 @@ def _words(text: str, before: CatalogueEntry | None, *, follow: bool) -> Catalog
 
 
 def _speaking(text: str) -> Tool:
-    return Tool("", "", Origin.SERVER, "", text[:LARGEST], b"{}")
+    return Tool("", "", OriginKind.SERVER, "", text[:LARGEST], b"{}")
 
 
 def _short_hash(text: str) -> str:

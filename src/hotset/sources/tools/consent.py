@@ -26,7 +26,7 @@ import msgspec
 
 from hotset.errors import BadConfig, HotsetError
 from hotset.nouns.note import Scope, Space
-from hotset.nouns.tool import Origin, Tool
+from hotset.nouns.tool import OriginKind, Tool
 from hotset.store.port import Store
 from hotset.store.values import StoredValue
 from hotset.text.characters import visible
@@ -181,7 +181,7 @@ def accepted(entry: CatalogueEntry) -> CatalogueEntry:
     """A person said yes to what there is now."""
     pin = entry.waits or entry.pin
     true = digest(
-        _tool(pin, entry.name, "", Origin.SERVER)
+        _tool(pin, entry.name, "", OriginKind.SERVER)
     )  # of the text that was shown, whatever the file says
     return msgspec.structs.replace(
         entry, pin=msgspec.structs.replace(pin, digest=true), waits=None, approved=true
@@ -189,7 +189,7 @@ def accepted(entry: CatalogueEntry) -> CatalogueEntry:
 
 
 def known(
-    entry: CatalogueEntry, source: str, origin: Origin, *, shadows: Sequence[str] = ()
+    entry: CatalogueEntry, source: str, origin: OriginKind, *, shadows: Sequence[str] = ()
 ) -> KnownTool:
     """A tool and its state, as far as they follow from itself; `shadows` are tools of others that
     it tells the model about."""
@@ -251,7 +251,7 @@ def diff(known: KnownTool) -> str:
     )
 
 
-def _tool(pin: ToolPin, name: str, source: str, origin: Origin) -> Tool:
+def _tool(pin: ToolPin, name: str, source: str, origin: OriginKind) -> Tool:
     parameters, annotations = pin.parameters.encode(), pin.annotations.encode()
     return Tool(
         name,

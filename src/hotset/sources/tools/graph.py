@@ -21,7 +21,7 @@ import msgspec
 
 from hotset.errors import HotsetError
 from hotset.nouns.note import Space
-from hotset.nouns.tool import Tier
+from hotset.nouns.tool import ToolTier
 from hotset.sources.tools.documents import GatheredValue
 from hotset.store.port import Store
 from hotset.store.values import StoredValue
@@ -46,11 +46,11 @@ _NEEDS, _NEEDED_BY = 0.9, 0.5
 _FAINT = 0.01  # of an edge or a use: forgotten below that
 
 _COLOURS = {
-    Tier.HOT: "#c8452f",
-    Tier.WARM: "#d08a1d",
-    Tier.COLD: "#3d77b8",
-    Tier.PROBATION: "#8d8f96",
-    Tier.PROTECTED: "#2f8f5b",
+    ToolTier.HOT: "#c8452f",
+    ToolTier.WARM: "#d08a1d",
+    ToolTier.COLD: "#3d77b8",
+    ToolTier.PROBATION: "#8d8f96",
+    ToolTier.PROTECTED: "#2f8f5b",
 }
 
 
@@ -433,7 +433,7 @@ class GraphSnapshot:
     """Every tool, with the number of its recent uses."""
     edges: tuple[ToolEdge, ...]
     """The strongest first."""
-    tiers: Mapping[str, Tier] = field(default_factory=dict)
+    tiers: Mapping[str, ToolTier] = field(default_factory=dict)
     """The tiers of the tools for which they are known."""
 
 
@@ -474,7 +474,7 @@ def render_dot(graph: GraphSnapshot) -> str:
     return "\n".join([*lines, *map(_dot_edge, graph.edges), "}", ""])
 
 
-def _dot_node(name: str, uses: float, tier: Tier | None) -> str:
+def _dot_node(name: str, uses: float, tier: ToolTier | None) -> str:
     use = f"used {uses:.1f} times lately"
     looks = (
         f'tooltip="{use}, {tier.value}", color="{_COLOURS[tier]}"' if tier else f'tooltip="{use}"'

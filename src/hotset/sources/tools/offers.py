@@ -30,7 +30,7 @@ from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price
 from hotset.nouns.tool import UNLIKELY, Ghost
 from hotset.nouns.turn import TurnRef
-from hotset.nouns.window import Sent
+from hotset.nouns.window import SentRequest
 from hotset.store.port import Store
 from hotset.window.ghosts import beside, defers, ghost_spec, speaks_of
 from hotset.window.prefetch import asked_in
@@ -176,7 +176,7 @@ class ToolOffers:
         self._brought.put(head, now)
         return NoteWritten(_BROUGHT, head, msgspec.json.encode(now))
 
-    def was_brought(self, sent: Sent, store: Store) -> bool:
+    def was_brought(self, sent: SentRequest, store: Store) -> bool:
         """True if the model got our tools from its client with this request."""
         known = self._brought.get(sent.head)
         if (

@@ -27,7 +27,7 @@ import msgspec
 
 from hotset.errors import StoreFailed
 from hotset.files.debounce import Debouncer
-from hotset.nouns.tool import Life, Origin, Status, Tier
+from hotset.nouns.tool import Life, OriginKind, ToolStatus, ToolTier
 from hotset.sources.tools.documents import CheckedDocument, SharedDocument
 
 FILE = "registry.json"
@@ -53,10 +53,10 @@ _NEW = 3600.0
 _YOUNG = 6 * 3600.0
 _NEW_SCORE, _YOUNG_SCORE, _UNUSED_SCORE = 1.0, 0.5, 0.05
 _TIERS_THAT_GO = (
-    Tier.PROBATION,
-    Tier.COLD,
-    Tier.WARM,
-    Tier.HOT,
+    ToolTier.PROBATION,
+    ToolTier.COLD,
+    ToolTier.WARM,
+    ToolTier.HOT,
 )  # of equal score: what was never used has the least to lose
 
 
@@ -125,7 +125,7 @@ class Registry:
     def path(self) -> Path:
         return self._document.path
 
-    def lives(self, known: Mapping[str, Origin] | None = None) -> Mapping[str, Life]:
+    def lives(self, known: Mapping[str, OriginKind] | None = None) -> Mapping[str, Life]:
         """By name: all that live, and of the `known` also those that do not, as if they had come
         just now."""
         now = self._now()
@@ -149,7 +149,7 @@ class Registry:
             entry = None
         return entry is not None and life_from(name, entry).pinned
 
-    def used(self, name: str, origin: Origin, seconds: float, *, failed: bool = False) -> Life:
+    def used(self, name: str, origin: OriginKind, seconds: float, *, failed: bool = False) -> Life:
         """Counts a call, and gives what is known of the tool with it. Waits for no disk but at the
         first use, and never fails."""
         now = self._now()
@@ -162,10 +162,10 @@ class Registry:
             )
             before = (self._known or {}).get(name)
             leaving = self._leaving.get(name)
-        self._soon.ask(at_once=before is not None and before.status is Status.INACTIVE)
+        self._soon.ask(at_once=before is not None and before.status is ToolStatus.INACTIVE)
         return new.added_to(before if leaving is None else leaving.added_to(before))
 
-    def born(self, name: str, origin: Origin) -> Life:
+    def born(self, name: str, origin: OriginKind) -> Life:
         """A tool came into being, or became another under the same name."""
         now = self._now()
         with self.changing() as entries:
@@ -176,7 +176,7 @@ class Registry:
                 else replace(reborn(known, now), origin=origin)
             )
 
-    def pin(self, name: str, origin: Origin) -> Life:
+    def pin(self, name: str, origin: OriginKind) -> Life:
         with self.changing() as entries:
             return entries.put(
                 pinned(entries.get(name) or Life(name, born=self._now(), origin=origin), pin=True)
@@ -311,12 +311,12 @@ def _life_from(name: str, encoded: bytes) -> Life:
         return Life(
             name,
             born=time_from(entry.get("born", 0)),
-            origin=Origin(entry.get("origin", Origin.SERVER)),
+            origin=OriginKind(entry.get("origin", OriginKind.SERVER)),
             calls=_number(entry.get("calls", 0)),
             last_used=_time_or_none(entry.get("last_used")),
             seconds=_amount(entry.get("seconds", 0.0)),
             failures=_number(entry.get("failures", 0)),
-            status=Status(entry.get("status", Status.ACTIVE)),
+            status=ToolStatus(entry.get("status", ToolStatus.ACTIVE)),
             inactive_since=_time_or_none(entry.get("inactive_since")),
             pinned=_flag(entry.get("pinned", False)),
         )
@@ -416,13 +416,13 @@ def decay(life: Life, now: float) -> float:
     return math.exp(-_since(last, now) / lifetime)
 
 
-def tier(life: Life, now: float) -> Tier:
+def tier(life: Life, now: float) -> ToolTier:
     if life.pinned:
-        return Tier.PROTECTED
+        return ToolTier.PROTECTED
     if not life.calls:
-        return Tier.PROBATION
+        return ToolTier.PROBATION
     score = decay(life, now)
-    return Tier.HOT if score >= HOT_AT else Tier.WARM if score >= WARM_AT else Tier.COLD
+    return ToolTier.HOT if score >= HOT_AT else ToolTier.WARM if score >= WARM_AT else ToolTier.COLD
 
 
 def after_use(life: Life, now: float, seconds: float, *, failed: bool = False) -> Life:
@@ -452,8 +452,10 @@ def step(life: Life, now: float) -> Life:
     if life.pinned:
         return _awake(life)
     faded = decay(life, now) <= INACTIVE_AT
-    if life.status is Status.ACTIVE:
-        return replace(life, status=Status.INACTIVE, inactive_since=now) if faded else _awake(life)
+    if life.status is ToolStatus.ACTIVE:
+        return (
+            replace(life, status=ToolStatus.INACTIVE, inactive_since=now) if faded else _awake(life)
+        )
     if life.inactive_since is None:  # by hand: from now on
         return replace(life, inactive_since=now)
     if life.inactive_since <= now:
@@ -465,13 +467,13 @@ def step(life: Life, now: float) -> Life:
 
 def time_left(life: Life, now: float) -> float:
     """Seconds until an inactive tool expires; the whole time for one that is active."""
-    if life.status is Status.ACTIVE or life.inactive_since is None:
+    if life.status is ToolStatus.ACTIVE or life.inactive_since is None:
         return TTL
     return max(0.0, TTL - _since(life.inactive_since, now))
 
 
 def expired(life: Life, now: float) -> bool:
-    return not life.pinned and life.status is Status.INACTIVE and time_left(life, now) <= 0
+    return not life.pinned and life.status is ToolStatus.INACTIVE and time_left(life, now) <= 0
 
 
 def evictable(lives: Iterable[Life], now: float) -> tuple[Life, ...]:
@@ -483,15 +485,15 @@ def evictable(lives: Iterable[Life], now: float) -> tuple[Life, ...]:
 
 
 def _turn(life: Life, now: float) -> tuple[bool, float, int, str]:
-    if life.status is Status.INACTIVE:
+    if life.status is ToolStatus.INACTIVE:
         return False, time_left(life, now), 0, life.name
     return True, decay(life, now), _TIERS_THAT_GO.index(tier(life, now)), life.name
 
 
 def _awake(life: Life) -> Life:
-    if life.status is Status.ACTIVE and life.inactive_since is None:
+    if life.status is ToolStatus.ACTIVE and life.inactive_since is None:
         return life
-    return replace(life, status=Status.ACTIVE, inactive_since=None)
+    return replace(life, status=ToolStatus.ACTIVE, inactive_since=None)
 
 
 def _since(then: float, now: float) -> float:

@@ -23,16 +23,16 @@ from hotset.errors import HotsetError
 from hotset.index.analysis import split
 from hotset.index.embed.choosing import embedders
 from hotset.index.embed.port import Embedder
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.embed.threads import one_thread
 from hotset.index.embed.wordpiece import counts_of
 from hotset.index.local import LocalIndex
 from hotset.index.port import Index, Watermark
 from hotset.index.vectors import Floats
 from hotset.nouns.embedding import Embedding
-from hotset.nouns.finding import Entry, EntryId, Filter, Hit, Query, Sort
+from hotset.nouns.finding import Entry, EntryId, Filter, IndexHit, Query, Sort
 from hotset.nouns.note import Space
-from hotset.nouns.tool import Origin, Tool
+from hotset.nouns.tool import OriginKind, Tool
 from hotset.sealing import VERSION as SEALING, seal
 from hotset.sources.tools.documents import GatheredValue
 from hotset.store.port import Store
@@ -101,7 +101,7 @@ _DEEPEST = (
 )
 _JOINTS = re.compile(r"[_\-./:|]+")
 _NAMELESS = frozenset(
-    {Origin.CREATED, Origin.CALLABLE}
+    {OriginKind.CREATED, OriginKind.CALLABLE}
 )  # their sources are all called alike and tell nothing
 
 
@@ -126,7 +126,7 @@ class _Candidate:
 class ToolSearch:
     """The tools of a project, to be found. Use it from any thread."""
 
-    def __init__(self, index: Index, table: Table, uses: PastUses | None = None) -> None:
+    def __init__(self, index: Index, table: WordVectors, uses: PastUses | None = None) -> None:
         """`index` holds nothing but tools: see `FOLDER`. `table` has the vectors of single
         words."""
         self._index = index
@@ -284,7 +284,7 @@ def open_search(
     index = LocalIndex(folder / FOLDER, made.documents, made.asking, sealing=SEALING)
     # Past questions are compared with every new one: an endpoint elsewhere would make each of them
     # wait.
-    table = made.documents if isinstance(made.documents, Table) else Table()
+    table = made.documents if isinstance(made.documents, WordVectors) else WordVectors()
     return ToolSearch(
         index, table, PastUses(store, table, clock=clock, old_file=folder / "uses.jsonl")
     )
@@ -304,7 +304,7 @@ def _deviations(values: Sequence[float], first: int) -> list[float]:
     return [(value - mean) / spread if spread else 0.0 for value in values]
 
 
-def _signals(hit: Hit) -> frozenset[str]:
+def _signals(hit: IndexHit) -> frozenset[str]:
     told = (("words", hit.by_words), ("meaning", hit.by_meaning))
     return frozenset(name for name, value in told if value is not None)
 
@@ -511,7 +511,7 @@ def _likelihood_of_first(first: RankedTool, found: Sequence[RankedTool], size: i
 class LikenessTable:
     """Use it from any thread."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: WordVectors) -> None:
         self._table = table
 
     def of(self, question: str, tools: Sequence[tuple[str, str]]) -> list[Likeness]:

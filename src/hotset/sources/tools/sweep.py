@@ -21,7 +21,7 @@ import msgspec
 
 from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
 from hotset.nouns.note import Space
-from hotset.nouns.tool import Life, Origin, Status, Tier
+from hotset.nouns.tool import Life, OriginKind, ToolStatus, ToolTier
 from hotset.sources.tools.found.created import CreatedTools
 from hotset.sources.tools.graph import ToolGraph
 from hotset.sources.tools.registry import (
@@ -85,8 +85,8 @@ class ToolToEvict:
     """A tool that may go."""
 
     name: str
-    status: Status
-    tier: Tier
+    status: ToolStatus
+    tier: ToolTier
     score: float
     left: float
     """Seconds until it expires, for an inactive one; the whole time for an active one."""
@@ -112,7 +112,7 @@ def summary(lives: Iterable[Life], now: float, most: int = 5) -> LifeSummary:
         ToolToEvict(life.name, life.status, tier(life, now), decay(life, now), time_left(life, now))
         for life in evictable(here, now)
     ]
-    sleeping = tuple(each for each in order if each.status is Status.INACTIVE)
+    sleeping = tuple(each for each in order if each.status is ToolStatus.INACTIVE)
     return LifeSummary(
         active=len(here) - len(sleeping),
         inactive=len(sleeping),
@@ -130,7 +130,7 @@ def sweep(places: ToolPlaces, now: float) -> SweepReport:
         return SweepReport()
     now = round(now, 3)
     asleep, lives, jump = _put_to_sleep(places.registry, now)
-    made = [life for life in lives if life.origin is Origin.CREATED]
+    made = [life for life in lives if life.origin is OriginKind.CREATED]
     over = [life for life in evictable(made, now) if expired(life, now)]
     most = 0 if jump else max(1, len(made) // _SHARE)
     gone: list[str] = []
@@ -165,7 +165,9 @@ def restore(places: ToolPlaces, name: str, now: float) -> Life:
     if here is None:
         places.written.put_back(name, code)
     with places.registry.changing() as entries:
-        life = entries.put(reborn(replace(known[name].life, origin=Origin.CREATED), round(now, 3)))
+        life = entries.put(
+            reborn(replace(known[name].life, origin=OriginKind.CREATED), round(now, 3))
+        )
     places.deletions.forget(name, now)
     return life
 
@@ -218,7 +220,7 @@ def _delete(places: ToolPlaces, name: str, now: float) -> bool:
         life = entries.get(name)
         if (
             life is None
-            or life.origin is not Origin.CREATED
+            or life.origin is not OriginKind.CREATED
             or not expired(life, now)
             or _code(places, name) != code
         ):
@@ -251,7 +253,7 @@ def _code(places: ToolPlaces, name: str) -> bytes | None:
 
 
 def _sleeps(life: Life) -> bool:
-    return life.status is Status.INACTIVE
+    return life.status is ToolStatus.INACTIVE
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from hotset.config import TOOLS, Config
 from hotset.errors import HotsetError
 from hotset.files.root import Stat
-from hotset.nouns.tool import Origin, Source, Tool
+from hotset.nouns.tool import OriginKind, Tool, ToolOrigin
 from hotset.sources.tools.catalogue import Catalogue
 from hotset.sources.tools.consent import ToolState
 from hotset.sources.tools.found.created import read_created
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 4  # servers that are asked for their lists side by side: more would only share two cores
 _AGAIN_SECONDS = 300.0  # before a server that gave no list is asked again
 
-List = Callable[[Source], ToolListing]
+List = Callable[[ToolOrigin], ToolListing]
 """Asks a server for its tools, starting it where need be."""
 
 CREATED = "created"
@@ -70,13 +70,16 @@ class ToolSync:
         """What can be read without running anything. `functions` are those of this program, and our
         own."""
         known = {shelf.name: shelf for shelf in self.catalogue.sources()}
-        here: list[tuple[Source, Sequence[Tool]]] = [
+        here: list[tuple[ToolOrigin, Sequence[Tool]]] = [
             (skill.source, skill.tools) for skill in found.skills.values()
         ]
         here += [(found.created, found.written)] if found.created else []
         for name in sorted({tool.source for tool in functions}):
             here.append(
-                (Source(name, Origin.CALLABLE), [tool for tool in functions if tool.source == name])
+                (
+                    ToolOrigin(name, OriginKind.CALLABLE),
+                    [tool for tool in functions if tool.source == name],
+                )
             )
         with self._lock:
             for source, tools in here:
@@ -88,11 +91,11 @@ class ToolSync:
             wanted = {source.name for source, _ in here} | found.servers.keys()
             for name, shelf in known.items():
                 if (
-                    name not in wanted and shelf.origin is not Origin.CALLABLE
+                    name not in wanted and shelf.origin is not OriginKind.CALLABLE
                 ):  # those are another program's to drop
                     self.catalogue.drop(name)
 
-    def unlisted(self, found: ToolSources) -> list[Source]:
+    def unlisted(self, found: ToolSources) -> list[ToolOrigin]:
         """Servers whose tools are not known, or were listed under another launch; not those that
         failed a moment ago."""
         known = {shelf.name: shelf.stamp for shelf in self.catalogue.sources()}
@@ -163,12 +166,12 @@ class ToolSync:
             )
             search.follow(self.catalogue.version(), tools)
 
-    def _put(self, source: Source, tools: Sequence[Tool], instructions: str = "") -> None:
+    def _put(self, source: ToolOrigin, tools: Sequence[Tool], instructions: str = "") -> None:
         self._refused[source.name] = self.catalogue.put(
             source, tools, instructions=instructions
         ).refused
 
-    def _list(self, source: Source, told: Callable[[str], None]) -> None:
+    def _list(self, source: ToolOrigin, told: Callable[[str], None]) -> None:
         try:
             listed = self.list_tools(source)
             with self._lock:
@@ -181,7 +184,7 @@ class ToolSync:
                 del self._asking[source.name]
             told(source.name)
 
-    def _failed_lately(self, source: Source, now: float) -> bool:
+    def _failed_lately(self, source: ToolOrigin, now: float) -> bool:
         failed = self._failed.get(source.name)
         return (
             failed is not None and failed.stamp == source.stamp and now - failed.at < _AGAIN_SECONDS
@@ -190,16 +193,16 @@ class ToolSync:
 
 @dataclass(frozen=True, slots=True)
 class ToolSources:
-    servers: Mapping[str, Source] = field(default_factory=dict)
+    servers: Mapping[str, ToolOrigin] = field(default_factory=dict)
     skills: Mapping[str, Skill] = field(default_factory=dict)
-    created: Source | None = None
+    created: ToolOrigin | None = None
     """None while no agent has written any."""
     written: tuple[Tool, ...] = ()
     """What agents wrote."""
     troubles: tuple[str, ...] = ()
 
     @property
-    def sources(self) -> Mapping[str, Source]:
+    def sources(self) -> Mapping[str, ToolOrigin]:
         found = {**self.servers, **{name: skill.source for name, skill in self.skills.items()}}
         return {**found, self.created.name: self.created} if self.created else found
 
@@ -258,7 +261,7 @@ class SourceScanner:
             return self._found
 
     def _look(self) -> ToolSources:
-        servers: dict[str, Source] = {}
+        servers: dict[str, ToolOrigin] = {}
         troubles: list[str] = []
         for file, remembered in self._servers.items():
             read = remembered.get({"": stat_of(file)})

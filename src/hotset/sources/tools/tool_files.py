@@ -27,7 +27,7 @@ from hotset.errors import StoreTooNew
 from hotset.files.folder import private_folder
 from hotset.files.lock import hold_to_change
 from hotset.files.write import write_atomically
-from hotset.nouns.tool import Origin
+from hotset.nouns.tool import OriginKind
 from hotset.sources.tools.consent import CatalogueEntry
 from hotset.sources.tools.tool_names import slug
 from hotset.text.characters import skeleton
@@ -53,7 +53,7 @@ class SourceLabel(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is kept of a source itself."""
 
     name: str
-    origin: Origin
+    origin: OriginKind
     format: int = FORMAT
     head: str = ""
     """What stands in front of its tools' names."""
@@ -203,7 +203,7 @@ class SourceRow:
     """What is in memory of a shelf."""
 
     name: str
-    origin: Origin
+    origin: OriginKind
     head: str
     stamp: str
     listed_at: float

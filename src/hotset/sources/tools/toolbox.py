@@ -21,9 +21,9 @@ from hotset.config import TOOLS, Config
 from hotset.errors import HotsetError, Malformed, NotFound, StoreBusy, ToolFailed, ToolRefused
 from hotset.files.folder import private_folder
 from hotset.files.lru import Lru
-from hotset.nouns.deposit import Noted
+from hotset.nouns.deposit import PageAdded
 from hotset.nouns.page import Kind, PageId
-from hotset.nouns.tool import UNLIKELY, Ghost, Life, Origin, Returned, Source, Tool
+from hotset.nouns.tool import UNLIKELY, Ghost, Life, OriginKind, Returned, Tool, ToolOrigin
 from hotset.nouns.turn import Event
 from hotset.sources.tools.arguments import check, read_arguments
 from hotset.sources.tools.callables import (
@@ -135,7 +135,7 @@ class _Call:
 
     tool: Tool
     arguments: Mapping[str, Any]
-    source: Source | None = None
+    source: ToolOrigin | None = None
     """Where it runs; None for a function of this program."""
     skill: Skill | None = None
     """The skill that is read, where nothing has to run."""
@@ -371,7 +371,7 @@ class Toolbox:
         """The processes and connections that are open for tools, in this process."""
         return self._pool.running() if self._pool is not None else ()
 
-    def unlisted(self) -> Sequence[Source]:
+    def unlisted(self) -> Sequence[ToolOrigin]:
         """Servers whose tools are not known yet."""
         return self._opened_parts().sync.unlisted(self._scanner.now())
 
@@ -462,7 +462,7 @@ class Toolbox:
             if known is not None and known.is_told and match.score >= UNLIKELY:
                 waiting.append(known)
             elif known is not None and known.state is ToolState.READY and self._is_here(known.tool):
-                loaded = known.tool.source in running or known.tool.origin is Origin.CALLABLE
+                loaded = known.tool.source in running or known.tool.origin is OriginKind.CALLABLE
                 found.append(Ghost(known.tool, match.score, loaded))
         self._session(session).questions.put(
             query, frozenset(ghost.tool.name for ghost in found[:most])
@@ -551,10 +551,15 @@ class Toolbox:
 
     def _is_here(self, tool: Tool) -> bool:
         """Functions of other programs are known, but cannot be called here."""
-        return tool.origin is not Origin.CALLABLE or tool.name in self._bound
+        return tool.origin is not OriginKind.CALLABLE or tool.name in self._bound
 
     def _bind(
-        self, function: Callable[..., Any], source: Source, *, name: str = "", description: str = ""
+        self,
+        function: Callable[..., Any],
+        source: ToolOrigin,
+        *,
+        name: str = "",
+        description: str = "",
     ) -> Tool:
         made = bind_function(function, source, name=name, description=description)
         self._bound[made.tool.name] = made
@@ -565,14 +570,14 @@ class Toolbox:
         have types and which has a docstring. It can be called at once, and stays for later sessions
         as long as it is used."""
         tool = create(private_folder(self._folder) / CREATED, name, code)
-        self.registry.born(tool.name, Origin.CREATED)
+        self.registry.born(tool.name, OriginKind.CREATED)
         self._scanner.now(at_once=True)
         self._looked = float("-inf")
         return f'it is there: use_tool(name="{tool.name}", arguments={{...}})'
 
     def _places(self) -> ToolPlaces:
         def keep(name: str, code: bytes) -> str:
-            note = Noted(
+            note = PageAdded(
                 None, name, Kind.FILE, code, self._clock(), media="text/x-python", key=_CODE_SESSION
             )
             try:
@@ -596,13 +601,13 @@ class Toolbox:
             fetch,
         )
 
-    def _list_tools(self, source: Source) -> ToolListing:
+    def _list_tools(self, source: ToolOrigin) -> ToolListing:
         # Callers give up earlier; but a first start may fetch packages, and would never end if it
         # were broken off.
         seconds = max(self._config.tooling.list_seconds, self._config.tooling.call_seconds)
         return self._opened_pool().list_tools(source, seconds)
 
-    def _relisted(self, source: Source, listed: ToolListing, own_name: str) -> None:
+    def _relisted(self, source: ToolOrigin, listed: ToolListing, own_name: str) -> None:
         """A server that was started says what it offers now: what differs from what was seen before
         is not called."""
         self.catalogue.put(source, listed.tools, instructions=listed.instructions)

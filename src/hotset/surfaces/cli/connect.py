@@ -31,7 +31,7 @@ _WORKSPACE = "${workspaceFolder}"
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class AgentClient:
     """Where a program looks for MCP servers, and in which form."""
 
     file: str
@@ -60,14 +60,14 @@ def _opencode(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
     return {"type": "local", "command": [command, *arguments], "enabled": True}
 
 
-CLIENTS: Mapping[str, Client] = {
-    "claude": Client(
+CLIENTS: Mapping[str, AgentClient] = {
+    "claude": AgentClient(
         ".mcp.json",
         "mcpServers",
         _usual,
         then="start claude here; it asks once whether it may use the server",
     ),
-    "codex": Client(
+    "codex": AgentClient(
         ".codex/config.toml",
         "mcp_servers",
         _usual,
@@ -75,15 +75,15 @@ CLIENTS: Mapping[str, Client] = {
         home="CODEX_HOME",
         then="start codex anew",
     ),
-    "cursor": Client(
+    "cursor": AgentClient(
         ".cursor/mcp.json",
         "mcpServers",
         _usual,
         where=_WORKSPACE,
         then="switch hotset on in Cursor's settings under MCP",
     ),
-    "opencode": Client("opencode.json", "mcp", _opencode, then="start opencode here"),
-    "vscode": Client(
+    "opencode": AgentClient("opencode.json", "mcp", _opencode, then="start opencode here"),
+    "vscode": AgentClient(
         ".vscode/mcp.json",
         "servers",
         _typed,
@@ -166,7 +166,7 @@ def _path(config: Config, client: str) -> Path:
     return (config.user if spec.of_user else config.project) / spec.file
 
 
-def _arguments(chosen: Chosen, client: Client) -> tuple[str, ...]:
+def _arguments(chosen: Chosen, client: AgentClient) -> tuple[str, ...]:
     """The same store and the same project, wherever the other program starts us."""
     project = client.where or (
         str(Path(chosen.project).resolve()) if chosen.project and client.of_user else ""
@@ -175,7 +175,7 @@ def _arguments(chosen: Chosen, client: Client) -> tuple[str, ...]:
     return "mcp", *(("--project", project) if project else ()), *(("--data", data) if data else ())
 
 
-def _put(text: str, client: Client, path: Path, arguments: tuple[str, ...]) -> str:
+def _put(text: str, client: AgentClient, path: Path, arguments: tuple[str, ...]) -> str:
     from hotset.surfaces.cli.client_files import put_json, put_toml  # noqa: PLC0415 - only where something is changed
 
     command, *before = _command()
@@ -188,7 +188,7 @@ def _put(text: str, client: Client, path: Path, arguments: tuple[str, ...]) -> s
         raise BadConfig(f"{path}: {error}; mend it, or see what to add with --print") from error
 
 
-def _take(text: str, client: Client, path: Path) -> str:
+def _take(text: str, client: AgentClient, path: Path) -> str:
     from hotset.surfaces.cli.client_files import take_json, take_toml  # noqa: PLC0415 - only where something is changed
 
     try:

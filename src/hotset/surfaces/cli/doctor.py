@@ -10,7 +10,7 @@ import click
 
 from hotset.config import Config
 from hotset.surfaces.cli.checks import folder, proxy, routing, store
-from hotset.surfaces.cli.checks.finding import Finding, Level, Scene
+from hotset.surfaces.cli.checks.finding import CheckScene, Finding, Level
 from hotset.surfaces.cli.ending import FAILED, FOUND, OK
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import emit, emit_json, plain
@@ -49,7 +49,7 @@ def doctor(chosen: Chosen, as_json: bool) -> int:
 def examine(config: Config, env: Mapping[str, str]) -> list[Finding]:
     """What every check finds, for an agent with this environment."""
     address = read_note(config.folder)
-    scene = Scene(
+    scene = CheckScene(
         config,
         env,
         time.time(),

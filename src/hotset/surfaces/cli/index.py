@@ -24,7 +24,7 @@ from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import console, count, emit, emit_json, moment, say, size, span
 
 if TYPE_CHECKING:
-    from hotset.index.port import State
+    from hotset.index.port import IndexState
     from hotset.sources.code import IndexProgress, IndexReport, Totals
 
 _LOOK_SECONDS = 0.5  # between two looks whether it is still allowed
@@ -362,7 +362,7 @@ class IndexStatus:
     """Nothing changed since; None where nothing is indexed."""
     unfinished: bool
     """The last run was interrupted; the next one goes on from there."""
-    index: State | None
+    index: IndexState | None
 
 
 def _standing(config: Config) -> IndexStatus:
@@ -445,7 +445,7 @@ def _tell_code(chosen: Chosen, standing: IndexStatus) -> None:
         )
 
 
-def _tell_index(state: State) -> None:
+def _tell_index(state: IndexState) -> None:
     emit(f"index    {state.entries:,} stretches of text, {size(state.bytes)}")
     if state.lag:
         emit(f"lag      {state.lag:,} of these are found by their words alone so far")

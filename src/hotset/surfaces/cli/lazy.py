@@ -12,13 +12,13 @@ import click
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CommandEntry:
     where: str
     """`module:attribute`; imported only when the command runs or shows its own help."""
     short: str
 
 
-Sections = Mapping[str, Mapping[str, Entry]]
+Sections = Mapping[str, Mapping[str, CommandEntry]]
 """By the title under which help shows them, and by name."""
 
 

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import click
 
-from hotset.surfaces.cli.lazy import Entry, LazyGroup
+from hotset.surfaces.cli.lazy import CommandEntry, LazyGroup
 
 _COMMANDS = {
-    "list": Entry("memory_looking:list_", "What is remembered, newest first."),
-    "show": Entry("memory_looking:show", "One memory, with its versions, links and use."),
-    "search": Entry("memory_looking:search", "Find memories, and why each was chosen."),
-    "timeline": Entry("memory_looking:timeline", "What was done and decided lately, in lines."),
-    "why": Entry("memory_looking:why", "Where a memory comes from."),
-    "graph": Entry("memory_looking:graph", "How memories hang together."),
-    "economics": Entry(
+    "list": CommandEntry("memory_looking:list_", "What is remembered, newest first."),
+    "show": CommandEntry("memory_looking:show", "One memory, with its versions, links and use."),
+    "search": CommandEntry("memory_looking:search", "Find memories, and why each was chosen."),
+    "timeline": CommandEntry(
+        "memory_looking:timeline", "What was done and decided lately, in lines."
+    ),
+    "why": CommandEntry("memory_looking:why", "Where a memory comes from."),
+    "graph": CommandEntry("memory_looking:graph", "How memories hang together."),
+    "economics": CommandEntry(
         "memory_economics:economics", "What remembering costs and saves, in tokens."
     ),
-    "add": Entry("memory_keeping:add", "Remember something, in your own words."),
-    "edit": Entry("memory_keeping:edit", "Correct a memory; the old version stays."),
-    "confirm": Entry("memory_keeping:confirm", "Let a memory count that waits for a person's yes."),
-    "forget": Entry("memory_keeping:forget", "Forget a memory; --erase removes it for good."),
-    "restore": Entry("memory_keeping:restore", "Bring back what was forgotten."),
-    "rollback": Entry("memory_keeping:rollback", "Take back all that came from one place."),
-    "consolidate": Entry("memory_keeping:consolidate", "Find what memories have in common."),
-    "undo": Entry("memory_keeping:undo", "Take back what one piece of work changed."),
-    "export": Entry("memory_exchange:export", "Write memories as files."),
-    "import": Entry("memory_exchange:import_", "Read memories from files."),
+    "add": CommandEntry("memory_keeping:add", "Remember something, in your own words."),
+    "edit": CommandEntry("memory_keeping:edit", "Correct a memory; the old version stays."),
+    "confirm": CommandEntry(
+        "memory_keeping:confirm", "Let a memory count that waits for a person's yes."
+    ),
+    "forget": CommandEntry(
+        "memory_keeping:forget", "Forget a memory; --erase removes it for good."
+    ),
+    "restore": CommandEntry("memory_keeping:restore", "Bring back what was forgotten."),
+    "rollback": CommandEntry("memory_keeping:rollback", "Take back all that came from one place."),
+    "consolidate": CommandEntry("memory_keeping:consolidate", "Find what memories have in common."),
+    "undo": CommandEntry("memory_keeping:undo", "Take back what one piece of work changed."),
+    "export": CommandEntry("memory_exchange:export", "Write memories as files."),
+    "import": CommandEntry("memory_exchange:import_", "Read memories from files."),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Relation, Standing
+from hotset.nouns.memory import MemoryId, MemoryLink, MemoryRecord, Relation, Standing
 from hotset.sources.memory import KINDS
 from hotset.surfaces.cli.memory_telling import relation, title
 
@@ -19,7 +19,7 @@ _STYLES = {
 
 
 def tree(
-    memories: Sequence[Memory], links: Sequence[MemoryLink], root: MemoryId | None = None
+    memories: Sequence[MemoryRecord], links: Sequence[MemoryLink], root: MemoryId | None = None
 ) -> Iterator[str]:
     """Line by line, each link once: below the root where one is named, otherwise below whichever
     memory comes first."""
@@ -31,7 +31,7 @@ def tree(
             yield from drawing.branches(id)
 
 
-def dot(memories: Sequence[Memory], links: Sequence[MemoryLink]) -> str:
+def dot(memories: Sequence[MemoryRecord], links: Sequence[MemoryLink]) -> str:
     lines = [
         "digraph memories {",
         "  rankdir=LR;",
@@ -62,7 +62,9 @@ class _Drawing:
     """What is drawn already is not drawn again."""
 
     def __init__(
-        self, known: Mapping[MemoryId, Memory], beside: Mapping[MemoryId, Sequence[MemoryLink]]
+        self,
+        known: Mapping[MemoryId, MemoryRecord],
+        beside: Mapping[MemoryId, Sequence[MemoryLink]],
     ) -> None:
         self.opened: set[MemoryId] = set()
         self._known = known
@@ -92,7 +94,7 @@ class _Drawing:
         return [(indent, id, link, link is links[-1]) for link in reversed(links)]
 
 
-def _named(id: MemoryId, known: Mapping[MemoryId, Memory]) -> str:
+def _named(id: MemoryId, known: Mapping[MemoryId, MemoryRecord]) -> str:
     memory = known.get(id)
     return f"[{id}]" if memory is None else f"[{id}] {title(memory)}"
 

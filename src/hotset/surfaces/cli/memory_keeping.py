@@ -15,9 +15,9 @@ from hotset.nouns.memory import (
     DETAILS,
     Detail,
     Ending,
-    Memory,
     MemoryId,
     MemoryKind,
+    MemoryRecord,
     Pitfall,
     Procedure,
     Standing,
@@ -502,7 +502,7 @@ def _typed(chosen: Chosen) -> str:
     return _kept(click.edit(_BELOW, extension=".md") or "")
 
 
-def _edited(before: Memory) -> dict[str, str]:
+def _edited(before: MemoryRecord) -> dict[str, str]:
     """What a person changed in their editor."""
     if not sys.stdin.isatty():
         raise BadInput(
@@ -519,7 +519,7 @@ def _kept(typed: str) -> str:
     return typed.partition(_SCISSORS)[0].strip()
 
 
-def _tell_gone(gone: list[Memory], chosen: Chosen, *, as_json: bool) -> int:
+def _tell_gone(gone: list[MemoryRecord], chosen: Chosen, *, as_json: bool) -> int:
     if as_json:
         emit_json(gone)
     elif gone:

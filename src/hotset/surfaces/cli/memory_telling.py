@@ -10,10 +10,10 @@ import click
 
 from hotset.nouns.memory import (
     Ending,
-    Memory,
     MemoryId,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
     Relation,
     Standing,
     Uses,
@@ -50,7 +50,7 @@ def colour(kind: str) -> str:
     return KINDS[MemoryKind(kind)].colour or _PLAIN_COLOUR if kind in set(MemoryKind) else "white"
 
 
-def state(memory: Memory) -> str:
+def state(memory: MemoryRecord) -> str:
     """What is most worth knowing about it in one word: that it does not hold, or how it came
     out."""
     if memory.standing is not Standing.ACTIVE:
@@ -63,13 +63,13 @@ def relation(link: MemoryLink, seen_from: MemoryId) -> str:
     return (_FORWARD if link.of == seen_from else _BACKWARD)[link.relation]
 
 
-def tell_list(memories: Sequence[Memory], now: float) -> None:
+def tell_list(memories: Sequence[MemoryRecord], now: float) -> None:
     rows = [(each.id, span(now - each.created), state(each), title(each)) for each in memories]
     table(("memory", "age", "state", "title"), rows, right=(1,))
 
 
 def tell_shown(
-    shown: MemoryDetails, version: Memory, titles: dict[MemoryId, str], now: float
+    shown: MemoryDetails, version: MemoryRecord, titles: dict[MemoryId, str], now: float
 ) -> None:
     """A memory as it stands, or stood, and all that is known about it."""
     memory = shown.memory
@@ -107,7 +107,7 @@ def tell_shown(
             _tell(f"{mark} v{each.version}", f"{moment(each.time)}  {each.why or 'kept'}")
 
 
-def title(memory: Memory) -> str:
+def title(memory: MemoryRecord) -> str:
     return " ".join(plain(memory.title or memory.text).split())
 
 
@@ -135,7 +135,7 @@ def _tell(label: str, text: str) -> None:
             emit(line)
 
 
-def _source(memory: Memory) -> str:
+def _source(memory: MemoryRecord) -> str:
     source = memory.source
     told = [f"by {source.by}"]
     told += [f"agent {source.agent}"] if source.agent else []
@@ -144,7 +144,7 @@ def _source(memory: Memory) -> str:
     return "; ".join(told)
 
 
-def _pages(memory: Memory) -> str:
+def _pages(memory: MemoryRecord) -> str:
     pages = memory.source.pages
     if not pages:
         return ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class State(StrEnum):
+class RowState(StrEnum):
     WORKING = "working"
     """A test that carries its id drives it from outside: through the proxy, MCP, the CLI or the
     library, as installed."""
@@ -22,7 +22,7 @@ class State(StrEnum):
 class Promise:
     id: str
     text: str
-    state: State = State.PLANNED
+    state: RowState = RowState.PLANNED
     yet: str = ""
     """What works so far, where only a part does."""
 
@@ -40,32 +40,32 @@ PROMISES = (
     Promise(
         "L1",
         "Any number of tools from skills, MCP servers, Python and agents; starting loads none",
-        State.WORKING,
+        RowState.WORKING,
     ),
     Promise(
         "L2",
         "Every tool can be found by meaning and by keyword; only what changed is indexed again",
-        State.WORKING,
+        RowState.WORKING,
     ),
     Promise(
         "L3",
         "Tools that fit but are not loaded stand in the model's list as ghosts",
-        State.PARTLY,
+        RowState.PARTLY,
         (
             "for the first prompt of a session, where its words name the tool; not for later "
             "prompts, not as text"
         ),
     ),
-    Promise("L4", "The first call of a ghost loads it and runs it", State.WORKING),
+    Promise("L4", "The first call of a ghost loads it and runs it", RowState.WORKING),
     Promise(
         "L5",
         "The least recently used tools are unloaded over a limit; pinned ones stay",
-        State.WORKING,
+        RowState.WORKING,
     ),
     Promise(
         "L6",
         "Changed tool code is used at the next call, without a restart",
-        State.PARTLY,
+        RowState.PARTLY,
         (
             "changed code runs at the next call; a syntax error is told with file and line only "
             "by `hotset tools status`"
@@ -74,57 +74,61 @@ PROMISES = (
     Promise(
         "D1",
         "Each tool has its own record of calls, times, failures and tier",
-        State.PARTLY,
+        RowState.PARTLY,
         "all of it is in registry.json; the CLI shows calls and tier, the library nothing",
     ),
-    Promise("D2", "A tool's score decays while nobody uses it", State.WORKING),
+    Promise("D2", "A tool's score decays while nobody uses it", RowState.WORKING),
     Promise(
         "D3",
         "Active, inactive, deleted: a tool's life, rescued by any use, the same after a restart",
-        State.PARTLY,
+        RowState.PARTLY,
         "works; no test drives it from outside yet",
     ),
     Promise(
         "D4",
         "What goes first when the toolbox is full: inactive, then least useful, never protected",
-        State.PARTLY,
+        RowState.PARTLY,
         "the order is there; no capacity is enforced",
     ),
-    Promise("D5", "A registry on disk that a person can read and edit", State.WORKING),
+    Promise("D5", "A registry on disk that a person can read and edit", RowState.WORKING),
     Promise(
         "D6",
         "Expired tools that an agent made are deleted whole, and can be restored",
-        State.PARTLY,
+        RowState.PARTLY,
         "works; no test drives it from outside yet",
     ),
     Promise(
         "D7",
         "Clean-up in the background, with a summary of who goes next",
-        State.PARTLY,
+        RowState.PARTLY,
         "clean-up works; the text of `hotset tools status` has one line, its JSON all",
     ),
-    Promise("D8", "A graph of which tools belong together", State.WORKING),
+    Promise("D8", "A graph of which tools belong together", RowState.WORKING),
     Promise(
-        "C1", "Large tool results are shortened by content type; the whole is kept", State.WORKING
+        "C1",
+        "Large tool results are shortened by content type; the whole is kept",
+        RowState.WORKING,
     ),
     Promise(
         "C2",
         "The same result is not shown twice; a changed one shows what changed",
-        State.PARTLY,
+        RowState.PARTLY,
         (
             "results that stand whole are pointed to or diffed; no answer from the store for "
             "read-only tools"
         ),
     ),
     Promise(
-        "C3", "Recent iterations stay whole, older work by summary and reference", State.WORKING
+        "C3", "Recent iterations stay whole, older work by summary and reference", RowState.WORKING
     ),
-    Promise("C4", "Summaries are made in the background and never hold up a turn", State.WORKING),
-    Promise("C5", "The model gets any earlier message back, whole", State.WORKING),
+    Promise(
+        "C4", "Summaries are made in the background and never hold up a turn", RowState.WORKING
+    ),
+    Promise("C5", "The model gets any earlier message back, whole", RowState.WORKING),
     Promise(
         "C6",
         "Building a context takes under 10 ms and calls no model",
-        State.PARTLY,
+        RowState.PARTLY,
         (
             "7.7 ms from request to checked body (`make bench-plan`), and no model is called; no "
             "test drives it from outside yet"
@@ -133,16 +137,16 @@ PROMISES = (
     Promise(
         "C7",
         "Half the tokens or fewer on long sessions, with the same results",
-        State.PARTLY,
+        RowState.PARTLY,
         "a third to a half of the tokens of long sessions, half to two thirds of their first "
         "16 and 40 calls; "
         "whether the results are the same takes a model to tell",
     ),
-    Promise("C8", "Metrics with alerts: tokens, retrievals, failures, hits", State.WORKING),
+    Promise("C8", "Metrics with alerts: tokens, retrievals, failures, hits", RowState.WORKING),
     Promise(
         "C9",
         "Fits any agent without changing its code; off means the full messages again",
-        State.WORKING,
+        RowState.WORKING,
     ),
     Promise(
         "V1",
@@ -150,20 +154,22 @@ PROMISES = (
             "Everything said, called and read is stored the moment it arrives, and found by id "
             "and turn"
         ),
-        State.WORKING,
+        RowState.WORKING,
     ),
     Promise(
-        "V2", "Full-text and vector search side by side, working while one is down", State.WORKING
+        "V2",
+        "Full-text and vector search side by side, working while one is down",
+        RowState.WORKING,
     ),
     Promise(
         "V3",
         "The project's own files are indexed, with consent, and kept up to date",
-        State.WORKING,
+        RowState.WORKING,
     ),
     Promise(
         "V4",
         "What leaves the window leaves a line that says how to get it back",
-        State.PARTLY,
+        RowState.PARTLY,
         (
             "one line with the call that brings it back; always of type conversation, no summary, "
             "turn numbers of its own"
@@ -172,42 +178,42 @@ PROMISES = (
     Promise(
         "V5",
         "What is evicted depends on the kind of agent, with checkpoints on the way",
-        State.PARTLY,
+        RowState.PARTLY,
         "by a header; checkpoints are bare events; not in TOML, `wrap` or replay",
     ),
     Promise(
         "V6",
         "The model searches and retrieves its past within a budget; each retrieval is logged",
-        State.WORKING,
+        RowState.WORKING,
     ),
     Promise(
         "V7",
         "What the next question needs is there before the model sees it",
-        State.PARTLY,
+        RowState.PARTLY,
         "off by default; its thresholds are hardly ever reached",
     ),
     Promise(
         "V8",
         "What is used stays hot, and prefetches are measured by their use",
-        State.PARTLY,
+        RowState.PARTLY,
         "prefetches are measured; the hot tier is warmed by retrievals alone",
     ),
     Promise(
         "V9",
         "Prefetching races with tools and adds no waiting",
-        State.PARTLY,
+        RowState.PARTLY,
         "it races and is measured; off by default",
     ),
     Promise(
         "V10",
         "Search in tiers, each within its time, never blocking",
-        State.PARTLY,
+        RowState.PARTLY,
         "one index serves all tiers within its time; no search stops early",
     ),
     Promise(
         "V11",
         "A breaker for each backend; one signal alone has to be surer",
-        State.PARTLY,
+        RowState.PARTLY,
         "works; no test drives it from outside yet; nothing lists the breakers",
     ),
     Promise("V12", "Thresholds tune themselves from what people and models do"),
@@ -219,46 +225,48 @@ PROMISES = (
     Promise(
         "V16",
         "Several kinds of agents share one project; nothing leaks to another",
-        State.PARTLY,
+        RowState.PARTLY,
         "several agents share a project and nothing leaks to another; no manager of several kinds",
     ),
-    Promise("V17", "Safety: permissions, isolation, secrets, audit, consent", State.WORKING),
+    Promise("V17", "Safety: permissions, isolation, secrets, audit, consent", RowState.WORKING),
     Promise(
         "M1",
         "Episodes, facts and procedures are remembered, with errors and how they were resolved",
-        State.PARTLY,
+        RowState.PARTLY,
         "episodes with errors and outcomes; facts are found in plain statements only",
     ),
     Promise(
         "M2",
         "What is recalled fits the task; debugging also recalls what went wrong before",
-        State.PARTLY,
+        RowState.PARTLY,
         "the task is detected and weighs; errors that were resolved before are seldom recalled",
     ),
     Promise(
         "M3",
         "Memories unfold step by step, only as far as they are needed",
-        State.PARTLY,
+        RowState.PARTLY,
         (
             "index, timeline, whole; topics without ids, and no way to memories by "
             "`retrieve_context(topic=...)`"
         ),
     ),
-    Promise("M4", "What memory costs and saves is measured, and acted upon", State.WORKING),
+    Promise("M4", "What memory costs and saves is measured, and acted upon", RowState.WORKING),
     Promise(
         "M5",
         "Episodes become patterns; duplicates merge; links say what follows from what",
-        State.PARTLY,
+        RowState.PARTLY,
         "clusters, links and merging work; few contradictions are seen",
     ),
-    Promise("M6", "Age changes a memory's form, never whether it can be found", State.WORKING),
+    Promise("M6", "Age changes a memory's form, never whether it can be found", RowState.WORKING),
     Promise(
         "M7",
         "Memory answers questions of time, word and meaning",
-        State.PARTLY,
+        RowState.PARTLY,
         "words and meaning; many questions of time find nothing",
     ),
-    Promise("M8", "Working memory in CONTINUITY.md that refers to memories by id", State.WORKING),
+    Promise(
+        "M8", "Working memory in CONTINUITY.md that refers to memories by id", RowState.WORKING
+    ),
     Promise("M9", "A log of strategies and how they fared"),
     Promise("M10", "Profiles are compared side by side on real sessions"),
     Promise("M11", "Weights are learned within bounds, and rolled back when they hurt"),
@@ -266,19 +274,19 @@ PROMISES = (
     Promise(
         "X1",
         "Tools, conversation, memory and code: one store, one search, one policy",
-        State.PARTLY,
+        RowState.PARTLY,
         (
             "one store, and one search over all four; what goes into the window is still decided "
             "source by source"
         ),
     ),
-    Promise("X2", "A proxy, an MCP server and a library that behave the same", State.WORKING),
+    Promise("X2", "A proxy, an MCP server and a library that behave the same", RowState.WORKING),
     Promise(
         "X3",
         "Eviction that knows the provider's prompt cache, so that cost falls too",
-        State.WORKING,
+        RowState.WORKING,
     ),
     Promise("X4", "A dashboard of the window as a memory map"),
     Promise("X5", "Teams: many gateways over one shared store"),
-    Promise("X6", "Any recorded session can be replayed through any policy", State.WORKING),
+    Promise("X6", "Any recorded session can be replayed through any policy", RowState.WORKING),
 )

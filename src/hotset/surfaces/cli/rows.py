@@ -5,14 +5,16 @@ from __future__ import annotations
 import click
 
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.promises import PROMISES, TOPICS, State
+from hotset.surfaces.cli.promises import PROMISES, TOPICS, RowState
 from hotset.surfaces.cli.terminal import emit_json, say, table
 
 
 @click.command(epilog=examples("hotset rows", "hotset rows --state working", "hotset rows --json"))
 @of_project
 @click.option(
-    "--state", type=click.Choice([state.value for state in State]), help="Only those in this state."
+    "--state",
+    type=click.Choice([state.value for state in RowState]),
+    help="Only those in this state.",
 )
 @as_json
 def rows(chosen: Chosen, state: str | None, as_json: bool) -> None:
@@ -28,7 +30,9 @@ def rows(chosen: Chosen, state: str | None, as_json: bool) -> None:
             for each in selected
         ],
     )
-    told = ", ".join(f"{sum(each.state is state for each in PROMISES)} {state}" for state in State)
+    told = ", ".join(
+        f"{sum(each.state is state for each in PROMISES)} {state}" for state in RowState
+    )
     say(
         f"\n{told}. {'; '.join(f'{letter}: {topic.lower()}' for letter, topic in TOPICS.items())}.",
         quiet=chosen.quiet,

@@ -25,7 +25,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SessionLine:
     """One session and how far it came."""
 
     session: Session
@@ -111,14 +111,14 @@ def sessions(
     say(f"\nLook at one with: {chosen.hint(f'show {latest[0].session.id}')}", quiet=chosen.quiet)
 
 
-def below_one_another(latest: Sequence[Line]) -> list[tuple[Line, int]]:
+def below_one_another(latest: Sequence[SessionLine]) -> list[tuple[SessionLine, int]]:
     """Each with how deep it stands below another; a family stands where the one of it that was used
     last would."""
     listed = {line.session.id: line for line in latest}
-    below: dict[SessionId | None, list[Line]] = {}
+    below: dict[SessionId | None, list[SessionLine]] = {}
     for line in latest:
         below.setdefault(line.parent if line.parent in listed else None, []).append(line)
-    arranged: dict[SessionId, tuple[Line, int]] = {}
+    arranged: dict[SessionId, tuple[SessionLine, int]] = {}
     for line in latest:
         top = line
         while top.parent in listed:
@@ -131,9 +131,9 @@ def below_one_another(latest: Sequence[Line]) -> list[tuple[Line, int]]:
     return list(arranged.values())
 
 
-def describe(store: Store, session: Session, parent: Parent | None = None) -> Line:
+def describe(store: Store, session: Session, parent: Parent | None = None) -> SessionLine:
     turns = list(store.turns(session.id))
-    return Line(
+    return SessionLine(
         session=session,
         turns=len(turns),
         branches=len({turn.branch for turn in turns}),

@@ -67,7 +67,7 @@ _FIGURES: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoreReport:
     """What the store says."""
 
     census: Census
@@ -247,11 +247,13 @@ def _tell_alerts(
         emit(click.style(f"alert    {moment(event.time)}  {told}", fg="yellow"))
 
 
-def _kept(config: Config, troubles: Sequence[str]) -> tuple[Kept | None, Indexed | None, str]:
+def _kept(
+    config: Config, troubles: Sequence[str]
+) -> tuple[StoreReport | None, Indexed | None, str]:
     """The last is what is wrong with the store."""
     try:
         with meant.reading(config) as store:
-            kept = Kept(store.census(), *over_store(store, config, time.time() - _LATELY))
+            kept = StoreReport(store.census(), *over_store(store, config, time.time() - _LATELY))
             return kept, _indexed(config, store, troubles), store.only_read
     except NotFound:
         return None, _indexed(config, None, troubles), ""

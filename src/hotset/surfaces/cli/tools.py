@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import click
 
-from hotset.surfaces.cli.lazy import Entry, LazyGroup
+from hotset.surfaces.cli.lazy import CommandEntry, LazyGroup
 
 _COMMANDS = {
-    "list": Entry("tools_looking:list_", "Every tool that is known."),
-    "find": Entry("tools_looking:find", "The tools that fit a task, best first."),
-    "use": Entry("tools_looking:use", "Call a tool."),
-    "status": Entry("tools_looking:status", "What runs, what lives, what waits for you."),
-    "graph": Entry("tools_looking:graph", "Which tools go together."),
-    "import": Entry("tools_choosing:import_", "Take over the servers of another program."),
-    "add": Entry("tools_choosing:add", "Add an MCP server."),
-    "remove": Entry("tools_choosing:remove", "Take a server out again."),
-    "approve": Entry(
+    "list": CommandEntry("tools_looking:list_", "Every tool that is known."),
+    "find": CommandEntry("tools_looking:find", "The tools that fit a task, best first."),
+    "use": CommandEntry("tools_looking:use", "Call a tool."),
+    "status": CommandEntry("tools_looking:status", "What runs, what lives, what waits for you."),
+    "graph": CommandEntry("tools_looking:graph", "Which tools go together."),
+    "import": CommandEntry("tools_choosing:import_", "Take over the servers of another program."),
+    "add": CommandEntry("tools_choosing:add", "Add an MCP server."),
+    "remove": CommandEntry("tools_choosing:remove", "Take a server out again."),
+    "approve": CommandEntry(
         "tools_choosing:approve", "Allow what is new or has changed, after a look at it."
     ),
-    "deny": Entry("tools_choosing:deny", "Forbid a tool or a source in this project."),
-    "allow": Entry("tools_choosing:allow", "Take a denial back."),
-    "pin": Entry("tools_choosing:pin", "Keep a tool from being stopped or let go."),
-    "unpin": Entry("tools_choosing:unpin", "Let it live by its use again."),
-    "restore": Entry("tools_choosing:restore", "Bring back a tool that was let go."),
+    "deny": CommandEntry("tools_choosing:deny", "Forbid a tool or a source in this project."),
+    "allow": CommandEntry("tools_choosing:allow", "Take a denial back."),
+    "pin": CommandEntry("tools_choosing:pin", "Keep a tool from being stopped or let go."),
+    "unpin": CommandEntry("tools_choosing:unpin", "Let it live by its use again."),
+    "restore": CommandEntry("tools_choosing:restore", "Bring back a tool that was let go."),
 }
 
 

@@ -10,48 +10,58 @@ import click
 
 import hotset as package
 from hotset.surfaces.cli.ending import nobody_reads
-from hotset.surfaces.cli.lazy import Entry, LazyGroup
+from hotset.surfaces.cli.lazy import CommandEntry, LazyGroup
 
-GROUPS: dict[str, dict[str, Entry]] = {
+GROUPS: dict[str, dict[str, CommandEntry]] = {
     "Serve": {
-        "up": Entry("up:up", "Serve the proxy for this project until Ctrl-C."),
-        "wrap": Entry("wrap:wrap", "Run an agent through the proxy: hotset wrap codex"),
-        "mcp": Entry("mcp:mcp", "Give an agent tools, code and history, over MCP."),
-        "demo": Entry("demo:demo", "See it work on a recorded session; no key, no network."),
+        "up": CommandEntry("up:up", "Serve the proxy for this project until Ctrl-C."),
+        "wrap": CommandEntry("wrap:wrap", "Run an agent through the proxy: hotset wrap codex"),
+        "mcp": CommandEntry("mcp:mcp", "Give an agent tools, code and history, over MCP."),
+        "demo": CommandEntry("demo:demo", "See it work on a recorded session; no key, no network."),
     },
     "Find": {
-        "search": Entry("search:search", "Search conversations and the project's code."),
-        "index": Entry("index:index", "Index the project's files, with your consent."),
+        "search": CommandEntry("search:search", "Search conversations and the project's code."),
+        "index": CommandEntry("index:index", "Index the project's files, with your consent."),
     },
     "Tools": {
-        "tools": Entry("tools:tools", "The tools behind find_tools: list, find, use, import ..."),
-        "connect": Entry("connect:connect", "Put hotset among the MCP servers of another program."),
-        "disconnect": Entry("connect:disconnect", "Take it out again."),
+        "tools": CommandEntry(
+            "tools:tools", "The tools behind find_tools: list, find, use, import ..."
+        ),
+        "connect": CommandEntry(
+            "connect:connect", "Put hotset among the MCP servers of another program."
+        ),
+        "disconnect": CommandEntry("connect:disconnect", "Take it out again."),
     },
     "Memory": {
-        "memory": Entry("memory:memory", "What was learned: list, search, add, edit, forget ..."),
-        "continuity": Entry(
+        "memory": CommandEntry(
+            "memory:memory", "What was learned: list, search, add, edit, forget ..."
+        ),
+        "continuity": CommandEntry(
             "continuity:continuity", "CONTINUITY.md: where the work stands, in a file."
         ),
     },
     "Look": {
-        "status": Entry("status:status", "Is a proxy serving, and what is kept."),
-        "doctor": Entry("doctor:doctor", "Find out why nothing is kept, and what to do."),
-        "sessions": Entry("sessions:sessions", "The sessions of this project, last used first."),
-        "show": Entry("show:show", "One session, turn by turn."),
-        "savings": Entry("savings:savings", "What was saved, in tokens and money."),
-        "diff": Entry("diff:diff", "One turn: what was sent instead of what came."),
-        "recall": Entry("recall:recall", "The exact bytes of one page."),
-        "replay": Entry("replay:replay", "What hotset would have saved on recorded sessions."),
+        "status": CommandEntry("status:status", "Is a proxy serving, and what is kept."),
+        "doctor": CommandEntry("doctor:doctor", "Find out why nothing is kept, and what to do."),
+        "sessions": CommandEntry(
+            "sessions:sessions", "The sessions of this project, last used first."
+        ),
+        "show": CommandEntry("show:show", "One session, turn by turn."),
+        "savings": CommandEntry("savings:savings", "What was saved, in tokens and money."),
+        "diff": CommandEntry("diff:diff", "One turn: what was sent instead of what came."),
+        "recall": CommandEntry("recall:recall", "The exact bytes of one page."),
+        "replay": CommandEntry(
+            "replay:replay", "What hotset would have saved on recorded sessions."
+        ),
     },
     "Care": {
-        "verify": Entry("verify:verify", "Check every byte that is kept."),
-        "repair": Entry("repair:repair", "Save what can be saved from a damaged store."),
-        "export": Entry("exchange:export", "Write sessions to a file of JSON lines."),
-        "import": Entry("exchange:import_", "Take in what export wrote."),
+        "verify": CommandEntry("verify:verify", "Check every byte that is kept."),
+        "repair": CommandEntry("repair:repair", "Save what can be saved from a damaged store."),
+        "export": CommandEntry("exchange:export", "Write sessions to a file of JSON lines."),
+        "import": CommandEntry("exchange:import_", "Take in what export wrote."),
     },
     "About": {
-        "rows": Entry("rows:rows", "What hotset promises, and what of it works today."),
+        "rows": CommandEntry("rows:rows", "What hotset promises, and what of it works today."),
     },
 }
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from hotset.config import Config
 from hotset.errors import MemoryClosed, UpstreamFailed
-from hotset.nouns.call import Call, Response
+from hotset.nouns.call import ClientCall, Response
 from hotset.runtime.machine import Machine
 from hotset.runtime.planning import Planner
 from hotset.store.port import Store
@@ -197,7 +197,7 @@ def _own_wire(config: Config) -> Wire:
 
 
 class _NoWire:
-    def send(self, call: Call) -> AbstractAsyncContextManager[Response]:
+    def send(self, call: ClientCall) -> AbstractAsyncContextManager[Response]:
         raise UpstreamFailed(f"{call.upstream} has no way out of its own")
 
     async def close(self) -> None: ...

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from hotset.errors import UpstreamFailed
-from hotset.nouns.call import Call, Headers, Response
+from hotset.nouns.call import ClientCall, Headers, Response
 from hotset.runtime.planning import Planner
 from hotset.runtime.walk import walk
 from hotset.surfaces.library.engine import Engine
@@ -23,7 +23,7 @@ from hotset.surfaces.library.engine import Engine
 class Send:
     """To be sent; what is told in return is a `Head`."""
 
-    call: Call
+    call: ClientCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Show:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class ReplyEnd:
     """The client's reply has ended."""
 
     last: bytes
@@ -64,7 +64,7 @@ class Broken:
     """Something was sent by then: it must not be sent again."""
 
 
-Order = Send | Read | Begin | Show | End | Broken
+Order = Send | Read | Begin | Show | ReplyEnd | Broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +76,20 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class SendFailure:
     """It could not be sent, or its reply broke off."""
 
     error: Exception
 
 
-Told = Head | bytes | Failure | None
+Told = Head | bytes | SendFailure | None
 
 
 class Errand:
     """The walk's client (see `runtime.walk.Client`), whose way out is its caller's. Lives on the
     engine's loop."""
 
-    def __init__(self, call: Call, engine: Engine, planner: Planner) -> None:
+    def __init__(self, call: ClientCall, engine: Engine, planner: Planner) -> None:
         self._call = call
         self._engine = engine
         self._planner = planner
@@ -131,7 +131,7 @@ class Errand:
         self._telling = asyncio.get_running_loop().create_future()
         self._orders.put_nowait(order)
         told = await self._telling
-        if isinstance(told, Failure):
+        if isinstance(told, SendFailure):
             self._failure = told.error
             raise UpstreamFailed(
                 f"{self._call.upstream} could not be reached or broke off: "
@@ -162,7 +162,7 @@ class Errand:
         if walking.cancelled() or walking.exception() is not None:
             self.broke()
         elif not self._is_over:
-            self._orders.put_nowait(End(self._last))
+            self._orders.put_nowait(ReplyEnd(self._last))
 
     def _cancel(self) -> None:
         if self._walking is not None:
@@ -176,7 +176,7 @@ class _Way:
         self._errand = errand
 
     @asynccontextmanager
-    async def send(self, call: Call) -> AsyncIterator[Response]:
+    async def send(self, call: ClientCall) -> AsyncIterator[Response]:
         head = await self._errand.told(Send(call))
         assert isinstance(head, Head)
         yield Response(head.status, head.headers, self._chunks())

@@ -8,24 +8,24 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
-from hotset.nouns.call import Call
+from hotset.nouns.call import ClientCall
 from hotset.surfaces.library.driving import Flow
 from hotset.surfaces.library.engine import Work
 from hotset.surfaces.library.errand import (
     Begin,
     Broken,
-    End,
     Errand,
-    Failure,
     Head,
     Order,
     Read,
+    ReplyEnd,
     Send,
+    SendFailure,
     Show,
 )
 from hotset.upstream.headers import back
 
-ForClient = Begin | Show | End | Broken
+ForClient = Begin | Show | ReplyEnd | Broken
 
 
 class Hands(Protocol):
@@ -50,7 +50,7 @@ class Hands(Protocol):
 
 
 class Exchange:
-    def __init__(self, errand: Errand, hands: Hands, outgoing: Callable[[Call], Any]) -> None:
+    def __init__(self, errand: Errand, hands: Hands, outgoing: Callable[[ClientCall], Any]) -> None:
         self._errand = errand
         self._hands = hands
         self._outgoing = outgoing
@@ -93,21 +93,21 @@ class Exchange:
             was_open, self._open = self._open, None
             yield partial(self._hands.close_reply, *was_open)
 
-    def _send(self, call: Call) -> Flow[Head | Failure]:
+    def _send(self, call: ClientCall) -> Flow[Head | SendFailure]:
         self.sent = True
         self._open = None  # the reply before it was read to its end
         try:
             response = yield partial(self._hands.send, self._outgoing(call))
         except Exception as error:  # told to the walk, and raised for the caller in the end
-            return Failure(error)
+            return SendFailure(error)
         self._open = response, self._hands.chunks(response)
         self.extensions = self.extensions or dict(response.extensions)
         return Head(response.status_code, back(tuple(response.headers.raw)))
 
-    def _read(self) -> Flow[bytes | Failure | None]:
+    def _read(self) -> Flow[bytes | SendFailure | None]:
         assert self._open is not None
         try:
             chunk: bytes | None = yield partial(self._hands.read, self._open[1])
         except Exception as error:  # the same
-            return Failure(error)
+            return SendFailure(error)
         return chunk

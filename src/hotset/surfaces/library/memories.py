@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from hotset.nouns.memory import Detail, Memory, Trust
+from hotset.nouns.memory import Detail, MemoryRecord, Trust
 
 if TYPE_CHECKING:
     from hotset.sources.memory import MemorySource, RecallAnswer, RenderedText
@@ -75,13 +75,13 @@ class Memories:
         `NotFound`."""
         return self._remembered().read(id, max_tokens=max_tokens, session=session)
 
-    def get(self, id: str) -> Memory:
+    def get(self, id: str) -> MemoryRecord:
         """The memory itself. Raises `NotFound`."""
         return self._remembered().get(id)
 
     def all(
         self, *, kinds: Sequence[str] = (), topic: str = "", limit: int | None = 50
-    ) -> tuple[Memory, ...]:
+    ) -> tuple[MemoryRecord, ...]:
         """The newest first, but for what was forgotten or merged. Raises `BadInput` for a kind that
         there is not."""
         from hotset.sources.memory import kind_named  # noqa: PLC0415 - with the memories, and not before
@@ -104,7 +104,7 @@ class Memories:
         session: str = "",
         agent: str = "",
         detail: Detail = None,
-    ) -> Memory:
+    ) -> MemoryRecord:
         """Keeps what somebody put into words. The same words are kept once; what they replace
         stays, and says so.
 
@@ -189,13 +189,13 @@ class AsyncMemories:
             self._blocking.read, id, max_tokens=max_tokens, session=session
         )
 
-    async def get(self, id: str) -> Memory:
+    async def get(self, id: str) -> MemoryRecord:
         """See `Memories.get`."""
         return await asyncio.to_thread(self._blocking.get, id)
 
     async def all(
         self, *, kinds: Sequence[str] = (), topic: str = "", limit: int | None = 50
-    ) -> tuple[Memory, ...]:
+    ) -> tuple[MemoryRecord, ...]:
         """See `Memories.all`."""
         return await asyncio.to_thread(self._blocking.all, kinds=kinds, topic=topic, limit=limit)
 
@@ -211,7 +211,7 @@ class AsyncMemories:
         session: str = "",
         agent: str = "",
         detail: Detail = None,
-    ) -> Memory:
+    ) -> MemoryRecord:
         """See `Memories.remember`."""
         return await asyncio.to_thread(
             self._blocking.remember,

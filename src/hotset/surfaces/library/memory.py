@@ -27,7 +27,7 @@ from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
 from hotset.surfaces.library.memories import AsyncMemories, Memories
 from hotset.surfaces.library.messages import dialect_named
-from hotset.surfaces.library.searching import Searching, Wanted, types_named
+from hotset.surfaces.library.searching import LibrarySearch, Wanted, types_named
 from hotset.surfaces.library.tools import AsyncTools, Tools
 from hotset.surfaces.library.window import AsyncWindow, Conversation, Setting, Window
 from hotset.surfaces.library.wrapping import wrapped
@@ -105,7 +105,7 @@ class _Opened(Generic[_Window]):
     def __init__(self, engine: Engine, window: Callable[[Engine, Setting], _Window]) -> None:
         self._engine = engine
         self._window = window
-        self._searching = Searching(engine)
+        self._searching = LibrarySearch(engine)
 
     @property
     def closed(self) -> bool:

@@ -82,7 +82,7 @@ def types_named(types: str | Sequence[str]) -> frozenset[Sort]:
     return frozenset(map(Sort, named - {""})) or frozenset(Sort)
 
 
-class Searching:
+class LibrarySearch:
     """Use it from any thread."""
 
     def __init__(self, engine: Engine) -> None:

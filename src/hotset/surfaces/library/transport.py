@@ -14,12 +14,12 @@ from functools import partial
 from typing import Any
 
 from hotset.errors import MemoryClosed
-from hotset.nouns.call import Call, Headers
+from hotset.nouns.call import ClientCall, Headers
 from hotset.runtime.codings import MOST
 from hotset.runtime.planning import Planner
 from hotset.surfaces.library.driving import Flow, awaiting, blocking
 from hotset.surfaces.library.engine import Engine, Work
-from hotset.surfaces.library.errand import Begin, Broken, End, Errand, Show
+from hotset.surfaces.library.errand import Begin, Broken, Errand, ReplyEnd, Show
 from hotset.surfaces.library.exchange import Exchange, Hands
 from hotset.surfaces.library.routes import dialect_of, upstream_of
 from hotset.upstream.headers import onward
@@ -151,7 +151,7 @@ def _exchange(way: Way, request: Any, hands: Hands) -> Exchange | None:
     dialect = dialect_of(request.method, request.url.path)
     if dialect is None or len(request.content) > MOST:
         return None
-    call = Call(
+    call = ClientCall(
         method=request.method,
         path=request.url.raw_path.decode("ascii", "replace"),
         headers=(*way.named, *((bytes(name), bytes(value)) for name, value in request.headers.raw)),
@@ -160,7 +160,7 @@ def _exchange(way: Way, request: Any, hands: Hands) -> Exchange | None:
         dialect=dialect,
     )
 
-    def outgoing(made: Call) -> Any:
+    def outgoing(made: ClientCall) -> Any:
         headers = onward(made.headers)
         return way.httpx.Request(
             made.method,
@@ -203,7 +203,7 @@ class _Reply:
         if isinstance(told, Show):
             return told.chunk
         self._ended = True
-        if isinstance(told, End):
+        if isinstance(told, ReplyEnd):
             return told.last
         assert isinstance(told, Broken)
         raise _broke(told, self._way)

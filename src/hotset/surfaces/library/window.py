@@ -11,12 +11,12 @@ import msgspec
 from hotset.dialects import DIALECTS, Dialect
 from hotset.dialects.view import is_call
 from hotset.errors import BadInput
-from hotset.nouns.call import Call, Headers
+from hotset.nouns.call import ClientCall, Headers
 from hotset.nouns.message import Answer, DialectName, Part, Reply, Usage
 from hotset.nouns.page import Digest, Kind
 from hotset.surfaces.library.body import arguments, compose, reply_bytes
 from hotset.surfaces.library.engine import Engine
-from hotset.surfaces.library.errand import Broken, End, Errand, Head, Read, Send, Show
+from hotset.surfaces.library.errand import Broken, Errand, Head, Read, ReplyEnd, Send, Show
 from hotset.surfaces.library.messages import dialect_for, dialect_of, messages_of
 
 _JSON: Headers = ((b"content-type", b"application/json"),)
@@ -164,7 +164,7 @@ class Conversation:
             return arguments(self._outgoing, params)  # the program tries again
         if self._errand is not None:
             self._errand.leave()  # its reply never came, and now something else is asked
-        call = Call(
+        call = ClientCall(
             "POST", f"/v1{spoken.path}", setting.headers, body, spoken.provider, self._dialect
         )
         errand = Errand(call, self._engine, self._engine.planner(setting.budget))
@@ -204,7 +204,7 @@ class Conversation:
                     case Send():
                         self._outgoing = _body(order)
                         return None
-                    case End(last):
+                    case ReplyEnd(last):
                         return shown + last
                     case Broken():
                         return raw  # a fault of ours: the reply as it came

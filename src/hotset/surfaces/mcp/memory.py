@@ -21,7 +21,7 @@ from hotset.nouns.memory import Task, Trust
 from hotset.nouns.retrieval import MAX_TOKENS
 from hotset.sources.memory import DEFAULT_KIND, WORDED_KINDS, describe_commit, is_memory_id
 from hotset.surfaces.mcp.arguments import Arguments
-from hotset.surfaces.mcp.protocol import Said, Tool
+from hotset.surfaces.mcp.protocol import McpTool, ToolReply
 
 if TYPE_CHECKING:
     from hotset.sources.memory import MemorySource
@@ -46,10 +46,10 @@ _NOTHING = f"[hotset: nothing is remembered yet; {REMEMBER} keeps what later ses
 _HOW = f"{RECALL}(query) tells more, {TIMELINE}() what was done lately"
 
 _TEXT: dict[str, Any] = {"type": "string"}
-_Call = Callable[["MemorySource", Arguments, str], Said]
+_Call = Callable[["MemorySource", Arguments, str], ToolReply]
 
 
-def memory_tools(project: Project, config: Config) -> tuple[Tool, ...]:
+def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
     """In the order in which they are listed, also where memory is switched off: then they say
     so."""
     tool = partial(_tool, _Door(project, config, f"mcp-{secrets.token_hex(4)}"))
@@ -124,9 +124,9 @@ class _Door:
     """Of a client that has none: it has this process for itself, or shares it with others like
     it."""
 
-    def answer(self, call: _Call, arguments: Arguments, session: str, *, makes: bool) -> Said:
+    def answer(self, call: _Call, arguments: Arguments, session: str, *, makes: bool) -> ToolReply:
         if not self.config.memory.enabled:
-            return Said(_off(self.config), failed=True)
+            return ToolReply(_off(self.config), failed=True)
         return call(self.project.memories(makes=makes), arguments, session or self.session)
 
 
@@ -140,8 +140,8 @@ def _tool(
     *,
     required: tuple[str, ...] = (),
     **properties: dict[str, Any],
-) -> Tool:
-    def answered(given: Mapping[str, Any], session: str) -> Said:
+) -> McpTool:
+    def answered(given: Mapping[str, Any], session: str) -> ToolReply:
         return door.answer(
             call, Arguments(name, given, properties), session, makes=name == REMEMBER
         )
@@ -153,7 +153,7 @@ def _tool(
         "additionalProperties": False,
     }
     keeps = name in (REMEMBER, FORGET)
-    return Tool(
+    return McpTool(
         name, title, description, schema, answered, reads=not keeps, keeps=keeps, asks=not keeps
     )
 
@@ -170,14 +170,14 @@ def _off(config: Config) -> str:
     )
 
 
-def _index(memories: MemorySource, given: Arguments, session: str) -> Said:
+def _index(memories: MemorySource, given: Arguments, session: str) -> ToolReply:
     told = memories.index(
         given.text("query"), max_tokens=given.max_tokens(_INDEX_TOKENS), session=session, how=_HOW
     )
     return _told(told.text)
 
 
-def _timeline(memories: MemorySource, given: Arguments, session: str) -> Said:
+def _timeline(memories: MemorySource, given: Arguments, session: str) -> ToolReply:
     topics = tuple(filter(None, (given.text("topic"),)))
     most = given.max_tokens(_TIMELINE_TOKENS)
     return _told(
@@ -185,7 +185,7 @@ def _timeline(memories: MemorySource, given: Arguments, session: str) -> Said:
     )
 
 
-def _recall(memories: MemorySource, given: Arguments, session: str) -> Said:
+def _recall(memories: MemorySource, given: Arguments, session: str) -> ToolReply:
     id, most = given.text("id").strip("[]"), given.max_tokens()
     task = given.one_of("task", tuple(map(str, Task)))
     query = given.text("query")
@@ -201,18 +201,18 @@ def _recall(memories: MemorySource, given: Arguments, session: str) -> Said:
         query, task=task, most=_MOST_RECALLED, max_tokens=most, session=session, more=more
     )
     if more and not answer.text:
-        return Said(
+        return ToolReply(
             f"[hotset: that was all that is remembered of it; {INDEX}() says what else there is]"
         )
     if not answer.recall.items:
-        return Said(
+        return ToolReply(
             f"[hotset: nothing is remembered of that; try other words, or {INDEX}() for what "
             f"there is]"
         )
     return _told(answer.text)
 
 
-def _read(memories: MemorySource, id: str, most: int, session: str) -> Said:
+def _read(memories: MemorySource, id: str, most: int, session: str) -> ToolReply:
     try:
         return _told(memories.read(id, max_tokens=most, session=session).text)
     except NotFound:
@@ -227,7 +227,7 @@ def _read(memories: MemorySource, id: str, most: int, session: str) -> Said:
         ) from None
 
 
-def _remember(memories: MemorySource, given: Arguments, session: str) -> Said:
+def _remember(memories: MemorySource, given: Arguments, session: str) -> ToolReply:
     given.words("text", "we pin dependencies in constraints.txt")
     text = given.whole_text("text", _MOST_CHARS)
     kind = given.one_of("kind", tuple(map(str, WORDED_KINDS))) or str(DEFAULT_KIND)
@@ -235,10 +235,12 @@ def _remember(memories: MemorySource, given: Arguments, session: str) -> Said:
     memory = memories.remember(
         text, kind=kind, title=given.text("title"), by=AGENT, trust=Trust.AGENT, session=session
     )
-    return Said(f"[hotset: {describe_commit(memory, memories.details(memory.id).links, begun)}]")
+    return ToolReply(
+        f"[hotset: {describe_commit(memory, memories.details(memory.id).links, begun)}]"
+    )
 
 
-def _forget(memories: MemorySource, given: Arguments, _session: str) -> Said:
+def _forget(memories: MemorySource, given: Arguments, _session: str) -> ToolReply:
     id = given.text("id").strip("[]")
     if not id:
         raise Malformed(f"{FORGET}: say which one by its id, as {RECALL} gives it")
@@ -249,12 +251,12 @@ def _forget(memories: MemorySource, given: Arguments, _session: str) -> Said:
             f"forget {memory.id}"
         )
     memories.forget(memory.id, why=given.text("why") or "an agent asked for it")
-    return Said(
+    return ToolReply(
         f"[hotset: [{memory.id}] is forgotten; a person can bring it back: hotset memory "
         f"restore {memory.id}]"
     )
 
 
-def _told(text: str) -> Said:
+def _told(text: str) -> ToolReply:
     """What is told says itself that it is data."""
-    return Said(text or _NOTHING)
+    return ToolReply(text or _NOTHING)

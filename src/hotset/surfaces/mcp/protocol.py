@@ -40,7 +40,7 @@ _log = logging.getLogger("hotset")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ToolReply:
     """What a tool answers."""
 
     text: str
@@ -53,13 +53,13 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class McpTool:
     name: str
     title: str
     description: str
     schema: Mapping[str, Any]
     """The JSON schema of its arguments."""
-    call: Callable[[Mapping[str, Any], str], Said]
+    call: Callable[[Mapping[str, Any], str], ToolReply]
     """With the arguments, and the session of the client that asks."""
     reads: bool = True
     """It changes nothing, and looks only at what is on this machine."""
@@ -97,7 +97,7 @@ class Tool:
 class Server:
     """Knows its tools, and answers messages one by one."""
 
-    def __init__(self, tools: Sequence[Tool], instructions: str) -> None:
+    def __init__(self, tools: Sequence[McpTool], instructions: str) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._instructions = instructions
 
@@ -206,7 +206,7 @@ class Server:
         try:
             said = self._tools[name].call(arguments or {}, session)
         except HotsetError as error:
-            said = Said(
+            said = ToolReply(
                 f"[hotset: {error}]",
                 failed=not (self._tools[name].asks and isinstance(error, NotFound)),
             )

@@ -22,7 +22,7 @@ from hotset.runtime.recall import answer, event_of
 from hotset.sources.code import DATA, CodeText, get_file, outline_path, tell_code
 from hotset.surfaces.mcp.arguments import Arguments
 from hotset.surfaces.mcp.project import Project
-from hotset.surfaces.mcp.protocol import Said, Tool
+from hotset.surfaces.mcp.protocol import McpTool, ToolReply
 from hotset.text.languages import LANGUAGES
 from hotset.tokens import count
 from hotset.window.slice.regex import refused
@@ -58,7 +58,7 @@ _SESSION = {
 _TITLES = {RETRIEVE: "Bring back kept content", SEARCH: "Search conversations", RANGE: "Read turns"}
 
 
-def tools(project: Project) -> tuple[Tool, ...]:
+def tools(project: Project) -> tuple[McpTool, ...]:
     """In the order in which they are listed."""
     return (
         _tool(
@@ -120,9 +120,9 @@ def _tool(
     title: str,
     description: str,
     required: list[str],
-    call: Callable[[Arguments], Said],
+    call: Callable[[Arguments], ToolReply],
     **properties: dict[str, Any],
-) -> Tool:
+) -> McpTool:
     known = {**properties, "max_tokens": _BUDGET}
     schema = {
         "type": "object",
@@ -130,7 +130,7 @@ def _tool(
         "required": required,
         "additionalProperties": False,
     }
-    return Tool(
+    return McpTool(
         name,
         title,
         description,
@@ -139,7 +139,7 @@ def _tool(
     )
 
 
-def _search_code(project: Project, given: Arguments) -> Said:
+def _search_code(project: Project, given: Arguments) -> ToolReply:
     query, most = given.words("query"), given.max_tokens()
     language = given.text("language").lower()
     if language and language not in LANGUAGES:
@@ -161,10 +161,10 @@ def _search_code(project: Project, given: Arguments) -> Said:
         "get_file(path, lines) shows any of them",
     )
     index.touch([hit.entry.id for hit in told.hits.hits[:3]])
-    return Said(told.text, failed=bool(told.hits.lacking and not told.hits.hits))
+    return ToolReply(told.text, failed=bool(told.hits.lacking and not told.hits.hits))
 
 
-def _get_file(project: Project, given: Arguments) -> Said:
+def _get_file(project: Project, given: Arguments) -> ToolReply:
     path, lines, symbol, most = (
         given.text("path"),
         given.spans("lines"),
@@ -183,7 +183,7 @@ def _get_file(project: Project, given: Arguments) -> Said:
     )
 
 
-def _outline(project: Project, given: Arguments) -> Said:
+def _outline(project: Project, given: Arguments) -> ToolReply:
     path, most = given.text("path"), given.max_tokens()
     return _from_disk(
         most,
@@ -193,12 +193,12 @@ def _outline(project: Project, given: Arguments) -> Said:
     )
 
 
-def _from_disk(most: int, read: Callable[[int], CodeText]) -> Said:
+def _from_disk(most: int, read: Callable[[int], CodeText]) -> ToolReply:
     head = f"[hotset: from the files of this project; {DATA}]\n"
-    return Said(head + read(most - count(head)).text)
+    return ToolReply(head + read(most - count(head)).text)
 
 
-def _of_history(project: Project, name: str, description: str, schema: dict[str, Any]) -> Tool:
+def _of_history(project: Project, name: str, description: str, schema: dict[str, Any]) -> McpTool:
     """A tool of a conversation, for whoever is outside of it: the session is an argument like any
     other."""
     properties = {**schema["properties"], "session": _SESSION, "max_tokens": _BUDGET}
@@ -210,10 +210,10 @@ def _of_history(project: Project, name: str, description: str, schema: dict[str,
         }
     told = {**schema, "properties": properties}
     said = description.replace("this conversation", "a conversation")
-    return Tool(name, _TITLES[name], said, told, partial(_recall, project, name), asks=True)
+    return McpTool(name, _TITLES[name], said, told, partial(_recall, project, name), asks=True)
 
 
-def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str) -> Said:
+def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str) -> ToolReply:
     session = str(given.get("session") or "")
     if name == SEARCH:
         call = parse_call(name, msgspec.json.encode({**given, "session": session or "all"}))
@@ -232,4 +232,4 @@ def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str
         raise Malformed(f"{name}: {why}")
     told = answer(call, project.store, here, index=project.said, patience=project.patience)
     project.store.keep(event_of(name, call, told, here, time.time()))  # nobody waits for the audit
-    return Said(told.text, failed=told.failed)
+    return ToolReply(told.text, failed=told.failed)

@@ -1,4 +1,4 @@
-"""The proxy's door: ASGI in, a `Call` out, and the walk's reply back as it comes."""
+"""The proxy's door: ASGI in, a `ClientCall` out, and the walk's reply back as it comes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hotset.dialects import DEFAULT, Dialects
-from hotset.nouns.call import Call, Headers, header
+from hotset.nouns.call import ClientCall, Headers, header
 from hotset.nouns.message import DialectName
 from hotset.runtime.codings import MOST
 from hotset.runtime.machine import Machine
@@ -113,7 +113,7 @@ class Proxy:
             unread = ""
             if where.dialect is not None:
                 body, unread = await upload.whole(MOST)
-            call = Call(
+            call = ClientCall(
                 method=scope["method"],
                 path=where.path + query,
                 headers=headers,

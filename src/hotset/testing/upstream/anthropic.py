@@ -8,12 +8,19 @@ from typing import Any
 import msgspec
 
 from hotset.testing.upstream.faults import Edge
-from hotset.testing.upstream.wire import Event, Turn, Wire, arguments, pieces, to_json
+from hotset.testing.upstream.wire import (
+    DialectWire,
+    WireEvent,
+    WireTurn,
+    arguments,
+    pieces,
+    to_json,
+)
 
 CALL_PREFIX = "toolu_"
 
 
-def document(turn: Turn) -> dict[str, Any]:
+def document(turn: WireTurn) -> dict[str, Any]:
     return _message(turn) | {
         "content": _content(turn),
         "stop_reason": _stop(turn),
@@ -21,7 +28,7 @@ def document(turn: Turn) -> dict[str, Any]:
     }
 
 
-def events(turn: Turn) -> tuple[Event, ...]:
+def events(turn: WireTurn) -> tuple[WireEvent, ...]:
     return tuple(_events(turn))
 
 
@@ -33,15 +40,15 @@ def refusal(status: int, message: str) -> dict[str, Any]:
     return {"type": "error", "error": error, "request_id": None}
 
 
-def error_event(type: str, message: str, before: int) -> Event:
+def error_event(type: str, message: str, before: int) -> WireEvent:
     del before
-    return Event(
+    return WireEvent(
         "error",
         to_json({"type": "error", "error": {"type": type, "message": message}, "request_id": None}),
     )
 
 
-def _events(turn: Turn) -> Iterator[Event]:
+def _events(turn: WireTurn) -> Iterator[WireEvent]:
     start = _message(turn) | {"usage": _usage(turn) | {"output_tokens": 1}}
     yield _event("message_start", Edge.START, message=start)
     for index, (block, said) in enumerate(_blocks(turn)):
@@ -58,11 +65,13 @@ def _events(turn: Turn) -> Iterator[Event]:
     yield _event("message_stop", Edge.END)
 
 
-def _event(type: str, edge: Edge | None = None, block: int | None = None, **fields: Any) -> Event:
-    return Event(type, to_json({"type": type, **fields}), edge, block)
+def _event(
+    type: str, edge: Edge | None = None, block: int | None = None, **fields: Any
+) -> WireEvent:
+    return WireEvent(type, to_json({"type": type, **fields}), edge, block)
 
 
-def _message(turn: Turn) -> dict[str, Any]:
+def _message(turn: WireTurn) -> dict[str, Any]:
     return {
         "id": turn.id("msg_"),
         "type": "message",
@@ -74,11 +83,11 @@ def _message(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _content(turn: Turn) -> list[dict[str, Any]]:
+def _content(turn: WireTurn) -> list[dict[str, Any]]:
     return [block for block, _ in _blocks(turn)]
 
 
-def _blocks(turn: Turn) -> Iterator[tuple[dict[str, Any], str]]:
+def _blocks(turn: WireTurn) -> Iterator[tuple[dict[str, Any], str]]:
     """Each block of the reply, and the text that fills it when it is streamed."""
     say = turn.say
     if say.thinking:
@@ -133,13 +142,13 @@ def _parsed(said: str) -> Any:
         return said
 
 
-def _stop(turn: Turn) -> str:
+def _stop(turn: WireTurn) -> str:
     if turn.say.truncated:
         return "max_tokens"
     return "tool_use" if turn.say.calls else "end_turn"
 
 
-def _usage(turn: Turn) -> dict[str, Any]:
+def _usage(turn: WireTurn) -> dict[str, Any]:
     charge = turn.charge
     return {
         "input_tokens": charge.fresh,
@@ -167,4 +176,4 @@ _ERROR_TYPES = {
     529: "overloaded_error",
 }
 
-WIRE = Wire(document, events, refusal, error_event, "request-id")
+WIRE = DialectWire(document, events, refusal, error_event, "request-id")

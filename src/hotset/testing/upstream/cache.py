@@ -58,7 +58,7 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CachedBlock:
     """A piece of a prompt that is cached whole or not at all."""
 
     raw: bytes
@@ -71,14 +71,14 @@ class MarkedPrompt:
     """A prompt that says where to cache (Anthropic), in the order in which its prefix is built."""
 
     model: str
-    tools: tuple[Block, ...]
-    system: tuple[Block, ...]
-    messages: tuple[Block, ...]
+    tools: tuple[CachedBlock, ...]
+    system: tuple[CachedBlock, ...]
+    messages: tuple[CachedBlock, ...]
     settings: bytes = b""
     """What only the messages depend on: tool choice and thinking."""
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[CachedBlock, ...]:
         return self.tools + self.system + self.messages
 
 
@@ -97,7 +97,7 @@ class PlainPrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CacheEntry:
     expires: float
     ttl: float
 
@@ -106,7 +106,7 @@ class Entry:
 class PromptCache:
     """The prefixes that a provider holds, by hash."""
 
-    entries: Mapping[bytes, Entry] = field(default_factory=dict)
+    entries: Mapping[bytes, CacheEntry] = field(default_factory=dict)
 
     def holds(self, prefix: bytes, now: float) -> bool:
         return prefix in self.entries and self.entries[prefix].expires > now
@@ -117,7 +117,7 @@ class PromptCache:
         kept = {prefix: entry for prefix, entry in self.entries.items() if entry.expires > now}
         for prefix, ttl in prefixes.items():
             longest = max(ttl, kept[prefix].ttl) if prefix in kept else ttl
-            kept[prefix] = Entry(now + longest, longest)
+            kept[prefix] = CacheEntry(now + longest, longest)
         return PromptCache(kept)
 
 
@@ -191,7 +191,7 @@ def _prefixes(prompt: MarkedPrompt) -> list[bytes]:
     return head[1:] + _chain(messages_start, prompt.messages)[1:]
 
 
-def _chain(start: bytes, blocks: Iterable[Block]) -> list[bytes]:
+def _chain(start: bytes, blocks: Iterable[CachedBlock]) -> list[bytes]:
     return list(
         accumulate(
             blocks, lambda before, block: hashlib.sha256(before + block.raw).digest(), initial=start

@@ -6,12 +6,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from hotset.testing.upstream.faults import Edge
-from hotset.testing.upstream.wire import Event, Turn, Wire, arguments, pieces, to_json
+from hotset.testing.upstream.wire import (
+    DialectWire,
+    WireEvent,
+    WireTurn,
+    arguments,
+    pieces,
+    to_json,
+)
 
 CALL_PREFIX = "call_"
 
 
-def document(turn: Turn) -> dict[str, Any]:
+def document(turn: WireTurn) -> dict[str, Any]:
     message: dict[str, Any] = {
         "role": "assistant",
         "content": turn.say.text or None,
@@ -33,7 +40,7 @@ def document(turn: Turn) -> dict[str, Any]:
     return _frame(turn, "chat.completion") | {"choices": [choice], "usage": usage(turn)}
 
 
-def events(turn: Turn) -> tuple[Event, ...]:
+def events(turn: WireTurn) -> tuple[WireEvent, ...]:
     return tuple(_events(turn))
 
 
@@ -44,14 +51,14 @@ def refusal(status: int, message: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": type, "param": None, "code": code}}
 
 
-def error_event(type: str, message: str, before: int) -> Event:
+def error_event(type: str, message: str, before: int) -> WireEvent:
     del before
-    return Event(
+    return WireEvent(
         "", to_json({"error": {"message": message, "type": type, "param": None, "code": None}})
     )
 
 
-def usage(turn: Turn) -> dict[str, Any]:
+def usage(turn: WireTurn) -> dict[str, Any]:
     prompt, completion = turn.charge.total, turn.output_tokens
     details: dict[str, Any] = {"cached_tokens": turn.charge.read, "audio_tokens": 0}
     if turn.charge.written:
@@ -65,7 +72,7 @@ def usage(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _events(turn: Turn) -> Iterator[Event]:
+def _events(turn: WireTurn) -> Iterator[WireEvent]:
     counted = bool((turn.body.get("stream_options") or {}).get("include_usage"))
     # With include_usage every chunk carries the field, null until the last.
     frame = _frame(turn, "chat.completion.chunk") | ({"usage": None} if counted else {})
@@ -75,9 +82,9 @@ def _events(turn: Turn) -> Iterator[Event]:
         edge: Edge | None = None,
         block: int | None = None,
         finish: str | None = None,
-    ) -> Event:
+    ) -> WireEvent:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return Event("", to_json(frame | {"choices": [choice]}), edge, block)
+        return WireEvent("", to_json(frame | {"choices": [choice]}), edge, block)
 
     chunks = turn.say.chunks
     yield chunk(
@@ -102,11 +109,11 @@ def _events(turn: Turn) -> Iterator[Event]:
             )
     yield chunk({}, finish=_finish(turn))
     if counted:
-        yield Event("", to_json(frame | {"choices": [], "usage": usage(turn)}))
-    yield Event("", b"[DONE]", Edge.END)
+        yield WireEvent("", to_json(frame | {"choices": [], "usage": usage(turn)}))
+    yield WireEvent("", b"[DONE]", Edge.END)
 
 
-def _frame(turn: Turn, object: str) -> dict[str, Any]:
+def _frame(turn: WireTurn, object: str) -> dict[str, Any]:
     return {
         "id": turn.id("chatcmpl-"),
         "object": object,
@@ -117,7 +124,7 @@ def _frame(turn: Turn, object: str) -> dict[str, Any]:
     }
 
 
-def _finish(turn: Turn) -> str:
+def _finish(turn: WireTurn) -> str:
     if turn.say.truncated:
         return "length"
     return "tool_calls" if turn.say.calls else "stop"
@@ -130,4 +137,4 @@ _ERROR_TYPES: dict[int, tuple[str, str | None]] = {
     429: ("requests", "rate_limit_exceeded"),
 }
 
-WIRE = Wire(document, events, refusal, error_event, "x-request-id")
+WIRE = DialectWire(document, events, refusal, error_event, "x-request-id")

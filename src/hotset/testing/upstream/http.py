@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from hotset.testing.upstream.shape import Act, End, Wait, Write
+from hotset.testing.upstream.shape import Act, ScriptedEnd, Wait, Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ Answering = Callable[[Arrival], Awaitable[tuple[Iterable[Act], Callable[[Perform
 """Gives what to do for a request, and whom to tell how it ended."""
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """One client's connection: bytes in, acts out, and whether the client is still there."""
 
-    def __init__(self, answer: Answering, living: set[Connection]) -> None:
+    def __init__(self, answer: Answering, living: set[HttpConnection]) -> None:
         self._answer = answer
         self._living = living
         self._buffer = bytearray()
@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
     async def _perform(self, acts: Iterable[Act], started: float) -> Performed:
         try:
             for act in acts:
-                if isinstance(act, End):
+                if isinstance(act, ScriptedEnd):
                     self._end(act)
                     return Performed(None, closed=True)
                 await self._do(act)
@@ -162,7 +162,7 @@ class Connection(asyncio.Protocol):
         if self._gone.is_set():
             raise ClientGone
 
-    def _end(self, end: End) -> None:
+    def _end(self, end: ScriptedEnd) -> None:
         assert self._transport is not None
         if end.reset:
             # Lingering for zero seconds makes the kernel send RST instead of FIN.

@@ -9,11 +9,18 @@ from typing import Any
 
 import msgspec
 
-from hotset.testing.upstream.cache import LONG, MINUTES, SHORT, Block, MarkedPrompt, PlainPrompt
+from hotset.testing.upstream.cache import (
+    LONG,
+    MINUTES,
+    SHORT,
+    CachedBlock,
+    MarkedPrompt,
+    PlainPrompt,
+)
 
 _WRITES_COST_FROM = (5, 6)  # gpt-5.6
 
-_DEFERRING = Block(b"Some tools are shown when they are found.")
+_DEFERRING = CachedBlock(b"Some tools are shown when they are found.")
 """What the first deferred tool puts in front of a conversation: clients that live on the cache
 declare one from the start."""
 
@@ -78,13 +85,13 @@ def _anonymous(item: Any) -> Any:
     return {key: value for key, value in item.items() if key not in ("id", "status")}
 
 
-def _block(role: str, block: Any) -> Block:
+def _block(role: str, block: Any) -> CachedBlock:
     """`role` is part of what the model reads; the mark is not."""
     marks = tuple(_marks(block))
     ttl = None
     if marks:
         ttl = LONG if any(mark.get("ttl") == "1h" for mark in marks) else SHORT
-    return Block(role.encode() + msgspec.json.encode(_unmarked(block)), ttl)
+    return CachedBlock(role.encode() + msgspec.json.encode(_unmarked(block)), ttl)
 
 
 def _expanded(block: Any, deferred: Mapping[str, Any]) -> Any:

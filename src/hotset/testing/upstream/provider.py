@@ -21,8 +21,8 @@ from hotset.testing.upstream.http import Arrival
 from hotset.testing.upstream.prompt import chat_prompt, marked_prompt, responses_prompt
 from hotset.testing.upstream.received import Received
 from hotset.testing.upstream.script import Say, Script, player
-from hotset.testing.upstream.shape import Act, Answer, acts, stream, swollen
-from hotset.testing.upstream.wire import Turn, Wire, Wires, status_text, to_json
+from hotset.testing.upstream.shape import Act, ScriptedAnswer, acts, stream, swollen
+from hotset.testing.upstream.wire import DialectWire, Wires, WireTurn, status_text, to_json
 
 WIRES: Wires = {
     DialectName.ANTHROPIC: anthropic.WIRE,
@@ -89,7 +89,7 @@ class Provider:
             return _plain(_models(anthropic_style=bool(request.header("anthropic-version"))))
         return _plain(_echo(request))
 
-    def _spoken(self, request: Received, wire: Wire) -> Iterator[Act]:
+    def _spoken(self, request: Received, wire: DialectWire) -> Iterator[Act]:
         try:
             body = self._checked(request)
             items = self._continued(body) if request.dialect is DialectName.OPENAI_RESPONSES else []
@@ -155,9 +155,9 @@ class Provider:
         except BreakpointsRefused as refused:
             raise Refused(400, str(refused)) from refused
 
-    def _turn(self, say: Say, body: Mapping[str, Any], charge: Charge) -> Turn:
+    def _turn(self, say: Say, body: Mapping[str, Any], charge: Charge) -> WireTurn:
         self._replies += 1
-        turn = Turn(say, body, charge, f"{self._seed}/{self._replies}", int(self._now()))
+        turn = WireTurn(say, body, charge, f"{self._seed}/{self._replies}", int(self._now()))
         self._bill = Usage(
             self._bill.input + charge.fresh,
             self._bill.cache_read + charge.read,
@@ -166,7 +166,7 @@ class Provider:
         )
         return turn
 
-    def _remember(self, dialect: DialectName | None, turn: Turn, items: list[Any]) -> None:
+    def _remember(self, dialect: DialectName | None, turn: WireTurn, items: list[Any]) -> None:
         if dialect is DialectName.OPENAI_RESPONSES and turn.body.get("store", True):
             self._remembered[turn.id("resp_")] = [*items, *responses.output(turn)]
 
@@ -199,7 +199,7 @@ def _enforce(dialect: DialectName, body: bytes) -> None:
         raise Refused(400, broken[0].text)
 
 
-def _told(turn: Turn, wire: Wire) -> Iterator[Act]:
+def _told(turn: WireTurn, wire: DialectWire) -> Iterator[Act]:
     say = turn.say
     request_id = (wire.request_id_header, turn.id("req_"))
     if turn.body.get("stream"):
@@ -209,9 +209,9 @@ def _told(turn: Turn, wire: Wire) -> Iterator[Act]:
             ("cache-control", "no-cache"),
             request_id,
         )
-        return acts(Answer(200, headers, frames, streamed=True), say.faults, say.delay)
+        return acts(ScriptedAnswer(200, headers, frames, streamed=True), say.faults, say.delay)
     return acts(
-        Answer(
+        ScriptedAnswer(
             200, (("content-type", "application/json"), request_id), (to_json(wire.document(turn)),)
         ),
         say.faults,
@@ -219,10 +219,12 @@ def _told(turn: Turn, wire: Wire) -> Iterator[Act]:
     )
 
 
-def _refused(say: Say, wire: Wire) -> Iterator[Act]:
+def _refused(say: Say, wire: DialectWire) -> Iterator[Act]:
     fault = next(fault for fault in say.faults if isinstance(fault, Status | Raw))
     if isinstance(fault, Raw):
-        return acts(Answer(fault.status, fault.headers, (fault.body,)), say.faults, say.delay)
+        return acts(
+            ScriptedAnswer(fault.status, fault.headers, (fault.body,)), say.faults, say.delay
+        )
     body = wire.refusal(fault.code, fault.message or status_text(fault.code))
     waiting = (("retry-after", f"{fault.retry_after:g}"),) if fault.retry_after is not None else ()
     headers = (
@@ -231,11 +233,13 @@ def _refused(say: Say, wire: Wire) -> Iterator[Act]:
         *waiting,
         *fault.headers,
     )
-    return acts(Answer(fault.code, headers, (to_json(body),)), say.faults, say.delay)
+    return acts(ScriptedAnswer(fault.code, headers, (to_json(body),)), say.faults, say.delay)
 
 
 def _plain(value: Any) -> Iterator[Act]:
-    return acts(Answer(200, (("content-type", "application/json"),), (to_json(value),)), (), 0.0)
+    return acts(
+        ScriptedAnswer(200, (("content-type", "application/json"),), (to_json(value),)), (), 0.0
+    )
 
 
 def _models(*, anthropic_style: bool) -> dict[str, Any]:

@@ -8,7 +8,14 @@ from typing import Any
 
 from hotset.testing.upstream import chat
 from hotset.testing.upstream.faults import Edge
-from hotset.testing.upstream.wire import Event, Turn, Wire, arguments, pieces, to_json
+from hotset.testing.upstream.wire import (
+    DialectWire,
+    WireEvent,
+    WireTurn,
+    arguments,
+    pieces,
+    to_json,
+)
 
 CALL_PREFIX = "call_"
 _SEARCH = "tool_search"
@@ -16,13 +23,13 @@ _SEARCH = "tool_search"
 client run that."""
 
 
-def document(turn: Turn) -> dict[str, Any]:
+def document(turn: WireTurn) -> dict[str, Any]:
     done = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
     ended = done if turn.say.truncated else {"status": "completed", "completed_at": turn.created}
     return _response(turn) | ended | {"output": output(turn), "usage": _usage(turn)}
 
 
-def output(turn: Turn) -> list[dict[str, Any]]:
+def output(turn: WireTurn) -> list[dict[str, Any]]:
     """The reply's items, as a client sends them back and as `previous_response_id` remembers
     them."""
     items: list[dict[str, Any]] = []
@@ -54,7 +61,7 @@ def output(turn: Turn) -> list[dict[str, Any]]:
     return [*items, *(_call(turn, place) for place in range(len(turn.say.calls)))]
 
 
-def _call(turn: Turn, place: int) -> dict[str, Any]:
+def _call(turn: WireTurn, place: int) -> dict[str, Any]:
     call, call_id = turn.say.calls[place], turn.call_id(CALL_PREFIX, place)
     if call.name == _SEARCH and _is_searched_by_client(turn.body):
         said = {
@@ -94,9 +101,9 @@ def _loaded(body: Mapping[str, Any]) -> set[str]:
     return {str(tool.get("name")) for tool in found}
 
 
-def events(turn: Turn) -> tuple[Event, ...]:
+def events(turn: WireTurn) -> tuple[WireEvent, ...]:
     return tuple(
-        Event(
+        WireEvent(
             event["type"],
             to_json({"type": event["type"], "sequence_number": number} | event),
             _edge(event),
@@ -106,8 +113,8 @@ def events(turn: Turn) -> tuple[Event, ...]:
     )
 
 
-def error_event(type: str, message: str, before: int) -> Event:
-    return Event(
+def error_event(type: str, message: str, before: int) -> WireEvent:
+    return WireEvent(
         "error",
         to_json(
             {
@@ -121,7 +128,7 @@ def error_event(type: str, message: str, before: int) -> Event:
     )
 
 
-def _events(turn: Turn) -> Iterator[dict[str, Any]]:
+def _events(turn: WireTurn) -> Iterator[dict[str, Any]]:
     yield {"type": "response.created", "response": _response(turn)}
     yield {"type": "response.in_progress", "response": _response(turn)}
     for index, item in enumerate(output(turn)):
@@ -188,7 +195,7 @@ def _filled(item: dict[str, Any], index: int, chunks: int) -> Iterator[dict[str,
         }
 
 
-def _response(turn: Turn) -> dict[str, Any]:
+def _response(turn: WireTurn) -> dict[str, Any]:
     """The response as it is before anything was said."""
     body = turn.body
     return {
@@ -219,7 +226,7 @@ def _response(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _usage(turn: Turn) -> dict[str, Any]:
+def _usage(turn: WireTurn) -> dict[str, Any]:
     given, made = turn.charge.total, turn.output_tokens
     return {
         "input_tokens": given,
@@ -233,4 +240,4 @@ def _usage(turn: Turn) -> dict[str, Any]:
     }
 
 
-WIRE = Wire(document, events, chat.refusal, error_event, "x-request-id")
+WIRE = DialectWire(document, events, chat.refusal, error_event, "x-request-id")

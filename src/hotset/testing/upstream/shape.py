@@ -34,11 +34,11 @@ from hotset.testing.upstream.faults import (
     WrongOrder,
 )
 from hotset.testing.upstream.script import Say
-from hotset.testing.upstream.wire import Event, Wire
+from hotset.testing.upstream.wire import DialectWire, WireEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ScriptedAnswer:
     """An HTTP answer before the transport has its way with it."""
 
     status: int
@@ -60,13 +60,13 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class ScriptedEnd:
     """The connection ends here."""
 
     reset: bool = False
 
 
-Act = Write | Wait | End
+Act = Write | Wait | ScriptedEnd
 
 _F = TypeVar("_F")
 _NO_CHARACTER = (
@@ -85,14 +85,17 @@ def swollen(say: Say) -> Say:
     return replace(say, text=text, chunks=chunks)
 
 
-def stream(events: Sequence[Event], faults: Sequence[Fault], wire: Wire) -> tuple[bytes, ...]:
+def stream(
+    events: Sequence[WireEvent], faults: Sequence[Fault], wire: DialectWire
+) -> tuple[bytes, ...]:
     """The frames of an event stream: each event's bytes."""
     arranged = _arranged(list(events), faults, wire)
     return tuple(_frame(event, faults) for event in arranged)
 
 
-def acts(answer: Answer, faults: Sequence[Fault], delay: float) -> Iterator[Act]:
-    """What to do on the socket, in order. A connection that no `End` closes can be used again."""
+def acts(answer: ScriptedAnswer, faults: Sequence[Fault], delay: float) -> Iterator[Act]:
+    """What to do on the socket, in order. A connection that no `ScriptedEnd` closes can be used
+    again."""
     if delay:
         yield Wait(delay)
     yield from _pauses(faults, None)
@@ -107,7 +110,7 @@ def acts(answer: Answer, faults: Sequence[Fault], delay: float) -> Iterator[Act]
     yield Write(_head(answer, framing, faults))
     yield from _body(frames, framing, faults, cut)
     if framing.closes:
-        yield End()
+        yield ScriptedEnd()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ class _Framing:
         return b"0\r\n\r\n" if self.chunked else b""
 
 
-def _framing(answer: Answer, frames: Sequence[bytes], faults: Sequence[Fault]) -> _Framing:
+def _framing(answer: ScriptedAnswer, frames: Sequence[bytes], faults: Sequence[Fault]) -> _Framing:
     length = sum(map(len, frames))
     if wrong := _first(faults, WrongLength):
         return _Framing(("content-length", str(max(0, length + wrong.by))), closes=True)
@@ -135,7 +138,7 @@ def _framing(answer: Answer, frames: Sequence[bytes], faults: Sequence[Fault]) -
     return _Framing(("content-length", str(length)))
 
 
-def _head(answer: Answer, framing: _Framing, faults: Sequence[Fault]) -> bytes:
+def _head(answer: ScriptedAnswer, framing: _Framing, faults: Sequence[Fault]) -> bytes:
     phrase = (
         HTTPStatus(answer.status).phrase
         if answer.status in HTTPStatus._value2member_map_
@@ -190,11 +193,13 @@ def _pauses(faults: Sequence[Fault], events: int | None) -> Iterator[Wait]:
             yield Wait(fault.gate)
 
 
-def _end(cut: Reset | Fin) -> End:
-    return End(reset=isinstance(cut, Reset))
+def _end(cut: Reset | Fin) -> ScriptedEnd:
+    return ScriptedEnd(reset=isinstance(cut, Reset))
 
 
-def _arranged(events: list[Event], faults: Sequence[Fault], wire: Wire) -> list[Event]:
+def _arranged(
+    events: list[WireEvent], faults: Sequence[Fault], wire: DialectWire
+) -> list[WireEvent]:
     for fault in faults:
         if isinstance(fault, Missing):
             events = [event for event in events if event.edge is not fault.edge]
@@ -214,7 +219,7 @@ def _arranged(events: list[Event], faults: Sequence[Fault], wire: Wire) -> list[
     return events
 
 
-def _reversed_blocks(events: list[Event]) -> list[Event]:
+def _reversed_blocks(events: list[WireEvent]) -> list[WireEvent]:
     """Each block's events stay in order; the blocks come from the last to the first."""
     blocks = sorted(
         (event for event in events if event.block is not None),
@@ -229,7 +234,7 @@ def _reversed_blocks(events: list[Event]) -> list[Event]:
     return [*before, *pings, *blocks, *(event for event in after if event.name != "ping")]
 
 
-def _frame(event: Event, faults: Sequence[Fault]) -> bytes:
+def _frame(event: WireEvent, faults: Sequence[Fault]) -> bytes:
     lines = [b"event: " + event.name.encode()] if event.name else []
     if comments := _first(faults, Comments):
         lines.insert(0, b": " + comments.text.encode())

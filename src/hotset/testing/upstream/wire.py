@@ -19,7 +19,7 @@ _DELTA_CHARACTERS = 24  # a few words, as providers send them
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class WireTurn:
     """One reply in the making: everything that its bytes depend on."""
 
     say: Say
@@ -55,7 +55,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class WireEvent:
     """One server-sent event."""
 
     name: str
@@ -67,19 +67,19 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class DialectWire:
     """How one dialect says things. The functions are pure."""
 
-    document: Callable[[Turn], dict[str, Any]]
-    events: Callable[[Turn], tuple[Event, ...]]
+    document: Callable[[WireTurn], dict[str, Any]]
+    events: Callable[[WireTurn], tuple[WireEvent, ...]]
     refusal: Callable[[int, str], dict[str, Any]]
     """The body of an error status."""
-    error_event: Callable[[str, str, int], Event]
+    error_event: Callable[[str, str, int], WireEvent]
     """An error in the middle of a stream: type, message, how many events came before."""
     request_id_header: str
 
 
-Wires = Mapping[DialectName, Wire]
+Wires = Mapping[DialectName, DialectWire]
 
 
 def to_json(value: Any) -> bytes:

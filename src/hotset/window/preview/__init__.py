@@ -1,8 +1,8 @@
 """What a reader needs of a long text, by content type: a faithful excerpt with its gaps marked,
 never longer than its room."""
 
-from hotset.window.preview.content import ContentType, Origin, Preview
+from hotset.window.preview.content import ContentOrigin, ContentType, Preview
 from hotset.window.preview.making import closing, preview
 from hotset.window.preview.sniffing import sniff
 
-__all__ = ["ContentType", "Origin", "Preview", "closing", "preview", "sniff"]
+__all__ = ["ContentOrigin", "ContentType", "Preview", "closing", "preview", "sniff"]

@@ -14,7 +14,7 @@ import msgspec
 
 from hotset.text.stops import CALL
 from hotset.text.words import humps
-from hotset.window.preview.content import Origin
+from hotset.window.preview.content import ContentOrigin
 
 _LONGEST_ARGUMENTS = 16 * 1024
 _LONGEST_COMMAND = 4 * 1024  # of a script, what it runs first tells enough
@@ -42,7 +42,7 @@ _DIGITS = 4  # of a score: machines may disagree about the last ones, previews m
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ToolQuery:
     """What a call was after."""
 
     command: str = ""
@@ -66,7 +66,7 @@ class Asked:
         ]
 
 
-def asked(origin: Origin, room: int = 0) -> Asked:
+def asked(origin: ContentOrigin, room: int = 0) -> ToolQuery:
     """What the call's arguments and the words before it tell."""
     text = origin.arguments[:_LONGEST_ARGUMENTS].decode("utf-8", "replace")
     values = _arguments(text)
@@ -85,10 +85,10 @@ def asked(origin: Origin, room: int = 0) -> Asked:
     ]
     found = [word for piece in origin.sought for word in _WORD.findall(piece)]
     words = frozenset(word for word in (*spoken, *found) if word.lower() not in CALL)
-    return Asked(command, paths, words, frozenset(_stems(words)), room, origin.pointed)
+    return ToolQuery(command, paths, words, frozenset(_stems(words)), room, origin.pointed)
 
 
-def closeness(parts: Sequence[str], asked: Asked) -> list[float]:
+def closeness(parts: Sequence[str], asked: ToolQuery) -> list[float]:
     """How near each part of a text is to what was asked for, from 0 to 1: rare words that it shares
     count most, and how often."""
     told = _telling(parts, asked)
@@ -102,7 +102,7 @@ def closeness(parts: Sequence[str], asked: Asked) -> list[float]:
     return [round(score / best, _DIGITS) for score in scores] if best > 0 else scores
 
 
-def _telling(parts: Sequence[str], asked: Asked) -> dict[str, tuple[str, ...]]:
+def _telling(parts: Sequence[str], asked: ToolQuery) -> dict[str, tuple[str, ...]]:
     """The words of a text that tell how near it is: each with what it has in common with what was
     asked for."""
     told: dict[str, tuple[str, ...]] = {}
@@ -115,7 +115,10 @@ def _telling(parts: Sequence[str], asked: Asked) -> dict[str, tuple[str, ...]]:
 
 
 def _score(
-    found: Counter[str], told: dict[str, tuple[str, ...]], rarity: dict[str, float], asked: Asked
+    found: Counter[str],
+    told: dict[str, tuple[str, ...]],
+    rarity: dict[str, float],
+    asked: ToolQuery,
 ) -> float:
     whole = sum(
         (1 + log(count)) * rarity[word] for word, count in found.items() if word in asked.words

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hotset.window.preview.asking import Asked
+from hotset.window.preview.asking import ToolQuery
 from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.excerpt import LineSpan, Reading, Worth
 from hotset.window.preview.forms import Told, forms
 from hotset.window.preview.output import ends
 from hotset.window.preview.rarity import odd_lines, shown
-from hotset.window.preview.trouble import Failure, failures, matters, passes, reported
+from hotset.window.preview.trouble import FailureLines, failures, matters, passes, reported
 
 _SUMMARY = re.compile(
     r"=+ .{1,200} =+|(?:Tests?|Test Suites|Test Files|Ran|FAILED|Found|Finished|Snapshots|error:"
@@ -29,7 +29,7 @@ _FURTHER = Worth.WARNING + 9.5  # every failure is one to mend: more than any wa
 _MOST_LESS = 9.0
 
 
-def read(body: Body, asked: Asked) -> Reading:
+def read(body: Body, asked: ToolQuery) -> Reading:
     lines = body.lines
     of = forms(lines)
     passed = [passes(line) for line in lines]
@@ -38,13 +38,13 @@ def read(body: Body, asked: Asked) -> Reading:
         *shown(body, odd_lines(lines)),
     ]
     spans.extend(
-        Span(body.first + index, body.first + index + 1, Worth.FAILURE + 4)
+        LineSpan(body.first + index, body.first + index + 1, Worth.FAILURE + 4)
         for index in _summaries(lines)
     )
     return Reading([*spans, *_failed(body, of)], _passes(body, of, passed), said=_SAID)
 
 
-def skim(body: Body, asked: Asked) -> Reading:  # noqa: ARG001 - read like `read`
+def skim(body: Body, asked: ToolQuery) -> Reading:  # noqa: ARG001 - read like `read`
     """Of a report that would take long to read: its failures, and how many passes there are."""
     of = forms(body.lines)
     return Reading(
@@ -54,7 +54,7 @@ def skim(body: Body, asked: Asked) -> Reading:  # noqa: ARG001 - read like `read
     )
 
 
-def _failed(body: Body, of: Sequence[str]) -> Iterator[Span]:
+def _failed(body: Body, of: Sequence[str]) -> Iterator[LineSpan]:
     found = list(failures(body.lines, of))
     yield from reported(body, of, found, _FURTHER)
     yield from _points(body, found)
@@ -65,7 +65,9 @@ def _passes(body: Body, of: Sequence[str], passed: Sequence[int]) -> _Passes:
     return _Passes(body.first, passed, Told(body.first, others, matters))
 
 
-def _before_passes(body: Body, passed: Sequence[int], spans: Sequence[Span]) -> Iterator[Span]:
+def _before_passes(
+    body: Body, passed: Sequence[int], spans: Sequence[LineSpan]
+) -> Iterator[LineSpan]:
     """The beginning tells what is run, the end how it ended; the passes between them are only
     counted."""
     first = next((index for index, count in enumerate(passed) if count), len(passed))
@@ -92,7 +94,7 @@ class _Passes:
         return [*([f"{passed:,} passes"] if passed else ()), *self.others(first, end)]
 
 
-def _points(body: Body, found: Sequence[Failure]) -> Iterator[Span]:
+def _points(body: Body, found: Sequence[FailureLines]) -> Iterator[LineSpan]:
     """Where a test says what it expected, and where it stands: of every failure, before the rest of
     any."""
     reports = [failure for failure in found if failure.worth == Worth.FAILURE]
@@ -104,7 +106,7 @@ def _points(body: Body, found: Sequence[Failure]) -> Iterator[Span]:
     for index, line in enumerate(body.lines):
         if _POINT.match(line, 0, _POINT_LENGTH):
             less = min(_MOST_LESS, 0.5 * inside.get(index, 0))
-            yield Span(
+            yield LineSpan(
                 body.first + max(0, index - 2), body.first + index + 1, Worth.FAILURE + 2 - less
             )
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hotset.text.outline import CodeBlock, flatten, outline, paragraphs
-from hotset.window.preview.asking import Asked, closeness
+from hotset.window.preview.asking import ToolQuery, closeness
 from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.excerpt import LineSpan, Reading, Worth
 from hotset.window.preview.rarity import odd_lines, shown
 
 _IMPORT = re.compile(
@@ -35,26 +35,26 @@ _HEAD_LINES = 6
 _SKIMMED = 0.2
 
 
-def read(body: Body, asked: Asked) -> Reading:
+def read(body: Body, asked: ToolQuery) -> Reading:
     lines = body.lines
     blocks = outline(lines)
     units = list(_split(lines, 0, len(lines), blocks, max(_CHUNK, int(asked.room * _UNIT_SHARE))))
     scores = closeness(["\n".join(lines[first:end]) for first, end in units], asked)
     spans = [
-        Span(body.first + first, body.first + end, _worth(score, first / len(lines)))
+        LineSpan(body.first + first, body.first + end, _worth(score, first / len(lines)))
         for (first, end), score in zip(units, scores, strict=True)
     ]
     spans.extend(shown(body, {**odd_lines(lines), **dict.fromkeys(_settled(lines), 1.0)}, _NEWS))
     spans.extend(_pointed(body, asked))
     if imports := _imports(lines):
-        spans.append(Span(body.first, body.first + imports, Worth.HEAD, least=_HEAD_LINES))
+        spans.append(LineSpan(body.first, body.first + imports, Worth.HEAD, least=_HEAD_LINES))
     spans.append(
-        Span(body.first, body.first + min(len(lines), _HEAD_LINES), Worth.HEAD + 1, least=1)
+        LineSpan(body.first, body.first + min(len(lines), _HEAD_LINES), Worth.HEAD + 1, least=1)
     )
     return Reading(spans, _Outline(body.first, list(flatten(blocks))))
 
 
-def skim(body: Body, asked: Asked) -> Reading:
+def skim(body: Body, asked: ToolQuery) -> Reading:
     """Of a file that would take long to read: what it defines, and what was pointed to."""
     told = _Outline(body.first, list(flatten(outline(body.lines))), only_outer=True)
     return Reading(list(_pointed(body, asked)), told, said=_SKIMMED)
@@ -81,11 +81,11 @@ class _Outline:
         return [f"{block.name} {self.offset + block.head + 1}" for block in held]
 
 
-def _pointed(body: Body, asked: Asked) -> Iterator[Span]:
+def _pointed(body: Body, asked: ToolQuery) -> Iterator[LineSpan]:
     """What somebody pointed to by the numbers of lines, which are seldom exact."""
     for index in asked.pointed:
         if body.first <= index < body.end:
-            yield Span(max(body.first, index - _ABOVE), min(body.end, index + _BELOW), _POINTED)
+            yield LineSpan(max(body.first, index - _ABOVE), min(body.end, index + _BELOW), _POINTED)
 
 
 def _settled(lines: Sequence[str]) -> Iterator[int]:

@@ -32,7 +32,7 @@ class ContentType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ContentOrigin:
     """Where a text comes from, as far as its call tells."""
 
     kind: Kind = Kind.TOOL_RESULT

@@ -8,9 +8,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hotset.window.preview.asking import Asked, closeness
+from hotset.window.preview.asking import ToolQuery, closeness
 from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.excerpt import LineSpan, Reading, Worth
 from hotset.window.preview.rarity import odd_lines
 
 _FILE = re.compile(
@@ -36,22 +36,23 @@ class _Piece:
     end: int
 
 
-def read(body: Body, asked: Asked) -> Reading:
+def read(body: Body, asked: ToolQuery) -> Reading:
     lines = body.lines
     heads, hunks, stats = _pieces(lines)
     scores = closeness(["\n".join(lines[hunk.first : hunk.end]) for hunk in hunks], asked)
     spans = [
-        Span(body.first + head.first, body.first + head.end, Worth.HEAD, least=1) for head in heads
+        LineSpan(body.first + head.first, body.first + head.end, Worth.HEAD, least=1)
+        for head in heads
     ]
-    spans.extend(Span(body.first + at, body.first + at + 1, Worth.HEAD + 2) for at in stats)
+    spans.extend(LineSpan(body.first + at, body.first + at + 1, Worth.HEAD + 2) for at in stats)
     spans.extend(_odd(body, heads))
     for hunk, score in zip(hunks, scores, strict=True):
         worth = Worth.OUTLINE - 10 * hunk.first / len(lines) + 10 * score
         spans.append(
-            Span(body.first + hunk.first, body.first + hunk.end, worth - _CONTEXT, least=4)
+            LineSpan(body.first + hunk.first, body.first + hunk.end, worth - _CONTEXT, least=4)
         )
         spans.extend(
-            Span(body.first + first, body.first + end, worth)
+            LineSpan(body.first + first, body.first + end, worth)
             for first, end in _changes(lines, hunk)
         )
     return Reading(spans, _Changes(body))
@@ -71,7 +72,7 @@ class _Changes:
         return [f"+{added} -{removed}", *files]
 
 
-def _odd(body: Body, heads: Sequence[_Piece]) -> Iterator[Span]:
+def _odd(body: Body, heads: Sequence[_Piece]) -> Iterator[LineSpan]:
     """Changes unlike all others, each with the name of its file."""
     lines = body.lines
     changed = [
@@ -83,8 +84,10 @@ def _odd(body: Body, heads: Sequence[_Piece]) -> Iterator[Span]:
         index, worth = changed[at], Worth.HEAD + 3 + oddity
         head = bisect_right(heads, index, key=lambda piece: piece.first) - 1
         if head >= 0:
-            yield Span(body.first + heads[head].first, body.first + heads[head].first + 1, worth)
-        yield Span(body.first + index, body.first + index + 1, worth)
+            yield LineSpan(
+                body.first + heads[head].first, body.first + heads[head].first + 1, worth
+            )
+        yield LineSpan(body.first + index, body.first + index + 1, worth)
 
 
 def _pieces(lines: Sequence[str]) -> tuple[list[_Piece], list[_Piece], list[int]]:

@@ -31,7 +31,7 @@ class Worth:
     REST = 0.0
 
 
-class Span(NamedTuple):
+class LineSpan(NamedTuple):
     """Lines that are shown together, or as many of the first of them as there is room for."""
 
     first: int
@@ -47,7 +47,7 @@ class Reading:
     """What a content type makes of a body: what is worth showing, and what to say about the
     rest."""
 
-    spans: Sequence[Span]
+    spans: Sequence[LineSpan]
     label: Label
     preface: str = ""
     """A line of ours above everything: what there is, counted."""
@@ -67,7 +67,7 @@ Mark = Callable[[int, int], str]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ExcerptView:
     """A text that is not made of lines, laid out in lines of ours."""
 
     lines: Sequence[str]
@@ -174,7 +174,7 @@ def _short(text: str, most: int) -> str:
     return f"{text[: most - 2]}…]" if most > _SHORTEST_PREFACE else ""
 
 
-def _choose(sizes: Sequence[int], spans: Sequence[Span], room: int, margin: int) -> bytearray:
+def _choose(sizes: Sequence[int], spans: Sequence[LineSpan], room: int, margin: int) -> bytearray:
     """Greedy by worth; among equals the earlier one. A span that does not fit gives way to the
     next."""
     taken = bytearray(len(sizes))
@@ -188,7 +188,7 @@ def _choose(sizes: Sequence[int], spans: Sequence[Span], room: int, margin: int)
 
 
 def _reach(
-    taken: bytearray, sizes: Sequence[int], span: Span, free: int, margin: int
+    taken: bytearray, sizes: Sequence[int], span: LineSpan, free: int, margin: int
 ) -> tuple[int, int]:
     """How far the lines of a span fit, and what that costs: lines not there yet, and marks made
     necessary or saved."""

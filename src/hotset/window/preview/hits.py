@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hotset.window.preview.asking import Asked, closeness
+from hotset.window.preview.asking import ToolQuery, closeness
 from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.excerpt import LineSpan, Reading, Worth
 from hotset.window.preview.rarity import odd_lines, shown
 
 HIT = re.compile(
@@ -35,13 +35,13 @@ class _Group:
     """How many groups of the same file stand before it."""
 
 
-def read(body: Body, asked: Asked) -> Reading:
+def read(body: Body, asked: ToolQuery) -> Reading:
     lines = body.lines
     files = _files(lines)
     groups = list(_groups(lines, files))
     scores = closeness(["\n".join(lines[group.first : group.end]) for group in groups], asked)
     spans = [
-        Span(
+        LineSpan(
             body.first + group.first,
             body.first + group.end,
             Worth.ASKED - _PER_RANK * min(group.rank, 12) + 12 * score,

@@ -14,9 +14,16 @@ import msgspec
 
 from hotset.text.clip import clip
 from hotset.text.outline import paragraphs
-from hotset.window.preview.asking import Asked, closeness
+from hotset.window.preview.asking import ToolQuery, closeness
 from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import Reading, Span, View, Worth, longest_line, room_above
+from hotset.window.preview.excerpt import (
+    ExcerptView,
+    LineSpan,
+    Reading,
+    Worth,
+    longest_line,
+    room_above,
+)
 from hotset.window.preview.opaque import is_opaque, view as opaque_view
 from hotset.window.preview.output import nothing
 from hotset.window.preview.records import Records, opened_at, records, records_of
@@ -112,13 +119,13 @@ def is_laid_out(body: Body) -> bool:
     )
 
 
-def read_lines(body: Body, asked: Asked) -> Reading:
+def read_lines(body: Body, asked: ToolQuery) -> Reading:
     """JSON lines: each line is a row."""
     lines = body.lines
     scores = closeness(lines, asked)
     spans = [
-        Span(body.first, body.first + 1, Worth.HEAD),
-        Span(body.end - 1, body.end, Worth.HEAD - 1),
+        LineSpan(body.first, body.first + 1, Worth.HEAD),
+        LineSpan(body.end - 1, body.end, Worth.HEAD - 1),
     ]
     table = records_of(lines)
     odd = (
@@ -130,7 +137,7 @@ def read_lines(body: Body, asked: Asked) -> Reading:
     for index, score in enumerate(scores):
         worth = Worth.OUTLINE * (1 - index / len(lines)) / 2 + Worth.ASKED * score
         spans.append(
-            Span(body.first + index, body.first + index + 1, max(worth, news.get(index, 0.0)))
+            LineSpan(body.first + index, body.first + index + 1, max(worth, news.get(index, 0.0)))
         )
     first = next((line for line in lines if line.strip()), "")
     return Reading(
@@ -138,7 +145,7 @@ def read_lines(body: Body, asked: Asked) -> Reading:
     )
 
 
-def view(body: Body, asked: Asked) -> View:
+def view(body: Body, asked: ToolQuery) -> ExcerptView:
     """JSON that is not laid out in lines: each line shown names a value, in the source's own
     spelling."""
     text = "\n".join(body.lines)
@@ -152,7 +159,7 @@ def view(body: Body, asked: Asked) -> View:
     rows = _rows(raw, table) if table else _Rows({}, ())
     news = {**_odd(table, entries), **dict.fromkeys(alarms(lines), Worth.HEAD)}
     spans = [
-        Span(
+        LineSpan(
             first,
             end,
             news[first] if end - first == 1 and first in news else _worth(entries[first], score),
@@ -174,7 +181,7 @@ def view(body: Body, asked: Asked) -> View:
     else:
         above = ()
     reading = Reading(spans, nothing, preface, above, said=0.0)
-    return View(lines, reading, partial(_mark, paths), _LONGEST_MARK, partial(_path, paths))
+    return ExcerptView(lines, reading, partial(_mark, paths), _LONGEST_MARK, partial(_path, paths))
 
 
 def _size(raw: bytes) -> int:
@@ -276,14 +283,14 @@ def _holders(path: str) -> Iterator[str]:
 
 def _first_and_last(
     table: Records, entries: Sequence[_Entry], naming: Sequence[str]
-) -> Iterator[Span]:
+) -> Iterator[LineSpan]:
     """What a row looks like: the first, and the last. Of one that is opened, what names it."""
     last = table.paths[-1] if table.size == len(table.paths) else f"{table.path}[{table.size - 1}]"
-    yield Span(0, 1, Worth.ASKED)
+    yield LineSpan(0, 1, Worth.ASKED)
     for row, worth in ((table.paths[0], Worth.HEAD - 1), (last, Worth.HEAD - 2)):
         wanted = {row, *(row + key for key in naming)}
         yield from (
-            Span(at, at + 1, worth) for at, entry in enumerate(entries) if entry.path in wanted
+            LineSpan(at, at + 1, worth) for at, entry in enumerate(entries) if entry.path in wanted
         )
 
 
@@ -409,7 +416,7 @@ def _string(path: str, raw: bytes, place: float) -> Iterator[_Entry]:
         text = _text(raw)
     whole = text.split("\n")[:_MOST]
     if is_opaque(whole):
-        yield _Entry(path, opaque_view(Body(0, whole), Asked(room=_BLOB_SHOWN)).lines[0], place)
+        yield _Entry(path, opaque_view(Body(0, whole), ToolQuery(room=_BLOB_SHOWN)).lines[0], place)
         return
     lines = [chunk.rstrip() for line in whole for chunk in _CHUNK.findall(line)]
     for index, line in enumerate(lines):

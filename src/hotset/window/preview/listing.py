@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hotset.window.preview.asking import Asked, closeness
+from hotset.window.preview.asking import ToolQuery, closeness
 from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.excerpt import LineSpan, Reading, Worth
 from hotset.window.preview.forms import forms
 from hotset.window.preview.rarity import odd_rows, shown
 from hotset.window.preview.trouble import alarms, failures, reported
@@ -40,14 +40,14 @@ _PER_LEVEL = 4.0  # how much less an entry is worth for each folder that it is i
 _PER_RANK = 4.0  # how much less each further run of the same folder is worth
 
 
-def read(body: Body, asked: Asked) -> Reading:
+def read(body: Body, asked: ToolQuery) -> Reading:
     lines = body.lines
     folders = _folders(lines)
     runs = list(_runs(folders))
     scores = closeness(["\n".join(lines[first:end]) for first, end in runs], asked)
     highest = min((folder.count("/") for folder in folders), default=0)
     seen: Counter[str] = Counter()
-    spans = [Span(max(body.first, body.end - _LAST), body.end, Worth.HEAD)]
+    spans = [LineSpan(max(body.first, body.end - _LAST), body.end, Worth.HEAD)]
     for (first, end), score in zip(runs, scores, strict=True):
         folder = folders[first]
         depth = folder.count("/") - highest
@@ -57,10 +57,10 @@ def read(body: Body, asked: Asked) -> Reading:
         worth -= _LESS if _MACHINE_MADE.search(f"{lines[first]}/") else 0.0
         if not seen[folder]:
             spans.append(
-                Span(body.first + first, body.first + first + 1, worth + 2)
+                LineSpan(body.first + first, body.first + first + 1, worth + 2)
             )  # every folder, before more of any
         seen[folder] += 1
-        spans.append(Span(body.first + first, body.first + end, worth, least=1))
+        spans.append(LineSpan(body.first + first, body.first + end, worth, least=1))
     odd = odd_rows(zip(*map(_traits, lines), strict=True))
     spans.extend(
         shown(
@@ -125,7 +125,7 @@ def _name(line: str) -> str:
     return bare[found.end() :] if found else bare
 
 
-def _strangers(body: Body) -> Iterator[Span]:
+def _strangers(body: Body) -> Iterator[LineSpan]:
     """What stands among the entries and is none, with what belongs to it: mostly what went
     wrong."""
     lines = body.lines

@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from hotset.window.preview.asking import Asked, closeness
+from hotset.window.preview.asking import ToolQuery, closeness
 from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.excerpt import LineSpan, Reading, Worth
 from hotset.window.preview.forms import Told, forms
 from hotset.window.preview.output import ends
 from hotset.window.preview.rarity import odd_lines, shown
@@ -24,7 +24,7 @@ STAMPED = re.compile(
 _SAID = 0.28
 
 
-def read(body: Body, asked: Asked) -> Reading:
+def read(body: Body, asked: ToolQuery) -> Reading:
     lines = body.lines
     of = forms(lines)
     counts = Counter(of)
@@ -39,11 +39,13 @@ def read(body: Body, asked: Asked) -> Reading:
         if form not in seen:
             seen.add(form)
             spans.append(
-                Span(body.first + index, body.first + index + 1, Worth.OUTLINE + 10 / counts[form])
+                LineSpan(
+                    body.first + index, body.first + index + 1, Worth.OUTLINE + 10 / counts[form]
+                )
             )
         elif scores[index] > 0.5:
             spans.append(
-                Span(
+                LineSpan(
                     body.first + index,
                     body.first + index + 1,
                     Worth.OUTLINE - 5 + 4 * scores[index],
@@ -52,7 +54,7 @@ def read(body: Body, asked: Asked) -> Reading:
     return Reading(spans, Told(body.first, of, matters), said=_SAID)
 
 
-def skim(body: Body, asked: Asked) -> Reading:  # noqa: ARG001 - read like `read`
+def skim(body: Body, asked: ToolQuery) -> Reading:  # noqa: ARG001 - read like `read`
     """Of a log that would take long to read: its errors and warnings, and what its lines are."""
     of = forms(body.lines)
     return Reading(

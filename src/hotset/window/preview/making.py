@@ -21,10 +21,10 @@ from hotset.window.preview import (
     prose,
     tables,
 )
-from hotset.window.preview.asking import Asked, asked
+from hotset.window.preview.asking import ToolQuery, asked
 from hotset.window.preview.body import LONGEST_READ, Body, body
-from hotset.window.preview.content import ContentType, Origin, Preview
-from hotset.window.preview.excerpt import Excerpt, Reading, Span, View, Worth, compose
+from hotset.window.preview.content import ContentOrigin, ContentType, Preview
+from hotset.window.preview.excerpt import Excerpt, ExcerptView, LineSpan, Reading, Worth, compose
 from hotset.window.preview.sections import sections
 from hotset.window.preview.sniffing import kind
 
@@ -43,7 +43,7 @@ _MIXED = (
     ContentType.LISTING,
 )  # kinds that may have others among them
 
-_READERS: Mapping[ContentType, Callable[[Body, Asked], Reading]] = {
+_READERS: Mapping[ContentType, Callable[[Body, ToolQuery], Reading]] = {
     ContentType.JSON: code.read,
     ContentType.JSON_LINES: json_text.read_lines,
     ContentType.CODE: code.read,
@@ -58,7 +58,7 @@ _READERS: Mapping[ContentType, Callable[[Body, Asked], Reading]] = {
     ContentType.OPAQUE: output.read,
     ContentType.OUTPUT: output.read,
 }
-_SKIMMERS: Mapping[ContentType, Callable[[Body, Asked], Reading]] = {
+_SKIMMERS: Mapping[ContentType, Callable[[Body, ToolQuery], Reading]] = {
     ContentType.JSON: code.skim,
     ContentType.JSON_LINES: logs.skim,
     ContentType.CODE: code.skim,
@@ -69,14 +69,14 @@ _SKIMMERS: Mapping[ContentType, Callable[[Body, Asked], Reading]] = {
 }
 """What is looked for in texts that are too long to be read closely, but for their beginning and
 their end."""
-_VIEWERS: Mapping[ContentType, Callable[[Body, Asked], View]] = {
+_VIEWERS: Mapping[ContentType, Callable[[Body, ToolQuery], ExcerptView]] = {
     ContentType.JSON: json_text.view,
     ContentType.HTML: markup.view,
     ContentType.OPAQUE: opaque.view,
 }
 
 
-def preview(text: str, origin: Origin, room: int) -> Preview | None:
+def preview(text: str, origin: ContentOrigin, room: int) -> Preview | None:
     """What a reader needs of a text, in at most `room` characters; None where it is better shown
     whole."""
     if len(text) <= room:
@@ -99,11 +99,11 @@ def closing(preview: Preview, id: str) -> str:
     )
 
 
-def _read(type_: ContentType, lines: Sequence[str], inner: Body, asks: Asked) -> Preview:
+def _read(type_: ContentType, lines: Sequence[str], inner: Body, asks: ToolQuery) -> Preview:
     """Content that is made of lines: they are shown as they stand."""
     frame = [
-        Span(0, inner.first, Worth.FRAME, least=1),
-        Span(inner.end, len(lines), Worth.FRAME, least=1),
+        LineSpan(0, inner.first, Worth.FRAME, least=1),
+        LineSpan(inner.end, len(lines), Worth.FRAME, least=1),
     ]
     near = _near(inner)
     parts = [part for stretch in near for part in _parts(type_, stretch)]
@@ -136,7 +136,7 @@ def _with_the_rest(reading: Reading, skimmed: Reading, near: Sequence[Body]) -> 
     return replace(reading, spans=[*close, *between], label=skimmed.label, said=skimmed.said)
 
 
-def _is_seam(span: Span, low: int, high: int) -> bool:
+def _is_seam(span: LineSpan, low: int, high: int) -> bool:
     """Where reading ends and begins again, no text does."""
     return (span.end == low and span.worth == Worth.TAIL) or (
         span.first == high and Worth.HEAD <= span.worth < Worth.WARNING
@@ -160,7 +160,8 @@ def _parts(type_: ContentType, stretch: Body) -> list[tuple[Body, ContentType]]:
     if len(found) < 2:
         return [(stretch, type_)]
     return [
-        (part, kind(part.lines, Asked()) if of is ContentType.OUTPUT else of) for part, of in found
+        (part, kind(part.lines, ToolQuery()) if of is ContentType.OUTPUT else of)
+        for part, of in found
     ]
 
 
@@ -186,7 +187,9 @@ def _merged(parts: Sequence[tuple[Body, Reading]]) -> Reading:
     )
 
 
-def _viewed(type_: ContentType, lines: Sequence[str], inner: Body, asks: Asked) -> Preview | None:
+def _viewed(
+    type_: ContentType, lines: Sequence[str], inner: Body, asks: ToolQuery
+) -> Preview | None:
     """Content that is not made of lines: it is laid out in lines of ours, inside its frame."""
     if type_ not in _VIEWERS or (type_ is ContentType.JSON and json_text.is_laid_out(inner)):
         return None

@@ -10,9 +10,16 @@ from dataclasses import dataclass, replace
 
 from hotset.text.words import word_set
 from hotset.window.preview import output, prose
-from hotset.window.preview.asking import Asked
+from hotset.window.preview.asking import ToolQuery
 from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import Reading, Span, View, Worth, longest_line, no_slice
+from hotset.window.preview.excerpt import (
+    ExcerptView,
+    LineSpan,
+    Reading,
+    Worth,
+    longest_line,
+    no_slice,
+)
 
 _PAGE = re.compile(
     r"\s{0,200}(?:<!doctype html|<html\b|<\?xml\b[^>]{0,200}\?>\s{0,20}<html|<head\b|<body\b)",
@@ -53,7 +60,7 @@ def is_markup(text: str, lines: int) -> bool:
     return len(_OPENING.findall(text[:_SAMPLE])) >= _FEWEST_TAGS
 
 
-def view(body: Body, asked: Asked) -> View:
+def view(body: Body, asked: ToolQuery) -> ExcerptView:
     text = "\n".join(body.lines)[:_LOOKED_AT]
     tags = _OPENING.findall(text[:_SAMPLE])
     is_page = _PAGE.match(text) or sum(1 for tag in tags if tag.lower() in _OF_PAGES) * 2 > len(
@@ -62,7 +69,7 @@ def view(body: Body, asked: Asked) -> View:
     return _page(text, asked) if is_page else _elements(text, asked)
 
 
-def _page(text: str, asked: Asked) -> View:
+def _page(text: str, asked: ToolQuery) -> ExcerptView:
     """Each line shown is the text of one block, with where its links lead."""
     longest = longest_line(asked.room)
     lines: list[str] = []
@@ -72,11 +79,13 @@ def _page(text: str, asked: Asked) -> View:
             headings.append(len(lines))
         lines.append(f"… {said}"[:longest])
     inner = prose.read(Body(0, lines), asked)
-    spans = [*inner.spans, *(Span(at, at + 1, Worth.HEAD - 5) for at in headings)]
-    return View(lines, Reading(spans, _Headings(lines, headings)), _mark, _LONGEST_MARK, no_slice)
+    spans = [*inner.spans, *(LineSpan(at, at + 1, Worth.HEAD - 5) for at in headings)]
+    return ExcerptView(
+        lines, Reading(spans, _Headings(lines, headings)), _mark, _LONGEST_MARK, no_slice
+    )
 
 
-def _elements(text: str, asked: Asked) -> View:
+def _elements(text: str, asked: ToolQuery) -> ExcerptView:
     """Each line shown is one of the elements that there are most of, as it is written."""
     longest = longest_line(asked.room)
     name = _repeated(text)
@@ -87,7 +96,7 @@ def _elements(text: str, asked: Asked) -> View:
         return f"… {end - first:,} <{name}> …"
 
     reading = output.read(Body(0, lines), asked)
-    return View(
+    return ExcerptView(
         lines, replace(reading, label=output.nothing), mark, _LONGEST_MARK + len(name), no_slice
     )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hotset.window.preview.asking import Asked
+from hotset.window.preview.asking import ToolQuery
 from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import Reading, Span, View, Worth, no_slice
+from hotset.window.preview.excerpt import ExcerptView, LineSpan, Reading, Worth, no_slice
 from hotset.window.preview.output import nothing
 
 _SAMPLE = 4096
@@ -40,15 +40,15 @@ def is_opaque(lines: Sequence[str]) -> bool:
     return odd > _UNPRINTABLE_SHARE * len(sample) or _is_encoded(lines)
 
 
-def view(body: Body, asked: Asked) -> View:
+def view(body: Body, asked: ToolQuery) -> ExcerptView:
     text = "\n".join(body.lines)
     encoded = text.partition(";base64,")[2] or text
     kind = next((name for magic, name in _MAGIC.items() if encoded.startswith(magic)), "")
     form = "base64" if _is_encoded(body.lines) else "binary"
     begins = "".join(c if c.isprintable() else "·" for c in text[: min(_SHOWN, asked.room // 3)])
     line = f"[{form}{', ' + kind if kind else ''}: {len(text):,} characters, beginning {begins}]"
-    reading = Reading([Span(0, 1, Worth.HEAD)], nothing)
-    return View([line], reading, no_slice, 0, no_slice)
+    reading = Reading([LineSpan(0, 1, Worth.HEAD)], nothing)
+    return ExcerptView([line], reading, no_slice, 0, no_slice)
 
 
 def _is_encoded(lines: Sequence[str]) -> bool:

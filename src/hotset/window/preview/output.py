@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hotset.text.outline import paragraphs
-from hotset.window.preview.asking import Asked, closeness
+from hotset.window.preview.asking import ToolQuery, closeness
 from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.excerpt import LineSpan, Reading, Worth
 from hotset.window.preview.forms import Told, first_of_each, forms
 from hotset.window.preview.rarity import odd_lines, shown
 from hotset.window.preview.trouble import failures, matters, reported
@@ -17,12 +17,12 @@ _PARAGRAPH = 400
 _SAID = 0.1  # the share of the room in which gaps say which lines they hold
 
 
-def read(body: Body, asked: Asked) -> Reading:
+def read(body: Body, asked: ToolQuery) -> Reading:
     lines = body.lines
     units = list(paragraphs(lines, 0, len(lines), _PARAGRAPH))
     scores = closeness(["\n".join(lines[first:end]) for first, end in units], asked)
     spans = [
-        Span(
+        LineSpan(
             body.first + first,
             body.first + end,
             Worth.ASKED * score + 10 * (1 - first / len(lines)),
@@ -36,7 +36,7 @@ def read(body: Body, asked: Asked) -> Reading:
     return Reading(spans, Told(body.first, of, matters), said=_SAID)
 
 
-def ends(body: Body, room: int, of: Sequence[str] = ()) -> list[Span]:
+def ends(body: Body, room: int, of: Sequence[str] = ()) -> list[LineSpan]:
     """The beginning and the end, a fifth of the room each; where forms are known, only while they
     are not all the same."""
     lines, most = body.lines, room // 5
@@ -44,8 +44,8 @@ def ends(body: Body, room: int, of: Sequence[str] = ()) -> list[Span]:
     tail = _until(lines[::-1], most)
     if of:
         head, tail = min(head, first_of_each(of)), min(tail, first_of_each(reversed(of)))
-    spans = [Span(body.first, body.first + head, Worth.HEAD, least=1)] if head else []
-    return [*spans, Span(body.end - tail, body.end, Worth.TAIL)] if tail else spans
+    spans = [LineSpan(body.first, body.first + head, Worth.HEAD, least=1)] if head else []
+    return [*spans, LineSpan(body.end - tail, body.end, Worth.TAIL)] if tail else spans
 
 
 def nothing(first: int, end: int) -> Sequence[str]:  # noqa: ARG001 - a `Label`

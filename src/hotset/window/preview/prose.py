@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from hotset.text.outline import paragraphs
 from hotset.text.sentences import SENTENCE_END
-from hotset.window.preview.asking import Asked, closeness
+from hotset.window.preview.asking import ToolQuery, closeness
 from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.excerpt import LineSpan, Reading, Worth
 from hotset.window.preview.output import ends
 from hotset.window.preview.rarity import odd_lines, shown
 
@@ -22,7 +22,7 @@ _FACT = re.compile(r"`[^`\n]{2,80}`|https?://|\b[\w.-]+/[\w./-]+|\b\d[\d.,]*\b")
 _FACTS_SHARE = 10.0
 
 
-def read(body: Body, asked: Asked) -> Reading:
+def read(body: Body, asked: ToolQuery) -> Reading:
     lines = body.lines
     units = list(paragraphs(lines, 0, len(lines), _PARAGRAPH))
     parts = ["\n".join(lines[first:end]) for first, end in units]
@@ -30,7 +30,8 @@ def read(body: Body, asked: Asked) -> Reading:
     headings = _headings(lines)
     spans = list(ends(body, asked.room))
     spans.extend(
-        Span(body.first + index, body.first + index + 1, Worth.OUTLINE + 5) for index in headings
+        LineSpan(body.first + index, body.first + index + 1, Worth.OUTLINE + 5)
+        for index in headings
     )
     odd = _odd(lines)
     for (first, end), part, score in zip(units, parts, scores, strict=True):
@@ -40,7 +41,7 @@ def read(body: Body, asked: Asked) -> Reading:
         worth = (
             Worth.REST + 5 * (1 - first / len(lines)) + _FACTS_SHARE * facts + Worth.ASKED * score
         )
-        spans.append(Span(body.first + first, body.first + end, worth, least=0))
+        spans.append(LineSpan(body.first + first, body.first + end, worth, least=0))
     spans.extend(shown(body, {index: oddity for index, (oddity, _) in odd.items()}, Worth.ASKED))
     points = {body.first + index: point for index, (_, point) in odd.items()}
     return Reading(spans, _Headings(body, headings), points=points)

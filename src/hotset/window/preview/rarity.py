@@ -16,7 +16,7 @@ from math import log
 
 from hotset.text.words import humps
 from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import Span, Worth
+from hotset.window.preview.excerpt import LineSpan, Worth
 
 _FEWEST = 12  # lines or rows, below which nothing is rare
 _MOST_SHARE = 0.1  # where more than this is odd, it is the usual
@@ -74,10 +74,10 @@ def odd_rows(columns: Iterable[Sequence[str]]) -> dict[int, float]:
     )
 
 
-def shown(body: Body, odd: Mapping[int, float], worth: float = Worth.ODD) -> list[Span]:
+def shown(body: Body, odd: Mapping[int, float], worth: float = Worth.ODD) -> list[LineSpan]:
     """Each odd line by itself; of two, the odder one first."""
     return [
-        Span(body.first + index, body.first + index + 1, worth + _DEGREES * oddity)
+        LineSpan(body.first + index, body.first + index + 1, worth + _DEGREES * oddity)
         for index, oddity in odd.items()
     ]
 

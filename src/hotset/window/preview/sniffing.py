@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from hotset.text.words import word_set
-from hotset.window.preview.asking import Asked, asked
+from hotset.window.preview.asking import ToolQuery, asked
 from hotset.window.preview.body import Body, body
-from hotset.window.preview.content import ContentType, Origin
+from hotset.window.preview.content import ContentOrigin, ContentType
 from hotset.window.preview.forms import forms
 from hotset.window.preview.hits import HEADING, HIT, UNDER_HEADING
 from hotset.window.preview.json_text import is_json, is_json_lines
@@ -58,11 +58,11 @@ _TABLE = re.compile(r"\s*\|.{1,2000}\|\s*|[^\t\n]{1,200}(?:\t[^\t\n]{0,200}){2,}
 _SENTENCE = re.compile(r"(?:\S+\s+){6,}\S+")
 
 
-def sniff(text: str, origin: Origin) -> ContentType:
+def sniff(text: str, origin: ContentOrigin) -> ContentType:
     return kind(body(text.split("\n")).lines, asked(origin))
 
 
-def kind(lines: Sequence[str], asked: Asked) -> ContentType:
+def kind(lines: Sequence[str], asked: ToolQuery) -> ContentType:
     """What lines of content are."""
     sample = [line for line in _sample(lines) if line.strip()]
     if found := _by_whole(lines) or _by_rows(sample):
@@ -107,7 +107,7 @@ def _by_lines(sample: Sequence[str]) -> ContentType | None:
     return ContentType.LISTING if is_listing(sample) else None
 
 
-def _by_call(asked: Asked) -> ContentType | None:
+def _by_call(asked: ToolQuery) -> ContentType | None:
     programs = asked.programs()
     endings = [path.rsplit(".", 1)[-1].lower() for path in asked.paths]
     reads = not asked.command or any(name in _READERS for name, _ in programs)

@@ -7,9 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from hotset.window.preview.asking import Asked, closeness
+from hotset.window.preview.asking import ToolQuery, closeness
 from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import Reading, Span, Worth
+from hotset.window.preview.excerpt import LineSpan, Reading, Worth
 from hotset.window.preview.rarity import odd_rows, shown
 
 COMMAS, SEMICOLONS, TABS, PIPES, WIDE = (
@@ -26,21 +26,23 @@ _SAMPLE = 120  # lines that tell what stands between the cells
 _COLUMNS = 40  # that are looked at
 
 
-def read(body: Body, asked: Asked) -> Reading:
+def read(body: Body, asked: ToolQuery) -> Reading:
     lines = body.lines
     scores = closeness(lines, asked)
-    spans = [Span(body.first, body.first + min(len(lines), _HEADER_LINES), Worth.HEAD + 5, least=1)]
+    spans = [
+        LineSpan(body.first, body.first + min(len(lines), _HEADER_LINES), Worth.HEAD + 5, least=1)
+    ]
     spans.append(
-        Span(
+        LineSpan(
             body.first,
             body.first + min(len(lines), _HEADER_LINES + _FIRST_ROWS),
             Worth.HEAD,
             least=1,
         )
     )
-    spans.append(Span(max(body.first, body.end - 3), body.end, Worth.HEAD - 1, least=1))
+    spans.append(LineSpan(max(body.first, body.end - 3), body.end, Worth.HEAD - 1, least=1))
     spans.extend(
-        Span(
+        LineSpan(
             body.first + index,
             body.first + index + 1,
             Worth.REST + 10 * (1 - index / len(lines)) + Worth.ASKED * score,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import Span, Worth
+from hotset.window.preview.excerpt import LineSpan, Worth
 
 _TROUBLE = re.compile(
     r"\b(?:errors?|exception|traceback|fatal|panic(?:ked)?|failed|failures?|fail|denied|"
@@ -101,7 +101,7 @@ _ABOVE = 0.1
 _TITLED = 3.0  # how much more the title of a report is worth than the rest of it
 
 
-class Failure(NamedTuple):
+class FailureLines(NamedTuple):
     """A failure or a warning and the lines that belong to it."""
 
     first: int
@@ -151,7 +151,7 @@ def passes(line: str) -> int:
     return int(next(filter(None, counted.groups()))) if counted else 1
 
 
-def failures(lines: Sequence[str], of: Sequence[str]) -> Iterator[Failure]:
+def failures(lines: Sequence[str], of: Sequence[str]) -> Iterator[FailureLines]:
     """Each failure and each warning, in order; none is part of another. `of`: the form of each
     line."""
     bad = alarms(lines)
@@ -170,10 +170,12 @@ def failures(lines: Sequence[str], of: Sequence[str]) -> Iterator[Failure]:
             end = _traceback_end(lines, index)
         else:
             end = text.paragraph_end(index, worth)
-        yield Failure(index, end, worth or Worth.FAILURE, of[index], titled, text.heading(index))
+        yield FailureLines(
+            index, end, worth or Worth.FAILURE, of[index], titled, text.heading(index)
+        )
 
 
-def pieces(failure: Failure, of: Sequence[str]) -> Iterator[tuple[int, int]]:
+def pieces(failure: FailureLines, of: Sequence[str]) -> Iterator[tuple[int, int]]:
     """The lines of a failure without the long runs in it that are all of one form, as frames of a
     stack are."""
     start, alike = failure.first, 0
@@ -188,8 +190,8 @@ def pieces(failure: Failure, of: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def reported(
-    body: Body, of: Sequence[str], found: Iterable[Failure], further: float = Worth.OUTLINE
-) -> Iterator[Span]:
+    body: Body, of: Sequence[str], found: Iterable[FailureLines], further: float = Worth.OUTLINE
+) -> Iterator[LineSpan]:
     """Every failure and warning of a form of its own; more of the same form come after all that is
     new.
 
@@ -200,16 +202,18 @@ def reported(
         seen[failure.form] += 1
         worth = _graded(failure, times, further)
         if failure.heading is not None:
-            yield Span(
+            yield LineSpan(
                 body.first + failure.heading, body.first + failure.heading + 1, worth + _ABOVE
             )
         if failure.is_report:
-            yield Span(body.first + failure.first, body.first + failure.first + 1, worth + _TITLED)
+            yield LineSpan(
+                body.first + failure.first, body.first + failure.first + 1, worth + _TITLED
+            )
         for first, end in pieces(failure, of):
-            yield Span(body.first + first, body.first + end, worth, least=1)
+            yield LineSpan(body.first + first, body.first + end, worth, least=1)
 
 
-def _graded(failure: Failure, times: int, further: float) -> float:
+def _graded(failure: FailureLines, times: int, further: float) -> float:
     less = min(_MOST_LESS, _REPEATED * times)
     if failure.is_report or times < _EACH:
         return failure.worth - less

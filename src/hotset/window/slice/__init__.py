@@ -3,7 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
-from hotset.nouns.retrieval import JsonPath, Lines, Question, Regex, Rows, Slice, Symbol
+from hotset.nouns.retrieval import JsonPath, Lines, Question, Regex, RowSlice, Slice, Symbol
 from hotset.window.slice.fit import Count, Cut
 from hotset.window.slice.json_path import by_path
 from hotset.window.slice.lines import by_lines, from_the_start
@@ -21,7 +21,7 @@ def cut(text: str, how: Slice, room: int, count: Count) -> Cut:  # noqa: PLR0911
     match how:
         case Lines():
             return by_lines(text, how.spans, room, count)
-        case Rows():
+        case RowSlice():
             return by_rows(text, how.spans, room, count)
         case JsonPath():
             return by_path(text, how.path, room, count)

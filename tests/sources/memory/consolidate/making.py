@@ -10,9 +10,9 @@ from hotset.nouns.memory import (
     Ending,
     Episode,
     Fact,
-    Memory,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
     Pitfall,
     Procedure,
     Provenance,
@@ -39,7 +39,7 @@ def fact(
     places=(),
     **more,
 ):
-    return Memory(
+    return MemoryRecord(
         id=memory_id(MemoryKind.FACT, f"{session}\0{created}\0{text}"),
         kind=MemoryKind.FACT,
         title=text[:60],
@@ -66,7 +66,7 @@ def episode(
     **more,
 ):
     trust = more.pop("trust", Trust.OUTCOME)
-    return Memory(
+    return MemoryRecord(
         id=memory_id(MemoryKind.EPISODE, f"{session}\0{created}", created),
         kind=MemoryKind.EPISODE,
         title=goal,
@@ -98,7 +98,7 @@ def procedure(
     standing=Standing.ACTIVE,
     when="Rotate the token",
 ):
-    return Memory(
+    return MemoryRecord(
         id=memory_id(MemoryKind.PROCEDURE, f"{session}\0{steps}"),
         kind=MemoryKind.PROCEDURE,
         title=when,
@@ -123,7 +123,7 @@ def pitfall(
     standing=Standing.ACTIVE,
     by="rules",
 ):
-    return Memory(
+    return MemoryRecord(
         id=memory_id(MemoryKind.PITFALL, f"{session}\0{what}"),
         kind=MemoryKind.PITFALL,
         title=what,

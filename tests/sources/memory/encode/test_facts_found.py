@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from told_sessions import Told
 
-from hotset.nouns.memory import Fact, Memory, MemoryKind, Standing, Trust
+from hotset.nouns.memory import Fact, MemoryKind, MemoryRecord, Standing, Trust
 from hotset.sources.memory.encode.facts import is_decision, subject_of
 
 
-def facts(*prompts: str) -> list[Memory]:
+def facts(*prompts: str) -> list[MemoryRecord]:
     told = Told()
     for prompt in prompts:
         told.user(prompt).says("All right.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from told_sessions import NOW, PASSED, Told, fixed
 
-from hotset.nouns.memory import Memory, MemoryId, MemoryKind, Provenance, Trust, Used
+from hotset.nouns.memory import MemoryId, MemoryKind, MemoryRecord, Provenance, Trust, Used
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event
 from hotset.sources.memory.encode.encoder import worded_memory
@@ -18,12 +18,12 @@ from hotset.sources.memory.usefulness import (
 )
 
 
-def pitfall() -> Memory:
+def pitfall() -> MemoryRecord:
     """`pytest -q tests/test_parser.py` fails with ModuleNotFoundError: `uv sync`."""
     return fixed(Told("earlier")).memories(MemoryKind.PITFALL)[0]
 
 
-def judged(told: Told, memory: Memory, turn: int = 1) -> list[Used]:
+def judged(told: Told, memory: MemoryRecord, turn: int = 1) -> list[Used]:
     material = told.material()
     return [
         each.how

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from told_sessions import NOW, PASSED, Told
 
-from hotset.nouns.memory import Checkpoint, Memory, MemoryKind, Standing
+from hotset.nouns.memory import Checkpoint, MemoryKind, MemoryRecord, Standing
 from hotset.nouns.page import SessionId
 from hotset.sources.memory.consolidate.supersede import overtaken
 
@@ -26,7 +26,7 @@ def unfinished(id: str = "one") -> Told:
     )
 
 
-def ledger(told: Told) -> Memory | None:
+def ledger(told: Told) -> MemoryRecord | None:
     found = told.memories(MemoryKind.LEDGER)
     assert len(found) <= 1
     return found[0] if found else None

@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 from told_sessions import PASSED, Told
 
-from hotset.nouns.memory import Memory, MemoryKind, Provenance, Standing, Trust
+from hotset.nouns.memory import MemoryKind, MemoryRecord, Provenance, Standing, Trust
 from hotset.sources.memory.encode.encoder import worded_memory
 from hotset.sources.memory.encode.speakers import is_dangerous, is_order, quoted
 
@@ -243,7 +243,7 @@ def _obeyed(carrier: Callable[[Told, str], Told], shown: str, planted: str, id: 
     return told.user("Great, thanks, it works!").says("You are welcome.")
 
 
-def _is_promoted(memory: Memory, planted: str) -> bool:
+def _is_promoted(memory: MemoryRecord, planted: str) -> bool:
     """Does it hand on what was planted, as advice or as somebody's word? What the agent did is told
     in its episode."""
     told = " ".join((memory.title, memory.text, str(memory.detail))).lower()

@@ -19,7 +19,7 @@ from hotset.sources.memory.encode.session import OUTCOME, Material, read_session
 from hotset.store.port import Where
 from hotset.testing import RamStore
 from hotset.testing.secrets import planted
-from hotset.testing.store_talk import Talk, message
+from hotset.testing.store_talk import StoreTalk, message
 
 GOAL = "Fix the crash of the invoice parser when a line has no amount."
 
@@ -50,7 +50,7 @@ def brought(tool: str, call: str, text: str, kind: Kind = Kind.TOOL_RESULT) -> M
 
 
 def test_a_session_is_read_in_the_order_of_its_conversation(store):
-    talk = Talk(store, key="k")
+    talk = StoreTalk(store, key="k")
     talk.hears(talk.asks(GOAL).turn, called("Bash", "c1", command="pytest -q"))
     talk.hears(talk.asks(brought("Bash", "c1", "1 passed")).turn, "It passes.")
     talk.turn("thanks", "You are welcome.")
@@ -65,7 +65,7 @@ def test_a_session_is_read_in_the_order_of_its_conversation(store):
 
 
 def test_of_a_session_that_was_rewound_the_latest_line_is_read(store):
-    talk = Talk(store, key="k")
+    talk = StoreTalk(store, key="k")
     talk.turn(GOAL, "Which parser?")
     kept = list(talk.history)
     talk.turn("The old one.", "That one is gone.")
@@ -75,10 +75,10 @@ def test_of_a_session_that_was_rewound_the_latest_line_is_read(store):
 
 
 def test_a_call_for_a_title_is_not_the_conversation(store):
-    talk = Talk(store, key="k")
+    talk = StoreTalk(store, key="k")
     talk.turn(GOAL, "It is fixed.")
     system = (Part(Kind.SYSTEM, b"You are a title generator. You write titles of conversations."),)
-    Talk(store, key="k", traits={"system": system}).turn(f"Title for: {GOAL}", "Parser crash")
+    StoreTalk(store, key="k", traits={"system": system}).turn(f"Title for: {GOAL}", "Parser crash")
     assert texts(store, Kind.PROMPT) == [GOAL]
 
 
@@ -86,28 +86,28 @@ def test_what_one_agent_asks_another_is_not_the_conversation(store):
     order = (
         "Explore the parser of invoices thoroughly and list every place where an amount is read."
     )
-    talk = Talk(store, key="k")
+    talk = StoreTalk(store, key="k")
     talk.hears(talk.asks(GOAL).turn, called("Task", "c1", prompt=order, description="explore"))
-    Talk(store, key="k").turn(order, "There are two places.")
+    StoreTalk(store, key="k").turn(order, "There are two places.")
     talk.asks(brought("Task", "c1", "There are two places.", Kind.AGENT_MESSAGE))
-    Talk(store, key="k").turn(order, "There are three places.")
+    StoreTalk(store, key="k").turn(order, "There are three places.")
     assert texts(store, Kind.PROMPT) == [GOAL]
 
 
 def test_what_a_compaction_cut_off_is_read_too(store):
-    talk = Talk(store, key="k")
+    talk = StoreTalk(store, key="k")
     talk.turn(GOAL, "It is fixed.")
     summary = (
         "This session is being continued from a previous "
         "conversation that ran out of context. "
         "Summary: parser."
     )
-    Talk(store, key="k").turn(summary, "I go on.")
+    StoreTalk(store, key="k").turn(summary, "I go on.")
     assert texts(store, Kind.RESPONSE) == ["It is fixed.", "I go on."]
 
 
 def test_endings_are_read_from_events(store):
-    turn = Talk(store, key="k").turn(GOAL, "It is fixed.")
+    turn = StoreTalk(store, key="k").turn(GOAL, "It is fixed.")
     store.keep(Event(OUTCOME, 5.0, turn.session, turn.number, {"outcome": "failure"})).result()
     store.keep(Event(OUTCOME, 5.0, turn.session, turn.number + 7, {"outcome": "nonsense"})).result()
     assert read(store).endings == {turn.number: Ending.FAILURE}
@@ -125,7 +125,7 @@ def test_a_session_that_is_not_there_is_an_error(store):
 def test_of_a_long_result_the_ends_are_looked_at_and_all_of_it_is_searched_for_what_others_wrote(
     store,
 ):
-    talk = Talk(store, key="k")
+    talk = StoreTalk(store, key="k")
     talk.hears(talk.asks(GOAL).turn, called("Bash", "c1", command="cat log"))
     talk.asks(
         brought(
@@ -146,7 +146,7 @@ def test_of_a_long_result_the_ends_are_looked_at_and_all_of_it_is_searched_for_w
 
 
 def a_page(store: RamStore, kind: Kind) -> Page:
-    turn = Talk(store).turn("x", "y")
+    turn = StoreTalk(store).turn("x", "y")
     page = next(store.pages(Where(session=turn.session)))
     return replace(page, kind=kind)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from hotset.dialects.parts import kind_of_call, kind_of_result
-from hotset.nouns.memory import Ending, Memory, MemoryKind
+from hotset.nouns.memory import Ending, MemoryKind, MemoryRecord
 from hotset.nouns.message import DialectName
 from hotset.nouns.page import Chain, Kind, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Session
@@ -84,7 +84,7 @@ class Told:
     def encoded(self, most: int | None = None) -> SessionMemories:
         return encode_session(self.material(most))
 
-    def memories(self, kind: MemoryKind) -> list[Memory]:
+    def memories(self, kind: MemoryKind) -> list[MemoryRecord]:
         return [each for each in self.encoded().memories if each.kind is kind]
 
     def _add(self, kind: Kind, role: Role, text: str, tool: str = "", call: str = "") -> Told:

@@ -13,9 +13,9 @@ from hotset.nouns.memory import (
     Ending,
     Episode,
     Fact,
-    Memory,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
     Pitfall,
     Procedure,
     Provenance,
@@ -72,10 +72,10 @@ KINDS = tuple(_details)
 
 
 @st.composite
-def memories(draw: st.DrawFn, standings: Iterable[Standing] = tuple(Standing)) -> Memory:
+def memories(draw: st.DrawFn, standings: Iterable[Standing] = tuple(Standing)) -> MemoryRecord:
     kind = draw(st.sampled_from(KINDS))
     created = draw(times)
-    return Memory(
+    return MemoryRecord(
         id=memory_id(kind, str(draw(st.integers(0, 10**9))), created),
         kind=kind,
         title=draw(text),
@@ -106,22 +106,22 @@ def memories(draw: st.DrawFn, standings: Iterable[Standing] = tuple(Standing)) -
 
 def some(
     standings: Iterable[Standing] = tuple(Standing), most: int = 6
-) -> st.SearchStrategy[list[Memory]]:
+) -> st.SearchStrategy[list[MemoryRecord]]:
     return st.lists(memories(standings), max_size=most, unique_by=lambda memory: memory.id)
 
 
-def holding(memories: Iterable[Memory] = (), links: Iterable[MemoryLink] = ()) -> RamStore:
+def holding(memories: Iterable[MemoryRecord] = (), links: Iterable[MemoryLink] = ()) -> RamStore:
     store = RamStore()
     store.keep(Remembered(memories=tuple(memories), links=tuple(links))).result()
     return store
 
 
-def fact(text: str, /, **also: object) -> Memory:
+def fact(text: str, /, **also: object) -> MemoryRecord:
     return made(MemoryKind.FACT, text, Fact(), **also)
 
 
-def made(kind: MemoryKind, text: str, detail: object = None, /, **also: object) -> Memory:
-    return Memory(
+def made(kind: MemoryKind, text: str, detail: object = None, /, **also: object) -> MemoryRecord:
+    return MemoryRecord(
         **{
             "id": memory_id(kind, text, 1_767_600_000.0),
             "kind": kind,

@@ -21,16 +21,16 @@ from hotset.nouns.memory import (
     Ending,
     Episode,
     Layer,
-    Memory,
     MemoryId,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
+    MemoryUse,
     Pitfall,
     Procedure,
     Relation,
     Standing,
     Trust,
-    Use,
     Used,
 )
 from hotset.nouns.page import SessionId
@@ -51,7 +51,7 @@ def test_what_is_written_is_read_back_as_it_was(memories, data):
     with TemporaryDirectory() as folder:
         write_loki(holding(memories, links), Path(folder) / "out")
         found = list(read_loki(Path(folder) / "out"))
-    assert {each.id: each for each in found if isinstance(each, Memory)} == {
+    assert {each.id: each for each in found if isinstance(each, MemoryRecord)} == {
         each.id: each for each in memories
     }
     assert {each for each in found if isinstance(each, MemoryLink)} == set(links)
@@ -121,7 +121,7 @@ def test_the_layout_is_the_one_that_its_users_know(tmp_path: Path):
         made(MemoryKind.ARRANGEMENT, "ours", Arrangement()),
     ]
     store = holding(memories, [MemoryLink(pattern.id, episode.id, Relation.DERIVED_FROM)])
-    store.keep(Remembered(uses=(Use(alone.id, Used.READ, 1_767_700_000.0),))).result()
+    store.keep(Remembered(uses=(MemoryUse(alone.id, Used.READ, 1_767_700_000.0),))).result()
     out = tmp_path / "memory"
     for layer, tokens in ((Layer.INDEX, 300), (Layer.FULL, 500)):
         store.keep(
@@ -236,7 +236,7 @@ def test_secrets_are_not_written(tmp_path: Path):
         tmp_path / "out",
     )
     written = b"".join(_bytes(tmp_path / "out").values()).decode()
-    found = [each for each in read_loki(tmp_path / "out") if isinstance(each, Memory)]
+    found = [each for each in read_loki(tmp_path / "out") if isinstance(each, MemoryRecord)]
     assert len(found) == 60
     assert not [secret.kind for secret in secrets if secret.remains(written)]
 
@@ -245,9 +245,9 @@ def test_a_long_list_goes_on_in_another_file(tmp_path: Path):
     memories = [fact(f"{number} " + "x" * 100_000) for number in range(60)]
     write_loki(holding(memories), tmp_path / "out")
     assert (tmp_path / "out/semantic/facts-2.json").exists()
-    assert {each.text for each in read_loki(tmp_path / "out") if isinstance(each, Memory)} == {
-        each.text for each in memories
-    }
+    assert {
+        each.text for each in read_loki(tmp_path / "out") if isinstance(each, MemoryRecord)
+    } == {each.text for each in memories}
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def _written_by_others(root: Path) -> Path:
 def test_files_of_others_are_understood(tmp_path: Path):
     _written_by_others(tmp_path)
     found = list(read_loki(tmp_path))
-    by_id = {each.id: each for each in found if isinstance(each, Memory)}
+    by_id = {each.id: each for each in found if isinstance(each, MemoryRecord)}
     episode = by_id[MemoryId("ep-2026-01-06-001")]
     assert isinstance(episode.detail, Episode)
     assert (episode.title, episode.ending, episode.source.agent) == (
@@ -620,7 +620,7 @@ def test_strange_values_are_passed_over(tmp_path: Path):
     ]
     text = json.dumps({"patterns": odd}).replace("Infinity", "1e300")
     (folder / "semantic/patterns.json").write_text(text)
-    found = [each for each in read_loki(folder) if isinstance(each, Memory)]
+    found = [each for each in read_loki(folder) if isinstance(each, MemoryRecord)]
     assert [each.text[:20] for each in found] == [
         "a path for an id",
         "x" * 20,
@@ -640,7 +640,7 @@ def test_what_is_no_folder_of_memories_is_a_sentence(tmp_path: Path):
             list(read_loki(folder))
 
 
-def _links(data: st.DataObject, memories: list[Memory]) -> list[MemoryLink]:
+def _links(data: st.DataObject, memories: list[MemoryRecord]) -> list[MemoryLink]:
     if len(memories) < 2:
         return []
     ids = st.sampled_from([memory.id for memory in memories])

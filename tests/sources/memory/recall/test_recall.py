@@ -9,16 +9,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.nouns.deposit import Erased, Remembered
 from hotset.nouns.memory import (
     Ending,
     Episode,
     Fact,
-    Memory,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
+    MemoryUse,
     Pitfall,
     Procedure,
     Provenance,
@@ -26,7 +27,6 @@ from hotset.nouns.memory import (
     Standing,
     Task,
     Trust,
-    Use,
     Used,
 )
 from hotset.nouns.page import Kind
@@ -37,7 +37,7 @@ from hotset.sources.memory.kinds import memory_id
 from hotset.sources.memory.recall.search import SAID, RecallQuery, recall
 from hotset.store.port import Where
 from hotset.testing.ram_store import RamStore
-from hotset.testing.store_talk import Talk
+from hotset.testing.store_talk import StoreTalk
 
 NOW = datetime(2026, 4, 20, 12, tzinfo=UTC).timestamp()
 DAY = 86_400.0
@@ -50,7 +50,7 @@ def store():
 
 @pytest.fixture
 def index(tmp_path):
-    with LocalIndex(tmp_path / "index", Table(), sealing=VERSION, folds=False) as opened:
+    with LocalIndex(tmp_path / "index", WordVectors(), sealing=VERSION, folds=False) as opened:
         yield opened
 
 
@@ -62,7 +62,9 @@ def made(kind, text, *, days=10.0, **fields):
     }.get(kind)
     source = fields.pop("source", Provenance("rules"))
     ready = {"detail": detail, "trust": Trust.PERSON, **fields}
-    return Memory(memory_id(kind, text), kind, text[:60], text, NOW - days * DAY, source, **ready)
+    return MemoryRecord(
+        memory_id(kind, text), kind, text[:60], text, NOW - days * DAY, source, **ready
+    )
 
 
 def keep(store, *memories, links=(), uses=()):
@@ -81,7 +83,7 @@ def ids(recalled):
 
 
 def test_what_was_said_and_what_is_known_come_in_one_order(store, index):
-    Talk(store).turn("I keep the staging password rotation on Fridays", "noted")
+    StoreTalk(store).turn("I keep the staging password rotation on Fridays", "noted")
     rotation = made(MemoryKind.FACT, "Passwords of staging rotate every Friday")
     keep(store, rotation, made(MemoryKind.FACT, "The logo is green"))
 
@@ -152,7 +154,7 @@ def told_in(store, session):
 
 
 def test_words_of_a_decision_that_was_made_anew_come_behind_the_new_ones_and_say_so(store, index):
-    first, later = Talk(store, key="first"), Talk(store, key="later")
+    first, later = StoreTalk(store, key="first"), StoreTalk(store, key="later")
     first.time, later.time = NOW - 60 * DAY, NOW - 5 * DAY
     before = first.turn("In a merge clash of two records the latest record wins", "Settled.")
     after = later.turn(
@@ -190,7 +192,7 @@ def test_words_of_a_decision_that_was_made_anew_come_behind_the_new_ones_and_say
 def test_where_something_was_decided_anew_comes_first_though_the_question_has_the_words_of_before(
     store, index
 ):
-    first, later = Talk(store, key="first"), Talk(store, key="later")
+    first, later = StoreTalk(store, key="first"), StoreTalk(store, key="later")
     first.time, later.time = NOW - 60 * DAY, NOW - 5 * DAY
     before = first.turn(
         "After every sync run the contact list shows the same person twice",
@@ -242,7 +244,7 @@ def test_a_replaced_fact_without_a_successor_is_told_with_a_mark(store, index):
 
 def test_words_for_a_time_bring_what_was_said_then(store, index):
     for days in (5, 35, 65, 95):
-        talk = Talk(store, key=f"session {days}")
+        talk = StoreTalk(store, key=f"session {days}")
         talk.time = NOW - days * DAY
         talk.turn(f"Met Alice for lunch, plan {days}", "nice")
 
@@ -257,7 +259,7 @@ def test_words_for_a_time_bring_what_was_said_then(store, index):
 
 
 def test_a_question_about_what_the_model_said_prefers_its_words(store, index):
-    Talk(store).turn(
+    StoreTalk(store).turn(
         "Which sealant should I use for the paper vase?",
         "For the paper vase I recommend a matte sealant.",
     )
@@ -355,8 +357,8 @@ def test_what_was_read_often_comes_first_and_what_misled_last(store, index):
         made(MemoryKind.FACT, f"The cache of region {name} is warm")
         for name in ("alpha", "beta", "gamma")
     ]
-    uses = [Use(facts[1].id, Used.READ, NOW) for _ in range(3)] + [
-        Use(facts[0].id, Used.MISLED, NOW) for _ in range(3)
+    uses = [MemoryUse(facts[1].id, Used.READ, NOW) for _ in range(3)] + [
+        MemoryUse(facts[0].id, Used.MISLED, NOW) for _ in range(3)
     ]
     keep(store, *facts, uses=uses)
 
@@ -367,7 +369,7 @@ def test_what_was_read_often_comes_first_and_what_misled_last(store, index):
 
 
 def test_a_memory_that_fits_lifts_the_page_that_it_stands_on(store, index):
-    talk = Talk(store)
+    talk = StoreTalk(store)
     for number in range(4):
         talk.turn(f"Let us talk about the release of week {number}", "ok")
     pages = [
@@ -391,7 +393,7 @@ def test_a_memory_that_fits_lifts_the_page_that_it_stands_on(store, index):
 
 def test_the_same_words_are_told_once(store, index):
     for number in range(3):
-        Talk(store, key=str(number)).turn("the zeppelin is blue", f"noted {number}")
+        StoreTalk(store, key=str(number)).turn("the zeppelin is blue", f"noted {number}")
 
     texts = [item.text for item in asked(store, index, "zeppelin").items]
 
@@ -399,8 +401,8 @@ def test_the_same_words_are_told_once(store, index):
 
 
 def test_who_asks_is_not_told_what_stands_in_its_own_window(store, index):
-    Talk(store, key="other").turn("the zeppelin is blue", "noted")
-    mine = Talk(store, key="mine").turn("the zeppelin is green", "noted")
+    StoreTalk(store, key="other").turn("the zeppelin is blue", "noted")
+    mine = StoreTalk(store, key="mine").turn("the zeppelin is green", "noted")
 
     texts = [item.text for item in asked(store, index, "zeppelin", session=mine.session).items]
 
@@ -408,7 +410,7 @@ def test_who_asks_is_not_told_what_stands_in_its_own_window(store, index):
 
 
 def test_words_alone_can_be_asked_for_and_memories_alone(store, index):
-    Talk(store).turn("the zeppelin is blue", "noted")
+    StoreTalk(store).turn("the zeppelin is blue", "noted")
     keep(store, made(MemoryKind.FACT, "A zeppelin is an airship"))
 
     assert {item.kind for item in asked(store, index, "zeppelin", memories=False).items} == {SAID}
@@ -440,7 +442,7 @@ def test_without_an_index_what_was_kept_last_is_found_among_very_many(store):
 
 
 def test_what_the_store_does_not_have_any_more_is_not_told(store, index):
-    Talk(store).turn("the zeppelin is blue", "noted")
+    StoreTalk(store).turn("the zeppelin is blue", "noted")
     assert asked(store, index, "zeppelin").items
 
     assert recall(RecallQuery("zeppelin", NOW, deadline=30.0), index, RamStore()).items == ()
@@ -481,7 +483,7 @@ def test_no_question_is_an_error(store, index, query):
 
 
 def test_words_that_nobody_said_recall_nothing(store, index):
-    talk = Talk(store)
+    talk = StoreTalk(store)
     for number in range(20):
         talk.turn(f"what is in the box number {number}?", f"in the box there is thing {number}")
     keep(store, made(MemoryKind.FACT, "Refresh tokens are rotated daily"))

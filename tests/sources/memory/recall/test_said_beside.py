@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from hotset.nouns.memory import Episode, Memory, MemoryKind, Provenance
+from hotset.nouns.memory import Episode, MemoryKind, MemoryRecord, Provenance
 from hotset.nouns.page import Kind, SessionId
 from hotset.sources.memory.kinds import memory_id
 from hotset.sources.memory.recall.search import BESIDE_WHY, SAID, RecalledItem, beside_pages
 from hotset.store.port import Store, Where
 from hotset.testing.ram_store import RamStore
-from hotset.testing.store_talk import Talk
+from hotset.testing.store_talk import StoreTalk
 
 
 def a_talk(store: Store, key: str, *said: str) -> list[RecalledItem]:
     """A conversation, and the person's words of it as a recall would give them."""
-    talk = Talk(store, key=key)
+    talk = StoreTalk(store, key=key)
     for words in said:
         talk.turn(words, f"The model had a long answer to: {words}")
     session = next(each.id for each in store.sessions() if each.key == key)
@@ -101,7 +101,7 @@ def test_an_episode_that_was_found_brings_what_the_person_said_in_it():
     said = a_talk(store, "one", "Alpha boats lie in the harbour.", "Beta boats lie in the bay.")
     session = SessionId(str(said[0].session))
     id = memory_id(MemoryKind.EPISODE, "boats")
-    episode = Memory(
+    episode = MemoryRecord(
         id,
         MemoryKind.EPISODE,
         "Boats",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.index.port import Index
 from hotset.nouns.page import PageId, SessionId
@@ -24,7 +24,7 @@ from hotset.sources.memory.recall.search import (
 )
 from hotset.store.port import Store
 from hotset.testing.ram_store import RamStore
-from hotset.testing.store_talk import Talk
+from hotset.testing.store_talk import StoreTalk
 
 NOW = 1.8e9
 FAR = 1e9  # a moment that no machine's clock has reached since it was started
@@ -34,7 +34,7 @@ SIBLINGS = "What is the total number of siblings I have?"
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Index]:
     with contextlib.closing(
-        LocalIndex(tmp_path / "index", Table(), sealing=VERSION, folds=False)
+        LocalIndex(tmp_path / "index", WordVectors(), sealing=VERSION, folds=False)
     ) as index:
         yield index
 
@@ -49,7 +49,7 @@ def asked(
 
 
 def talked(store: Store, key: str, *said: str) -> SessionId:
-    talk = Talk(store, key=key)
+    talk = StoreTalk(store, key=key)
     for words in said:
         talk.turn(words, f"The model had a long answer to: {words}")
     return next(each.id for each in store.sessions() if each.key == key)

@@ -15,9 +15,9 @@ from hotset.nouns.memory import (
     Checkpoint,
     Detail,
     Ending,
-    Memory,
     MemoryId,
     MemoryKind,
+    MemoryRecord,
     Provenance,
     Standing,
     Trust,
@@ -53,11 +53,11 @@ def a_memory(
     agent: str = "",
     pinned: bool = False,
     version: int = 1,
-) -> Memory:
+) -> MemoryRecord:
     """`age` is in days."""
     created = NOW - age * DAY
     text = text or f"{title}."
-    return Memory(
+    return MemoryRecord(
         id=memory_id(kind, key or title, created),
         kind=kind,
         title=title,
@@ -78,19 +78,19 @@ def a_memory(
 
 def a_ledger(
     title: str, *, age: float = 1.0, agent: str = "", topics: Sequence[str] = (), **left: object
-) -> Memory:
+) -> MemoryRecord:
     detail = Checkpoint(**left)  # type: ignore[arg-type]
     return a_memory(
         title, kind=MemoryKind.LEDGER, age=age, agent=agent, topics=topics, detail=detail
     )
 
 
-def keep(store: Store, *memories: Memory) -> Store:
+def keep(store: Store, *memories: MemoryRecord) -> Store:
     store.keep(Remembered(memories)).result()
     return store
 
 
-def a_store(*memories: Memory) -> Store:
+def a_store(*memories: MemoryRecord) -> Store:
     return keep(RamStore(), *memories)
 
 
@@ -130,11 +130,11 @@ class Recalled:
     text: str
     time: float
     score: float = 1.0
-    memory: Memory | None = None
+    memory: MemoryRecord | None = None
     speaker: str = ""
 
 
-def recalled(memory: Memory, score: float = 1.0) -> Recalled:
+def recalled(memory: MemoryRecord, score: float = 1.0) -> Recalled:
     return Recalled(
         memory.id, memory.kind, memory.title, memory.text, memory.created, score, memory
     )
@@ -156,7 +156,7 @@ texts = st.builds(
 
 
 @st.composite
-def some_memories(draw: st.DrawFn, most: int = 8) -> list[Memory]:
+def some_memories(draw: st.DrawFn, most: int = 8) -> list[MemoryRecord]:
     made = draw(st.lists(_any_memory, max_size=most))
     return [
         replace(memory, id=memory_id(memory.kind, str(at), memory.created))

@@ -15,8 +15,8 @@ from hotset.nouns.memory import (
     Checkpoint,
     Episode,
     Layer,
-    Memory,
     MemoryKind,
+    MemoryRecord,
     Pitfall,
     Procedure,
     Task,
@@ -67,7 +67,7 @@ SYSTEM = re.compile(r"<[\s/]*system|<\|", re.IGNORECASE)
 
 
 @st.composite
-def memories(draw: st.DrawFn) -> list[Memory]:
+def memories(draw: st.DrawFn) -> list[MemoryRecord]:
     made = []
     for at in range(draw(st.integers(1, 3))):
         kind = draw(
@@ -104,7 +104,7 @@ def memories(draw: st.DrawFn) -> list[Memory]:
     return [*made, ledger]
 
 
-def is_ours_alone(text: str, made: list[Memory], heads: int = 1) -> bool:
+def is_ours_alone(text: str, made: list[MemoryRecord], heads: int = 1) -> bool:
     real = {memory.id for memory in made}
     return (
         len(OURS.findall(folded(text))) == (heads if text else 0)

@@ -18,7 +18,7 @@ from disclosed_memories import (
 )
 from hypothesis import given, strategies as st
 
-from hotset.nouns.memory import Arrangement, Layer, Memory, MemoryKind, Task, Uses
+from hotset.nouns.memory import Arrangement, Layer, MemoryKind, MemoryRecord, Task, Uses
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event
 from hotset.sources.memory.render.economics import (
@@ -404,7 +404,7 @@ def test_memory_that_was_asked_for_or_is_too_young_to_judge_is_not_bypassed(
 @given(some_memories(12), st.permutations(list(Remedy)), st.data())
 @pytest.mark.slow
 def test_whatever_is_done_nothing_gets_dearer_and_everything_stays_readable(
-    memories: list[Memory], remedies, data
+    memories: list[MemoryRecord], remedies, data
 ):
     store = a_store(*memories)
     glance = overview(store)

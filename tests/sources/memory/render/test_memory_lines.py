@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from tests.sources.memory.consolidate.making import episode, fact, pitfall, procedure
 
 from hotset.nouns.deposit import Remembered
-from hotset.nouns.memory import Arrangement, Ending, Layer, Memory
+from hotset.nouns.memory import Arrangement, Ending, Layer, MemoryRecord
 from hotset.sources.memory.recall.search import RecalledItem
 from hotset.sources.memory.render.layers import render_timeline
 from hotset.sources.memory.render.memories import render_memories
@@ -32,7 +32,7 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_siz
 SENTENCES = st.lists(WORDS, max_size=60).map(" ".join)
 
 
-def long(memory: Memory, times: int = 1) -> Memory:
+def long(memory: MemoryRecord, times: int = 1) -> MemoryRecord:
     text = f"{memory.text} " + "It went on for long and came to an end. " * 12 * times
     return replace(memory, text=text, tokens=count(text))
 

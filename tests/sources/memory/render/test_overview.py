@@ -13,7 +13,7 @@ from disclosed_memories import NOW, a_busy_store, a_ledger, a_memory, a_store, k
 from hypothesis import given, strategies as st
 
 from hotset.nouns.deposit import Erased
-from hotset.nouns.memory import Arrangement, Memory, MemoryKind, Standing, Trust
+from hotset.nouns.memory import Arrangement, MemoryKind, MemoryRecord, Standing, Trust
 from hotset.sources.memory.render.overview import FILE, FORMAT, Overview, OverviewFile, overview
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
@@ -56,7 +56,7 @@ def test_it_counts_what_is_active_now_however_often_memories_changed_and_wheneve
 ):
     store = RamStore()
     seen: Overview | None = None
-    latest: dict[str, Memory] = {}
+    latest: dict[str, MemoryRecord] = {}
     for _ in range(data.draw(st.integers(1, 4))):
         new = [memory for memory in data.draw(some_memories(5)) if memory.id not in latest]
         changed = (

@@ -26,8 +26,8 @@ from hotset.nouns.memory import (
     Arrangement,
     Ending,
     Layer,
-    Memory,
     MemoryKind,
+    MemoryRecord,
     Standing,
     Task,
     Trust,
@@ -45,7 +45,7 @@ _SIGN = re.compile(
 )  # where something is left out, and where a sentence ends without a space
 
 
-def seen(*memories: Memory) -> Overview:
+def seen(*memories: MemoryRecord) -> Overview:
     return overview(a_store(*memories))
 
 

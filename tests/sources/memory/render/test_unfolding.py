@@ -17,7 +17,7 @@ from disclosed_memories import (
 )
 from hypothesis import given, strategies as st
 
-from hotset.nouns.memory import Arrangement, Layer, Memory, Task
+from hotset.nouns.memory import Arrangement, Layer, MemoryRecord, Task
 from hotset.sources.memory.render.layers import LayerRoom, top_topics, unfold
 from hotset.sources.memory.render.overview import Overview, overview
 from hotset.tokens import count
@@ -36,7 +36,7 @@ GLANCE = overview(a_store(AUTH, CACHE, PROXY))
 class Finding:
     """Gives these, and remembers that it was asked."""
 
-    def __init__(self, *memories: Memory) -> None:
+    def __init__(self, *memories: MemoryRecord) -> None:
         self.asked: list[str] = []
         self._found = [recalled(memory, 1 - at / 10) for at, memory in enumerate(memories)]
 
@@ -74,7 +74,7 @@ def test_where_no_topic_fits_the_timeline_is_left_out_and_the_search_decides():
     assert [load.layer for load in nothing.loads] == [Layer.INDEX]
 
 
-def about(*topics: str) -> list[Memory]:
+def about(*topics: str) -> list[MemoryRecord]:
     return [
         a_memory(f"On {topic}", topics=[topic], text=f"All there is to say of {topic}. " * 20)
         for topic in topics

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from hotset.errors import Malformed, NotFound
-from hotset.nouns.tool import Origin
+from hotset.nouns.tool import OriginKind
 from hotset.sources.tools.found.created import (
     CreatedTools,
     create,
@@ -83,14 +83,14 @@ def test_what_was_created_is_a_tool(folder):
     assert (tool.name, tool.source, tool.origin, tool.own_name) == (
         "created__word_count",
         "created",
-        Origin.CREATED,
+        OriginKind.CREATED,
         "word_count",
     )
     assert tool.description == "How many words a text has."
     assert json.loads(tool.parameters)["properties"]["least"]["default"] == 1
     assert read_created(folder).tools == (tool,)
     source = read_created(folder).source
-    assert (source.name, source.origin, source.shared) == ("created", Origin.CREATED, True)
+    assert (source.name, source.origin, source.shared) == ("created", OriginKind.CREATED, True)
     assert source.launch.command[-1] == str(folder / "word_count.py")
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hotset.errors import BadConfig, NotFound
-from hotset.nouns.tool import Http, Origin, Stdio
+from hotset.nouns.tool import Http, OriginKind, Stdio
 from hotset.sources.tools.found.servers import (
     add_servers,
     escape_variables,
@@ -59,7 +59,7 @@ def test_commands_and_addresses_become_sources(file):
     first, second = read.sources
     assert (first.name, first.origin, first.shared, first.trusted) == (
         "files_local",
-        Origin.SERVER,
+        OriginKind.SERVER,
         True,
         True,
     )

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from hotset.errors import NotFound
-from hotset.nouns.tool import Origin
+from hotset.nouns.tool import OriginKind
 from hotset.sources.tools.found.skill_cache import SkillFolder
 from hotset.sources.tools.found.skills import find_skills, read_skill, skill_folders, validate
 
@@ -91,7 +91,7 @@ def test_a_skill_is_a_tool_that_reads_it_and_one_for_each_typed_function_of_its_
         "pdf__merge",
         "merge",
         "pdf",
-        Origin.SKILL,
+        OriginKind.SKILL,
     )
     assert merge.description == "Merges PDF files."
     assert json.loads(merge.parameters)["required"] == ["files"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from hotset.nouns.tool import Http, Origin, Source, Stdio, Tooling
+from hotset.nouns.tool import Http, OriginKind, Stdio, Tooling, ToolOrigin
 from hotset.sources.tools.running.pool_thread import ServerPoolThread
 
 PLAIN = Path(__file__).with_name("plain_server.py")
@@ -20,13 +20,13 @@ QUICK = Tooling(list_seconds=20, call_seconds=20)
 
 def plain(folder, name="plain", *ways, env=None, shared=False):
     command = (sys.executable, "-I", "-S", str(PLAIN), str(folder), *ways)
-    return Source(
-        name, Origin.SERVER, Stdio(command, env or {}), stamp=_stamp(command), shared=shared
+    return ToolOrigin(
+        name, OriginKind.SERVER, Stdio(command, env or {}), stamp=_stamp(command), shared=shared
     )
 
 
 def remote(url, name="remote", headers=None):
-    return Source(name, Origin.SERVER, Http(url, headers or {}), stamp=_stamp(url))
+    return ToolOrigin(name, OriginKind.SERVER, Http(url, headers or {}), stamp=_stamp(url))
 
 
 def text(returned):

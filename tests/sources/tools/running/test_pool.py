@@ -14,7 +14,7 @@ from msgspec import structs
 from plain_servers import QUICK, ends, plain, pool, starts, text
 
 from hotset.errors import MemoryClosed, ToolFailed
-from hotset.nouns.tool import Origin, Source, Stdio, Tooling
+from hotset.nouns.tool import OriginKind, Stdio, Tooling, ToolOrigin
 from hotset.sources.tools.running.pool_thread import ServerPoolThread
 
 
@@ -369,14 +369,14 @@ def test_failures_that_lie_far_apart_are_no_reason_to_leave_a_source_alone(tmp_p
 
 
 def test_a_program_that_does_not_exist_is_told(tmp_path):
-    nothing = Source("nothing", Origin.SERVER, Stdio(("/no/such/program",)))
+    nothing = ToolOrigin("nothing", OriginKind.SERVER, Stdio(("/no/such/program",)))
     with pool(tmp_path) as servers, pytest.raises(ToolFailed, match="nothing did not start"):
         servers.call(nothing, "echo", {})
 
 
 def test_a_source_that_is_only_read_has_nothing_to_run(tmp_path):
     with pool(tmp_path) as servers, pytest.raises(ToolFailed, match="nothing that could be run"):
-        servers.call(Source("read", Origin.SKILL), "echo", {})
+        servers.call(ToolOrigin("read", OriginKind.SKILL), "echo", {})
 
 
 @pytest.mark.slow
@@ -400,7 +400,7 @@ def test_a_process_runs_in_the_folder_of_the_project_unless_it_is_told_another(t
         for cwd, expected in (("", tmp_path), (str(inside), inside)):
             launch = Stdio((sys.executable, "-c", code), {"NOTE": str(tmp_path / "note")}, cwd)
             with pytest.raises(ToolFailed):
-                servers.call(Source("where", Origin.SERVER, launch, stamp=cwd), "echo", {})
+                servers.call(ToolOrigin("where", OriginKind.SERVER, launch, stamp=cwd), "echo", {})
             assert (tmp_path / "note").read_text() == str(expected.resolve())
 
 

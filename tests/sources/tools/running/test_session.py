@@ -9,7 +9,7 @@ import pytest
 from plain_servers import plain, text
 
 from hotset.errors import ToolFailed
-from hotset.nouns.tool import Origin, Source, Stdio
+from hotset.nouns.tool import OriginKind, Stdio, ToolOrigin
 from hotset.sources.tools.running.pipes import ServerGone
 from hotset.sources.tools.running.processes import Supervisor
 from hotset.sources.tools.running.rpc import (
@@ -53,7 +53,7 @@ async def listing(session):
 
 
 def sdk():
-    return Source("sdk", Origin.SERVER, Stdio((sys.executable, str(SDK))))
+    return ToolOrigin("sdk", OriginKind.SERVER, Stdio((sys.executable, str(SDK))))
 
 
 @pytest.mark.parametrize("known", ["", MODERN])
@@ -75,7 +75,7 @@ def test_a_server_of_the_official_sdk_is_understood_in_both_eras(known):
     assert (add.name, add.source, add.origin, add.description) == (
         "sdk__add",
         "sdk",
-        Origin.SERVER,
+        OriginKind.SERVER,
         "Adds.",
     )
     assert msgspec.json.decode(add.parameters)["required"] == ["a", "b"]

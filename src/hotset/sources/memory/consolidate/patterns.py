@@ -21,9 +21,9 @@ from hotset.nouns.memory import (
     Ending,
     Episode,
     Fact,
-    Memory,
     MemoryId,
     MemoryKind,
+    MemoryRecord,
     Pitfall,
     Procedure,
     Provenance,
@@ -255,7 +255,7 @@ class ThingCounts:
     things: Counter[str] = field(default_factory=Counter)
     _seen: dict[str, set[int]] = field(default_factory=dict)
 
-    def count(self, episode: Memory) -> None:
+    def count(self, episode: MemoryRecord) -> None:
         session = _session(episode)
         seen = self._seen.setdefault(session, set())
         self.sessions.add(session)
@@ -275,12 +275,12 @@ class ThingCounts:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    fact: Memory
+    fact: MemoryRecord
     episodes: tuple[MemoryId, ...]
     """From which it is derived."""
 
 
-def borrowed_steps(waiting: Iterable[Memory]) -> Iterator[str]:
+def borrowed_steps(waiting: Iterable[MemoryRecord]) -> Iterator[str]:
     """Of advice that waits because others worded it: what it says to do, beside what every project
     does."""
     for memory in waiting:
@@ -300,7 +300,7 @@ def borrowed_steps(waiting: Iterable[Memory]) -> Iterator[str]:
         )
 
 
-def things_of(episode: Memory) -> frozenset[str]:
+def things_of(episode: MemoryRecord) -> frozenset[str]:
     """What it can have in common with others, each under its sort."""
     detail = episode.detail
     if not isinstance(detail, Episode):
@@ -318,7 +318,7 @@ def things_of(episode: Memory) -> frozenset[str]:
     return frozenset((*words, *changed, *read, *steps))
 
 
-def is_ground(episode: Memory) -> bool:
+def is_ground(episode: MemoryRecord) -> bool:
     """May something be derived from it? Not from what was put aside, and not from the words of
     tools."""
     return (
@@ -328,7 +328,9 @@ def is_ground(episode: Memory) -> bool:
     )
 
 
-def pattern_of(leader: MemoryId, episodes: Iterable[Memory], common: ThingCounts) -> Pattern | None:
+def pattern_of(
+    leader: MemoryId, episodes: Iterable[MemoryRecord], common: ThingCounts
+) -> Pattern | None:
     """None where they share too little to be worth a sentence."""
     shared = _Shared()
     for episode in episodes:
@@ -357,7 +359,7 @@ def pattern_of(leader: MemoryId, episodes: Iterable[Memory], common: ThingCounts
     text = _text(words, shared, (changed, read, steps), ended)
     if ended is not None:
         told.append(confidence(ended[1], ended[2]))
-    fact = Memory(
+    fact = MemoryRecord(
         id=memory_id(MemoryKind.FACT, f"pattern of {leader}"),
         kind=MemoryKind.FACT,
         title=f"Work on {' '.join(words)}",
@@ -389,7 +391,7 @@ class _Shared:
         self.title = ""
         self.last = 0.0
 
-    def add(self, episode: Memory) -> None:
+    def add(self, episode: MemoryRecord) -> None:
         if not is_ground(episode):
             return
         assert isinstance(episode.detail, Episode)
@@ -498,7 +500,7 @@ def _words(goal: str) -> list[str]:
     return list(topic_words(goal[:_MOST_GOAL]))
 
 
-def _session(episode: Memory) -> str:
+def _session(episode: MemoryRecord) -> str:
     return episode.source.session or episode.id
 
 
@@ -537,7 +539,7 @@ class TroubleHistory:
     last: float = 0.0
 
 
-def meet(episode: Memory, met: dict[str, TroubleHistory]) -> None:
+def meet(episode: MemoryRecord, met: dict[str, TroubleHistory]) -> None:
     """Counts an episode's troubles; in whatever order episodes come, the same comes of it."""
     if not isinstance(episode.detail, Episode):
         return
@@ -556,7 +558,7 @@ def meet(episode: Memory, met: dict[str, TroubleHistory]) -> None:
         known.episodes[episode.id] = None
 
 
-def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memory | None:
+def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> MemoryRecord | None:
     """What failed in one session after another, and never worked, or only after the code was
     mended.
 
@@ -591,7 +593,7 @@ def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memor
     how = f"what resolved it: {resolved}" if resolved else "nothing resolved it"
     text = f"{what}. I{why[1:]}. Met in {failed} sessions; {how}."
     ranked = sorted((-many, topic) for topic, many in met.topics.items())
-    return Memory(
+    return MemoryRecord(
         id=memory_id(MemoryKind.PITFALL, f"trouble {key}"),
         kind=MemoryKind.PITFALL,
         title=one_line(what, _TITLE),
@@ -638,7 +640,7 @@ def _resolved_by_edits(met: TroubleHistory) -> str:
     )
 
 
-def shared_procedure(leader: MemoryId, procedures: Sequence[Memory]) -> Memory | None:
+def shared_procedure(leader: MemoryId, procedures: Sequence[MemoryRecord]) -> MemoryRecord | None:
     """The steps that alike tasks have in common, in their order; `procedures` in the order of their
     time."""
     known = [
@@ -674,7 +676,7 @@ def shared_procedure(leader: MemoryId, procedures: Sequence[Memory]) -> Memory |
     when = first.detail.when or first.title
     numbered = " ".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
     text = f"{when}: {numbered} (the same in {len(following)} of {len(sessions)} sessions)"
-    return Memory(
+    return MemoryRecord(
         id=memory_id(MemoryKind.PROCEDURE, f"procedure of {leader}"),
         kind=MemoryKind.PROCEDURE,
         title=first.title,
@@ -691,7 +693,7 @@ def shared_procedure(leader: MemoryId, procedures: Sequence[Memory]) -> Memory |
     )
 
 
-def proves(proof: Memory, candidate: Memory) -> bool:
+def proves(proof: MemoryRecord, candidate: MemoryRecord) -> bool:
     """Does what came of another session show that advice which waits is right? Never advice in the
     words of tools."""
     return (
@@ -706,7 +708,7 @@ def proves(proof: Memory, candidate: Memory) -> bool:
     )
 
 
-def advice_words(memory: Memory) -> frozenset[str]:
+def advice_words(memory: MemoryRecord) -> frozenset[str]:
     """By which two pieces of advice on the same are found to share something."""
     match memory.detail:
         case Pitfall(what=what):
@@ -717,7 +719,7 @@ def advice_words(memory: Memory) -> frozenset[str]:
             return frozenset()
 
 
-def _advises_the_same(proof: Memory, candidate: Memory) -> bool:
+def _advises_the_same(proof: MemoryRecord, candidate: MemoryRecord) -> bool:
     match proof.detail, candidate.detail:
         case Pitfall() as one, Pitfall() as other:
             return _says(one.what, other.what) and _says(one.instead, other.instead)
@@ -738,7 +740,7 @@ def _says(one: str, other: str) -> bool:
     )
 
 
-def _keys(procedure: Memory) -> list[str]:
+def _keys(procedure: MemoryRecord) -> list[str]:
     return (
         [_key(step) for step in procedure.detail.steps]
         if isinstance(procedure.detail, Procedure)

@@ -21,10 +21,10 @@ from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import (
     Episode,
     Fact,
-    Memory,
     MemoryId,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
     Pitfall,
     Procedure,
     Relation,
@@ -189,7 +189,7 @@ class Cluster:
     """In the order of their time, with the leader."""
 
 
-def clusters_of(episodes: Iterable[Memory], embed: Embed, least: float) -> list[Cluster]:
+def clusters_of(episodes: Iterable[MemoryRecord], embed: Embed, least: float) -> list[Cluster]:
     """Every episode in one cluster of those at least so much alike, most of them alone. The same,
     in whatever order they come.
 
@@ -212,7 +212,7 @@ def clusters_of(episodes: Iterable[Memory], embed: Embed, least: float) -> list[
     return [Cluster(members[0], tuple(members)) for members in grouped.values()]
 
 
-def vectors_of(episodes: Sequence[Memory], embed: Embed) -> Vectors:
+def vectors_of(episodes: Sequence[MemoryRecord], embed: Embed) -> Vectors:
     """Of length 1 (or 0): what was wanted beside what it had to do with. An episode without the one
     is told by the other."""
     goals = embed([_goal(memory)[:_MOST_SAID] for memory in episodes])
@@ -225,7 +225,7 @@ def vectors_of(episodes: Sequence[Memory], embed: Embed) -> Vectors:
     return both
 
 
-def _goal(memory: Memory) -> str:
+def _goal(memory: MemoryRecord) -> str:
     return (
         memory.detail.goal
         if isinstance(memory.detail, Episode) and memory.detail.goal
@@ -233,7 +233,7 @@ def _goal(memory: Memory) -> str:
     )
 
 
-def _traits(memory: Memory) -> list[tuple[int, float]]:
+def _traits(memory: MemoryRecord) -> list[tuple[int, float]]:
     named = [(f"topic {topic}", _TOPIC) for topic in memory.topics]
     if isinstance(memory.detail, Episode):
         named += [(f"file {path}", _FILE) for path in memory.detail.files[:_MOST_FILES]]
@@ -388,7 +388,7 @@ def _gather(work: _Work) -> _Ground:
     waiting = (memory for memory in advice if memory.trust is Trust.OUTSIDE)
     ground = _Ground(common=ThingCounts(frozenset(borrowed_steps(waiting))))
 
-    def passing() -> Iterator[Memory]:
+    def passing() -> Iterator[MemoryRecord]:
         for number, episode in enumerate(work.store.memories(kinds_of(Episode), _ACTIVE)):
             if is_ground(episode):
                 ground.common.count(episode)

@@ -12,9 +12,9 @@ from functools import lru_cache
 from hotset.nouns.memory import (
     Episode,
     Fact,
-    Memory,
     MemoryId,
     MemoryLink,
+    MemoryRecord,
     Relation,
     Standing,
     Trust,
@@ -204,7 +204,7 @@ class FactVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[MemoryRecord, ...] = ()
     """All that is to be written: the new ones, as they stand now, and new versions of older
     ones."""
     links: tuple[MemoryLink, ...] = ()
@@ -214,7 +214,7 @@ class Settlement:
 
 
 def settle(
-    new: Sequence[Memory], store: Store, similar: Similar, now: float, run: str = ""
+    new: Sequence[MemoryRecord], store: Store, similar: Similar, now: float, run: str = ""
 ) -> Settlement:
     """What is to be written so that the new memories stand in their place among the others.
 
@@ -241,7 +241,7 @@ def settle_among(
     return table.settled()
 
 
-def judge(earlier: Memory, later: Memory, *, nearest: bool = False) -> FactVerdict:
+def judge(earlier: MemoryRecord, later: MemoryRecord, *, nearest: bool = False) -> FactVerdict:
     """What the later one of two facts is to the earlier one, by what they say; `nearest` where no
     third one is nearer."""
     one, other = statement_words(earlier.text), statement_words(later.text)
@@ -268,7 +268,7 @@ def judge(earlier: Memory, later: Memory, *, nearest: bool = False) -> FactVerdi
     )
 
 
-def subject_of(memory: Memory) -> frozenset[str]:
+def subject_of(memory: MemoryRecord) -> frozenset[str]:
     """The words of what it is about; empty where it does not say."""
     named = memory.detail.subject if isinstance(memory.detail, Fact) else ""
     return frozenset(root(word) for word in telling_words(named))
@@ -279,16 +279,16 @@ class _Table:
 
     def __init__(self, store: Store, now: float, run: str) -> None:
         self._store, self._now, self._run = store, now, run
-        self._latest: dict[MemoryId, Memory] = {}
-        self._written: dict[MemoryId, Memory] = {}
+        self._latest: dict[MemoryId, MemoryRecord] = {}
+        self._written: dict[MemoryId, MemoryRecord] = {}
         self._links: dict[tuple[MemoryId, MemoryId, Relation], MemoryLink] = {}
         self._absorbed: dict[MemoryId, MemoryId] = {}
         self._new: list[MemoryId] = []
 
-    def put(self, memory: Memory) -> None:
+    def put(self, memory: MemoryRecord) -> None:
         self._latest[memory.id] = self._written[memory.id] = memory
 
-    def place(self, new: Memory, near: Sequence[MemoryId]) -> None:
+    def place(self, new: MemoryRecord, near: Sequence[MemoryId]) -> None:
         """Where one that is there says the same, it carries the sources of both; otherwise the new
         one is weighed."""
         self.put(new)
@@ -337,26 +337,26 @@ class _Table:
             tuple(self._written.values()), tuple(self._links.values()), dict(self._absorbed)
         )
 
-    def _standing(self, id: MemoryId, near: Sequence[MemoryId]) -> Iterator[Memory]:
+    def _standing(self, id: MemoryId, near: Sequence[MemoryId]) -> Iterator[MemoryRecord]:
         return (old for old in self._known(id, near) if old.standing is Standing.ACTIVE)
 
-    def _known(self, id: MemoryId, near: Sequence[MemoryId]) -> Iterator[Memory]:
+    def _known(self, id: MemoryId, near: Sequence[MemoryId]) -> Iterator[MemoryRecord]:
         return (old for other in near if other != id and (old := self._read(other)) is not None)
 
-    def _takes(self, old: Memory, new: Memory) -> bool:
+    def _takes(self, old: MemoryRecord, new: MemoryRecord) -> bool:
         """May it carry what says the same? What was put aside takes what its own session says
         again: that is no news."""
         return old.standing is Standing.ACTIVE or (
             old.standing in _ASIDE and heard_in(old.source, new.source.session)
         )
 
-    def _read(self, id: MemoryId) -> Memory | None:
+    def _read(self, id: MemoryId) -> MemoryRecord | None:
         """Its latest version: what a search gave may be older."""
         if id not in self._latest and (memory := known_memory(self._store, id)) is not None:
             self._latest[id] = memory
         return self._latest.get(id)
 
-    def _absorb(self, new: Memory, old: Memory) -> None:
+    def _absorb(self, new: MemoryRecord, old: MemoryRecord) -> None:
         both = joined(old, new)
         if old.standing is Standing.ACTIVE and not is_same(both, old):
             self._change(
@@ -369,7 +369,7 @@ class _Table:
         del self._written[new.id]
         self._absorbed[new.id] = old.id
 
-    def _decide(self, earlier: Memory, later: Memory) -> None:
+    def _decide(self, earlier: MemoryRecord, later: MemoryRecord) -> None:
         """The later one holds, unless it is less trusted or was not later after all."""
         if (
             rank(later.trust) >= rank(earlier.trust)
@@ -391,7 +391,7 @@ class _Table:
                 less, f"{more.id} says otherwise", confidence=round(less.confidence * DOUBT, 4)
             )
 
-    def _change(self, memory: Memory, why: str, **changes: object) -> None:
+    def _change(self, memory: MemoryRecord, why: str, **changes: object) -> None:
         """A version that was not written yet takes the change itself."""
         latest = self._latest[memory.id]
         is_new = memory.id in self._written
@@ -400,18 +400,18 @@ class _Table:
         )
         self.put(replace(changed, version=latest.version) if is_new else changed)
 
-    def _link(self, of: Memory, to: Memory, relation: Relation) -> None:
+    def _link(self, of: MemoryRecord, to: MemoryRecord, relation: Relation) -> None:
         self._links[of.id, to.id, relation] = MemoryLink(
             of.id, to.id, relation, self._now, self._run
         )
 
 
-def _in_time(one: Memory, other: Memory) -> tuple[Memory, Memory]:
+def _in_time(one: MemoryRecord, other: MemoryRecord) -> tuple[MemoryRecord, MemoryRecord]:
     """The earlier one, and the later one."""
     return (one, other) if (one.created, one.id) <= (other.created, other.id) else (other, one)
 
 
-def _speaks_for(old: Memory, new: Memory) -> bool:
+def _speaks_for(old: MemoryRecord, new: MemoryRecord) -> bool:
     """A word more in somebody's text is a filler where nobody more trusted would have to stand for
     it."""
     return (
@@ -420,7 +420,7 @@ def _speaks_for(old: Memory, new: Memory) -> bool:
     )
 
 
-def _is_held(earlier: Memory, later: Memory) -> bool:
+def _is_held(earlier: MemoryRecord, later: MemoryRecord) -> bool:
     """A person pinned it, and no person says otherwise."""
     return earlier.pinned and later.trust is not Trust.PERSON
 
@@ -446,8 +446,12 @@ _FEWEST_WORDS = 3
 
 
 def overtaken(
-    ledgers: Iterable[Memory], session: SessionId, made: Sequence[Memory], now: float, run: str = ""
-) -> tuple[tuple[Memory, ...], tuple[MemoryLink, ...]]:
+    ledgers: Iterable[MemoryRecord],
+    session: SessionId,
+    made: Sequence[MemoryRecord],
+    now: float,
+    run: str = "",
+) -> tuple[tuple[MemoryRecord, ...], tuple[MemoryLink, ...]]:
     """What is to be written when a session was made into memories: which ledgers it leaves behind,
     and by what.
 
@@ -456,7 +460,7 @@ def overtaken(
     """
     episodes = [each for each in made if isinstance(each.detail, Episode)]
     unfinished = any(each.id == ledger_id(session) for each in made)
-    versions: list[Memory] = []
+    versions: list[MemoryRecord] = []
     links: list[MemoryLink] = []
     for ledger in ledgers:
         if (
@@ -478,7 +482,7 @@ def overtaken(
     return tuple(versions), tuple(links)
 
 
-def _goes_on(episode: Memory, ledger: Memory) -> bool:
+def _goes_on(episode: MemoryRecord, ledger: MemoryRecord) -> bool:
     """Does it take up, later, what the ledger left?"""
     if episode.created < ledger.created or episode.source.session == ledger.source.session:
         return False
@@ -521,14 +525,14 @@ def say_the_same(one: str, other: str) -> bool:
     return close and not another_value and not conflict(first, second)
 
 
-def mergers(memories: Iterable[Memory], same: Mapping[str, Sequence[str]]) -> list[Merger]:
+def mergers(memories: Iterable[MemoryRecord], same: Mapping[str, Sequence[str]]) -> list[Merger]:
     """Groups of which each is one memory, the best of it kept; `same` tells which texts say the
     same as another.
 
     Only what says the same as the kept one goes into it: no chain leads to something else. Each
     memory is in one group at most.
     """
-    saying: dict[str, list[Memory]] = {}
+    saying: dict[str, list[MemoryRecord]] = {}
     for memory in sorted(memories, key=_worth, reverse=True):
         saying.setdefault(memory.text, []).append(memory)
     taken: set[str] = set()
@@ -556,8 +560,8 @@ def mergers(memories: Iterable[Memory], same: Mapping[str, Sequence[str]]) -> li
 
 
 def merged(
-    kept: Memory, lost: Sequence[Memory], now: float, run: str
-) -> tuple[tuple[Memory, ...], tuple[MemoryLink, ...]]:
+    kept: MemoryRecord, lost: Sequence[MemoryRecord], now: float, run: str
+) -> tuple[tuple[MemoryRecord, ...], tuple[MemoryLink, ...]]:
     """What is to be written."""
     whole = kept
     for each in lost:
@@ -579,7 +583,7 @@ def merged(
     return (changed, *gone), tuple(links)
 
 
-def _worth(memory: Memory) -> tuple[bool, int, float, float, str]:
+def _worth(memory: MemoryRecord) -> tuple[bool, int, float, float, str]:
     """What a person said or pinned, then the more trusted, the surer, the older one: nobody stands
     for the words of others."""
     return (

@@ -10,7 +10,15 @@ from itertools import pairwise
 from typing import Any, Self
 
 from hotset.errors import BadInput
-from hotset.nouns.memory import Memory, MemoryId, MemoryLink, Provenance, Relation, Standing, Trust
+from hotset.nouns.memory import (
+    MemoryId,
+    MemoryLink,
+    MemoryRecord,
+    Provenance,
+    Relation,
+    Standing,
+    Trust,
+)
 from hotset.nouns.page import PageId, SessionId
 from hotset.sources.memory.consolidate.patterns import LEAST_SURE
 from hotset.sources.memory.keep import (
@@ -37,7 +45,7 @@ _READ = 512  # versions at once
 _AT_ONCE = 256  # that are written in one commit
 _ASIDE = frozenset({Standing.FORGOTTEN, Standing.MERGED, Standing.SUPERSEDED})
 _OF_A_VERSION = frozenset({"id", "kind", "version", "time", "run", "why"})
-_SAID = tuple(field.name for field in fields(Memory) if field.name not in _OF_A_VERSION)
+_SAID = tuple(field.name for field in fields(MemoryRecord) if field.name not in _OF_A_VERSION)
 
 
 def undo(store: Store, run: str, now: float) -> int:
@@ -73,7 +81,9 @@ def restore(store: Store, ids: Sequence[MemoryId], now: float) -> int:
     return len(changed)
 
 
-def keep_all(store: Store, memories: Sequence[Memory], links: Sequence[MemoryLink] = ()) -> None:
+def keep_all(
+    store: Store, memories: Sequence[MemoryRecord], links: Sequence[MemoryLink] = ()
+) -> None:
     """In as many commits as it takes, the links last."""
     for some in batched(memories, _AT_ONCE):
         commit(store, some)
@@ -90,7 +100,9 @@ def _written_by(store: Store, run: str) -> Iterable[MemoryId]:
     return found
 
 
-def _before(versions: Sequence[Memory], run: str, now: float, back: str) -> Memory | None:
+def _before(
+    versions: Sequence[MemoryRecord], run: str, now: float, back: str
+) -> MemoryRecord | None:
     """The version without what the run changed; None where nothing of that is left."""
     latest = versions[-1]
     changes: dict[str, Any] = {}
@@ -106,7 +118,7 @@ def _before(versions: Sequence[Memory], run: str, now: float, back: str) -> Memo
     return None if is_same(undone, latest) else undone
 
 
-def _is_taken_over(versions: Sequence[Memory], run: str) -> bool:
+def _is_taken_over(versions: Sequence[MemoryRecord], run: str) -> bool:
     """Did a person make it theirs since: pinned it, edited it, confirmed it?"""
     latest = versions[-1]
     return latest.pinned or (
@@ -115,7 +127,9 @@ def _is_taken_over(versions: Sequence[Memory], run: str) -> bool:
     )
 
 
-def _back(latest: Memory, versions: Sequence[Memory], now: float, run: str) -> Memory | None:
+def _back(
+    latest: MemoryRecord, versions: Sequence[MemoryRecord], now: float, run: str
+) -> MemoryRecord | None:
     if latest.standing not in _ASIDE:
         return None
     wanted = (
@@ -149,10 +163,10 @@ class RollbackOrigin:
 class RollbackPlan:
     """What a rollback does, as versions that are not written yet."""
 
-    forgotten: tuple[Memory, ...] = ()
-    lessened: tuple[Memory, ...] = ()
+    forgotten: tuple[MemoryRecord, ...] = ()
+    lessened: tuple[MemoryRecord, ...] = ()
     """Others said it, too: it stays, without these sources and less sure."""
-    revived: tuple[Memory, ...] = ()
+    revived: tuple[MemoryRecord, ...] = ()
     """What was replaced by, or merged into, something that is forgotten now."""
 
 
@@ -257,7 +271,7 @@ class _Trace:
         self.left: dict[MemoryId, dict[str, Any]] = {}
         """What changes about memories that stay."""
 
-    def look(self, memory: Memory, origin: RollbackOrigin) -> None:
+    def look(self, memory: MemoryRecord, origin: RollbackOrigin) -> None:
         """Nobody else said it, or somebody did."""
         shares = _shares(self._store.memory_versions(memory.id))
         others = [share for share in shares if not share.is_of(origin)]
@@ -299,7 +313,7 @@ class _Trace:
             if memory.id not in self.gone and self._is_free(memory)
         ]
 
-    def _falls(self, memory: Memory) -> bool:
+    def _falls(self, memory: MemoryRecord) -> bool:
         """Does nothing carry it any more? What a person said carries itself."""
         origins = list(known_memories(self._store, self._links.origins.get(memory.id, ())))
         if is_derived(memory):
@@ -321,7 +335,7 @@ class _Trace:
             self._unproven(memory)
         return False
 
-    def _unproven(self, memory: Memory) -> None:
+    def _unproven(self, memory: MemoryRecord) -> None:
         """Advice that was confirmed by what is gone waits again."""
         waited = [
             each
@@ -333,10 +347,10 @@ class _Trace:
                 standing=Standing.CANDIDATE, trust=waited[-1].trust
             )
 
-    def _is_live(self, memory: Memory) -> bool:
+    def _is_live(self, memory: MemoryRecord) -> bool:
         return memory.id not in self.gone and memory.standing is not Standing.FORGOTTEN
 
-    def _is_free(self, memory: Memory) -> bool:
+    def _is_free(self, memory: MemoryRecord) -> bool:
         if memory.standing is Standing.SUPERSEDED:
             instead = self._links.replacing.get(memory.id, ())
         elif memory.standing is Standing.MERGED:
@@ -366,7 +380,7 @@ def _touches(source: Provenance, origin: RollbackOrigin) -> bool:
     )
 
 
-def _shares(versions: Sequence[Memory]) -> list[_Share]:
+def _shares(versions: Sequence[MemoryRecord]) -> list[_Share]:
     """Who said it, one after the other: what each version has that the one before had not, and that
     was not taken back since."""
     found: list[_Share] = []

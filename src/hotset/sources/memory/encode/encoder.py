@@ -14,10 +14,10 @@ from hotset.nouns.memory import (
     Ending,
     Episode,
     Fact,
-    Memory,
     MemoryId,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
     Pitfall,
     Procedure,
     Provenance,
@@ -91,7 +91,7 @@ def worded_memory(
     trust: Trust,
     source: Provenance,
     created: float,
-) -> Memory:
+) -> MemoryRecord:
     """What somebody put into words. The same words from the same place are the same memory."""
     told = seal(text.strip()).text
     named = seal(title.strip()).text or clip_prose(
@@ -103,7 +103,7 @@ def worded_memory(
     ):
         standing = Standing.CANDIDATE
     key = "\0".join((source.by, source.session or "", source.agent, named, told))
-    return Memory(
+    return MemoryRecord(
         id=memory_id(kind, key, created),
         kind=kind,
         title=clip_prose(named, _LONGEST_TITLE),
@@ -147,7 +147,7 @@ _CONFIRMED, _ONCE, _WAITING = (
 
 @dataclass(frozen=True, slots=True)
 class SessionMemories:
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[MemoryRecord, ...] = ()
     links: tuple[MemoryLink, ...] = ()
 
 
@@ -160,7 +160,7 @@ def encode_session(material: Material) -> SessionMemories:
         (place, _words_of_others(said, own=place in formed)) for place, said in enumerate(line)
     )
     own = frozenset(place for place in formed if not repeats(line[place].text, place, others))
-    memories: dict[MemoryId, Memory] = {}
+    memories: dict[MemoryId, MemoryRecord] = {}
     links: list[MemoryLink] = []
     part: _Part | None = None
     for stretch in goal_spans(line, own):
@@ -210,7 +210,7 @@ class _Part:
         self._facts = list(self._found())
         self._came = self._outcome()
 
-    def episode(self) -> Memory | None:
+    def episode(self) -> MemoryRecord | None:
         """None where nothing was done or said about anything."""
         done = [act for act in self._acts if act.doing is not ActKind.PLAN]
         replied = any(said.page.kind is Kind.RESPONSE for said in self._line)
@@ -247,7 +247,7 @@ class _Part:
         )
         created = self._line[0].page.time
         start = self._line[0].page.id
-        return Memory(
+        return MemoryRecord(
             id=memory_id(MemoryKind.EPISODE, f"{self._material.session.id}\0{start}", created),
             kind=MemoryKind.EPISODE,
             title=self._title,
@@ -271,10 +271,10 @@ class _Part:
             time=self._material.now,
         )
 
-    def facts(self) -> Iterator[Memory]:
+    def facts(self) -> Iterator[MemoryRecord]:
         for said, found in self._facts:
             key = f"{self._material.session.id}\0{said.page.id}\0{found.text}"
-            yield Memory(
+            yield MemoryRecord(
                 id=memory_id(MemoryKind.FACT, key),
                 kind=MemoryKind.FACT,
                 title=clip_prose(found.text, 90),
@@ -291,7 +291,7 @@ class _Part:
                 why="amends what held before" if found.amends else "",
             )
 
-    def lessons(self) -> Iterator[Memory]:
+    def lessons(self) -> Iterator[MemoryRecord]:
         made = once(path for act in self._acts if act.made for path in act.files)
         around = LessonContext(made, self._others, work_root(self._acts), self._called)
         for mishap in self._mishaps:
@@ -299,11 +299,11 @@ class _Part:
             if learnt is not None:
                 yield self._advice(MemoryKind.PITFALL, learnt, mishap.failed)
 
-    def recipes(self) -> Iterator[Memory]:
+    def recipes(self) -> Iterator[MemoryRecord]:
         for made in recipes(self._told_title, self._acts, self._came, self._others):
             yield self._advice(MemoryKind.PROCEDURE, made, made.acts[-1])
 
-    def ledger(self) -> Memory | None:
+    def ledger(self) -> MemoryRecord | None:
         """Where the work stands at the end of the session, if it is not done. When the session goes
         on, it is another version."""
         end, goal = self._stretch.end, self._stretch.goal.text
@@ -319,7 +319,7 @@ class _Part:
         )
         if left is None:
             return None
-        return Memory(
+        return MemoryRecord(
             id=ledger_id(self._material.session.id),
             kind=MemoryKind.LEDGER,
             title=left.title,
@@ -340,7 +340,7 @@ class _Part:
     def _called(self, act: Act) -> str:
         return self._line[act.place - self._stretch.first].text
 
-    def _advice(self, kind: MemoryKind, made: Lesson | Recipe, at: Act) -> Memory:
+    def _advice(self, kind: MemoryKind, made: Lesson | Recipe, at: Act) -> MemoryRecord:
         """What other sessions came to as well is one memory that carries the sources of all; what
         waits is its session's own."""
         trust = Trust.OUTCOME if made.confirmed else Trust.OUTSIDE
@@ -349,7 +349,7 @@ class _Part:
         pages = once(
             (page for act in made.acts for page in (act.page, act.result) if page), _MOST_PAGES
         )
-        return Memory(
+        return MemoryRecord(
             id=memory_id(kind, key),
             kind=kind,
             title=made.title,

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from hotset.nouns.tool import Origin, Tool
+from hotset.nouns.tool import OriginKind, Tool
 from hotset.text.characters import folded, hidden, lookalikes, squeezed
 from hotset.text.sentences import sentences
 from hotset.text.suspicion import suspect
@@ -200,7 +200,7 @@ def _packages(command: str) -> Iterator[str]:
             )
 
 
-_UNNAMED = Tool("said", "", Origin.CREATED, "said", "", b"{}")
+_UNNAMED = Tool("said", "", OriginKind.CREATED, "said", "", b"{}")
 _HARMLESS = str.maketrans(
     {
         "\u201c": "'",

@@ -27,10 +27,10 @@ from hotset.nouns.memory import (
     Ending,
     Episode,
     Fact,
-    Memory,
     MemoryId,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
     Pitfall,
     Procedure,
     Provenance,
@@ -74,7 +74,7 @@ def iso_day(time: float) -> str:
 # Memories as their fields
 
 
-def show_episode(memory: Memory) -> Item:
+def show_episode(memory: MemoryRecord) -> Item:
     detail = _detail(memory, Episode(goal=memory.title))
     return {
         "id": memory.id,
@@ -111,7 +111,7 @@ def show_episode(memory: Memory) -> Item:
     }
 
 
-def show_fact(memory: Memory) -> Item:
+def show_fact(memory: MemoryRecord) -> Item:
     return {
         "id": memory.id,
         "pattern": memory.text,
@@ -123,7 +123,7 @@ def show_fact(memory: Memory) -> Item:
     }
 
 
-def show_pitfall(memory: Memory) -> Item:
+def show_pitfall(memory: MemoryRecord) -> Item:
     detail = _detail(memory, Pitfall(what=memory.text))
     return {
         "id": memory.id,
@@ -135,7 +135,7 @@ def show_pitfall(memory: Memory) -> Item:
     }
 
 
-def show_procedure(memory: Memory) -> Item:
+def show_procedure(memory: MemoryRecord) -> Item:
     detail = _detail(memory, Procedure())
     return {
         "id": memory.id,
@@ -148,7 +148,7 @@ def show_procedure(memory: Memory) -> Item:
     }
 
 
-def show_ledger(memory: Memory) -> Item:
+def show_ledger(memory: MemoryRecord) -> Item:
     detail = _detail(memory, Checkpoint())
     return {
         "id": memory.id,
@@ -166,7 +166,7 @@ def show_ledger(memory: Memory) -> Item:
     }
 
 
-def show_handoff(memory: Memory) -> Item:
+def show_handoff(memory: MemoryRecord) -> Item:
     detail = _detail(memory, Checkpoint())
     return {
         "id": memory.id,
@@ -183,7 +183,7 @@ def show_handoff(memory: Memory) -> Item:
     }
 
 
-def show_learning(memory: Memory) -> Item:
+def show_learning(memory: MemoryRecord) -> Item:
     return {
         "id": memory.id,
         "timestamp": iso_time(memory.created),
@@ -192,7 +192,7 @@ def show_learning(memory: Memory) -> Item:
     }
 
 
-def _detail(memory: Memory, otherwise: _D) -> _D:
+def _detail(memory: MemoryRecord, otherwise: _D) -> _D:
     return memory.detail if isinstance(memory.detail, type(otherwise)) else otherwise
 
 
@@ -476,7 +476,7 @@ class KindFormat:
     """The file that hotset writes for each of them; empty where they stand in a list."""
     list: str
     """The list in which hotset writes them, or an entry for each."""
-    show: Callable[[Memory], Item]
+    show: Callable[[MemoryRecord], Item]
     read: Callable[[Item], Reading]
 
 
@@ -552,7 +552,9 @@ FORMATS: Mapping[MemoryKind, KindFormat] = {
 """In the order in which they are written."""
 
 
-def item_of(memory: Memory, links: Sequence[MemoryLink] = (), uses: Uses | None = None) -> Item:
+def item_of(
+    memory: MemoryRecord, links: Sequence[MemoryLink] = (), uses: Uses | None = None
+) -> Item:
     """A memory as an object of loki-mode's files. `links` are those from this memory."""
     form = FORMATS[memory.kind]
     beside: Item = {}
@@ -571,7 +573,7 @@ def item_of(memory: Memory, links: Sequence[MemoryLink] = (), uses: Uses | None 
     return {**form.show(memory), **beside, MARK: msgspec.to_builtins(memory)}
 
 
-def memory_of(kind: MemoryKind, item: Item, place: str, changed: float) -> Memory | None:
+def memory_of(kind: MemoryKind, item: Item, place: str, changed: float) -> MemoryRecord | None:
     """The memory that an object of loki-mode's files holds; as it was, if hotset wrote it and it
     was not edited.
 
@@ -597,7 +599,7 @@ def memory_of(kind: MemoryKind, item: Item, place: str, changed: float) -> Memor
     )
 
 
-def embedded_memory(kind: MemoryKind, item: Item) -> Memory | None:
+def embedded_memory(kind: MemoryKind, item: Item) -> MemoryRecord | None:
     """The memory under `hotset`, if it is valid and of this kind and id."""
     fields = item.get(MARK)
     if not isinstance(fields, dict):
@@ -626,14 +628,14 @@ def foreign_memory(
     place: str,
     agent: str = "",
     topics: Iterable[str] = (),
-) -> Memory:
+) -> MemoryRecord:
     """A memory in the words of an unknown author: data, and no advice until a person confirms
     it."""
     title = " ".join((title or text).split())[:_MOST_TITLE]
     text = text.strip()[:MOST_TEXT]
     key = f"loki:{id}" if isinstance(id, str) and id else f"loki\0{title}\0{text}"
     is_kept = isinstance(id, str) and is_memory_id(id) and kind_of(MemoryId(id)) is kind
-    return Memory(
+    return MemoryRecord(
         id=MemoryId(str(id)) if is_kept else memory_id(kind, key, created),
         kind=kind,
         title=title,
@@ -651,12 +653,12 @@ def foreign_memory(
     )
 
 
-def sealed(memory: Memory) -> Memory:
+def sealed(memory: MemoryRecord) -> MemoryRecord:
     """The memory without secrets, and without halves of characters, which no file can hold."""
     return from_fields(_sealed(msgspec.to_builtins(memory)))
 
 
-def _read_foreign(kind: MemoryKind, item: Item, place: str, changed: float) -> Memory | None:
+def _read_foreign(kind: MemoryKind, item: Item, place: str, changed: float) -> MemoryRecord | None:
     if kind is MemoryKind.FACT and word(item, "category") in ("anti-pattern", "anti_pattern"):
         kind = MemoryKind.PITFALL  # some versions keep them among the patterns
     title, text, detail = FORMATS[kind].read(item)

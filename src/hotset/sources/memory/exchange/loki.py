@@ -15,10 +15,10 @@ import msgspec
 
 from hotset.errors import BadInput
 from hotset.nouns.memory import (
-    Memory,
     MemoryId,
     MemoryKind,
     MemoryLink,
+    MemoryRecord,
     Procedure,
     Relation,
     Standing,
@@ -68,7 +68,7 @@ _SECTIONS = {
 }
 
 
-def skill_text(memory: Memory) -> str:
+def skill_text(memory: MemoryRecord) -> str:
     """Ends with a comment that holds the whole memory: see `kinds`."""
     fields = (
         msgspec.json.encode(item_of(memory)[MARK]).decode().replace(">", "\\u003e")
@@ -76,7 +76,7 @@ def skill_text(memory: Memory) -> str:
     return f"{_visible(memory)}\n<!-- hotset {fields} -->\n"
 
 
-def skill_of(kind: MemoryKind, text: str, place: str, changed: float) -> Memory | None:
+def skill_of(kind: MemoryKind, text: str, place: str, changed: float) -> MemoryRecord | None:
     """`text` has line feeds alone for line ends."""
     ours = _OUR_NOTE.search(text)
     fields = _fields(ours[1]) if ours else {}
@@ -88,7 +88,7 @@ def skill_of(kind: MemoryKind, text: str, place: str, changed: float) -> Memory 
     return memory_of(kind, item, place, changed)
 
 
-def _visible(memory: Memory) -> str:
+def _visible(memory: MemoryRecord) -> str:
     detail = memory.detail if isinstance(memory.detail, Procedure) else Procedure()
     needs = f"\n## Prerequisites\n- {detail.when}\n" if detail.when else ""
     steps = "".join(f"{number}. {step}\n" for number, step in enumerate(detail.steps, 1))
@@ -209,7 +209,7 @@ def write_loki(store: Store, folder: Path, progress: Progress = silent) -> int:
         return written
 
 
-def read_loki(folder: Path) -> Iterator[Memory | MemoryLink]:
+def read_loki(folder: Path) -> Iterator[MemoryRecord | MemoryLink]:
     """The memories of a folder that hotset or any version of loki-mode wrote, then the links
     between them.
 
@@ -280,7 +280,7 @@ class _LokiExport:
         self._learnings: list[tuple[str, MemoryId]] = []
         self.survey = Survey()
 
-    def add(self, memory: Memory) -> None:
+    def add(self, memory: MemoryRecord) -> None:
         """`memory` is sealed."""
         self.survey.count += 1
         if memory.standing is Standing.ACTIVE:
@@ -314,7 +314,7 @@ class _LokiExport:
                 write_file(self._draft, f"{name}.json", as_json(document))
         return self.survey.count
 
-    def _place(self, memory: Memory) -> None:
+    def _place(self, memory: MemoryRecord) -> None:
         """An active memory goes where loki-mode keeps its kind."""
         form, day = FORMATS[memory.kind], iso_day(memory.created)
         links = self._links.get(memory.id, ())
@@ -407,7 +407,7 @@ def _is_ours(folder: Path) -> bool:
     return isinstance(index, dict) and isinstance(index.get(MARK), dict)
 
 
-def _memories(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
+def _memories(tree: FileTree) -> Iterator[tuple[MemoryRecord, Item]]:
     """The memories of all folders, episodes last, each with the object it was read from."""
     for kind, form in sorted(FORMATS.items(), key=lambda each: each[0] is EPISODE):
         days = (
@@ -434,7 +434,7 @@ def _memories(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
                     yield memory, {}
 
 
-def _page(kind: MemoryKind, name: str, file: TreeFile) -> Memory | None:
+def _page(kind: MemoryKind, name: str, file: TreeFile) -> MemoryRecord | None:
     """The memory of a page of text: a skill, or a ledger, handoff or learning in free words."""
     text = file.decode_text()
     if FORMATS[kind].folder == "skills":
@@ -447,7 +447,7 @@ def _page(kind: MemoryKind, name: str, file: TreeFile) -> Memory | None:
     )
 
 
-def _own_memories(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
+def _own_memories(tree: FileTree) -> Iterator[tuple[MemoryRecord, Item]]:
     """What hotset keeps beside loki-mode's own folders."""
     for name in tree.file_names("hotset", ".json"):
         file = tree.file(f"hotset/{name}")
@@ -465,7 +465,7 @@ def _own_memories(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
             yield memory, {}
 
 
-def _decisions(tree: FileTree) -> Iterator[tuple[Memory, Item]]:
+def _decisions(tree: FileTree) -> Iterator[tuple[MemoryRecord, Item]]:
     """The decisions of a timeline. Ours are parts of episodes; others have them nowhere else."""
     if "timeline.json" not in tree.file_names("", ".json") or _is_ours(tree.folder):
         return

@@ -31,9 +31,9 @@ from hotset.nouns.memory import (
     Detail,
     Ending,
     Episode,
-    Memory,
     MemoryId,
     MemoryKind,
+    MemoryRecord,
     Pitfall,
     Procedure,
     Provenance,
@@ -82,7 +82,7 @@ class PageEntry:
         return self.written != hash_of(self.title, self.text)
 
 
-def entry_text(memory: Memory) -> str:
+def entry_text(memory: MemoryRecord) -> str:
     title, text = shown_of(memory)
     ending = memory.ending.value if memory.ending is not Ending.UNKNOWN else ""
     topics = " ".join(", ".join(memory.topics).split())
@@ -111,7 +111,7 @@ def entries_of(page: str) -> Iterator[PageEntry]:
             yield entry
 
 
-def shown_of(memory: Memory) -> tuple[str, str]:
+def shown_of(memory: MemoryRecord) -> tuple[str, str]:
     """Its title and text as a page shows them: what only an editor changes is not told from it."""
     return " ".join(memory.title.split()) or _UNTITLED, _trimmed(_plain(memory.text).split("\n"))
 
@@ -317,7 +317,7 @@ def merge_markdown(
     total = sum(1 for _ in read_markdown(folder))
     place = folder.expanduser().resolve().name
     report = MergeReport(run_of(place, now))
-    batch: dict[MemoryId, Memory] = {}
+    batch: dict[MemoryId, MemoryRecord] = {}
     for done, found in enumerate(read_markdown(folder), 1):
         if done % BATCH == 0 or done == total:
             progress("memories", done, total)
@@ -332,7 +332,7 @@ def merge_markdown(
 
 
 def _write_page(
-    page: Shards[str], memories: Iterable[Memory], survey: Survey, progress: Progress
+    page: Shards[str], memories: Iterable[MemoryRecord], survey: Survey, progress: Progress
 ) -> int:
     """Writes a page, if there is anything for it. Gives the number of entries."""
     for each in memories:
@@ -411,7 +411,7 @@ def _refuse_foreign(folder: Path, store: Store) -> None:
 
 def _merged(
     store: Store, found: PlacedEntry, report: MergeReport, now: float, place: str, *, vouched: bool
-) -> Memory | None:
+) -> MemoryRecord | None:
     """The version to write, if any."""
     entry = found.entry
     versions = store.memory_versions(found.id)
@@ -437,9 +437,9 @@ def _merged(
     return _reworded(latest, entry, found.place)
 
 
-def _new(found: PlacedEntry, now: float, place: str, *, vouched: bool) -> Memory:
+def _new(found: PlacedEntry, now: float, place: str, *, vouched: bool) -> MemoryRecord:
     entry = found.entry
-    return Memory(
+    return MemoryRecord(
         id=found.id,
         kind=found.kind,
         title=entry.title,
@@ -478,7 +478,7 @@ def _day(id: MemoryId | None, now: float) -> float:
         return now
 
 
-def _reworded(memory: Memory, entry: PageEntry, place: str) -> Memory:
+def _reworded(memory: MemoryRecord, entry: PageEntry, place: str) -> MemoryRecord:
     """The memory in the words of a person. What its detail says and the text no longer does is
     taken out of the detail."""
     title, text = shown_of(memory)

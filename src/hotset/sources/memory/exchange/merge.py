@@ -28,9 +28,9 @@ from hotset.nouns.deposit import Remembered
 from hotset.nouns.memory import (
     Checkpoint,
     Episode,
-    Memory,
     MemoryId,
     MemoryLink,
+    MemoryRecord,
     Relation,
     Standing,
     Trust,
@@ -64,11 +64,11 @@ class Survey:
     tokens: int = 0
     last: float = 0.0
     topics: defaultdict[str, _Topic] = field(default_factory=lambda: defaultdict(_Topic))
-    recent: list[tuple[float, str, Memory]] = field(default_factory=list)
+    recent: list[tuple[float, str, MemoryRecord]] = field(default_factory=list)
     """The latest episodes, as a heap."""
-    checkpoint: Memory | None = None
+    checkpoint: MemoryRecord | None = None
 
-    def add(self, memory: Memory) -> None:
+    def add(self, memory: MemoryRecord) -> None:
         self.tokens += memory.tokens
         self.last = max(self.last, memory.created, memory.time)
         for each in memory.topics:
@@ -148,7 +148,7 @@ class Survey:
         }
 
 
-def _topic(memory: Memory) -> str:
+def _topic(memory: MemoryRecord) -> str:
     return memory.topics[0] if memory.topics else ""
 
 
@@ -353,7 +353,7 @@ def _swap(draft: Path, folder: Path, aside: Path, refuse_foreign: Callable[[Path
 BATCH = 500  # memories a commit
 _IMPORT = "import-"
 _AGAINST = frozenset({Relation.SUPERSEDES, Relation.CONTRADICTS})
-_T = TypeVar("_T", Memory, MemoryLink)
+_T = TypeVar("_T", MemoryRecord, MemoryLink)
 
 
 @dataclass(slots=True)
@@ -375,7 +375,7 @@ class MergeReport:
 
 def merge_memories(
     store: Store,
-    found: Iterable[Memory | MemoryLink],
+    found: Iterable[MemoryRecord | MemoryLink],
     *,
     place: str,
     now: float,
@@ -420,7 +420,9 @@ def run_of(place: str, now: float) -> str:
     )
 
 
-def _spool(found: Iterable[Memory | MemoryLink], spool: IO[bytes]) -> tuple[int, list[MemoryLink]]:
+def _spool(
+    found: Iterable[MemoryRecord | MemoryLink], spool: IO[bytes]
+) -> tuple[int, list[MemoryLink]]:
     """Writes the memories, sealed, one a line, so that any number of them takes no room. Gives how
     many, and the links."""
     count, links = 0, []
@@ -450,7 +452,7 @@ class _Merge:
     def choose(decide: Callable[[_T], _T | None], batch: Iterable[_T]) -> tuple[_T, ...]:
         return tuple(row for each in batch if (row := decide(each)) is not None)
 
-    def memory(self, read: Memory) -> Memory | None:
+    def memory(self, read: MemoryRecord) -> MemoryRecord | None:
         """The version to write, if any."""
         report = self.report
         meant = _confirmed(read) if self.vouched else _lowered(read)
@@ -499,7 +501,7 @@ class _Merge:
         self.report.links += 1
         return replace(read, time=self.now, run=self.report.run)
 
-    def _version(self, memory: Memory, version: int) -> Memory:
+    def _version(self, memory: MemoryRecord, version: int) -> MemoryRecord:
         places = dict.fromkeys((*memory.source.places, self.place))
         return replace(
             memory,
@@ -511,7 +513,7 @@ class _Merge:
         )
 
 
-def _lowered(memory: Memory) -> Memory:
+def _lowered(memory: MemoryRecord) -> MemoryRecord:
     """As words of an unknown author, whatever they say of themselves."""
     waits = memory.standing is Standing.ACTIVE and memory.kind in ADVICE_KINDS
     return replace(
@@ -523,7 +525,7 @@ def _lowered(memory: Memory) -> Memory:
     )
 
 
-def _confirmed(memory: Memory) -> Memory:
+def _confirmed(memory: MemoryRecord) -> MemoryRecord:
     """What hotset made elsewhere is as it says; what others wrote is now the word of the person who
     vouches for it."""
     if memory.source.by != "import":
@@ -534,7 +536,7 @@ def _confirmed(memory: Memory) -> Memory:
     )
 
 
-def _has_words(known: Memory, read: Memory) -> bool:
+def _has_words(known: MemoryRecord, read: MemoryRecord) -> bool:
     """Are the words the same? Who stands for them, and when a file was written that gives no time,
     makes no difference."""
     beside = {
@@ -543,7 +545,7 @@ def _has_words(known: Memory, read: Memory) -> bool:
     return is_same(known, replace(read, **beside))
 
 
-def _raised(known: Memory, meant: Memory) -> Memory:
+def _raised(known: MemoryRecord, meant: MemoryRecord) -> MemoryRecord:
     """A person stands for it now. What was forgotten or replaced here stays that."""
     if known.standing not in (Standing.ACTIVE, Standing.CANDIDATE):
         return known

@@ -13,8 +13,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from hotset.index.port import Index
-from hotset.nouns.finding import Filter, Hit, Query, Sort
-from hotset.nouns.memory import Ending, Episode, Memory, MemoryKind, Standing, Task, Uses
+from hotset.nouns.finding import Filter, IndexHit, Query, Sort
+from hotset.nouns.memory import Ending, Episode, MemoryKind, MemoryRecord, Standing, Task, Uses
 from hotset.nouns.page import Kind
 from hotset.sources.memory.index import WINDOW, said_by
 from hotset.sources.memory.kinds import ADVICE_KINDS
@@ -41,8 +41,8 @@ _MEANING_SHARE = 0.4  # beside words, in how well a memory fits
 def lifts(
     candidates: Mapping[str, RecallCandidate],
     signals: Mapping[str, Signals],
-    memories: Mapping[str, Memory],
-    replaced: Mapping[str, Memory | None],
+    memories: Mapping[str, MemoryRecord],
+    replaced: Mapping[str, MemoryRecord | None],
 ) -> dict[str, Signals]:
     """For each page that was found. `replaced` are the memories that hold no longer, with what
     holds now, if anything does.
@@ -62,7 +62,7 @@ def lifts(
 
 
 def _evidence_shares(
-    signals: Mapping[str, Signals], memories: Mapping[str, Memory]
+    signals: Mapping[str, Signals], memories: Mapping[str, MemoryRecord]
 ) -> dict[str, float]:
     """How well each fits, beside the best of its kind: texts of another kind are of another
     length."""
@@ -86,14 +86,14 @@ class _Lift:
     moved: dict[str, set[str]] = field(default_factory=dict)
     """By session: those in which something was decided that this one replaced."""
 
-    def episode(self, memory: Memory, episode: Episode, share: float) -> None:
+    def episode(self, memory: MemoryRecord, episode: Episode, share: float) -> None:
         self.stretches.setdefault(memory.source.session or "", []).append((episode.turns, share))
 
-    def holds(self, memory: Memory, share: float) -> None:
+    def holds(self, memory: MemoryRecord, share: float) -> None:
         for page in memory.source.pages:
             self.pages[page] = max(self.pages.get(page, 0.0), share)
 
-    def replaced(self, old: Memory, new: Memory | None, share: float) -> None:
+    def replaced(self, old: MemoryRecord, new: MemoryRecord | None, share: float) -> None:
         self.old_pages.update(old.source.pages)
         if new is None:
             return
@@ -232,7 +232,7 @@ def _queries(asked: IndexQuestion) -> Iterator[Query]:
             yield Query(asked.words, only, int(_MEMORIES * share))
 
 
-def _candidates(hits: Iterable[Hit]) -> Iterator[RecallCandidate]:
+def _candidates(hits: Iterable[IndexHit]) -> Iterator[RecallCandidate]:
     for hit in hits:
         entry = hit.entry
         if hit.by_words is None and (hit.by_meaning or 0.0) < _CLOSE:
@@ -294,10 +294,10 @@ def closely(question: str, texts: Sequence[str]) -> list[float]:
 
 @cache
 def _wordwise() -> Wordwise:
-    from hotset.index.embed.table import Table  # noqa: PLC0415 - whoever imports this module may never ask
+    from hotset.index.embed.table import WordVectors  # noqa: PLC0415 - whoever imports this module may never ask
     from hotset.index.embed.wordwise import Wordwise  # noqa: PLC0415
 
-    return Wordwise(Table())
+    return Wordwise(WordVectors())
 
 
 Signals = dict[str, float]
@@ -377,7 +377,7 @@ def wanted_kind(kind: MemoryKind, task: Task) -> float:
     return row.get(kind, _OTHER_KINDS) / max(row.values())
 
 
-def of_memory(memory: Memory, uses: Uses | None, setting: RankSetting) -> Signals:
+def of_memory(memory: MemoryRecord, uses: Uses | None, setting: RankSetting) -> Signals:
     """What a memory's own record tells."""
     signals: Signals = {}
     if uses is not None:
@@ -392,7 +392,7 @@ def of_memory(memory: Memory, uses: Uses | None, setting: RankSetting) -> Signal
     return signals
 
 
-def held_then(memory: Memory, setting: RankSetting) -> bool:
+def held_then(memory: MemoryRecord, setting: RankSetting) -> bool:
     """The question is about a time before something else came to hold."""
     ended = memory.valid_until
     until = setting.spoken.until
@@ -444,7 +444,7 @@ def _recency(time: float, now: float) -> float:
     return math.exp(-abs(now - time) / (_RECENT_DAYS * DAY))
 
 
-def _went_wrong(memory: Memory) -> bool:
+def _went_wrong(memory: MemoryRecord) -> bool:
     return memory.ending is Ending.FAILURE or (
         isinstance(memory.detail, Episode) and bool(memory.detail.troubles)
     )
@@ -463,7 +463,7 @@ class ReasonedItem:
     text: str
     """What of it was compared with the question."""
     signals: Mapping[str, float]
-    memory: Memory | None = None
+    memory: MemoryRecord | None = None
     uses: Uses | None = None
 
 

@@ -18,9 +18,9 @@ from hotset.nouns.finding import Filter, Query, Sort
 from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import (
     Episode,
-    Memory,
     MemoryId,
     MemoryKind,
+    MemoryRecord,
     Relation,
     Standing,
     Task,
@@ -115,7 +115,7 @@ class RecalledItem:
     """Of this question alone: good for an order, not for a threshold."""
     why: tuple[str, ...]
     signals: Mapping[str, float]
-    memory: Memory | None = None
+    memory: MemoryRecord | None = None
     page: PageId | None = None
     speaker: str = ""
     """`user`, `assistant` or `quoted from outside`, of what was said."""
@@ -288,7 +288,7 @@ class _Ranked:
     setting: RankSetting
     weights: SignalWeights
     signals: dict[str, Signals] = field(init=False)
-    memories: dict[str, Memory] = field(default_factory=dict)
+    memories: dict[str, MemoryRecord] = field(default_factory=dict)
     uses: Mapping[MemoryId, Uses] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     """What is to be said of a memory that stands for another one."""
@@ -308,8 +308,8 @@ class _Ranked:
         ]
         for key in known[_RECORDS:]:
             del self.signals[key]
-        fitting: dict[str, Memory] = {}
-        replaced: dict[str, Memory | None] = {}
+        fitting: dict[str, MemoryRecord] = {}
+        replaced: dict[str, MemoryRecord | None] = {}
         for key in known[:_RECORDS]:
             memory = known_memory(store, MemoryId(key))
             if memory is None or memory.standing not in FINDABLE:
@@ -361,7 +361,7 @@ class _Ranked:
             return f"{memory.title}\n{memory.text}"
         return self.candidates[key].text if key in self.candidates else ""
 
-    def _put_in_its_place(self, old: Memory, new: Memory) -> None:
+    def _put_in_its_place(self, old: MemoryRecord, new: MemoryRecord) -> None:
         """What holds now, with the signals of what it replaced."""
         before = self.signals.pop(old.id)
         own = self.signals.get(new.id, {})
@@ -384,7 +384,7 @@ class _Ranked:
         return candidate is not None and candidate.is_talk and candidate.session == session
 
 
-def _holding_now(store: Store, old: Memory) -> Memory | None:
+def _holding_now(store: Store, old: MemoryRecord) -> MemoryRecord | None:
     at = old
     for _ in range(_REPLACED_BY):
         replacing = [
@@ -499,7 +499,7 @@ class _Serving:
             page.turn,
         )
 
-    def _why(self, key: str, text: str, memory: Memory | None) -> tuple[str, ...]:
+    def _why(self, key: str, text: str, memory: MemoryRecord | None) -> tuple[str, ...]:
         uses = self.ranked.uses.get(memory.id) if memory is not None else None
         return why(
             ReasonedItem(text, self.ranked.signals[key], memory, uses),

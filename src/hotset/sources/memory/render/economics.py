@@ -19,9 +19,9 @@ from hotset.errors import Conflict
 from hotset.nouns.memory import (
     Arrangement,
     Layer,
-    Memory,
     MemoryId,
     MemoryKind,
+    MemoryRecord,
     Provenance,
     Task,
     Trust,
@@ -745,7 +745,7 @@ def rearrange(store: Store, wanted: Arrangement, now: float, why: str) -> None:
     latest = known_memory(store, ARRANGEMENT)
     if latest is None:
         source = Provenance(RULES)
-        first = Memory(
+        first = MemoryRecord(
             ARRANGEMENT,
             MemoryKind.ARRANGEMENT,
             "How memories are shown",

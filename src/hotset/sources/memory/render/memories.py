@@ -26,8 +26,8 @@ from hotset.nouns.memory import (
     Ending,
     Episode,
     Layer,
-    Memory,
     MemoryLink,
+    MemoryRecord,
     Pitfall,
     Procedure,
     Relation,
@@ -85,7 +85,7 @@ class WordFrequencies:
 
 
 def layer_of(
-    memory: Memory,
+    memory: MemoryRecord,
     now: float,
     *,
     uses: Uses,
@@ -114,7 +114,7 @@ def layer_of(
     return Layer.TIMELINE if layer is Layer.INDEX and stays else layer
 
 
-def mass(memory: Memory, frequencies: WordFrequencies) -> float:
+def mass(memory: MemoryRecord, frequencies: WordFrequencies) -> float:
     """How much it tells: the share of memories, from 0 to 1, whose words are fewer or more common
     than its own."""
     if not frequencies.edges:
@@ -123,7 +123,7 @@ def mass(memory: Memory, frequencies: WordFrequencies) -> float:
     return bisect_left(frequencies.edges, weight) / len(frequencies.edges)
 
 
-def frequencies(memories: Iterable[Memory]) -> WordFrequencies:
+def frequencies(memories: Iterable[MemoryRecord]) -> WordFrequencies:
     """Of all of them, read once. Takes about a hundred bytes a memory while it works, and a tenth
     of a kilobyte a word."""
     counted: Counter[str] = Counter()
@@ -168,7 +168,7 @@ class TermRarity:
         self._path = folder / _FILE
         self._known: tuple[int, _Kept] = (0, _Kept())
 
-    def of(self, memory: Memory) -> float:
+    def of(self, memory: MemoryRecord) -> float:
         """From 0 to 1: the share of episodes that tell less."""
         kept = self._read()
         return mass(memory, WordFrequencies(kept.memories, kept.words, kept.edges))
@@ -516,16 +516,16 @@ _SAID = {
 }
 
 
-def memory_heading(memory: Memory) -> str:
+def memory_heading(memory: MemoryRecord) -> str:
     return f"[hotset memory {memory.id}, {memory.kind} of {day(memory.created)}; {DATA}]"
 
 
-def memory_text(memory: Memory, store: Store) -> str:
+def memory_text(memory: MemoryRecord, store: Store) -> str:
     """All of it, for a model: what it says, what it is linked to, and where it was said."""
     return "\n".join(_body(memory, store))
 
 
-def render_whole(memory: Memory, store: Store, max_tokens: int) -> RenderedText:
+def render_whole(memory: MemoryRecord, store: Store, max_tokens: int) -> RenderedText:
     """The same, marked as data, within its tokens."""
     head, body = memory_heading(memory), memory_text(memory, store)
     text = f"{head}\n{body}"
@@ -572,7 +572,7 @@ def explained(shown: MemoryDetails, store: Store) -> tuple[str, ...]:
 _DID = {Relation.SUPERSEDES: "replaced", Relation.CONTRADICTS: "contradicts"}
 
 
-def describe_commit(memory: Memory, links: Sequence[MemoryLink], begun: float) -> str:
+def describe_commit(memory: MemoryRecord, links: Sequence[MemoryLink], begun: float) -> str:
     """What became of something that was to be remembered, in a sentence; what is older than `begun`
     was there before."""
     said = [f"{'kept' if memory.time >= begun else 'known already'} as [{memory.id}]"]
@@ -588,7 +588,7 @@ def describe_commit(memory: Memory, links: Sequence[MemoryLink], begun: float) -
     return "; ".join(said)
 
 
-def _body(memory: Memory, store: Store) -> Iterator[str]:
+def _body(memory: MemoryRecord, store: Store) -> Iterator[str]:
     yield from _theirs(memory.title)
     if memory.text.strip() != memory.title.strip():
         yield from _theirs(memory.text)
@@ -610,12 +610,12 @@ def _theirs(text: str) -> Iterator[str]:
     yield from (f"  {line}" if line.strip() else "" for line in as_data(text).splitlines())
 
 
-def _detail(memory: Memory) -> Iterator[str]:
+def _detail(memory: MemoryRecord) -> Iterator[str]:
     """What others worded stands in one line each, behind a word of ours."""
     yield from (one_line(line, _LONGEST) for line in _details(memory))
 
 
-def _details(memory: Memory) -> Iterator[str]:
+def _details(memory: MemoryRecord) -> Iterator[str]:
     match memory.detail:
         case Episode() as episode:
             if memory.ending is not Ending.UNKNOWN:
@@ -665,7 +665,7 @@ def _details(memory: Memory) -> Iterator[str]:
             return
 
 
-def _linked(memory: Memory, link: MemoryLink, store: Store) -> str:
+def _linked(memory: MemoryRecord, link: MemoryLink, store: Store) -> str:
     other = link.to if link.of == memory.id else link.of
     title = ""
     with suppress(NotFound):

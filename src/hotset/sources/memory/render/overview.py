@@ -23,7 +23,7 @@ from hotset.errors import StoreFailed
 from hotset.files.folder import private_folder
 from hotset.files.lock import hold_to_change
 from hotset.files.write import write_atomically
-from hotset.nouns.memory import Checkpoint, Ending, Episode, Memory, Standing, Trust
+from hotset.nouns.memory import Checkpoint, Ending, Episode, MemoryRecord, Standing, Trust
 from hotset.sources.memory.kinds import KINDS, NAMED_KINDS
 from hotset.sources.memory.render.text import DAY, line, line_of, one_line
 from hotset.store.port import Store
@@ -150,14 +150,14 @@ def is_of(before: Overview, store: Store) -> bool:
     return bool(there) and there[0][0] == before.number and _tag(there[0][1]) == before.tag
 
 
-def _tag(memory: Memory) -> str:
+def _tag(memory: MemoryRecord) -> str:
     return blake2b(
         f"{memory.id}\0{memory.version}\0{memory.time}".encode("utf-8", "surrogatepass"),
         digest_size=8,
     ).hexdigest()
 
 
-def _earlier(store: Store, memory: Memory) -> Memory | None:
+def _earlier(store: Store, memory: MemoryRecord) -> MemoryRecord | None:
     before = [each for each in store.memory_versions(memory.id) if each.version < memory.version]
     return before[-1] if before else None
 
@@ -178,7 +178,7 @@ class _OverviewFold:
         self._known = {line.id: line for line in before.known}
         self._points = {point.id: point for point in before.points}
 
-    def add(self, memory: Memory) -> None:
+    def add(self, memory: MemoryRecord) -> None:
         if not _counts(memory):
             return
         self._count(memory, 1)
@@ -204,7 +204,7 @@ class _OverviewFold:
             self._points[memory.id] = _point(memory, memory.detail)
             self._points = _newest_points(self._points, _SPARE)
 
-    def _add_fact(self, memory: Memory) -> None:
+    def _add_fact(self, memory: MemoryRecord) -> None:
         from hotset.sources.memory.encode.facts import is_decision  # noqa: PLC0415 - its patterns, where there are facts
 
         if is_decision(memory.text):
@@ -214,7 +214,7 @@ class _OverviewFold:
             self._known[memory.id] = _line(memory)
             self._known = _newest(self._known, _SPARE)
 
-    def take_back(self, memory: Memory) -> None:
+    def take_back(self, memory: MemoryRecord) -> None:
         if not _counts(memory):
             return
         self._count(memory, -1)
@@ -254,7 +254,7 @@ class _OverviewFold:
         ]
         return tuple(nlargest(_MOST_HEAVY, names, key=lambda name: (self._topics[name].rank, name)))
 
-    def _count(self, memory: Memory, sign: int) -> None:
+    def _count(self, memory: MemoryRecord, sign: int) -> None:
         self._memories += sign
         self._tokens += sign * memory.tokens
         self._kinds[memory.kind] = self._kinds.get(memory.kind, 0) + sign
@@ -274,7 +274,7 @@ class _Counts:
         self.many, self.tokens = topic.count, topic.tokens
         self.last, self.summary, self.latest = topic.last, topic.summary, topic.latest
 
-    def count(self, memory: Memory, sign: int) -> None:
+    def count(self, memory: MemoryRecord, sign: int) -> None:
         self.many += sign
         self.tokens += sign * memory.tokens
 
@@ -282,11 +282,11 @@ class _Counts:
         return Topic(name, self.many, max(0, self.tokens), self.last, self.summary, self.latest)
 
 
-def _counts(memory: Memory) -> bool:
+def _counts(memory: MemoryRecord) -> bool:
     return memory.standing is Standing.ACTIVE and memory.kind in NAMED_KINDS
 
 
-def _line(memory: Memory) -> OverviewLine:
+def _line(memory: MemoryRecord) -> OverviewLine:
     """Told unasked: without the words of a goal that is not proven to be a person's."""
     is_quoted = isinstance(memory.detail, Episode) and memory.detail.quoted
     said = replace(memory, title=_QUOTED_GOAL) if is_quoted else memory
@@ -295,7 +295,7 @@ def _line(memory: Memory) -> OverviewLine:
     )
 
 
-def _point(memory: Memory, left: Checkpoint) -> CheckpointLine:
+def _point(memory: MemoryRecord, left: Checkpoint) -> CheckpointLine:
     return CheckpointLine(
         memory.id,
         memory.created,

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Generic, TypeVar
 
-from hotset.nouns.memory import Checkpoint, Ending, Episode, Layer, Memory, Pitfall, Procedure
+from hotset.nouns.memory import Checkpoint, Ending, Episode, Layer, MemoryRecord, Pitfall, Procedure
 from hotset.sources.memory.kinds import KINDS, PREFIX
 from hotset.text.characters import folded
 from hotset.text.sentences import unique_sentences
@@ -286,7 +286,7 @@ _A_NAME = re.compile(
 )  # of a file, a command, an error: what no other line says
 
 
-def line_of(memory: Memory) -> str:
+def line_of(memory: MemoryRecord) -> str:
     """What it says: an episode's goal, and what it changed; what fails and what helps instead.
     Without how it ended."""
     return line(
@@ -297,7 +297,7 @@ def line_of(memory: Memory) -> str:
     )
 
 
-def name_of(memory: Memory) -> str:
+def name_of(memory: MemoryRecord) -> str:
     """A few words by which it is known again."""
     return line(
         memory.title or memory.text,
@@ -307,7 +307,7 @@ def name_of(memory: Memory) -> str:
     )
 
 
-def ending_of(memory: Memory) -> str:
+def ending_of(memory: MemoryRecord) -> str:
     """What is said behind an episode's line."""
     return (
         f": {memory.ending}"
@@ -342,7 +342,7 @@ def line(
     return next((each for each in longer if len(each) <= most and fits(each)), said)
 
 
-def _line_words(memory: Memory) -> str:
+def _line_words(memory: MemoryRecord) -> str:
     title = memory.title or memory.text
     match memory.detail:
         case Pitfall(what=what, instead=instead) if what:
@@ -355,7 +355,7 @@ def _line_words(memory: Memory) -> str:
             return title
 
 
-def _changed(memory: Memory) -> list[str]:
+def _changed(memory: MemoryRecord) -> list[str]:
     """Names of the files that an episode changed, the most telling first.
 
     Long names are rarer than short ones: on recorded sessions 6.6 episodes changed the file so

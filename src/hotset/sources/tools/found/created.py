@@ -19,7 +19,7 @@ from hotset.errors import Malformed, NotFound
 from hotset.files.lock import hold_folder
 from hotset.files.root import NotTaken, Root, shown
 from hotset.files.write import write_atomically
-from hotset.nouns.tool import Origin, Source, Tool
+from hotset.nouns.tool import OriginKind, Tool, ToolOrigin
 from hotset.sources.tools.found.folders import Listing, content_marks, listing, script_of, stamp_of
 from hotset.sources.tools.found.signatures import Script, own_names, read_script
 from hotset.sources.tools.tool_names import full_name
@@ -35,7 +35,7 @@ _FORMAT = "1"  # of what is made of a file; counted up when the same file gives 
 @dataclass(frozen=True, slots=True)
 class CreatedFolder:
     tools: tuple[Tool, ...] = ()
-    source: Source | None = None
+    source: ToolOrigin | None = None
     """None while there are none."""
     troubles: tuple[str, ...] = ()
     """Files that are no tools, and why."""
@@ -197,7 +197,7 @@ def _tool(name: str, script: Script, own_name: str) -> Tool:
     return Tool(
         full_name(SOURCE, name),
         SOURCE,
-        Origin.CREATED,
+        OriginKind.CREATED,
         own_name,
         description,
         function.parameters,
@@ -223,10 +223,10 @@ def _clash(folder: Path, name: str) -> str:
     )
 
 
-def _source(folder: Path, marks: Mapping[str, str]) -> Source:
+def _source(folder: Path, marks: Mapping[str, str]) -> ToolOrigin:
     from hotset.sources.tools.running.processes import host_launch  # noqa: PLC0415 - asyncio, which a look at files does not need
 
     launch = host_launch(folder, [folder / path for path in marks])
-    return Source(
-        SOURCE, Origin.CREATED, launch, stamp_of(launch, {**marks, "": _FORMAT}), shared=True
+    return ToolOrigin(
+        SOURCE, OriginKind.CREATED, launch, stamp_of(launch, {**marks, "": _FORMAT}), shared=True
     )

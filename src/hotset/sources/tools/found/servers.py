@@ -24,7 +24,7 @@ from hotset.errors import BadConfig, NotFound
 from hotset.files.lock import hold_folder
 from hotset.files.open import read_regular
 from hotset.files.write import write_atomically
-from hotset.nouns.tool import Http, Launch, Origin, Source, Stdio
+from hotset.nouns.tool import Http, Launch, OriginKind, Stdio, ToolOrigin
 from hotset.sources.tools.found.folders import stamp_of
 from hotset.sources.tools.tool_names import RESERVED, slug
 
@@ -44,7 +44,7 @@ _VARIABLE = re.compile(rf"({VARIABLE_NAME.pattern})(?::-(.*))?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    sources: tuple[Source, ...] = ()
+    sources: tuple[ToolOrigin, ...] = ()
     troubles: tuple[str, ...] = ()
     """One sentence for each entry that cannot be used. The others can."""
     disabled: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ def read_servers(file: Path, environ: Mapping[str, str]) -> Servers:
         entries = _entries(_read(file), file)
     except BadConfig as error:
         return Servers(troubles=(str(error),))
-    sources: dict[str, Source] = {}
+    sources: dict[str, ToolOrigin] = {}
     troubles: list[str] = []
     disabled: list[str] = []
     for name, entry in entries.items():
@@ -157,10 +157,10 @@ def check_entry(name: str, entry: object) -> None:
         _pairs(entry, "headers", _HEADER)
 
 
-def _source(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> Source:
+def _source(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> ToolOrigin:
     launch = _stdio(entry, environ) if "command" in entry else _http(entry, environ)
-    return Source(
-        slug(name), Origin.SERVER, launch, stamp_of(launch), shared=entry.get("shared", False)
+    return ToolOrigin(
+        slug(name), OriginKind.SERVER, launch, stamp_of(launch), shared=entry.get("shared", False)
     )
 
 

@@ -23,7 +23,7 @@ from hotset.errors import NotFound, StoreFailed
 from hotset.files.folder import private_folder
 from hotset.files.open import read_regular
 from hotset.files.write import write_atomically
-from hotset.nouns.tool import Origin, Source, Stdio, Tool
+from hotset.nouns.tool import OriginKind, Stdio, Tool, ToolOrigin
 from hotset.sources.tools.found.folders import listing
 
 CACHE_FILE = "skills.kept"
@@ -138,8 +138,8 @@ def _decode(raw: msgspec.Raw) -> SkillScan | None:
 
 def _decode_skill(kept: _CachedSkill) -> Skill:
     launch = Stdio(kept.command) if kept.command else None
-    source = Source(
-        kept.source, Origin.SKILL, launch, kept.stamp, shared=True, trusted=kept.trusted
+    source = ToolOrigin(
+        kept.source, OriginKind.SKILL, launch, kept.stamp, shared=True, trusted=kept.trusted
     )
     return Skill(source, kept.tools, Path(kept.folder), kept.name, kept.description)
 
@@ -179,7 +179,7 @@ class SkillFolder:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    source: Source
+    source: ToolOrigin
     tools: tuple[Tool, ...]
     """First the one that reads it, named like the skill itself; then one for each typed function of
     its scripts."""

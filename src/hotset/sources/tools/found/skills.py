@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 from hotset.errors import BadInput, Malformed, NotFound
 from hotset.files.lru import Lru
 from hotset.files.root import MOST_BYTES, NotTaken, Root, Stat, Why, parts_of, shown
-from hotset.nouns.tool import Origin, Source, Stdio, Tool
+from hotset.nouns.tool import OriginKind, Stdio, Tool, ToolOrigin
 from hotset.sources.tools.found.folders import (
     DEEPEST,
     EXCLUDED,
@@ -255,7 +255,7 @@ def _skill(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> Sk
         for tool in (_reader(source, description), *_tools(source, description, scripts))
     }
     stamp = stamp_of(launch, {**marks, SKILL_FILE: _digest(head), "": _FORMAT})
-    made = Source(source, Origin.SKILL, launch, stamp, shared=True, trusted=trusted)
+    made = ToolOrigin(source, OriginKind.SKILL, launch, stamp, shared=True, trusted=trusted)
     return Skill(made, tuple(tools.values()), root.folder, name, description)
 
 
@@ -315,7 +315,7 @@ def _reader(source: str, description: str) -> Tool:
     return Tool(
         full_name(source, ""),
         source,
-        Origin.SKILL,
+        OriginKind.SKILL,
         "",
         description,
         json.dumps(_FILE_PARAMETER).encode(),
@@ -338,7 +338,7 @@ def _tools(source: str, about: str, scripts: Mapping[str, Script]) -> Iterator[T
             yield Tool(
                 full,
                 source,
-                Origin.SKILL,
+                OriginKind.SKILL,
                 called,
                 description,
                 each.parameters,

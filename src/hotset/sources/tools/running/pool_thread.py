@@ -23,7 +23,7 @@ from hotset.config import TOOLS, Config
 from hotset.errors import MemoryClosed
 from hotset.files.folder import private_folder
 from hotset.files.write import write_atomically
-from hotset.nouns.tool import Returned, Source, Tooling
+from hotset.nouns.tool import Returned, Tooling, ToolOrigin
 from hotset.sources.tools.running.processes import memory_of
 from hotset.sources.tools.running.server_pool import (
     HearsList,
@@ -89,7 +89,7 @@ class ServerPoolThread:
         self._pid = os.getpid()
         self._is_closed = False
 
-    def list_tools(self, source: Source, seconds: float | None = None) -> ToolListing:
+    def list_tools(self, source: ToolOrigin, seconds: float | None = None) -> ToolListing:
         """What its source offers now; a process that was started for this alone is stopped again.
         Raises `ToolFailed`."""
         limit = self._tooling.list_seconds if seconds is None else seconds
@@ -97,7 +97,7 @@ class ServerPoolThread:
 
     def call(
         self,
-        source: Source,
+        source: ToolOrigin,
         own_name: str,
         arguments: Mapping[str, Any],
         *,
@@ -114,7 +114,7 @@ class ServerPoolThread:
 
     async def call_async(
         self,
-        source: Source,
+        source: ToolOrigin,
         own_name: str,
         arguments: Mapping[str, Any],
         *,

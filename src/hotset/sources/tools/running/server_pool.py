@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hotset.errors import ToolFailed
 from hotset.index.breaker import Breaker
-from hotset.nouns.tool import Launch, Origin, Returned, Source, Stdio, Tooling
+from hotset.nouns.tool import Launch, OriginKind, Returned, Stdio, Tooling, ToolOrigin
 from hotset.sources.tools.running.pipes import ServerGone
 from hotset.sources.tools.running.processes import Supervisor
 from hotset.sources.tools.running.rpc import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 Clock = Callable[[], float]
-HearsList = Callable[[Source, ToolListing, str], None]
+HearsList = Callable[[ToolOrigin, ToolListing, str], None]
 """Hears what a server offers before its first call, and the tool that is about to be called; raises
 where it must not be."""
 
@@ -81,7 +81,7 @@ class PooledServer:
     """One process or connection, from the moment that it is started until nobody uses it any
     more."""
 
-    source: Source
+    source: ToolOrigin
     session_name: str
     since: float
     last_used: float
@@ -170,7 +170,7 @@ class ServerPool:
 
     async def call(
         self,
-        source: Source,
+        source: ToolOrigin,
         own_name: str,
         arguments: Mapping[str, Any],
         session_name: str,
@@ -188,7 +188,7 @@ class ServerPool:
             past.use = count_use(past.use, self._clock())
             if (
                 self._listed is not None
-                and source.origin is Origin.SERVER
+                and source.origin is OriginKind.SERVER
                 and (server.has_news or not server.was_listed)
             ):
                 listed = await session.list_tools(self._tooling.list_seconds)
@@ -198,7 +198,7 @@ class ServerPool:
 
         return await self._using(source, "" if source.shared else session_name, seconds, work)
 
-    async def list_tools(self, source: Source, seconds: float) -> ToolListing:
+    async def list_tools(self, source: ToolOrigin, seconds: float) -> ToolListing:
         """Asks a process that runs anyway where there is one, first one that has news. Raises
         `ToolFailed`."""
         running = [
@@ -261,7 +261,7 @@ class ServerPool:
 
     async def _using(
         self,
-        source: Source,
+        source: ToolOrigin,
         session_name: str,
         seconds: float,
         work: Callable[[PooledServer, McpSession], Coroutine[Any, Any, _Made]],
@@ -309,7 +309,7 @@ class ServerPool:
             raise ToolFailed(str(error))  # one for each: they are raised in many threads
         return server.starting.result()
 
-    def _enter(self, source: Source, session_name: str) -> PooledServer:
+    def _enter(self, source: ToolOrigin, session_name: str) -> PooledServer:
         """The server of this source and session; started where there is none, it has ended, or its
         source has changed since."""
         server = self._servers.get((source.name, session_name))
@@ -335,7 +335,7 @@ class ServerPool:
             self._dismiss(server)  # it ran to be listed, and for nothing else
         self._settle()
 
-    def _start(self, source: Source, session_name: str) -> PooledServer:
+    def _start(self, source: ToolOrigin, session_name: str) -> PooledServer:
         if source.launch is None:
             raise ToolFailed(f"{source.name} has nothing that could be run.")
         past = self._past_of(source)
@@ -356,7 +356,7 @@ class ServerPool:
         server.starting.add_done_callback(lambda _: self._forget_unless_started(server))
         return server
 
-    async def _open(self, source: Source, launch: Launch, past: StartHistory) -> McpSession:
+    async def _open(self, source: ToolOrigin, launch: Launch, past: StartHistory) -> McpSession:
         """Within the longer of both times: who waits for less can come back to it."""
         seconds = max(self._tooling.list_seconds, self._tooling.call_seconds)
         connection: RpcConnection | None = None
@@ -394,7 +394,7 @@ class ServerPool:
             self._http = HttpClient()
         return HttpConnection(self._http, launch)
 
-    def _past_of(self, source: Source) -> StartHistory:
+    def _past_of(self, source: ToolOrigin) -> StartHistory:
         past = self._past.get(source.name)
         if past is None or past.stamp != source.stamp:
             breaker = Breaker(self._clock, within=_FAILED_WITHIN, rest=_REST, longest=_LONGEST_REST)
@@ -464,7 +464,7 @@ class ServerPool:
 _Made = TypeVar("_Made")
 
 
-def _broke_off(source: Source, error: ToolFailed, words: str) -> str:
+def _broke_off(source: ToolOrigin, error: ToolFailed, words: str) -> str:
     return (
         f"{source.name} broke off in the middle of the call: {error}. It was not called "
         f"again, since it may have done its work "
@@ -473,7 +473,7 @@ def _broke_off(source: Source, error: ToolFailed, words: str) -> str:
     )
 
 
-def _too_slow(source: Source, seconds: float) -> str:
+def _too_slow(source: ToolOrigin, seconds: float) -> str:
     return (
         f"{source.name} did not answer in {seconds:g} s and was told to stop, which it may "
         f"not have done: find out before you "
@@ -482,7 +482,7 @@ def _too_slow(source: Source, seconds: float) -> str:
     )
 
 
-def _resting(source: Source, past: StartHistory) -> str:
+def _resting(source: ToolOrigin, past: StartHistory) -> str:
     left = past.breaker.seconds_left
     when = (
         f"It is tried again in {left:.0f} s" if left else "It is being tried again at this moment"
@@ -493,11 +493,11 @@ def _resting(source: Source, past: StartHistory) -> str:
     )
 
 
-def _last_words(source: Source, words: str) -> str:
+def _last_words(source: ToolOrigin, words: str) -> str:
     return f" Its last words: {_sealed(source, words)}" if words else ""
 
 
-def _sealed(source: Source, words: str) -> str:
+def _sealed(source: ToolOrigin, words: str) -> str:
     """What a server says may hold keys; those of its own configuration are known, whatever they
     look like."""
     from hotset.sealing import Known, seal  # noqa: PLC0415 - 50 ms that no start pays

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hotset.nouns.tool import Http, Returned, Source, Tool
+from hotset.nouns.tool import Http, Returned, Tool, ToolOrigin
 from hotset.sources.tools.running.rpc import (
     HANDSHAKES,
     HEADER_MISMATCH,
@@ -78,7 +78,7 @@ class ToolListing:
 
 
 async def greet(
-    source: Source, connection: RpcConnection, seconds: float, known: str = ""
+    source: ToolOrigin, connection: RpcConnection, seconds: float, known: str = ""
 ) -> McpSession:
     """Agrees on a version; `known` is the one that was agreed upon last time. Raises `ToolFailed`.
 
@@ -105,7 +105,7 @@ async def greet(
 class McpSession:
     """A server that was greeted, and can be called until it ends."""
 
-    def __init__(self, source: Source, connection: RpcConnection, greeted: _Greeted) -> None:
+    def __init__(self, source: ToolOrigin, connection: RpcConnection, greeted: _Greeted) -> None:
         self._source = source
         self.connection = connection
         self._greeted = greeted
@@ -325,7 +325,7 @@ def _read(text: bytes, decoder: msgspec.json.Decoder[_Told]) -> _Told:
     return told
 
 
-def _make_tool(source: Source, told: _ListedTool) -> Tool:
+def _make_tool(source: ToolOrigin, told: _ListedTool) -> Tool:
     annotations, about = _object(told.annotations)
     title = told.title or about.get("title")
     return Tool(

@@ -27,7 +27,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class CheckScene:
     """Everything that the checks look at, gathered once."""
 
     config: Config

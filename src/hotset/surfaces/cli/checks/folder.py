@@ -10,14 +10,14 @@ from pathlib import Path
 
 from hotset.store.ballast import BALLAST_BYTES
 from hotset.store.folder import DATABASE, beside, has_store
-from hotset.surfaces.cli.checks.finding import Finding, Scene, fail, ok, warn
+from hotset.surfaces.cli.checks.finding import CheckScene, Finding, fail, ok, warn
 from hotset.surfaces.cli.terminal import size
 
 _LOW_BYTES = 500_000_000
 _BIG_WAL = 64 << 20  # the store empties it at 32 MB; twice that means that something holds it
 
 
-def check(scene: Scene) -> Iterator[Finding]:
+def check(scene: CheckScene) -> Iterator[Finding]:
     folder = scene.config.folder
     if not folder.exists():
         yield warn(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hotset import __version__
-from hotset.surfaces.cli.checks.finding import Finding, Scene, ok, warn
+from hotset.surfaces.cli.checks.finding import CheckScene, Finding, ok, warn
 from hotset.surfaces.cli.terminal import count, span
 
 
-def check(scene: Scene) -> Iterator[Finding]:
+def check(scene: CheckScene) -> Iterator[Finding]:
     status, address = scene.status, scene.address
     if status is None or address is None:
         says = "no proxy serves this project" + (
@@ -41,7 +41,7 @@ def check(scene: Scene) -> Iterator[Finding]:
     yield _traffic(scene)
 
 
-def _upstreams(scene: Scene) -> Iterator[Finding]:
+def _upstreams(scene: CheckScene) -> Iterator[Finding]:
     assert scene.status is not None
     for name, url in scene.status["upstreams"].items():
         chosen = scene.config.upstreams.get(name)
@@ -56,7 +56,7 @@ def _upstreams(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _traffic(scene: Scene) -> Finding:
+def _traffic(scene: CheckScene) -> Finding:
     assert scene.status is not None
     requests, kept, bypassed = (scene.status[name] for name in ("requests", "kept", "bypassed"))
     last = scene.status.get("last") or 0.0

@@ -6,18 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hotset.surfaces.cli.agents import around_proxies
-from hotset.surfaces.cli.checks.finding import Finding, Scene, fail, ok, warn
+from hotset.surfaces.cli.checks.finding import CheckScene, Finding, fail, ok, warn
 from hotset.surfaces.cli.clients import BASE_URLS, Leads, Routing, leads, routings, shown
 
 
-def check(scene: Scene) -> Iterator[Finding]:
+def check(scene: CheckScene) -> Iterator[Finding]:
     yield from _variables(scene)
     yield from _http_proxy(scene)
     for routing in routings(scene.env, scene.config.project):
         yield _settings(scene, routing)
 
 
-def _variables(scene: Scene) -> Iterator[Finding]:
+def _variables(scene: CheckScene) -> Iterator[Finding]:
     found = [(name, url) for name in BASE_URLS if (url := scene.env.get(name))]
     if not found:
         yield ok("environment", "no base URL is set here; `hotset wrap` sets it for its agent")
@@ -31,7 +31,7 @@ def _variables(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _judge(scene: Scene, name: str, url: str, undo: str) -> Finding:
+def _judge(scene: CheckScene, name: str, url: str, undo: str) -> Finding:
     """What a base URL in `name` means for whoever follows it."""
     again = f"{undo}, or set it as `hotset up` shows; or use: hotset wrap AGENT"
     match leads(url, scene.serving):
@@ -64,7 +64,7 @@ def _judge(scene: Scene, name: str, url: str, undo: str) -> Finding:
             )
 
 
-def _http_proxy(scene: Scene) -> Iterator[Finding]:
+def _http_proxy(scene: CheckScene) -> Iterator[Finding]:
     if around_proxies(scene.env):
         yield warn(
             "http proxy",
@@ -76,7 +76,7 @@ def _http_proxy(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def _settings(scene: Scene, routing: Routing) -> Finding:
+def _settings(scene: CheckScene, routing: Routing) -> Finding:
     about = routing.agent.lower()
     where = f"{routing.where} sends it to {shown(routing.url)}"
     match leads(routing.url, scene.serving):

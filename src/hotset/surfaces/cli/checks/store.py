@@ -17,7 +17,7 @@ from hotset.store.folder import DATABASE, has_store
 from hotset.store.migrations import VERSION
 from hotset.store.port import Store, Where
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.cli.checks.finding import Finding, Scene, fail, ok, warn
+from hotset.surfaces.cli.checks.finding import CheckScene, Finding, fail, ok, warn
 from hotset.surfaces.cli.terminal import count, plain, size, span
 
 _OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
@@ -27,7 +27,7 @@ _REASONS = 3
 _SAMPLE = 20
 
 
-def check(scene: Scene) -> Iterator[Finding]:
+def check(scene: CheckScene) -> Iterator[Finding]:
     yield from _engine()
     database = scene.config.folder / DATABASE
     if not has_store(scene.config.folder):
@@ -80,7 +80,7 @@ def _format(database: Path) -> Finding:
     )
 
 
-def _contents(scene: Scene) -> Iterator[Finding]:
+def _contents(scene: CheckScene) -> Iterator[Finding]:
     try:
         store = SqliteStore.open_to_look(scene.config.folder)
     except StoreTooNew:
@@ -129,7 +129,7 @@ def _read_latest(store: Store) -> int:
     return len(pages)
 
 
-def _bypassed(scene: Scene, events: Iterable[Event]) -> Iterator[Finding]:
+def _bypassed(scene: CheckScene, events: Iterable[Event]) -> Iterator[Finding]:
     recent = [
         event
         for event in events
