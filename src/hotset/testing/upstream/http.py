@@ -47,10 +47,10 @@ Answering = Callable[[Arrival], Awaitable[tuple[Iterable[Act], Callable[[Perform
 """Gives what to do for a request, and whom to tell how it ended."""
 
 
-class HttpConnection(asyncio.Protocol):
+class ScriptedConnection(asyncio.Protocol):
     """One client's connection: bytes in, acts out, and whether the client is still there."""
 
-    def __init__(self, answer: Answering, living: set[HttpConnection]) -> None:
+    def __init__(self, answer: Answering, living: set[ScriptedConnection]) -> None:
         self._answer = answer
         self._living = living
         self._buffer = bytearray()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Self
 
 from hotset.nouns.message import Usage
-from hotset.testing.upstream.http import Arrival, HttpConnection, Performed
+from hotset.testing.upstream.http import Arrival, Performed, ScriptedConnection
 from hotset.testing.upstream.provider import Provider
 from hotset.testing.upstream.received import Log, Received
 from hotset.testing.upstream.script import Script
@@ -45,7 +45,7 @@ class ScriptedUpstream:
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="scripted-upstream", daemon=True
         )
-        self._living: set[HttpConnection] = set()
+        self._living: set[ScriptedConnection] = set()
         self._server: asyncio.Server | None = None
 
     @property
@@ -147,7 +147,7 @@ class ScriptedUpstream:
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: HttpConnection(self._answer, self._living), _HOST, self._port
+            lambda: ScriptedConnection(self._answer, self._living), _HOST, self._port
         )
         self._port = self._server.sockets[0].getsockname()[1]
 
