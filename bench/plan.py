@@ -19,7 +19,7 @@ from hotset.nouns.message import DialectName
 from hotset.nouns.price import Price
 from hotset.nouns.window import PageTable, SentRequest
 from hotset.runtime.lines import LineWeigher
-from hotset.runtime.planning import Planner, Prepared
+from hotset.runtime.planning import Planner, PlannedTurn
 from hotset.store.sqlite import SqliteStore
 from hotset.window.plan import Moment, plan
 
@@ -80,7 +80,7 @@ def _figures(planner: Planner, store: SqliteStore) -> dict[str, float]:
     }
 
 
-def _plan_alone(prepared: Prepared) -> float:
+def _plan_alone(prepared: PlannedTurn) -> float:
     """The same plan once more, as the next request finds it: everything but its newest result was
     planned before."""
     lines = _SCALES.lines(prepared.links, "claude-opus-5", {})
@@ -89,7 +89,7 @@ def _plan_alone(prepared: Prepared) -> float:
     table = PageTable(before, {}, SentRequest(lines[-3].chain, prepared.sent.time))
     moment = Moment(prepared.sent.time, _PRICE, tokens.count)
     began = time.perf_counter()
-    plan(lines, table, Knobs(early=False, window=400_000), moment)
+    plan(lines, table, (), Knobs(early=False, window=400_000), moment)
     return time.perf_counter() - began
 
 

@@ -9,7 +9,7 @@ import anthropic
 import openai
 import pytest
 
-from hotset.runtime.faults import summed
+from hotset.runtime.rounds import sum_usages as summed
 from hotset.testing import Say
 from hotset.testing.upstream.faults import ErrorEvent, Status
 from tests.proxy.talking import (

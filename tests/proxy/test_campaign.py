@@ -29,7 +29,7 @@ from hotset.nouns.retrieval import Lines, Place, Retrieve
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import WHOLE, Form, Hidden, Spot
 from hotset.runtime import recall
-from hotset.runtime.planning import Planner, Prepared
+from hotset.runtime.planning import PlannedTurn, Planner
 from hotset.testing import RamStore
 from hotset.window.birth import content_id
 from hotset.window.policies import POLICIES
@@ -56,7 +56,7 @@ class Sent:
 
     asked: Request
     links: tuple[Link, ...]
-    prepared: Prepared
+    prepared: PlannedTurn
     messages: tuple[Message, ...]
 
 
@@ -104,7 +104,7 @@ def _session(name: DialectName, chance: Random, config: Config, store: RamStore)
         yield sent
         hidden = tuple(_hidden(sent, whole.messages[end:], chance))
         planner.went_out(prepared)
-        planner.went_out(prepared, hidden)
+        planner.remember(prepared, hidden)
         store.keep(PlanMade(turn, prepared.sent, prepared.plan.fresh, prepared.plan.stubs)).result()
         for each in hidden:
             store.keep(HiddenKept(turn, each)).result()

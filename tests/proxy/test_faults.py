@@ -14,7 +14,7 @@ import pytest
 from hotset.nouns.message import DialectName, Reply, Usage
 from hotset.nouns.page import Kind
 from hotset.nouns.turn import Outcome
-from hotset.runtime.faults import MOST_ROUNDS, summed
+from hotset.runtime.rounds import MOST_ROUNDS, sum_usages as summed
 from hotset.testing import Call, Say
 from hotset.testing.upstream.faults import ErrorEvent, Fin, Gate, Hold, Raw, Reset, Split, Status
 from hotset.window.ledger import prompt_of

@@ -36,7 +36,7 @@ PROMPT = "Which port does the staging database listen on?"
 FACT = "The staging database listens on port 5432."
 PATIENT = Remembering(offer_seconds=20.0)
 HASTY = Remembering(offer_seconds=0.2)
-TOLD = "nothing could be recalled"
+TOLD = "nothing could be offered from memory"
 
 
 class Failing(RamStore):

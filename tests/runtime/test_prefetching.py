@@ -18,14 +18,17 @@ from msgspec import structs
 from hotset.config import Config, load
 from hotset.dialects import DIALECTS as SPOKEN
 from hotset.index import open_index
+from hotset.nouns.candidate import Candidate
 from hotset.nouns.finding import Entry, EntryId, Hits, IndexHit, Query, Sort
 from hotset.nouns.knobs import Knobs, Prefetch, Prefetching
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName, Reply, Request
+from hotset.nouns.turn import Event
 from hotset.nouns.window import Hidden
-from hotset.runtime.planning import Planner, Prepared
-from hotset.runtime.prefetching import JUDGED, PREFETCHED, Prefetcher, Prefetches, judged_event
+from hotset.runtime.planning import PlannedTurn, Planner
+from hotset.sources.code.source import JUDGED, PREFETCHED, CodeSource, Prefetches
 from hotset.sources.history import follow
+from hotset.sources.port import TurnEnd
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
@@ -115,16 +118,31 @@ def body(dialect: DialectName, *messages: object) -> Request:
 
 def prepare(
     planner: Planner, request: Request, store: RamStore | None = None, now: float = 1.0
-) -> Prepared:
+) -> PlannedTurn:
+    return went_out(planner, request, store, now)[0]
+
+
+def went_out(
+    planner: Planner, request: Request, store: RamStore | None = None, now: float = 1.0
+) -> tuple[PlannedTurn, list[Event]]:
+    """The turn, and the verdicts on earlier offers that it brings."""
     prepared = planner.prepare(
         request, SPOKEN[request.dialect], store or RamStore(), now, "any", off=False
     )
-    planner.went_out(prepared)
-    return prepared
+    kept = [each for each in planner.went_out(prepared) if isinstance(each, Event)]
+    return prepared, [each for each in kept if each.name == JUDGED]
+
+
+def source_with(config: Config, index: object) -> CodeSource:
+    return CodeSource(lambda: index, config.knobs_for("").prefetch)  # type: ignore[arg-type,return-value]
+
+
+def offered(prepared: PlannedTurn) -> list[Candidate]:
+    return [each for each in prepared.plan.taken if each.source == "code"]
 
 
 def planner_with(config: Config, index: object) -> Planner:
-    return Planner(config, prefetcher=Prefetcher(lambda: index))  # type: ignore[arg-type,return-value]
+    return Planner(config, sources=[source_with(config, index)])
 
 
 PROMPT = f"Mend the rounding in {PATH}, please."
@@ -141,12 +159,12 @@ def test_an_offer_stands_behind_the_new_prompt_and_stays_there(config, dialect):
     assert MARK not in said[0]
     assert f"{MARK}{PATH}" in said[1]
     assert [message.raw.decode() for message in later.outgoing.messages][:2] == said
-    assert later.prefetched is None  # all that could be offered stands in the window
+    assert offered(later) == []  # all that could be offered stands in the window
 
 
 def test_an_offer_is_said_again_to_the_byte_by_whoever_reads_the_store(config, dialect):
     first = prepare(planner_with(config, Found()), body(dialect, PROMPT))
-    assert first.prefetched is not None
+    assert first.behind is not None
     kept = RamStore()
     talk = replace(config, knobs=Knobs())
 
@@ -154,7 +172,7 @@ def test_an_offer_is_said_again_to_the_byte_by_whoever_reads_the_store(config, d
     class Knowing(RamStore):
         def table(self, chains, as_of=None):
             del as_of
-            row = first.prefetched.hidden
+            row = first.behind
             return replace(
                 kept.table(chains), hidden={row.chain: row} if row.chain in chains else {}
             )
@@ -190,7 +208,7 @@ def test_what_tools_bring_is_no_prompt(config, dialect):
     index = Found()
     prepared = prepare(planner_with(config, index), body(dialect, PROMPT, *_read_once(dialect)))
 
-    assert prepared.prefetched is None
+    assert offered(prepared) == []
     assert index.queries == []
 
 
@@ -203,11 +221,17 @@ def _reply(dialect: DialectName) -> Reply:
     return Reply(body(dialect, OPENING, *_read_once(dialect)).messages[1:2], complete=True)
 
 
+def _end(prepared: PlannedTurn, dialect: DialectName) -> TurnEnd:
+    reply = _reply(dialect)
+    said = tuple(link(prepared.head, reply.messages))
+    return TurnEnd(prepared.scene, (), None, reply, said, heard=True)
+
+
 def _raced(
-    planner: Planner, prefetcher: Prefetcher, dialect: DialectName, *, wait: bool
-) -> tuple[Prepared, Prepared]:
+    planner: Planner, prefetcher: CodeSource, dialect: DialectName, *, wait: bool
+) -> tuple[PlannedTurn, PlannedTurn]:
     """A reply with a call left; the client runs it and comes back, and comes back again."""
-    planner.replied(prepare(planner, body(dialect, OPENING)), _reply(dialect), 1.5)
+    prefetcher.heard(_end(prepare(planner, body(dialect, OPENING)), dialect))
     while wait and prefetcher.busy:
         time.sleep(0.001)
     with_results = prepare(planner, body(dialect, OPENING, *_read_once(dialect)), now=2.0)
@@ -218,11 +242,12 @@ def _raced(
 
 @pytest.mark.row("V9")
 def test_what_was_found_while_tools_ran_stands_behind_their_results(config, dialect):
-    prefetcher = Prefetcher(Found)  # type: ignore[arg-type]
-    planner = Planner(replace(config, knobs=Knobs(prefetch=RACING)), prefetcher=prefetcher)
+    racing = replace(config, knobs=Knobs(prefetch=RACING))
+    prefetcher = source_with(racing, Found())
+    planner = Planner(racing, sources=[prefetcher])
     results, later = _raced(planner, prefetcher, dialect, wait=True)
 
-    assert results.prefetched is not None
+    assert offered(results)
     said = [message.raw for message in results.outgoing.messages]
     assert MARK.encode() in said[-1]
     assert [message.raw for message in later.outgoing.messages][: len(said)] == said
@@ -231,16 +256,14 @@ def test_what_was_found_while_tools_ran_stands_behind_their_results(config, dial
 @pytest.mark.row("V9")
 def test_a_search_that_loses_its_race_is_not_waited_for(config, dialect):
     hanging = Hanging()
-    prefetcher = Prefetcher(lambda: hanging)  # type: ignore[arg-type,return-value]
-    planner = Planner(
-        replace(config, knobs=Knobs(prefetch=structs.replace(RACING, seconds=0.01))),
-        prefetcher=prefetcher,
-    )
+    hasty = replace(config, knobs=Knobs(prefetch=structs.replace(RACING, seconds=0.01)))
+    prefetcher = source_with(hasty, hanging)
+    planner = Planner(hasty, sources=[prefetcher])
     try:
         results, _ = _raced(planner, prefetcher, dialect, wait=False)
     finally:
         hanging.go_on.set()
-    assert results.prefetched is None
+    assert offered(results) == []
     assert (
         results.body == prepare(Planner(config), body(dialect, OPENING, *_read_once(dialect))).body
     )
@@ -248,10 +271,10 @@ def test_a_search_that_loses_its_race_is_not_waited_for(config, dialect):
 
 def test_nothing_races_unless_somebody_wants_it(config, dialect):
     index = Found()
-    planner = planner_with(config, index)
-    prepared = prepare(planner, body(dialect, OPENING))
+    source = source_with(config, index)
+    prepared = prepare(Planner(config, sources=[source]), body(dialect, OPENING))
     asked_for_the_prompt = len(index.queries)
-    planner.replied(prepared, _reply(dialect), 1.5)
+    source.heard(_end(prepared, dialect))
 
     assert len(index.queries) == asked_for_the_prompt
 
@@ -306,28 +329,29 @@ def test_an_offer_takes_no_more_than_its_share_of_what_is_free(config, dialect):
     prepared = prepare(planner_with(tight, Found()), body(dialect, PROMPT))
     roomy = prepare(planner_with(config, Found()), body(dialect, PROMPT))
 
-    assert roomy.prefetched is not None
-    assert prepared.prefetched is None or prepared.prefetched.offer.tokens <= 300
+    assert offered(roomy)
+    assert sum(each.tokens for each in offered(prepared)) <= 300
 
 
 @pytest.mark.row("V8")
 def test_what_became_of_an_offer_is_told_once(config):
     index = Found()
-    prefetcher = Prefetcher(lambda: index)  # type: ignore[arg-type,return-value]
-    planner = Planner(config, prefetcher=prefetcher)
+    prefetcher = source_with(config, index)
+    planner = Planner(config, sources=[prefetcher])
     dialect = DialectName.ANTHROPIC
     history: list[object] = [PROMPT]
     prepare(planner, body(dialect, *history))
     history += [_calls("one", PATH), _result("one")]
-    told = prepare(planner, body(dialect, *history), now=2.0).judged
-    again = prepare(planner, body(dialect, *history, ANSWER, "More."), now=3.0).judged
+    _, told = went_out(planner, body(dialect, *history), now=2.0)
+    _, again = went_out(planner, body(dialect, *history, ANSWER, "More."), now=3.0)
 
     while prefetcher.busy:
         time.sleep(0.001)
-    assert [each.verdict for each in told] == ["used"]
-    assert Prefetches().after(judged_event(told[0], 2.0)) == Prefetches(used=1, saved=told[0].saved)
-    assert index.touched == [told[0].offered.entry.id]
-    assert again == ()
+    assert [each.detail["verdict"] for each in told] == ["used"]
+    saved = told[0].detail["saved"]
+    assert Prefetches().after(told[0]) == Prefetches(used=1, saved=saved)
+    assert len(index.touched) == 1
+    assert again == []
 
 
 @pytest.mark.row("V8")
@@ -339,9 +363,9 @@ def test_what_nobody_touches_is_wasted(config):
     told = []
     for number in range(WITHIN):
         history += [_calls(f"c{number}", "README.md"), _result(f"c{number}")]
-        told += prepare(planner, body(DialectName.ANTHROPIC, *history), now=2.0 + number).judged
+        told += went_out(planner, body(DialectName.ANTHROPIC, *history), now=2.0 + number)[1]
 
-    assert [each.verdict for each in told] == ["wasted"]
+    assert [each.detail["verdict"] for each in told] == ["wasted"]
     assert index.touched == []
 
 
@@ -359,9 +383,10 @@ def test_what_the_model_asks_for_by_its_id_is_expanded(config):
     asking = json.dumps({"role": "assistant", "content": [use]}).encode()
     answer = json.dumps(_result("ours")).encode()
     reply = next(link(prepared.head, history.messages[1:2]))
-    planner.went_out(prepared, [Hidden(reply.chain, before=(asking, answer))])
+    planner.remember(prepared, [Hidden(reply.chain, before=(asking, answer))])
 
-    assert [each.verdict for each in prepare(planner, history, now=2.0).judged] == ["expanded"]
+    _, told = went_out(planner, history, now=2.0)
+    assert [each.detail["verdict"] for each in told] == ["expanded"]
 
 
 def _calls(id: str, path: str) -> dict[str, object]:

@@ -22,9 +22,11 @@ def _last(talk: Talk, knobs: Knobs | None = None) -> Shown:
     before, table = talk.lines[:-2], talk.table
     if len(before) > 1:
         talk.table = table = (
-            Talk(before).sent(plan(before, table, knobs or Knobs(), moment())).table
+            Talk(before).sent(plan(before, table, (), knobs or Knobs(), moment())).table
         )
-    return plan(talk.lines, table, knobs or Knobs(), moment()).shown[Spot(talk.lines[-1].chain, 0)]
+    return plan(talk.lines, table, (), knobs or Knobs(), moment()).shown[
+        Spot(talk.lines[-1].chain, 0)
+    ]
 
 
 def _numbered(text: str, first: int = 1, mark: str = "→") -> str:

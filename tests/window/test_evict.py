@@ -26,7 +26,7 @@ def test_batches_stay_rare_however_long_the_work_goes_on():
     breaks: list[int] = []
     for n in range(400):
         talk.step("\n".join(f"{n}.{line}: nothing to see here" for line in range(25)), said="Next.")
-        made = plan(talk.lines, talk.table, knobs, moment())
+        made = plan(talk.lines, talk.table, (), knobs, moment())
         assert made.tokens <= knobs.window
         if made.broke:
             breaks.append(n)
@@ -47,7 +47,7 @@ def test_steps_that_are_shorter_than_their_log_leave_with_a_reference_alone():
         talk.step("fine", path="src/a_rather_long_name_for_such_a_file.py")
 
     made = plan(
-        talk.lines, talk.table, Knobs(window=1200, early=False, entry=4000, said=4000), moment()
+        talk.lines, talk.table, (), Knobs(window=1200, early=False, entry=4000, said=4000), moment()
     )
 
     assert made.tokens <= 1200
@@ -67,14 +67,14 @@ def test_a_row_says_why_its_page_left(now, head, cause):
     talk = Talk().user("Do it.")
     for n in range(60):
         talk.step(code(50, f"k{n}"), said="Next.")
-    talk.sent(plan(talk.lines, talk.table, Knobs(early=False), moment()))
+    talk.sent(plan(talk.lines, talk.table, (), Knobs(early=False), moment()))
     if head == "elsewhere":
         assert talk.table.sent is not None
         talk.table = replace(
             talk.table, sent=replace(talk.table.sent, head="a message that is no more")
         )
 
-    made = plan(talk.step("ok").lines, talk.table, Knobs(), moment(now))
+    made = plan(talk.step("ok").lines, talk.table, (), Knobs(), moment(now))
 
     assert {row.cause for row in made.fresh if row.form is Form.GONE} == {cause}
 
@@ -84,7 +84,7 @@ def test_a_window_that_would_overflow_says_so():
     for n in range(30):
         talk.step(code(50, f"k{n}"))
 
-    made = plan(talk.lines, talk.table, Knobs(window=4000), moment())
+    made = plan(talk.lines, talk.table, (), Knobs(window=4000), moment())
 
     assert {row.cause for row in made.fresh if row.form is Form.GONE} == {Cause.OVERFLOW}
 
@@ -110,7 +110,7 @@ def _staying(talk: Talk, policy: str) -> Iterator[list[int]]:
     knobs = Knobs(window=8000, high=0.1, keep=2, early=False, policy=policy, limit=NEVER, limits={})
     models = [line for line in talk.lines if line.role is Role.ASSISTANT]
     for room in range(1, 100):
-        made = plan(talk.lines, talk.table, structs.replace(knobs, low=room / 100), moment())
+        made = plan(talk.lines, talk.table, (), structs.replace(knobs, low=room / 100), moment())
         if staying := [
             index
             for index, line in enumerate(models[:6])
@@ -130,11 +130,11 @@ def test_what_pointed_to_a_result_that_leaves_is_shown_anew():
     for n in range(20):
         talk.step(code(20, f"k{n}"), said="Next.")
     talk.step(text, path="src/b.py", kind=Kind.FILE).step(changed, path="src/a.py", kind=Kind.FILE)
-    talk.sent(plan(talk.lines, talk.table, structs.replace(knobs, window=200_000), moment()))
+    talk.sent(plan(talk.lines, talk.table, (), structs.replace(knobs, window=200_000), moment()))
     echo, difference = (talk.table.shown[Spot(talk.lines[index].chain, 0)] for index in (-3, -1))
     assert (echo.form, difference.form) == (Form.ECHO, Form.CHANGE)
 
-    made = plan(talk.step("ok").lines, talk.table, knobs, moment())
+    made = plan(talk.step("ok").lines, talk.table, (), knobs, moment())
 
     assert made.shown[Spot(talk.lines[2].chain, WHOLE)].form is Form.GONE
     assert made.tokens <= knobs.window
@@ -180,12 +180,12 @@ def test_a_step_of_which_a_part_has_left_is_still_there():
 )
 def test_a_stub_that_an_edit_cuts_is_made_anew_and_stays(at):
     talk = _worked(30)
-    talk.sent(plan(talk.lines, talk.table, _SMALL, moment()))
+    talk.sent(plan(talk.lines, talk.table, (), _SMALL, moment()))
     left = [line.chain for line in talk.lines if Spot(line.chain, WHOLE) in talk.table.shown]
     assert talk.lines[41].chain in left
 
     other = _edited(talk, at)
-    made = plan(other.lines, other.table, _SMALL, moment())
+    made = plan(other.lines, other.table, (), _SMALL, moment())
 
     assert made.broke is Cause.REWOUND
     assert made.tokens <= _SMALL.window
@@ -201,6 +201,7 @@ def test_a_stub_that_an_edit_cuts_is_made_anew_and_stays(at):
     again = plan(
         other.lines,
         PageTable(kept, {}, SentRequest(other.lines[-1].chain, 1000.0)),
+        (),
         _SMALL,
         moment(),
     )
@@ -222,14 +223,14 @@ def test_a_stub_does_not_vanish_with_the_thought_in_whose_place_it_stood():
             )
         )
         talk.step(code(30, f"k{n}"))
-    talk.sent(plan(talk.lines, talk.table, _SMALL, moment()))
+    talk.sent(plan(talk.lines, talk.table, (), _SMALL, moment()))
     assert talk.table.shown[Spot("thought0", WHOLE)].text
 
     talk.lines = [line for line in talk.lines if not line.aside]
-    made = plan(talk.lines, talk.table, _SMALL, moment())
+    made = plan(talk.lines, talk.table, (), _SMALL, moment())
 
     assert made.shown[Spot(talk.lines[1].chain, WHOLE)].text.startswith(b"[CTX-REF:conversation")
-    assert plan(talk.lines, talk.sent(made).table, _SMALL, moment()).fresh == ()
+    assert plan(talk.lines, talk.sent(made).table, (), _SMALL, moment()).fresh == ()
 
 
 def test_two_thoughts_that_say_the_same_leave_behind_one_stub():
@@ -241,10 +242,10 @@ def test_two_thoughts_that_say_the_same_leave_behind_one_stub():
         talk.lines += [same, same]
         talk.step(code(30, f"k{n}"))
 
-    talk.sent(plan(talk.lines, talk.table, _SMALL, moment()))
+    talk.sent(plan(talk.lines, talk.table, (), _SMALL, moment()))
 
     assert talk.table.shown[Spot("thought0", WHOLE)].text
-    assert plan(talk.lines, talk.table, _SMALL, moment()).fresh == ()
+    assert plan(talk.lines, talk.table, (), _SMALL, moment()).fresh == ()
 
 
 def test_a_call_and_its_result_that_stand_apart_stay_and_what_they_brought_leaves():
@@ -261,7 +262,7 @@ def test_a_call_and_its_result_that_stand_apart_stay_and_what_they_brought_leave
     for n in range(20):
         talk.step(code(30, f"m{n}"))
 
-    made = plan(talk.lines, talk.table, _SMALL, moment())
+    made = plan(talk.lines, talk.table, (), _SMALL, moment())
 
     assert not any(Spot(chain, WHOLE) in made.shown for chain in apart)
     assert made.shown[Spot(talk.lines[12].chain, 0)].form is Form.STUB
@@ -281,10 +282,10 @@ def test_what_pointed_to_a_result_in_a_step_that_comes_back_or_leaves_is_shown_a
     talk.step(text, path="a.py")
     for n in range(20):
         talk.step(code(30, f"m{n}"))
-    talk.sent(plan(talk.lines, talk.table, wide, moment()))
+    talk.sent(plan(talk.lines, talk.table, (), wide, moment()))
     again = Spot(talk.lines[12].chain, 0)
     assert talk.table.shown[again].form is Form.ECHO
-    talk.sent(plan(talk.lines, talk.table, _SMALL, moment()))
+    talk.sent(plan(talk.lines, talk.table, (), _SMALL, moment()))
     assert Spot(again.chain, WHOLE) in talk.table.shown
     lines = talk.lines[:13]
     lines.insert(
@@ -298,7 +299,7 @@ def test_what_pointed_to_a_result_in_a_step_that_comes_back_or_leaves_is_shown_a
         ),
     )
 
-    made = plan(lines, talk.table, wide, moment())
+    made = plan(lines, talk.table, (), wide, moment())
 
     assert Spot(again.chain, WHOLE) not in made.shown
     assert Spot(talk.lines[1].chain, WHOLE) in made.shown
@@ -307,9 +308,9 @@ def test_what_pointed_to_a_result_in_a_step_that_comes_back_or_leaves_is_shown_a
 
 def test_where_no_message_may_leave_what_stands_in_them_does():
     talk = _worked(30)
-    talk.sent(plan(talk.lines, talk.table, _SMALL, moment()))
+    talk.sent(plan(talk.lines, talk.table, (), _SMALL, moment()))
 
-    made = plan(talk.lines, talk.table, _SMALL, moment(messages_stay=True))
+    made = plan(talk.lines, talk.table, (), _SMALL, moment(messages_stay=True))
 
     assert not any(spot.position == WHOLE for spot in made.shown)
     assert made.tokens <= _SMALL.window

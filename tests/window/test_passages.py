@@ -71,7 +71,7 @@ def test_a_long_file_is_shown_where_a_prompt_long_ago_pointed_to():
         talk.step("fine", said="Let me look around first.")
     talk.step(source, path="src/big.py", kind=Kind.FILE)
 
-    row = plan(talk.lines, talk.table, Knobs(), moment()).shown[Spot(talk.lines[-1].chain, 0)]
+    row = plan(talk.lines, talk.table, (), Knobs(), moment()).shown[Spot(talk.lines[-1].chain, 0)]
 
     assert row.form is Form.EXCERPT
     shown = row.text.decode()
@@ -90,7 +90,7 @@ def test_a_part_of_a_file_that_does_not_say_where_it_begins_is_not_shown_by_numb
         call = replace(line.pieces[0], content=b'{"path": "src/big.py", "offset": 400}')
         talk.lines[-2] = replace(line, pieces=(call,))
         return (
-            plan(talk.lines, talk.table, Knobs(), moment())
+            plan(talk.lines, talk.table, (), Knobs(), moment())
             .shown[Spot(talk.lines[-1].chain, 0)]
             .text.decode()
         )

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, strategies as st
 from msgspec import structs
 
+from hotset.nouns.candidate import Candidate, OfferKind, Slot
 from hotset.nouns.finding import Entry, EntryId, Hits, IndexHit, Sort
-from hotset.nouns.knobs import Prefetch, Prefetching
+from hotset.nouns.knobs import Knobs, Prefetch, Prefetching
+from hotset.window.offers import choose_texts
 from hotset.window.prefetch import (
+    ABOVE,
     SIGNS,
     WEIGHTS,
     WITHIN,
-    Offered,
     PrefetchWeights,
     Prompt,
     Verdict,
     agreed,
     asked_in,
+    candidates,
     judge,
     likelihood,
-    offer,
     queries,
     stands,
     weigh,
@@ -70,6 +72,26 @@ def hits(*entries: Entry) -> list[Hits]:
     ]
 
 
+@dataclass(frozen=True)
+class Offer:
+    """What a plan takes."""
+
+    excerpts: tuple[Candidate, ...]
+    hints: tuple[Candidate, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.excerpts or self.hints)
+
+    @property
+    def text(self) -> str:
+        return "\n".join((ABOVE, *(each.body for each in (*self.excerpts, *self.hints))))
+
+    @property
+    def tokens(self) -> int:
+        taken = (*self.excerpts, *self.hints)
+        return count(ABOVE.encode()) + sum(each.tokens for each in taken) if taken else 0
+
+
 def offered(
     found: list[Hits],
     knobs: Prefetch = ON,
@@ -77,7 +99,21 @@ def offered(
     free: int = 100_000,
     weights: PrefetchWeights = SURE,
 ):
-    return offer(PROMPT, found, window=window, free=free, knobs=knobs, count=count, weights=weights)
+    given = candidates(
+        PROMPT, found, slot=Slot.BEHIND_PROMPT, knobs=knobs, count=count, weights=weights
+    )
+    choices = choose_texts(given, free, Knobs(prefetch=knobs), count, lambda: window)
+    taken = [each.candidate for each in choices if each.is_taken]
+    return Offer(
+        tuple(each for each in taken if each.kind is OfferKind.EXCERPT),
+        tuple(each for each in taken if each.kind is OfferKind.HINT),
+    )
+
+
+def given_to_a_model(entry: Entry) -> Candidate:
+    return Candidate(
+        "code", OfferKind.EXCERPT, entry.path, Slot.BEHIND_PROMPT, "text", 120, 0.9, origin=entry
+    )
 
 
 entries = st.lists(
@@ -97,10 +133,10 @@ def test_an_offer_keeps_its_bounds_whatever_was_found(found, free, mode):
     if made:
         assert count(made.text.encode()) <= made.tokens
     for each in made.excerpts:
-        assert len(each.text.split("\n")) <= 1 + knobs.lines
+        assert len(each.body.split("\n")) <= 1 + knobs.lines
     for each in made.hints:
-        assert "\n" not in each.text
-    paths = [each.entry.path for each in (*made.excerpts, *made.hints)]
+        assert "\n" not in each.body
+    paths = [each.key for each in (*made.excerpts, *made.hints)]
     assert len(paths) == len(set(paths))
     assert mode is Prefetching.ON or not made.excerpts
     assert mode is not Prefetching.OFF or not made
@@ -120,7 +156,7 @@ def test_nothing_is_offered_that_stands_in_the_window(found, standing):
     window = tuple(each.text for at, each in enumerate(found) if at in standing)
     made = offered(hits(*found), window=window)
     for each in (*made.excerpts, *made.hints):
-        assert each.entry.text not in window
+        assert each.origin.text not in window
 
 
 def test_what_stands_numbered_or_cut_in_the_window_stands_there():
@@ -147,7 +183,7 @@ def test_an_excerpt_says_where_it_stands_and_how_sure_it_is():
     code = entry(2, "lib/tax.py", sort=Sort.CODE, kind="python", lines=(10, 21))
     made = offered(hits(entry(1, "src/shop/basket.py", text=numbered), code))
 
-    page, file = (each.text.split("\n")[0] for each in made.excerpts)
+    page, file = (each.body.split("\n")[0] for each in made.excerpts)
     assert (
         page == "[AUTO-RETRIEVED: src/shop/basket.py:40-49 in session s1, turn 3 | confidence 1.00]"
     )
@@ -160,17 +196,17 @@ def test_an_excerpt_that_is_cut_says_which_lines_it_shows():
         structs.replace(ON, lines=4),
     )
     assert (
-        made.excerpts[0].text.split("\n")[0]
+        made.excerpts[0].body.split("\n")[0]
         == "[AUTO-RETRIEVED: lib/tax.py:10-13 | confidence 1.00]"
     )
-    assert len(made.excerpts[0].text.split("\n")) == 5
+    assert len(made.excerpts[0].body.split("\n")) == 5
 
 
 def test_a_hint_is_one_line_with_the_call_that_brings_the_page_back():
     made = offered(
         hits(entry(1, "src/shop/basket.py")), structs.replace(ON, mode=Prefetching.HINTS)
     )
-    assert [each.text for each in made.hints] == [
+    assert [each.body for each in made.hints] == [
         (
             "[RELATED: src/shop/basket.py in session s1, turn 3 read_file | confidence 1.00 | "
             'retrieve_context(id="p1")]'
@@ -181,7 +217,7 @@ def test_a_hint_is_one_line_with_the_call_that_brings_the_page_back():
 def test_an_edit_is_never_shown_as_what_stands_in_a_file():
     made = offered(hits(entry(1, kind="tool_call")))
     assert not made.excerpts
-    assert [each.entry.id for each in made.hints] == ["e1"]
+    assert [each.origin.id for each in made.hints] == ["e1"]
 
 
 @pytest.mark.parametrize("kind", ["prompt", "response", "tool_result", "web_fetch"])
@@ -221,8 +257,8 @@ def test_files_that_only_a_client_names_are_not_asked_for():
 
 @pytest.mark.row("V8")
 def test_what_was_offered_is_used_when_an_action_copies_a_line_of_it_or_is_about_its_file():
-    given = Offered(entry(1, "/home/me/src/shop/basket.py"), 0.9, "text", 120)
-    line = given.entry.text.split("\n")[3].strip()
+    given = given_to_a_model(entry(1, "/home/me/src/shop/basket.py"))
+    line = given.origin.text.split("\n")[3].strip()
     other = b'{"path": "src/other.py"}'
 
     copied = judge(given, [other, b'{"old_string": "%s"}' % line.encode()])
@@ -238,7 +274,7 @@ def test_what_was_offered_is_used_when_an_action_copies_a_line_of_it_or_is_about
 
 
 def test_what_nobody_touched_is_wasted_after_some_actions_and_not_before():
-    given = Offered(entry(1), 0.9, "text", 120)
+    given = given_to_a_model(entry(1))
     other = b'{"path": "src/other.py"}'
 
     assert judge(given, [other] * (WITHIN - 1)) is None
@@ -259,4 +295,4 @@ def test_of_a_file_the_stretch_that_answers_the_prompt_is_shown_whatever_makes_i
 
     made = offered(found, structs.replace(ON, excerpt=0.1, hint=0.99), weights=WEIGHTS)
 
-    assert [each.entry.lines for each in made.excerpts] == [(40, 51)]
+    assert [each.origin.lines for each in made.excerpts] == [(40, 51)]

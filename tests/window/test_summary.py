@@ -227,6 +227,7 @@ def test_steps_that_leave_are_told_by_their_summary_and_by_none_of_what_stays():
     made = plan(
         lines,
         PageTable(),
+        (),
         Knobs(window=8000, high=0.85, low=0.25, keep=4, limit=NEVER, limits={}),
         moment(summaries),
     )
@@ -252,12 +253,14 @@ def test_a_summary_never_keeps_a_small_stretch_from_leaving():
     left = plan(
         lines,
         PageTable(),
+        (),
         Knobs(window=1100, high=0.85, keep=4, said=20, entry=20, mentions=0),
         moment({}),
     ).fresh
     told = plan(
         lines,
         PageTable(),
+        (),
         Knobs(window=1100, high=0.85, keep=4, said=20, entry=20, mentions=0),
         moment({10: "much to tell " * 300}),
     ).fresh

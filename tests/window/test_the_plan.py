@@ -24,7 +24,7 @@ SMALL = Knobs(window=6000)
 
 
 def _planned(talk: Talk, knobs: Knobs = SMALL, **more: object):
-    return plan(talk.lines, talk.table, knobs, moment(**more))
+    return plan(talk.lines, talk.table, (), knobs, moment(**more))
 
 
 @st.composite
@@ -265,9 +265,9 @@ def test_pages_leave_early_only_where_the_price_says_that_it_pays():
 
     assert _planned(talk, early).broke is Cause.PAYS
     free = replace(moment().price, read=0.0)
-    assert plan(talk.lines, talk.table, early, replace(moment(), price=free)).broke is None
+    assert plan(talk.lines, talk.table, (), early, replace(moment(), price=free)).broke is None
     idle = moment(now=1000.0 + 3600)
-    assert plan(talk.lines, talk.table, early, idle).broke is Cause.COLD
+    assert plan(talk.lines, talk.table, (), early, idle).broke is Cause.COLD
     short = Talk().user("Do it.").step(code(50)).step(code(50, "g"))
     assert _planned(short.sent(_planned(short)), early).stubs == ()
 
@@ -286,7 +286,7 @@ def test_a_thousand_pages_that_were_planned_before_are_not_looked_into_again():
         counted.append(text)
         return len(text)
 
-    made = plan(talk.step("ok").lines, talk.table, roomy, replace(moment(), count=counting))
+    made = plan(talk.step("ok").lines, talk.table, (), roomy, replace(moment(), count=counting))
 
     assert counted == []
     assert len(made.fresh) == 1

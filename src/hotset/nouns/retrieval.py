@@ -130,6 +130,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceText:
+    """A text of a source that has an id of its own, whole."""
+
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Retrieved:
     """The text for the model, and what the audit wants to know of it."""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hotset.nouns.candidate import Candidate, Choice
 from hotset.nouns.page import Chain, Kind, Role
 
 
@@ -207,3 +208,9 @@ class Plan:
     """Tokens at the front that are byte for byte as in the latest request of this line."""
     broke: Cause | None = None
     """Why the prefix is not an extension of the latest request's; None where it is."""
+    choices: tuple[Choice, ...] = ()
+    """What was decided about each candidate of the sources."""
+
+    @property
+    def taken(self) -> tuple[Candidate, ...]:
+        return tuple(each.candidate for each in self.choices if each.is_taken)

@@ -118,7 +118,7 @@ class PlannedShowing:
         lines = self.conversation.lines[:upto]
         table = PageTable(self._rows, {}, self._sent)
         moment = Moment(now, self.price, count, self.conversation.fixed)
-        made = plan(lines, table, self.knobs, moment)
+        made = plan(lines, table, (), self.knobs, moment)
         for line in lines[len(self._blocks) :]:
             self._blocks.append(whole(line))
         touched = set()

@@ -16,11 +16,11 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 
 from hotset.errors import UpstreamFailed
-from hotset.nouns.call import ClientCall, Headers, Response, header
+from hotset.nouns.call import Headers, Response, header
 from hotset.runtime.codings import plain
 from hotset.runtime.machine import Machine
-from hotset.runtime.sending import Sending
-from hotset.upstream.port import Wire
+from hotset.runtime.record import Record
+from hotset.runtime.steps import deferring_refused, log_retry, spell_out_tools
 from hotset.window.deferring import is_refusal
 
 _PAUSES = (0.5, 2.0)
@@ -35,27 +35,29 @@ _PULSE_SECONDS = 10.0
 
 
 @asynccontextmanager
-async def asked(call: ClientCall, sending: Sending, wire: Wire) -> AsyncIterator[Response]:
-    """What the upstream answers to a call of this turn."""
-    async with wire.send(call) as response:
-        if not sending.deferred or response.status < 400:
+async def ask_upstream(record: Record, machine: Machine) -> AsyncIterator[Response]:
+    """What the upstream answers to the latest call of this turn."""
+    planned = record.sent.planned
+    async with machine.wire.send(record.sent.call) as response:
+        if planned is None or not planned.deferred or response.status < 400:
             yield response
             return
-        told = await plain(response)
-        body = b"".join([chunk async for chunk in told.chunks])
-        again = await sending.without_deferred() if is_refusal(response.status, body) else None
+        refusal = await plain(response)
+        body = b"".join([chunk async for chunk in refusal.chunks])
+        is_ours = is_refusal(response.status, body)
+        again = await spell_out_tools(record, machine) if is_ours else None
         if again is None:
-            yield replace(told, chunks=_chunks(body))
+            yield replace(refusal, chunks=_chunks(body))
             return
-    async with wire.send(again) as response:
+    async with machine.wire.send(again) as response:
         if response.status < 400:
-            sending.was_taken()
+            deferring_refused(record, machine)
         yield response
 
 
 @asynccontextmanager
-async def followed_up(
-    call: ClientCall, sending: Sending, machine: Machine, pulse: Callable[[], Awaitable[None]]
+async def follow_up(
+    record: Record, machine: Machine, pulse: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[Response]:
     """What the upstream answers to a follow-up, which is tried twice more while no byte of a reply
     has come.
@@ -66,12 +68,12 @@ async def followed_up(
     left, clock = _RETRY_SECONDS, asyncio.get_running_loop().time
     async with AsyncExitStack() as reply, AsyncExitStack() as pulses:
         for number, pause in enumerate((*_PAUSES, None), 2):
-            began, sent = clock(), sending.call
+            began = clock()
             failure: UpstreamFailed | None = None
             response: Response | None = None
             try:
                 response = await _begun(
-                    await reply.enter_async_context(asked(call, sending, machine.wire))
+                    await reply.enter_async_context(ask_upstream(record, machine))
                 )
             except UpstreamFailed as error:
                 failure = error
@@ -82,12 +84,9 @@ async def followed_up(
             await reply.aclose()
             if number == 2:
                 await pulses.enter_async_context(_pulsing(machine, pulse))
-            sending.tries_again(number, response.status if response is not None else 0, wait)
+            log_retry(record, machine, number, response.status if response is not None else 0, wait)
             await machine.sleep(wait)
             left -= wait
-            call = (
-                sending.call if sending.call is not sent else call
-            )  # it may have been worded without deferred tools
         await pulses.aclose()
         if response is None:
             assert failure is not None

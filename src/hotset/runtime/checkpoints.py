@@ -6,7 +6,7 @@ import asyncio
 
 from hotset.nouns.turn import Event, TurnRef
 from hotset.runtime.machine import Machine
-from hotset.runtime.planning import Prepared
+from hotset.runtime.planning import PlannedTurn
 from hotset.runtime.record import Record
 from hotset.store.port import Store
 from hotset.window.ledger import prompt_of
@@ -24,15 +24,15 @@ def passed(before: int, now: int, window: int) -> tuple[int, ...]:
     return tuple(mark for mark in MARKS if 100 * before < mark * window <= 100 * now)
 
 
-def note_checkpoints(prepared: Prepared, record: Record, machine: Machine) -> None:
+def note_checkpoints(planned: PlannedTurn, record: Record, machine: Machine) -> None:
     """Tells the store, while nobody waits for it, of the marks that this prompt passed."""
-    now = prompt_of(prepared.bill.sent)
-    scale = now / prepared.estimated if prepared.estimated else 1.0
-    before = round(prepared.before.tokens * scale) if prepared.before else 0
-    marks = passed(before, now, prepared.window)
+    now = prompt_of(planned.bill.sent)
+    scale = now / planned.estimated if planned.estimated else 1.0
+    before = round(planned.opened.table.sent.tokens * scale) if planned.opened.table.sent else 0
+    marks = passed(before, now, planned.knobs.window)
     if marks:
         machine.background.spawn(
-            _keep(marks, now, prepared.window, record, machine), "keep a checkpoint"
+            _keep(marks, now, planned.knobs.window, record, machine), "keep a checkpoint"
         )
 
 
@@ -52,7 +52,7 @@ async def _keep(
                 "window": window,
             }
             await machine.keeper.happened(
-                Event(CHECKPOINT, record.asked_at, ref.session, ref.number, detail)
+                Event(CHECKPOINT, record.sent.opened.time, ref.session, ref.number, detail)
             )
 
 

@@ -17,7 +17,8 @@ from hotset.nouns.page import ROOT, Chain, Page
 from hotset.nouns.turn import Event, Node, Reference, Turn
 from hotset.nouns.window import WHOLE, Cause, Form, Hidden, PageTable, Shown, Spot
 from hotset.runtime.calibrating import ratio_at
-from hotset.sources.tools import USED, beginning, found_by, kept_offer
+from hotset.runtime.deferral import found_by
+from hotset.sources.tools import USED, beginning, kept_offer
 from hotset.store.port import Store, Where
 from hotset.window.ghosts import beside
 from hotset.window.tools import OUR_TOOLS

@@ -14,7 +14,8 @@ from hotset.index.port import Index
 from hotset.nouns.deposit import Gisted
 from hotset.runtime.background import Background
 from hotset.runtime.keeper import Keeper
-from hotset.sources.history.entries import follow, next_gists
+from hotset.sources.history.entries import next_gists
+from hotset.sources.port import Source
 from hotset.store.port import Store
 
 _log = logging.getLogger("hotset")
@@ -57,6 +58,8 @@ class Follower:
         self._lock = threading.Lock()
         self._stopped = False
         self._working: asyncio.Task[None] | None = None
+        self.sources: Sequence[Source] = ()
+        """Whose new content is brought into the index."""
         self.trouble = ""
         """Why there is no index at the moment; empty while all is well, and while none was needed
         yet."""
@@ -122,8 +125,6 @@ class Follower:
 
     def _stint(self, store: Store) -> int:
         """The pages that it came by: none when there are no more, or when there was trouble."""
-        from hotset.sources.memory import follow_memories  # noqa: PLC0415 - with the index, and not before
-
         with self._lock:
             if self._stopped or self._open is None:
                 return 0
@@ -134,9 +135,7 @@ class Follower:
             try:
                 self._index = self._index or self._open()
                 until = time.monotonic() + _STINT_SECONDS
-                passed = follow(store, self._index, until) + follow_memories(
-                    store, self._index, until
-                )
+                passed = sum(each.follow(store, self._index, until) for each in self.sources)
             except _TROUBLES as error:
                 self._say(type(error).__name__)
                 self._drop()

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from hotset.config import Config
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event, Outcome, Session
-from hotset.runtime.prefetching import Prefetches
 from hotset.runtime.watch import ALERT
+from hotset.sources.code import Prefetches
 from hotset.store.port import Store
 from hotset.window.ledger import Account, Ledger
 from hotset.window.price import price_of

@@ -26,12 +26,14 @@ from hotset.runtime.follower import Follower, Gister
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.ledger import SUMMARISED, SUMMARY_FAILED, Births, Metrics, empty_ledger, metrics
 from hotset.runtime.planning import Planner
-from hotset.runtime.prefetching import Prefetcher, Prefetches
 from hotset.runtime.summarising import Summariser
 from hotset.runtime.summary_model import ask_about
 from hotset.runtime.watch import Watch, event_of, raised_lately
-from hotset.sources.memory import EpisodeWriter, MemorySource, MemoryUpkeep, Reminders
-from hotset.sources.tools import CYCLE, LostReplies, Toolbox, ToolLibrary
+from hotset.sources.code import CodeSource, Prefetches
+from hotset.sources.history import HistorySource
+from hotset.sources.memory import EpisodeWriter, MemoryOffers, MemorySource, MemoryUpkeep
+from hotset.sources.port import Source
+from hotset.sources.tools import CYCLE, Toolbox, ToolLibrary, ToolSource
 from hotset.store.port import Store
 from hotset.upstream.port import Wire
 from hotset.window.ledger import Ledger
@@ -91,13 +93,13 @@ class Machine:
     bounded: Bounded = field(default_factory=Bounded)
     toolbox: ToolLibrary | None = None
     """Where there is one, its tools are offered beside the client's."""
-    unheard: LostReplies = field(default_factory=LostReplies)
     background: Background = field(init=False)
     gister: Gister = field(init=False)
     follower: Follower = field(init=False)
-    prefetcher: Prefetcher = field(init=False)
     memories: MemorySource = field(init=False)
-    reminding: Reminders | None = field(init=False)
+    reminding: MemoryOffers = field(init=False)
+    sources: tuple[Source, ...] = field(init=False)
+    """Where offers, answers and finds come from. A new source is one line here."""
     rememberer: MemoryUpkeep = field(init=False)
     summariser: Summariser = field(init=False)
     planner: Planner = field(init=False)
@@ -118,13 +120,19 @@ class Machine:
         )
         self.follower = Follower(opening, self.keeper, self.background)
         self.keeper.pages_came = self._pages_came
-        self.prefetcher = Prefetcher(lambda: self.follower.index, patience=self.config.patience)
-        self.memories = MemorySource(
-            self.config, partial(_opened, self.keeper), lambda: self.follower.index, self.clock
-        )
         chosen, patience = self.config.memory, self.config.patience
+        opened, index = partial(_opened, self.keeper), lambda: self.follower.index
+        self.memories = MemorySource(self.config, opened, index, self.clock)
         reminds = chosen.enabled and chosen.offer and not self.config.off
-        self.reminding = Reminders(self.memories, chosen, patience=patience) if reminds else None
+        self.reminding = MemoryOffers(self.memories, chosen, patience=patience, offers=reminds)
+        prefetch, ghosts = self.config.knobs_for("").prefetch, self.config.tooling.ghosts
+        self.sources = (
+            HistorySource(lambda: self.keeper.store, index),
+            self.reminding,
+            CodeSource(index, prefetch, patience=patience),
+            *([ToolSource(self.toolbox, ghosts, patience)] if self.toolbox is not None else []),
+        )
+        self.follower.sources = self.sources
         summing = replace(self.config.summary, every=0) if self.config.off else self.config.summary
         asking = partial(ask_about, chosen=summing, wire=self.wire, dialects=self.dialects)
         writer = EpisodeWriter(summing.model, asking) if summing.model else None
@@ -136,16 +144,12 @@ class Machine:
             self.clock,
             writer=writer,
         )
+        self.reminding.prompted = self.rememberer.prompted
+        self.reminding.read_in = self.rememberer.read
         self.summariser = Summariser(
             summing, self.wire, self.keeper, self.background, self.dialects, clock=self.clock
         )
-        self.planner = Planner(
-            self.config,
-            summaries=self.summariser.told,
-            prefetcher=self.prefetcher,
-            tools=self.toolbox,
-            reminding=self.reminding,
-        )
+        self.planner = self.plan_with(self.config)
         self.ledger = empty_ledger(self.config, _MOST_BOOKS)
         self.watch = Watch(self.config.thresholds)
 
@@ -173,13 +177,16 @@ class Machine:
         machine.background.spawn(
             asyncio.to_thread(tokens.warm), "load the tokenizer"
         )  # or the first call would wait for it
-        if machine.reminding is not None:
-            machine.reminding.warm()
+        machine.reminding.warm()
         if isinstance(machine.toolbox, Toolbox):
             machine.tending = machine.background.spawn(
                 machine._tend(machine.toolbox), "tend the tools"
             )
         return machine
+
+    def plan_with(self, config: Config) -> Planner:
+        """A planner over this machine's sources: for another budget, say."""
+        return Planner(config, summaries=self.summariser.told, sources=self.sources)
 
     def over(self, wire: Wire, planner: Planner) -> Machine:
         """The same machine with another way out: for a call whose client sends it itself, and has a
@@ -244,7 +251,8 @@ class Machine:
             self.toolbox.close()
         await self.wire.close()
         self.bounded.close()
-        self.prefetcher.close()
+        for source in self.sources:
+            source.close()
         self.keeper.close()
 
     def _pages_came(self) -> None:

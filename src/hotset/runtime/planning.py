@@ -3,6 +3,7 @@ client's own bytes."""
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -14,48 +15,36 @@ import msgspec
 
 from hotset import tokens
 from hotset.config import Config
+from hotset.dialects.images import can_see
 from hotset.dialects.port import Dialect
 from hotset.dialects.rules import beyond
 from hotset.errors import HotsetError
 from hotset.files.lru import Lru
 from hotset.nouns.bill import Bill
-from hotset.nouns.deposit import NoteWritten
-from hotset.nouns.knobs import NEVER, Knobs, Prefetch, Prefetching
-from hotset.nouns.link import Link, link
-from hotset.nouns.message import Message, Reply, Request, ToolSpec, Usage
-from hotset.nouns.page import ROOT, Chain, Kind, Role
+from hotset.nouns.candidate import Candidate, OfferVerdict, Slot
+from hotset.nouns.deposit import Deposit, NoteWritten
+from hotset.nouns.knobs import NEVER, Knobs
+from hotset.nouns.link import Link
+from hotset.nouns.message import Loading, Message, Request, ToolSpec, Usage
+from hotset.nouns.note import Space
+from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
+from hotset.nouns.turn import TurnId
 from hotset.nouns.window import WHOLE, Hidden, Line, PageTable, Plan, SentRequest, Spot
 from hotset.runtime.bounded import check
 from hotset.runtime.calibrating import Calibrations
+from hotset.runtime.deferral import Deferrals
 from hotset.runtime.lines import LineageLinker, LineWeigher
-from hotset.runtime.prefetching import (
-    Prefetched,
-    Prefetcher,
-    Scene,
-    is_new_prompt,
-    place_behind,
-    reply_answered,
-)
+from hotset.runtime.offers import OfferRound
 from hotset.runtime.resuming import Resuming
 from hotset.runtime.words import MessageRewriter
-from hotset.sources.memory import PlacedReminder, Reminders
-from hotset.sources.tools import (
-    NOTHING,
-    Deferrals,
-    OfferDecision,
-    SessionOpening,
-    ToolLibrary,
-    ToolOffer,
-    ToolOffers,
-    weigh,
-)
+from hotset.sources.port import Scene, Source
+from hotset.sources.tools import weigh
 from hotset.store.port import Store
-from hotset.window.arguments import spoken
 from hotset.window.deferring import ANCHOR, at_once, deferring
 from hotset.window.ghosts import beside
 from hotset.window.plan import Moment, latest_sent, plan
-from hotset.window.prefetch import Judged
+from hotset.window.prefetch import asked_in
 from hotset.window.price import charge, price_of
 from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS
 from hotset.window.tools import OUR_TOOLS, SPECS, brings_ours, has_twin
@@ -90,6 +79,11 @@ _REPLY_ROOM = 8192
 _STANDS_IN = Chain("stands in")
 """The chain of a message that is ours: nothing is hidden around it."""
 
+_BROUGHT = Space("brought")
+"""By the last message of a request with which the client brought our tools."""
+
+_MOST_BROUGHT = 2048
+
 _TOOLBOX = frozenset(spec.name for spec in TOOLBOX_SPECS)
 
 _REPLY_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
@@ -113,66 +107,7 @@ class Forbidden(Unplanned):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A request as it goes out, and what has to be known when its reply comes."""
-
-    body: bytes
-    request: Request
-    """The client's own."""
-    outgoing: Request
-    """What `body` says, without our tools."""
-    links: tuple[Link, ...]
-    """The client's messages at their places."""
-    plan: Plan
-    hidden: Mapping[Chain, Hidden]
-    offered: bool
-    """The model may call our tools."""
-    estimated: int
-    """Tokens of the prompt as it goes out, by our own count."""
-    sent: SentRequest
-    before: SentRequest | None
-    """The latest request on this line."""
-    bill: Bill
-    window: int = 0
-    """Tokens that its prompt may have, as the provider counts them."""
-    prefetched: Prefetched | None = None
-    """What is offered with its prompt for the first time."""
-    judged: tuple[Judged, ...] = ()
-    """What became of earlier offers."""
-    reminded: PlacedReminder | None = None
-    """What is told of earlier work with its prompt, for the first time."""
-    specs: tuple[ToolSpec, ...] = ()
-    """Our tools, as they stand beside the client's."""
-    decided: OfferDecision = field(default_factory=OfferDecision)
-    """What its session may call from the toolbox."""
-    knobs: Knobs = field(default_factory=Knobs)
-    deferred: bool = False
-    """Tools that are found can be called by their own names."""
-    reopens: bool = False
-    """An earlier conversation began with the same words."""
-
-    @property
-    def behind(self) -> Hidden | None:
-        """What stands behind its prompt and is said for the first time."""
-        new = self.prefetched or self.reminded
-        return self.hidden[new.hidden.chain] if new is not None else None
-
-    @property
-    def head(self) -> Chain:
-        """The message that a reply follows."""
-        return next((each.chain for each in reversed(self.links) if not each.message.aside), ROOT)
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """A page table in memory."""
-
-    table: PageTable
-    used: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
+class RequestFacts:
     """A request, and what is known of it before anything is decided."""
 
     request: Request
@@ -191,6 +126,7 @@ class _Case:
     reopens: bool
     """An earlier conversation began with the same words."""
     links: tuple[Link, ...]
+    """The client's messages at their places."""
     table: PageTable
     hidden: Mapping[Chain, Hidden]
     """What the client never saw of it."""
@@ -204,19 +140,99 @@ class _Case:
 
 
 @dataclass(frozen=True, slots=True)
-class _Toolset:
+class PlannedTurn:
+    """A request as it goes out, and what has to be known when its reply comes."""
+
+    opened: RequestFacts
+    scene: Scene
+    """The same for the sources."""
+    plan: Plan
+    body: bytes
+    outgoing: Request
+    """What `body` says, without our tools."""
+    hidden: Mapping[Chain, Hidden]
+    """What the client never saw, with what is offered now."""
+    behind: Hidden | None
+    """What stands behind the last message and is said for the first time."""
+    specs: tuple[ToolSpec, ...]
+    """Our tools, as they stand beside the client's."""
+    deferred: bool
+    """Tools that are found can be called by their own names."""
+    sent: SentRequest
+    bill: Bill
+
+    @property
+    def request(self) -> Request:
+        """The client's own."""
+        return self.opened.request
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        return self.opened.links
+
+    @property
+    def knobs(self) -> Knobs:
+        return self.opened.knobs
+
+    @property
+    def offered(self) -> bool:
+        return self.opened.offered
+
+    @property
+    def estimated(self) -> int:
+        """Tokens of the prompt as it goes out, by our own count."""
+        return self.sent.tokens
+
+    @property
+    def head(self) -> Chain:
+        """The message that a reply follows."""
+        return self.scene.head
+
+    def taken(self, source: Source) -> tuple[Candidate, ...]:
+        return tuple(each for each in self.plan.taken if each.source == source.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _ToolList:
     """Our tools, as they stand beside the client's."""
 
     specs: tuple[ToolSpec, ...] = ()
     spelled: Mapping[Chain, Hidden] = field(default_factory=dict)
     """Answers of earlier searches for tools, in words that this provider understands."""
-    decided: OfferDecision = field(default_factory=OfferDecision)
     deferred: bool = False
     """Tools that are found can be called by their own names."""
 
     @property
     def tokens(self) -> int:
         return sum(weigh(spec) for spec in self.specs if spec is not ANCHOR)
+
+
+class BroughtTools:
+    """Requests in which the client brought our tools itself, over MCP."""
+
+    def __init__(self) -> None:
+        self._known: Lru[Chain, float] = Lru(count=_MOST_BROUGHT)
+        """By its last message, the time of such a request."""
+
+    def note(self, head: Chain, now: float) -> NoteWritten:
+        self._known.put(head, now)
+        return NoteWritten(_BROUGHT, head, msgspec.json.encode(now))
+
+    def came_with(self, sent: SentRequest, store: Store) -> bool:
+        """True if the model got our tools from its client with this request."""
+        known = self._known.get(sent.head)
+        if known is None:
+            note = store.notes(_BROUGHT, [sent.head]).get(sent.head)
+            known = msgspec.json.decode(note.value or b"", type=float) if note is not None else None
+        return known == sent.time
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A page table in memory."""
+
+    table: PageTable
+    used: float
 
 
 class Planner:
@@ -229,21 +245,17 @@ class Planner:
         monotonic: Callable[[], float] = time.monotonic,
         *,
         summaries: Summaries = _no_summaries,
-        prefetcher: Prefetcher | None = None,
-        tools: ToolLibrary | None = None,
-        reminding: Reminders | None = None,
+        sources: Sequence[Source] = (),
     ) -> None:
         self._config = config
-        self.offering = ToolOffers(tools, config.tooling.ghosts, config.patience)
+        self.sources = tuple(sources)
         self.deferrals = Deferrals(config)
-        self._prefetcher = (
-            prefetcher if config.knobs_for("").prefetch.mode is not Prefetching.OFF else None
-        )
-        self._reminding = reminding
+        self._offers = OfferRound(self.sources)
+        self._brought = BroughtTools()
         self._monotonic = monotonic
         self._summaries = summaries
         self._linked = LineageLinker()
-        self._scales = LineWeigher()
+        self._weigher = LineWeigher()
         self._words = MessageRewriter()
         self.resuming = Resuming()
         self._tables: Lru[Chain, _Held] = Lru(count=_MOST_TABLES)
@@ -256,21 +268,14 @@ class Planner:
     def is_quick(self, request: Request) -> bool:
         """True where a plan needs nothing that takes time: no store, no search, no tokenizer to
         load, little to count."""
-        small = (
-            self._prefetcher is None
-            and len(request.raw) <= _SMALL
-            and (self._reminds_nothing or not request.tools)
-        )
-        return (
-            small
-            and _opens(request)
-            and self._calibrations.knows(request.model)
-            and self.offering.is_quick
-        )
+        small = len(request.raw) <= _SMALL and _opens(request)
+        return small and self._calibrations.knows(request.model) and self._is_quiet(request)
 
-    @property
-    def _reminds_nothing(self) -> bool:
-        return self._reminding is None or self._reminding.is_quick
+    def _is_quiet(self, request: Request) -> bool:
+        return all(
+            each.is_quiet(opens=True) or (not each.standing and not request.tools)
+            for each in self.sources
+        )
 
     def prepare(
         self,
@@ -282,150 +287,147 @@ class Planner:
         *,
         off: bool,
         agent: str = "",
-    ) -> Prepared:
+        turn: TurnId | None = None,
+    ) -> PlannedTurn:
         """Raises `Unplanned` where the request is not ours to plan."""
         if request.previous or not request.messages:
             raise Unplanned("the provider holds the conversation")
         if len(request.messages) > _MOST_MESSAGES or len(request.raw) > _MOST_BYTES:
             raise Unplanned("it is too large to be planned in time")
         began = self._monotonic()
-        held = any(
-            hint.startswith("conversation=") for hint in request.hints
-        )  # the provider would keep what we made of it
-        case = self._case(
-            request, dialect, store, now, upstream, off=off or self._config.off or held, agent=agent
-        )
-        request, links, knobs, late = (
-            case.request,
-            case.links,
-            case.knobs,
-            self._planned_late(case.links),
-        )
-        table = (
-            replace(case.table, shown={**case.table.shown, **late.shown}) if late else case.table
-        )
-        ours = self._toolset(case)
-        fixed = case.own + ours.tokens
-        lines = self._scales.lines(links, request.model, case.hidden)
-        written = self._summaries(lines, store) if table.sent and not case.opens else {}
+        # What a provider keeps of a conversation would be what we made of it.
+        held = any(hint.startswith("conversation=") for hint in request.hints)
+        off = off or self._config.off or held
+        opened = self._open(request, dialect, store, now, upstream, off=off, agent=agent)
+        lines = self._weigher.lines(opened.links, opened.request.model, opened.hidden)
+        scene = self._scene(opened, lines, agent, turn or TurnId(secrets.token_hex(8)))
+        offers = self._listable(opened, self._offers.ask(scene)) if opened.offered else ()
+        planned = self._decide(opened, lines, scene, offers)
+        bill = replace(planned.bill, overhead_ms=1000 * (self._monotonic() - began))
+        return replace(planned, bill=bill)
+
+    def _decide(
+        self,
+        opened: RequestFacts,
+        lines: Sequence[Line],
+        scene: Scene,
+        offers: Sequence[Candidate],
+    ) -> PlannedTurn:
+        """The one decision, rendered and held to the provider's rules."""
+        request, links, knobs, store = opened.request, opened.links, opened.knobs, opened.store
+        late = self._planned_late(links)
+        shown = {**opened.table.shown, **late.shown} if late else opened.table.shown
+        table = replace(opened.table, shown=shown)
+        written = self._summaries(lines, store) if table.sent and not opened.opens else {}
+        found = self._found_tools(opened, offers)
+        fixed = opened.own + (sum(map(weigh, SPECS)) if opened.offered else 0) + found.tokens
         moment = Moment(
-            now,
-            case.price,
-            _counter(request.model),
+            opened.now,
+            opened.price,
+            scene.count,
             fixed,
-            case.ratio,
+            opened.ratio,
             summaries=written,
+            most_ghosts=self._config.tooling.ghosts,
+            hidden_texts=partial(_hidden_texts, opened),
             check=check,
         )
-        made = _as_it_came(lines, table) if case.off else plan(lines, table, knobs, moment)
-        reminded, prefetched = self._behind(case, made, moment)
-        hidden = {
-            **case.hidden,
-            **{new.hidden.chain: new.hidden for new in (reminded, prefetched) if new is not None},
-        }
-        if reminded is not None or prefetched is not None:
-            lines = self._scales.lines(links, request.model, hidden)
-            made = plan(lines, table, knobs, moment)
+        made = (
+            _as_it_came(lines, table) if opened.off else plan(lines, table, offers, knobs, moment)
+        )
+        made, behind = _placed(opened, made)
         if late is not None:
             made = _together(late, made)
-        said = {**hidden, **ours.spelled}
+        ours = _with_found(made, found) if opened.offered else found
+        new = {behind.chain: behind} if behind is not None else {}
+        hidden = {**opened.hidden, **new}
+        spoken = {**hidden, **ours.spelled}
         try:
-            outgoing, body = self._drawn(case, made, said, ours.specs)
+            outgoing, body = self._drawn(opened, made, spoken, ours.specs)
         except Forbidden:
             # the rules are about messages: where none leaves, only what stands in them, they are
             # kept
-            made = plan(lines, case.table, knobs, replace(moment, messages_stay=True))
-            outgoing, body = self._drawn(case, made, said, ours.specs)
-        estimated = fixed + made.tokens
-        bill = _estimate(made, lines, case, fixed)
-        return Prepared(
-            body=body,
-            request=request,
-            outgoing=outgoing,
-            links=links,
+            stay = replace(moment, messages_stay=True)
+            again = plan(lines, opened.table, offers, knobs, stay)
+            made = replace(again, choices=made.choices)
+            outgoing, body = self._drawn(opened, made, spoken, ours.specs)
+        if behind is not None:  # weighed as it is written
+            extra = self._weigher.lines(links, request.model, hidden)[-1].whole - lines[-1].whole
+            made = replace(made, tokens=made.tokens + extra, whole=made.whole + extra)
+        fixed = opened.own + ours.tokens
+        return PlannedTurn(
+            opened=opened,
+            scene=replace(scene, specs={spec.name: spec for spec in ours.specs}),
             plan=made,
+            body=body,
+            outgoing=outgoing,
             hidden=hidden or table.hidden,
-            offered=case.offered,
-            estimated=estimated,
-            sent=SentRequest(links[-1].chain, now, estimated),
-            before=table.sent,
-            bill=replace(bill, overhead_ms=1000 * (self._monotonic() - began)),
-            window=knobs.window,
-            prefetched=prefetched,
-            judged=self._prefetcher.judged(links, hidden) if self._prefetcher is not None else (),
-            reminded=reminded,
+            behind=behind,
             specs=ours.specs,
-            decided=ours.decided,
-            knobs=knobs,
             deferred=ours.deferred,
-            reopens=case.reopens,
+            sent=SentRequest(links[-1].chain, opened.now, fixed + made.tokens),
+            bill=_estimate(made, lines, opened, fixed),
         )
 
-    def without_deferred(self, prepared: Prepared, dialect: Dialect, store: Store) -> Prepared:
+    def without_deferred(self, planned: PlannedTurn) -> PlannedTurn:
         """The same request for an upstream that cannot defer tools: what was found is told in
         words. Raises `Unplanned`."""
-        request, links, specs = prepared.request, prepared.links, at_once(prepared.specs)
-        recalled = self.deferrals.recalled(links, prepared.hidden, dialect, store, deferred=False)
-        said = {**prepared.hidden, **recalled.spelled}
-        outgoing = self._as_planned(request, links, prepared.plan, said, dialect)
-        body = _rendered(outgoing, request, links, said, dialect, specs=specs)
-        return replace(prepared, body=body, outgoing=outgoing, specs=specs, deferred=False)
+        opened, specs = planned.opened, at_once(planned.specs)
+        recalled = self.deferrals.recalled(
+            opened.links, planned.hidden, opened.dialect, opened.store, deferred=False
+        )
+        spoken = {**planned.hidden, **recalled.spelled}
+        outgoing, body = self._drawn(opened, planned.plan, spoken, specs)
+        scene = replace(planned.scene, specs={spec.name: spec for spec in specs}, defers=False)
+        return replace(
+            planned, scene=scene, body=body, outgoing=outgoing, specs=specs, deferred=False
+        )
 
-    def came_late(self, done: Future[Prepared]) -> None:
+    def came_late(self, done: Future[PlannedTurn]) -> None:
         """A plan whose call went out without it: its rows hold from the next request of this line
         on, which is quick then."""
-        if done.exception() is not None:
-            return
-        prepared = done.result()
-        self._late.put(prepared.links[-1].chain, prepared.plan)
+        if done.exception() is None:
+            planned = done.result()
+            self._late.put(planned.links[-1].chain, planned.plan)
 
-    def went_out(self, prepared: Prepared, hidden: Sequence[Hidden] = ()) -> None:
+    def went_out(self, planned: PlannedTurn) -> tuple[Deposit, ...]:
+        """A request is sent as planned; what the sources want to be kept with its plan."""
+        self.remember(planned)
+        opened = planned.opened
+        if opened.off:
+            return ()
+        kept = [
+            deposit
+            for each in self.sources
+            for deposit in each.took(planned.scene, planned.taken(each))
+        ]
+        if opened.brought:
+            kept.append(self._brought.note(opened.links[-1].chain, opened.now))
+        return tuple(kept)
+
+    def remember(self, planned: PlannedTurn, hidden: Sequence[Hidden] = ()) -> None:
         """Remembers how a request was sent, and what its client did not see of the reply, for the
         next one on this line."""
-        self.offering.went_out(prepared.decided, prepared.sent.time)
-        table = PageTable(
-            prepared.plan.shown,
-            {**prepared.hidden, **{each.chain: each for each in hidden}},
-            prepared.sent,
-        )
+        rows = {**planned.hidden, **{each.chain: each for each in hidden}}
+        table = PageTable(planned.plan.shown, rows, planned.sent)
+        before = planned.opened.table.sent
         with self._lock:
-            for each in _latest(prepared.links) if self._late else ():
+            for each in _latest(planned.links) if self._late else ():
                 self._late.pop(each.chain)
-            if prepared.before is not None:
-                self._tables.pop(prepared.before.head)
-            if (
-                prepared.reopens
-            ):  # the next message tells whose line it is, and the store what was told there
-                self._tables.pop(prepared.sent.head)
+            if before is not None:
+                self._tables.pop(before.head)
+            if planned.opened.reopens:
+                # the next message tells whose line it is, and the store what was told there
+                self._tables.pop(planned.sent.head)
             else:
                 self._hold(table, self._monotonic())
 
-    def replied(self, prepared: Prepared, reply: Reply, now: float, agent: str = "") -> None:
-        """A reply has left: what its calls will want next is looked for while its client runs
-        them."""
-        if self._prefetcher is None or not prepared.offered:
-            return
-        knobs = self._config.knobs_for(agent).prefetch
-        said = [part for message in reply.messages for part in message.parts]
-        calls = [part for part in said if part.kind.family is Kind.TOOL_CALL]
-        if not knobs.racing or not calls:
-            return
-        said_at = [
-            each.chain for each in link(prepared.head, reply.messages) if not each.message.aside
-        ]
-        told = [part.content for part in said if part.kind is Kind.RESPONSE]
-        words = [
-            *(each.decode("utf-8", "replace") for each in told),
-            *(spoken(call.content) for call in calls),
-        ]
-        self._prefetcher.race(said_at[-1], "\n".join(words), now, knobs)
-
-    def settled(self, prepared: Prepared, reported: Usage) -> NoteWritten | None:
+    def settled(self, planned: PlannedTurn, reported: Usage) -> NoteWritten | None:
         """Learns from what the provider counted for the prompt; gives the note to be kept where
         that made a difference."""
-        return self._calibrations.observed(prepared.request.model, prepared.estimated, reported)
+        return self._calibrations.observed(planned.request.model, planned.estimated, reported)
 
-    def _case(
+    def _open(
         self,
         request: Request,
         dialect: Dialect,
@@ -435,7 +437,7 @@ class Planner:
         *,
         off: bool,
         agent: str,
-    ) -> _Case:
+    ) -> RequestFacts:
         price = self._price(request.model, upstream)
         links = self._linked.of(request)
         opens = _opens(request)
@@ -452,7 +454,10 @@ class Planner:
             and self._config.inject
             and dialect.injectable(request, OUR_TOOLS)
         )
-        alone = opens and self._prefetcher is None and (self._reminds_nothing or not offered)
+        looks_back = offered and not all(
+            each.is_quiet(opens=True) for each in self.sources if not each.standing
+        )
+        alone = opens and not looks_back
         table = self._table(links, None if alone else store)
         # An opening that went out before, so long ago that what came of it is remembered, is no
         # retry.
@@ -461,7 +466,7 @@ class Planner:
             and table.sent is not None
             and now - table.sent.time >= self._config.memory.quiet_seconds
         )
-        return _Case(
+        return RequestFacts(
             request=request,
             dialect=dialect,
             store=store,
@@ -479,7 +484,7 @@ class Planner:
             else {},
             price=price,
             ratio=self._calibrations.ratio(request.model, store),
-            own=self._scales.fixed(request),
+            own=self._weigher.fixed(request),
             knobs=self._knobs(request, price, agent, askable=offered or brought),
         )
 
@@ -496,12 +501,10 @@ class Planner:
         if not any(has_twin(tool.raw, SPECS) for tool in request.tools):
             return request
         sent = self._table(links, None if _opens(request) else store).sent
-        if brings_ours(request.tools) and (sent is None or self.offering.was_brought(sent, store)):
+        if brings_ours(request.tools) and (sent is None or self._brought.came_with(sent, store)):
             return request
-        ours = (
-            *SPECS,
-            *(each for each in self.offering.kept(links, store).tools if each.name in _TOOLBOX),
-        )
+        stand = [spec for source in self.sources for spec in source.stands(links, store)]
+        ours = (*SPECS, *(each for each in stand if each.name in _TOOLBOX))
         loaded = _referred(request, dialect)
         one = dialect.parse(
             dialect.withhold(
@@ -514,69 +517,69 @@ class Planner:
             return request
         return one if dialect.injectable(one, OUR_TOOLS) else request
 
-    def _toolset(self, case: _Case) -> _Toolset:
-        """Our tools for this request, and what was found with them earlier as this provider can be
-        told of it."""
-        request, dialect, store = case.request, case.dialect, case.store
-        if not case.offered:
-            note = self.offering.brought(case.links[-1].chain, case.now) if case.brought else None
-            return _Toolset(decided=OfferDecision(notes=(note,) if note is not None else ()))
-        sent = case.table.sent.time if case.table.sent else None
-        allowed = self.deferrals.allowed(request, dialect, case.upstream)
-        opening = SessionOpening(
-            request,
-            case.links,
-            case.opens,
-            sent,
-            case.now,
-            case.price,
-            case.own,
-            case.knobs,
-            allowed,
+    def _scene(
+        self, opened: RequestFacts, lines: Sequence[Line], agent: str, turn: TurnId
+    ) -> Scene:
+        """What the sources may know of the request."""
+        request, last = opened.request, opened.links[-1]
+        known = PageTable() if opened.reopens else opened.table
+        may_add = opened.offered and last.chain not in known.hidden
+        asks = may_add and is_new_prompt(last, known)
+        return Scene(
+            turn=turn,
+            request=request,
+            links=opened.links,
+            table=known,
+            hidden={} if opened.reopens else opened.hidden,
+            price=opened.price,
+            knobs=opened.knobs,
+            now=opened.now,
+            store=opened.store,
+            agent=agent,
+            opens=opened.opens,
+            prompt=_prompt_of(last) if asks else "",
+            answered=reply_answered(opened.links) if may_add and not asks else None,
+            offers_tools=opened.offered,
+            defers=opened.offered
+            and self.deferrals.allowed(request, opened.dialect, opened.upstream),
+            sees=can_see(request.model),
+            fixed=opened.own,
+            room=_free(opened, lines) if may_add else 0,
+            count=_counter(request.model),
         )
-        decided = self.offering.of(opening, store)
-        specs = _offered(request, dialect, decided.offer)
-        deferred = decided.offer.deferred and allowed and any(spec.name == FIND for spec in specs)
-        recalled = self.deferrals.recalled(
-            case.links, case.hidden, dialect, store, deferred=deferred
-        )
-        if deferred:
-            theirs = {tool.name for tool in request.tools}
-            specs = deferring(specs, [each for each in recalled.tools if each.name not in theirs])
-        return _Toolset(specs, recalled.spelled, decided, deferred)
 
-    def _behind(
-        self, case: _Case, made: Plan, moment: Moment
-    ) -> tuple[PlacedReminder | None, Prefetched | None]:
-        """What is told of earlier work with a new prompt, and what it will need next."""
-        known, hidden = (PageTable(), {}) if case.reopens else (case.table, case.hidden)
-        last, reminded = case.links[-1], None
-        if not case.offered or last.chain in known.hidden:
-            return None, None
-        free = round(case.knobs.window / case.ratio) - moment.fixed - made.tokens
-        scene = Scene(
-            last,
-            case.dialect,
-            case.request,
-            case.links,
-            made.shown,
-            hidden,
-            free,
-            moment.count,
-            case.now,
+    def _listable(self, opened: RequestFacts, offers: Sequence[Candidate]) -> Sequence[Candidate]:
+        """The offers whose tools the client does not have; no tools where not all have a place."""
+        specs = [each.body for each in offers if isinstance(each.body, ToolSpec)]
+        here = {spec.name for spec in beside(specs, opened.request.tools)}
+        names = [*OUR_TOOLS, *here]
+        if specs and not opened.dialect.injectable(opened.request, names):
+            here = set()
+        return [
+            each for each in offers if not isinstance(each.body, ToolSpec) or each.body.name in here
+        ]
+
+    def _found_tools(self, opened: RequestFacts, offers: Sequence[Candidate]) -> _ToolList:
+        """What was found in earlier turns, as this provider can be told of it."""
+        if not opened.offered:
+            return _ToolList()
+        deferred = any(
+            isinstance(each.body, ToolSpec) and each.body.loading is Loading.FINDS
+            for each in offers
         )
-        if self._reminding is not None and is_new_prompt(last, known):
-            reminded = self._reminding.offer(scene, partial(place_behind, scene), opens=case.opens)
-        if reminded is not None:
-            told = {**hidden, reminded.hidden.chain: reminded.hidden}
-            scene = replace(scene, hidden=told, free=free - reminded.reminder.tokens)
-        prefetcher = self._prefetcher
-        return reminded, _ahead(
-            prefetcher, scene, known, case.knobs.prefetch
-        ) if prefetcher is not None else None
+        recalled = self.deferrals.recalled(
+            opened.links, opened.hidden, opened.dialect, opened.store, deferred=deferred
+        )
+        theirs = {tool.name for tool in opened.request.tools}
+        found = [each for each in recalled.tools if each.name not in theirs] if deferred else []
+        return _ToolList(tuple(found), recalled.spelled, deferred)
 
     def _drawn(
-        self, case: _Case, made: Plan, said: Mapping[Chain, Hidden], specs: Sequence[ToolSpec]
+        self,
+        case: RequestFacts,
+        made: Plan,
+        said: Mapping[Chain, Hidden],
+        specs: Sequence[ToolSpec],
     ) -> tuple[Request, bytes]:
         """The request as planned, and its body. Raises `Forbidden`."""
         own, links, dialect = case.request, case.links, case.dialect
@@ -709,24 +712,80 @@ def _as_it_came(lines: Sequence[Line], table: PageTable) -> Plan:
     )
 
 
-def _ahead(
-    prefetcher: Prefetcher, scene: Scene, table: PageTable, knobs: Prefetch
-) -> Prefetched | None:
-    """What is offered with a new prompt, or with results of calls while which it was found."""
-    if is_new_prompt(scene.last, table):
-        return prefetcher.ahead(scene, knobs)
-    answered = reply_answered(scene.links)
-    return prefetcher.raced(answered.chain, scene, knobs) if answered is not None else None
-
-
-def _offered(request: Request, dialect: Dialect, offer: ToolOffer) -> tuple[ToolSpec, ...]:
-    """Our tools for this request; those of the toolbox only where there is room for all of them."""
-    specs = (*SPECS, *beside(offer.tools, request.tools))
-    return (
-        specs
-        if offer is NOTHING or dialect.injectable(request, [spec.name for spec in specs])
-        else SPECS
+def _with_found(made: Plan, found: _ToolList) -> _ToolList:
+    """The tool list of a request: our own, those that the plan took, those that were found."""
+    bodies = (each.body for each in made.taken if each.slot is Slot.TOOL_LIST)
+    specs = (*SPECS, *(body for body in bodies if isinstance(body, ToolSpec)))
+    deferred = found.deferred and any(spec.name == FIND for spec in specs)
+    return replace(
+        found,
+        specs=deferring(specs, found.specs) if deferred else at_once(specs),
+        deferred=deferred,
     )
+
+
+def _placed(opened: RequestFacts, made: Plan) -> tuple[Plan, Hidden | None]:
+    """What the plan took, behind the last message; nothing where the provider takes no text
+    there."""
+    texts: dict[str, list[str]] = {}
+    for each in made.taken:
+        if isinstance(each.body, str):
+            texts.setdefault(each.source, [each.heading] if each.heading else []).append(each.body)
+    if not texts:
+        return made, None
+    dialect, chain = opened.dialect, opened.links[-1].chain
+    behind = Hidden(chain, after=tuple(dialect.say("\n".join(each)).raw for each in texts.values()))
+    alone = opened.hidden if not opened.reopens else {}
+    before = dialect.reveal(opened.request, opened.links, alone) if alone else opened.request
+    both = dialect.reveal(opened.request, opened.links, {**alone, chain: behind})
+    if beyond(dialect.check(both), dialect.check(before)) is None:
+        return made, behind
+    choices = tuple(
+        replace(each, verdict=OfferVerdict.REFUSED)
+        if each.is_taken and isinstance(each.candidate.body, str)
+        else each
+        for each in made.choices
+    )
+    return replace(made, choices=choices), None
+
+
+def is_new_prompt(last: Link, table: PageTable) -> bool:
+    """A request ends with a prompt, and none before it on its line did."""
+    parts = last.message.parts
+    asks = last.message.role is Role.USER and any(part.kind is Kind.PROMPT for part in parts)
+    answers = any(part.kind.family is Kind.TOOL_RESULT for part in parts)
+    return asks and not answers and (table.sent is None or table.sent.head != last.chain)
+
+
+def reply_answered(links: Sequence[Link]) -> Link | None:
+    """The reply whose calls a request answers with its last messages."""
+    line = [each for each in links if not each.message.aside]
+    if not line or not any(part.kind.family is Kind.TOOL_RESULT for part in line[-1].message.parts):
+        return None
+    return next((each for each in reversed(line) if each.message.role is Role.ASSISTANT), None)
+
+
+def _prompt_of(last: Link) -> str:
+    parts = (part.content for part in last.message.parts if part.kind is Kind.PROMPT)
+    return asked_in("\n".join(each.decode("utf-8", "replace") for each in parts))
+
+
+def _free(opened: RequestFacts, lines: Sequence[Line]) -> int:
+    """Tokens that the plan will leave free, or a little more: it decides what really fits."""
+    window = round(opened.knobs.window / opened.ratio)
+    here = {line.chain for line in lines}
+    saved = sum(
+        row.whole - row.tokens for row in opened.table.shown.values() if row.spot.chain in here
+    )
+    messages = sum(line.whole for line in lines) - saved
+    return window - opened.own - min(messages, round(opened.knobs.high * window))
+
+
+def _hidden_texts(opened: RequestFacts) -> Iterator[str]:
+    for row in (opened.hidden if not opened.reopens else {}).values():
+        for raw in (*row.before, *row.after):
+            parts = opened.dialect.understand(raw).parts
+            yield from (part.content.decode("utf-8", "replace") for part in parts)
 
 
 def _rendered(
@@ -768,7 +827,7 @@ def _hold_to_the_rules(
         raise Forbidden(f"rule {first.invariant} at {first.where}")
 
 
-def _estimate(made: Plan, lines: Sequence[Line], case: _Case, fixed: int) -> Bill:
+def _estimate(made: Plan, lines: Sequence[Line], case: RequestFacts, fixed: int) -> Bill:
     """What the prompt costs under the provider's cache rules, beside what sending everything would
     have."""
     latest, price = case.table.sent, case.price

@@ -8,14 +8,21 @@ wrong thing reads what to ask instead.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hotset import tokens
 from hotset.dialects.images import fitting_images
-from hotset.errors import HotsetError, NotFound
+from hotset.errors import HotsetError
 from hotset.index.port import Index
-from hotset.nouns.memory import MemoryId, Standing
-from hotset.nouns.retrieval import Place, Range, Retrieval, Retrieve, Retrieved, Search
+from hotset.nouns.retrieval import (
+    Place,
+    Range,
+    Retrieval,
+    Retrieve,
+    Retrieved,
+    Search,
+    SourceText,
+)
 from hotset.nouns.turn import Event
 from hotset.sources.history.answers import (
     cut_text,
@@ -26,7 +33,7 @@ from hotset.sources.history.answers import (
 )
 from hotset.sources.history.lookup import NothingFound, look_up
 from hotset.sources.history.search import Deadline
-from hotset.sources.memory import is_memory_id, memory_heading, memory_text
+from hotset.sources.port import Source
 from hotset.store.port import Store
 from hotset.window.slice import Count
 from hotset.window.slice.fit import clipped
@@ -34,36 +41,18 @@ from hotset.window.slice.fit import clipped
 SECONDS = 1.0
 """How long a search may look; a model waits for it, and a person for the model."""
 
-MemoryReader = Callable[[str, Store], tuple[str, str] | None]
-"""A memory's heading and text by its id; None for any other id."""
-
-
-def read_memory(id: str, store: Store) -> tuple[str, str] | None:
-    """The heading and the text of a memory that is not forgotten."""
-    if not is_memory_id(id):
-        return None
-    try:
-        memory = store.memory(MemoryId(id))
-    except NotFound:
-        return None
-    return (
-        None
-        if memory.standing is Standing.FORGOTTEN
-        else (memory_heading(memory), memory_text(memory, store))
-    )
-
 
 def answer(
     call: Retrieval,
     store: Store,
     here: Place,
     *,
+    sources: Sequence[Source] = (),
     index: Index | None = None,
     seconds: float = SECONDS,
     clock: Callable[[], float] = time.monotonic,
     count: Count = tokens.count,
     sees: bool = False,
-    memory: MemoryReader = read_memory,
     patience: float = 1.0,
 ) -> Retrieved:
     """The answer for the model, of at most `call.max_tokens`. Without an index the store itself is
@@ -74,8 +63,8 @@ def answer(
     deadline = Deadline(clock, clock() + seconds * patience, patience)
     try:
         match call:
-            case Retrieve() if (remembered := memory(call.id, store)) is not None:
-                made = cut_text(*remembered, call.how, call.max_tokens, count)
+            case Retrieve() if (text := _own_text(call.id, sources, store)) is not None:
+                made = cut_text(text.heading, text.text, call.how, call.max_tokens, count)
             case Retrieve():
                 choice = look_up(call, store, here, deadline, index)
                 images = (
@@ -93,9 +82,16 @@ def answer(
         lost = (
             f"the store could not be read ({type(error).__name__}); get it again from where it came"
         )
-        text = clipped(f"[hotset: {lost if failed else error}]", call.max_tokens, count)
-        return Retrieved(text, count(text.encode("utf-8", "replace")), found=False, failed=failed)
+        words = clipped(f"[hotset: {lost if failed else error}]", call.max_tokens, count)
+        size = count(words.encode("utf-8", "replace"))
+        return Retrieved(words, size, found=False, failed=failed)
     return fit_answer(made, call.max_tokens, count)
+
+
+def _own_text(id: str, sources: Sequence[Source], store: Store) -> SourceText | None:
+    """What a source has under an id of its own."""
+    texts = (each.read(id, store) for each in sources) if id else ()
+    return next((text for text in texts if text is not None), None)
 
 
 def event_of(

@@ -6,19 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from hotset.errors import HotsetError
-from hotset.nouns.finding import Entry, EntryId, Hits, SearchHit, Sort
-from hotset.nouns.memory import MemoryKind
-from hotset.nouns.page import Page
-from hotset.nouns.tool import UNLIKELY
-from hotset.sealing import seal
-from hotset.sources.history import PageHits
-from hotset.sources.memory import MemorySource
-from hotset.sources.tools import Toolbox
-from hotset.store.port import Store
-from hotset.text.clip import clip_prose
+from hotset.nouns.finding import SearchHit
+from hotset.sources.code import code_hits
+from hotset.sources.history import page_hits
+from hotset.sources.memory import memory_hits
+from hotset.sources.tools import tool_hits
 
-_LONGEST_TITLE = 200
+__all__ = ["code_hits", "memory_hits", "merge_hits", "page_hits", "tool_hits"]
 
 
 def merge_hits(groups: Iterable[Sequence[SearchHit]]) -> list[SearchHit]:
@@ -31,112 +25,3 @@ def merge_hits(groups: Iterable[Sequence[SearchHit]]) -> list[SearchHit]:
         for hit in group
     ]
     return sorted(scaled, key=lambda hit: -hit.score)
-
-
-def code_hits(found: Hits) -> list[SearchHit]:
-    """Stretches of the project's files."""
-    return [_code_hit(hit.entry, hit.score) for hit in found.hits]
-
-
-def _code_hit(entry: Entry, score: float) -> SearchHit:
-    first, last = entry.lines
-    what = entry.title.removeprefix(entry.path).strip()
-    detail = {
-        "path": entry.path,
-        "lines": [first, last],
-        "title": what,
-        "language": entry.kind,
-        "text": entry.text,
-    }
-    return SearchHit(
-        Sort.CODE, score, f"{entry.path}:{first}-{last}", what, stretch=entry, detail=detail
-    )
-
-
-def page_hits(found: PageHits, store: Store) -> list[SearchHit]:
-    """Pages of conversations; their secrets stay in the store."""
-    return [_page_hit(hit.page, hit.score, hit.lines, store) for hit in found.best]
-
-
-def _page_hit(page: Page, score: float, lines: tuple[int, int], store: Store) -> SearchHit:
-    try:
-        text = seal(store.content(page.digest).decode("utf-8", "replace")).text
-    except HotsetError as error:
-        stretch = Entry(EntryId(page.id), page.id, Sort.PAGE, f"({error})")
-    else:
-        if lines != (0, 0):
-            text = "\n".join(text.split("\n")[lines[0] - 1 : lines[1]])
-        stretch = Entry(EntryId(page.id), page.id, Sort.PAGE, text, lines=lines)
-    detail = {
-        "page": page.id,
-        "session": page.session,
-        "turn": page.turn,
-        "kind": page.kind,
-        "tool": page.tool,
-        "agent": page.agent,
-        "time": page.time,
-        "lines": list(lines),
-        "text": stretch.text,
-        "recall": f"hotset recall {page.id}",
-    }
-    return SearchHit(
-        Sort.PAGE,
-        score,
-        f"{page.session} turn {page.turn}",
-        f"{page.tool} {page.kind}".strip(),
-        f"hotset show {page.session} --turns {page.turn}",
-        page.time,
-        stretch,
-        detail,
-    )
-
-
-def memory_hits(
-    memories: MemorySource, words: str, most: int, since: float | None = None
-) -> list[SearchHit]:
-    """What is remembered: the memories that `hotset memory search` finds, without the words that
-    were said."""
-    kinds = [
-        kind for kind in MemoryKind if kind is not MemoryKind.ARRANGEMENT
-    ]  # which is hotset's own
-    found = memories.recall(words, kinds=kinds, most=most).recall.items
-    return [
-        SearchHit(
-            Sort.MEMORY,
-            each.score,
-            each.id,
-            f"{each.kind}: {clip_prose(each.title or each.text, _LONGEST_TITLE)}",
-            f"hotset memory show {each.id}",
-            each.time,
-            detail={
-                "id": each.id,
-                "kind": each.kind,
-                "title": each.title,
-                "time": each.time,
-                "text": each.text,
-            },
-        )
-        for each in found[:most]
-        if since is None or each.time >= since
-    ]
-
-
-def tool_hits(toolbox: Toolbox, words: str, most: int) -> list[SearchHit]:
-    """The tools that fit, and skills of the project that would once they are approved. What hardly
-    fits is left out."""
-    found = toolbox.look_for(words, most)
-    fitting = [
-        (ghost.tool, ghost.score, "tools find") for ghost in found.ghosts if ghost.score >= UNLIKELY
-    ]
-    waiting = [(known.tool, UNLIKELY, "tools approve") for known in found.waiting]
-    return [
-        SearchHit(
-            Sort.TOOL,
-            score,
-            tool.name,
-            f"from {tool.source}: {clip_prose(tool.description, _LONGEST_TITLE)}",
-            f"hotset {command} {tool.name}",
-            detail={"name": tool.name, "source": tool.source, "description": tool.description},
-        )
-        for tool, score, command in (*fitting, *waiting)[:most]
-    ]

@@ -1,14 +1,14 @@
 """The walk: one call, from the client's bytes to the last byte of its reply.
 
-    bytes arrive -> parse -> plan -> keep, send -> relay as it comes -> read -> keep
-                               ^                      |
-                               |______________________|   the model asked for what left its window:
-                               `faults`
+    open -> ask the sources, plan, render -> receive, send -> relay as it comes -> read -> keep
+                                               ^                 |
+                                               |_________________|   the model asked us
 
 The request is made durable beside the call to the upstream, and the reply goes to the client as it
 comes. From the event on that tells how it ended, its bytes wait until request and reply are on
-disk: what a client saw end is kept (see `tail` and `record`). Any fault of ours ends in the
-client's own bytes going through (see `record` and `sending`).
+disk: what a client saw end is kept (see `tail` and `record`). A call is carried by a chain of
+values (`turn`); `record` holds its latest link. Any fault of ours ends in the client's own bytes
+going through.
 """
 
 from __future__ import annotations
@@ -22,12 +22,20 @@ from hotset.dialects.port import TurnView
 from hotset.errors import UpstreamFailed
 from hotset.nouns.call import ClientCall, Headers, Response
 from hotset.nouns.turn import Outcome
-from hotset.runtime.asking import asked, followed_up
+from hotset.runtime.asking import ask_upstream, follow_up
 from hotset.runtime.codings import plain
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import Record
-from hotset.runtime.sending import Sending
+from hotset.runtime.steps import (
+    answer_turn,
+    bill_with_reply,
+    close_turn,
+    hide_rounds,
+    plan_turn,
+    settle_turn,
+)
 from hotset.runtime.tail import StreamTail, patiently
+from hotset.runtime.turn import open_turn
 
 _WHOLE_BYTES = 1 << 20
 _WHOLE_SECONDS = 1.0
@@ -59,36 +67,36 @@ class Client(Protocol):
 async def walk(call: ClientCall, client: Client, machine: Machine) -> None:
     """One call of a conversation. Cancelled when the client leaves."""
     try:
-        record = Record(call, machine)
+        opened = await open_turn(call, machine)
+        record = Record(opened, machine, bill_with_reply)
     except Exception as error:
         # fail open: nothing was sent yet, so the client's bytes go through without us
         machine.bypass(f"a fault of ours: {type(error).__name__}", path=call.path.split("?")[0])
         await pass_through(call, client, machine)
         return
-    sending: Sending | None = None
     try:
-        sending = await Sending.of(call, record, machine)
-        async with asked(sending.call, sending, machine.wire) as response:
-            if sending.offered and response.status < 400:
-                await _rounds(await plain(response), sending, record, client, machine)
+        try:
+            await plan_turn(record, machine)  # sources, plan, rules; or the client's own bytes
+        finally:
+            record.receive()  # the request goes to the store while it goes out
+        async with ask_upstream(record, machine) as response:
+            if record.sent.is_ours and response.status < 400:
+                await _rounds(await plain(response), record, client, machine)
             else:
                 await record.answered(response)
                 await (_stream if record.streamed else _document)(response, record, client)
-        sending.settle()
+        settle_turn(record, machine)
     except UpstreamFailed as failure:
         await record.end(Outcome.BROKEN)
         await _fail(failure, client, record.headers)
     except asyncio.CancelledError:
         machine.tally.left += 1
         record.end_later(Outcome.LEFT)
-        if sending is not None:
-            # many a client leaves as soon as it has the last event: the reply was whole all the
-            # same
-            sending.settle()
+        # many a client leaves as soon as it has the last event: the reply was whole all the same
+        settle_turn(record, machine)
         raise
     finally:
-        if sending is not None:
-            sending.close()
+        close_turn(record, machine)
 
 
 async def _stream(response: Response, record: Record, client: Client) -> None:
@@ -138,20 +146,19 @@ async def _document(response: Response, record: Record, client: Client) -> None:
     await client.finish(b"".join(held))
 
 
-async def _rounds(
-    response: Response, sending: Sending, record: Record, client: Client, machine: Machine
-) -> None:
+async def _rounds(response: Response, record: Record, client: Client, machine: Machine) -> None:
     """A turn in which the model may ask us for something: as many calls as it takes, one reply for
     the client."""
     await record.answered(response)
-    view, tail = sending.view(streamed=record.streamed), record.tail()
+    dialect, own = record.sent.opened.dialect, record.sent.own
+    assert own is not None
+    view, tail = dialect.view(own, streamed=record.streamed), record.tail()
     await _relay(response, view, tail, record, client)
     said = view.round()
-    while (again := await sending.answered(said)) is not None:
+    while await answer_turn(record, said, machine):
         try:
-            async with followed_up(
-                again, sending, machine, partial(_pulse, view, record, client)
-            ) as later:
+            pulse = partial(_pulse, view, record, client)
+            async with follow_up(record, machine, pulse) as later:
                 response = await plain(later)
                 if response.status >= 400:
                     await _refused(response, view, tail, record, client)
@@ -160,19 +167,24 @@ async def _rounds(
         except UpstreamFailed as failure:
             if not client.begun:
                 raise
-            await _broke_off(view.fail(502, sending.refusal(str(failure))), tail, record, client)
+            await _broke_off(view.fail(502, _refusal(record, str(failure))), tail, record, client)
             return
         said = view.round()
         if client.begun and not said.complete and not view.stopped:
-            reason = f"{again.upstream} broke off in mid-reply"
-            await _broke_off(view.fail(502, sending.refusal(reason)), tail, record, client)
+            reason = f"{record.sent.call.upstream} broke off in mid-reply"
+            await _broke_off(view.fail(502, _refusal(record, reason)), tail, record, client)
             return
     last = view.close()
     record.take(last)
-    sending.hide(view)
+    hide_rounds(record, view, machine)
     await record.end(Outcome.DONE)
     await _begin(response, record, client)
     await client.finish((record.comment if record.streamed else b"") + tail.rest() + last)
+
+
+def _refusal(record: Record, reason: str) -> bytes:
+    """An error body in the dialect's own form, for an upstream that gave none."""
+    return record.sent.opened.dialect.refuse(502, f"hotset: {reason}")
 
 
 async def _relay(

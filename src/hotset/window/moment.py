@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hotset.nouns.knobs import Knobs
@@ -40,6 +40,10 @@ class Moment:
     """No message leaves, only pages in them: what a provider's rules always allow."""
     summaries: Mapping[int, str] = field(default_factory=dict)
     """What was written about the steps up to a number, by that number."""
+    most_ghosts: int = 5
+    """Ghosts that a session's tool list may hold."""
+    hidden_texts: Callable[[], Iterable[str]] = tuple
+    """What the model saw and the client did not, for offers that may stand there already."""
 
     check: Callable[[], None] = no_bound
     """Called in every loop over messages: raises where the plan takes too long."""

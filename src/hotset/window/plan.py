@@ -10,19 +10,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hotset.nouns.candidate import Candidate
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.window import Cause, Form, Line, PageTable, Plan, Shown
 from hotset.window.birth import births, rebirths
 from hotset.window.evict import evict
 from hotset.window.leave import Departure, mend
 from hotset.window.moment import Moment
+from hotset.window.offers import choose_texts, choose_tools, visible_texts
 from hotset.window.weighing import Weighed, by_message, weigh
 
 __all__ = ["Moment", "latest_sent", "plan"]
 
 
-def plan(lines: Sequence[Line], table: PageTable, knobs: Knobs, moment: Moment) -> Plan:
-    """Pure: the same arguments give the same plan, on any machine."""
+def plan(
+    lines: Sequence[Line],
+    table: PageTable,
+    offers: Sequence[Candidate],
+    knobs: Knobs,
+    moment: Moment,
+) -> Plan:
+    """The form of every page, and which of the sources' offers are taken.
+
+    Pure: the same arguments give the same plan, on any machine. An offer never makes a page leave:
+    it gets what is free when the pages have their forms.
+    """
+    tools = choose_tools(offers, knobs, moment.most_ghosts)
+    listed = sum(each.candidate.tokens for each in tools if each.is_taken)
+    moment = replace(moment, fixed=moment.fixed + listed)
     here = {line.chain for line in lines}
     shown = dict(table.shown)
     if not all(
@@ -52,6 +67,14 @@ def plan(lines: Sequence[Line], table: PageTable, knobs: Knobs, moment: Moment) 
     kept = next(
         (index for index, line in enumerate(lines[: sent + 1]) if line.chain in changed), sent + 1
     )
+    free = round(knobs.window / moment.scale) - moment.fixed - goes.total
+    texts = choose_texts(
+        offers,
+        free,
+        knobs,
+        moment.count,
+        lambda: list(visible_texts(lines, shown, moment.hidden_texts())),
+    )
     return Plan(
         shown=shown,
         fresh=(*back, *fresh, *departure.rows),
@@ -60,6 +83,7 @@ def plan(lines: Sequence[Line], table: PageTable, knobs: Knobs, moment: Moment) 
         whole=sum(goes.wholes),
         kept=goes.sums[kept],
         broke=mended.cause or (departure.cause if kept <= sent else None),
+        choices=(*tools, *texts),
     )
 
 

@@ -16,11 +16,16 @@ from dataclasses import astuple, dataclass, fields, replace
 from enum import StrEnum
 from itertools import islice
 
+from hotset.nouns.candidate import Candidate, OfferKind, Slot
 from hotset.nouns.finding import Entry, Filter, Hits, IndexHit, Query, Sort
 from hotset.nouns.knobs import Prefetch, Prefetching
 from hotset.nouns.page import Kind
 from hotset.window.arguments import spoken
 from hotset.window.names import names
+from hotset.window.offers import is_covered
+
+SOURCE = "code"
+"""The source that offers it."""
 
 WITHIN = 10
 """Actions after a prompt within which what was offered with it counts as used."""
@@ -45,7 +50,6 @@ _ASKED = 4000
 _SEARCHED = frozenset({Sort.PAGE, Sort.CODE})
 _TELLING_LINE = 8  # characters; shorter lines stand everywhere
 _LOOKED_UP = 5  # lines of a stretch, the longest, by which it is known again
-_MOSTLY = 0.5
 _COPIED_LINE = 24  # characters; shorter lines are written without having been read
 _HOUR = 3600.0
 _FILE_NAME = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}$")
@@ -98,31 +102,6 @@ WEIGHTS = PrefetchWeights(
     excerpt=(-1.57, 3.17, 1.20, -0.46, -0.23, 0.01, 0.29),
     hint=(-1.93, 3.99, 1.64, -0.64, 0.50, -0.28, 0.48),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """One thing that is offered."""
-
-    entry: Entry
-    confidence: float
-    text: str
-    """As the model gets it."""
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    excerpts: tuple[Offered, ...] = ()
-    hints: tuple[Offered, ...] = ()
-    tokens: int = 0
-
-    @property
-    def text(self) -> str:
-        return "\n".join((ABOVE, *(each.text for each in (*self.excerpts, *self.hints))))
-
-    def __bool__(self) -> bool:
-        return bool(self.excerpts or self.hints)
 
 
 def asked_in(text: str) -> str:
@@ -200,55 +179,50 @@ def is_file(entry: Entry) -> bool:
 def stands(text: str, window: Collection[str]) -> bool:
     """Is it in the window already? Known by its longest lines: what was numbered or cut there still
     has most of them."""
-    lines = sorted({_bare(line) for line in text.split("\n")}, key=lambda line: (-len(line), line))[
-        :_LOOKED_UP
-    ]
-    telling = [line for line in lines if len(line) >= _TELLING_LINE]
-    there = sum(any(line in shown for shown in window) for line in telling)
-    return there >= _MOSTLY * len(telling)
+    return is_covered(_telling_lines(text), window)
 
 
-def offer(
+def candidates(
     prompt: Prompt,
     found: Sequence[Hits],
     *,
-    window: Collection[str],
-    free: int,
+    slot: Slot,
     knobs: Prefetch,
     count: Callable[[bytes], int],
     weights: PrefetchWeights = WEIGHTS,
-) -> Offer:
-    """What to offer with a prompt: nothing that stands in `window`, and no more than its share of
-    the `free` tokens."""
+) -> list[Candidate]:
+    """What could be offered with a prompt: excerpts of files, then hints that name a file."""
     if knobs.mode is Prefetching.OFF or not prompt.text.strip():
-        return Offer()
+        return []
     finds = [(hit, signs) for hit, signs in weigh(prompt, found) if agreed(hit)]
-    room = _Room(int(free * knobs.share) - count(ABOVE.encode()), count)
-    taken: set[str] = set()
-    excerpts: list[Offered] = []
-    hints: list[Offered] = []
+    files = [each for each in finds if is_file(each[0].entry)]
+
+    def made(
+        kind: OfferKind,
+        likely: Sequence[tuple[float, Entry]],
+        render: Callable[..., str],
+        size: int,
+    ) -> Iterator[Candidate]:
+        for sure, entry in likely:
+            if covers := _telling_lines(entry.text):
+                text = render(entry, sure, size)
+                tokens = count(text.encode("utf-8", "replace")) + 1  # the end of its last line
+                yield Candidate(
+                    SOURCE, kind, entry.path, slot, text, tokens, sure, ABOVE, covers, entry
+                )
+
+    offers = list[Candidate]()
     if knobs.mode is Prefetching.ON:
-        for sure, entry in _likely(
-            [each for each in finds if is_file(each[0].entry)], weights.excerpt, knobs.excerpt
-        ):
-            if (
-                len(excerpts) < knobs.excerpts
-                and entry.path not in taken
-                and not stands(entry.text, window)
-            ):
-                excerpts += room.take(entry, sure, _excerpt(entry, sure, knobs.lines))
-                taken.update(each.entry.path for each in excerpts)
-    for sure, entry in _likely(finds, weights.hint, knobs.hint):
-        if len(hints) < knobs.hints and entry.path not in taken and not stands(entry.text, window):
-            hints += room.take(entry, sure, _hint(entry, sure, knobs.hint_chars))
-            taken.update(each.entry.path for each in hints)
-    if not excerpts and not hints:
-        return Offer()
-    return Offer(
-        tuple(excerpts),
-        tuple(hints),
-        count(ABOVE.encode()) + sum(each.tokens for each in (*excerpts, *hints)),
-    )
+        likely = _likely(files, weights.excerpt, knobs.excerpt)
+        offers += made(OfferKind.EXCERPT, likely, _excerpt, knobs.lines)
+    likely = _likely(finds, weights.hint, knobs.hint)
+    return [*offers, *made(OfferKind.HINT, likely, _hint, knobs.hint_chars)]
+
+
+def _telling_lines(text: str) -> tuple[str, ...]:
+    """Its longest lines, by which it is known again."""
+    lines = sorted({_bare(line) for line in text.split("\n")}, key=lambda line: (-len(line), line))
+    return tuple(line for line in lines[:_LOOKED_UP] if len(line) >= _TELLING_LINE)
 
 
 class Verdict(StrEnum):
@@ -263,7 +237,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    offered: Offered
+    offered: Candidate
     verdict: Verdict
     saved: int = 0
     """Its tokens, where an action copied from it before any had read its file: what a read would
@@ -271,40 +245,24 @@ class Judged:
 
 
 def judge(
-    offered: Offered, actions: Sequence[bytes], retrieved: Collection[str] = ()
+    offered: Candidate, actions: Sequence[bytes], retrieved: Collection[str] = ()
 ) -> Judged | None:
     """What became of it, from the arguments of the actions since and the ids that were retrieved;
     None while it is too early."""
-    lines = {
-        bare for line in offered.entry.text.split("\n") if len(bare := _bare(line)) >= _COPIED_LINE
-    }
+    entry = offered.origin
+    assert isinstance(entry, Entry)
+    lines = {bare for line in entry.text.split("\n") if len(bare := _bare(line)) >= _COPIED_LINE}
     for action in actions[:WITHIN]:
         said = spoken(action)
         if any(line in said for line in lines):
             return Judged(offered, Verdict.USED, offered.tokens)
         if not {name.removeprefix("./").strip("/") for name in names(said)}.isdisjoint(
-            _meant_by(offered.entry.path)
+            _meant_by(entry.path)
         ):
             return Judged(offered, Verdict.USED)
-    if offered.entry.whole in retrieved:
+    if entry.whole in retrieved:
         return Judged(offered, Verdict.EXPANDED)
     return Judged(offered, Verdict.WASTED) if len(actions) >= WITHIN else None
-
-
-class _Room:
-    """Tokens that are left."""
-
-    def __init__(self, tokens: int, count: Callable[[bytes], int]) -> None:
-        self._left = tokens
-        self._count = count
-
-    def take(self, entry: Entry, confidence: float, text: str) -> list[Offered]:
-        """It, where it fits."""
-        tokens = self._count(text.encode("utf-8", "replace")) + 1  # the end of its last line
-        if tokens > self._left:
-            return []
-        self._left -= tokens
-        return [Offered(entry, confidence, text, tokens)]
 
 
 def fit(hit: IndexHit, signs: Signs) -> float:

@@ -19,8 +19,9 @@ from hotset.nouns.page import ROOT
 from hotset.nouns.tool import Deferring, Tooling
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import Hidden
+from hotset.runtime.deferral import Deferrals, FoundTools, is_taken
 from hotset.runtime.planning import Planner
-from hotset.sources.tools.deferral import Deferrals, FoundTools, is_taken
+from hotset.sources.tools import ToolSource
 from hotset.testing import RamStore
 from hotset.window.deferring import ANCHOR
 from hotset.window.toolbox_tools import FIND
@@ -158,7 +159,7 @@ def test_a_session_defers_where_its_upstream_takes_it(tmp_path, store, asking, i
         settings,
         upstreams={**settings.upstreams, "gateway": Upstream("gateway", "https://llm.example.org")},
     )
-    planner = Planner(settings, tools=Shelf(github=[create_issue]))
+    planner = Planner(settings, sources=[ToolSource(Shelf(github=[create_issue]), 5)])
 
     prepared = planner.prepare(
         asked("Hello.", model=model), DIALECT, store, 1.0, upstream, off=False
@@ -172,7 +173,7 @@ def test_a_session_defers_where_its_upstream_takes_it(tmp_path, store, asking, i
 def test_nothing_is_deferred_unless_somebody_wants_it(tmp_path, store):
     planner = Planner(
         load(project=str(tmp_path), data=str(tmp_path), environ={}),
-        tools=Shelf(github=[create_issue]),
+        sources=[ToolSource(Shelf(github=[create_issue]), 5)],
     )
 
     assert not planner.prepare(
@@ -193,11 +194,11 @@ def test_an_upstream_that_refused_is_not_asked_again_for_that_model(tmp_path, st
 def test_a_session_that_began_without_goes_on_without(tmp_path, store):
     """The first deferred tool would change what the provider has cached."""
     shelf = Shelf(github=[create_issue])
-    began = Planner(config(tmp_path, Deferring.OFF), tools=shelf)
+    began = Planner(config(tmp_path, Deferring.OFF), sources=[ToolSource(shelf, 5)])
     first = began.prepare(asked("Hello."), DIALECT, store, 1.0, "anthropic", off=False)
-    keep(store, first.decided.notes)
+    keep(store, began.went_out(first))
 
-    later = Planner(config(tmp_path), tools=shelf).prepare(
+    later = Planner(config(tmp_path), sources=[ToolSource(shelf, 5)]).prepare(
         asked("Hello.", "Hi.", "Go on."), DIALECT, store, 2.0, "anthropic", off=False
     )
 
@@ -211,7 +212,7 @@ def test_sessions_behind_different_upstreams_share_no_offer(tmp_path, store):
         settings,
         upstreams={**settings.upstreams, "gateway": Upstream("gateway", "https://llm.example.org")},
     )
-    planner = Planner(settings, tools=Shelf(github=[create_issue]))
+    planner = Planner(settings, sources=[ToolSource(Shelf(github=[create_issue]), 5)])
     many = [
         {
             "name": f"tool_{n}",

@@ -13,11 +13,13 @@ from tests.proxy.shelf import Shelf
 
 from hotset.config import load
 from hotset.dialects import DIALECTS
-from hotset.nouns.deposit import PlanMade, RequestReceived
+from hotset.nouns.deposit import NoteWritten, PlanMade, RequestReceived
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName
-from hotset.nouns.turn import TurnId
+from hotset.nouns.turn import Event, TurnId
 from hotset.runtime.planning import Planner
+from hotset.sources.port import TurnEnd
+from hotset.sources.tools import ToolSource
 from hotset.testing import RamStore
 from hotset.testing.proxy import PATIENCE
 from hotset.window.toolbox_tools import FIND, USE
@@ -59,15 +61,19 @@ class Line:
 
     def __init__(self, folder, store: RamStore, tools: Shelf, **config) -> None:
         settings = load(project=str(folder), data=str(folder), environ={})
-        self.planner = Planner(replace(settings, **{"patience": PATIENCE, **config}), tools=tools)
+        chosen = replace(settings, **{"patience": PATIENCE, **config})
+        self.source = ToolSource(tools, chosen.tooling.ghosts, PATIENCE)
+        self.planner = Planner(chosen, sources=[self.source])
         self.store = store
 
     def ask(self, request, now: float, reply: str = "", *, kept: bool = True):
         prepared = self.planner.prepare(request, DIALECT, self.store, now, "anthropic", off=False)
         if kept:
-            self.planner.went_out(prepared)
             id = TurnId(f"t{now}")
-            notes = [replace(note, turn=id) for note in prepared.decided.notes]
+            kept = self.planner.went_out(prepared)
+            notes = [replace(note, turn=id) for note in kept if isinstance(note, NoteWritten)]
+            self.notes = [note for note in notes if note.space.name == "offer"]
+            self.troubles = [each.detail["reason"] for each in kept if isinstance(each, Event)]
             self._keep(
                 RequestReceived(request, now, "agent", id=id),
                 *notes,
@@ -82,8 +88,8 @@ class Line:
                 }
                 said = DIALECT.read(json.dumps(body).encode(), streamed=False)
                 links = tuple(link(prepared.head, said.messages))
-                note = self.planner.offering.replied(prepared.links, links, prepared.decided.offer)
-                self._keep(*([replace(note, turn=id)] if note else []))
+                end = TurnEnd(prepared.scene, (), None, said, links, heard=True)
+                self._keep(*(replace(note, turn=id) for note in self.source.heard(end)))
         return prepared
 
     def _keep(self, *deposits) -> None:
@@ -118,11 +124,10 @@ def test_what_was_offered_outlives_the_process_the_servers_and_the_order_of_find
     other = Shelf(post=[send_mail])
 
     for tools in (other, Shelf(), shelf):
-        later = Line(tmp_path, store, tools).ask(
-            asked("Create an issue.", "Done.", "Send a mail to Ann."), 2.0, kept=False
-        )
+        here = Line(tmp_path, store, tools)
+        later = here.ask(asked("Create an issue.", "Done.", "Send a mail to Ann."), 2.0, kept=False)
         assert later.specs == first.specs
-        assert later.decided.notes == ()
+        assert here.source.took(later.scene, later.plan.taken) == ()
 
     assert names(first) == [FIND, USE, "github__create_issue"]
 
@@ -131,13 +136,14 @@ def test_an_offer_whose_reply_never_came_is_found_by_its_prompt(tmp_path, store,
     first = line.ask(asked("Create an issue."), 1.0)
     request = asked("Create an issue.", "Half a rep", "Go on.")
 
-    later = Line(tmp_path, store, Shelf()).ask(request, 2.0)
+    here = Line(tmp_path, store, Shelf())
+    later = here.ask(request, 2.0)
     again = Line(tmp_path, store, Shelf()).ask(
         asked("Create an issue.", "Half a rep", "Go on.", "A reply.", "And more."), 3.0, kept=False
     )
 
     assert names(first) == names(later) == names(again)
-    assert len(later.decided.notes) == 1
+    assert len(here.notes) == 1
 
 
 def test_two_prompts_without_a_reply_between_them_are_one_session(tmp_path, store, line):
@@ -211,7 +217,7 @@ def test_a_conversation_that_began_elsewhere_is_offered_tools_with_its_first_req
 def test_a_plan_that_was_never_sent_leaves_no_trace(tmp_path, store, line):
     line.ask(asked("Create an issue."), 1.0, kept=False)
 
-    assert not line.planner.offering._known
+    assert not line.source._offers._known
     assert names(line.ask(asked("Create an issue.", "From elsewhere.", "Hello."), 2.0)) == [
         FIND,
         USE,
@@ -275,15 +281,12 @@ def test_an_index_that_does_not_answer_costs_a_moment_and_the_ghosts(tmp_path, s
             return ()
 
     line = Line(tmp_path, store, Hanging(github=[create_issue]), patience=1)
-    first = line.ask(asked("Create an issue."), 1.0)
+    first, troubles = line.ask(asked("Create an issue."), 1.0), line.troubles
     second = line.ask(asked("Create an issue, please."), 2.0)
     hold.set()
 
     assert names(first) == names(second) == [FIND, USE]
-    assert (first.decided.trouble, second.decided.trouble) == (
-        "looking for tools took too long",
-        "",
-    )
+    assert (troubles, line.troubles) == (["looking for tools took too long"], [])
 
 
 def test_an_index_that_is_not_open_yet_is_not_waited_for(tmp_path, store, shelf):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         who_indexes,
     )
     from hotset.sources.code.search import DATA, find_code, tell_code
+    from hotset.sources.code.source import CodeSource, Prefetches, code_hits
     from hotset.sources.code.watch import watch_project
 
 _HOMES = {
@@ -47,6 +48,7 @@ _HOMES = {
         "below catch_up has_code index_folder indexing_lock is_up_to_date take_out who_indexes"
     ),
     "search": "DATA find_code tell_code",
+    "source": "CodeSource Prefetches code_hits",
     "watch": "watch_project",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -54,6 +56,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 __all__ = [
     "DATA",
     "GRAMMARS",
+    "CodeSource",
     "CodeText",
     "Consent",
     "ConsentAnswer",
@@ -61,9 +64,11 @@ __all__ = [
     "IndexReport",
     "Manifest",
     "Parsers",
+    "Prefetches",
     "Totals",
     "below",
     "catch_up",
+    "code_hits",
     "find_code",
     "get_file",
     "has_code",

@@ -6,5 +6,15 @@ means, and `answers` writes what it reads.
 
 from hotset.sources.history.entries import behind, follow, followed
 from hotset.sources.history.search import PageHit, PageHits, find
+from hotset.sources.history.source import HistorySource, page_hits
 
-__all__ = ["PageHit", "PageHits", "behind", "find", "follow", "followed"]
+__all__ = [
+    "HistorySource",
+    "PageHit",
+    "PageHits",
+    "behind",
+    "find",
+    "follow",
+    "followed",
+    "page_hits",
+]

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from hotset.sources.memory.recall.time_words import time_words as time_words
     from hotset.sources.memory.reminders import (
         HOW as HOW,
-        PlacedReminder as PlacedReminder,
+        MemoryOffers as MemoryOffers,
         Reminder as Reminder,
-        Reminders as Reminders,
+        memory_hits as memory_hits,
         read_deposits as read_deposits,
+        read_memory as read_memory,
     )
     from hotset.sources.memory.render.economics import (
         Breach as Breach,
@@ -61,7 +62,7 @@ _ROOMS = {
     "kinds": "DEFAULT_KIND KINDS NAMED_KINDS PERSON WORDED_KINDS ids_in is_memory_id kind_named",
     "recall.search": "RecalledItem",
     "recall.time_words": "time_words",
-    "reminders": "HOW PlacedReminder Reminder Reminders read_deposits",
+    "reminders": "HOW MemoryOffers Reminder memory_hits read_deposits read_memory",
     "render.economics": "Breach Economics SessionEconomics",
     "render.memories": "describe_commit memory_heading memory_text",
     "render.text": "RenderedText",

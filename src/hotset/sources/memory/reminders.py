@@ -8,28 +8,42 @@ out alone.
 
 from __future__ import annotations
 
-import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from hotset.errors import NotFound
 from hotset.files.deadline import DeadlinePool
+from hotset.index.port import Index
+from hotset.nouns.candidate import Candidate, OfferKind, Slot
 from hotset.nouns.deposit import Deposit, Remembered
+from hotset.nouns.finding import Query, SearchHit, Sort
 from hotset.nouns.knobs import MemoryKnobs
-from hotset.nouns.link import Link
-from hotset.nouns.memory import Layer, MemoryId, MemoryRecord, MemoryUse, Pitfall, Task, Used
-from hotset.nouns.page import Chain, Kind
+from hotset.nouns.memory import (
+    Layer,
+    MemoryId,
+    MemoryKind,
+    MemoryRecord,
+    MemoryUse,
+    Pitfall,
+    Standing,
+    Task,
+    Used,
+)
+from hotset.nouns.page import SessionId
 from hotset.nouns.remembering import Remembering
-from hotset.nouns.retrieval import Place
+from hotset.nouns.retrieval import Place, SourceText
 from hotset.nouns.turn import TurnRef
-from hotset.nouns.window import Hidden
-from hotset.sources.memory.kinds import ids_in
+from hotset.sources.memory.kinds import ids_in, is_memory_id
 from hotset.sources.memory.render.economics import loaded_event
 from hotset.sources.memory.render.layers import Load
+from hotset.sources.port import Scene, Source, TurnEnd
+from hotset.store.port import Store
+from hotset.text.clip import clip_prose
 from hotset.text.stems import stem
 from hotset.text.terms import terms
 
@@ -73,8 +87,6 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(stem(term.text) for term in terms(text))
 
 
-_log = logging.getLogger("hotset")
-
 OPENING = 3.0
 """Times as long may the first prompt of a session wait: it has most to gain, and its agent kept the
 machine busy."""
@@ -98,6 +110,11 @@ _NOTHING_SECONDS = 1.0
 has been quiet for longer."""
 
 _ASKED = 2000  # characters of a prompt that are looked at
+
+_WORTH = 0.4
+"""How likely a reminder is used: of 12 that were told to new tasks, 5 fitted."""
+
+_LONGEST_TITLE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,25 +154,11 @@ def read_deposits(id: MemoryId, tokens: int, here: Place, now: float) -> tuple[D
     return Remembered(uses=(MemoryUse(id, Used.READ, now, here.session),)), event
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedReminder:
-    hidden: Hidden
-    reminder: Reminder
+class MemoryOffers(Source):
+    """Memory as a source: what fits a new prompt, shown without being asked for. Safe to use from
+    several threads."""
 
-
-class PromptScene(Protocol):
-    """A request that ends with a prompt, as far as a reminder depends on it."""
-
-    @property
-    def last(self) -> Link: ...
-    @property
-    def hidden(self) -> Mapping[Chain, Hidden]: ...
-    @property
-    def free(self) -> int: ...
-
-
-class Reminders:
-    """Safe to use from several threads."""
+    name = "memory"
 
     def __init__(
         self,
@@ -163,73 +166,46 @@ class Reminders:
         chosen: Remembering,
         monotonic: Callable[[], float] = time.monotonic,
         patience: float = 1.0,
+        *,
+        offers: bool = True,
     ) -> None:
+        """`offers` says that a prompt may be told of memories that it did not ask for."""
         self._memories = memories
         self._chosen = chosen
         self._monotonic = monotonic
         self._ready_seconds = _READY_SECONDS * patience
+        self._offers = offers
         self._warming: Future[None] | None = None
-        self._searches = DeadlinePool(1, "hotset-remind")
         self._nothing_until = 0.0
-        self._failing = ""
+        self.prompted: Callable[[SessionId], None] = _ignore
+        """Called when a session asks for something new and was told of memories."""
+        self.read_in: Callable[[SessionId], None] = _ignore
+        """Called when a memory was read whole in a session."""
 
     def warm(self) -> None:
         """Begins to make ready what the first prompt needs; a prompt that comes meanwhile waits for
         it."""
-        self._warming = DeadlinePool(1, "hotset-warm").submit(self._memories.warm)
+        if self._offers:
+            self._warming = DeadlinePool(1, "hotset-warm").submit(self._memories.warm)
 
-    @property
-    def is_quick(self) -> bool:
-        """Nothing is to be told with a session that opens now."""
-        return self._monotonic() < self._nothing_until
+    def is_quiet(self, *, opens: bool) -> bool:
+        return not self._offers or (opens and self._monotonic() < self._nothing_until)
 
-    def offer(
-        self, scene: PromptScene, place: Callable[[str], Hidden | None], *, opens: bool
-    ) -> PlacedReminder | None:
-        """What to show with a prompt; None where there is nothing, or nothing in time.
+    def seconds(self, scene: Scene) -> float:
+        warming = self._ready_seconds if self._warming is not None else 0.0
+        return self._chosen.offer_seconds * (OPENING if scene.opens else 1.0) + warming
 
-        `place` puts a text behind the prompt; None where the provider's rules do not allow it.
-        """
-        from hotset.window.prefetch import asked_in  # noqa: PLC0415 - the planner has loaded it
-
-        said = (part.content for part in scene.last.message.parts if part.kind is Kind.PROMPT)
-        asked = asked_in("\n".join(each.decode("utf-8", "replace") for each in said))[:_ASKED]
-        if not asked.strip() or scene.free <= 0 or (opens and self.is_quick):
-            return None
+    def offer(self, scene: Scene, until: float) -> Sequence[Candidate]:
+        """One candidate at most: what is remembered and fits the prompt, as one text."""
+        asked = scene.prompt[:_ASKED]
+        if not asked.strip() or scene.room <= 0 or self.is_quiet(opens=scene.opens):
+            return ()
         if self._warming is not None:
-            wait((self._warming,), self._ready_seconds)
+            wait((self._warming,), max(0.0, until - self._monotonic()))
             self._warming = None  # whatever became of it: nobody waits for it twice
-        working = self._searches.submit_if_free(lambda: self._make(asked, scene, place, opens))
-        if working is None:
-            self._tell_failing("an earlier search hangs")
-            return None
-        try:
-            reminder = working.result(self._chosen.offer_seconds * (OPENING if opens else 1.0))
-        except TimeoutError:
-            return None
-        except Exception as error:  # fail open: the prompt goes out alone
-            self._tell_failing(type(error).__name__)
-            return None
-        self._failing = ""
-        return reminder
-
-    def _tell_failing(self, why: str) -> None:
-        """Once, and again only when it is another fault or when it worked meanwhile."""
-        _log.log(
-            logging.DEBUG if why == self._failing else logging.WARNING,
-            "nothing could be recalled: %s",
-            why,
-        )
-        self._failing = why
-
-    def _make(
-        self, asked: str, scene: PromptScene, place: Callable[[str], Hidden | None], opens: bool
-    ) -> PlacedReminder | None:
-        if opens:
-            quiet, seconds = (
-                min(_JUST_ENDED, self._chosen.quiet_seconds),
-                _ENCODE_SHARE * self._chosen.offer_seconds,
-            )
+        if scene.opens:
+            quiet = min(_JUST_ENDED, self._chosen.quiet_seconds)
+            seconds = _ENCODE_SHARE * self._chosen.offer_seconds
             self._memories.encode(quiet=quiet, seconds=seconds, latest=_LATEST)
         # The memories that were shown in this conversation: they stand there still.
         raw = (
@@ -238,15 +214,105 @@ class Reminders:
             for each in (*hidden.before, hidden.instead, *hidden.after)
         )
         known = frozenset(id for each in raw for id in ids_in(each.decode("utf-8", "replace")))
-        room = min(self._chosen.offer_tokens, scene.free)
         reminder = self._memories.remind(
-            asked, opens=opens, max_tokens=room, how=HOW, after=scene.last.parent, known=known
+            asked,
+            opens=scene.opens,
+            max_tokens=min(self._chosen.offer_tokens, scene.room),
+            how=HOW,
+            after=scene.last.parent,
+            known=known,
         )
-        if reminder is None:
-            if self._memories.is_empty:
-                self._nothing_until = self._monotonic() + min(
-                    _NOTHING_SECONDS, self._chosen.quiet_seconds
-                )
-            return None
-        hidden = place(reminder.text)
-        return None if hidden is None else PlacedReminder(hidden, reminder)
+        if reminder is not None:
+            return (_candidate(reminder),)
+        if self._memories.is_empty:
+            rest = min(_NOTHING_SECONDS, self._chosen.quiet_seconds)
+            self._nothing_until = self._monotonic() + rest
+        return ()
+
+    def heard(self, end: TurnEnd) -> Sequence[Deposit]:
+        """Which memories were shown, and what that cost, under the session that saw them."""
+        reminders = [each.origin for each in end.taken if isinstance(each.origin, Reminder)]
+        if end.ref is None or not reminders:
+            return ()
+        self.prompted(end.ref.session)
+        return [each for shown in reminders for each in shown.deposits(end.ref, end.scene.now)]
+
+    def find(self, query: Query, until: float) -> Sequence[SearchHit]:
+        """The memories that `hotset memory search` finds."""
+        del until
+        return memory_hits(self._memories, query.words, query.most, query.only.since)
+
+    def read(self, id: str, store: Store) -> SourceText | None:
+        return read_memory(id, store)
+
+    def was_read(self, id: str, tokens: int, scene: Scene) -> Sequence[Deposit]:
+        if not is_memory_id(id):
+            return ()
+        if scene.here.session is not None:
+            self.read_in(scene.here.session)
+        return read_deposits(MemoryId(id), tokens, scene.here, scene.now)
+
+    def follow(self, store: Store, index: Index, until: float) -> int:
+        from hotset.sources.memory.index import follow_memories  # noqa: PLC0415 - with the index, and not before
+
+        return follow_memories(store, index, until)
+
+
+def read_memory(id: str, store: Store) -> SourceText | None:
+    """A memory that is not forgotten; None for any other id."""
+    from hotset.sources.memory.render.memories import memory_heading, memory_text  # noqa: PLC0415
+
+    if not is_memory_id(id):
+        return None
+    try:
+        memory = store.memory(MemoryId(id))
+    except NotFound:
+        return None
+    if memory.standing is Standing.FORGOTTEN:
+        return None
+    return SourceText(memory_heading(memory), memory_text(memory, store))
+
+
+def memory_hits(
+    memories: MemorySource, words: str, most: int, since: float | None = None
+) -> list[SearchHit]:
+    """What is remembered: the memories that `hotset memory search` finds, without the words that
+    were said."""
+    kinds = [kind for kind in MemoryKind if kind is not MemoryKind.ARRANGEMENT]  # hotset's own
+    found = memories.recall(words, kinds=kinds, most=most).recall.items
+    return [
+        SearchHit(
+            Sort.MEMORY,
+            each.score,
+            each.id,
+            f"{each.kind}: {clip_prose(each.title or each.text, _LONGEST_TITLE)}",
+            f"hotset memory show {each.id}",
+            each.time,
+            detail={
+                "id": each.id,
+                "kind": each.kind,
+                "title": each.title,
+                "time": each.time,
+                "text": each.text,
+            },
+        )
+        for each in found[:most]
+        if since is None or each.time >= since
+    ]
+
+
+def _candidate(reminder: Reminder) -> Candidate:
+    return Candidate(
+        MemoryOffers.name,
+        OfferKind.REMINDER,
+        ",".join(reminder.shown) or "reminder",
+        Slot.BEHIND_PROMPT,
+        reminder.text,
+        reminder.tokens,
+        _WORTH,
+        origin=reminder,
+    )
+
+
+def _ignore(_: SessionId) -> None:
+    """For a source that no upkeep listens to."""

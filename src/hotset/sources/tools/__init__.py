@@ -12,18 +12,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hotset.sources.tools.calls import (
-        USED as USED,
-        LostReplies as LostReplies,
-        PendingCall as PendingCall,
-        ToolCalls as ToolCalls,
-    )
+    from hotset.sources.tools.calls import USED as USED
     from hotset.sources.tools.consent import (
         ToolState as ToolState,
         diff as diff,
         readable as readable,
     )
-    from hotset.sources.tools.deferral import Deferrals as Deferrals, found_by as found_by
     from hotset.sources.tools.found.clients import (
         blank_comments as blank_comments,
         decode_jsonc as decode_jsonc,
@@ -40,21 +34,14 @@ if TYPE_CHECKING:
         render_json as render_json,
     )
     from hotset.sources.tools.offers import (
-        NOTHING as NOTHING,
-        OfferDecision as OfferDecision,
-        OwnToolNames as OwnToolNames,
-        SessionOpening as SessionOpening,
-        ToolOffer as ToolOffer,
-        ToolOffers as ToolOffers,
         beginning as beginning,
         kept_offer as kept_offer,
-        own_tool_names as own_tool_names,
-        prompt_in as prompt_in,
         weigh as weigh,
     )
     from hotset.sources.tools.registry import tier as tier
     from hotset.sources.tools.render import compact as compact
     from hotset.sources.tools.running.pool_thread import running_everywhere as running_everywhere
+    from hotset.sources.tools.source import ToolSource as ToolSource, tool_hits as tool_hits
     from hotset.sources.tools.sweep import CYCLE as CYCLE, summary as summary
     from hotset.sources.tools.toolbox import (
         Toolbox as Toolbox,
@@ -63,19 +50,16 @@ if TYPE_CHECKING:
     )
 
 _FACE = {
-    "calls": ("USED", "LostReplies", "PendingCall", "ToolCalls"),
+    "calls": ("USED",),
     "consent": ("ToolState", "diff", "readable"),
-    "deferral": ("Deferrals", "found_by"),
     "found.clients": ("blank_comments", "decode_jsonc", "known_client_files", "read_client"),
     "found.servers": ("add_servers", "remove_server"),
     "graph": ("GraphSnapshot", "render_dot", "render_json"),
-    "offers": (
-        *("NOTHING", "OfferDecision", "OwnToolNames", "SessionOpening", "ToolOffer", "ToolOffers"),
-        *("beginning", "kept_offer", "own_tool_names", "prompt_in", "weigh"),
-    ),
+    "offers": ("beginning", "kept_offer", "weigh"),
     "registry": ("tier",),
     "render": ("compact",),
     "running.pool_thread": ("running_everywhere",),
+    "source": ("ToolSource", "tool_hits"),
     "sweep": ("CYCLE", "summary"),
     "toolbox": ("ToolLibrary", "ToolUse", "Toolbox"),
 }

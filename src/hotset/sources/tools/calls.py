@@ -8,7 +8,7 @@ rest finds it. Whatever goes wrong is told to the model in a sentence that says 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -18,13 +18,13 @@ from hotset.dialects.images import images_in
 from hotset.dialects.port import OwnCall
 from hotset.errors import HotsetError, Malformed
 from hotset.files.lru import Lru
-from hotset.nouns.deposit import Deposit, PageAdded
+from hotset.nouns.deposit import PageAdded
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.message import Answer, Loading, ToolSpec
 from hotset.nouns.page import Chain, Kind
-from hotset.nouns.retrieval import Place
 from hotset.nouns.tool import Ghost
 from hotset.nouns.turn import Event
+from hotset.sources.port import Scene
 from hotset.sources.tools.offers import weigh
 from hotset.sources.tools.toolbox import ToolLibrary, ToolUse
 from hotset.text.clip import safe_line
@@ -48,9 +48,6 @@ _MOST_TOLD = 3000
 
 _NOTE_TOKENS = 60  # kept free for the line that says what is missing
 
-Keep = Callable[[Deposit], Awaitable[bool]]
-"""Makes something durable; False where that failed, or took too long."""
-
 _LOST_SECONDS = 600.0
 """Clients try again within seconds, some within minutes; later it is another day's question."""
 
@@ -65,10 +62,18 @@ class PendingCall:
     """A call of the toolbox that waits for its answer."""
 
     call: OwnCall
-    room: int
-    """Tokens that the answer may have."""
-    here: Place
-    now: float
+    scene: Scene
+
+    @property
+    def room(self) -> int:
+        """Tokens that the answer may have."""
+        return self.scene.room
+
+    @property
+    def session(self) -> str:
+        """Names the conversation also where it is not kept: a server that keeps state has one
+        process for each."""
+        return self.scene.here.session or self.scene.links[0].chain
 
     def answered(
         self, text: str, *, failed: bool = False, tools: tuple[ToolSpec, ...] = ()
@@ -78,8 +83,10 @@ class PendingCall:
     def failed(self, error: HotsetError | str) -> Answer:
         return self.answered(f"[hotset: {error}]", failed=True)
 
-    def event(self, name: str, **detail: str | float) -> Event:
-        return Event(name, self.now, self.here.session, self.here.turn, dict(detail))
+    def log(self, name: str, **detail: str | float) -> None:
+        """For the audit: everything that is looked for and used."""
+        here = self.scene.here
+        self.scene.log(Event(name, self.scene.now, here.session, here.turn, dict(detail)))
 
 
 @dataclass(slots=True)
@@ -87,32 +94,23 @@ class ToolCalls:
     """The toolbox in one turn."""
 
     tools: ToolLibrary
-    keep: Keep
-    tell: Callable[[Event], object]
-    """Told of everything that is looked for and used, for the audit."""
-    knobs: Knobs
-    agent: str
+    scene: Scene
+    """Of the turn's first call."""
     prompt: str
     """What the user asked: what a call that was not searched for is good for."""
-    sees: bool = False
-    """The model can look at images."""
-    listed: frozenset[str] = frozenset()
-    """The tools that the client runs itself."""
-    deferred: bool = False
-    """What is found can be called by its own name."""
-    offered: Mapping[str, ToolSpec] = field(default_factory=dict)
-    """Our tools, those among them that were found before."""
-    found: dict[str, ToolSpec] = field(default_factory=dict)
-    """What was found in this turn, to be called by its own name."""
-    session: str = ""
-    """Names the conversation also where it is not kept: a server that keeps state has one process
-    for each."""
-    query: str = ""
-    """What the model looked for last."""
     again: CallResults = field(default_factory=dict)
     """What was done before for the same request, in a turn that its client never heard of."""
-    done: CallResults = field(default_factory=dict)
     patience: float = 1.0
+    found: dict[str, ToolSpec] = field(default_factory=dict)
+    """What was found in this turn, to be called by its own name."""
+    query: str = ""
+    """What the model looked for last."""
+    done: CallResults = field(default_factory=dict)
+
+    @property
+    def listed(self) -> frozenset[str]:
+        """The tools that the client runs itself."""
+        return frozenset(tool.name for tool in self.scene.request.tools)
 
     async def answer(self, asked: PendingCall) -> Answer:
         call = asked.call
@@ -121,7 +119,7 @@ class ToolCalls:
                 return await self._find(asked)
             return await self._use(asked, self._wanted(call))
         except Malformed as error:
-            self.tell(asked.event(FOUND if call.name == FIND else USED, tool=call.name, failed=1))
+            asked.log(FOUND if call.name == FIND else USED, tool=call.name, failed=1)
             return asked.failed(error)
 
     @property
@@ -152,7 +150,7 @@ class ToolCalls:
 
         def find() -> tuple[str, Sequence[Ghost]]:
             found = self.tools.look_for(
-                sought.query, sought.limit, sought.only, session=self._session(asked)
+                sought.query, sought.limit, sought.only, session=asked.session
             )
             return self.tools.told(found.ghosts, room, found.waiting), found.ghosts
 
@@ -164,11 +162,11 @@ class ToolCalls:
         except HotsetError as refused:
             error = refused
         else:
-            self.tell(asked.event(FOUND, count=len(ghosts), failed=0))
+            asked.log(FOUND, count=len(ghosts), failed=0)
             return asked.answered(
-                told, tools=self._handed_over(ghosts, room, asked) if self.deferred else ()
+                told, tools=self._handed_over(ghosts, room, asked) if asked.scene.defers else ()
             )
-        self.tell(asked.event(FOUND, count=0, failed=1))
+        asked.log(FOUND, count=0, failed=1)
         return asked.failed(error)
 
     def _handed_over(
@@ -182,11 +180,17 @@ class ToolCalls:
         """
         handed: dict[str, ToolSpec] = {}
         known = {
-            name: spec for name, spec in self.offered.items() if spec.loading is Loading.WHEN_FOUND
+            name: spec
+            for name, spec in asked.scene.specs.items()
+            if spec.loading is Loading.WHEN_FOUND
         } | self.found
         for name, tool in {each.tool.name: each.tool for each in ghosts}.items():
             spec = known.get(name) or found_spec(tool)
-            if spec is None or name in self.listed or (name in self.offered and name not in known):
+            if (
+                spec is None
+                or name in self.listed
+                or (name in asked.scene.specs and name not in known)
+            ):
                 continue
             room -= weigh(spec)
             if room < 0:
@@ -206,7 +210,7 @@ class ToolCalls:
                 else await self._run(asked, wanted)
             )
         except asyncio.CancelledError:  # nobody waits any more, but it was called
-            self.tell(self._called(asked, wanted))
+            self._log_failed(asked, wanted)
             raise
         except TimeoutError:
             error: HotsetError | str = (
@@ -218,46 +222,49 @@ class ToolCalls:
         else:
             if used.ran:
                 self.done.setdefault(called, []).append(used)
-            self.tell(_used(asked, used))
+            _log_used(asked, used)
             return await self._shown(asked, wanted, used)
-        self.tell(self._called(asked, wanted))
+        self._log_failed(asked, wanted)
         return asked.failed(error)
 
     async def _run(self, asked: PendingCall, wanted: UseCall) -> ToolUse:
-        session, query = self._session(asked), self.query or self.prompt
+        session, query = asked.session, self.query or self.prompt
         async with asyncio.timeout(_USE_SECONDS):
             return await self.tools.use_async(
                 wanted.name, wanted.arguments, session=session, query=query
             )
 
-    def _called(self, asked: PendingCall, wanted: UseCall) -> Event:
+    def _log_failed(self, asked: PendingCall, wanted: UseCall) -> None:
         """A call that gave nothing. What a model makes up is content: in an event stands the name
         of a tool that there is."""
         named = wanted.name if self.tools.knows(wanted.name) else ""
-        return asked.event(USED, tool=named, source=named.partition("__")[0], failed=1)
+        asked.log(USED, tool=named, source=named.partition("__")[0], failed=1)
 
     async def _shown(self, asked: PendingCall, wanted: UseCall, used: ToolUse) -> Answer:
         text = used.text
         if not used.ran:
             return asked.answered(clipped(text, asked.room, tokens.count), failed=True)
         content = text.encode("utf-8", "replace")
-        session, tool = asked.here.session, used.tool.name
-        note = PageAdded(
-            session, self.agent, Kind.TOOL_RESULT, content, asked.now, tool=tool, call=asked.call.id
+        scene, tool = asked.scene, used.tool.name
+        page = PageAdded(
+            scene.here.session,
+            scene.agent,
+            Kind.TOOL_RESULT,
+            content,
+            scene.now,
+            tool=tool,
+            call=asked.call.id,
         )
-        kept = bool(content) and session is not None and await self.keep(note)
+        kept = bool(content) and scene.here.session is not None and await scene.keep(page)
         shown = await asyncio.to_thread(
-            _render_result, content, tool, wanted, asked.room, self.knobs if kept else None
+            _render_result, content, tool, wanted, asked.room, scene.knobs if kept else None
         )
-        images = images_in(used.returned.content) if self.sees else ()
+        images = images_in(used.returned.content) if scene.sees else ()
         return replace(asked.answered(shown, failed=used.returned.failed), images=images)
 
-    def _session(self, asked: PendingCall) -> str:
-        return asked.here.session or self.session
 
-
-def _used(asked: PendingCall, used: ToolUse) -> Event:
-    return asked.event(
+def _log_used(asked: PendingCall, used: ToolUse) -> None:
+    asked.log(
         USED,
         tool=used.tool.name,
         source=used.tool.source,

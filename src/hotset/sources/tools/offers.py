@@ -10,50 +10,29 @@ line is known again: the prompts that it began with, and its first reply.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from hotset import tokens
-from hotset.dialects.port import OWN_SEARCH
-from hotset.files.deadline import DeadlinePool
 from hotset.files.lru import Lru
 from hotset.nouns.deposit import NoteWritten
-from hotset.nouns.knobs import Knobs
 from hotset.nouns.link import Link
-from hotset.nouns.message import Loading, Request, ToolSpec
+from hotset.nouns.message import ToolSpec
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import ROOT, Chain, Kind, Role
-from hotset.nouns.price import Price
-from hotset.nouns.tool import UNLIKELY, Ghost
 from hotset.nouns.turn import TurnRef
-from hotset.nouns.window import SentRequest
+from hotset.sources.port import Scene
 from hotset.store.port import Store
-from hotset.window.ghosts import beside, defers, ghost_spec, speaks_of
 from hotset.window.prefetch import asked_in
-from hotset.window.toolbox_tools import TOOLBOX_SPECS, USE
-from hotset.window.tools import SPECS
-
-if TYPE_CHECKING:
-    from hotset.sources.tools.toolbox import ToolLibrary
-
 
 _OFFER = Space("offer")
 """By the message at which a session is known again."""
 
-_BROUGHT = Space("brought")
-"""By the last message of a request with which the client brought our tools."""
-
 _ASKED = 2000  # characters of a prompt that are looked at
-_FIND_SECONDS = 0.25
-"""How long a first request waits for its ghosts. A search takes ten milliseconds; an index that is
-being opened takes longer."""
-
 _MOST_KNOWN = 2048
-_RESERVED = frozenset(spec.name for spec in (*SPECS, *TOOLBOX_SPECS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +51,6 @@ NOTHING = ToolOffer()
 
 
 @dataclass(frozen=True, slots=True)
-class SessionOpening:
-    """A request that may be the first of its session."""
-
-    request: Request
-    links: Sequence[Link]
-    opens: bool
-    """Nobody has replied yet."""
-    sent: float | None
-    """When the latest request of its line went out; None where this is the first."""
-    now: float
-    price: Price
-    fixed: int
-    """Tokens of what stands before its messages."""
-    knobs: Knobs
-    deferred: bool = False
-    """Its upstream can defer tools."""
-
-
-@dataclass(frozen=True, slots=True)
 class OfferDecision:
     offer: ToolOffer = NOTHING
     at: Chain = ROOT
@@ -102,57 +62,45 @@ class OfferDecision:
     notes: tuple[NoteWritten, ...] = ()
     """To be kept in front of the request's own plan, so that one is never found without the
     other."""
-    trouble: str = ""
-    """Why there are no ghosts, where that is a fault."""
 
 
 class ToolOffers:
-    """Safe to use from several threads."""
+    """What sessions were offered, in memory and as notes. Safe to use from several threads."""
 
-    def __init__(self, tools: ToolLibrary | None, ghosts: int, patience: float = 1.0) -> None:
-        """`ghosts` is how many tools of the library may stand in a session's list."""
-        self.tools = tools
-        self._ghosts = ghosts
-        self._seconds = _FIND_SECONDS * patience
+    def __init__(self) -> None:
         self._known: Lru[Chain, ToolOffer] = Lru(count=_MOST_KNOWN)
         """By the message at which it is kept; nothing for lines that began without."""
         self._warm: Lru[bytes, tuple[ToolOffer, float]] = Lru(count=_MOST_KNOWN)
         """What stands behind a client's tools in the provider's cache, and since when."""
-        self._brought: Lru[Chain, float] = Lru(count=_MOST_KNOWN)
-        """By its last message, the time of a request with which the client brought our tools."""
-        self._searches = DeadlinePool(1, "hotset-ghosts")
 
-    @property
-    def is_quick(self) -> bool:
-        """Nothing is to be decided for a session that opens now."""
-        return self.tools is None or self.tools.empty
+    def decided(self, scene: Scene, *, empty: bool) -> OfferDecision | None:
+        """What the model of this request may call; None where that is to be decided now.
 
-    def of(self, opening: SessionOpening, store: Store) -> OfferDecision:
-        """What the model of this request may call."""
-        tools = self.tools
-        if tools is None or (opening.opens and tools.empty):
-            return OfferDecision()
+        `empty` says that there are no tools to offer.
+        """
         chains = beginning(
-            (each.chain, each.message.role, each.message.aside) for each in opening.links
+            (each.chain, each.message.role, each.message.aside) for each in scene.links
         )
-        if not chains:
+        if not chains or (scene.opens and empty):
             return OfferDecision()
-        here, lead = chains[-1], _lead(opening)
-        place, found = self._kept(chains, store)
-        if found is not None and _is_its_own(found, opening, at_end=place == here):
-            offer, trouble = found, ""
-        elif (not opening.opens and opening.sent is not None) or tools.empty:
+        here, lead = chains[-1], _lead(scene)
+        sent = scene.table.sent.time if scene.table.sent is not None else None
+        place, found = self._kept(chains, scene.store)
+        if found is not None and _is_its_own(found, scene, at_end=place == here):
+            return _decision(scene, found, here, lead, is_kept=place == here)
+        if (not scene.opens and sent is not None) or empty:
             return OfferDecision(NOTHING, here)
-        elif (shared := self._shared(lead, opening)) is not None:
-            offer, trouble = shared, ""
-        else:
-            offer, trouble = self._decided(opening, tools)
-        if opening.opens:
-            offer = replace(offer, time=opening.now)
-        is_kept = offer is found and place == here
-        return OfferDecision(
-            offer, here, lead, opening.opens, () if is_kept else (_note(here, offer),), trouble
+        if (shared := self._shared(lead, scene)) is not None:
+            return _decision(scene, shared, here, lead)
+        return None
+
+    def decide(self, scene: Scene, specs: Sequence[ToolSpec]) -> OfferDecision:
+        """The offer of a session that opens, from now on."""
+        chains = beginning(
+            (each.chain, each.message.role, each.message.aside) for each in scene.links
         )
+        offer = ToolOffer(tuple(specs), scene.now, scene.defers)
+        return _decision(scene, offer, chains[-1], _lead(scene))
 
     def went_out(self, decided: OfferDecision, now: float) -> None:
         """A request was sent with this, and what has to be kept of it was handed over."""
@@ -166,25 +114,7 @@ class ToolOffers:
         """What was offered to the session of these messages; nothing where it was not decided
         yet."""
         chains = beginning((each.chain, each.message.role, each.message.aside) for each in links)
-        return (
-            self._kept(chains, store)[1] if self.tools is not None and chains else None
-        ) or NOTHING
-
-    def brought(self, head: Chain, now: float) -> NoteWritten:
-        """The note that says of a request that the model got our tools from its client, over
-        MCP."""
-        self._brought.put(head, now)
-        return NoteWritten(_BROUGHT, head, msgspec.json.encode(now))
-
-    def was_brought(self, sent: SentRequest, store: Store) -> bool:
-        """True if the model got our tools from its client with this request."""
-        known = self._brought.get(sent.head)
-        if (
-            known is None
-            and (note := store.notes(_BROUGHT, [sent.head]).get(sent.head)) is not None
-        ):
-            known = msgspec.json.decode(note.value or b"", type=float)
-        return known == sent.time
+        return (self._kept(chains, store)[1] if chains else None) or NOTHING
 
     def replied(
         self, links: Sequence[Link], reply: Sequence[Link], offer: ToolOffer
@@ -204,7 +134,7 @@ class ToolOffers:
             return chains[-1], known
         return kept_offer(chains, store)
 
-    def _shared(self, lead: bytes, opening: SessionOpening) -> ToolOffer | None:
+    def _shared(self, lead: bytes, scene: Scene) -> ToolOffer | None:
         """The offer of another session whose client has the same tools, while the provider still
         has both in its cache.
 
@@ -212,90 +142,8 @@ class ToolOffers:
         as new.
         """
         offer, used = (self._warm.get(lead) if lead else None) or (None, 0.0)
-        is_alike = offer is not None and offer.deferred == opening.deferred
-        return offer if is_alike and opening.now - used <= opening.price.ttl else None
-
-    def _decided(self, opening: SessionOpening, tools: ToolLibrary) -> tuple[ToolOffer, str]:
-        found, trouble = self._found(opening, tools)
-        theirs = opening.request.tools
-        asked, knobs = prompt_in(opening.links), opening.knobs.toolbox
-        least = max(UNLIKELY, knobs.ghost_fit * max((each.score for each in found), default=0.0))
-        fit = (each for each in found if each.score >= least and speaks_of(asked, each.tool, knobs))
-        fitting = {made.name: made for each in fit if (made := ghost_spec(each))}
-        room = round(knobs.ghost_share * opening.knobs.window)
-        ghosts: list[ToolSpec] = []
-        for made in beside(
-            [made for name, made in fitting.items() if name not in _RESERVED], theirs
-        )[: self._ghosts]:
-            room -= weigh(made)
-            if room < 0:
-                break
-            ghosts.append(made)
-        return ToolOffer(
-            (*beside(TOOLBOX_SPECS, theirs), *ghosts), opening.now, opening.deferred
-        ), trouble
-
-    def _found(self, opening: SessionOpening, tools: ToolLibrary) -> tuple[Sequence[Ghost], str]:
-        query = prompt_in(opening.links)
-        if not self._ghosts or not tools.ready or not query or defers(opening.request.tools):
-            return (), ""
-        finding = self._searches.submit_if_free(lambda: tools.find(query, 2 * self._ghosts))
-        if finding is None:
-            return (), ""
-        try:
-            return finding.result(self._seconds), ""
-        except TimeoutError:
-            return (), "looking for tools took too long"
-        except Exception as error:
-            # fail open: the session begins without ghosts, and can search for tools itself
-            return (), f"a fault of ours in finding tools: {type(error).__name__}"
-
-
-@dataclass(slots=True)
-class OwnToolNames:
-    """The names of tools that we answer: those that were offered, and any of the toolbox where the
-    client has none of that name.
-
-    Some models call by its name what they have only read about. What a name was once, it stays for
-    the turn.
-    """
-
-    listed: frozenset[str]
-    theirs: frozenset[str]
-    tools: ToolLibrary | None
-    """None where the session may not use the toolbox."""
-    _seen: dict[str, bool] = field(default_factory=dict)
-
-    def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str):
-            return False
-        if name not in self._seen:
-            hidden = (
-                self.tools is not None
-                and "__" in name
-                and name not in self.theirs
-                and self.tools.knows(name)
-            )
-            self._seen[name] = name in self.listed or hidden
-        return self._seen[name]
-
-    def also(self, names: Iterable[str]) -> None:
-        """These were found, and can be called."""
-        self._seen |= dict.fromkeys(names, True)
-
-
-def own_tool_names(
-    specs: Sequence[ToolSpec], request: Request, tools: ToolLibrary | None
-) -> OwnToolNames:
-    listed = frozenset(spec.name for spec in specs)
-    searches = frozenset(
-        {OWN_SEARCH} if any(spec.loading is Loading.FINDS for spec in specs) else ()
-    )
-    return OwnToolNames(
-        listed | searches,
-        frozenset(tool.name for tool in request.tools),
-        tools if USE in listed else None,
-    )
+        is_alike = offer is not None and offer.deferred == scene.defers
+        return offer if is_alike and scene.now - used <= scene.price.ttl else None
 
 
 def beginning(line: Iterable[tuple[Chain, Role, bool]]) -> list[Chain]:
@@ -364,22 +212,31 @@ def _read(note: Note) -> ToolOffer | None:
     return ToolOffer(tuple(specs), kept.time, kept.deferred)
 
 
-def _is_its_own(found: ToolOffer, opening: SessionOpening, *, at_end: bool) -> bool:
+def _decision(
+    scene: Scene, offer: ToolOffer, at: Chain, lead: bytes, *, is_kept: bool = False
+) -> OfferDecision:
+    now = replace(offer, time=scene.now) if scene.opens else offer
+    notes = () if is_kept and now is offer else (_note(at, now),)
+    return OfferDecision(now, at, lead, scene.opens, notes)
+
+
+def _is_its_own(found: ToolOffer, scene: Scene, *, at_end: bool) -> bool:
     """Was it made for this session? Another one may have begun with the same words.
 
     Before the first reply two sessions cannot be told apart, and share an offer as long as the
     provider's cache has it. Behind a reply at which nothing is kept, an offer is this session's
     where it went out with the latest request of this line.
     """
-    if opening.opens:
-        return not at_end or opening.now - found.time <= opening.price.ttl
-    return at_end or opening.sent in (None, found.time)
+    if scene.opens:
+        return not at_end or scene.now - found.time <= scene.price.ttl
+    sent = scene.table.sent.time if scene.table.sent is not None else None
+    return at_end or sent in (None, found.time)
 
 
-def _lead(opening: SessionOpening) -> bytes:
-    if opening.fixed < opening.price.minimum:
+def _lead(scene: Scene) -> bytes:
+    if scene.fixed < scene.price.minimum:
         return b""
-    told = blake2b(opening.request.model.encode("utf-8", "replace"), digest_size=16)
-    for tool in opening.request.tools:
+    told = blake2b(scene.request.model.encode("utf-8", "replace"), digest_size=16)
+    for tool in scene.request.tools:
         told.update(tool.raw)
     return told.digest()

@@ -105,16 +105,10 @@ class Engine:
         if not budget or budget == self.config.budget:
             return self.machine.planner
         with self._closing:
-            return self._planners.setdefault(
-                budget,
-                Planner(
-                    replace(self.config, budget=budget),
-                    summaries=self.machine.summariser.told,
-                    prefetcher=self.machine.prefetcher,
-                    tools=self.machine.toolbox,
-                    reminding=self.machine.reminding,
-                ),
-            )
+            if budget not in self._planners:
+                chosen = replace(self.config, budget=budget)
+                self._planners[budget] = self.machine.plan_with(chosen)
+            return self._planners[budget]
 
     def tell_once(self, trouble: str) -> None:
         """A trouble of ours that a caller's request did not suffer from."""

@@ -1,0 +1,86 @@
+"""Asks the sources what would help with a request: side by side, each until its deadline."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+
+from hotset.files.deadline import DeadlinePool
+from hotset.nouns.candidate import Candidate
+from hotset.sources.port import Scene, Source
+
+_log = logging.getLogger("hotset")
+
+_THREADS = 2
+"""For each source: a search that hangs must not keep the next prompt from being helped."""
+
+
+class OfferRound:
+    """Safe to use from several threads."""
+
+    def __init__(
+        self, sources: Sequence[Source], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._sources = sources
+        self._monotonic = monotonic
+        self._pools = {
+            each.name: DeadlinePool(_THREADS, f"hotset-{each.name}")
+            for each in sources
+            if not each.standing
+        }
+        self._failing: dict[str, str] = {}
+
+    def ask(self, scene: Scene) -> tuple[Candidate, ...]:
+        """Every source's candidates, in the order of the sources. Nothing here can fail a call or
+        hold it up for long: what is slow or broken offers nothing."""
+        begun = self._monotonic()
+        asked = (
+            [
+                (each, self._begin(each, scene, begun))
+                for each in self._sources
+                if not each.standing and not each.is_quiet(opens=scene.opens)
+            ]
+            if scene.prompt or scene.answered is not None
+            else []
+        )
+        standing = {each.name: each.offer(scene, begun) for each in self._sources if each.standing}
+        found = {each.name: self._result(each, scene, work, begun) for each, work in asked}
+        every = {**standing, **found}
+        return tuple(offer for each in self._sources for offer in every.get(each.name, ()))
+
+    def _begin(
+        self, source: Source, scene: Scene, begun: float
+    ) -> Future[Sequence[Candidate]] | None:
+        until = begun + source.seconds(scene)
+        return self._pools[source.name].submit_if_free(partial(source.offer, scene, until))
+
+    def _result(
+        self,
+        source: Source,
+        scene: Scene,
+        work: Future[Sequence[Candidate]] | None,
+        begun: float,
+    ) -> Sequence[Candidate]:
+        if work is None:
+            self._tell(source, "an earlier search hangs")
+            return ()
+        left = begun + source.seconds(scene) - self._monotonic()
+        try:
+            offers = work.result(max(0.0, left))
+        except TimeoutError:
+            return ()
+        except Exception as error:
+            # fail open: the prompt goes out alone
+            self._tell(source, type(error).__name__)
+            return ()
+        self._failing.pop(source.name, None)
+        return offers
+
+    def _tell(self, source: Source, why: str) -> None:
+        """Once, and again only when it is another fault or when it worked meanwhile."""
+        level = logging.DEBUG if why == self._failing.get(source.name) else logging.WARNING
+        _log.log(level, "nothing could be offered from %s: %s", source.name, why)
+        self._failing[source.name] = why

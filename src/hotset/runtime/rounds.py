@@ -1,0 +1,268 @@
+"""Page faults: the model asks for what left its window, or calls a tool of ours, and goes on in
+another round of the same turn. The client sees none of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from hotset import tokens
+from hotset.dialects.port import OwnCall, Round
+from hotset.errors import HotsetError, Malformed
+from hotset.nouns.deposit import Deposit
+from hotset.nouns.message import Answer, Reply, ToolSpec, Usage
+from hotset.nouns.price import Price
+from hotset.nouns.retrieval import Place, Retrieval, Retrieve, Retrieved
+from hotset.nouns.turn import Event, TurnRef
+from hotset.nouns.window import WHOLE, Form, Spot
+from hotset.runtime import recall
+from hotset.runtime.lines import weigh
+from hotset.runtime.machine import Machine
+from hotset.runtime.planning import PlannedTurn
+from hotset.runtime.turn import AnsweredRound, SentTurn, uses_tools
+from hotset.sources.port import Scene, Source
+from hotset.window.deferring import words_for
+from hotset.window.ledger import prompt_of
+from hotset.window.price import charge
+from hotset.window.toolbox_tools import FIND
+from hotset.window.tools import OUR_TOOLS, parse_call
+
+MOST_ROUNDS = 4
+"""How often a turn is given back what left: a model that still asks then would ask for ever."""
+
+MOST_USES = 12
+"""How often it may find and use tools of the toolbox: what is done with several takes several
+rounds."""
+
+_LIMITS = {True: (MOST_USES, "use of the toolbox"), False: (MOST_ROUNDS, "retrieval")}
+
+_LEAST = 100
+"""Tokens that an answer may have in any case: room to say what there is, and how to ask for
+less."""
+
+_KEEP_SECONDS = 2.0
+"""How long a tool's result waits to be on disk before a part of it is shown."""
+
+_LAST = "\n[hotset: this was the last {} of this turn; go on with what you have]"
+_SORRY = "[hotset: it cannot be brought back now; get it again from where it came]"
+_LOST = (
+    "[hotset: the answer was lost by a fault of ours; the tool may have run: look before you "
+    "call it again]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """The answer to one call, and what is to be known of it."""
+
+    answer: Answer
+    owner: Source | None = None
+    deposits: tuple[Deposit, ...] = ()
+    fault: bool = False
+    refault: bool = False
+
+
+async def answer_round(
+    sent: SentTurn,
+    asked: Round,
+    ref: TurnRef | None,
+    log: Callable[..., None],
+    machine: Machine,
+) -> SentTurn:
+    """The turn with the round that has just come, and with its answers where it asks us for
+    something; its `call` goes on with them where the latest round says `goes_on`.
+
+    `log` keeps deposits at once.
+    """
+    assert sent.planned is not None
+    over = replace(sent, rounds=(*sent.rounds, AnsweredRound(asked)))
+    if not asked.calls or not asked.complete or (not asked.asks and not asked.foreign):
+        return over
+    before = [each for each in sent.rounds if each.goes_on and each.uses_tools == uses_tools(asked)]
+    most, what = _LIMITS[uses_tools(asked)]
+    if asked.asks and len(before) >= most:
+        return over
+    room = max(_LEAST, _room(sent, asked) // len(asked.calls))
+    scene = _scene(sent.planned, ref, room, log, machine)
+    results = await asyncio.gather(*(_result(sent, call, scene, machine) for call in asked.calls))
+    log(*(deposit for each in results for deposit in each.deposits))
+    answers = [
+        replace(each.answer, searched=call.searches)
+        for each, call in zip(results, asked.calls, strict=True)
+    ]
+    found = list[ToolSpec]()
+    for each in results:
+        if each.owner is not None and each.answer.tools:
+            found += each.answer.tools
+            assert sent.own is not None
+            sent.own.also(each.answer.tools, each.owner)
+    if len(before) + 1 == most:  # which only words can tell
+        last = answers[-1]
+        text = last.text + _LAST.format(what)
+        answers[-1] = replace(last, text=text, tools=last.tools if last.searched else ())
+    answered = AnsweredRound(
+        asked,
+        sent.opened.dialect.answer(answers),
+        # Otherwise the client answers its own calls; ours are answered beside them when it does.
+        goes_on=asked.asks,
+        faults=sum(each.fault for each in results),
+        refaults=sum(each.refault for each in results),
+        found=tuple(found),
+    )
+    going = replace(sent, rounds=(*sent.rounds, answered))
+    return replace(going, call=replace(sent.call, body=body_of(going))) if asked.asks else going
+
+
+def body_of(sent: SentTurn) -> bytes:
+    """The request of the latest round: the turn's own, with everything that was said since."""
+    assert sent.planned is not None
+    planned, dialect = sent.planned, sent.opened.dialect
+    words = {name: words_for(each) for name, each in sent.found.items()}
+    raws = (dialect.spelled_out(raw, words) if sent.in_words else raw for raw in sent.grown)
+    names = {spec.name for spec in planned.specs}
+    new = [each for each in sent.found.values() if each.name not in names]
+    specs = (*planned.specs, *new) if planned.deferred else planned.specs
+    own = planned.outgoing
+    messages = (*own.messages, *(dialect.understand(raw) for raw in raws))
+    return dialect.offer(dialect.render(replace(own, messages=messages)), specs)
+
+
+def usages_of(sent: SentTurn, reply: Reply, price: Callable[[], Price]) -> list[Usage]:
+    """What each round came to: as the provider counted it, and where it reported nothing as we
+    do."""
+    assert sent.planned is not None
+    usages = [each.round.usage for each in sent.rounds]
+    said = [each.round.raws for each in sent.rounds]
+    if not usages:  # a turn that had no rounds to look into
+        usages, said = [reply.usage], [tuple(message.raw for message in reply.messages)]
+    if Usage() not in usages:
+        return usages
+    counted, estimate, scale = list[Usage](), sent.planned.bill.sent, _scale(sent.planned)
+    before, prompt = 0, prompt_of(estimate)
+    for number, reported in enumerate(usages):
+        parts = [part for raw in said[number] for part in sent.opened.dialect.understand(raw).parts]
+        output = round(scale * sum(tokens.count(part.content) for part in parts))
+        own = charge(price(), prompt, before) if number else estimate
+        counted.append(
+            reported if reported != Usage() else replace(own, output=output, estimated=True)
+        )
+        answers = (sent.rounds[number].answers or ()) if sent.rounds else ()
+        grown = sum(map(weigh, (*said[number], *answers)))
+        before, prompt = prompt, prompt + round(scale * grown)
+    return counted
+
+
+def working_rounds(sent: SentTurn) -> list[int]:
+    """Which rounds read a tool's result: a client that has the tool without us pays for them,
+    too."""
+    return [
+        number
+        for number, each in enumerate(sent.rounds[:-1], 1)
+        if any(call.name not in OUR_TOOLS and call.name != FIND for call in each.round.calls)
+    ]
+
+
+def sum_usages(usages: Sequence[Usage]) -> Usage:
+    return Usage(
+        input=sum(each.input for each in usages),
+        cache_read=sum(each.cache_read for each in usages),
+        cache_write=sum(each.cache_write for each in usages),
+        output=sum(each.output for each in usages),
+        estimated=any(each.estimated for each in usages),
+    )
+
+
+def _scale(planned: PlannedTurn) -> float:
+    """The provider's tokens for one of ours."""
+    return prompt_of(planned.bill.sent) / planned.estimated if planned.estimated else 1.0
+
+
+def _room(sent: SentTurn, asked: Round) -> int:
+    """Tokens by which the prompt may still grow in this turn."""
+    assert sent.planned is not None
+    planned = sent.planned
+    grown = sum(map(weigh, (*sent.grown, *asked.raws)))
+    return round(planned.knobs.window / _scale(planned)) - planned.estimated - grown
+
+
+def _scene(
+    planned: PlannedTurn,
+    ref: TurnRef | None,
+    room: int,
+    log: Callable[..., None],
+    machine: Machine,
+) -> Scene:
+    chains = tuple(each.chain for each in planned.links)
+    session, turn = (ref.session, ref.number) if ref is not None else (None, 0)
+    here = Place(session, turn, chains, planned.knobs.history)
+    scene = replace(planned.scene, here=here, room=room, now=machine.clock(), log=log)
+    return replace(scene, keep=_keep_with(machine))
+
+
+def _keep_with(machine: Machine) -> Callable[[Deposit], Awaitable[bool]]:
+    async def keep(deposit: Deposit) -> bool:
+        try:
+            keeping = machine.keeper.hand_over(deposit)
+            await asyncio.wait({keeping}, timeout=_KEEP_SECONDS * machine.config.patience)
+        except HotsetError:
+            return False
+        return keeping.done() and not keeping.cancelled() and keeping.exception() is None
+
+    return keep
+
+
+async def _result(sent: SentTurn, call: OwnCall, scene: Scene, machine: Machine) -> _Result:
+    assert sent.own is not None
+    owner = sent.own.owners.get(call.name)
+    try:
+        if owner is not None:
+            return _Result(await owner.answer(call, scene), owner)
+        queue = machine.bounded.of(sent.opened.queue)
+        wanted, got = await queue.run(_bring_back, sent, call, scene, machine)
+    except Malformed as error:
+        event = recall.event_of(call.name, None, None, scene.here, scene.now)
+        answer = Answer(call.id, f"[hotset: {error}]", failed=True)
+        return _Result(answer, deposits=(event,), fault=True)
+    except Exception as error:
+        # fail open: the model is told, and goes on without
+        doing = "using a tool" if owner is not None else "bringing back"
+        reason: dict[str, str | int | float] = {"reason": f"{doing} failed: {type(error).__name__}"}
+        event = Event("Bypassed", scene.now, scene.here.session, scene.here.turn, reason)
+        answer = Answer(call.id, _LOST if owner is not None else _SORRY, failed=True)
+        return _Result(answer, deposits=(event,), fault=owner is None)
+    assert sent.planned is not None
+    again = any(_had_left(sent.planned, spot) for spot in got.spots)
+    deposits: list[Deposit] = [
+        recall.event_of(call.name, wanted, got, scene.here, scene.now, refault=again)
+    ]
+    if isinstance(wanted, Retrieve) and wanted.id and got.found:
+        for source in machine.sources:
+            deposits += source.was_read(wanted.id, got.tokens, scene)
+    answer = Answer(call.id, got.text, failed=not got.found, images=got.images)
+    return _Result(answer, None, tuple(deposits), fault=True, refault=again)
+
+
+def _bring_back(
+    sent: SentTurn, call: OwnCall, scene: Scene, machine: Machine
+) -> tuple[Retrieval, Retrieved]:
+    wanted = parse_call(call.name, call.arguments)
+    asked = replace(wanted, max_tokens=min(wanted.max_tokens, scene.room))
+    sees = scene.sees and sent.opened.dialect.carries_images
+    index, patience = machine.follower.index, machine.config.patience
+    got = recall.answer(
+        asked,
+        scene.store,
+        scene.here,
+        sources=machine.sources,
+        index=index,
+        sees=sees,
+        patience=patience,
+    )
+    return wanted, got
+
+
+def _had_left(planned: PlannedTurn, spot: Spot) -> bool:
+    shown = planned.plan.shown
+    row = shown.get(spot) or shown.get(Spot(spot.chain, WHOLE))
+    return row is not None and row.form is not Form.FULL

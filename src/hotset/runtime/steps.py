@@ -1,0 +1,340 @@
+"""The steps of a walk that decide or keep something: plan, answer, spell out, hide, bill. Every one
+of them fails open."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial, reduce
+
+from hotset.dialects.port import Round, TurnView
+from hotset.nouns.bill import Bill
+from hotset.nouns.call import ClientCall, header
+from hotset.nouns.deposit import Billed, Deposit, HiddenKept, NoteWritten, PlanMade
+from hotset.nouns.link import Link, link
+from hotset.nouns.memory import Ending
+from hotset.nouns.message import Reply, Usage
+from hotset.nouns.turn import Event, TurnId
+from hotset.runtime.bounded import Crowded, Late
+from hotset.runtime.checkpoints import note_checkpoints
+from hotset.runtime.machine import Machine
+from hotset.runtime.planning import Forbidden, PlannedTurn, Unplanned
+from hotset.runtime.record import KEEPING, Record
+from hotset.runtime.rounds import answer_round, body_of, sum_usages, usages_of, working_rounds
+from hotset.runtime.turn import OwnTools, SentTurn
+from hotset.sources.code import Prefetches
+from hotset.sources.port import TurnEnd
+from hotset.store.port import Store
+from hotset.window.price import price_of
+from hotset.window.repeats import NO_REPEATS, Repeats, repeats
+
+_SWITCH = b"x-hotset-window"
+"""A client that sends `off` in this header gets its requests through as they are."""
+
+_OUTCOME = b"x-hotset-outcome"
+"""In which a client can tell how the work before this request came out: success, partial,
+failure."""
+
+_ENDINGS = frozenset(Ending)
+
+PLACE_SECONDS = 2.0
+"""How long an answer to the model waits for its own turn to be on disk."""
+
+
+async def plan_turn(record: Record, machine: Machine) -> None:
+    """Makes the call what it is to be; it stays the client's own where there is nothing to plan, or
+    where planning fails."""
+    opened = record.sent.opened
+    request, store, headers = opened.request, machine.keeper.store, opened.call.headers
+    if (outcome := header(headers, _OUTCOME).strip().lower()) in _ENDINGS:
+        machine.background.spawn(_keep_outcome(outcome, record), "keep an outcome")
+    if request is None or store is None or machine.keeper.trouble:
+        return
+    off = machine.config.off or header(headers, _SWITCH).strip().lower() == "off"
+    if request.previous:
+        await _or_as_it_came(_resume(record, store, machine), record)
+    elif off:
+        # It goes out as it came: only the ledger wants a plan, and that can be made while the
+        # provider thinks.
+        counting = _or_as_it_came(_plan(record, store, machine, off=True), record)
+        record.beside(machine.background.spawn(counting, "count what a call costs"))
+    else:
+        await _or_as_it_came(_plan(record, store, machine, off=False), record)
+
+
+async def _or_as_it_came(work: Awaitable[None], record: Record) -> None:
+    try:
+        await work
+    except Forbidden as reason:
+        record.bypassed(f"a plan that the provider would have refused: {reason}")
+    except Unplanned:
+        pass
+    except Crowded as error:
+        record.bypassed(f"planning took too long: {error}")
+    except TimeoutError:
+        record.bypassed("planning took too long")
+    except Exception as error:
+        # fail open: nothing of ours was sent, so the client's bytes go through as they are
+        record.bypassed(f"a fault of ours in planning: {type(error).__name__}")
+
+
+async def _resume(record: Record, store: Store, machine: Machine) -> None:
+    opened = record.sent.opened
+    assert opened.request is not None
+    queue = machine.bounded.of(opened.queue)
+    body = await queue.run(machine.planner.resuming.body, opened.request, opened.dialect, store)
+    record.sent = replace(record.sent, call=_with_body(opened.call, body))
+
+
+async def _plan(record: Record, store: Store, machine: Machine, *, off: bool) -> None:
+    opened, planner = record.sent.opened, machine.planner
+    request, upstream = opened.request, opened.call.upstream
+    assert request is not None
+    planning = partial(planner.prepare, request, opened.dialect, store, opened.time, upstream)
+    planning = partial(planning, off=off, agent=opened.agent, turn=opened.id)
+    try:
+        quick = not off and planner.is_quick(request)
+        planned = planning() if quick else await machine.bounded.of(opened.queue).run(planning)
+    except Late as late:
+        if not off:  # what it decides holds from the next request on
+            late.work.add_done_callback(planner.came_late)
+        raise
+    outgoing = _outgoing(opened.call, planned)
+    kept = planner.went_out(planned)
+    note_checkpoints(planned, record, machine)
+    own = OwnTools.of(planned, machine.sources) if planned.offered else None
+    record.sent = replace(record.sent, call=outgoing, planned=planned, own=own)
+    if off:  # what went out as it came has no forms: its turn stays without a plan
+        return
+    made = planned.plan
+    events = [*(each for each in kept if isinstance(each, Event)), *_evicted(planned, opened.id)]
+    notes = _of_turn((each for each in kept if not isinstance(each, Event)), opened.id)
+    behind = [HiddenKept(opened.id, planned.behind)] if planned.behind is not None else []
+    record.also(*notes, PlanMade(opened.id, planned.sent, made.fresh, made.stubs), *behind, *events)
+    machine.tally.prefetches = reduce(Prefetches.after, events, machine.tally.prefetches)
+    machine.tally.born(made.fresh)
+
+
+async def answer_turn(record: Record, asked: Round, machine: Machine) -> bool:
+    """Answers what the model asked us for; True where the turn goes on with another call."""
+    try:
+        ref = await record.ref(PLACE_SECONDS) if asked.calls else None
+        record.sent = await answer_round(record.sent, asked, ref, record.at_once, machine)
+    except Exception as error:
+        # fail open: the turn ends with what the client has seen of it
+        record.bypassed(f"a fault of ours in bringing back: {type(error).__name__}")
+        return False
+    return record.sent.rounds[-1].goes_on
+
+
+async def spell_out_tools(record: Record, machine: Machine) -> ClientCall | None:
+    """The latest call again, for an upstream that refused it because it knows no deferred tools;
+    None where that fails."""
+    sent = record.sent
+    assert sent.planned is not None
+    try:
+        queue = machine.bounded.of(sent.opened.queue)
+        planned = await queue.run(machine.planner.without_deferred, sent.planned)
+        sent = replace(sent, planned=planned, in_words=True)
+        record.sent = replace(sent, call=replace(sent.call, body=body_of(sent)))
+    except Exception as error:
+        # fail open: the client gets what the upstream said
+        record.bypassed(f"a fault of ours in spelling out tools: {type(error).__name__}")
+        return None
+    return record.sent.call
+
+
+def deferring_refused(record: Record, machine: Machine) -> None:
+    """The upstream took without deferred tools what it had refused with them: it gets no more of
+    them."""
+    opened = record.sent.opened
+    assert opened.request is not None
+    upstream, model = opened.call.upstream, opened.request.model
+    machine.planner.deferrals.refused(upstream, model)
+    detail: dict[str, str | int | float] = {"upstream": upstream, "model": model, "call": opened.id}
+    record.also(Event("DeferringRefused", opened.time, detail=detail))
+
+
+def log_retry(record: Record, machine: Machine, number: int, status: int, seconds: float) -> None:
+    """A follow-up was refused with this status, or got no reply (0): it is sent for the `number`th
+    time after so long."""
+    machine.tally.retried += 1
+    detail: dict[str, str | int | float] = {
+        "try": number,
+        "status": status,
+        "seconds": seconds,
+        "call": record.sent.opened.id,
+    }
+    ref = record.place
+    session, turn = (ref.session, ref.number) if ref is not None else (None, 0)
+    record.also(Event("FollowUpRetried", machine.clock(), session, turn, detail))
+
+
+def hide_rounds(record: Record, view: TurnView, machine: Machine) -> None:
+    """Keeps what the client did not see of this turn, for all its later requests, and lets the
+    sources hear of its end. Only we hold it: it is handed over before the reply, and is on disk
+    when that is."""
+    sent = record.sent
+    assert sent.planned is not None
+    id, planned, planner = sent.opened.id, sent.planned, machine.planner
+    try:
+        seen = record.seen()
+        links = tuple(link(planned.head, seen.messages))
+        hidden = view.hidden(sent.answers, links) if sent.answers else ()
+        found = planner.deferrals.keep(hidden, tuple(sent.found.values()))
+        continued = _continued(sent, seen, machine)
+        record.is_heard = True
+        kept = _heard(record, seen, links, machine)
+    except Exception as error:
+        # fail open: later requests say what the client saw, which is a conversation too
+        record.bypassed(f"a fault of ours in hiding: {type(error).__name__}")
+        return
+    if hidden:
+        planner.remember(planned, hidden)
+    record.also(
+        *_of_turn(found, id),
+        *(HiddenKept(id, each) for each in hidden),
+        *_of_turn((*continued, *kept), id),
+    )
+
+
+def _continued(sent: SentTurn, seen: Reply, machine: Machine) -> tuple[NoteWritten, ...]:
+    """What stands behind the reply's id, where a client may continue it by that."""
+    last = sent.rounds[-1].round.id if sent.rounds else ""
+    if not sent.opened.dialect.previous_field or not seen.response_id or not last:
+        return ()
+    if seen.response_id == last and not sent.unheard:
+        return ()
+    return (machine.planner.resuming.remember(seen.response_id, last, sent.unheard),)
+
+
+def _heard(
+    record: Record, reply: Reply, links: tuple[Link, ...], machine: Machine
+) -> list[Deposit]:
+    """Tells the sources that the turn came to its end, or that nobody heard of it."""
+    planned = record.sent.planned
+    if planned is None or not planned.offered:
+        return []
+    scene = replace(planned.scene, now=machine.clock()) if not record.is_heard else planned.scene
+    return [
+        deposit
+        for each in machine.sources
+        for deposit in each.heard(
+            TurnEnd(scene, planned.taken(each), record.place, reply, links, record.is_heard)
+        )
+    ]
+
+
+def close_turn(record: Record, machine: Machine) -> None:
+    """Nothing more comes of this call. What was done for a reply that nobody got is not done again
+    for the next try."""
+    if not record.is_heard:
+        try:
+            _heard(record, Reply(), (), machine)
+        except Exception as error:
+            # fail open: the call is over
+            record.bypassed(f"a fault of ours in closing a turn: {type(error).__name__}")
+
+
+def settle_turn(record: Record, machine: Machine) -> None:
+    """The turn is over: what it cost goes into the ledger, and what it was about may be summed up
+    later."""
+    planned = record.sent.planned
+    if planned is None:
+        return
+    machine.summariser.turn_ended(planned.links, record.ref)
+    if record.reply.complete and (billed := bill_turn(record, record.reply, machine)):
+        record.also(*billed)
+
+
+def bill_turn(record: Record, reply: Reply, machine: Machine) -> tuple[Deposit, ...]:
+    """What a whole reply cost, and what was learned of how its provider counts; nothing where that
+    is known already."""
+    sent = record.sent
+    planned = sent.planned
+    if planned is None or record.is_billed or not reply.complete:
+        return ()
+    record.is_billed = True
+    bill, config = planned.bill, machine.config
+    rounds = usages_of(sent, reply, partial(price_of, bill.model, config.prices, bill.upstream))
+    usage = sum_usages(rounds)
+    learned = machine.planner.settled(planned, rounds[0]) if not rounds[0].estimated else None
+    whole = sum_usages([bill.whole, *(rounds[number] for number in working_rounds(sent))])
+    bill = replace(
+        bill,
+        sent=replace(bill.sent, output=usage.output),
+        whole=replace(whole, output=usage.output, estimated=False),
+        usage=usage,
+        calls=len(rounds),
+        faults=sum(each.faults for each in sent.rounds),
+        refaults=sum(each.refaults for each in sent.rounds),
+    )
+    again = repeats(planned.links, planned.plan.fresh) if planned.knobs.echo else NO_REPEATS
+    counting = _count_bill(bill, planned.knobs.window, again, record, machine)
+    machine.background.spawn(counting, KEEPING)
+    notes = _of_turn([learned] if learned is not None else (), sent.opened.id)
+    return (*notes, Billed(sent.opened.id, bill))
+
+
+def bill_with_reply(record: Record, reply: Reply, machine: Machine) -> tuple[Deposit, ...]:
+    """The bill, in the commit of the reply. Where the reply has no usage yet, some may still come:
+    then it follows later."""
+    return bill_turn(record, reply, machine) if reply.usage != Usage() else ()
+
+
+async def _count_bill(
+    bill: Bill, window: int, again: Repeats, record: Record, machine: Machine
+) -> None:
+    """Under its session: each is set right by its own provider's reports."""
+    ref = await record.ref(PLACE_SECONDS)
+    machine.billed(replace(bill, session=ref.session) if ref is not None else bill, window, again)
+
+
+async def _keep_outcome(outcome: str, record: Record) -> None:
+    from hotset.sources.memory import OUTCOME  # noqa: PLC0415 - only where a client tells
+
+    ref, time = await record.ref(PLACE_SECONDS), record.sent.opened.time
+    if ref is not None and ref.number > 1:
+        detail: dict[str, str | int | float] = {"outcome": outcome}
+        record.at_once(Event(OUTCOME, time, ref.session, ref.number - 1, detail))
+
+
+def _of_turn(deposits: Iterable[Deposit], turn: TurnId) -> Iterator[Deposit]:
+    """Notes belong to the turn that they were written in."""
+    for each in deposits:
+        yield replace(each, turn=turn) if isinstance(each, NoteWritten) else each
+
+
+def _outgoing(call: ClientCall, planned: PlannedTurn) -> ClientCall:
+    if planned.body == planned.request.raw and not planned.offered:
+        return call
+    outgoing = _with_body(call, planned.body)
+    if not planned.offered:
+        return outgoing
+    # A reply that we look into must not be compressed.
+    headers = tuple(each for each in outgoing.headers if each[0].lower() != b"accept-encoding")
+    return replace(outgoing, headers=(*headers, (b"accept-encoding", b"identity")))
+
+
+def _with_body(call: ClientCall, body: bytes | None) -> ClientCall:
+    """The call with a body of ours, which is not compressed; the client's own where there is
+    none."""
+    if body is None:
+        return call
+    headers = tuple(each for each in call.headers if each[0].lower() != b"content-encoding")
+    return replace(call, body=body, headers=headers)
+
+
+def _evicted(planned: PlannedTurn, turn: TurnId) -> list[Event]:
+    """That pages left, or that the prefix changed."""
+    made = planned.plan
+    if not made.stubs and made.broke is None:
+        return []
+    detail: dict[str, str | int | float] = {
+        "cause": str(made.broke or (made.fresh[-1].cause if made.fresh else "")),
+        "stubs": len(made.stubs),
+        "tokens": sum(stub.tokens for stub in made.stubs),
+        "prompt": planned.estimated,
+        "call": turn,
+    }
+    return [Event("Evicted", planned.sent.time, None, 0, detail)]

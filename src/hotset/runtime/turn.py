@@ -1,0 +1,220 @@
+"""One call as a chain of values: `OpenedTurn`, `PlannedTurn` (in `planning`), `SentTurn`.
+
+Each holds the one before; none has a field that is still empty. What happens between them stands in
+`walk`; what is kept of them in `record`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from hotset.dialects.port import OWN_SEARCH, Dialect, Round
+from hotset.errors import Malformed
+from hotset.nouns.call import ClientCall, header
+from hotset.nouns.deposit import RequestReceived
+from hotset.nouns.link import link
+from hotset.nouns.message import Loading, Request, ToolSpec
+from hotset.nouns.page import ROOT
+from hotset.nouns.turn import TurnId
+from hotset.runtime import clients
+from hotset.runtime.codings import decode
+from hotset.runtime.machine import Machine
+from hotset.runtime.planning import PlannedTurn
+from hotset.sources.port import Source
+from hotset.window.tools import OUR_TOOLS
+
+_T = TypeVar("_T")
+
+_SMALL = 16 << 10  # below this, reading on the event loop is faster than a trip to a thread
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTurn:
+    """A call that was read."""
+
+    call: ClientCall
+    dialect: Dialect
+    id: TurnId
+    time: float
+    request: Request | None
+    """None where it cannot be read: then `unread` says why."""
+    unread: str = ""
+
+    @property
+    def agent(self) -> str:
+        return clients.agent(self.call.headers)
+
+    @property
+    def queue(self) -> str:
+        """Names its session before the store has placed it: by a header, or its first message."""
+        request = self.request
+        named = clients.session_key(self.call.headers) or (request.previous if request else "")
+        if named or request is None:
+            return named
+        links = link(ROOT, request.messages)
+        return next((each.chain for each in links if not each.message.aside), "")
+
+    def received(self, since: float) -> RequestReceived | None:
+        """What is kept of it; None where it cannot be read."""
+        headers = self.call.headers
+        if self.request is None:
+            return None
+        return RequestReceived(
+            request=self.request,
+            time=self.time,
+            agent=self.agent,
+            key=clients.session_key(headers),
+            client=clients.client(headers),
+            since=since,
+            id=self.id,
+            parents=clients.parent_keys(headers),
+        )
+
+
+async def open_turn(call: ClientCall, machine: Machine) -> OpenedTurn:
+    """Reads a call. What cannot be read is not ours to judge: the upstream says what is wrong with
+    it."""
+    assert call.dialect is not None
+    assert isinstance(call.body, bytes)
+    dialect, packing = machine.dialects[call.dialect], header(call.headers, b"content-encoding")
+    # A packed body may hold any number of bytes.
+    is_quick = not packing and (len(call.body) <= _SMALL or dialect.is_quick(call.body))
+    turn = OpenedTurn(call, dialect, TurnId(secrets.token_hex(8)), machine.clock(), None)
+    try:
+        request = await off_loop(0 if is_quick else _SMALL + 1, _parse, dialect, call.body, packing)
+    except Malformed as error:
+        return replace(turn, unread=str(error))
+    return replace(turn, request=request)
+
+
+def _parse(dialect: Dialect, body: bytes, packing: str) -> Request:
+    return dialect.parse(decode(body, packing))
+
+
+async def off_loop(size: int, work: Callable[..., _T], *arguments: object) -> _T:
+    """Runs work on so many bytes: here where they are few, otherwise in a thread."""
+    if size <= _SMALL:
+        return work(*arguments)
+    return await asyncio.to_thread(work, *arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredRound:
+    """One reply of the model in a turn that may have several, and what answered it."""
+
+    round: Round
+    answers: tuple[bytes, ...] | None = None
+    """The messages that answered our calls in it; None where none was answered."""
+    goes_on: bool = False
+    """The turn went on with these answers; otherwise the client answers the rest."""
+    faults: int = 0
+    refaults: int = 0
+    found: tuple[ToolSpec, ...] = ()
+    """Tools that the answers made callable."""
+
+    @property
+    def uses_tools(self) -> bool:
+        return uses_tools(self.round)
+
+
+def uses_tools(round: Round) -> bool:
+    """True if it calls a tool other than those that bring something back."""
+    return any(call.name not in OUR_TOOLS for call in round.calls)
+
+
+@dataclass(slots=True)
+class OwnTools:
+    """The tools that we answer, and whose they are: those that are listed, those that were found,
+    and any that a source owns where the client has none of that name.
+
+    Some models call by its name what they have only read about. What a name was once, it stays for
+    the turn.
+    """
+
+    owners: dict[str, Source | None]
+    """None for the tools that bring something back."""
+    theirs: frozenset[str]
+    sources: tuple[Source, ...]
+    """Those that the session may use by any name."""
+    _others: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, planned: PlannedTurn, sources: Iterable[Source]) -> OwnTools:
+        by_name = {each.name: each for each in sources}
+        owners: dict[str, Source | None] = dict.fromkeys(OUR_TOOLS)
+        for each in planned.plan.taken:
+            if isinstance(each.body, ToolSpec):
+                owners[each.key] = by_name[each.source]
+        used = tuple(
+            each
+            for each in by_name.values()
+            if any(owners.get(spec.name) is each for spec in each.tools)
+        )
+        for finder in used[:1]:  # what was found before is its finder's
+            for spec in planned.specs:
+                owners.setdefault(spec.name, finder)
+            if any(spec.loading is Loading.FINDS for spec in planned.specs):
+                owners[OWN_SEARCH] = finder
+        return cls(owners, frozenset(tool.name for tool in planned.request.tools), used)
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str) or name in self._others:
+            return False
+        if name not in self.owners:
+            owner = next((each for each in self.sources if each.owns(name)), None)
+            if owner is None or name in self.theirs:
+                self._others.add(name)
+                return False
+            self.owners[name] = owner
+        return True
+
+    def also(self, found: Iterable[ToolSpec], owner: Source) -> None:
+        """These were found, and can be called."""
+        self.owners |= {spec.name: owner for spec in found}
+        self._others -= {spec.name for spec in found}
+
+
+@dataclass(frozen=True, slots=True)
+class SentTurn:
+    """A turn under way: the call as it goes to the upstream, and the rounds that it has had."""
+
+    opened: OpenedTurn
+    call: ClientCall
+    """What goes to the upstream: the client's own bytes where nothing was planned."""
+    planned: PlannedTurn | None = None
+    own: OwnTools | None = None
+    rounds: tuple[AnsweredRound, ...] = ()
+    in_words: bool = False
+    """It began with deferred tools, and its upstream did not take them."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Our tools are among those that the model may call: we look into the reply."""
+        return self.own is not None
+
+    @property
+    def answers(self) -> list[tuple[bytes, ...]]:
+        """For each round that was answered, the messages that answered it."""
+        return [each.answers for each in self.rounds if each.answers is not None]
+
+    @property
+    def unheard(self) -> tuple[bytes, ...]:
+        """Our answers to the latest round, where the client has to answer it as well: the provider
+        does not have them yet."""
+        return (self.rounds[-1].answers or ()) if self.rounds else ()
+
+    @property
+    def found(self) -> Mapping[str, ToolSpec]:
+        """What the answers of this turn made callable."""
+        return {spec.name: spec for each in self.rounds for spec in each.found}
+
+    @property
+    def grown(self) -> Iterator[bytes]:
+        """What was said and answered since the request itself."""
+        for each in self.rounds:
+            if each.goes_on:
+                yield from (*each.round.raws, *(each.answers or ()))

@@ -1,0 +1,132 @@
+"""Which of the sources' candidates a request takes: by worth per token, within caps and budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hotset.nouns.candidate import Candidate, Choice, OfferKind, OfferVerdict, Slot
+from hotset.nouns.knobs import Knobs
+from hotset.nouns.page import Kind
+from hotset.nouns.window import WHOLE, Line, Shown, Spot
+
+_MOSTLY = 0.5
+"""The share of a candidate's telling lines that must stand in the window for it to be covered."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What one kind of candidate must keep to."""
+
+    least: float
+    """The probability of use that it needs."""
+    most: int
+    """How many of its kind may be taken."""
+    room: int
+    """Tokens that all candidates with this budget share."""
+    budget: str
+    """Kinds with the same budget share its room."""
+
+
+def choose_tools(offers: Sequence[Candidate], knobs: Knobs, most_ghosts: int) -> tuple[Choice, ...]:
+    """What stands in the tool list: all that stands there already, and the ghosts that fit."""
+    room = round(knobs.toolbox.ghost_share * knobs.window)
+    rules = {
+        OfferKind.TOOL: _Rule(0.0, len(offers), 1 << 60, "tools"),
+        OfferKind.GHOST: _Rule(0.0, most_ghosts, room, "ghosts"),
+    }
+    return _choose([each for each in offers if each.slot is Slot.TOOL_LIST], rules, None)
+
+
+def choose_texts(
+    offers: Sequence[Candidate],
+    free: int,
+    knobs: Knobs,
+    count: Callable[[bytes], int],
+    window: Callable[[], Collection[str]],
+) -> tuple[Choice, ...]:
+    """What stands behind the last message, in the `free` tokens that the plan leaves.
+
+    `window` gives the texts that the model sees anyway.
+    """
+    texts = [each for each in offers if each.slot is not Slot.TOOL_LIST]
+    if not texts:
+        return ()
+    prefetch = knobs.prefetch
+    headings = {each.heading for each in texts if each.kind is not OfferKind.REMINDER}
+    headed = sum(count(heading.encode()) for heading in headings)
+    share = int(free * prefetch.share) - headed
+    rules = {
+        OfferKind.REMINDER: _Rule(0.0, 1, free, "reminders"),
+        OfferKind.EXCERPT: _Rule(prefetch.excerpt, prefetch.excerpts, share, "prefetch"),
+        OfferKind.HINT: _Rule(prefetch.hint, prefetch.hints, share, "prefetch"),
+    }
+    return _choose(texts, rules, window)
+
+
+def _choose(
+    offers: Sequence[Candidate],
+    rules: Mapping[OfferKind, _Rule],
+    window: Callable[[], Collection[str]] | None,
+) -> tuple[Choice, ...]:
+    """One choice for each candidate, in their order."""
+    seen = window() if window is not None and any(each.covers for each in offers) else ()
+    verdicts = [_first_verdict(each, rules[each.kind], seen) for each in offers]
+    keys: set[str] = set()
+    many: dict[OfferKind, int] = {}
+    for at, each in enumerate(offers):
+        if verdicts[at] is not OfferVerdict.TAKEN:
+            continue
+        if each.key in keys:
+            verdicts[at] = OfferVerdict.SAME
+        elif many.get(each.kind, 0) >= rules[each.kind].most:
+            verdicts[at] = OfferVerdict.CAPPED
+        else:
+            keys.add(each.key)
+            many[each.kind] = many.get(each.kind, 0) + 1
+    taken = [at for at, verdict in enumerate(verdicts) if verdict is OfferVerdict.TAKEN]
+    # Where not all of them fit, what is worth most per token goes first.
+    taken.sort(key=lambda at: -offers[at].worth / max(1, offers[at].tokens))
+    left = {rule.budget: rule.room for rule in rules.values()}
+    for at in taken:
+        budget = rules[offers[at].kind].budget
+        if offers[at].tokens > left[budget]:
+            verdicts[at] = OfferVerdict.NO_ROOM
+        else:
+            left[budget] -= offers[at].tokens
+    return tuple(Choice(each, verdict) for each, verdict in zip(offers, verdicts, strict=True))
+
+
+def _first_verdict(offer: Candidate, rule: _Rule, seen: Collection[str]) -> OfferVerdict:
+    if offer.worth < rule.least:
+        return OfferVerdict.UNLIKELY
+    if offer.covers and is_covered(offer.covers, seen):
+        return OfferVerdict.COVERED
+    return OfferVerdict.TAKEN
+
+
+def is_covered(lines: Sequence[str], window: Collection[str]) -> bool:
+    """True if most of these lines stand in the window's texts."""
+    there = sum(any(line in text for text in window) for line in lines)
+    return there >= _MOSTLY * len(lines)
+
+
+def visible_texts(
+    lines: Sequence[Line], shown: Mapping[Spot, Shown], hidden: Iterable[str]
+) -> Iterator[str]:
+    """What the model sees, text by text; `hidden` are the texts that the client never saw."""
+    for line in lines:
+        gone = shown.get(Spot(line.chain, WHOLE))
+        if gone is not None:
+            yield _decoded(gone.text)
+            continue
+        for position, piece in enumerate(line.pieces):
+            row = shown.get(Spot(line.chain, position))
+            yield _decoded(row.text if row is not None and row.text else piece.content)
+            if piece.kind.family is Kind.TOOL_CALL:  # in JSON, lines of text are no lines
+                yield _decoded(piece.content.replace(b"\\n", b"\n").replace(b'\\"', b'"'))
+    yield from hidden
+
+
+def _decoded(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
