@@ -19,7 +19,7 @@ from hotset.nouns.message import DialectName
 from hotset.nouns.price import Price
 from hotset.nouns.window import PageTable, SentRequest
 from hotset.runtime.lines import LineWeigher
-from hotset.runtime.planning import Planner, PlannedTurn
+from hotset.runtime.planning import PlannedTurn, Planner
 from hotset.store.sqlite import SqliteStore
 from hotset.window.plan import Moment, plan
 

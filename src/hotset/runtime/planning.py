@@ -27,12 +27,13 @@ from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Message, Request, ToolSpec, Usage
 from hotset.nouns.note import Space
-from hotset.nouns.page import Chain, Kind, Role
+from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import WHOLE, Hidden, Line, PageTable, Plan, SentRequest, Spot
 from hotset.runtime.bounded import check
 from hotset.runtime.calibrating import Calibrations
+from hotset.runtime.decision import SessionKnobs, candidates_note
 from hotset.runtime.deferral import Deferrals
 from hotset.runtime.lines import LineageLinker, LineWeigher
 from hotset.runtime.offers import OfferRound
@@ -252,6 +253,7 @@ class Planner:
         self.deferrals = Deferrals(config)
         self._offers = OfferRound(self.sources)
         self._brought = BroughtTools()
+        self._session_knobs = SessionKnobs()
         self._monotonic = monotonic
         self._summaries = summaries
         self._linked = LineageLinker()
@@ -401,9 +403,13 @@ class Planner:
             for each in self.sources
             for deposit in each.took(planned.scene, planned.taken(each))
         ]
-        if opened.brought:
-            kept.append(self._brought.note(opened.links[-1].chain, opened.now))
-        return tuple(kept)
+        first = next((each.chain for each in opened.links if not each.message.aside), ROOT)
+        notes = [
+            self._brought.note(opened.links[-1].chain, opened.now) if opened.brought else None,
+            self._session_knobs.note(first, opened.knobs),
+            candidates_note(planned.scene.turn, planned.plan.choices),
+        ]
+        return (*kept, *(note for note in notes if note is not None))
 
     def remember(self, planned: PlannedTurn, hidden: Sequence[Hidden] = ()) -> None:
         """Remembers how a request was sent, and what its client did not see of the reply, for the
