@@ -44,7 +44,7 @@ from bench.peers_session import MODEL, QUESTION, SYSTEM, TOOLS, Fact, Session, s
 from bench.results import quantile, tell
 from hotset.nouns.message import Usage
 from hotset.testing import Call, Say, ScriptedUpstream
-from hotset.testing.upstream.received import Received
+from hotset.testing.upstream.script import Received
 
 HEADROOM = "0.42.0"
 WRITE, READ = 1.25, 0.1  # of the price of an uncached input token

@@ -15,9 +15,8 @@ from hotset.nouns.message import Answer, DialectName, Part
 from hotset.nouns.page import Kind
 from hotset.testing.upstream import Call, Fault, Say
 from hotset.testing.upstream.cache import Charge
-from hotset.testing.upstream.provider import WIRES
-from hotset.testing.upstream.shape import stream
-from hotset.testing.upstream.wire import WireTurn, to_json
+from hotset.testing.upstream.connection import stream
+from hotset.testing.upstream.wires import WIRES, WireTurn, to_json
 
 OURS = frozenset({"retrieve_context", "search_history", "get_turn_range"})
 

@@ -16,8 +16,7 @@ from hotset.sources.memory import HOW, Reminder
 from hotset.surfaces.cli.ending import run
 from hotset.surfaces.cli.options import Chosen, of_project
 from hotset.surfaces.cli.terminal import count, size
-from hotset.testing.demo.show import DemoResult, play
-from hotset.testing.demo.stage import empty_folder
+from hotset.testing.demo.show import DemoResult, empty_folder, play
 from hotset.testing.demo.view import PlainScreen, Screen, screen
 
 _FOLDER = "demo"
