@@ -35,8 +35,8 @@ from hotset.nouns.deposit import PlanMade, RequestReceived
 from hotset.nouns.message import DialectName
 from hotset.nouns.page import Role
 from hotset.nouns.turn import TurnId
+from hotset.replay.conversation import Recorded, RecordedMessage
 from hotset.replay.formats import read
-from hotset.replay.recorded import Recorded, RecordedMessage
 from hotset.runtime.planning import Planner, Unplanned
 from hotset.store.sqlite import SqliteStore
 

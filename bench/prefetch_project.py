@@ -53,7 +53,7 @@ from hotset.nouns.price import Prices
 from hotset.replay.conversation import RecordedConversation, conversations
 from hotset.replay.formats import read
 from hotset.replay.measure import Figures, Studied, measure
-from hotset.replay.run import Ruling
+from hotset.replay.report import Ruling
 from hotset.sources.code.indexer import index_project, manifest_identity
 from hotset.sources.code.manifest import Manifest
 from hotset.sources.code.parsers import Parsers

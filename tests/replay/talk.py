@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from hotset.nouns.page import Role
-from hotset.replay.conversation import RecordedConversation, conversations
-from hotset.replay.recorded import Recorded, RecordedCall, RecordedMessage
+from hotset.replay.conversation import (
+    Recorded,
+    RecordedCall,
+    RecordedConversation,
+    RecordedMessage,
+    conversations,
+)
 
 WORDS = "the quick brown fox jumps over a lazy dog and goes home again\n"
 

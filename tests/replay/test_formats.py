@@ -16,8 +16,8 @@ from hotset.dialects import DIALECTS
 from hotset.errors import BadInput
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.page import Role
-from hotset.replay.formats import FORMATS, find, read
-from hotset.replay.recorded import Recorded, RecordedCall, RecordedMessage
+from hotset.replay.conversation import Recorded, RecordedCall, RecordedMessage
+from hotset.replay.formats import READERS, find, read
 from hotset.store.exchange import write_lines
 from hotset.testing.ram_store import RamStore
 from hotset.testing.recording import requests, session
@@ -784,7 +784,7 @@ def test_what_cannot_be_read_is_one_error_that_names_the_file_and_quotes_nothing
 def test_the_error_for_an_unknown_format_names_the_known_ones(tmp_path):
     with pytest.raises(BadInput) as caught:
         list(read([_written(tmp_path, "{}")]))
-    assert all(each.name in str(caught.value) for each in FORMATS)
+    assert all(each.format in str(caught.value) for each in READERS)
 
 
 def test_a_folder_is_read_file_by_file_and_one_bad_file_does_not_stop_the_others(tmp_path):

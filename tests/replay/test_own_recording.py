@@ -9,8 +9,8 @@ from hotset.nouns.message import DialectName
 from hotset.nouns.price import Price
 from hotset.replay.conversation import conversations
 from hotset.replay.formats import read
-from hotset.replay.measure import Figures, Rules, Studied, measure
-from hotset.replay.showing import Everything, PlannedShowing
+from hotset.replay.measure import Figures, Studied, measure
+from hotset.replay.policies import Baseline, PlannedShowing, Rules
 from hotset.testing.recording import requests, session
 
 
@@ -31,7 +31,7 @@ def test_half_the_tokens_are_enough_and_what_later_calls_copy_is_there(tmp_path,
         measure(studied, policy, rules, made, lambda: 0.0)
         return made
 
-    whole = figures(Everything(conversation))
+    whole = figures(Baseline(conversation, rules))
     ours = figures(PlannedShowing(conversation, Knobs(), price))
 
     assert ours.calls == whole.calls >= iterations

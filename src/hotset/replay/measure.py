@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hotset.nouns.message import Usage
-from hotset.nouns.price import Price
-from hotset.replay.conversation import RecordedConversation
-from hotset.replay.needs import NeededAction, TextUnits, actions
-from hotset.replay.showing import Policy, ShownBlock, text_of
+from hotset.replay.conversation import NeededAction, RecordedConversation, TextUnits, actions
+from hotset.replay.policies import Policy, Rules, ShownBlock, text_of
 from hotset.window.price import charge, units
 
 SLICE = 2000
@@ -73,14 +71,6 @@ class Studied:
     def of(cls, conversation: RecordedConversation) -> Studied:
         said = [TextUnits.of(text_of(line)) for line in conversation.lines]
         return cls(conversation, tuple(actions(conversation.lines, said)))
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    price: Price
-    window: int
-    ttl: float | None = None
-    """Seconds after which the provider's cache is cold; None leaves pauses out of account."""
 
 
 def measure(

@@ -4,43 +4,30 @@ a file holds."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from hotset.errors import BadInput
+from hotset.replay.conversation import Recorded
 from hotset.replay.formats import (
     claude_code,
     codex,
-    conversation,
     export,
-    mini_swe_agent,
+    messages,
     normal,
     swe_agent,
 )
-from hotset.replay.formats.source import Opened, TranscriptReader
-from hotset.replay.recorded import Recorded
+from hotset.replay.formats.transcript import OpenTranscript, TranscriptFile, TranscriptReader
 
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A way in which sessions are written down."""
-
-    name: str
-    claims: Callable[[Sequence[Any]], bool]
-    """Whether a file that begins with these documents is of this format."""
-    sessions: Callable[[Opened], Iterator[Recorded]]
-
-
-FORMATS = (
-    Format("hotset export", export.claims, export.sessions),
-    Format("hotset's normal form", normal.claims, normal.sessions),
-    Format("Codex rollout", codex.claims, codex.sessions),
-    Format("Claude Code transcript", claude_code.claims, claude_code.sessions),
-    Format("mini-swe-agent trajectory", mini_swe_agent.claims, mini_swe_agent.sessions),
-    Format("SWE-agent trajectory", swe_agent.claims, swe_agent.sessions),
-    Format("OpenAI or Anthropic messages", conversation.claims, conversation.sessions),
+READERS = (
+    export.READER,
+    normal.READER,
+    codex.READER,
+    claude_code.READER,
+    swe_agent.MINI_READER,
+    swe_agent.READER,
+    messages.READER,
 )
 """In the order in which they are tried: what could be mistaken for another comes first."""
 
@@ -82,7 +69,7 @@ def read(
             continue
         for file in files:
             try:
-                yield from _sessions(TranscriptReader(file, _set_of(path), note))
+                yield from _sessions(TranscriptFile(file, _set_of(path), note))
             except BadInput as error:
                 refuse(error)
             progress(file)
@@ -105,28 +92,28 @@ def find(path: Path) -> tuple[Path, ...]:
     return tuple(inside)
 
 
-def tell(opened: Opened) -> Format:
-    """The format of a file. Raises `BadInput` that says what was found instead."""
-    for each in FORMATS:
+def _reader_of(opened: OpenTranscript) -> TranscriptReader:
+    """Raises `BadInput` that says what was found instead."""
+    for each in READERS:
         if each.claims(opened.opening):
             return each
-    known = ", ".join(each.name for each in FORMATS)
+    known = ", ".join(each.format for each in READERS)
     raise BadInput(
-        f"{opened.source.path}: it holds {_described(opened.opening[0])}, which is no "
+        f"{opened.file.path}: it holds {_described(opened.opening[0])}, which is no "
         f"session; read are: {known}"
     )
 
 
-def _sessions(source: TranscriptReader) -> Iterator[Recorded]:
-    opened = source.opened()
-    format = tell(opened)
+def _sessions(file: TranscriptFile) -> Iterator[Recorded]:
+    opened = file.opened()
+    reader = _reader_of(opened)
     found = 0
-    for session in format.sessions(opened):
+    for session in reader.sessions(opened):
         if session.messages:
             found += 1
             yield session
     if not found:
-        raise BadInput(f"{source.path}: a {format.name} without any message")
+        raise BadInput(f"{file.path}: a {reader.format} without any message")
 
 
 def _set_of(path: Path) -> str:

@@ -11,20 +11,21 @@ from hotset.errors import BadInput
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.page import ROOT, Chain, Digest, Role, SessionId
 from hotset.nouns.turn import Node, Session, Turn
-from hotset.replay.formats import anthropic, openai_chat, openai_responses
-from hotset.replay.formats.fields import tokens_of
-from hotset.replay.formats.source import Opened
-from hotset.replay.formats.talk import TranscriptTalk
-from hotset.replay.recorded import Recorded
+from hotset.replay.conversation import Recorded
+from hotset.replay.formats.messages import tell_anthropic, tell_chat, tell_responses
+from hotset.replay.formats.transcript import (
+    OpenTranscript,
+    TalkBuilder,
+    TranscriptReader,
+    tokens_of,
+)
 from hotset.store.exchange import read_lines
 from hotset.store.port import Blob
 
-_TELLERS: Mapping[
-    DialectName, Callable[[TranscriptTalk, Mapping[str, Any], float | None], None]
-] = {
-    DialectName.ANTHROPIC: anthropic.tell,
-    DialectName.OPENAI_CHAT: openai_chat.tell,
-    DialectName.OPENAI_RESPONSES: openai_responses.tell,
+_TELLERS: Mapping[DialectName, Callable[[TalkBuilder, Mapping[str, Any], float | None], None]] = {
+    DialectName.ANTHROPIC: tell_anthropic,
+    DialectName.OPENAI_CHAT: tell_chat,
+    DialectName.OPENAI_RESPONSES: tell_responses,
 }
 
 
@@ -37,16 +38,16 @@ class _Rows:
     turns: list[Turn] = field(default_factory=list)
 
 
-def claims(opening: Sequence[Any]) -> bool:
+def _claims(opening: Sequence[Any]) -> bool:
     return wire.as_object(opening[0]).get("hotset") == "store"
 
 
-def sessions(opened: Opened) -> Iterator[Recorded]:
+def _sessions(opened: OpenTranscript) -> Iterator[Recorded]:
     """The rows come with all content in front, so all of it is held until the last row was read."""
     content: dict[Digest, bytes] = {}
     found: dict[SessionId, _Rows] = {}
     try:
-        for row in read_lines(opened.source.lines()):
+        for row in read_lines(opened.file.lines()):
             match row:
                 case Blob():
                     content[row.digest] = row.content
@@ -57,10 +58,10 @@ def sessions(opened: Opened) -> Iterator[Recorded]:
                 case Turn() if row.session in found:
                     found[row.session].turns.append(row)
     except BadInput as error:
-        raise BadInput(f"{opened.source.path}: {error}") from error
+        raise BadInput(f"{opened.file.path}: {error}") from error
     for rows in found.values():
         if rows.nodes:
-            yield _recorded(rows, content, opened.source.set)
+            yield _recorded(rows, content, opened.file.set)
 
 
 def _recorded(rows: _Rows, content: Mapping[Digest, bytes], set: str) -> Recorded:
@@ -70,7 +71,7 @@ def _recorded(rows: _Rows, content: Mapping[Digest, bytes], set: str) -> Recorde
     bills = {turn.tail: turn.usage for turn in turns if turn.usage != Usage()}
     last = turns[-1] if turns else None
     tell = _TELLERS[rows.session.dialect]
-    talk = TranscriptTalk(told=tell is not openai_responses.tell)
+    talk = TalkBuilder(told=tell is not tell_responses)
     if last is not None and last.system is not None:
         talk.say(Role.SYSTEM, content.get(last.system, b"").decode("utf-8", "replace"))
     for node in line:
@@ -120,3 +121,6 @@ def _beside(asides: Sequence[Node]) -> list[Node]:
     them anew."""
     texts = [node for node in asides if node.role is Role.SYSTEM]
     return [*texts[-1:], *(node for node in asides if node.role is not Role.SYSTEM)]
+
+
+READER = TranscriptReader("hotset export", _claims, _sessions)

@@ -8,24 +8,23 @@ from typing import Any
 from hotset.dialects import wire
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Role
-from hotset.replay.formats.fields import as_json, when
-from hotset.replay.formats.source import Opened
-from hotset.replay.recorded import Recorded, RecordedCall, RecordedMessage
+from hotset.replay.conversation import Recorded, RecordedCall, RecordedMessage
+from hotset.replay.formats.transcript import OpenTranscript, TranscriptReader, as_json, when
 
 _ROLES = {role.value: role for role in Role}
 
 
-def claims(opening: Sequence[Any]) -> bool:
+def _claims(opening: Sequence[Any]) -> bool:
     first = wire.as_object(opening[0])
     return isinstance(first.get("msgs"), list) and isinstance(first.get("id"), str)
 
 
-def sessions(opened: Opened) -> Iterator[Recorded]:
+def _sessions(opened: OpenTranscript) -> Iterator[Recorded]:
     for document in opened.documents:
         fields = wire.as_object(document)
         yield Recorded(
             id=wire.as_text(fields.get("id")),
-            set=wire.as_text(fields.get("set")) or opened.source.set,
+            set=wire.as_text(fields.get("set")) or opened.file.set,
             model=wire.as_text(fields.get("model")),
             messages=tuple(_messages(fields)),
             fixed_tokens=wire.as_count(fields.get("fixed_tokens")),
@@ -71,3 +70,6 @@ def _usage(value: Any) -> Usage | None:
             return Usage(sent, read, written, output)
         case _:
             return None
+
+
+READER = TranscriptReader("hotset's normal form", _claims, _sessions)

@@ -14,11 +14,10 @@ from msgspec import to_builtins
 from hotset.config import load, parse_knobs
 from hotset.errors import BadInput, NotFound
 from hotset.nouns.knobs import Knobs
+from hotset.replay.conversation import Recorded
 from hotset.replay.formats import read
-from hotset.replay.recorded import Recorded
-from hotset.replay.report import Report, Row, meaning
-from hotset.replay.roster import DEFAULT, FULL, KNOBS, OURS, ROSTER, USUAL, Maker, ours
-from hotset.replay.run import PROVIDERS, Ruling, gather, replay as replayed
+from hotset.replay.policies import DEFAULT, FULL, KNOBS, OURS, ROSTER, USUAL, Maker, ours
+from hotset.replay.report import PROVIDERS, Report, Row, Ruling, gather, meaning, replay as replayed
 from hotset.surfaces.cli.options import as_json, examples
 from hotset.surfaces.cli.terminal import (
     count,
