@@ -22,7 +22,7 @@ from hotset.nouns.page import Kind, Page, PageId, Role, SessionId, digest
 from hotset.nouns.window import Line, Piece
 from hotset.replay.conversation import RecordedConversation, TextUnits, conversations
 from hotset.replay.formats import read
-from hotset.replay.measure import Figures, Studied, measure
+from hotset.replay.measure import Figures, StudiedConversation, measure
 from hotset.replay.policies import PlannedShowing, Rules, text_of
 from hotset.replay.report import Ruling
 from hotset.tokens import count
@@ -122,7 +122,7 @@ def study(name: str, file: Path, ruling: Ruling) -> Set:
                     rules = ruling.rules(conversation.model)
                     studied.cases.extend(_cases(name, conversation, memory, rules))
                     measure(
-                        Studied.of(conversation),
+                        StudiedConversation.of(conversation),
                         policy_of(conversation, rules),
                         rules,
                         figures,

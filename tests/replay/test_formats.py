@@ -16,7 +16,7 @@ from hotset.dialects import DIALECTS
 from hotset.errors import BadInput
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.page import Role
-from hotset.replay.conversation import Recorded, RecordedCall, RecordedMessage
+from hotset.replay.conversation import RecordedCall, RecordedMessage, RecordedSession
 from hotset.replay.formats import READERS, find, read
 from hotset.store.exchange import write_lines
 from hotset.testing.ram_store import RamStore
@@ -170,7 +170,7 @@ def _written(folder: Path, text: str | bytes, name: str = "talk.dat") -> Path:
     return path
 
 
-def _only(path: Path, **hearing: Any) -> Recorded:
+def _only(path: Path, **hearing: Any) -> RecordedSession:
     (one,) = read([path], **hearing)
     return one
 
@@ -259,7 +259,7 @@ def test_the_normal_form_is_read_field_by_field_gzipped_too(tmp_path):
     ]
     line = {"id": "s1", "set": "mini", "model": "m", "fixed_tokens": 7, "msgs": said}
     path = _written(tmp_path, gzip.compress(_lines([line]).encode()))
-    assert _only(path) == Recorded(
+    assert _only(path) == RecordedSession(
         "s1",
         "mini",
         "m",

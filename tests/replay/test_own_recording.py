@@ -9,7 +9,7 @@ from hotset.nouns.message import DialectName
 from hotset.nouns.price import Price
 from hotset.replay.conversation import conversations
 from hotset.replay.formats import read
-from hotset.replay.measure import Figures, Studied, measure
+from hotset.replay.measure import Figures, StudiedConversation, measure
 from hotset.replay.policies import Baseline, PlannedShowing, Rules
 from hotset.testing.recording import requests, session
 
@@ -24,7 +24,7 @@ def test_half_the_tokens_are_enough_and_what_later_calls_copy_is_there(tmp_path,
         list(conversations(recorded)) for recorded in read([tmp_path / "session.json"])
     ]
     price = Price(3.0, 15.0)
-    studied, rules = Studied.of(conversation), Rules(price, 200_000)
+    studied, rules = StudiedConversation.of(conversation), Rules(price, 200_000)
 
     def figures(policy) -> Figures:
         made = Figures()

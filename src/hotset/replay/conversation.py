@@ -1,8 +1,9 @@
-"""A recorded session: as somebody's agent wrote it down, as the window sees it, and what each of
-its actions copies from the messages before it.
+"""A recorded session: as an agent wrote it down, as the window sees it, and what each of its
+actions copies from the messages before it.
 
-`hotset.replay.formats.read` makes `Recorded` out of files; nothing else here knows how anyone
-writes their transcripts."""
+`hotset.replay.formats.read` makes a `RecordedSession` out of files; nothing here knows the formats
+of transcripts.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ class RecordedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedSession:
     """One conversation, from its first message to its last."""
 
     id: str
@@ -95,9 +96,9 @@ class RecordedConversation:
         )
 
 
-def conversations(recorded: Recorded) -> Iterator[RecordedConversation]:
+def conversations(recorded: RecordedSession) -> Iterator[RecordedConversation]:
     lines = _lines(recorded)
-    fixed = recorded.fixed_tokens or _unrecorded(recorded, lines)
+    fixed = recorded.fixed_tokens or _unrecorded_tokens(recorded, lines)
     system = [line for line in lines[:1] if line.role is Role.SYSTEM]
     number, here = 0, []  # type: tuple[int, list[Line]]
     for message, line in zip(recorded.messages, lines, strict=True):
@@ -112,7 +113,7 @@ def conversations(recorded: Recorded) -> Iterator[RecordedConversation]:
     )
 
 
-def _unrecorded(recorded: Recorded, lines: list[Line]) -> int:
+def _unrecorded_tokens(recorded: RecordedSession, lines: list[Line]) -> int:
     """What the provider counted for the first call, less what the record has of it: the tools, and
     hidden system text."""
     before = 0
@@ -124,7 +125,7 @@ def _unrecorded(recorded: Recorded, lines: list[Line]) -> int:
     return 0
 
 
-def _lines(recorded: Recorded) -> list[Line]:
+def _lines(recorded: RecordedSession) -> list[Line]:
     arguments: dict[str, tuple[str, bytes]] = {}
     lines: list[Line] = []
     for index, message in enumerate(recorded.messages):

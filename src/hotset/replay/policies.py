@@ -90,7 +90,7 @@ def text_of(line: Line) -> str:
     return "\n".join(
         f"{piece.tool} {spoken(piece.content)}"
         if piece.call and line.role == "assistant"
-        else _text(piece.content)
+        else _decode_text(piece.content)
         for piece in line.pieces
     )
 
@@ -128,7 +128,7 @@ class PlannedShowing:
         if touched:
             for index, line in enumerate(lines):
                 if line.chain in touched:
-                    self._blocks[index] = _shown(line, self._rows, self._blocks[index])
+                    self._blocks[index] = _shown_block(line, self._rows, self._blocks[index])
         self._sent = SentRequest(lines[-1].chain, now, made.tokens) if lines else None
         self.departures += bool(made.stubs)
         if made.broke is not None:
@@ -136,10 +136,14 @@ class PlannedShowing:
         return self._blocks
 
 
-def _shown(line: Line, rows: Mapping[Spot, Shown], before: ShownBlock) -> ShownBlock:
+def _shown_block(line: Line, rows: Mapping[Spot, Shown], before: ShownBlock) -> ShownBlock:
     gone = rows.get(Spot(line.chain, WHOLE))
     if gone is not None:
-        return ShownBlock(_text(gone.text), gone.tokens, stands_in=True) if gone.text else NOTHING
+        return (
+            ShownBlock(_decode_text(gone.text), gone.tokens, stands_in=True)
+            if gone.text
+            else NOTHING
+        )
     pieces = [
         (piece, rows.get(Spot(line.chain, position))) for position, piece in enumerate(line.pieces)
     ]
@@ -157,13 +161,13 @@ def _shown(line: Line, rows: Mapping[Spot, Shown], before: ShownBlock) -> ShownB
     )
 
 
-def _text(content: bytes) -> str:
+def _decode_text(content: bytes) -> str:
     return content.decode("utf-8", "replace")
 
 
 SUMMARY = 500
 """Tokens of a summary. Those that agents write of real sessions are six times as long: this
-flatters whoever summarises."""
+flatters policies that summarise."""
 
 _CUT = 500  # characters
 _CUT_MARK = "\n[truncated]"
@@ -173,7 +177,7 @@ _SUMMARISED_EVERY = 10  # iterations that left
 _OBSERVATIONS = 10  # as in arXiv 2508.21433, where ten did best
 _MASKED = "[Old observation left out]"
 
-_CLEARING_FROM = 0.5  # of the window: 100,000 tokens of 200,000 where nobody says otherwise
+_CLEARING_FROM = 0.5  # of the window: 100,000 tokens of 200,000 by default
 _TOOL_USES = 3
 _CLEARED = "[Old tool result content cleared]"
 
@@ -254,7 +258,7 @@ class Baseline:
                 self._told.update(block.said.names)
         self.extra += units(self.rules.price, read) + units(self.rules.price, Usage(output=SUMMARY))
         return ShownBlock(
-            _fitting(name for name, _ in self._told.most_common()), SUMMARY, stands_in=True
+            _fit_names(name for name, _ in self._told.most_common()), SUMMARY, stands_in=True
         )
 
 
@@ -363,7 +367,7 @@ class Evict(Baseline):
         self.blank(leaving, _EVICTED)
 
 
-def _fitting(names: Iterable[str]) -> str:
+def _fit_names(names: Iterable[str]) -> str:
     """As many names as a summary has room for."""
     told: list[str] = []
     room = SUMMARY
@@ -415,4 +419,4 @@ BASELINES: Mapping[str, Maker] = {
 
 ROSTER: Mapping[str, Maker] = {**OURS, **BASELINES}
 USUAL = (DEFAULT, *BASELINES)
-"""What is compared where nobody says otherwise."""
+"""The policies that are compared by default."""

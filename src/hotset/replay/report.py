@@ -9,8 +9,8 @@ from math import ceil
 from typing import Any
 
 from hotset.nouns.price import Price, Prices
-from hotset.replay.conversation import Recorded, RecordedConversation, conversations
-from hotset.replay.measure import Figures, Studied, measure
+from hotset.replay.conversation import RecordedConversation, RecordedSession, conversations
+from hotset.replay.measure import Figures, StudiedConversation, measure
 from hotset.replay.policies import FULL, Baseline, Maker, Rules
 from hotset.window.price import price_of
 
@@ -104,11 +104,11 @@ def meaning(report: Report, name: str, full: str) -> str:
     """What one policy's row says to the person whose sessions these are."""
     ours, everything = report.policies[name], report.policies.get(full)
     these = "this session" if report.sessions == 1 else f"these {report.sessions:,} sessions"
-    cost = _beside(ours.cost_with_faults_pct + ours.tools_pct)
+    cost = _compare_cost(ours.cost_with_faults_pct + ours.tools_pct)
     sentence = (
         f"On {these} hotset would have cost {cost} sending "
         f"everything, its own tools included; "
-        f"{_faults(ours)}."
+        f"{_describe_faults(ours)}."
     )
     if everything is None or not everything.over_window_pct:
         return sentence
@@ -116,13 +116,13 @@ def meaning(report: Report, name: str, full: str) -> str:
     return f"{sentence} Of 100 whole prompts {over} would not have fitted the window."
 
 
-def _beside(percent: float) -> str:
+def _compare_cost(percent: float) -> str:
     if (less := round(100 - percent)) == 0:
         return "as much as"
     return f"{abs(less)} % {'less' if less > 0 else 'more'} than"
 
 
-def _faults(row: Row) -> str:
+def _describe_faults(row: Row) -> str:
     if not row.faults_per_100:
         return "no action would have had to fetch anything back"
     often = "fewer than 1" if row.faults_per_100 < 1 else f"{row.faults_per_100:.0f}"
@@ -179,7 +179,7 @@ class Ruling:
 
 
 @dataclass(slots=True)
-class Gathered:
+class SessionSet:
     """The sessions of one set."""
 
     set: str
@@ -194,18 +194,18 @@ class Gathered:
 
 
 def gather(
-    recorded: Iterable[Recorded], ruling: Ruling, *, everything: bool = False
-) -> list[Gathered]:
+    recorded: Iterable[RecordedSession], ruling: Ruling, *, everything: bool = False
+) -> list[SessionSet]:
     """The sessions by set. Those count that are long and would overflow their window; all, where a
     set has none of these.
 
     A session that is not going to count is forgotten as soon as that is known: a folder of
     transcripts can be large.
     """
-    sets: dict[str, Gathered] = {}
+    sets: dict[str, SessionSet] = {}
     rest: dict[str, list[tuple[int, RecordedConversation]]] = {}
     for number, session in enumerate(recorded):
-        gathered = sets.setdefault(session.set, Gathered(session.set))
+        gathered = sets.setdefault(session.set, SessionSet(session.set))
         gathered.sessions += 1
         short = rest.setdefault(session.set, [])
         for stretch in conversations(session):
@@ -214,7 +214,7 @@ def gather(
             entry = (number, replace(stretch, id=f"{number}:{stretch.id}"))
             if not any(stretch.calls):
                 continue
-            if everything or _counts(stretch, ruling):
+            if everything or _is_counted(stretch, ruling):
                 gathered.counted.append(entry)
                 short.clear()
             elif not gathered.counted:
@@ -225,7 +225,7 @@ def gather(
 
 
 def replay(
-    gathered: Gathered,
+    gathered: SessionSet,
     makers: Mapping[str, Maker],
     ruling: Ruling,
     clock: Callable[[], float],
@@ -236,7 +236,7 @@ def replay(
     figures = {name: Figures() for name in _with_full(makers)}
     for _, conversation in gathered.counted:
         rules = ruling.rules(conversation.model)
-        studied = Studied.of(conversation)
+        studied = StudiedConversation.of(conversation)
         for name, make in _with_full(makers).items():
             measure(studied, make(conversation, rules), rules, figures[name], clock)
             step()
@@ -255,7 +255,7 @@ def replay(
     )
 
 
-def _counts(stretch: RecordedConversation, ruling: Ruling) -> bool:
+def _is_counted(stretch: RecordedConversation, ruling: Ruling) -> bool:
     return len(stretch.calls) >= SHORTEST and stretch.peak > ruling.rules(stretch.model).window
 
 

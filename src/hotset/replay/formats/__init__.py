@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hotset.errors import BadInput
-from hotset.replay.conversation import Recorded
+from hotset.replay.conversation import RecordedSession
 from hotset.replay.formats import (
     claude_code,
     codex,
@@ -35,7 +35,7 @@ _ENDINGS = frozenset({".json", ".jsonl", ".ndjson", ".traj", ".gz"})
 """What is looked at in a folder; a file that is named is read whatever its name."""
 
 _KEY = re.compile(r"[A-Za-z_]{1,24}")
-"""A key that may be told in an error: one with digits or signs could be somebody's id or secret."""
+"""A key that an error may show: one with digits or signs could be an id or a secret."""
 
 _KEYS_TOLD = 8
 
@@ -54,7 +54,7 @@ def read(
     progress: Callable[[Path], None] = _ignore,
     note: Callable[[str], None] = _ignore,
     refuse: Callable[[BadInput], None] = _raise,
-) -> Iterator[Recorded]:
+) -> Iterator[RecordedSession]:
     """Every session in these files, and in the files of these folders, one at a time.
 
     `progress` hears of each file that is done with, `note` of what was passed over and does no
@@ -85,7 +85,7 @@ def find(path: Path) -> tuple[Path, ...]:
     inside = sorted(
         file
         for file in path.rglob("*")
-        if file.suffix in _ENDINGS and file.is_file() and _is_shown(file, path)
+        if file.suffix in _ENDINGS and file.is_file() and _is_visible(file, path)
     )
     if not inside:
         raise BadInput(f"{path}: no file in it ends in {', '.join(sorted(_ENDINGS))}")
@@ -99,12 +99,12 @@ def _reader_of(opened: OpenTranscript) -> TranscriptReader:
             return each
     known = ", ".join(each.format for each in READERS)
     raise BadInput(
-        f"{opened.file.path}: it holds {_described(opened.opening[0])}, which is no "
+        f"{opened.file.path}: it holds {_describe_document(opened.opening[0])}, which is no "
         f"session; read are: {known}"
     )
 
 
-def _sessions(file: TranscriptFile) -> Iterator[Recorded]:
+def _sessions(file: TranscriptFile) -> Iterator[RecordedSession]:
     opened = file.opened()
     reader = _reader_of(opened)
     found = 0
@@ -123,11 +123,11 @@ def _set_of(path: Path) -> str:
     return name.split(".")[0] or name
 
 
-def _is_shown(file: Path, folder: Path) -> bool:
+def _is_visible(file: Path, folder: Path) -> bool:
     return not any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
-def _described(document: Any) -> str:
+def _describe_document(document: Any) -> str:
     """What a document is, without a word of what it says."""
     match document:
         case dict():
@@ -141,7 +141,7 @@ def _described(document: Any) -> str:
             )
         case list():
             return f"a JSON list of {len(document)}" + (
-                f", the first {_described(document[0])}" if document else ""
+                f", the first {_describe_document(document[0])}" if document else ""
             )
         case str():
             return "a JSON string"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hotset.dialects import wire
-from hotset.replay.conversation import Recorded
+from hotset.replay.conversation import RecordedSession
 from hotset.replay.formats.messages import tell_reply_blocks, tell_user_blocks
 from hotset.replay.formats.transcript import (
     OpenTranscript,
@@ -31,7 +31,7 @@ def _claims(opening: Sequence[Any]) -> bool:
     )
 
 
-def _sessions(opened: OpenTranscript) -> Iterator[Recorded]:
+def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
     """The main line, and a session for each agent that it sent out and that is recorded beside
     it."""
     entries = [entry for each in opened.documents if _id(entry := wire.as_object(each))]
@@ -41,7 +41,7 @@ def _sessions(opened: OpenTranscript) -> Iterator[Recorded]:
         agent = agents[_id(entry)] = _agent(entry, agents)
         lines.setdefault(agent, []).append(entry)
     for agent, line in lines.items():
-        session = _recorded(_latest(line), agent, opened)
+        session = _read_session(_latest(line), agent, opened)
         if session.messages:
             yield session
 
@@ -113,8 +113,8 @@ def _blocks(entry: Entry) -> list[dict[str, Any]]:
     return [wire.as_object(block) for block in wire.as_list(_message(entry).get("content"))]
 
 
-def _recorded(line: Sequence[Entry], agent: str, opened: OpenTranscript) -> Recorded:
-    talk = TalkBuilder(told=True)
+def _read_session(line: Sequence[Entry], agent: str, opened: OpenTranscript) -> RecordedSession:
+    talk = TalkBuilder(marks_ends=True)
     reply = ""
     model = ""
     for entry in line:
@@ -134,7 +134,7 @@ def _recorded(line: Sequence[Entry], agent: str, opened: OpenTranscript) -> Reco
     session = next(
         (id for entry in line if (id := wire.as_text(entry.get("sessionId")))), opened.file.stem
     )
-    return Recorded(
+    return RecordedSession(
         f"{session}:{agent}" if agent else session, opened.file.set, model, talk.messages()
     )
 

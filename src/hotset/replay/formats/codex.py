@@ -8,7 +8,7 @@ from typing import Any
 from hotset.dialects import wire
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Role
-from hotset.replay.conversation import Recorded
+from hotset.replay.conversation import RecordedSession
 from hotset.replay.formats.messages import SEALED, tell_responses
 from hotset.replay.formats.transcript import (
     OpenTranscript,
@@ -29,7 +29,7 @@ def _claims(opening: Sequence[Any]) -> bool:
     return any(_is_line(wire.as_object(each)) for each in opening)
 
 
-def _sessions(opened: OpenTranscript) -> Iterator[Recorded]:
+def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
     lines = [line for each in opened.documents if _is_line(line := wire.as_object(each))]
     metas = [_payload(line) for line in lines if line["type"] == "session_meta"]
     meta: Mapping[str, Any] = metas[0] if metas else {}
@@ -38,7 +38,7 @@ def _sessions(opened: OpenTranscript) -> Iterator[Recorded]:
         for line in lines
         if line["type"] == "turn_context" and (model := wire.as_text(_payload(line).get("model")))
     ]
-    talk = TalkBuilder(told=any(_bill(line) for line in lines))
+    talk = TalkBuilder(marks_ends=any(_bill(line) for line in lines))
     talk.say(Role.SYSTEM, _instructions(meta), when(meta.get("timestamp")))
     spent: Any = None
     for line in lines:
@@ -48,7 +48,7 @@ def _sessions(opened: OpenTranscript) -> Iterator[Recorded]:
             spent = bill
             talk.bill(_usage(bill))
             talk.end()
-    yield Recorded(
+    yield RecordedSession(
         id=wire.as_text(meta.get("id")) or opened.file.stem,
         set=opened.file.set,
         model=max(models, key=models.count) if models else wire.as_text(meta.get("model")),

@@ -8,7 +8,7 @@ from typing import Any
 
 from hotset.dialects import wire
 from hotset.nouns.page import Role
-from hotset.replay.conversation import Recorded
+from hotset.replay.conversation import RecordedSession
 from hotset.replay.formats.transcript import (
     OpenTranscript,
     TalkBuilder,
@@ -30,7 +30,7 @@ def _claims(opening: Sequence[Any]) -> bool:
     return _is_body(opening[0]) or _is_message(opening[0]) or _is_list(opening[0])
 
 
-def _sessions(opened: OpenTranscript) -> Iterator[Recorded]:
+def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
     """A session for each body or list; lines that are messages themselves are one session
     together."""
     lines: list[Any] = []
@@ -52,16 +52,16 @@ def _sessions(opened: OpenTranscript) -> Iterator[Recorded]:
         yield _session(opened, lines, found + 1)
 
 
-def _session(opened: OpenTranscript, body: Any, number: int) -> Recorded:
+def _session(opened: OpenTranscript, body: Any, number: int) -> RecordedSession:
     fields = wire.as_object(body)
     said = [each for each in (_messages_of(fields) if fields else body) if isinstance(each, dict)]
     tell = _teller(fields, said)
-    talk = TalkBuilder(told=tell is not tell_responses)
+    talk = TalkBuilder(marks_ends=tell is not tell_responses)
     talk.say(Role.SYSTEM, text_of(fields.get("system") or fields.get("instructions")))
     for each in said:
         tell(talk, each, when(each.get("timestamp")) or when(each.get("created_at")))
     stem = opened.file.stem
-    return Recorded(
+    return RecordedSession(
         id=wire.as_text(fields.get("id"))
         or wire.as_text(fields.get("session_id"))
         or (f"{stem}-{number}" if number > 1 else stem),
@@ -126,7 +126,7 @@ _ANTHROPIC_TYPES = frozenset({*_ANTHROPIC_CALLS, "tool_result", "thinking", "red
 def tell_anthropic(
     talk: TalkBuilder, message: Mapping[str, Any], time: float | None = None
 ) -> None:
-    """One message, said again to `talk`."""
+    """Adds one message to `talk`."""
     role = wire.as_text(message.get("role"))
     if role == "assistant":
         talk.end()
@@ -188,7 +188,7 @@ _CHAT_ANSWERS = frozenset({"tool", "function"})
 
 
 def tell_chat(talk: TalkBuilder, message: Mapping[str, Any], time: float | None = None) -> None:
-    """One message, said again to `talk`. Roles that are nobody's are passed over."""
+    """Adds one message to `talk`. Unknown roles are skipped."""
     role = wire.as_text(message.get("role"))
     text = text_of(message.get("content"))
     if role in _CHAT_ROLES:
@@ -256,8 +256,8 @@ SEALED = "[a summary that only the provider can read]"
 
 
 def tell_responses(talk: TalkBuilder, item: Mapping[str, Any], time: float | None = None) -> None:
-    """One item, said again to `talk`. What a provider's own tool did is passed over where the item
-    does not hold its outcome."""
+    """Adds one item to `talk`. Calls of a provider's own tools are skipped where the item lacks
+    their outcome."""
     kind = kind_of(item)
     id = wire.as_text(item.get("call_id")) or wire.as_text(item.get("id"))
     if kind in _RESPONSES_CALLS:

@@ -8,7 +8,7 @@ from typing import Any
 from hotset.dialects import wire
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Role
-from hotset.replay.conversation import Recorded, RecordedCall, RecordedMessage
+from hotset.replay.conversation import RecordedCall, RecordedMessage, RecordedSession
 from hotset.replay.formats.transcript import OpenTranscript, TranscriptReader, as_json, when
 
 _ROLES = {role.value: role for role in Role}
@@ -19,10 +19,10 @@ def _claims(opening: Sequence[Any]) -> bool:
     return isinstance(first.get("msgs"), list) and isinstance(first.get("id"), str)
 
 
-def _sessions(opened: OpenTranscript) -> Iterator[Recorded]:
+def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
     for document in opened.documents:
         fields = wire.as_object(document)
-        yield Recorded(
+        yield RecordedSession(
             id=wire.as_text(fields.get("id")),
             set=wire.as_text(fields.get("set")) or opened.file.set,
             model=wire.as_text(fields.get("model")),
@@ -39,7 +39,7 @@ def _messages(fields: Mapping[str, Any]) -> Iterator[RecordedMessage]:
         calls = [wire.as_object(call) for call in wire.as_list(message.get("calls"))]
         yield RecordedMessage(
             role=role,
-            text=_outside(wire.as_text(message.get("t")), calls),
+            text=_without_inline_calls(wire.as_text(message.get("t")), calls),
             calls=tuple(_call(call) for call in calls),
             call=wire.as_text(message.get("id")),
             tool=wire.as_text(message.get("n")),
@@ -56,7 +56,7 @@ def _call(call: Mapping[str, Any]) -> RecordedCall:
     )
 
 
-def _outside(text: str, calls: Sequence[Mapping[str, Any]]) -> str:
+def _without_inline_calls(text: str, calls: Sequence[Mapping[str, Any]]) -> str:
     """The text without the calls that stand inside it: what is said once counts once."""
     for call in calls:
         if call.get("inline"):

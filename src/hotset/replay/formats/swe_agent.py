@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Any
 
 from hotset.dialects import wire
-from hotset.replay.conversation import Recorded
+from hotset.replay.conversation import RecordedSession
 from hotset.replay.formats.messages import tell_chat, tell_responses
 from hotset.replay.formats.transcript import (
     OpenTranscript,
@@ -32,10 +32,10 @@ def _claims(opening: Sequence[Any]) -> bool:
     )
 
 
-def _sessions(opened: OpenTranscript) -> Iterator[Recorded]:
+def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
     for document in opened.documents:
         fields = wire.as_object(document)
-        talk = TalkBuilder(told=True)
+        talk = TalkBuilder(marks_ends=True)
         history, steps = _history(fields), _steps(fields)
         if history and (
             not steps or any(_acts(each) or each.get("tool_calls") for each in history)
@@ -46,7 +46,7 @@ def _sessions(opened: OpenTranscript) -> Iterator[Recorded]:
             for each in takewhile(lambda each: each["role"] != "assistant", history):
                 tell_chat(talk, each)
             _tell_steps(talk, steps)
-        yield Recorded(opened.file.stem, opened.file.set, _model(fields), talk.messages())
+        yield RecordedSession(opened.file.stem, opened.file.set, _model(fields), talk.messages())
 
 
 def shell_arguments(text: str) -> str:
@@ -154,12 +154,12 @@ def _mini_claims(opening: Sequence[Any]) -> bool:
     )
 
 
-def _mini_sessions(opened: OpenTranscript) -> Iterator[Recorded]:
+def _mini_sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
     for document in opened.documents:
         fields = wire.as_object(document)
         said = fields.get("messages") if fields else document
         config = wire.as_object(wire.as_object(fields.get("info")).get("config"))
-        yield Recorded(
+        yield RecordedSession(
             id=wire.as_text(fields.get("instance_id")) or opened.file.stem,
             set=opened.file.set,
             model=wire.as_text(wire.as_object(config.get("model")).get("model_name")),
@@ -170,7 +170,7 @@ def _mini_sessions(opened: OpenTranscript) -> Iterator[Recorded]:
 
 
 def _mini_talk(said: Sequence[Mapping[str, Any]]) -> TalkBuilder:
-    talk = TalkBuilder(told=True)
+    talk = TalkBuilder(marks_ends=True)
     pending: list[str] = []
     for message in said:
         extra = wire.as_object(message.get("extra"))

@@ -18,7 +18,7 @@ from hotset.dialects import wire
 from hotset.errors import BadInput
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Role
-from hotset.replay.conversation import Recorded, RecordedCall, RecordedMessage
+from hotset.replay.conversation import RecordedCall, RecordedMessage, RecordedSession
 
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
@@ -35,7 +35,7 @@ class TranscriptReader:
     """Its name, as people know it."""
     claims: Callable[[Sequence[Any]], bool]
     """Whether a file that begins with these documents is of this format."""
-    sessions: Callable[[OpenTranscript], Iterator[Recorded]]
+    sessions: Callable[[OpenTranscript], Iterator[RecordedSession]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,13 +250,13 @@ class _Reply:
 class TalkBuilder:
     """The assistant's pieces join into one message; what its calls brought follows it.
 
-    Where a record tells the end of each reply (`told=True`) a reply ends with `end()` or when
-    somebody else speaks, even where a result is recorded before the reply's last call. Elsewhere a
-    piece that comes behind a result begins the next reply.
+    Where a record marks the end of each reply (`marks_ends`) a reply ends with `end()` or with a
+    message of another role, even where a result is recorded before the reply's last call. Elsewhere
+    a piece that comes behind a result begins the next reply.
     """
 
-    def __init__(self, *, told: bool) -> None:
-        self._told = told
+    def __init__(self, *, marks_ends: bool) -> None:
+        self._marks_ends = marks_ends
         self._messages: list[RecordedMessage] = []
         self._reply: _Reply | None = None
         self._answers: list[RecordedMessage] = []
@@ -266,7 +266,7 @@ class TalkBuilder:
     def say(
         self, role: Role, text: str, time: float | None = None, *, compaction: bool = False
     ) -> None:
-        """Somebody other than the assistant speaks."""
+        """A message of any role but the assistant."""
         self.end()
         if text.strip():
             self._messages.append(RecordedMessage(role, text, time=time, compaction=compaction))
@@ -324,7 +324,7 @@ class TalkBuilder:
         return tuple(self._messages)
 
     def _open(self, time: float | None) -> _Reply:
-        if self._answers and not self._told:
+        if self._answers and not self._marks_ends:
             self.end()
         if self._reply is None:
             if self._answers:

@@ -20,7 +20,7 @@ from hotset.files.root import NotTaken, Root, Why, below, parts_of, shown
 from hotset.nouns.retrieval import Pieces, Span
 from hotset.sources.code.parsers import ParseResult, Parsers
 from hotset.sources.code.scan import ScanLimits, SkippedFiles, SkippedPath, left_out, scan
-from hotset.sources.code.symbols import CodeSymbol, is_told
+from hotset.sources.code.symbols import CodeSymbol, has_symbols
 from hotset.sources.code.texts import read_text
 from hotset.text.characters import MARK, marked
 from hotset.text.clip import clip
@@ -61,16 +61,16 @@ def get_file(
     parsers: Parsers | None = None,
 ) -> CodeText:
     """A file, some of its lines, or one of its symbols. Raises `NotFound`, with a sentence for
-    whoever asked.
+    the caller.
 
-    Whoever asks more than once brings `parsers`: starting one and unpacking a grammar takes half a
+    Pass `parsers` to call it more than once: starting one and unpacking a grammar takes half a
     second.
     """
     with Root(root) as opened:
         path, text = file_text(opened, below(root, path))
     room = max(LEAST_ROOM, budget - NOTE_ROOM)
     if symbol:
-        cut = _symbol(text, path, symbol, room, parsers)
+        cut = _cut_symbol(text, path, symbol, room, parsers)
     elif lines:
         cut = by_lines(text, lines, room, count)
     else:
@@ -80,31 +80,31 @@ def get_file(
             f"{path}: {cut.note}; outline(path) tells what it defines, get_file(path, lines) "
             f"shows any part of it"
         )
-    return _told(path, cut.text, cut.note, truncated=not cut.whole)
+    return _render_file(path, cut.text, cut.note, truncated=not cut.whole)
 
 
 def file_text(root: Root, path: str) -> tuple[str, str]:
     """The path of a file, as it is told, and its text. Raises `NotFound`."""
-    check(root, path)
+    check_readable(root, path)
     if root.is_folder(path):
         raise NotFound(f"{path or '.'} is a folder: outline(path) tells what is in it")
     try:
         return "/".join(parts_of(path)), read_text(root, path, MOST_BYTES)[1].text
     except NotTaken as error:
-        raise NotFound(_why_not(root, path, SkippedPath(path, error.why))) from error
+        raise NotFound(_refusal_text(root, path, SkippedPath(path, error.why))) from error
 
 
-def check(root: Root, path: str) -> None:
+def check_readable(root: Root, path: str) -> None:
     """Raises `NotFound` for a file or a folder that is not there, or that a rule leaves out."""
     try:
         found = left_out(root, path, ScanLimits(bytes=MOST_BYTES))
     except NotTaken as error:
         found = SkippedPath(path, error.why)
     if found is not None:
-        raise NotFound(_why_not(root, path, found))
+        raise NotFound(_refusal_text(root, path, found))
 
 
-def parsed(text: str, path: str, parsers: Parsers | None) -> ParseResult:
+def parse_text(text: str, path: str, parsers: Parsers | None) -> ParseResult:
     language = language_of(path, text)
     if parsers is not None:
         return parsers.symbols(text, language)
@@ -112,10 +112,10 @@ def parsed(text: str, path: str, parsers: Parsers | None) -> ParseResult:
         return own.symbols(text, language)
 
 
-def _symbol(text: str, path: str, name: str, room: int, parsers: Parsers | None) -> Cut:
+def _cut_symbol(text: str, path: str, name: str, room: int, parsers: Parsers | None) -> Cut:
     """By the file's grammar; by brackets and indentation where that knows no such name."""
     wanted = name.strip().rstrip("()").replace("::", ".").replace("#", ".")
-    found = parsed(text, path, parsers).symbols
+    found = parse_text(text, path, parsers).symbols
     spans = [(each.first, each.last) for each in found if each.qualified == wanted]
     spans = spans or [
         (each.first, each.last) for each in found if f".{each.qualified}".endswith(f".{wanted}")
@@ -132,7 +132,7 @@ def _symbol(text: str, path: str, name: str, room: int, parsers: Parsers | None)
     return Cut("", whole=False, note=f"no symbol {shown(name)[:80]!r}; it has {', '.join(near)}")
 
 
-def _told(path: str, content: str, note: str, *, truncated: bool) -> CodeText:
+def _render_file(path: str, content: str, note: str, *, truncated: bool) -> CodeText:
     content, hidden = marked(content)
     said = [note] * bool(note) + [f"{hidden:,} hidden characters are shown as {MARK}"] * bool(
         hidden
@@ -142,20 +142,20 @@ def _told(path: str, content: str, note: str, *, truncated: bool) -> CodeText:
     return CodeText(text, count(text), truncated)
 
 
-def _why_not(root: Root, path: str, found: SkippedPath) -> str:
+def _refusal_text(root: Root, path: str, found: SkippedPath) -> str:
     if found.why is Why.STRANGE_NAME:
         return (
             f"{shown(path)[:200]!r} is no path below the project's folder: give one like src/app.py"
         )
     if found.why is Why.GONE:
-        return f"no file {shown(path)}{_beside(root, found.path)}"
+        return f"no file {shown(path)}{_suggest_names(root, found.path)}"
     if found.why is Why.SECRET:
         return f"{shown(path)} is not read: {found.why}"
     rule = _RULES.get(found.why, "{}: " + found.why).format(shown(found.path))
     return f"{shown(path)} is not read: {rule}. If you need it, read it with your own file tool"
 
 
-def _beside(root: Root, path: str) -> str:
+def _suggest_names(root: Root, path: str) -> str:
     """Names that may have been meant, of what is there instead."""
     folder, _, name = path.rpartition("/")
     there = next(scan(root, SkippedFiles(), under=folder), None)
@@ -200,24 +200,26 @@ def outline_path(
     path = below(root, path)
     with Root(root) as opened:
         if opened.is_folder(path):
-            check(opened, path)
+            check_readable(opened, path)
             return _folder_outline(opened, "/".join(parts_of(path)), budget, parsers)
         path, text = file_text(opened, path)
-    found = parsed(text, path, parsers)
+    found = parse_text(text, path, parsers)
     size = f"{text.count(chr(10)) + (not text.endswith(chr(10))):,} lines"
     if found.gave_up:
         head = (
             f"{path} ({size}): could not be parsed, its grammar gave up; get_file(path, lines) "
             f"shows it"
         )
-        return _fitted(head, [], budget)
+        return _fit_outline(head, [], budget)
     if not found.symbols:
-        return _fitted(f"{path} ({size}): no symbols found{_lost(found)}", [], budget)
-    head = f"{path} ({size}, {len(found.symbols):,} symbols{_lost(found)})"
-    return _fitted(head, [_line(each, depth) for each, depth in _depths(found.symbols)], budget)
+        return _fit_outline(f"{path} ({size}): no symbols found{_describe_lost(found)}", [], budget)
+    head = f"{path} ({size}, {len(found.symbols):,} symbols{_describe_lost(found)})"
+    return _fit_outline(
+        head, [_line(each, depth) for each, depth in _depths(found.symbols)], budget
+    )
 
 
-def _lost(found: ParseResult) -> str:
+def _describe_lost(found: ParseResult) -> str:
     if not found.lost:
         return ""
     some = ", ".join(told(*span) for span in found.lost[:_STRETCHES])
@@ -245,7 +247,7 @@ def _line(symbol: CodeSymbol, depth: int) -> str:
     return f"{'  ' * depth}{symbol.first}-{symbol.last} {said}"
 
 
-def _fitted(head: str, lines: Sequence[str], budget: int) -> CodeText:
+def _fit_outline(head: str, lines: Sequence[str], budget: int) -> CodeText:
     room = max(LEAST_ROOM, budget - NOTE_ROOM)
     pieces = [f"{head}\n", *(f"{line}\n" for line in lines)]
     kept = max(1, fitting(pieces, room, count))
@@ -262,10 +264,10 @@ def _fitted(head: str, lines: Sequence[str], budget: int) -> CodeText:
 def _folder_outline(root: Root, path: str, budget: int, parsers: Parsers | None) -> CodeText:
     files = sorted(islice(_files(root, path), _MOST_FILES))
     if not files:
-        return _fitted(f"{path or '.'}/: no files that are indexed", [], budget)
+        return _fit_outline(f"{path or '.'}/: no files that are indexed", [], budget)
     head = f"{path or '.'}/ ({len(files):,}{' or more' * (len(files) == _MOST_FILES)} files)"
     room = max(LEAST_ROOM, budget - NOTE_ROOM) - count(f"{head}\n")
-    if count("\n".join(_named(files))) > room:
+    if count("\n".join(_list_names(files))) > room:
         return _names_outline(head, path, files, room)
     if parsers is not None:
         return _files_outline(head, path, files, room, _Symbols(root, parsers))
@@ -277,20 +279,20 @@ def _files(root: Root, path: str) -> Iterator[str]:
     """Of a folder and all in it; of the rest of the project nothing is looked at."""
     if not path:
         for folder in scan(root, SkippedFiles()):
-            yield from _in(folder.path, folder.files)
+            yield from _join_paths(folder.path, folder.files)
         return
     waiting = [path]
     while waiting:
         for folder in scan(root, SkippedFiles(), under=waiting.pop()):
-            yield from _in(folder.path, folder.files)
-            waiting += _in(folder.path, folder.folders)
+            yield from _join_paths(folder.path, folder.files)
+            waiting += _join_paths(folder.path, folder.folders)
 
 
-def _in(folder: str, names: Sequence[str] | Mapping[str, object]) -> Iterator[str]:
+def _join_paths(folder: str, names: Sequence[str] | Mapping[str, object]) -> Iterator[str]:
     return (f"{folder}/{name}" if folder else name for name in names)
 
 
-def _named(files: Sequence[str]) -> list[str]:
+def _list_names(files: Sequence[str]) -> list[str]:
     """Every file in short: a line for each folder, with the names in it."""
     return [f"{folder or '.'}/: {', '.join(names)}" for folder, names in _by_folder(files).items()]
 
@@ -317,7 +319,7 @@ class _Symbols:
             text = read_text(self.root, file, ScanLimits().bytes)[1].text
         except NotTaken:
             return []
-        found = parsed(text, file, self.parsers)
+        found = parse_text(text, file, self.parsers)
         if found.gave_up:
             return [f"{file} (could not be parsed)"]
         outer = [each for each, depth in _depths(found.symbols) if not depth]
@@ -333,8 +335,8 @@ def _files_outline(
 ) -> CodeText:
     """Every file by its name; and, while there is room, what each defines, the ones first that tell
     most about a project."""
-    left = room - count("\n".join(_named(files)))
-    telling = [file for file in sorted(files, key=_weight) if is_told(language_of(file))]
+    left = room - count("\n".join(_list_names(files)))
+    telling = [file for file in sorted(files, key=_weight) if has_symbols(language_of(file))]
     brief = left < _USUAL_OF_ONE * len(telling)
     shown: dict[str, list[str]] = {}
     missing: list[str] = []
@@ -353,12 +355,12 @@ def _files_outline(
         else:
             missing.append(file)
             misses += 1
-    text = _joined(head, files, shown)
+    text = _join_outline(head, files, shown)
     while shown and count(text) > room + count(
         f"{head}\n"
     ):  # tokens of pieces are not quite those of the whole
         missing.append(shown.popitem()[0])
-        text = _joined(head, files, shown)
+        text = _join_outline(head, files, shown)
     if missing:
         whose = (
             f"symbols of {len(missing):,} of {len(files):,} files"
@@ -367,7 +369,7 @@ def _files_outline(
         )
         text += (
             f"\n[{whose} left out: "
-            f'outline(path="{_onward(path, missing)}") shows more of them, '
+            f'outline(path="{_next_path(path, missing)}") shows more of them, '
             f"or a larger max_tokens]"
         )
     return CodeText(text, count(text), truncated=bool(missing))
@@ -385,12 +387,12 @@ def _weight(file: str) -> tuple[bool, bool, str]:
     return is_later, language_of(file).name in _NO_CODE, file
 
 
-def _joined(head: str, files: Sequence[str], shown: Mapping[str, Sequence[str]]) -> str:
+def _join_outline(head: str, files: Sequence[str], shown: Mapping[str, Sequence[str]]) -> str:
     blocks = [line for file in sorted(shown) for line in shown[file]]
-    return "\n".join((head, *blocks, *_named([file for file in files if file not in shown])))
+    return "\n".join((head, *blocks, *_list_names([file for file in files if file not in shown])))
 
 
-def _onward(path: str, missing: Sequence[str]) -> str:
+def _next_path(path: str, missing: Sequence[str]) -> str:
     """What to ask for next: the folder that misses most, or a file where all are in the one that
     was asked for."""
     ((folder, _),) = Counter(file.rpartition("/")[0] for file in missing).most_common(1)
@@ -401,10 +403,10 @@ def _names_outline(head: str, path: str, files: Sequence[str], room: int) -> Cod
     """Where not even all names fit: every folder with how many it has, then names instead of
     numbers while there is room."""
     named = _by_folder(files)
-    numbers = {folder: _number(folder, len(names)) for folder, names in named.items()}
+    numbers = {folder: _count_line(folder, len(names)) for folder, names in named.items()}
     if count("\n".join(numbers.values())) > room:
-        inner = Counter(_child(path, folder) for folder in named for _ in named[folder])
-        numbers = {folder: _number(folder, number) for folder, number in inner.items()}
+        inner = Counter(_child_folder(path, folder) for folder in named for _ in named[folder])
+        numbers = {folder: _count_line(folder, number) for folder, number in inner.items()}
         named = {folder: names for folder, names in named.items() if folder == path}
     left = room - count("\n".join(numbers.values())) - _SLACK
     lines = dict(numbers)
@@ -433,11 +435,11 @@ def _names_outline(head: str, path: str, files: Sequence[str], room: int) -> Cod
     return CodeText(text, count(text), truncated=True)
 
 
-def _number(folder: str, files: int) -> str:
+def _count_line(folder: str, files: int) -> str:
     return f"{folder or '.'}/: {files:,} file{'s' * (files > 1)}"
 
 
-def _child(path: str, folder: str) -> str:
+def _child_folder(path: str, folder: str) -> str:
     """The folder right below `path` in which another one is; the path itself where it is that."""
     inside = folder.removeprefix(path).strip("/").split("/")[0]
     return "/".join(filter(None, (path, inside)))

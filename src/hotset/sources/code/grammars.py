@@ -53,26 +53,26 @@ def grammar(name: str, folder: Path | None = None) -> Language:
     """
     from tree_sitter import Language  # noqa: PLC0415
 
-    listed = _listed()
+    listed = _read_package_list()
     try:
         entry = listed["languages"][name]
     except KeyError:
         raise NoGrammar(f"no grammar for {name}") from None
-    if folder is not None and (kept := _kept(entry, folder)) is not None:
-        return Language(_capsule(kept, entry["symbol"]))
-    content = _unpacked(listed["archive"], entry)
-    if folder is not None and (kept := _keep(content, entry, folder)) is not None:
-        return Language(_capsule(kept, entry["symbol"]))
+    if folder is not None and (kept := _find_unpacked(entry, folder)) is not None:
+        return Language(_load_capsule(kept, entry["symbol"]))
+    content = _read_archive(listed["archive"], entry)
+    if folder is not None and (kept := _write_grammar(content, entry, folder)) is not None:
+        return Language(_load_capsule(kept, entry["symbol"]))
     with tempfile.TemporaryDirectory(prefix="hotset-grammars-") as passing:
         kept = Path(passing) / entry["file"]
         kept.write_bytes(content)
         return Language(
-            _capsule(kept, entry["symbol"])
+            _load_capsule(kept, entry["symbol"])
         )  # what is loaded stays loaded when its file is gone
 
 
 @cache
-def _listed() -> Any:
+def _read_package_list() -> Any:
     """The package's list for this machine."""
     system, machine = platform.system().lower(), platform.machine().lower()
     here = (
@@ -87,7 +87,7 @@ def _listed() -> Any:
     return listed | {"archive": str(here / listed["archive"])}
 
 
-def _kept(entry: Any, folder: Path) -> Path | None:
+def _find_unpacked(entry: Any, folder: Path) -> Path | None:
     path = folder / version("semble-grammars") / entry["file"]
     try:
         right = hashlib.sha256(path.read_bytes()).hexdigest() == entry["sha256"]
@@ -96,7 +96,7 @@ def _kept(entry: Any, folder: Path) -> Path | None:
     return path if right else None
 
 
-def _unpacked(archive: str, entry: Any) -> bytes:
+def _read_archive(archive: str, entry: Any) -> bytes:
     try:
         with tarfile.open(archive, "r:gz") as tar:
             member = tar.extractfile(entry["file"])
@@ -108,7 +108,7 @@ def _unpacked(archive: str, entry: Any) -> bytes:
     return content
 
 
-def _keep(content: bytes, entry: Any, folder: Path) -> Path | None:
+def _write_grammar(content: bytes, entry: Any, folder: Path) -> Path | None:
     """Several processes may do so at once: each writes a file of its own and moves it into
     place."""
     try:
@@ -120,7 +120,7 @@ def _keep(content: bytes, entry: Any, folder: Path) -> Path | None:
     return path
 
 
-def _capsule(path: Path, symbol: str) -> object:
+def _load_capsule(path: Path, symbol: str) -> object:
     try:
         library = ctypes.CDLL(str(path))
         found = getattr(library, symbol)

@@ -50,7 +50,7 @@ _FIRST_BATCH = 32  # files; something can be found after a blink
 _BATCH = 256
 _BATCH_BYTES = 8_000_000
 _UNDER_WAY = 48  # files that are being cut while others are read
-# changed files of a batch that leave and come in one commit each, so that nobody sees half of it
+# changed files of a batch that leave and come in one commit each, so that no search sees half of it
 _REPLACED_ONE_BY_ONE = 32
 _MOST_FOLDERS = 200  # touched by one batch of changes; with more a scan of everything is faster
 
@@ -106,11 +106,11 @@ def index_paths(
     is not."""
     with Root(root) as opened, manifest.alone():
         run = _Run(opened, index, manifest, parsers=parsers, limits=limits)
-        folders = _touched(opened, manifest, paths)
+        folders = _touched_folders(opened, manifest, paths)
         return run.everything() if folders is None else run.folders(sorted(folders))
 
 
-def _touched(root: Root, manifest: Manifest, paths: Iterable[str]) -> set[str] | None:
+def _touched_folders(root: Root, manifest: Manifest, paths: Iterable[str]) -> set[str] | None:
     """The folders in which these files are; None where folders themselves, or ignore files,
     changed: all has to be walked."""
     folders: set[str] = set()
@@ -490,7 +490,7 @@ def in_order(files: Mapping[str, Stat]) -> list[str]:
 
 
 def _distance(path: str) -> int:
-    """From what somebody who works on the project would look at first."""
+    """Files that a developer would look at first come first."""
     *folders, name = path.lower().split("/")
     language = language_of(path)
     kind = (

@@ -36,7 +36,7 @@ from hotset.sources.code.scan import ScanLimits, SkippedFiles, scan
 
 _INDEXING = "code.indexing"
 _CATCHING_UP_SECONDS = 0.5  # for files that were changed since
-_PATIENCE = 10.0  # seconds for whoever indexes to notice that it no longer may
+_PATIENCE = 10.0  # seconds for the indexing process to notice that consent is gone
 
 
 def index_folder(folder: Path) -> Path:
@@ -55,8 +55,8 @@ def below(root: Path, path: str) -> str:
 
 
 def catch_up(root: Path, folder: Path, index: Index) -> Iterator[str]:
-    """Where nobody watches the files, a look at what was changed; says what a search has to do
-    without.
+    """Indexes what changed since the last run, unless a process watches the files. Yields a
+    sentence about what a search has to do without.
 
     What takes longer than that is left to `hotset index`.
     """
@@ -70,7 +70,7 @@ def catch_up(root: Path, folder: Path, index: Index) -> Iterator[str]:
                     "not every file could be looked at in time; to search them as they are: "
                     "hotset index"
                 )
-    except StoreBusy:  # somebody is at it
+    except StoreBusy:  # another process indexes
         return
     except HotsetError as error:
         yield f"files may be found as they were: {error}"
@@ -80,8 +80,8 @@ def is_up_to_date(root: Path, folder: Path) -> Totals | None:
     """What is known of the project's files, if that is all there is to know; None where something
     is still to be done.
 
-    For those who may not index now because somebody else does: it compares, and reads only what is
-    too fresh to tell by its stat.
+    For a process that may not index because another one does: it compares stats, and reads only
+    files whose mtime is too recent to trust (racy timestamp).
     """
     from hotset.sources.code.indexer import manifest_identity  # noqa: PLC0415
 
@@ -126,9 +126,9 @@ def take_out(folder: Path, embedding: Embedding) -> int | None:
     is left on the disk.
 
     The process that had the index open and has not let go of it yet, if there is one: it does as
-    soon as it looks, or ends. Raises `StoreBusy` where whoever indexes does not stop.
+    soon as it looks, or ends. Raises `StoreBusy` where the indexing process does not stop.
     """
-    from hotset.index.discarding import discard  # noqa: PLC0415 - a look at what nobody changed does not pay for it
+    from hotset.index.discarding import discard  # noqa: PLC0415 - only removal pays for it
     from hotset.sources.code.consent import revoke  # noqa: PLC0415
     from hotset.sources.code.parsers import GRAMMARS  # noqa: PLC0415
 
@@ -138,13 +138,13 @@ def take_out(folder: Path, embedding: Embedding) -> int | None:
     with indexing_lock(folder, _PATIENCE):
         revoke(
             folder, folder / GRAMMARS
-        )  # whoever indexed may have written once more before it noticed
+        )  # the indexing process may have written once more before it noticed
         if not index_folder(folder).exists():
             return None
         with closing(open_index(folder, embedding, folds=False)) as index:
             index.purge(
                 index.wholes(Sort.CODE)
-            )  # for whoever has it open: nothing of the files is found from now on
+            )  # for processes that have it open: no file is found from now on
             alone = index.fold()
         # The index holds what was said, too; that comes back from the store.
         if not alone:
@@ -189,13 +189,13 @@ def unchanged(
 def settle(folder: Path, manifest: Manifest, embedding: Embedding) -> None:
     """A whole run has ended, and all that it found is folded: the next one need not load anything
     to see that."""
-    if said := _settled(at_rest(folder / FOLDER, WATERMARK), manifest, embedding):
+    if said := _settled_identity(at_rest(folder / FOLDER, WATERMARK), manifest, embedding):
         manifest.say(_SETTLED, said)
 
 
 def _is_settled(folder: Path, manifest: Manifest, embedding: Embedding) -> bool:
     said = manifest.said(_SETTLED)
-    return said is not None and said == _settled(
+    return said is not None and said == _settled_identity(
         at_rest(folder / FOLDER, WATERMARK), manifest, embedding
     )
 
@@ -212,7 +212,7 @@ def _is_as_it_was(root: Path, manifest: Manifest, until: float, stop: Callable[[
     return manifest.edited(root, is_enough) == {} and not gave_up
 
 
-def _settled(rest: Rest | None, manifest: Manifest, embedding: Embedding) -> str:
+def _settled_identity(rest: Rest | None, manifest: Manifest, embedding: Embedding) -> str:
     """By what index and manifest were made, where both are at rest and of one mind; else
     nothing."""
     if (

@@ -23,9 +23,7 @@ from hotset.text.languages import Language
 if TYPE_CHECKING:
     from tree_sitter import Node, Query
 
-MOST_SYMBOLS = (
-    5000  # of one file; what has more was written by a program, and its outline helps nobody
-)
+MOST_SYMBOLS = 5000  # of one file; a file with more is generated, and its outline is of no use
 FEW_KEYS = 20  # in a key of settings; an outline with more of them is a copy of the file
 _LONGEST_SIGNATURE = 200  # characters; the arguments of nearly every function fit
 _LONGEST_NAME = 120
@@ -109,25 +107,27 @@ def symbols(text: str, language: Language, grammars: Path | None = None) -> Defi
         return DefinedSymbols()
     source = text.encode("utf-8", "replace")
     root = parser.parse(source).root_node
-    if root.has_error and (mended := _mended(source, language)) != source:
+    if root.has_error and (mended := _mend_source(source, language)) != source:
         again = parser.parse(mended).root_node
-        root = min(root, again, key=_broken)
-    lost = _lost(root)
-    found = _matched(root, query)
+        root = min(root, again, key=_count_lost_lines)
+    lost = _lost_lines(root)
+    found = _match_query(root, query)
     if len(found) > MOST_SYMBOLS:
         return DefinedSymbols(lost=lost)
     if language.grammar in DEEPER:
-        deeper = _matched(root, _query(language.grammar, grammars, deeper=True))
+        deeper = _match_query(root, _query(language.grammar, grammars, deeper=True))
         if len(found) + len(deeper) <= MOST_SYMBOLS:
-            found |= _few(found.values(), deeper) if language.name == "json" else deeper
+            found |= (
+                _keys_of_small_groups(found.values(), deeper) if language.name == "json" else deeper
+            )
     placed = sorted(
         (each for each in found.values() if each.kind), key=lambda each: (each.start, -each.end)
     )
-    told = tuple(_told(placed, text.removesuffix("\n").split("\n"), source, language))
+    told = tuple(_build_symbols(placed, text.removesuffix("\n").split("\n"), source, language))
     return DefinedSymbols(told, lost)
 
 
-def _matched(root: Node, query: Query) -> dict[int, _Found]:
+def _match_query(root: Node, query: Query) -> dict[int, _Found]:
     """By where their names begin; no more than one beyond the most."""
     from tree_sitter import QueryCursor  # noqa: PLC0415 - as above
 
@@ -139,7 +139,9 @@ def _matched(root: Node, query: Query) -> dict[int, _Found]:
     return found
 
 
-def _few(outer: Iterable[_Found], inner: Mapping[int, _Found]) -> dict[int, _Found]:
+def _keys_of_small_groups(
+    outer: Iterable[_Found], inner: Mapping[int, _Found]
+) -> dict[int, _Found]:
     """Those that are in company of a few: settings of one thing, and not the entries of a table."""
     places = sorted(inner)
     kept: dict[int, _Found] = {}
@@ -150,7 +152,7 @@ def _few(outer: Iterable[_Found], inner: Mapping[int, _Found]) -> dict[int, _Fou
     return kept
 
 
-def _lost(root: Node) -> tuple[Span, ...]:
+def _lost_lines(root: Node) -> tuple[Span, ...]:
     """Lines of what is no part of the grammar, merged, the first ones."""
     spans: list[Span] = []
     waiting = [root] if root.has_error else []
@@ -167,11 +169,11 @@ def _lost(root: Node) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def _broken(root: Node) -> int:
-    return sum(last - first + 1 for first, last in _lost(root))
+def _count_lost_lines(root: Node) -> int:
+    return sum(last - first + 1 for first, last in _lost_lines(root))
 
 
-def _mended(source: bytes, language: Language) -> bytes:
+def _mend_source(source: bytes, language: Language) -> bytes:
     """The same text at the same places, without what a grammar is known to stumble over.
 
     Kotlin's wants a line's end in front of a bracket that closes a body: `object { val a = 1 }`
@@ -276,7 +278,7 @@ def _declared(node: Node) -> tuple[tuple[_Bytes, ...], _Bytes]:
     return tuple(owners), (node.start_byte, node.end_byte)
 
 
-def _told(
+def _build_symbols(
     found: Sequence[_Found], lines: Sequence[str], source: bytes, language: Language
 ) -> Iterator[CodeSymbol]:
     """Scopes come from what contains what."""
@@ -411,7 +413,7 @@ def structure(text: str, language: Language) -> tuple[CodeSymbol, ...]:
     return tuple(_spans(marks, lines, language.comment))
 
 
-def is_told(language: Language) -> bool:
+def has_symbols(language: Language) -> bool:
     """Has a file of this language symbols or sections that can be told?"""
     return bool(language.grammar) or language.name in _FINDERS
 
@@ -604,7 +606,7 @@ def _statements(lines: Sequence[str], known: Sequence[Span]) -> Iterator[CodeSym
             continue
         kind = made[1].lower()
         kind = "procedure" if kind == "proc" else kind
-        last = _last(lines, start, behind, has_body=kind in _HAVE_BODIES)
+        last = _last_line(lines, start, behind, has_body=kind in _HAVE_BODIES)
         first = start
         while first > 1 and lines[first - 2].startswith("--"):
             first -= 1
@@ -621,7 +623,7 @@ def _statements(lines: Sequence[str], known: Sequence[Span]) -> Iterator[CodeSym
         )
 
 
-def _last(lines: Sequence[str], start: int, behind: int, *, has_body: bool) -> int:
+def _last_line(lines: Sequence[str], start: int, behind: int, *, has_body: bool) -> int:
     """Where its last line is: where it says so; otherwise in front of the next statement."""
     quoted = 0
     for number in range(start, behind):

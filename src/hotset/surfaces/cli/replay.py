@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from hotset.config import load, parse_knobs
 from hotset.errors import BadInput, NotFound
 from hotset.nouns.knobs import Knobs
-from hotset.replay.conversation import Recorded
+from hotset.replay.conversation import RecordedSession
 from hotset.replay.formats import read
 from hotset.replay.policies import DEFAULT, FULL, KNOBS, OURS, ROSTER, USUAL, Maker, ours
 from hotset.replay.report import PROVIDERS, Report, Row, Ruling, gather, meaning, replay as replayed
@@ -191,7 +191,7 @@ def _differing(changed: Mapping[str, Knobs]) -> dict[str, dict[str, Any]]:
     return {name + _CHANGED: knobs.changed(KNOBS[name]) for name, knobs in changed.items()}
 
 
-def _sessions(paths: Sequence[Path], told: list[str]) -> Iterator[Recorded]:
+def _sessions(paths: Sequence[Path], told: list[str]) -> Iterator[RecordedSession]:
     """A file that was named has to be readable; what else lies in a folder is passed over and
     told."""
     found = False

@@ -30,7 +30,7 @@ from hotset.files.folder import private_folder
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.price import Prices
 from hotset.testing import ScriptedUpstream
-from hotset.testing.demo.view import Board, Holdings, Screen, look
+from hotset.testing.demo.view import Board, Holdings, Screen, count_holdings
 from hotset.testing.recording import (
     MODELS,
     RecordedReply,
@@ -116,7 +116,7 @@ def play(folder: Path, screen: Screen, *, slowly: bool) -> DemoResult:
         down = _kill_in_mid_call(
             agent, bodies[middle], script=script, upstream=upstream, proxy=proxy, screen=screen
         )
-        found = look(folder).done
+        found = count_holdings(folder).done
         screen.say(
             f"  back after {down:.1f} s; {found} of {heard} replies are on disk; the agent "
             f"repeats its call, and goes on."
@@ -127,11 +127,11 @@ def play(folder: Path, screen: Screen, *, slowly: bool) -> DemoResult:
             "The user goes back and says something else: the history branches, nothing is "
             "overwritten."
         )
-        agent.call(_ANTHROPIC, _edited(bodies[middle]), "another branch")
+        agent.call(_ANTHROPIC, _edit_last_message(bodies[middle]), "another branch")
         screen.say("Another agent, in the Responses dialect, beside it.")
         for body in islice(requests(recording, DialectName.OPENAI_RESPONSES), _SECOND_CALLS):
             agent.call(_RESPONSES, body, "a second session")
-        held = look(folder)
+        held = count_holdings(folder)
     return DemoResult(
         calls=agent.calls,
         sent=agent.sent,
@@ -141,7 +141,7 @@ def play(folder: Path, screen: Screen, *, slowly: bool) -> DemoResult:
         down=down,
         sessions=tuple(agent.sessions),
         held=held,
-        byte_equal=_byte_equal(folder, held, recording),
+        byte_equal=_is_recalled_exactly(folder, held, recording),
         through=through,
         direct=direct,
         looks=len(script.asked),
@@ -174,7 +174,7 @@ class DemoAgent:
         self._screen = screen
         self._through = through
         self._bare = bare
-        self._doing = [_doing(reply) for reply in recording.replies]
+        self._doing = [_describe_reply(reply) for reply in recording.replies]
         self.calls = 0
         self.sent = 0
         self.added: list[float] = []
@@ -210,7 +210,7 @@ class DemoAgent:
                 sent=self.sent,
                 added=self.added[-1],
                 median=statistics.median(self.added),
-                held=look(self._folder),
+                held=count_holdings(self._folder),
                 through=DemoBill.of(self._through.upstream.bill).dollars,
                 direct=DemoBill.of(self._bare.upstream.bill).dollars,
             )
@@ -249,7 +249,7 @@ def _kill_in_mid_call(
     return time.perf_counter() - begun
 
 
-def _edited(body: bytes) -> bytes:
+def _edit_last_message(body: bytes) -> bytes:
     """The same request with something else said at its end; a tool's result stays where the
     provider wants it."""
     request: dict[str, Any] = msgspec.json.decode(body)
@@ -265,7 +265,7 @@ def _edited(body: bytes) -> bytes:
     )
 
 
-def _byte_equal(folder: Path, held: Holdings, recording: Recording) -> bool:
+def _is_recalled_exactly(folder: Path, held: Holdings, recording: Recording) -> bool:
     if held.largest is None:
         return False
     command = [sys.executable, "-m", "hotset", "recall", held.largest.id, "--data", str(folder)]
@@ -275,7 +275,7 @@ def _byte_equal(folder: Path, held: Holdings, recording: Recording) -> bool:
     }
 
 
-def _doing(reply: RecordedReply) -> str:
+def _describe_reply(reply: RecordedReply) -> str:
     return ", ".join(call.name for call in reply.calls) or "answers the user"
 
 
@@ -377,8 +377,8 @@ class RecordedProvider:
 
 
 def replies_in(body: dict[str, Any]) -> int:
-    """How many replies a history holds: what the assistant says between two turns of anybody else
-    is one."""
+    """How many replies a history holds: all that the assistant says between two other messages is
+    one."""
     items = body.get("messages") or body.get("input") or []
     ours = [
         item.get("role") == "assistant" or item.get("type") in _ASSISTANT_ITEMS

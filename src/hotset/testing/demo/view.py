@@ -86,13 +86,13 @@ class LiveScreen:
         self._live = live
 
     def show(self, board: Board) -> None:
-        self._live.update(_drawn(board), refresh=True)
+        self._live.update(_render_board(board), refresh=True)
 
     def say(self, text: str = "") -> None:
         self._live.console.print(text, markup=False)
 
 
-def _drawn(board: Board) -> RenderableType:
+def _render_board(board: Board) -> RenderableType:
     from rich.panel import Panel  # noqa: PLC0415
     from rich.progress_bar import ProgressBar  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -160,7 +160,7 @@ class Holdings:
     """The largest tool result."""
 
 
-def look(folder: Path) -> Holdings:
+def count_holdings(folder: Path) -> Holdings:
     with closing(SqliteStore.open(folder)) as store:
         pages, sizes = Counter[str](), Counter[str]()
         largest: Page | None = None

@@ -233,15 +233,15 @@ declare one from the start."""
 def marked_prompt(body: Mapping[str, Any]) -> MarkedPrompt:
     """A Messages request as its cache sees it: tools, system, messages, without the marks
     themselves."""
-    declared = _listed(body.get("tools"))
+    declared = _as_list(body.get("tools"))
     deferred = {str(tool.get("name")): tool for tool in declared if tool.get("defer_loading")}
     tools = tuple(_block("", tool) for tool in declared if not tool.get("defer_loading"))
     if deferred:
         tools = (*tools, _DEFERRING)
     system = tuple(_block("", block) for block in _blocks(body.get("system")))
     messages = tuple(
-        _block(str(message.get("role")), _expanded(block, deferred))
-        for message in _listed(body.get("messages"))
+        _block(str(message.get("role")), _expand_references(block, deferred))
+        for message in _as_list(body.get("messages"))
         for block in _blocks(message.get("content"))
     )
     settings = msgspec.json.encode([body.get("tool_choice"), body.get("thinking")])
@@ -251,7 +251,7 @@ def marked_prompt(body: Mapping[str, Any]) -> MarkedPrompt:
 
 def chat_prompt(body: Mapping[str, Any]) -> PlainPrompt:
     shape = [body.get("response_format"), body.get("reasoning_effort"), body.get("verbosity")]
-    return _plain_prompt(body, [body.get("tools"), shape, *_listed(body.get("messages"))])
+    return _plain_prompt(body, [body.get("tools"), shape, *_as_list(body.get("messages"))])
 
 
 def responses_prompt(body: Mapping[str, Any], items: Iterable[Any]) -> PlainPrompt:
@@ -299,7 +299,7 @@ def _block(role: str, block: Any) -> CachedBlock:
     return CachedBlock(role.encode() + msgspec.json.encode(_unmarked(block)), ttl)
 
 
-def _expanded(block: Any, deferred: Mapping[str, Any]) -> Any:
+def _expand_references(block: Any, deferred: Mapping[str, Any]) -> Any:
     """A block as the model reads it: where it refers to a deferred tool, the tool stands."""
     if (
         not isinstance(block, Mapping)
@@ -346,10 +346,10 @@ def _with_automatic_mark(prompt: MarkedPrompt, mark: Any) -> MarkedPrompt:
 def _blocks(content: Any) -> list[Any]:
     """A string is short for one text block: clients switch between the two, and providers see no
     difference."""
-    return [{"type": "text", "text": content}] if isinstance(content, str) else _listed(content)
+    return [{"type": "text", "text": content}] if isinstance(content, str) else _as_list(content)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 

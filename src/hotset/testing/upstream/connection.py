@@ -38,7 +38,7 @@ from hotset.testing.upstream.faults import (
     WrongLength,
     WrongOrder,
 )
-from hotset.testing.upstream.script import Say
+from hotset.testing.upstream.script import Received, Say
 from hotset.testing.upstream.wires import DialectWire, WireEvent
 
 
@@ -80,37 +80,37 @@ _NO_CHARACTER = (
 _NOT_UTF8 = b"\xff\xc3"
 
 
-def swollen(say: Say) -> Say:
+def put_faults_into_text(say: Say) -> Say:
     """The reply with what its faults put into its text."""
     text, chunks = say.text, say.chunks
-    if huge := _first(say.faults, HugeEvent):
+    if huge := _find_fault(say.faults, HugeEvent):
         text, chunks = text + "x" * huge.size, 1
-    if _first(say.faults, InvalidUtf8):
+    if _find_fault(say.faults, InvalidUtf8):
         text = text[: len(text) // 2] + _NO_CHARACTER + text[len(text) // 2 :]
     return replace(say, text=text, chunks=chunks)
 
 
-def stream(
+def event_frames(
     events: Iterable[WireEvent], faults: Sequence[Fault], wire: DialectWire
 ) -> tuple[bytes, ...]:
     """The frames of an event stream: each event's bytes."""
-    arranged = _arranged(list(events), faults, wire)
+    arranged = _arrange_events(list(events), faults, wire)
     return tuple(_frame(event, faults) for event in arranged)
 
 
-def acts(answer: ScriptedAnswer, faults: Sequence[Fault], delay: float) -> Iterator[Act]:
+def socket_acts(answer: ScriptedAnswer, faults: Sequence[Fault], delay: float) -> Iterator[Act]:
     """What to do on the socket, in order. A connection that no `ScriptedEnd` closes can be used
     again."""
     if delay:
         yield Wait(delay)
     yield from _pauses(faults, None)
-    cut = _first(faults, Reset) or _first(faults, Fin)
+    cut = _find_fault(faults, Reset) or _find_fault(faults, Fin)
     if cut and cut.events is None and cut.bytes is None:
         yield _end(cut)
         return
     frames = tuple(frame.replace(_NO_CHARACTER.encode(), _NOT_UTF8) for frame in answer.frames)
-    if _first(faults, Gzipped):
-        frames = tuple(_gzipped(frames))
+    if _find_fault(faults, Gzipped):
+        frames = tuple(_gzip_frames(frames))
     framing = _framing(answer, frames, faults)
     yield Write(_head(answer, framing, faults))
     yield from _body(frames, framing, faults, cut)
@@ -134,9 +134,9 @@ class _Framing:
 
 def _framing(answer: ScriptedAnswer, frames: Sequence[bytes], faults: Sequence[Fault]) -> _Framing:
     length = sum(map(len, frames))
-    if wrong := _first(faults, WrongLength):
+    if wrong := _find_fault(faults, WrongLength):
         return _Framing(("content-length", str(max(0, length + wrong.by))), closes=True)
-    if _first(faults, CloseDelimited):
+    if _find_fault(faults, CloseDelimited):
         return _Framing(("connection", "close"), closes=True)
     if answer.streamed:
         return _Framing(("transfer-encoding", "chunked"), chunked=True)
@@ -149,8 +149,8 @@ def _head(answer: ScriptedAnswer, framing: _Framing, faults: Sequence[Fault]) ->
         if answer.status in HTTPStatus._value2member_map_
         else "Overloaded"
     )
-    version = "1.0" if _first(faults, CloseDelimited) else "1.1"
-    encoding = [("content-encoding", "gzip")] if _first(faults, Gzipped) else []
+    version = "1.0" if _find_fault(faults, CloseDelimited) else "1.1"
+    encoding = [("content-encoding", "gzip")] if _find_fault(faults, Gzipped) else []
     lines = [f"HTTP/{version} {answer.status} {phrase}"]
     lines += [f"{name}: {value}" for name, value in [*answer.headers, *encoding, framing.header]]
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
@@ -159,8 +159,8 @@ def _head(answer: ScriptedAnswer, framing: _Framing, faults: Sequence[Fault]) ->
 def _body(
     frames: Sequence[bytes], framing: _Framing, faults: Sequence[Fault], cut: Reset | Fin | None
 ) -> Iterator[Act]:
-    drip = _first(faults, Drip)
-    split = _first(faults, Split)
+    drip = _find_fault(faults, Drip)
+    split = _find_fault(faults, Split)
     length, sent = sum(map(len, frames)), 0
     for number, frame in enumerate(frames):
         yield from _pauses(faults, number)
@@ -202,7 +202,7 @@ def _end(cut: Reset | Fin) -> ScriptedEnd:
     return ScriptedEnd(reset=isinstance(cut, Reset))
 
 
-def _arranged(
+def _arrange_events(
     events: list[WireEvent], faults: Sequence[Fault], wire: DialectWire
 ) -> list[WireEvent]:
     for fault in faults:
@@ -215,7 +215,7 @@ def _arranged(
                 for copy in [event] * (2 if event.edge is fault.edge else 1)
             ]
         elif isinstance(fault, WrongOrder):
-            events = _reversed_blocks(events)
+            events = _reverse_blocks(events)
         elif isinstance(fault, ErrorEvent):
             events = [
                 *events[: fault.events],
@@ -224,7 +224,7 @@ def _arranged(
     return events
 
 
-def _reversed_blocks(events: list[WireEvent]) -> list[WireEvent]:
+def _reverse_blocks(events: list[WireEvent]) -> list[WireEvent]:
     """Each block's events stay in order; the blocks come from the last to the first."""
     blocks = sorted(
         (event for event in events if event.block is not None),
@@ -241,41 +241,28 @@ def _reversed_blocks(events: list[WireEvent]) -> list[WireEvent]:
 
 def _frame(event: WireEvent, faults: Sequence[Fault]) -> bytes:
     lines = [b"event: " + event.name.encode()] if event.name else []
-    if comments := _first(faults, Comments):
+    if comments := _find_fault(faults, Comments):
         lines.insert(0, b": " + comments.text.encode())
-    many = _first(faults, MultilineData) and event.data.startswith(b"{")  # `[DONE]` is no JSON
-    lines += [b"data: " + line for line in (_spread(event.data) if many else [event.data])]
-    newline = b"\r\n" if _first(faults, Crlf) else b"\n"
+    many = _find_fault(faults, MultilineData) and event.data.startswith(b"{")  # `[DONE]` is no JSON
+    lines += [b"data: " + line for line in (_split_json(event.data) if many else [event.data])]
+    newline = b"\r\n" if _find_fault(faults, Crlf) else b"\n"
     return newline.join([*lines, b"", b""])
 
 
-def _spread(data: bytes) -> list[bytes]:
+def _split_json(data: bytes) -> list[bytes]:
     """JSON over several lines, broken only where JSON allows white space."""
     return msgspec.json.format(data, indent=1).split(b"\n")
 
 
-def _gzipped(frames: Sequence[bytes]) -> Iterator[bytes]:
+def _gzip_frames(frames: Sequence[bytes]) -> Iterator[bytes]:
     packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
     for number, frame in enumerate(frames, start=1):
         packed = packer.compress(frame)
         yield packed + packer.flush(zlib.Z_FINISH if number == len(frames) else zlib.Z_SYNC_FLUSH)
 
 
-def _first(faults: Sequence[Fault], kind: type[_F]) -> _F | None:
+def _find_fault(faults: Sequence[Fault], kind: type[_F]) -> _F | None:
     return next((fault for fault in faults if isinstance(fault, kind)), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """A request as read from the socket."""
-
-    method: str
-    path: str
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
-
-    def header(self, name: str) -> str:
-        return next((value for key, value in self.headers if key.lower() == name), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +282,7 @@ class Unreadable(Exception):
     """What the client sent is no HTTP."""
 
 
-Answering = Callable[[Arrival], Awaitable[tuple[Iterable[Act], Callable[[Performed], None]]]]
+Answering = Callable[[Received], Awaitable[tuple[Iterable[Act], Callable[[Performed], None]]]]
 """Gives what to do for a request, and whom to tell how it ended."""
 
 
@@ -357,12 +344,12 @@ class ScriptedConnection(asyncio.Protocol):
         assert self._transport is not None
         try:
             while not self._gone.is_set():
-                arrival = await self._read()
+                received = await self._read()
                 started = monotonic()
-                acts, tell = await self._answer(arrival)
+                acts, tell = await self._answer(received)
                 performed = await self._perform(acts, started)
                 tell(performed)
-                if performed.closed or arrival.header("connection").lower() == "close":
+                if performed.closed or received.header("connection").lower() == "close":
                     return
         except ClientGone:
             return
@@ -426,25 +413,25 @@ class ScriptedConnection(asyncio.Protocol):
         else:
             self._transport.close()
 
-    async def _read(self) -> Arrival:
+    async def _read(self) -> Received:
         while not self._buffer:
             await self._more()
         if not self._buffer[:1].isalpha():
             # at once: who speaks TLS to this port sends no line, and waits for an answer
             raise Unreadable
-        arrival = _parsed(await self._until(b"\r\n\r\n"))
-        if arrival.header("expect").lower() == "100-continue":
+        received = _parse_head(await self._until(b"\r\n\r\n"))
+        if received.header("expect").lower() == "100-continue":
             assert self._transport is not None
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if arrival.header("transfer-encoding").lower() == "chunked":
+        if received.header("transfer-encoding").lower() == "chunked":
             body = await self._chunks()
         else:
-            body = await self._exactly(_number(arrival.header("content-length") or "0", 10))
-        return replace(arrival, body=body)
+            body = await self._exactly(_parse_number(received.header("content-length") or "0", 10))
+        return replace(received, body=body)
 
     async def _chunks(self) -> bytes:
         body = bytearray()
-        while size := _number(
+        while size := _parse_number(
             (await self._until(b"\r\n")).partition(b";")[0].decode("latin-1"), 16
         ):
             body += await self._exactly(size)
@@ -476,7 +463,7 @@ class ScriptedConnection(asyncio.Protocol):
         await self._grown.wait()
 
 
-def _parsed(head: bytes) -> Arrival:
+def _parse_head(head: bytes) -> Received:
     first, *lines = head.decode("latin-1").split("\r\n")
     if first.count(" ") != 2:
         raise Unreadable(first)
@@ -484,10 +471,10 @@ def _parsed(head: bytes) -> Arrival:
     headers = tuple(
         (name, value.strip()) for name, _, value in (line.partition(":") for line in lines)
     )
-    return Arrival(method, path, headers, b"")
+    return Received(0, method, path, headers, b"", 0.0)
 
 
-def _number(text: str, radix: int) -> int:
+def _parse_number(text: str, radix: int) -> int:
     try:
         return int(text, radix)
     except ValueError as error:

@@ -171,7 +171,7 @@ def player(script: Script | None) -> Callable[[Received], Say]:
     if script is None:
         return echo
     if callable(script):
-        return _guarded(script)
+        return _report_failures(script)
     replies: Iterator[Say] = iter(script)
     lock = Lock()
 
@@ -185,7 +185,7 @@ def player(script: Script | None) -> Callable[[Received], Say]:
     return play
 
 
-def _guarded(script: Callable[[Received], Say]) -> Callable[[Received], Say]:
+def _report_failures(script: Callable[[Received], Say]) -> Callable[[Received], Say]:
     def play(request: Received) -> Say:
         try:
             return script(request)

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -24,13 +25,12 @@ from hotset.testing.upstream.cache import (
 )
 from hotset.testing.upstream.connection import (
     Act,
-    Arrival,
     Performed,
     ScriptedAnswer,
     ScriptedConnection,
-    acts,
-    stream,
-    swollen,
+    event_frames,
+    put_faults_into_text,
+    socket_acts,
 )
 from hotset.testing.upstream.faults import Raw, Status
 from hotset.testing.upstream.script import Log, Received, Say, Script, player
@@ -184,16 +184,16 @@ class ScriptedUpstream:
         for connection in tuple(self._living):
             await connection.close()
 
-    async def _answer(self, arrival: Arrival) -> tuple[Iterable[Act], Callable[[Performed], None]]:
-        received = self._log.add(self._provider.receive(arrival, self._now()))
-        acts = self._provider.acts(received)
-        return acts, lambda performed: self._log.end(
+    async def _answer(self, request: Received) -> tuple[Iterable[Act], Callable[[Performed], None]]:
+        dialect = _ROUTES.get(_route(request.path)) if request.method == "POST" else None
+        received = self._log.add(replace(request, arrived=self._now(), dialect=dialect))
+        return self._provider.acts(received), lambda performed: self._log.end(
             received.index, cancelled_after=performed.cancelled_after
         )
 
 
 def free_port() -> int:
-    """A port of the loopback on which nobody listens: connections to it are refused."""
+    """A free loopback port: connections to it are refused."""
     with socket.socket() as probe:
         probe.bind((_HOST, 0))
         return int(probe.getsockname()[1])
@@ -235,28 +235,19 @@ class Provider:
         self._seed = seed
         self._strict = strict
         self._now = now
-        self._bill = Usage()
+        self.bill = Usage()
+        """The tokens of all replies so far, added up."""
         self._cache = PromptCache()
         self._replies = 0
         self._remembered: dict[str, list[Any]] = {}
         """The items of every response that a client may continue, by its id."""
 
-    @property
-    def bill(self) -> Usage:
-        return self._bill
-
-    def receive(self, arrival: Arrival, now: float) -> Received:
-        dialect = _ROUTES.get(_route(arrival.path)) if arrival.method == "POST" else None
-        return Received(
-            0, arrival.method, arrival.path, arrival.headers, arrival.body, now, dialect
-        )
-
     def acts(self, request: Received) -> Iterator[Act]:
         if request.dialect is not None:
             return self._spoken(request, WIRES[request.dialect])
         if request.method == "GET" and _route(request.path) == "/v1/models":
-            return _plain(_models(anthropic_style=bool(request.header("anthropic-version"))))
-        return _plain(_echo(request))
+            return _json_acts(_models(anthropic_style=bool(request.header("anthropic-version"))))
+        return _json_acts(_echo(request))
 
     def _spoken(self, request: Received, wire: DialectWire) -> Iterator[Act]:
         try:
@@ -264,16 +255,16 @@ class Provider:
             items = self._continued(body) if request.dialect is DialectName.OPENAI_RESPONSES else []
             charge, cache = self._charged(request.dialect, body, items)
             if _route(request.path).endswith("/count_tokens"):
-                return _plain({"input_tokens": charge.total})
+                return _json_acts({"input_tokens": charge.total})
             say = self._play(request)
         except Refused as refused:
-            return _refused(Say(fault=Status(refused.status, refused.message)), wire)
+            return _refusal_acts(Say(fault=Status(refused.status, refused.message)), wire)
         if any(isinstance(fault, Status | Raw) for fault in say.faults):
-            return _refused(say, wire)
+            return _refusal_acts(say, wire)
         self._cache = cache
-        turn = self._turn(swollen(say), body, charge)
+        turn = self._turn(put_faults_into_text(say), body, charge)
         self._remember(request.dialect, turn, items)
-        return _told(turn, wire)
+        return _reply_acts(turn, wire)
 
     def _checked(self, request: Received) -> dict[str, Any]:
         try:
@@ -282,13 +273,13 @@ class Provider:
             raise Refused(
                 400, f"We could not parse the JSON body of your request. ({error})"
             ) from error
-        _shaped(request.dialect, body)
+        _check_shape(request.dialect, body)
         if (
             self._strict
             and request.dialect is not None
             and not _route(request.path).endswith("/count_tokens")
         ):
-            _enforce(request.dialect, request.decoded)
+            _check_rules(request.dialect, request.decoded)
         return body
 
     def _continued(self, body: Mapping[str, Any]) -> list[Any]:
@@ -327,11 +318,11 @@ class Provider:
     def _turn(self, say: Say, body: Mapping[str, Any], charge: Charge) -> WireTurn:
         self._replies += 1
         turn = WireTurn(say, body, charge, f"{self._seed}/{self._replies}", int(self._now()))
-        self._bill = Usage(
-            self._bill.input + charge.fresh,
-            self._bill.cache_read + charge.read,
-            self._bill.cache_write + charge.written,
-            self._bill.output + turn.output_tokens,
+        self.bill = Usage(
+            self.bill.input + charge.fresh,
+            self.bill.cache_read + charge.read,
+            self.bill.cache_write + charge.written,
+            self.bill.output + turn.output_tokens,
         )
         return turn
 
@@ -344,7 +335,7 @@ def _route(path: str) -> str:
     return path.partition("?")[0]
 
 
-def _shaped(dialect: DialectName | None, body: Mapping[str, Any]) -> None:
+def _check_shape(dialect: DialectName | None, body: Mapping[str, Any]) -> None:
     """The least that any provider asks of a body: that it holds a conversation."""
     name = "input" if dialect is DialectName.OPENAI_RESPONSES else "messages"
     said = body.get(name)
@@ -354,7 +345,7 @@ def _shaped(dialect: DialectName | None, body: Mapping[str, Any]) -> None:
         raise Refused(400, f"Invalid type for '{name}': expected an array of objects.")
 
 
-def _enforce(dialect: DialectName, body: bytes) -> None:
+def _check_rules(dialect: DialectName, body: bytes) -> None:
     """Refuses what the provider itself would refuse, in its words."""
     from hotset.dialects import DIALECTS  # noqa: PLC0415 - only a strict upstream needs them
     from hotset.errors import Malformed  # noqa: PLC0415
@@ -368,18 +359,20 @@ def _enforce(dialect: DialectName, body: bytes) -> None:
         raise Refused(400, broken[0].text)
 
 
-def _told(turn: WireTurn, wire: DialectWire) -> Iterator[Act]:
+def _reply_acts(turn: WireTurn, wire: DialectWire) -> Iterator[Act]:
     say = turn.say
     request_id = (wire.request_id_header, turn.id("req_"))
     if turn.body.get("stream"):
-        frames = stream(wire.events(turn), say.faults, wire)
+        frames = event_frames(wire.events(turn), say.faults, wire)
         headers = (
             ("content-type", "text/event-stream; charset=utf-8"),
             ("cache-control", "no-cache"),
             request_id,
         )
-        return acts(ScriptedAnswer(200, headers, frames, streamed=True), say.faults, say.delay)
-    return acts(
+        return socket_acts(
+            ScriptedAnswer(200, headers, frames, streamed=True), say.faults, say.delay
+        )
+    return socket_acts(
         ScriptedAnswer(
             200, (("content-type", "application/json"), request_id), (to_json(wire.document(turn)),)
         ),
@@ -388,10 +381,10 @@ def _told(turn: WireTurn, wire: DialectWire) -> Iterator[Act]:
     )
 
 
-def _refused(say: Say, wire: DialectWire) -> Iterator[Act]:
+def _refusal_acts(say: Say, wire: DialectWire) -> Iterator[Act]:
     fault = next(fault for fault in say.faults if isinstance(fault, Status | Raw))
     if isinstance(fault, Raw):
-        return acts(
+        return socket_acts(
             ScriptedAnswer(fault.status, fault.headers, (fault.body,)), say.faults, say.delay
         )
     body = wire.refusal(fault.code, fault.message or status_text(fault.code))
@@ -402,11 +395,11 @@ def _refused(say: Say, wire: DialectWire) -> Iterator[Act]:
         *waiting,
         *fault.headers,
     )
-    return acts(ScriptedAnswer(fault.code, headers, (to_json(body),)), say.faults, say.delay)
+    return socket_acts(ScriptedAnswer(fault.code, headers, (to_json(body),)), say.faults, say.delay)
 
 
-def _plain(value: Any) -> Iterator[Act]:
-    return acts(
+def _json_acts(value: Any) -> Iterator[Act]:
+    return socket_acts(
         ScriptedAnswer(200, (("content-type", "application/json"),), (to_json(value),)), (), 0.0
     )
 
