@@ -51,15 +51,13 @@ def _ignore(_: object) -> None:
 def read(
     paths: Iterable[Path],
     *,
-    progress: Callable[[Path], None] = _ignore,
     note: Callable[[str], None] = _ignore,
     refuse: Callable[[BadInput], None] = _raise,
 ) -> Iterator[RecordedSession]:
     """Every session in these files, and in the files of these folders, one at a time.
 
-    `progress` hears of each file that is done with, `note` of what was passed over and does no
-    harm. A file that cannot be read is one error: `refuse` raises it, unless the caller would
-    rather hear of it and go on with the next file.
+    `note` gets a sentence about each harmless thing that was skipped. A file that cannot be read is
+    one error: `refuse` raises it, unless the caller passes its own and goes on with the next file.
     """
     for path in paths:
         try:
@@ -72,7 +70,6 @@ def read(
                 yield from _sessions(TranscriptFile(file, _set_of(path), note))
             except BadInput as error:
                 refuse(error)
-            progress(file)
 
 
 def find(path: Path) -> tuple[Path, ...]:

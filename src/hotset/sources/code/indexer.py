@@ -2,11 +2,16 @@
 that each survive a kill.
 
     compare   by stat, folder by folder (`manifest`, `scan`)
-    read      what differs, and hash it: the same content is not parsed again (`opening`, `texts`)
-    cut       in other processes (`parsing`)
+    read      what differs, and hash it: the same content is not parsed again (`texts`)
+    cut       in other processes (`parsers`)
     hand over to the index, then to the manifest
 
 A file that cannot be taken is counted with its reason, and the rest goes on.
+
+`watch_project` follows a project's files: what was changed is in the index a moment later. Changes
+are gathered until they pause; while git holds its lock (a switch of branches, a rebase) they are
+gathered on and become one batch. Where the system cannot watch so many folders, the manifest is
+compared every few seconds instead.
 """
 
 from __future__ import annotations
@@ -540,7 +545,6 @@ def watch_project(
     *,
     stop: threading.Event,
     parsers: Parsers,
-    limits: ScanLimits | None = None,
     updated: Callable[[IndexReport], None] | None = None,
     poll_seconds: float = _POLL_SECONDS,
     force_polling: bool = False,
@@ -564,15 +568,11 @@ def watch_project(
     try:
         if not force_polling:
             for paths in _batches(root, stop):
-                told(index_paths(root, index, manifest, paths, parsers=parsers, limits=limits))
+                told(index_paths(root, index, manifest, paths, parsers=parsers))
             if stop.is_set():
                 return
         while not stop.wait(poll_seconds):
-            told(
-                index_project(
-                    root, index, manifest, parsers=parsers, limits=limits, stop=stop.is_set
-                )
-            )
+            told(index_project(root, index, manifest, parsers=parsers, stop=stop.is_set))
     except BadInput:
         _log.info("the watched folder is gone")
 

@@ -2,7 +2,10 @@
 text can be parsed.
 
 A grammar is foreign machine code over foreign text: it can take very long (a megabyte of brackets:
-minutes) and cannot be interrupted. Call this where it may be killed: `parsing` does.
+minutes) and cannot be interrupted. Call this where it may be killed: `parsers` does.
+
+`structure` finds what documents and settings consist of (headings, tables, top-level keys) line by
+line; nothing is parsed or loaded for that.
 """
 
 from __future__ import annotations
