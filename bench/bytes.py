@@ -35,8 +35,8 @@ from hotset.nouns.deposit import PlanMade, RequestReceived
 from hotset.nouns.message import DialectName
 from hotset.nouns.page import Role
 from hotset.nouns.turn import TurnId
+from hotset.replay.conversation import RecordedMessage, RecordedSession
 from hotset.replay.formats import read
-from hotset.replay.recorded import Recorded, RecordedMessage
 from hotset.runtime.planning import Planner, Unplanned
 from hotset.store.sqlite import SqliteStore
 
@@ -179,7 +179,7 @@ def _upstream(dialect: DialectName) -> str:
     return "anthropic" if dialect is DialectName.ANTHROPIC else "openai"
 
 
-def _requests(recorded: Recorded) -> Iterator[tuple[bytes, float]]:
+def _requests(recorded: RecordedSession) -> Iterator[tuple[bytes, float]]:
     """The body and the time of every call. After a compaction a client's history begins anew."""
     dialect, now = _dialect(recorded.model), 1_700_000_000.0
     write = {DialectName.ANTHROPIC: _anthropic, DialectName.OPENAI_CHAT: _chat}.get(
@@ -203,7 +203,7 @@ def _requests(recorded: Recorded) -> Iterator[tuple[bytes, float]]:
         latest = message.role
 
 
-def _head(recorded: Recorded, dialect: DialectName) -> _Message:
+def _head(recorded: RecordedSession, dialect: DialectName) -> _Message:
     names = dict.fromkeys(call.name for message in recorded.messages for call in message.calls)
     if dialect is DialectName.ANTHROPIC:
         tools = [{"name": name, "input_schema": _SCHEMA} for name in names]

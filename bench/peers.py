@@ -30,7 +30,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,13 +37,12 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-import platformdirs
-
+from bench.peer_environment import peer_program
 from bench.peers_session import MODEL, QUESTION, SYSTEM, TOOLS, Fact, Session, session
 from bench.results import quantile, tell
 from hotset.nouns.message import Usage
 from hotset.testing import Call, Say, ScriptedUpstream
-from hotset.testing.upstream.received import Received
+from hotset.testing.upstream.script import Received
 
 HEADROOM = "0.42.0"
 WRITE, READ = 1.25, 0.1  # of the price of an uncached input token
@@ -61,7 +59,8 @@ def main() -> None:
         f"{len(recorded.facts)} facts"
     )
     ways: list[Way] = [Direct(), Hotset()]
-    if (binary := headroom_binary()) is not None:
+    headroom = [f"headroom-ai[proxy]=={HEADROOM}"]
+    if binary := peer_program("headroom", HEADROOM, "headroom", headroom):
         ways.insert(1, Headroom(binary))
     with contextlib.ExitStack() as stack:
         plain = run(
@@ -181,31 +180,6 @@ class Hotset:
         """The model asks with the tools that the proxy gave it; what the proxy answers is seen
         where the model sees it."""
         return {fact for fact in facts if fact.value in lane.probe(fact)}
-
-
-def headroom_binary() -> Path | None:
-    """headroom in an environment of its own, made at the first run; None, with a word why, where
-    that cannot be done."""
-    folder = platformdirs.user_cache_path("hotset-bench") / f"headroom-{HEADROOM}"
-    binary = folder / "bin" / "headroom"
-    if not binary.exists():
-        print(
-            f"installing headroom-ai[proxy] {HEADROOM} into {folder}; this takes a few "
-            f"minutes, once"
-        )
-        venv.create(folder, with_pip=True, clear=True)
-        command = [
-            str(folder / "bin" / "pip"),
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            f"headroom-ai[proxy]=={HEADROOM}",
-        ]
-        if subprocess.run(command, check=False).returncode != 0:
-            shutil.rmtree(folder)
-            print("headroom could not be installed: its figures are missing below")
-            return None
-    return binary
 
 
 # A session on its way

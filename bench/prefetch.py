@@ -31,7 +31,7 @@ from bench.results import tell
 from hotset.config import listed_prices
 from hotset.nouns.knobs import Prefetch
 from hotset.nouns.price import Prices
-from hotset.replay.run import Ruling
+from hotset.replay.report import Ruling
 from hotset.tokens import count
 from hotset.window.prefetch import ABOVE, SIGNS, WEIGHTS, PrefetchWeights, likelihood
 

@@ -20,12 +20,11 @@ from hotset.nouns.knobs import Knobs, Prefetch
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Kind, Page, PageId, Role, SessionId, digest
 from hotset.nouns.window import Line, Piece
-from hotset.replay.conversation import RecordedConversation, conversations
+from hotset.replay.conversation import RecordedConversation, TextUnits, conversations
 from hotset.replay.formats import read
-from hotset.replay.measure import Figures, Rules, Studied, measure
-from hotset.replay.needs import TextUnits
-from hotset.replay.run import Ruling
-from hotset.replay.showing import PlannedShowing, text_of
+from hotset.replay.measure import Figures, StudiedConversation, measure
+from hotset.replay.policies import PlannedShowing, Rules, text_of
+from hotset.replay.report import Ruling
 from hotset.tokens import count
 from hotset.window.arguments import spoken
 from hotset.window.names import names
@@ -123,7 +122,7 @@ def study(name: str, file: Path, ruling: Ruling) -> Set:
                     rules = ruling.rules(conversation.model)
                     studied.cases.extend(_cases(name, conversation, memory, rules))
                     measure(
-                        Studied.of(conversation),
+                        StudiedConversation.of(conversation),
                         policy_of(conversation, rules),
                         rules,
                         figures,

@@ -52,8 +52,8 @@ from hotset.nouns.page import Kind, Role
 from hotset.nouns.price import Prices
 from hotset.replay.conversation import RecordedConversation, conversations
 from hotset.replay.formats import read
-from hotset.replay.measure import Figures, Studied, measure
-from hotset.replay.run import Ruling
+from hotset.replay.measure import Figures, StudiedConversation, measure
+from hotset.replay.report import Ruling
 from hotset.sources.code.indexer import index_project, manifest_identity
 from hotset.sources.code.manifest import Manifest
 from hotset.sources.code.parsers import Parsers
@@ -169,7 +169,7 @@ def studied(repository: Path, sessions: Sequence[RecordedConversation]) -> Set:
                     case_of_prompt(conversation, prompt, _issue(conversation), index, rules)
                 )
                 measure(
-                    Studied.of(conversation),
+                    StudiedConversation.of(conversation),
                     policy_of(conversation, rules),
                     rules,
                     figures,

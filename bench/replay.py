@@ -30,11 +30,17 @@ from hotset.nouns.price import Prices
 from hotset.nouns.profiles import PROFILES
 from hotset.replay.conversation import RecordedConversation
 from hotset.replay.formats import read
-from hotset.replay.measure import Rules
-from hotset.replay.report import Report, Row
-from hotset.replay.roster import BASELINES, FULL, LEAN, Maker, full, ours
-from hotset.replay.run import Ruling, gather, replay
-from hotset.replay.showing import Policy, ShownBlock
+from hotset.replay.policies import (
+    BASELINES,
+    FULL,
+    LEAN,
+    Maker,
+    Policy,
+    Rules,
+    ShownBlock,
+    ours,
+)
+from hotset.replay.report import Report, Row, Ruling, gather, replay
 
 HERE = Path(__file__).parent
 DATA = (
@@ -134,7 +140,11 @@ class Found:
 def _replayed(name: str) -> tuple[str, Found]:
     ruling = Ruling(Prices(listed_prices()), "anthropic", MARKS[name].window)
     (gathered,) = gather(read([_file(name)]), ruling)
-    sums = {OURS: Prompts(ours(Knobs())), LEAN: Prompts(ours(PROFILES[LEAN])), FULL: Prompts(full)}
+    sums = {
+        OURS: Prompts(ours(Knobs())),
+        LEAN: Prompts(ours(PROFILES[LEAN])),
+        FULL: Prompts(BASELINES[FULL]),
+    }
     turned = {title: ours(knobs) for title, knobs in SWEEP.items()} if name != _LEFT_ALONE else {}
     makers: dict[str, Maker] = {
         OURS: sums[OURS].make,

@@ -31,7 +31,6 @@ import sys
 import sysconfig
 import tempfile
 import time
-import venv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -44,6 +43,7 @@ import numpy as np
 import platformdirs
 import tantivy
 
+from bench.peer_environment import peer_program
 from bench.results import quantile, tell
 from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
@@ -98,7 +98,8 @@ def _measured(size: int, embedder: WordVectors) -> dict[str, dict[str, float]]:
         Fts5(folder),
         Brute(),
     ]
-    if size <= 100_000 and (python := lancedb_python()) is not None:
+    lancedb = [f"lancedb=={LANCEDB}", "pandas"]
+    if size <= 100_000 and (python := peer_program("lancedb", LANCEDB, "python", lancedb)):
         methods.append(LanceDb(folder, python))
     try:
         results = {method.name: _built(method, entries, vectors) for method in methods}
@@ -438,31 +439,6 @@ class LanceDb:
         self._process.stdin.write(json.dumps(what) + "\n")
         self._process.stdin.flush()
         return float(self._process.stdout.readline())
-
-
-def lancedb_python() -> Path | None:
-    """lancedb in an environment of its own, made at the first run; None, with a word why, where
-    that cannot be done."""
-    folder = platformdirs.user_cache_path("hotset-bench") / f"lancedb-{LANCEDB}"
-    python = folder / "bin" / "python"
-    if not python.exists():
-        print(f"installing lancedb {LANCEDB} into {folder}; this takes a few minutes, once")
-        venv.create(folder, with_pip=True, clear=True)
-        command = [
-            str(python),
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            f"lancedb=={LANCEDB}",
-            "pandas",
-        ]
-        if subprocess.run(command, check=False).returncode != 0:
-            shutil.rmtree(folder)
-            print("lancedb could not be installed: its figures are missing below")
-            return None
-    return python
 
 
 # Measuring

@@ -41,7 +41,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -55,6 +54,7 @@ import msgspec
 import numpy as np
 import platformdirs
 
+from bench.peer_environment import peer_program
 from bench.results import quantile, tell
 from bench.tools_calibration import calibration
 from hotset.config import load
@@ -110,7 +110,10 @@ Figures = dict[str, float]
 def main() -> None:
     folder = Path(os.environ.get(DATA, Path(__file__).parents[2] / "shared" / "data")) / "tools"
     given = [read(folder, name) for name in SETS]
-    weights, python = minilm_weights(), fastmcp_python()
+    weights, python = (
+        minilm_weights(),
+        peer_program("fastmcp", FASTMCP, "python", [f"fastmcp=={FASTMCP}"]),
+    )
     sets: dict[str, dict[str, Figures]] = {}
     for each in given:
         sets[each.name] = quality(each, weights, python)
@@ -622,30 +625,6 @@ def _asked_of_fastmcp(python: Path, asked: Mapping[str, Any]) -> Any:
     if told.returncode:
         raise RuntimeError(told.stderr[-2000:])
     return json.loads(told.stdout.splitlines()[-1])
-
-
-def fastmcp_python() -> Path | None:
-    """FastMCP in an environment of its own, made at the first run; None, with a word why, where
-    that cannot be done."""
-    folder = platformdirs.user_cache_path("hotset-bench") / f"fastmcp-{FASTMCP}"
-    python = folder / "bin" / "python"
-    if not python.exists():
-        print(f"installing fastmcp {FASTMCP} into {folder}; this takes a minute, once")
-        venv.create(folder, with_pip=True, clear=True)
-        command = [
-            str(python),
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            f"fastmcp=={FASTMCP}",
-        ]
-        if subprocess.run(command, check=False).returncode != 0:
-            shutil.rmtree(folder)
-            print("fastmcp could not be installed: its figures are missing below")
-            return None
-    return python
 
 
 def minilm_weights() -> Path:

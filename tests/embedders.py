@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from hotset.testing.hashing_embedder import HashingEmbedder
+from hotset.testing.fakes import HashingEmbedder
 
 DOCUMENTS = HashingEmbedder(64)
 

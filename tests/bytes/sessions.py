@@ -15,7 +15,7 @@ from hotset.nouns.knobs import Knobs, Limit, Prefetch, Prefetching
 from hotset.nouns.remembering import Remembering
 from hotset.nouns.tool import Deferring, Tooling
 from hotset.testing import Call, Say
-from hotset.testing.upstream.received import Received
+from hotset.testing.upstream.script import Received
 from tests.bytes import texts
 from tests.bytes.stage import TOOLS, Stage, StagedTalk
 from tests.proxy.shelf import Shelf

@@ -17,7 +17,7 @@ from hotset.runtime.bounded import Bounded
 from hotset.surfaces.proxy.address import Address
 from hotset.testing import Clock, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
-from hotset.testing.upstream.received import Received
+from hotset.testing.upstream.script import Received
 from tests.proxy.talking import Talk, tools
 
 TOOLS = ("read_file", "shell", "write_file", "fetch_url")

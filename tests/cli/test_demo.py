@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from hotset.testing.demo.stage import empty_folder
+from hotset.testing.demo.show import empty_folder
 from tests.cli.conftest import Desk
 from tests.waiting import wait_until
 

@@ -14,7 +14,7 @@ import pytest
 from hotset.nouns.message import Usage
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.upstream.cache import OPENAI_STEP
-from hotset.testing.upstream.received import Received
+from hotset.testing.upstream.script import Received
 from tests.proxy.talking import code, looking, tools
 
 _CALLS = 30

@@ -15,9 +15,8 @@ from hotset.nouns.message import Answer, DialectName, Part
 from hotset.nouns.page import Kind
 from hotset.testing.upstream import Call, Fault, Say
 from hotset.testing.upstream.cache import Charge
-from hotset.testing.upstream.provider import WIRES
-from hotset.testing.upstream.shape import stream
-from hotset.testing.upstream.wire import WireTurn, to_json
+from hotset.testing.upstream.connection import event_frames
+from hotset.testing.upstream.wires import WIRES, WireTurn, to_json
 
 OURS = frozenset({"retrieve_context", "search_history", "get_turn_range"})
 
@@ -49,7 +48,7 @@ def reply(
     )
     wire = WIRES[name]
     return (
-        b"".join(stream(wire.events(turn), faults, wire))
+        b"".join(event_frames(wire.events(turn), faults, wire))
         if streamed
         else to_json(wire.document(turn))
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hotset.index.local import LocalIndex
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
-from hotset.testing.hashing_embedder import HashingEmbedder
+from hotset.testing.fakes import HashingEmbedder
 
 EMBEDDER = HashingEmbedder(64)
 

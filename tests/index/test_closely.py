@@ -7,7 +7,7 @@ from tests.waiting import wait_until
 
 from hotset.index.local import LocalIndex, Rhythm
 from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
-from hotset.testing.hashing_embedder import HashingEmbedder
+from hotset.testing.fakes import HashingEmbedder
 
 HOT, COLD = EntryId("hot"), EntryId("cold")
 _ENTRIES = [

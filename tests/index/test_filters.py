@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hotset.index.filters import holds, on_path
 from hotset.index.local import LocalIndex
 from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
-from hotset.testing.hashing_embedder import HashingEmbedder
+from hotset.testing.fakes import HashingEmbedder
 
 _NAMES = st.sampled_from(["", "a", "b", "c"])
 _PATHS = st.sampled_from(

@@ -10,7 +10,7 @@ import pytest
 from hotset.index.local import LocalIndex
 from hotset.index.port import Watermark
 from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
-from hotset.testing.hashing_embedder import HashingEmbedder
+from hotset.testing.fakes import HashingEmbedder
 
 _OLD, _NEW = HashingEmbedder(64, "old"), HashingEmbedder(64, "new")
 

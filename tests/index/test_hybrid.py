@@ -12,7 +12,7 @@ from hotset.index.local import LocalIndex
 from hotset.index.tiers import SearchTier, tier_for
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
 from hotset.testing import Clock
-from hotset.testing.hashing_embedder import HashingEmbedder
+from hotset.testing.fakes import HashingEmbedder
 
 _SCORES = st.dictionaries(st.integers(0, 20), st.floats(0, 50, allow_nan=False))
 

@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from hotset.index.local import LocalIndex
-from hotset.testing.hashing_embedder import HashingEmbedder
+from hotset.testing.fakes import HashingEmbedder
 from hotset.testing.index_contract import CHECKS
 
 

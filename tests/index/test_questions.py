@@ -7,7 +7,7 @@ from hotset.errors import BadInput
 from hotset.index.local import LocalIndex
 from hotset.index.questions import Questions
 from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
-from hotset.testing.hashing_embedder import HashingEmbedder
+from hotset.testing.fakes import HashingEmbedder
 
 PATIENT = 30.0
 

@@ -11,7 +11,7 @@ import pytest
 from hotset.errors import DiskFull
 from hotset.index.local import LocalIndex
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
-from hotset.testing.hashing_embedder import HashingEmbedder
+from hotset.testing.fakes import HashingEmbedder
 
 
 def _entries(many, size=0):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hotset.testing import Call, Say, ScriptedUpstream
-from hotset.testing.upstream.received import Received
+from hotset.testing.upstream.script import Received
 
 PRELUDE = """
 import asyncio, os, sys, threading, time

@@ -14,7 +14,7 @@ from hotset.nouns.message import DialectName, Message, Part, Reply, Request
 from hotset.nouns.page import Kind
 from hotset.surfaces.proxy.address import Address
 from hotset.testing import Call, Say
-from hotset.testing.upstream.received import Received
+from hotset.testing.upstream.script import Received
 from tests.proxy.wire import Answer, post
 
 MODELS = {

@@ -20,7 +20,7 @@ from hotset.runtime.ledger import over_store
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
-from hotset.testing.upstream.received import Received
+from hotset.testing.upstream.script import Received
 from tests.proxy.talking import SHORTENING, Talk, code, looking
 from tests.waiting import ask
 

@@ -26,9 +26,15 @@ from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.proxy.address import Address
 from hotset.testing import Call, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
-from hotset.testing.upstream.cache import PromptCache, serve_marked, serve_plain
-from hotset.testing.upstream.prompt import chat_prompt, marked_prompt, responses_prompt
-from hotset.testing.upstream.received import Received
+from hotset.testing.upstream.cache import (
+    PromptCache,
+    chat_prompt,
+    marked_prompt,
+    responses_prompt,
+    serve_marked,
+    serve_plain,
+)
+from hotset.testing.upstream.script import Received
 from tests.campaign import sample
 from tests.proxy.conftest import Pair
 from tests.proxy.talking import Talk, asked, assert_each_extends_the_one_before, read

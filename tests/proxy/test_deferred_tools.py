@@ -18,9 +18,9 @@ from hotset.runtime.difference import difference
 from hotset.runtime.rounds import MOST_USES
 from hotset.testing import Call, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
+from hotset.testing.upstream.cache import marked_prompt
 from hotset.testing.upstream.faults import Status
-from hotset.testing.upstream.prompt import marked_prompt
-from hotset.testing.upstream.received import Received
+from hotset.testing.upstream.script import Received
 from hotset.window.deferring import ANCHOR, MOST_DEFERRED
 from tests.proxy.conftest import Pair
 from tests.proxy.shelf import Shelf

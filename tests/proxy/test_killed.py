@@ -30,7 +30,7 @@ from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.proxy.address import Address, read_note
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.upstream.faults import Drip, Gate, Hold
-from hotset.testing.upstream.received import Received
+from hotset.testing.upstream.script import Received
 from tests.campaign import sample
 from tests.proxy.talking import tools
 from tests.proxy.wire import DIALECTS, PATHS, question

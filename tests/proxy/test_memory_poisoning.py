@@ -23,7 +23,7 @@ from hotset.runtime.memory import open_memories
 from hotset.sources.memory.source import MemorySource
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
-from hotset.testing.upstream.received import Received
+from hotset.testing.upstream.script import Received
 from tests.proxy.wire import call, post
 from tests.waiting import ask, wait_until
 from tests.wrappers import PROPOSES, WRAPPERS

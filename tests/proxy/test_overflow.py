@@ -13,7 +13,7 @@ from hotset.nouns.retrieval import Place, Range, Retrieve
 from hotset.runtime import recall
 from hotset.store.port import Where
 from hotset.testing import Call, Say
-from hotset.testing.upstream.received import Received
+from hotset.testing.upstream.script import Received
 from hotset.window.ledger import prompt_of
 from tests.campaign import sample
 from tests.proxy.conftest import Pair

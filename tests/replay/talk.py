@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from hotset.nouns.page import Role
-from hotset.replay.conversation import RecordedConversation, conversations
-from hotset.replay.recorded import Recorded, RecordedCall, RecordedMessage
+from hotset.replay.conversation import (
+    RecordedCall,
+    RecordedConversation,
+    RecordedMessage,
+    RecordedSession,
+    conversations,
+)
 
 WORDS = "the quick brown fox jumps over a lazy dog and goes home again\n"
 
@@ -20,14 +25,14 @@ def step(number: int, result: str, *, asks: str = "") -> list[RecordedMessage]:
 
 def talk(
     results: list[str], *, name: str = "one", set: str = "tests", model: str = "claude-sonnet-4"
-) -> Recorded:
+) -> RecordedSession:
     """A system text, a prompt, a step a result, and a last word."""
     opening = [
         RecordedMessage(Role.SYSTEM, "You mend tests."),
         RecordedMessage(Role.USER, "Mend tests/test_clock_9.py"),
     ]
     steps = [message for number, result in enumerate(results) for message in step(number, result)]
-    return Recorded(
+    return RecordedSession(
         name,
         set,
         model,
@@ -40,6 +45,6 @@ def long_result(number: int, size: int = 2000) -> str:
     return (WORDS * (size // len(WORDS) + 1))[:size] + f"\nid_{number}_end"
 
 
-def only(recorded: Recorded) -> RecordedConversation:
+def only(recorded: RecordedSession) -> RecordedConversation:
     (conversation,) = conversations(recorded)
     return conversation

@@ -9,11 +9,22 @@ from hypothesis import given, settings, strategies as st
 
 from hotset.nouns.page import Role
 from hotset.nouns.price import Price
-from hotset.replay.baselines import SUMMARY, ClearToolUses, Compact, Evict, Mask, Truncate
 from hotset.replay.conversation import RecordedConversation
-from hotset.replay.measure import Rules
-from hotset.replay.roster import BASELINES, ROSTER, USUAL
-from hotset.replay.showing import NOTHING, Policy, whole
+from hotset.replay.policies import (
+    BASELINES,
+    NOTHING,
+    ROSTER,
+    SUMMARY,
+    USUAL,
+    ClearToolUses,
+    Compact,
+    Evict,
+    Mask,
+    Policy,
+    Rules,
+    Truncate,
+    whole,
+)
 from tests.replay.talk import long_result, only, talk
 
 _PRICE = Price(3.0, 15.0)

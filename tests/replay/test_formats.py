@@ -16,8 +16,8 @@ from hotset.dialects import DIALECTS
 from hotset.errors import BadInput
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.page import Role
-from hotset.replay.formats import FORMATS, find, read
-from hotset.replay.recorded import Recorded, RecordedCall, RecordedMessage
+from hotset.replay.conversation import RecordedCall, RecordedMessage, RecordedSession
+from hotset.replay.formats import READERS, find, read
 from hotset.store.exchange import write_lines
 from hotset.testing.ram_store import RamStore
 from hotset.testing.recording import requests, session
@@ -170,7 +170,7 @@ def _written(folder: Path, text: str | bytes, name: str = "talk.dat") -> Path:
     return path
 
 
-def _only(path: Path, **hearing: Any) -> Recorded:
+def _only(path: Path, **hearing: Any) -> RecordedSession:
     (one,) = read([path], **hearing)
     return one
 
@@ -259,7 +259,7 @@ def test_the_normal_form_is_read_field_by_field_gzipped_too(tmp_path):
     ]
     line = {"id": "s1", "set": "mini", "model": "m", "fixed_tokens": 7, "msgs": said}
     path = _written(tmp_path, gzip.compress(_lines([line]).encode()))
-    assert _only(path) == Recorded(
+    assert _only(path) == RecordedSession(
         "s1",
         "mini",
         "m",
@@ -784,7 +784,7 @@ def test_what_cannot_be_read_is_one_error_that_names_the_file_and_quotes_nothing
 def test_the_error_for_an_unknown_format_names_the_known_ones(tmp_path):
     with pytest.raises(BadInput) as caught:
         list(read([_written(tmp_path, "{}")]))
-    assert all(each.name in str(caught.value) for each in FORMATS)
+    assert all(each.format in str(caught.value) for each in READERS)
 
 
 def test_a_folder_is_read_file_by_file_and_one_bad_file_does_not_stop_the_others(tmp_path):
@@ -796,16 +796,11 @@ def test_a_folder_is_read_file_by_file_and_one_bad_file_does_not_stop_the_others
     (tmp_path / ".hidden").mkdir()
     _written(tmp_path, "{}", ".hidden/x.json")
     errors: list[BadInput] = []
-    done: list[Path] = []
-    found = list(read([tmp_path, tmp_path / "nowhere"], refuse=errors.append, progress=done.append))
+    found = list(read([tmp_path, tmp_path / "nowhere"], refuse=errors.append))
     assert [each.id for each in found] == ["b", "c"]
     assert {each.set for each in found} == {tmp_path.name}
     assert [each.messages for each in found] == [_SAME, _SAME]
-    assert (
-        [path.name for path in done]
-        == ["a.json", "b.jsonl", "c.json.gz"]
-        == [path.name for path in find(tmp_path)]
-    )
+    assert [path.name for path in find(tmp_path)] == ["a.json", "b.jsonl", "c.json.gz"]
     assert [str(error).split(": ")[1][:10] for error in errors] == ["it holds a", "no such fi"]
 
 

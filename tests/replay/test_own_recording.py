@@ -9,8 +9,8 @@ from hotset.nouns.message import DialectName
 from hotset.nouns.price import Price
 from hotset.replay.conversation import conversations
 from hotset.replay.formats import read
-from hotset.replay.measure import Figures, Rules, Studied, measure
-from hotset.replay.showing import Everything, PlannedShowing
+from hotset.replay.measure import Figures, StudiedConversation, measure
+from hotset.replay.policies import Baseline, PlannedShowing, Rules
 from hotset.testing.recording import requests, session
 
 
@@ -24,14 +24,14 @@ def test_half_the_tokens_are_enough_and_what_later_calls_copy_is_there(tmp_path,
         list(conversations(recorded)) for recorded in read([tmp_path / "session.json"])
     ]
     price = Price(3.0, 15.0)
-    studied, rules = Studied.of(conversation), Rules(price, 200_000)
+    studied, rules = StudiedConversation.of(conversation), Rules(price, 200_000)
 
     def figures(policy) -> Figures:
         made = Figures()
         measure(studied, policy, rules, made, lambda: 0.0)
         return made
 
-    whole = figures(Everything(conversation))
+    whole = figures(Baseline(conversation, rules))
     ours = figures(PlannedShowing(conversation, Knobs(), price))
 
     assert ours.calls == whole.calls >= iterations

@@ -11,9 +11,8 @@ from hypothesis import given, strategies as st
 from hotset.config import listed_prices
 from hotset.nouns.price import Prices
 from hotset.replay.measure import Figures
-from hotset.replay.report import Report, Row, meaning, row
-from hotset.replay.roster import BASELINES, FULL, ROSTER
-from hotset.replay.run import PROVIDERS, Ruling, gather, replay
+from hotset.replay.policies import BASELINES, FULL, ROSTER
+from hotset.replay.report import PROVIDERS, Report, Row, Ruling, gather, meaning, replay, row
 from tests.replay.talk import long_result, talk
 
 _PRICES = Prices(listed_prices())

@@ -32,7 +32,7 @@ from hotset.sources.port import TurnEnd
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
-from hotset.testing.upstream.received import Received
+from hotset.testing.upstream.script import Received
 from hotset.window.prefetch import WITHIN
 from tests.proxy.conftest import stopped
 from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_before, read

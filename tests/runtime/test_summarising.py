@@ -23,8 +23,7 @@ from hotset.testing import Call, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.recording import requests, script, session
 from hotset.testing.upstream import Gate, Hold, Raw, Status
-from hotset.testing.upstream.received import Received
-from hotset.testing.upstream.script import Script
+from hotset.testing.upstream.script import Received, Script
 from tests.proxy.wire import post
 
 SMALL = Summarising(model="small-1", upstream="small", seconds=10.0, key="the-summary-key")

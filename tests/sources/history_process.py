@@ -11,7 +11,7 @@ from hotset.sealing import VERSION
 from hotset.sources.history import find, follow
 from hotset.store.connecting import Tuning
 from hotset.store.sqlite import SqliteStore
-from hotset.testing.hashing_embedder import HashingEmbedder
+from hotset.testing.fakes import HashingEmbedder
 from hotset.testing.store_talk import StoreTalk
 
 EMBEDDER = HashingEmbedder(64)

@@ -31,7 +31,7 @@ from hotset.sources.history import find, follow, followed
 from hotset.sources.history.entries import WATERMARK
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
-from hotset.testing.hashing_embedder import HashingEmbedder
+from hotset.testing.fakes import HashingEmbedder
 from hotset.testing.ram_store import RamStore
 from hotset.testing.secrets import planted
 from hotset.testing.store_talk import StoreTalk, message, said, turn_of

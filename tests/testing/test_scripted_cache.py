@@ -18,12 +18,12 @@ from hotset.testing.upstream.cache import (
     MarkedPrompt,
     PlainPrompt,
     PromptCache,
+    estimate_tokens,
+    marked_prompt,
     minimum_prefix,
     serve_marked,
     serve_plain,
 )
-from hotset.testing.upstream.prompt import marked_prompt
-from hotset.testing.upstream.tokens import estimate_tokens
 
 
 def block(name, tokens, ttl=None):

@@ -13,8 +13,7 @@ import pytest
 
 from hotset.testing import Clock, Say, ScriptedUpstream
 from hotset.testing.upstream import Gate, Hold, Silence, free_port
-from hotset.testing.upstream.received import zstd
-from hotset.testing.upstream.spoken import read_script
+from hotset.testing.upstream.script import read_script, zstd
 from tests.testing.raw_http import PATHS, ask, connect, prompt, read_exchange, request_bytes
 
 

@@ -16,8 +16,7 @@ from hotset.nouns.message import DialectName, Message, Part
 from hotset.nouns.page import ROOT, Kind, Role, digest
 from hotset.nouns.price import Price
 from hotset.nouns.window import WHOLE, Form, Line, PageTable, Piece, Spot
-from hotset.testing.recording.replay import requests
-from hotset.testing.recording.session import session
+from hotset.testing.recording import requests, session
 from hotset.window.names import names
 from hotset.window.notes import notes
 from hotset.window.plan import Moment, plan

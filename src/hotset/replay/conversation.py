@@ -1,17 +1,72 @@
-"""A recorded session as the window sees it: lines with weights, cut where its client had compacted
-it."""
+"""A recorded session: as an agent wrote it down, as the window sees it, and what each of its
+actions copies from the messages before it.
+
+`hotset.replay.formats.read` makes a `RecordedSession` out of files; nothing here knows the formats
+of transcripts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hotset.dialects.parts import kind_of_call, kind_of_result
+from hotset.nouns.message import Usage
 from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.window import Line, Piece
-from hotset.replay.recorded import Recorded, RecordedMessage
 from hotset.tokens import count
+from hotset.window.arguments import spoken
 from hotset.window.calibrate import prior
+from hotset.window.names import names
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A tool call that an assistant's message carries."""
+
+    id: str
+    """Unique in its session; made up from the call's place where the record has none."""
+    name: str
+    arguments: str
+    """As the record has them: JSON for most tools, plain text for free-form ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedMessage:
+    """One message. What an assistant said in one reply is one message: its text, its thinking and
+    its calls together."""
+
+    role: Role
+    text: str
+    calls: tuple[RecordedCall, ...] = ()
+    call: str = ""
+    """The id of the call that a tool's message answers."""
+    tool: str = ""
+    """The name of the tool that a tool's message comes from."""
+    thinking: str = ""
+    time: float | None = None
+    """Unix seconds."""
+    usage: Usage | None = None
+    """What the provider reported for the reply."""
+    compaction: bool = False
+    """True on a summary that took the place of everything before it: the prompt begins anew
+    here."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSession:
+    """One conversation, from its first message to its last."""
+
+    id: str
+    set: str
+    """What it is grouped under in reports: the record's own word for it, else the name of its file
+    or folder."""
+    model: str
+    messages: tuple[RecordedMessage, ...]
+    fixed_tokens: int = 0
+    """Tokens of system text and tool schemas that were sent and are not among the messages."""
+
 
 _AROUND = 4
 """Tokens that a message takes beside its text."""
@@ -41,9 +96,9 @@ class RecordedConversation:
         )
 
 
-def conversations(recorded: Recorded) -> Iterator[RecordedConversation]:
+def conversations(recorded: RecordedSession) -> Iterator[RecordedConversation]:
     lines = _lines(recorded)
-    fixed = recorded.fixed_tokens or _unrecorded(recorded, lines)
+    fixed = recorded.fixed_tokens or _unrecorded_tokens(recorded, lines)
     system = [line for line in lines[:1] if line.role is Role.SYSTEM]
     number, here = 0, []  # type: tuple[int, list[Line]]
     for message, line in zip(recorded.messages, lines, strict=True):
@@ -58,7 +113,7 @@ def conversations(recorded: Recorded) -> Iterator[RecordedConversation]:
     )
 
 
-def _unrecorded(recorded: Recorded, lines: list[Line]) -> int:
+def _unrecorded_tokens(recorded: RecordedSession, lines: list[Line]) -> int:
     """What the provider counted for the first call, less what the record has of it: the tools, and
     hidden system text."""
     before = 0
@@ -70,7 +125,7 @@ def _unrecorded(recorded: Recorded, lines: list[Line]) -> int:
     return 0
 
 
-def _lines(recorded: Recorded) -> list[Line]:
+def _lines(recorded: RecordedSession) -> list[Line]:
     arguments: dict[str, tuple[str, bytes]] = {}
     lines: list[Line] = []
     for index, message in enumerate(recorded.messages):
@@ -113,3 +168,60 @@ def _pieces(message: RecordedMessage, tool: str, given: bytes) -> Iterator[Piece
             yield Piece(Kind.SYSTEM, text, count(text))
         case _:
             yield Piece(Kind.PROMPT, text, count(text))
+
+
+_SHORTEST_LINE = 24
+_NUMBERED = re.compile(r"^\s*\d+(?:→|\t|:|\||-)\s?")
+
+
+@dataclass(frozen=True, slots=True)
+class TextUnits:
+    """What a text says, in the units that actions copy."""
+
+    names: frozenset[str]
+    lines: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> TextUnits:
+        """A line that a difference adds is told by it, mark or no mark."""
+        lines = frozenset(_copied_lines(text))
+        return cls(
+            frozenset(names(text)), lines | {line[1:].strip() for line in lines if line[0] == "+"}
+        )
+
+    def holds(self, need: str) -> bool:
+        return need in self.names or need in self.lines
+
+
+@dataclass(frozen=True, slots=True)
+class NeededAction:
+    """A tool call, and where each string that it copies stood before."""
+
+    message: int
+    """The index of the message that carries it."""
+    needs: dict[str, tuple[int, ...]]
+    """Each name or line to the messages that it stands in, in order."""
+
+
+def actions(lines: Sequence[Line], said: Sequence[TextUnits]) -> Iterator[NeededAction]:
+    """Every call, with what it copies from earlier messages."""
+    where: dict[str, list[int]] = {}
+    for index, line in enumerate(lines):
+        for piece in line.pieces:
+            if piece.kind.family is Kind.TOOL_CALL:
+                words = spoken(piece.content)
+                needs = {
+                    need: tuple(where[need])
+                    for need in sorted({*names(words), *_copied_lines(words)})
+                    if need in where
+                }
+                yield NeededAction(index, needs)
+        for need in said[index].names | said[index].lines:
+            where.setdefault(need, []).append(index)
+
+
+def _copied_lines(text: str) -> Iterator[str]:
+    for line in text.split("\n"):
+        bare = _NUMBERED.sub("", line).strip()
+        if len(bare) >= _SHORTEST_LINE:
+            yield bare

@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hotset.nouns.message import Usage
-from hotset.nouns.price import Price
-from hotset.replay.conversation import RecordedConversation
-from hotset.replay.needs import NeededAction, TextUnits, actions
-from hotset.replay.showing import Policy, ShownBlock, text_of
+from hotset.replay.conversation import NeededAction, RecordedConversation, TextUnits, actions
+from hotset.replay.policies import Policy, Rules, ShownBlock, text_of
 from hotset.window.price import charge, units
 
 SLICE = 2000
@@ -63,28 +61,24 @@ class _Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Studied:
+class StudiedConversation:
     """A conversation with everything about it that no policy changes."""
 
     conversation: RecordedConversation
     actions: tuple[NeededAction, ...]
 
     @classmethod
-    def of(cls, conversation: RecordedConversation) -> Studied:
+    def of(cls, conversation: RecordedConversation) -> StudiedConversation:
         said = [TextUnits.of(text_of(line)) for line in conversation.lines]
         return cls(conversation, tuple(actions(conversation.lines, said)))
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    price: Price
-    window: int
-    ttl: float | None = None
-    """Seconds after which the provider's cache is cold; None leaves pauses out of account."""
-
-
 def measure(
-    studied: Studied, policy: Policy, rules: Rules, figures: Figures, clock: Callable[[], float]
+    studied: StudiedConversation,
+    policy: Policy,
+    rules: Rules,
+    figures: Figures,
+    clock: Callable[[], float],
 ) -> None:
     """Replays one conversation and adds its figures."""
     conversation = studied.conversation
@@ -103,7 +97,7 @@ def measure(
         blocks = list(policy.show(index, now))[:index]
         figures.seconds.append(clock() - began)
         prompt = conversation.fixed + sum(block.tokens for block in blocks)
-        same = _same(before, blocks)
+        same = _common_prefix(before, blocks)
         kept = conversation.fixed + sum(block.tokens for block in blocks[:same]) if before else 0
         cold = rules.ttl is not None and now - last > rules.ttl
         usage = charge(rules.price, prompt, kept, cold=cold or not before)
@@ -122,7 +116,7 @@ def measure(
         held = sum(each.tokens for each in slices)
         fault_cost += rules.price.read * held
         for action in todo.get(index, ()):
-            missed = _missed(action, blocks, slices)
+            missed = _missing_needs(action, blocks, slices)
             figures.actions += 1
             figures.needs += len(action.needs)
             figures.misses += len(missed)
@@ -148,7 +142,7 @@ def measure(
     figures.each[conversation.id] = cost + policy.extra + fault_cost
 
 
-def _same(before: Sequence[ShownBlock], blocks: Sequence[ShownBlock]) -> int:
+def _common_prefix(before: Sequence[ShownBlock], blocks: Sequence[ShownBlock]) -> int:
     """How many blocks at the front are as they were."""
     return next(
         (i for i, (a, b) in enumerate(zip(before, blocks, strict=False)) if a is not b),
@@ -156,7 +150,7 @@ def _same(before: Sequence[ShownBlock], blocks: Sequence[ShownBlock]) -> int:
     )
 
 
-def _missed(
+def _missing_needs(
     action: NeededAction, blocks: Sequence[ShownBlock], slices: Iterable[_Slice]
 ) -> list[str]:
     elsewhere = [each.said for each in slices] + [block.said for block in blocks if block.stands_in]

@@ -7,9 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hotset.testing.clock import Clock
     from hotset.testing.dialect_contract import check_dialect
-    from hotset.testing.hashing_embedder import HashingEmbedder
+    from hotset.testing.fakes import Clock, HashingEmbedder
     from hotset.testing.index_contract import check_index
     from hotset.testing.ram_store import RamStore
     from hotset.testing.secrets import planted
@@ -32,8 +31,8 @@ __all__ = [
 
 _HOMES = {
     "Call": "hotset.testing.upstream.script",
-    "Clock": "hotset.testing.clock",
-    "HashingEmbedder": "hotset.testing.hashing_embedder",
+    "Clock": "hotset.testing.fakes",
+    "HashingEmbedder": "hotset.testing.fakes",
     "RamStore": "hotset.testing.ram_store",
     "Say": "hotset.testing.upstream.script",
     "ScriptedUpstream": "hotset.testing.upstream.server",

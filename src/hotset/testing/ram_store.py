@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from copy import copy
 from dataclasses import replace
 from itertools import chain, islice, pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
 from hotset.nouns.bill import Bill, Summary
@@ -54,7 +54,25 @@ from hotset.store.showing import Hiding, SentRow, Showing, hidden, sent, shown
 _Key = TypeVar("_Key")
 _Noun = TypeVar("_Noun")
 _Decided = Showing | Hiding | SentRow | Bill | Summary | Note
+_Keyed = Session | Node | Page | Turn | ToolSeen | Reference | Gist | _Decided
 _Repeating = Event | MemoryLink | MemoryUse
+
+_SHELF_AND_KEY: Mapping[type[_Keyed], tuple[str, Callable[[Any], Hashable]]] = {
+    Session: ("sessions", lambda row: row.id),
+    Node: ("nodes", lambda row: (row.session, row.chain)),
+    Page: ("pages", lambda row: row.id),
+    Turn: ("turns", lambda row: (row.session, row.number)),
+    ToolSeen: ("tools", lambda row: (row.name, row.digest)),
+    Reference: ("references", lambda row: row.id),
+    Gist: ("gists", lambda row: row.page),
+    Showing: ("shown", lambda row: (row.chain, row.position, row.step, row.session)),
+    Hiding: ("hidden", lambda row: (row.chain, row.step, row.session)),
+    SentRow: ("sent", lambda row: (row.head, row.step, row.session)),
+    Bill: ("bills", lambda row: (row.session, row.turn)),
+    Summary: ("summaries", lambda row: (row.session, row.branch, row.turns, row.version)),
+    Note: ("notes", lambda row: (row.space, row.key, row.version)),
+}
+"""Where each kind of row is kept, and what tells it from others of its kind."""
 
 
 class _Shelves:
@@ -192,13 +210,7 @@ class _Shelves:
             chain = node.parent
 
     def last_page(self, session: SessionId, chain: Chain) -> PageId | None:
-        if chain == ROOT:
-            return None
-        mine = (
-            page for page in self.pages.values() if page.session == session and page.chain == chain
-        )
-        last = max(mine, key=lambda page: page.position, default=None)
-        return last.id if last else None
+        return next(reversed(self.pages_at(session, chain)), None)
 
     def page(self, id: PageId) -> Page | None:
         return self.pages.get(id)
@@ -250,39 +262,46 @@ class _Shelves:
         yield from sorted(self.hidden.values(), key=lambda row: row.step)
         yield from sorted(self.sent.values(), key=lambda row: row.step)
 
-    def write(self, writing: Writing) -> None:  # noqa: C901 - one loop a kind of row
+    def add(self, row: _Keyed) -> bool:
+        """Keeps a row that is new; of those with one key the first holds."""
+        if isinstance(row, Hiding) and (note := old_note(row, self.blobs.__getitem__)) is not None:
+            return self._add_old_note(note)
+        name, key = _SHELF_AND_KEY[type(row)]
+        shelf: dict[Hashable, _Keyed] = getattr(self, name)
+        before = len(shelf)
+        shelf.setdefault(key(row), row)
+        return len(shelf) > before
+
+    def _add_old_note(self, note: Note) -> bool:
+        """A note in the form in which earlier versions kept it: it gets the next version."""
+        every = self.note_versions(note.space, note.key)
+        if any((each.step, each.session) == (note.step, note.session) for each in every):
+            return False
+        return self.add(replace(note, version=every[-1].version + 1 if every else 1))
+
+    def write(self, writing: Writing) -> None:
         for blob in writing.blobs:
             self.blobs.setdefault(blob.digest, blob.content)
-        for session in writing.sessions:
-            self.sessions.setdefault(session.id, session)
-        for node in writing.nodes:
-            self.nodes.setdefault((node.session, node.chain), node)
-        for page in writing.pages:
-            self.pages.setdefault(page.id, page)
         for turn in writing.turns:
             self.turns[turn.session, turn.number] = turn
-        for tool in writing.tools:
-            self.tools.setdefault((tool.name, tool.digest), tool)
-        self.events.extend(writing.events)
-        for reference in writing.references:
-            self.references.setdefault(reference.id, reference)
-        for gist in writing.gists:
-            self.gists.setdefault(gist.page, gist)
-        decided: tuple[tuple[_Decided, ...], ...] = (
+        for row in chain[_Keyed](
+            writing.sessions,
+            writing.nodes,
+            writing.pages,
+            writing.tools,
+            writing.references,
+            writing.gists,
             writing.shown,
             writing.hidden,
             writing.sent,
             writing.bills,
             writing.summaries,
             writing.notes,
-        )
-        for row in chain.from_iterable(decided):
-            _take_decided(self, row)
+        ):
+            self.add(row)
+        self.events.extend(writing.events)
         for note in writing.overwritten:
             self.notes.pop((note.space, note.key, note.version), None)
-        self._remember(writing)
-
-    def _remember(self, writing: Writing) -> None:
         if writing.erased:
             self._erase({*writing.erased})
         for memory in writing.memories:
@@ -315,22 +334,24 @@ class _Shelves:
         self.uses = [use for use in self.uses if use.memory not in ids]
 
     def rows(self) -> Iterator[Row]:
-        yield from (Blob(*pair) for pair in self.blobs.items())
-        yield from self.sessions.values()
-        yield from self.nodes.values()
-        yield from self.pages.values()
-        yield from self.turns.values()
-        yield from self.tools.values()
-        yield from self.events
-        yield from self.references.values()
-        yield from (self.gists[id] for id in self.pages if id in self.gists)
-        yield from self.decided()
-        yield from self.bills.values()
-        yield from self.summaries.values()
-        yield from self.memories.values()
-        yield from self.links
-        yield from self.uses
-        yield from (note for note in self.notes.values() if note.scope is not Scope.MACHINE)
+        return chain[Row](
+            (Blob(*pair) for pair in self.blobs.items()),
+            self.sessions.values(),
+            self.nodes.values(),
+            self.pages.values(),
+            self.turns.values(),
+            self.tools.values(),
+            self.events,
+            self.references.values(),
+            (self.gists[id] for id in self.pages if id in self.gists),
+            self.decided(),
+            self.bills.values(),
+            self.summaries.values(),
+            self.memories.values(),
+            self.links,
+            self.uses,
+            (note for note in self.notes.values() if note.scope is not Scope.MACHINE),
+        )
 
 
 class RamStore:
@@ -667,12 +688,16 @@ def _take_all(shelves: _Shelves, rows: Iterable[Row]) -> int:
         sessions.update(needed.sessions)
         match row:
             case MemoryRecord():
-                new += _add_memories(shelves, filter(None, (meeting.take(row),)))
+                if (memory := meeting.take(row)) is not None:
+                    shelves.add_memory(memory)
+                    new += 1
             case Event() | MemoryLink() | MemoryUse():
                 new += _take_nth(shelves, row, had)
             case _:
                 new += _take(shelves, row)
-    new += _add_memories(shelves, meeting.ours_again())
+    for memory in meeting.ours_again():
+        shelves.add_memory(memory)
+        new += 1
     if missing := content - shelves.blobs.keys():
         raise BadInput(
             f"a row points to content {min(missing)}, which is not there; nothing was changed"
@@ -684,76 +709,28 @@ def _take_all(shelves: _Shelves, rows: Iterable[Row]) -> int:
     return new
 
 
-def _add_memories(shelves: _Shelves, memories: Iterable[MemoryRecord]) -> int:
-    count = 0
-    for memory in memories:
-        shelves.add_memory(memory)
-        count += 1
-    return count
-
-
-def _take(  # noqa: C901, PLR0911 - one case a kind of row
-    shelves: _Shelves,
-    row: Blob | Session | Node | Page | Turn | ToolSeen | Reference | Gist | _Decided,
-) -> int:
+def _take(shelves: _Shelves, row: Blob | _Keyed) -> bool:
     match row:
         case Blob():
-            return _add(shelves.blobs, row.digest, row.content)
-        case Session():
-            return _add(shelves.sessions, row.id, row)
-        case Node():
-            return _add(shelves.nodes, (row.session, row.chain), row)
-        case Page():
-            return _add(shelves.pages, row.id, row)
-        case Turn():
-            there = shelves.turn(row.session, row.number)
-            if there is not None and supersedes(row, there):
-                shelves.turns[there.session, there.number] = row
-                return 1
-            return _add(shelves.turns, (row.session, row.number), row)
-        case ToolSeen():
-            return _add(shelves.tools, (row.name, row.digest), row)
-        case Reference():
-            return _add(shelves.references, row.id, row)
-        case Gist():
-            if row.page not in shelves.pages:
-                raise BadInput(f"a gist of page {row.page}, which is not there")
-            return _add(shelves.gists, row.page, row)
+            is_new = row.digest not in shelves.blobs
+            shelves.blobs.setdefault(row.digest, row.content)
+            return is_new
+        case Turn() if (there := shelves.turn(row.session, row.number)) and supersedes(row, there):
+            shelves.turns[row.session, row.number] = row
+            return True
+        case Gist() if row.page not in shelves.pages:
+            raise BadInput(f"a gist of page {row.page}, which is not there")
         case Note() if row.scope is Scope.MACHINE:
-            return 0  # of another machine
+            return False  # of another machine
         case _:
-            return _take_decided(shelves, row)
+            return shelves.add(row)
 
 
-def _take_decided(shelves: _Shelves, row: _Decided) -> int:  # noqa: PLR0911 - one case a kind of row
-    match row:
-        case Showing():
-            return _add(shelves.shown, (row.chain, row.position, row.step, row.session), row)
-        case Hiding() if (note := old_note(row, shelves.blobs.__getitem__)) is not None:
-            every = shelves.note_versions(note.space, note.key)
-            if any((each.step, each.session) == (note.step, note.session) for each in every):
-                return 0
-            version = every[-1].version + 1 if every else 1
-            return _add(
-                shelves.notes, (note.space, note.key, version), replace(note, version=version)
-            )
-        case Hiding():
-            return _add(shelves.hidden, (row.chain, row.step, row.session), row)
-        case Note():
-            return _add(shelves.notes, (row.space, row.key, row.version), row)
-        case SentRow():
-            return _add(shelves.sent, (row.head, row.step, row.session), row)
-        case Bill():
-            return _add(shelves.bills, (row.session, row.turn), row)
-        case Summary():
-            return _add(shelves.summaries, (row.session, row.branch, row.turns, row.version), row)
-
-
-def _take_nth(shelves: _Shelves, row: _Repeating, had: Counter[str]) -> int:
+def _take_nth(shelves: _Shelves, row: _Repeating, had: Counter[str]) -> bool:
     """Two equal rows are two: each that the store had before stands for one of the file's."""
     if had[_fields(row)] > 0:
         had[_fields(row)] -= 1
-        return 0
+        return False
     match row:
         case Event():
             shelves.events.append(row)
@@ -763,7 +740,7 @@ def _take_nth(shelves: _Shelves, row: _Repeating, had: Counter[str]) -> int:
         case MemoryUse():
             refuse_unfit(row)
             shelves.uses.append(row)
-    return 1
+    return True
 
 
 def _of_session(rows: Sequence[Row], session: SessionId) -> list[Row]:
@@ -814,13 +791,6 @@ def _fields(row: _Repeating) -> str:
     if not isinstance(row, Event):
         return repr(row)
     return repr((row.name, float(row.time), row.session, row.turn, sorted(row.detail.items())))
-
-
-def _add(shelf: dict[_Key, _Noun], key: _Key, row: _Noun) -> int:
-    if key in shelf:
-        return 0
-    shelf[key] = row
-    return 1
 
 
 def _found(shelf: dict[_Key, _Noun], key: _Key, what: str) -> _Noun:

@@ -8,6 +8,7 @@ import json
 import string
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import cycle, islice
 from random import Random
 
 _LETTERS = string.ascii_letters + string.digits
@@ -62,11 +63,8 @@ _TELLING = 12  # characters; fewer are found in any text by chance, prefixes of 
 def planted(seed: int, n: int) -> list[Planted]:
     """`n` secrets, each kind in turn, each in one of the places where its kind is met."""
     rng = Random(seed)  # noqa: S311 - the same ones each time
-    makers = [
-        *((name, make, True) for name, make in _SHAPED),
-        *((name, make, False) for name, make in _NAMED),
-    ]
-    return [_plant(rng, *makers[at % len(makers)]) for at in range(n)]
+    turns = islice(cycle((*((kind, _placed(make)) for kind, make in _SHAPED), *_NAMED)), n)
+    return [_plant(rng, kind, *make(rng)) for kind, make in turns]
 
 
 def kinds() -> tuple[str, ...]:
@@ -74,19 +72,21 @@ def kinds() -> tuple[str, ...]:
     return tuple(name for name, _ in (*_SHAPED, *_NAMED))
 
 
-def _plant(
-    rng: Random, kind: str, make: Callable[[Random], tuple[str, str]], shaped: bool
-) -> Planted:
-    """A token that has a shape of its own may stand anywhere; of the others the maker tells the
-    text around."""
-    secret, text = make(rng)
-    if shaped:
-        places = _BLOCK_PLACES if "\n" in secret else _PLACES
-        text = rng.choice(places)(rng, secret)
+def _placed(make: Callable[[Random], str]) -> Callable[[Random], tuple[str, str]]:
+    """A token that has a shape of its own may stand anywhere."""
+
+    def place(rng: Random) -> tuple[str, str]:
+        secret = make(rng)
+        return secret, rng.choice(_BLOCK_PLACES if "\n" in secret else _PLACES)(rng, secret)
+
+    return place
+
+
+def _plant(rng: Random, kind: str, secret: str, text: str) -> Planted:
     text = rng.choice(_WRAPPINGS)(text)
-    shown = secret if secret in text else json.dumps(secret)[1:-1]
-    if shown not in text:  # a diff, or an indented block
-        shown = secret
+    escaped = json.dumps(secret)[1:-1]
+    # neither stands there in a diff or an indented block
+    shown = escaped if secret not in text and escaped in text else secret
     return Planted(kind, shown, f"{_prose(rng)}\n{text}\n{_prose(rng)}\n")
 
 
@@ -106,14 +106,9 @@ def _prose(rng: Random) -> str:
     return " ".join(rng.choices(_WORDS, k=9))
 
 
-def _code(rng: Random, secret: str) -> str:
-    return rng.choice(
-        (
-            f'client = Client("{secret}", timeout=30)',
-            f"const client = new Client('{secret}');",
-            f'let c = Client::new("{secret}".into());',
-        )
-    )
+def _written(*shapes: str) -> Callable[[Random, str], str]:
+    """Text around a secret, in one of these shapes."""
+    return lambda rng, secret: (rng.choice(shapes) if len(shapes) > 1 else shapes[0]).format(secret)
 
 
 def _json(rng: Random, secret: str) -> str:
@@ -126,42 +121,8 @@ def _json_in_json(_rng: Random, secret: str) -> str:
     )
 
 
-def _yaml(_rng: Random, secret: str) -> str:
-    return f"service:\n  replicas: 2\n  value: {secret}\n  port: 80"
-
-
-def _env(_rng: Random, secret: str) -> str:
-    return f"DEBUG=1\nSERVICE_VALUE={secret}\nPORT=80"
-
-
-def _shell(rng: Random, secret: str) -> str:
-    return rng.choice(
-        (
-            f'export VALUE="{secret}"',
-            f"curl -H 'X-Api: {secret}' https://api.internal/v1",
-            f"login --with {secret} && ls",
-        )
-    )
-
-
-def _log(_rng: Random, secret: str) -> str:
-    return f"2026-03-01T10:22:31Z INFO  client=svc-7 using {secret} for call id=42"
-
-
-def _said(_rng: Random, secret: str) -> str:
-    return f"My key is {secret}, please don't share it."
-
-
-def _diff(_rng: Random, secret: str) -> str:
-    return f"@@ -1,3 +1,3 @@\n def connect():\n-    return None\n+    return Client('{secret}')"
-
-
 def _wrapped(_rng: Random, secret: str) -> str:
     return base64.b64encode(json.dumps({"type": "account", "value": secret}).encode()).decode()
-
-
-def _block(_rng: Random, secret: str) -> str:
-    return secret
 
 
 def _block_in_json(_rng: Random, secret: str) -> str:
@@ -184,48 +145,56 @@ def _cut_block(_rng: Random, secret: str) -> str:
     return "\n".join(secret.splitlines()[:-2])
 
 
-_PLACES = (_code, _json, _json_in_json, _yaml, _env, _shell, _log, _said, _diff, _wrapped)
-_BLOCK_PLACES = (_block, _block_in_json, _block_in_yaml, _block_in_diff, _block_in_code, _cut_block)
+_PLACES = (
+    _written(
+        'client = Client("{}", timeout=30)',
+        "const client = new Client('{}');",
+        'let c = Client::new("{}".into());',
+    ),
+    _json,
+    _json_in_json,
+    _written("service:\n  replicas: 2\n  value: {}\n  port: 80"),
+    _written("DEBUG=1\nSERVICE_VALUE={}\nPORT=80"),
+    _written(
+        'export VALUE="{}"',
+        "curl -H 'X-Api: {}' https://api.internal/v1",
+        "login --with {} && ls",
+    ),
+    _written("2026-03-01T10:22:31Z INFO  client=svc-7 using {} for call id=42"),
+    _written("My key is {}, please don't share it."),
+    _written("@@ -1,3 +1,3 @@\n def connect():\n-    return None\n+    return Client('{}')"),
+    _wrapped,
+)
+_BLOCK_PLACES = (
+    _written("{}"),
+    _block_in_json,
+    _block_in_yaml,
+    _block_in_diff,
+    _block_in_code,
+    _cut_block,
+)
 
 
-def _as_it_is(text: str) -> str:
-    return text
+_WRAPPINGS: tuple[Callable[[str], str], ...] = (
+    str,
+    str,
+    lambda text: text.replace("\n", "\r\n"),
+    lambda text: json.dumps({"role": "user", "content": text}),
+    lambda text: json.dumps({"arguments": json.dumps({"path": "a.txt", "text": text})}),
+)
+"""A text as it is, as Windows has it, as a message, as a call's argument."""
 
 
-def _on_windows(text: str) -> str:
-    return text.replace("\n", "\r\n")
+def _drawn(prefix: str, alphabet: str, size: int, end: str = "") -> Callable[[Random], str]:
+    return lambda rng: prefix + _some(rng, alphabet, size) + end
 
 
-def _as_a_message(text: str) -> str:
-    return json.dumps({"role": "user", "content": text})
-
-
-def _as_an_argument(text: str) -> str:
-    return json.dumps({"arguments": json.dumps({"path": "a.txt", "text": text})})
-
-
-_WRAPPINGS = (_as_it_is, _as_it_is, _on_windows, _as_a_message, _as_an_argument)
-
-
-def _drawn(
-    prefix: str, alphabet: str, size: int, end: str = ""
-) -> Callable[[Random], tuple[str, str]]:
-    return lambda rng: (prefix + _some(rng, alphabet, size) + end, "")
-
-
-def _pem(label: str, lines: int, *, head: str = "") -> Callable[[Random], tuple[str, str]]:
-    def make(rng: Random) -> tuple[str, str]:
-        body = [_some(rng, _BASE64, _LINE) for _ in range(lines)] + [
-            _some(rng, _BASE64, rng.randrange(3, 60)) + "=="
-        ]
-        return "\n".join(
-            [
-                f"-----BEGIN {label}-----",
-                *([head, ""] if head else []),
-                *body,
-                f"-----END {label}-----",
-            ]
-        ), ""
+def _pem(label: str, lines: int, *, head: str = "") -> Callable[[Random], str]:
+    def make(rng: Random) -> str:
+        body = [_some(rng, _BASE64, _LINE) for _ in range(lines)]
+        body.append(_some(rng, _BASE64, rng.randrange(3, 60)) + "==")
+        above = [f"-----BEGIN {label}-----", *([head, ""] if head else [])]
+        return "\n".join([*above, *body, f"-----END {label}-----"])
 
     return make
 
@@ -238,43 +207,24 @@ def _url_part(value: dict[str, object]) -> str:
     )
 
 
-def _jwt(rng: Random) -> tuple[str, str]:
+def _jwt(rng: Random) -> str:
     claims: dict[str, object] = {
         "sub": _some(rng, _LETTERS, 12),
         "iat": rng.randrange(10**9, 2 * 10**9),
     }
-    return (
-        (
-            f"{_url_part({'alg': 'HS256', 'typ': 'JWT'})}.{_url_part(claims)}."
-            f"{_some(rng, _DASHED, 43)}"
-        ),
-        "",
-    )
+    head = _url_part({"alg": "HS256", "typ": "JWT"})
+    return f"{head}.{_url_part(claims)}.{_some(rng, _DASHED, 43)}"
 
 
-def _telegram(rng: Random) -> tuple[str, str]:
-    return f"{rng.randrange(10**8, 10**10)}:AA{_some(rng, _DASHED, 33)}", ""
+def _slack(rng: Random) -> str:
+    numbers = f"{rng.randrange(10**11, 10**12)}-{rng.randrange(10**12, 10**13)}"
+    return f"xoxb-{numbers}-{_some(rng, _LETTERS, 24)}"
 
 
-def _discord(rng: Random) -> tuple[str, str]:
-    return f"M{_some(rng, _LETTERS, 25)}.{_some(rng, _LETTERS, 6)}.{_some(rng, _DASHED, 37)}x", ""
-
-
-def _sendgrid(rng: Random) -> tuple[str, str]:
-    return f"SG.{_some(rng, _DASHED, 22)}.{_some(rng, _DASHED, 42)}x", ""
-
-
-def _github_fine(rng: Random) -> tuple[str, str]:
-    return f"github_pat_{_some(rng, _LETTERS, 22)}_{_some(rng, _LETTERS, 59)}", ""
-
-
-def _slack(rng: Random) -> tuple[str, str]:
-    return (
-        (
-            f"xoxb-{rng.randrange(10**11, 10**12)}-{rng.randrange(10**12, 10**13)}-"
-            f"{_some(rng, _LETTERS, 24)}"
-        ),
-        "",
+def _joined(*parts: tuple[str, str, int], end: str = "") -> Callable[[Random], str]:
+    """Drawn parts, each behind a text of its own."""
+    return lambda rng: (
+        "".join(before + _some(rng, alphabet, size) for before, alphabet, size in parts) + end
     )
 
 
@@ -324,8 +274,7 @@ def _docker(rng: Random) -> tuple[str, str]:
 
 
 def _kube(rng: Random) -> tuple[str, str]:
-    block, _ = _pem("RSA PRIVATE KEY", 6)(rng)
-    secret = base64.b64encode(block.encode()).decode()
+    secret = base64.b64encode(_pem("RSA PRIVATE KEY", 6)(rng).encode()).decode()
     return secret, f"users:\n- name: admin\n  user:\n    client-key-data: {secret}"
 
 
@@ -394,14 +343,14 @@ def _azure(rng: Random) -> tuple[str, str]:
     )
 
 
-_SHAPED: tuple[tuple[str, Callable[[Random], tuple[str, str]]], ...] = (
+_SHAPED: tuple[tuple[str, Callable[[Random], str]], ...] = (
     ("aws-key", _drawn("AKIA", _UPPER, 16)),
     ("gcp-key", _drawn("AIza", _DASHED, 34, "x")),
     ("google-oauth", _drawn("GOCSPX-", _DASHED, 27, "x")),
     ("github-token", _drawn("ghp_", _LETTERS, 36)),
     ("github-token", _drawn("gho_", _LETTERS, 36)),
     ("github-token", _drawn("ghs_", _LETTERS, 36)),
-    ("github-token", _github_fine),
+    ("github-token", _joined(("github_pat_", _LETTERS, 22), ("_", _LETTERS, 59))),
     ("gitlab-token", _drawn("glpat-", _DASHED, 19, "x")),
     ("slack-token", _slack),
     ("stripe-key", _drawn("sk_live_", _LETTERS, 24)),
@@ -411,10 +360,16 @@ _SHAPED: tuple[tuple[str, Callable[[Random], tuple[str, str]]], ...] = (
     ("huggingface-token", _drawn("hf_", _LETTERS, 34)),
     ("npm-token", _drawn("npm_", _LETTERS, 36)),
     ("pypi-token", _drawn("pypi-AgEIcHlwaS5vcmc", _DASHED, 120, "x")),
-    ("sendgrid-key", _sendgrid),
+    ("sendgrid-key", _joined(("SG.", _DASHED, 22), (".", _DASHED, 42), end="x")),
     ("twilio-key", _drawn("SK", _HEX, 32)),
-    ("telegram-token", _telegram),
-    ("discord-token", _discord),
+    (
+        "telegram-token",
+        lambda rng: f"{rng.randrange(10**8, 10**10)}:AA{_some(rng, _DASHED, 33)}",
+    ),
+    (
+        "discord-token",
+        _joined(("M", _LETTERS, 25), (".", _LETTERS, 6), (".", _DASHED, 37), end="x"),
+    ),
     ("digitalocean-token", _drawn("dop_v1_", _HEX, 64)),
     ("age-key", _drawn("AGE-SECRET-KEY-1", _UPPER, 58)),
     ("jwt", _jwt),

@@ -4,6 +4,7 @@ told apart."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from hotset.nouns.deposit import PageAdded
@@ -11,240 +12,230 @@ from hotset.nouns.message import ClientTool, Message, Part, Usage
 from hotset.nouns.page import ROOT, Digest, Kind, Role
 from hotset.nouns.turn import Event, Outcome, Turn, TurnRef
 from hotset.store.port import Store, Where
-from hotset.testing.store_talk import StoreTalk, kept, message, only_turn, opened, said, turn_of
-
-OpenStore = Callable[[], Store]
-"""Gives a new, empty store at each call."""
+from hotset.testing.contract import checks_in, on_fresh
+from hotset.testing.store_talk import StoreTalk, kept, message, only_turn, said, turn_of
 
 
-def check_a_resend_writes_only_its_new_tail(open_store: OpenStore) -> None:
-    with opened(open_store) as store:
-        talk = StoreTalk(store)
-        for number in range(5):
-            talk.turn(f"question {number}", f"answer {number}")
-        before = store.census()
-        asked = talk.asks("one more")
-        after = store.census()
-        assert len(asked.pages) == 1, "a resent history was kept again"
-        assert after.pages - before.pages == 1, "a resent history became pages again"
-        assert after.blobs - before.blobs == 2, (
-            "more than the new message's bytes and its text was written"
-        )
-        assert after.turns == 6, "each request is a turn"
-        assert after.sessions == 1, "a conversation fell apart into sessions"
-        assert not talk.asks().pages, "the same request again brought new pages"
+@on_fresh
+def check_a_resend_writes_only_its_new_tail(store: Store) -> None:
+    talk = StoreTalk(store)
+    for number in range(5):
+        talk.turn(f"question {number}", f"answer {number}")
+    before = store.census()
+    asked = talk.asks("one more")
+    after = store.census()
+    assert len(asked.pages) == 1, "a resent history was kept again"
+    assert after.pages - before.pages == 1, "a resent history became pages again"
+    assert after.blobs - before.blobs == 2, (
+        "more than the new message's bytes and its text was written"
+    )
+    assert after.turns == 6, "each request is a turn"
+    assert after.sessions == 1, "a conversation fell apart into sessions"
+    assert not talk.asks().pages, "the same request again brought new pages"
 
 
-def check_a_turn_remembers_its_request_and_its_reply(open_store: OpenStore) -> None:
-    with opened(open_store) as store:
-        tools = (ClientTool("grep", b'{"name":"grep"}'), ClientTool("ls", b'{"name":"ls"}'))
-        system = (Part(Kind.SYSTEM, b"be brief"), Part(Kind.SYSTEM, b"be kind"))
-        talk = StoreTalk(
-            store, traits={"tools": tools, "system": system, "params": b'{"n":1}', "stream": True}
-        )
-        asked = talk.asks("hello")
-        open_turn = only_turn(store, asked)
-        assert open_turn.outcome is Outcome.OPEN, "a turn without a reply is not open"
-        talk.hears(asked.turn, "hi", id="resp-1")
-        turn = only_turn(store, asked)
-        ended = (turn.outcome, turn.status, turn.stop, turn.response_id, turn.usage, turn.finished)
-        assert ended == (Outcome.DONE, 200, "stop", "resp-1", Usage(10, 2, 3, 4), 1002.0), (
-            "a turn does not know its end"
-        )
-        assert (turn.started, turn.streamed, turn.model, turn.number) == (
-            1001.0,
-            True,
-            "model",
-            1,
-        ), "a turn lost its beginning"
-        contents = {name: store.content(address) for name, address in _contents(turn).items()}
-        assert contents["system"] == b"be brief\n\nbe kind", "the system text came back changed"
-        assert contents["tools"] == b'[{"name":"grep"},{"name":"ls"}]', (
-            "the tools came back changed"
-        )
-        assert contents["params"] == b'{"n":1}', "the other fields came back changed"
-        assert contents["reply"].startswith(b"reply:"), "the reply's bytes came back changed"
-        assert [tool.name for tool in store.tools()] == ["grep", "ls"], (
-            "the tools that were offered are not known"
-        )
-        assert [store.content(tool.digest) for tool in store.tools()] == [
-            tool.raw for tool in tools
-        ], "a tool was changed"
-        nodes = list(store.nodes(turn.session))
-        assert [store.content(node.raw) for node in nodes] == [each.raw for each in talk.history], (
-            "a message was changed"
-        )
-        assert (turn.head, turn.tail) == (nodes[0].chain, nodes[1].chain), (
-            "a turn does not know its messages"
-        )
-        assert [node.parent for node in nodes] == [ROOT, nodes[0].chain], "messages are not chained"
-        systems = list(store.pages(Where(kinds=frozenset({Kind.SYSTEM}))))
-        assert [store.content(page.digest) for page in systems] == [b"be brief", b"be kind"], (
-            "system text is not a page"
-        )
-        talk.asks("again")
-        assert len(list(store.pages(Where(kinds=frozenset({Kind.SYSTEM}))))) == 2, (
-            "unchanged system text was kept again"
-        )
-        assert len(list(store.tools())) == 2, "tools that are known were kept again"
+@on_fresh
+def check_a_turn_remembers_its_request_and_its_reply(store: Store) -> None:
+    tools = (ClientTool("grep", b'{"name":"grep"}'), ClientTool("ls", b'{"name":"ls"}'))
+    system = (Part(Kind.SYSTEM, b"be brief"), Part(Kind.SYSTEM, b"be kind"))
+    talk = StoreTalk(
+        store, traits={"tools": tools, "system": system, "params": b'{"n":1}', "stream": True}
+    )
+    asked = talk.asks("hello")
+    open_turn = only_turn(store, asked)
+    assert open_turn.outcome is Outcome.OPEN, "a turn without a reply is not open"
+    talk.hears(asked.turn, "hi", id="resp-1")
+    turn = only_turn(store, asked)
+    ended = (turn.outcome, turn.status, turn.stop, turn.response_id, turn.usage, turn.finished)
+    assert ended == (Outcome.DONE, 200, "stop", "resp-1", Usage(10, 2, 3, 4), 1002.0), (
+        "a turn does not know its end"
+    )
+    assert (turn.started, turn.streamed, turn.model, turn.number) == (
+        1001.0,
+        True,
+        "model",
+        1,
+    ), "a turn lost its beginning"
+    contents = {name: store.content(address) for name, address in _contents(turn).items()}
+    assert contents["system"] == b"be brief\n\nbe kind", "the system text came back changed"
+    assert contents["tools"] == b'[{"name":"grep"},{"name":"ls"}]', "the tools came back changed"
+    assert contents["params"] == b'{"n":1}', "the other fields came back changed"
+    assert contents["reply"].startswith(b"reply:"), "the reply's bytes came back changed"
+    assert [tool.name for tool in store.tools()] == ["grep", "ls"], (
+        "the tools that were offered are not known"
+    )
+    assert [store.content(tool.digest) for tool in store.tools()] == [tool.raw for tool in tools], (
+        "a tool was changed"
+    )
+    nodes = list(store.nodes(turn.session))
+    assert [store.content(node.raw) for node in nodes] == [each.raw for each in talk.history], (
+        "a message was changed"
+    )
+    assert (turn.head, turn.tail) == (nodes[0].chain, nodes[1].chain), (
+        "a turn does not know its messages"
+    )
+    assert [node.parent for node in nodes] == [ROOT, nodes[0].chain], "messages are not chained"
+    systems = list(store.pages(Where(kinds=frozenset({Kind.SYSTEM}))))
+    assert [store.content(page.digest) for page in systems] == [b"be brief", b"be kind"], (
+        "system text is not a page"
+    )
+    talk.asks("again")
+    assert len(list(store.pages(Where(kinds=frozenset({Kind.SYSTEM}))))) == 2, (
+        "unchanged system text was kept again"
+    )
+    assert len(list(store.tools())) == 2, "tools that are known were kept again"
 
 
-def check_an_edit_a_rewind_and_a_fork_become_branches(open_store: OpenStore) -> None:
-    with opened(open_store) as store:
-        talk = StoreTalk(store)
-        for number in range(3):
-            talk.turn(f"question {number}", f"answer {number}")
-        whole = list(talk.history)
-        session = next(store.sessions()).id
+@on_fresh
+def check_an_edit_a_rewind_and_a_fork_become_branches(store: Store) -> None:
+    talk = StoreTalk(store)
+    for number in range(3):
+        talk.turn(f"question {number}", f"answer {number}")
+    whole = list(talk.history)
+    session = next(store.sessions()).id
 
-        def goes_on(history: list[Message], question: str) -> int:
-            talk.history = list(history)
-            asked = talk.asks(question)
-            assert turn_of(asked).session == session, (
-                "an edited history was taken for another session"
-            )
-            assert len(asked.pages) == 1, "a branch repeats what it shares"
-            talk.hears(asked.turn, f"to {question}")
-            return list(store.turns(session))[-1].branch
+    def goes_on(history: list[Message], question: str) -> int:
+        talk.history = list(history)
+        asked = talk.asks(question)
+        assert turn_of(asked).session == session, "an edited history was taken for another session"
+        assert len(asked.pages) == 1, "a branch repeats what it shares"
+        talk.hears(asked.turn, f"to {question}")
+        return list(store.turns(session))[-1].branch
 
-        assert goes_on(whole[:2], "edited question 1") == 1, "an edit is not a branch of its own"
-        assert goes_on(talk.history, "goes on there") == 1, (
-            "a branch that goes on became another branch"
-        )
-        assert goes_on(whole[:4], "rewound") == 2, "a rewind is not a branch of its own"
-        assert goes_on(whole, "the first line goes on") == 0, (
-            "the first line did not go on after others branched off"
-        )
-        branches = {page.branch for page in store.pages(Where(session=session))}
-        assert branches == {0, 1, 2}, "branches are not numbered in the order in which they began"
+    assert goes_on(whole[:2], "edited question 1") == 1, "an edit is not a branch of its own"
+    assert goes_on(talk.history, "goes on there") == 1, (
+        "a branch that goes on became another branch"
+    )
+    assert goes_on(whole[:4], "rewound") == 2, "a rewind is not a branch of its own"
+    assert goes_on(whole, "the first line goes on") == 0, (
+        "the first line did not go on after others branched off"
+    )
+    branches = {page.branch for page in store.pages(Where(session=session))}
+    assert branches == {0, 1, 2}, "branches are not numbered in the order in which they began"
 
 
-def check_a_turn_that_its_process_left_open_can_be_tried_again(open_store: OpenStore) -> None:
-    with opened(open_store) as store:
-        talk = StoreTalk(store)
-        first = talk.asks("hello")
-        beside = talk.asks()
-        assert turn_of(beside).session != turn_of(first).session, (
-            "two calls that are under way at once were taken for one"
-        )
-        talk.since = talk.time + 1
-        again = talk.asks()
-        assert turn_of(again).session == turn_of(beside).session, (
-            "a call that a killed process left open cannot be tried again"
-        )
+@on_fresh
+def check_a_turn_that_its_process_left_open_can_be_tried_again(store: Store) -> None:
+    talk = StoreTalk(store)
+    first = talk.asks("hello")
+    beside = talk.asks()
+    assert turn_of(beside).session != turn_of(first).session, (
+        "two calls that are under way at once were taken for one"
+    )
+    talk.since = talk.time + 1
+    again = talk.asks()
+    assert turn_of(again).session == turn_of(beside).session, (
+        "a call that a killed process left open cannot be tried again"
+    )
 
 
-def check_sessions_come_by_their_last_use(open_store: OpenStore) -> None:
-    with opened(open_store) as store:
-        assert list(store.recent_sessions()) == [], "a store that holds nothing tells of a session"
-        one, two = StoreTalk(store, key="one", time=5000.0), StoreTalk(store, key="two")
-        for talk in (one, two):
-            talk.turn("hello", "hi")
-        assert [each.key for each in store.recent_sessions()] == ["two", "one"], (
-            "the session that was used last is not first"
-        )
-        one.time = 10.0
-        one.turn("more", "well")
-        kept(store, PageAdded(None, "agent", Kind.FINDING, b"a note", 9000.0, key="three"))
-        assert [each.key for each in store.recent_sessions()] == ["one", "two", "three"], (
-            "last use is told by the clock"
-        )
-        assert [each.key for each in store.sessions()] == ["one", "two", "three"], (
-            "sessions are not in their order"
-        )
+@on_fresh
+def check_sessions_come_by_their_last_use(store: Store) -> None:
+    assert list(store.recent_sessions()) == [], "a store that holds nothing tells of a session"
+    one, two = StoreTalk(store, key="one", time=5000.0), StoreTalk(store, key="two")
+    for talk in (one, two):
+        talk.turn("hello", "hi")
+    assert [each.key for each in store.recent_sessions()] == ["two", "one"], (
+        "the session that was used last is not first"
+    )
+    one.time = 10.0
+    one.turn("more", "well")
+    kept(store, PageAdded(None, "agent", Kind.FINDING, b"a note", 9000.0, key="three"))
+    assert [each.key for each in store.recent_sessions()] == ["one", "two", "three"], (
+        "last use is told by the clock"
+    )
+    assert [each.key for each in store.sessions()] == ["one", "two", "three"], (
+        "sessions are not in their order"
+    )
 
 
-def check_events_are_found_by_their_name(open_store: OpenStore) -> None:
-    with opened(open_store) as store:
-        turn = StoreTalk(store).turn("hello", "hi")
-        for event in (
-            Event("A", 1.0),
-            Event("B", 2.0, turn.session, 1),
-            Event("A", 3.0, turn.session, 1),
-        ):
-            kept(store, event)
-        found = [
-            [event.time for event in store.events(*each)]
-            for each in ((None, "A"), (turn.session, "A"), (None, "C"))
-        ]
-        assert found == [[1.0, 3.0], [3.0], []], "events are not found by their name"
+@on_fresh
+def check_events_are_found_by_their_name(store: Store) -> None:
+    turn = StoreTalk(store).turn("hello", "hi")
+    for event in (
+        Event("A", 1.0),
+        Event("B", 2.0, turn.session, 1),
+        Event("A", 3.0, turn.session, 1),
+    ):
+        kept(store, event)
+    found = [
+        [event.time for event in store.events(*each)]
+        for each in ((None, "A"), (turn.session, "A"), (None, "C"))
+    ]
+    assert found == [[1.0, 3.0], [3.0], []], "events are not found by their name"
 
 
-def check_a_retry_stays_in_its_session(open_store: OpenStore) -> None:
-    with opened(open_store) as store:
-        talk = StoreTalk(store)
-        first = talk.asks("hello")
-        talk.hears(first.turn, outcome=Outcome.BROKEN)
-        again = talk.asks()
-        assert turn_of(again) == TurnRef(turn_of(first).session, 2), (
-            "a retry of a call that got no reply began a new session"
-        )
-        assert not again.pages, "a retry was kept as new content"
-        talk.hears(again.turn, "hi")
-        more = talk.asks("more")
-        retried = talk.asks()
-        assert turn_of(retried).session == turn_of(more).session == turn_of(first).session, (
-            "a retry later on left its session"
-        )
-        talk.hears(more.turn, "one answer")
-        del talk.history[-1]
-        talk.hears(retried.turn, "another answer")
-        turns = list(store.turns(turn_of(first).session))
-        assert [turn.branch for turn in turns] == [0, 0, 0, 1], (
-            "two answers to one question are not two branches"
-        )
+@on_fresh
+def check_a_retry_stays_in_its_session(store: Store) -> None:
+    talk = StoreTalk(store)
+    first = talk.asks("hello")
+    talk.hears(first.turn, outcome=Outcome.BROKEN)
+    again = talk.asks()
+    assert turn_of(again) == TurnRef(turn_of(first).session, 2), (
+        "a retry of a call that got no reply began a new session"
+    )
+    assert not again.pages, "a retry was kept as new content"
+    talk.hears(again.turn, "hi")
+    more = talk.asks("more")
+    retried = talk.asks()
+    assert turn_of(retried).session == turn_of(more).session == turn_of(first).session, (
+        "a retry later on left its session"
+    )
+    talk.hears(more.turn, "one answer")
+    del talk.history[-1]
+    talk.hears(retried.turn, "another answer")
+    turns = list(store.turns(turn_of(first).session))
+    assert [turn.branch for turn in turns] == [0, 0, 0, 1], (
+        "two answers to one question are not two branches"
+    )
 
 
-def check_a_greeting_said_afresh_is_a_new_session(open_store: OpenStore) -> None:
-    with opened(open_store) as store:
-        one, two = StoreTalk(store), StoreTalk(store)
-        first = one.turn("hi", "hello")
-        second = two.turn("hi", "hello, again")
-        assert first.session != second.session, "two conversations that begin alike became one"
-        assert one.turn("x", "y").session == first.session, (
-            "the first conversation was not recognised"
-        )
-        assert two.turn("x", "y").session == second.session, (
-            "the second conversation was not recognised"
-        )
+@on_fresh
+def check_a_greeting_said_afresh_is_a_new_session(store: Store) -> None:
+    one, two = StoreTalk(store), StoreTalk(store)
+    first = one.turn("hi", "hello")
+    second = two.turn("hi", "hello, again")
+    assert first.session != second.session, "two conversations that begin alike became one"
+    assert one.turn("x", "y").session == first.session, "the first conversation was not recognised"
+    assert two.turn("x", "y").session == second.session, (
+        "the second conversation was not recognised"
+    )
 
 
-def check_a_key_wins_over_everything(open_store: OpenStore) -> None:
-    with opened(open_store) as store:
-        one, two = StoreTalk(store, key="one"), StoreTalk(store, key="two")
-        first, second = one.turn("hi", "hello"), two.turn("hi", "hello")
-        assert first.session != second.session, "two keys share a session"
-        assert one.turn("more", "fine").session == first.session, (
-            "a key did not lead to its session"
-        )
-        one.history = [said(Role.USER, "something else altogether")]
-        assert turn_of(one.asks()).session == first.session, (
-            "a key with another history left its session"
-        )
-        assert [session.key for session in store.sessions()] == ["one", "two"], (
-            "sessions do not know their keys"
-        )
+@on_fresh
+def check_a_key_wins_over_everything(store: Store) -> None:
+    one, two = StoreTalk(store, key="one"), StoreTalk(store, key="two")
+    first, second = one.turn("hi", "hello"), two.turn("hi", "hello")
+    assert first.session != second.session, "two keys share a session"
+    assert one.turn("more", "fine").session == first.session, "a key did not lead to its session"
+    one.history = [said(Role.USER, "something else altogether")]
+    assert turn_of(one.asks()).session == first.session, (
+        "a key with another history left its session"
+    )
+    assert [session.key for session in store.sessions()] == ["one", "two"], (
+        "sessions do not know their keys"
+    )
 
 
-def check_a_reply_that_is_continued_by_its_id_is_found(open_store: OpenStore) -> None:
-    with opened(open_store) as store:
-        talk = StoreTalk(store)
-        asked = talk.asks("hello")
-        talk.hears(asked.turn, "hi", id="resp-1")
-        other = StoreTalk(store, traits={"previous": "resp-1"})
-        next_one = other.asks("only the new message")
-        assert turn_of(next_one) == TurnRef(turn_of(asked).session, 2), (
-            "a request that continues a reply began a new session"
-        )
-        nodes = list(store.nodes(turn_of(asked).session))
-        assert nodes[2].parent == nodes[1].chain, "it was not placed behind the reply it continues"
-        stranger = StoreTalk(store, traits={"previous": "resp-unknown"})
-        assert turn_of(stranger.asks("hello")).session != turn_of(asked).session, (
-            "an unknown reply led somewhere"
-        )
+@on_fresh
+def check_a_reply_that_is_continued_by_its_id_is_found(store: Store) -> None:
+    talk = StoreTalk(store)
+    asked = talk.asks("hello")
+    talk.hears(asked.turn, "hi", id="resp-1")
+    other = StoreTalk(store, traits={"previous": "resp-1"})
+    next_one = other.asks("only the new message")
+    assert turn_of(next_one) == TurnRef(turn_of(asked).session, 2), (
+        "a request that continues a reply began a new session"
+    )
+    nodes = list(store.nodes(turn_of(asked).session))
+    assert nodes[2].parent == nodes[1].chain, "it was not placed behind the reply it continues"
+    stranger = StoreTalk(store, traits={"previous": "resp-unknown"})
+    assert turn_of(stranger.asks("hello")).session != turn_of(asked).session, (
+        "an unknown reply led somewhere"
+    )
 
 
-def check_agents_that_begin_alike_do_not_mix(open_store: OpenStore) -> None:
+def check_agents_that_begin_alike_do_not_mix(open_store: Callable[[], Store]) -> None:
     differences: tuple[dict[str, Any], ...] = (
         {"traits": {"system": (Part(Kind.SYSTEM, b"you are another"),)}},
         {"traits": {"tools": (ClientTool("other", b"{}"),)}},
@@ -254,7 +245,7 @@ def check_agents_that_begin_alike_do_not_mix(open_store: OpenStore) -> None:
         {"agent": "another"},
     )
     for difference in differences:
-        with opened(open_store) as store:
+        with closing(open_store()) as store:
             one, two = (
                 StoreTalk(store, traits={"hints": ("one",)} if "hints" in str(difference) else {}),
                 StoreTalk(store, **difference),
@@ -279,7 +270,7 @@ def check_agents_that_begin_alike_do_not_mix(open_store: OpenStore) -> None:
                 assert session == sessions[id(talk)], (
                     f"two agents were mixed up; they differ in {difference}"
                 )
-        with opened(open_store) as store:
+        with closing(open_store()) as store:
             one, two = (
                 StoreTalk(store, traits={"hints": ("one",)} if "hints" in str(difference) else {}),
                 StoreTalk(store, **difference),
@@ -291,29 +282,25 @@ def check_agents_that_begin_alike_do_not_mix(open_store: OpenStore) -> None:
                 )
 
 
-def check_asides_are_kept_and_change_nobodys_identity(open_store: OpenStore) -> None:
-    with opened(open_store) as store:
-        talk = StoreTalk(store)
-        talk.history = [said(Role.SYSTEM, "today is Monday", aside=True)]
-        first = talk.turn("hi", "hello")
-        talk.history[0] = said(Role.SYSTEM, "today is Tuesday", aside=True)
-        thought = message(Role.ASSISTANT, Part(Kind.THINKING, b"hm"), aside=True)
-        talk.history.insert(2, thought)
-        asked = talk.asks("more")
-        assert turn_of(asked).session == first.session, "a changed system text made a new session"
-        texts = [store.content(page.digest) for page in store.pages(Where(session=first.session))]
-        assert sorted(texts) == sorted(
-            [b"today is Monday", b"hi", b"hello", b"today is Tuesday", b"hm", b"more"]
-        ), "an aside was lost, or something was kept twice"
-        assert {node.branch for node in store.nodes(first.session)} == {0}, (
-            "an aside opened a branch"
-        )
-        assert len(asked.pages) == 3, "asides that are new are not told"
+@on_fresh
+def check_asides_are_kept_and_change_nobodys_identity(store: Store) -> None:
+    talk = StoreTalk(store)
+    talk.history = [said(Role.SYSTEM, "today is Monday", aside=True)]
+    first = talk.turn("hi", "hello")
+    talk.history[0] = said(Role.SYSTEM, "today is Tuesday", aside=True)
+    thought = message(Role.ASSISTANT, Part(Kind.THINKING, b"hm"), aside=True)
+    talk.history.insert(2, thought)
+    asked = talk.asks("more")
+    assert turn_of(asked).session == first.session, "a changed system text made a new session"
+    texts = [store.content(page.digest) for page in store.pages(Where(session=first.session))]
+    assert sorted(texts) == sorted(
+        [b"today is Monday", b"hi", b"hello", b"today is Tuesday", b"hm", b"more"]
+    ), "an aside was lost, or something was kept twice"
+    assert {node.branch for node in store.nodes(first.session)} == {0}, "an aside opened a branch"
+    assert len(asked.pages) == 3, "asides that are new are not told"
 
 
-LINEAGE_CHECKS: tuple[Callable[[OpenStore], None], ...] = tuple(
-    check for name, check in sorted(globals().items()) if name.startswith("check_")
-)
+LINEAGE_CHECKS = checks_in(globals())
 
 
 def _contents(turn: Turn) -> dict[str, Digest]:

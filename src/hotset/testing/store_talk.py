@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -132,15 +130,6 @@ def id_of(store: Store, turn: TurnRef) -> TurnId:
 
 def kept(store: Store, deposit: Deposit) -> CommitReceipt:
     return store.keep(deposit).result(timeout=60)
-
-
-@contextmanager
-def opened(open_store: Callable[[], Store]) -> Iterator[Store]:
-    store = open_store()
-    try:
-        yield store
-    finally:
-        store.close()
 
 
 def turn_of(answer: CommitReceipt) -> TurnRef:

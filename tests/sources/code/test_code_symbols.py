@@ -11,8 +11,7 @@ from code_project import GRAMMARS
 
 from hotset.sources.code.grammars import NoGrammar, grammar
 from hotset.sources.code.parsers import Parsers
-from hotset.sources.code.structure import structure
-from hotset.sources.code.symbols import CodeSymbol
+from hotset.sources.code.symbols import CodeSymbol, structure
 from hotset.text.languages import LANGUAGES, language_of
 
 _SOURCES = {

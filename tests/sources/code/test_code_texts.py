@@ -6,7 +6,7 @@ import pytest
 from code_project import RamIndex, run, write
 
 from hotset.files.root import NotTaken, Why
-from hotset.sources.code.texts import decoded, refuse_machine_made
+from hotset.sources.code.texts import decode_text, refuse_machine_made
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ from hotset.sources.code.texts import decoded, refuse_machine_made
 def test_what_is_no_utf_8_is_read_as_it_says_or_as_western_europe_wrote_it(
     path, data, said
 ) -> None:
-    text = decoded(path, data)
+    text = decode_text(path, data)
 
     assert said in text
     assert "\ufffd" not in text
@@ -60,7 +60,7 @@ def test_what_is_no_utf_8_is_read_as_it_says_or_as_western_europe_wrote_it(
 )
 def test_what_is_no_text_stays_binary_whatever_it_says(data) -> None:
     with pytest.raises(NotTaken) as refused:
-        decoded("a.py", data)
+        decode_text("a.py", data)
     assert refused.value.why is Why.BINARY
 
 

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from code_project import RamIndex, run, write
 
-from hotset.sources.code.indexer import IndexReport, manifest_identity
+from hotset.sources.code.indexer import IndexReport, manifest_identity, watch_project
 from hotset.sources.code.manifest import Manifest
 from hotset.sources.code.parsers import Parsers
-from hotset.sources.code.watch import watch_project
 
 
 class _Watched:

@@ -34,7 +34,7 @@ from hotset.sources.memory.index import (
 )
 from hotset.sources.memory.kinds import memory_id
 from hotset.store.port import Where
-from hotset.testing.hashing_embedder import HashingEmbedder
+from hotset.testing.fakes import HashingEmbedder
 from hotset.testing.ram_store import RamStore
 from hotset.testing.secrets import planted
 from hotset.testing.store_talk import StoreTalk, message

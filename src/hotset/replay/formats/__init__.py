@@ -4,43 +4,30 @@ a file holds."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from hotset.errors import BadInput
+from hotset.replay.conversation import RecordedSession
 from hotset.replay.formats import (
     claude_code,
     codex,
-    conversation,
     export,
-    mini_swe_agent,
+    messages,
     normal,
     swe_agent,
 )
-from hotset.replay.formats.source import Opened, TranscriptReader
-from hotset.replay.recorded import Recorded
+from hotset.replay.formats.transcript import OpenTranscript, TranscriptFile, TranscriptReader
 
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A way in which sessions are written down."""
-
-    name: str
-    claims: Callable[[Sequence[Any]], bool]
-    """Whether a file that begins with these documents is of this format."""
-    sessions: Callable[[Opened], Iterator[Recorded]]
-
-
-FORMATS = (
-    Format("hotset export", export.claims, export.sessions),
-    Format("hotset's normal form", normal.claims, normal.sessions),
-    Format("Codex rollout", codex.claims, codex.sessions),
-    Format("Claude Code transcript", claude_code.claims, claude_code.sessions),
-    Format("mini-swe-agent trajectory", mini_swe_agent.claims, mini_swe_agent.sessions),
-    Format("SWE-agent trajectory", swe_agent.claims, swe_agent.sessions),
-    Format("OpenAI or Anthropic messages", conversation.claims, conversation.sessions),
+READERS = (
+    export.READER,
+    normal.READER,
+    codex.READER,
+    claude_code.READER,
+    swe_agent.MINI_READER,
+    swe_agent.READER,
+    messages.READER,
 )
 """In the order in which they are tried: what could be mistaken for another comes first."""
 
@@ -48,7 +35,7 @@ _ENDINGS = frozenset({".json", ".jsonl", ".ndjson", ".traj", ".gz"})
 """What is looked at in a folder; a file that is named is read whatever its name."""
 
 _KEY = re.compile(r"[A-Za-z_]{1,24}")
-"""A key that may be told in an error: one with digits or signs could be somebody's id or secret."""
+"""A key that an error may show: one with digits or signs could be an id or a secret."""
 
 _KEYS_TOLD = 8
 
@@ -64,15 +51,13 @@ def _ignore(_: object) -> None:
 def read(
     paths: Iterable[Path],
     *,
-    progress: Callable[[Path], None] = _ignore,
     note: Callable[[str], None] = _ignore,
     refuse: Callable[[BadInput], None] = _raise,
-) -> Iterator[Recorded]:
+) -> Iterator[RecordedSession]:
     """Every session in these files, and in the files of these folders, one at a time.
 
-    `progress` hears of each file that is done with, `note` of what was passed over and does no
-    harm. A file that cannot be read is one error: `refuse` raises it, unless the caller would
-    rather hear of it and go on with the next file.
+    `note` gets a sentence about each harmless thing that was skipped. A file that cannot be read is
+    one error: `refuse` raises it, unless the caller passes its own and goes on with the next file.
     """
     for path in paths:
         try:
@@ -82,10 +67,9 @@ def read(
             continue
         for file in files:
             try:
-                yield from _sessions(TranscriptReader(file, _set_of(path), note))
+                yield from _sessions(TranscriptFile(file, _set_of(path), note))
             except BadInput as error:
                 refuse(error)
-            progress(file)
 
 
 def find(path: Path) -> tuple[Path, ...]:
@@ -98,35 +82,35 @@ def find(path: Path) -> tuple[Path, ...]:
     inside = sorted(
         file
         for file in path.rglob("*")
-        if file.suffix in _ENDINGS and file.is_file() and _is_shown(file, path)
+        if file.suffix in _ENDINGS and file.is_file() and _is_visible(file, path)
     )
     if not inside:
         raise BadInput(f"{path}: no file in it ends in {', '.join(sorted(_ENDINGS))}")
     return tuple(inside)
 
 
-def tell(opened: Opened) -> Format:
-    """The format of a file. Raises `BadInput` that says what was found instead."""
-    for each in FORMATS:
+def _reader_of(opened: OpenTranscript) -> TranscriptReader:
+    """Raises `BadInput` that says what was found instead."""
+    for each in READERS:
         if each.claims(opened.opening):
             return each
-    known = ", ".join(each.name for each in FORMATS)
+    known = ", ".join(each.format for each in READERS)
     raise BadInput(
-        f"{opened.source.path}: it holds {_described(opened.opening[0])}, which is no "
+        f"{opened.file.path}: it holds {_describe_document(opened.opening[0])}, which is no "
         f"session; read are: {known}"
     )
 
 
-def _sessions(source: TranscriptReader) -> Iterator[Recorded]:
-    opened = source.opened()
-    format = tell(opened)
+def _sessions(file: TranscriptFile) -> Iterator[RecordedSession]:
+    opened = file.opened()
+    reader = _reader_of(opened)
     found = 0
-    for session in format.sessions(opened):
+    for session in reader.sessions(opened):
         if session.messages:
             found += 1
             yield session
     if not found:
-        raise BadInput(f"{source.path}: a {format.name} without any message")
+        raise BadInput(f"{file.path}: a {reader.format} without any message")
 
 
 def _set_of(path: Path) -> str:
@@ -136,11 +120,11 @@ def _set_of(path: Path) -> str:
     return name.split(".")[0] or name
 
 
-def _is_shown(file: Path, folder: Path) -> bool:
+def _is_visible(file: Path, folder: Path) -> bool:
     return not any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
-def _described(document: Any) -> str:
+def _describe_document(document: Any) -> str:
     """What a document is, without a word of what it says."""
     match document:
         case dict():
@@ -154,7 +138,7 @@ def _described(document: Any) -> str:
             )
         case list():
             return f"a JSON list of {len(document)}" + (
-                f", the first {_described(document[0])}" if document else ""
+                f", the first {_describe_document(document[0])}" if document else ""
             )
         case str():
             return "a JSON string"

@@ -7,11 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hotset.dialects import wire
-from hotset.replay.formats import anthropic
-from hotset.replay.formats.fields import kind_of, usage_of, when
-from hotset.replay.formats.source import Opened
-from hotset.replay.formats.talk import TranscriptTalk
-from hotset.replay.recorded import Recorded
+from hotset.replay.conversation import RecordedSession
+from hotset.replay.formats.messages import tell_reply_blocks, tell_user_blocks
+from hotset.replay.formats.transcript import (
+    OpenTranscript,
+    TalkBuilder,
+    TranscriptReader,
+    kind_of,
+    usage_of,
+    when,
+)
 
 Entry = Mapping[str, Any]
 
@@ -20,13 +25,13 @@ _SYNTHETIC = "<synthetic>"
 """The model of what the client put into the assistant's mouth: errors and interruptions."""
 
 
-def claims(opening: Sequence[Any]) -> bool:
+def _claims(opening: Sequence[Any]) -> bool:
     return any(
         _is_spoken(entry) and _id(entry) for each in opening if (entry := wire.as_object(each))
     )
 
 
-def sessions(opened: Opened) -> Iterator[Recorded]:
+def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
     """The main line, and a session for each agent that it sent out and that is recorded beside
     it."""
     entries = [entry for each in opened.documents if _id(entry := wire.as_object(each))]
@@ -36,7 +41,7 @@ def sessions(opened: Opened) -> Iterator[Recorded]:
         agent = agents[_id(entry)] = _agent(entry, agents)
         lines.setdefault(agent, []).append(entry)
     for agent, line in lines.items():
-        session = _recorded(_latest(line), agent, opened)
+        session = _read_session(_latest(line), agent, opened)
         if session.messages:
             yield session
 
@@ -108,15 +113,15 @@ def _blocks(entry: Entry) -> list[dict[str, Any]]:
     return [wire.as_object(block) for block in wire.as_list(_message(entry).get("content"))]
 
 
-def _recorded(line: Sequence[Entry], agent: str, opened: Opened) -> Recorded:
-    talk = TranscriptTalk(told=True)
+def _read_session(line: Sequence[Entry], agent: str, opened: OpenTranscript) -> RecordedSession:
+    talk = TalkBuilder(marks_ends=True)
     reply = ""
     model = ""
     for entry in line:
         message = _message(entry)
         time = when(entry.get("timestamp"))
         if entry.get("type") == "user":
-            anthropic.said(
+            tell_user_blocks(
                 talk, message.get("content"), time, compaction=entry.get("isCompactSummary") is True
             )
         elif entry.get("type") == "assistant" and message.get("model") != _SYNTHETIC:
@@ -124,11 +129,14 @@ def _recorded(line: Sequence[Entry], agent: str, opened: Opened) -> Recorded:
                 talk.end()
             reply = _reply(entry)
             model = model or wire.as_text(message.get("model"))
-            anthropic.blocks(talk, message.get("content"), time)
+            tell_reply_blocks(talk, message.get("content"), time)
             talk.bill(usage_of(message.get("usage")))
     session = next(
-        (id for entry in line if (id := wire.as_text(entry.get("sessionId")))), opened.source.stem
+        (id for entry in line if (id := wire.as_text(entry.get("sessionId")))), opened.file.stem
     )
-    return Recorded(
-        f"{session}:{agent}" if agent else session, opened.source.set, model, talk.messages()
+    return RecordedSession(
+        f"{session}:{agent}" if agent else session, opened.file.set, model, talk.messages()
     )
+
+
+READER = TranscriptReader("Claude Code transcript", _claims, _sessions)

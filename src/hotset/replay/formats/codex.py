@@ -8,21 +8,28 @@ from typing import Any
 from hotset.dialects import wire
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Role
-from hotset.replay.formats import openai_responses
-from hotset.replay.formats.fields import kind_of, text_of, tokens_of, usage_of, when
-from hotset.replay.formats.source import Opened
-from hotset.replay.formats.talk import TranscriptTalk
-from hotset.replay.recorded import Recorded
+from hotset.replay.conversation import RecordedSession
+from hotset.replay.formats.messages import SEALED, tell_responses
+from hotset.replay.formats.transcript import (
+    OpenTranscript,
+    TalkBuilder,
+    TranscriptReader,
+    kind_of,
+    text_of,
+    tokens_of,
+    usage_of,
+    when,
+)
 
 _TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _SEALED = frozenset({"compaction", "compaction_summary", "context_compaction"})
 
 
-def claims(opening: Sequence[Any]) -> bool:
+def _claims(opening: Sequence[Any]) -> bool:
     return any(_is_line(wire.as_object(each)) for each in opening)
 
 
-def sessions(opened: Opened) -> Iterator[Recorded]:
+def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
     lines = [line for each in opened.documents if _is_line(line := wire.as_object(each))]
     metas = [_payload(line) for line in lines if line["type"] == "session_meta"]
     meta: Mapping[str, Any] = metas[0] if metas else {}
@@ -31,7 +38,7 @@ def sessions(opened: Opened) -> Iterator[Recorded]:
         for line in lines
         if line["type"] == "turn_context" and (model := wire.as_text(_payload(line).get("model")))
     ]
-    talk = TranscriptTalk(told=any(_bill(line) for line in lines))
+    talk = TalkBuilder(marks_ends=any(_bill(line) for line in lines))
     talk.say(Role.SYSTEM, _instructions(meta), when(meta.get("timestamp")))
     spent: Any = None
     for line in lines:
@@ -41,9 +48,9 @@ def sessions(opened: Opened) -> Iterator[Recorded]:
             spent = bill
             talk.bill(_usage(bill))
             talk.end()
-    yield Recorded(
-        id=wire.as_text(meta.get("id")) or opened.source.stem,
-        set=opened.source.set,
+    yield RecordedSession(
+        id=wire.as_text(meta.get("id")) or opened.file.stem,
+        set=opened.file.set,
         model=max(models, key=models.count) if models else wire.as_text(meta.get("model")),
         messages=talk.messages(),
         fixed_tokens=tokens_of(meta.get("dynamic_tools")),
@@ -76,11 +83,11 @@ def _usage(info: Mapping[str, Any]) -> Usage | None:
     return usage if usage is not None and usage != Usage() else None
 
 
-def _tell(talk: TranscriptTalk, line: Mapping[str, Any]) -> None:
+def _tell(talk: TalkBuilder, line: Mapping[str, Any]) -> None:
     payload = _payload(line)
     time = when(line.get("timestamp"))
     if line["type"] == "response_item":
-        openai_responses.tell(talk, payload, time)
+        tell_responses(talk, payload, time)
     elif line["type"] == "compacted":
         talk.say(Role.USER, _summary(payload), time, compaction=True)
 
@@ -89,9 +96,9 @@ def _summary(payload: Mapping[str, Any]) -> str:
     """What the window holds after a compaction, as one text: what was taken over, and the summary
     where it can be read."""
     kept = [wire.as_object(each) for each in wire.as_list(payload.get("replacement_history"))]
-    texts = [
-        openai_responses.SEALED if kind_of(each) in _SEALED else text_of(each.get("content"))
-        for each in kept
-    ]
+    texts = [SEALED if kind_of(each) in _SEALED else text_of(each.get("content")) for each in kept]
     texts.append(wire.as_text(payload.get("message")) or wire.as_text(payload.get("summary")))
-    return "\n\n".join(text for text in texts if text) or openai_responses.SEALED
+    return "\n\n".join(text for text in texts if text) or SEALED
+
+
+READER = TranscriptReader("Codex rollout", _claims, _sessions)

@@ -11,20 +11,21 @@ from hotset.errors import BadInput
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.page import ROOT, Chain, Digest, Role, SessionId
 from hotset.nouns.turn import Node, Session, Turn
-from hotset.replay.formats import anthropic, openai_chat, openai_responses
-from hotset.replay.formats.fields import tokens_of
-from hotset.replay.formats.source import Opened
-from hotset.replay.formats.talk import TranscriptTalk
-from hotset.replay.recorded import Recorded
+from hotset.replay.conversation import RecordedSession
+from hotset.replay.formats.messages import tell_anthropic, tell_chat, tell_responses
+from hotset.replay.formats.transcript import (
+    OpenTranscript,
+    TalkBuilder,
+    TranscriptReader,
+    tokens_of,
+)
 from hotset.store.exchange import read_lines
 from hotset.store.port import Blob
 
-_TELLERS: Mapping[
-    DialectName, Callable[[TranscriptTalk, Mapping[str, Any], float | None], None]
-] = {
-    DialectName.ANTHROPIC: anthropic.tell,
-    DialectName.OPENAI_CHAT: openai_chat.tell,
-    DialectName.OPENAI_RESPONSES: openai_responses.tell,
+_TELLERS: Mapping[DialectName, Callable[[TalkBuilder, Mapping[str, Any], float | None], None]] = {
+    DialectName.ANTHROPIC: tell_anthropic,
+    DialectName.OPENAI_CHAT: tell_chat,
+    DialectName.OPENAI_RESPONSES: tell_responses,
 }
 
 
@@ -37,16 +38,16 @@ class _Rows:
     turns: list[Turn] = field(default_factory=list)
 
 
-def claims(opening: Sequence[Any]) -> bool:
+def _claims(opening: Sequence[Any]) -> bool:
     return wire.as_object(opening[0]).get("hotset") == "store"
 
 
-def sessions(opened: Opened) -> Iterator[Recorded]:
+def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
     """The rows come with all content in front, so all of it is held until the last row was read."""
     content: dict[Digest, bytes] = {}
     found: dict[SessionId, _Rows] = {}
     try:
-        for row in read_lines(opened.source.lines()):
+        for row in read_lines(opened.file.lines()):
             match row:
                 case Blob():
                     content[row.digest] = row.content
@@ -57,24 +58,24 @@ def sessions(opened: Opened) -> Iterator[Recorded]:
                 case Turn() if row.session in found:
                     found[row.session].turns.append(row)
     except BadInput as error:
-        raise BadInput(f"{opened.source.path}: {error}") from error
+        raise BadInput(f"{opened.file.path}: {error}") from error
     for rows in found.values():
         if rows.nodes:
-            yield _recorded(rows, content, opened.source.set)
+            yield _read_session(rows, content, opened.file.set)
 
 
-def _recorded(rows: _Rows, content: Mapping[Digest, bytes], set: str) -> Recorded:
-    line = _longest(rows.nodes)
+def _read_session(rows: _Rows, content: Mapping[Digest, bytes], set: str) -> RecordedSession:
+    line = _longest_line(rows.nodes)
     chains = {node.chain for node in line} | {ROOT}
     turns = [turn for turn in rows.turns if turn.head in chains]
     bills = {turn.tail: turn.usage for turn in turns if turn.usage != Usage()}
     last = turns[-1] if turns else None
     tell = _TELLERS[rows.session.dialect]
-    talk = TranscriptTalk(told=tell is not openai_responses.tell)
+    talk = TalkBuilder(marks_ends=tell is not tell_responses)
     if last is not None and last.system is not None:
         talk.say(Role.SYSTEM, content.get(last.system, b"").decode("utf-8", "replace"))
     for node in line:
-        tell(talk, _said(content.get(node.raw, b"")), node.time)
+        tell(talk, _message_of(content.get(node.raw, b"")), node.time)
         talk.bill(bills.get(node.chain))
     toolbox = (
         wire.lenient(content.get(last.tools, b""))
@@ -82,16 +83,16 @@ def _recorded(rows: _Rows, content: Mapping[Digest, bytes], set: str) -> Recorde
         else None
     )
     model = last.model if last is not None else ""
-    return Recorded(rows.session.id, set, model, talk.messages(), tokens_of(toolbox))
+    return RecordedSession(rows.session.id, set, model, talk.messages(), tokens_of(toolbox))
 
 
-def _said(raw: bytes) -> Mapping[str, Any]:
+def _message_of(raw: bytes) -> Mapping[str, Any]:
     """A message; an input that is nothing but a string is a user's."""
     value = wire.lenient(raw)
     return {"role": "user", "content": value} if isinstance(value, str) else wire.as_object(value)
 
 
-def _longest(nodes: Sequence[Node]) -> list[Node]:
+def _longest_line(nodes: Sequence[Node]) -> list[Node]:
     """The line with the most messages, with the asides that stood between them; of equals, the one
     that came last."""
     built = {node.chain: node for node in nodes if not node.aside}
@@ -109,14 +110,17 @@ def _longest(nodes: Sequence[Node]) -> list[Node]:
     while tip in built and tip not in path:
         path[tip] = built[tip]
         tip = built[tip].parent
-    line = _beside(asides.get(ROOT, []))
+    line = _asides_at(asides.get(ROOT, []))
     for node in reversed(path.values()):
-        line += [node, *_beside(asides.get(node.chain, []))]
+        line += [node, *_asides_at(asides.get(node.chain, []))]
     return line
 
 
-def _beside(asides: Sequence[Node]) -> list[Node]:
+def _asides_at(asides: Sequence[Node]) -> list[Node]:
     """What was said in one place beside the line. Of system texts the last one holds: clients send
     them anew."""
     texts = [node for node in asides if node.role is Role.SYSTEM]
     return [*texts[-1:], *(node for node in asides if node.role is not Role.SYSTEM)]
+
+
+READER = TranscriptReader("hotset export", _claims, _sessions)

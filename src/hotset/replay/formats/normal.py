@@ -8,24 +8,23 @@ from typing import Any
 from hotset.dialects import wire
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Role
-from hotset.replay.formats.fields import as_json, when
-from hotset.replay.formats.source import Opened
-from hotset.replay.recorded import Recorded, RecordedCall, RecordedMessage
+from hotset.replay.conversation import RecordedCall, RecordedMessage, RecordedSession
+from hotset.replay.formats.transcript import OpenTranscript, TranscriptReader, as_json, when
 
 _ROLES = {role.value: role for role in Role}
 
 
-def claims(opening: Sequence[Any]) -> bool:
+def _claims(opening: Sequence[Any]) -> bool:
     first = wire.as_object(opening[0])
     return isinstance(first.get("msgs"), list) and isinstance(first.get("id"), str)
 
 
-def sessions(opened: Opened) -> Iterator[Recorded]:
+def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
     for document in opened.documents:
         fields = wire.as_object(document)
-        yield Recorded(
+        yield RecordedSession(
             id=wire.as_text(fields.get("id")),
-            set=wire.as_text(fields.get("set")) or opened.source.set,
+            set=wire.as_text(fields.get("set")) or opened.file.set,
             model=wire.as_text(fields.get("model")),
             messages=tuple(_messages(fields)),
             fixed_tokens=wire.as_count(fields.get("fixed_tokens")),
@@ -40,7 +39,7 @@ def _messages(fields: Mapping[str, Any]) -> Iterator[RecordedMessage]:
         calls = [wire.as_object(call) for call in wire.as_list(message.get("calls"))]
         yield RecordedMessage(
             role=role,
-            text=_outside(wire.as_text(message.get("t")), calls),
+            text=_without_inline_calls(wire.as_text(message.get("t")), calls),
             calls=tuple(_call(call) for call in calls),
             call=wire.as_text(message.get("id")),
             tool=wire.as_text(message.get("n")),
@@ -57,7 +56,7 @@ def _call(call: Mapping[str, Any]) -> RecordedCall:
     )
 
 
-def _outside(text: str, calls: Sequence[Mapping[str, Any]]) -> str:
+def _without_inline_calls(text: str, calls: Sequence[Mapping[str, Any]]) -> str:
     """The text without the calls that stand inside it: what is said once counts once."""
     for call in calls:
         if call.get("inline"):
@@ -71,3 +70,6 @@ def _usage(value: Any) -> Usage | None:
             return Usage(sent, read, written, output)
         case _:
             return None
+
+
+READER = TranscriptReader("hotset's normal form", _claims, _sessions)

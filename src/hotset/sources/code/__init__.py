@@ -3,7 +3,8 @@ and kept up to date.
 
 Read `indexer.py` first: it is the walk from a folder to the index. `scan` says which files, `texts`
 makes them text and seals it, `parsers` has them parsed in processes that may die, `chunks` cuts
-them, `manifest` remembers.
+them, `manifest` remembers. `project` says whether all that is up to date, `files` and `search`
+answer agents.
 
 Each name below is imported when it is first used: a process that only asks for consent pays for
 nothing else.
@@ -16,11 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hotset.sources.code.consent import Consent, ConsentAnswer, keep_answer, read_consent
-    from hotset.sources.code.files import CodeText, get_file
-    from hotset.sources.code.freshness import settle, unchanged
-    from hotset.sources.code.indexer import index_project, manifest_identity
+    from hotset.sources.code.files import CodeText, get_file, outline_path
+    from hotset.sources.code.indexer import index_project, manifest_identity, watch_project
     from hotset.sources.code.manifest import IndexProgress, IndexReport, Manifest, Totals
-    from hotset.sources.code.outline import outline_path
     from hotset.sources.code.parsers import GRAMMARS, Parsers
     from hotset.sources.code.project import (
         below,
@@ -29,27 +28,26 @@ if TYPE_CHECKING:
         index_folder,
         indexing_lock,
         is_up_to_date,
+        settle,
         take_out,
+        unchanged,
         who_indexes,
     )
     from hotset.sources.code.search import DATA, find_code, tell_code
     from hotset.sources.code.source import CodeSource, Prefetches, code_hits
-    from hotset.sources.code.watch import watch_project
 
 _HOMES = {
     "consent": "Consent ConsentAnswer keep_answer read_consent",
-    "files": "CodeText get_file",
-    "freshness": "settle unchanged",
-    "indexer": "index_project manifest_identity",
+    "files": "CodeText get_file outline_path",
+    "indexer": "index_project manifest_identity watch_project",
     "manifest": "IndexProgress IndexReport Manifest Totals",
-    "outline": "outline_path",
     "parsers": "GRAMMARS Parsers",
     "project": (
-        "below catch_up has_code index_folder indexing_lock is_up_to_date take_out who_indexes"
+        "below catch_up has_code index_folder indexing_lock is_up_to_date settle take_out "
+        "unchanged who_indexes"
     ),
     "search": "DATA find_code tell_code",
     "source": "CodeSource Prefetches code_hits",
-    "watch": "watch_project",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

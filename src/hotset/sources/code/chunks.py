@@ -45,7 +45,7 @@ class TextRows:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A stretch of rows; of which file, and what they say, is known to whoever has the text."""
+    """A stretch of rows. The file and its text are known to the caller."""
 
     first: int
     """Its first row, from 0."""
@@ -88,7 +88,7 @@ def chunks(text: str, symbols: Sequence[CodeSymbol]) -> tuple[Chunk, ...]:
         for each in symbols
         if 1 <= each.first <= min(each.last, last_line)
     ]
-    pieces = _inside(_Span(0, len(every), None), _nested(spans), every)
+    pieces = _cut_span(_Span(0, len(every), None), _nested(spans), every)
     return tuple(
         Chunk(piece.first, piece.end, piece.title) for piece in _with_content(pieces, every)
     )
@@ -144,9 +144,9 @@ def _nested(spans: Sequence[_Span]) -> tuple[_Span, ...]:
     return tuple(roots)
 
 
-def _inside(span: _Span, children: Sequence[_Span], every: TextRows) -> list[_Piece]:
+def _cut_span(span: _Span, children: Sequence[_Span], every: TextRows) -> list[_Piece]:
     """The pieces of a stretch that may be too long for one."""
-    scope, names = _told(span.symbol)
+    scope, names = _scope_and_names(span.symbol)
     if span.symbol is not None and _fits(span.first, span.end, every):
         return [_Piece(span.first, span.end, scope, names)]
     inner_scope = span.symbol.qualified if span.symbol is not None else ""
@@ -155,7 +155,7 @@ def _inside(span: _Span, children: Sequence[_Span], every: TextRows) -> list[_Pi
     for child in children:
         if at < child.first:
             pieces += _cut(at, child.first, inner_scope, names if not pieces else (), every)
-        pieces += _inside(child, child.children, every)
+        pieces += _cut_span(child, child.children, every)
         at = child.end
     if at < span.end:
         if children:
@@ -165,7 +165,7 @@ def _inside(span: _Span, children: Sequence[_Span], every: TextRows) -> list[_Pi
     return _joined(pieces, every)
 
 
-def _told(symbol: CodeSymbol | None) -> tuple[str, tuple[str, ...]]:
+def _scope_and_names(symbol: CodeSymbol | None) -> tuple[str, tuple[str, ...]]:
     if symbol is None:
         return "", ()
     return ".".join(symbol.scope), (symbol.signature or symbol.name,)
@@ -218,11 +218,11 @@ def _joined(pieces: Sequence[_Piece], every: TextRows) -> list[_Piece]:
     joined: list[_Piece] = []
     for piece in pieces:
         last = joined[-1] if joined else None
-        if last is not None and _belong(last, piece, every):
+        if last is not None and _belong_together(last, piece, every):
             scope = (
                 last.scope
                 if last.scope == piece.scope or not piece.names
-                else _common(last.scope, piece.scope)
+                else _common_scope(last.scope, piece.scope)
             )
             joined[-1] = _Piece(last.first, piece.end, scope, (*last.names, *piece.names))
         else:
@@ -230,13 +230,13 @@ def _joined(pieces: Sequence[_Piece], every: TextRows) -> list[_Piece]:
     return joined
 
 
-def _belong(last: _Piece, piece: _Piece, every: TextRows) -> bool:
+def _belong_together(last: _Piece, piece: _Piece, every: TextRows) -> bool:
     is_small = min(last.end - last.first, piece.end - piece.first) < FEW_ROWS
     together = piece.end - last.first
     return is_small and together <= GOOD_ROWS and _fits(last.first, piece.end, every)
 
 
-def _common(one: str, other: str) -> str:
+def _common_scope(one: str, other: str) -> str:
     shared = []
     for mine, theirs in zip(one.split("."), other.split("."), strict=False):
         if mine != theirs:

@@ -2,16 +2,23 @@
 that each survive a kill.
 
     compare   by stat, folder by folder (`manifest`, `scan`)
-    read      what differs, and hash it: the same content is not parsed again (`opening`, `texts`)
-    cut       in other processes (`parsing`)
+    read      what differs, and hash it: the same content is not parsed again (`texts`)
+    cut       in other processes (`parsers`)
     hand over to the index, then to the manifest
 
 A file that cannot be taken is counted with its reason, and the rest goes on.
+
+`watch_project` follows a project's files: what was changed is in the index a moment later. Changes
+are gathered until they pause; while git holds its lock (a switch of branches, a rebase) they are
+gathered on and become one batch. Where the system cannot watch so many folders, the manifest is
+compared every few seconds instead.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +27,7 @@ from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from pathlib import Path
 
+from hotset.errors import BadInput
 from hotset.files.root import NotTaken, Root, Stat, Why
 from hotset.index.port import Index, Watermark
 from hotset.nouns.finding import Entry, Sort
@@ -37,7 +45,7 @@ from hotset.sources.code.manifest import (
     is_fresh,
 )
 from hotset.sources.code.parsers import GRAMMARS, ParseResult, Parsers, cutting_identity
-from hotset.sources.code.scan import ScanLimits, SkippedFiles, scan
+from hotset.sources.code.scan import EXCLUDED_FOLDERS, ScanLimits, SkippedFiles, scan
 from hotset.sources.code.texts import VERSION as TEXTS, read_text, refuse_machine_made
 from hotset.text.languages import Language, language_of
 
@@ -47,7 +55,7 @@ _FIRST_BATCH = 32  # files; something can be found after a blink
 _BATCH = 256
 _BATCH_BYTES = 8_000_000
 _UNDER_WAY = 48  # files that are being cut while others are read
-# changed files of a batch that leave and come in one commit each, so that nobody sees half of it
+# changed files of a batch that leave and come in one commit each, so that no search sees half of it
 _REPLACED_ONE_BY_ONE = 32
 _MOST_FOLDERS = 200  # touched by one batch of changes; with more a scan of everything is faster
 
@@ -103,11 +111,11 @@ def index_paths(
     is not."""
     with Root(root) as opened, manifest.alone():
         run = _Run(opened, index, manifest, parsers=parsers, limits=limits)
-        folders = _touched(opened, manifest, paths)
+        folders = _touched_folders(opened, manifest, paths)
         return run.everything() if folders is None else run.folders(sorted(folders))
 
 
-def _touched(root: Root, manifest: Manifest, paths: Iterable[str]) -> set[str] | None:
+def _touched_folders(root: Root, manifest: Manifest, paths: Iterable[str]) -> set[str] | None:
     """The folders in which these files are; None where folders themselves, or ignore files,
     changed: all has to be walked."""
     folders: set[str] = set()
@@ -487,7 +495,7 @@ def in_order(files: Mapping[str, Stat]) -> list[str]:
 
 
 def _distance(path: str) -> int:
-    """From what somebody who works on the project would look at first."""
+    """Files that a developer would look at first come first."""
     *folders, name = path.lower().split("/")
     language = language_of(path)
     kind = (
@@ -515,3 +523,113 @@ def _place(folders: Iterable[str], name: str) -> int:
     ):
         return 4
     return 0 if names & _CORE or not names else 1
+
+
+_log = logging.getLogger("hotset")
+
+_PAUSE_MS = 50  # without a change: then what was gathered is handed over
+_LONGEST_MS = 400  # of gathering while changes go on
+# how late is noticed what changed before the watch began, a wish to stop, and the end of git's lock
+_WAKE_MS = 200
+_LONGEST_LOCK = 30.0  # seconds; an older lock was left behind by a git that died
+_POLL_SECONDS = 5.0
+_AFTER_A_NAME_SECONDS = 1.0  # a file whose name cannot be said may be written all the time
+_LATEST = 50  # files that were changed last: what is changed next is in one of their languages
+_LOCK = ".git/index.lock"
+
+
+def watch_project(
+    root: Path,
+    index: Index,
+    manifest: Manifest,
+    *,
+    stop: threading.Event,
+    parsers: Parsers,
+    updated: Callable[[IndexReport], None] | None = None,
+    poll_seconds: float = _POLL_SECONDS,
+    force_polling: bool = False,
+) -> None:
+    """Until `stop` is set. Call it in a thread of its own, after `index_project`, with a manifest
+    of its own.
+
+    A folder that is gone ends it.
+    """
+    root = root.expanduser().resolve()
+    parsers.warm(
+        {
+            language.name: language for language in map(language_of, manifest.latest(_LATEST))
+        }.values()
+    )
+
+    def told(report: IndexReport) -> None:
+        if updated is not None and (report.changed or report.removed):
+            updated(report)
+
+    try:
+        if not force_polling:
+            for paths in _batches(root, stop):
+                told(index_paths(root, index, manifest, paths, parsers=parsers))
+            if stop.is_set():
+                return
+        while not stop.wait(poll_seconds):
+            told(index_project(root, index, manifest, parsers=parsers, stop=stop.is_set))
+    except BadInput:
+        _log.info("the watched folder is gone")
+
+
+def _batches(root: Path, stop: threading.Event) -> Iterator[set[str]]:
+    """Paths that changed, relative to the root. Ends where the system does not watch, or when
+    `stop` is set."""
+    gathered = {""}  # the folder itself: what changed before the watch began
+    try:
+        for changes in _all_changes(root, stop):
+            gathered |= changes
+            if gathered and not _git_is_at_work(root):
+                yield gathered
+                gathered = set()
+    except OSError as error:
+        _log.info(
+            "files are compared every few seconds: this system does not watch them (%s)",
+            type(error).__name__,
+        )
+
+
+def _all_changes(root: Path, stop: threading.Event) -> Iterator[set[str]]:
+    """The watcher ends at a name that is no UTF-8, with all that it gathered: another begins with a
+    look at everything."""
+    from watchfiles._rust_notify import WatchfilesRustInternalError  # noqa: PLC0415 - it is told nowhere else
+
+    while not stop.is_set():
+        try:
+            yield from _changes(root, stop)
+        except WatchfilesRustInternalError:
+            stop.wait(_AFTER_A_NAME_SECONDS)
+            yield {""}
+        else:
+            return
+
+
+def _changes(root: Path, stop: threading.Event) -> Iterator[set[str]]:
+    from watchfiles import watch  # noqa: PLC0415 - 20 ms that only watching should pay
+
+    start = len(str(root)) + 1
+    for changes in watch(
+        root,
+        watch_filter=lambda _, path: EXCLUDED_FOLDERS.isdisjoint(path[start:].split("/")),
+        debounce=_LONGEST_MS,
+        step=_PAUSE_MS,
+        rust_timeout=_WAKE_MS,
+        yield_on_timeout=True,
+        stop_event=stop,
+        raise_interrupt=False,
+        force_polling=False,
+        ignore_permission_denied=True,
+    ):
+        yield {path[start:] for _, path in changes if len(path) > start}
+
+
+def _git_is_at_work(root: Path) -> bool:
+    try:
+        return time.time() - (root / _LOCK).lstat().st_mtime < _LONGEST_LOCK
+    except OSError:
+        return False

@@ -40,7 +40,7 @@ WATERMARK = "code"
 """Under which an index keeps how far it was told of what is kept here."""
 
 _LOCK = "code.lock"
-_PATIENCE = 60.0  # seconds; whoever waits longer had better be told
+_PATIENCE = 60.0  # seconds; a process that waits longer gets an error
 _FORMAT = 2
 _BATCH_BITS = 24  # of a mark: batches of one epoch; the rest tells the epoch
 # clocks of file systems tick every 10 ms at worst: a file changed again within that may look
@@ -241,7 +241,7 @@ class Manifest:
             self._set("strangers", "0")
 
     def said(self, name: str) -> str | None:
-        """What was noted under this name, by whoever made this manifest."""
+        """What `say` noted under this name in this manifest."""
         return self._meta(f"said {name}")
 
     def say(self, name: str, value: str) -> None:
@@ -270,14 +270,14 @@ class Manifest:
 
     def row(self, path: str) -> FileRow | None:
         found = self._select(
-            f"SELECT {_ROW} FROM file WHERE folder = ? AND name = ?", *_split(path)
+            f"SELECT {_ROW} FROM file WHERE folder = ? AND name = ?", *_split_path(path)
         )
         return FileRow(Stat(*found[0][:4]), *found[0][4:]) if found else None
 
     def is_indexed(self, path: str) -> bool:
         return bool(
             self._select(
-                "SELECT 1 FROM file WHERE folder = ? AND name = ? AND why = ''", *_split(path)
+                "SELECT 1 FROM file WHERE folder = ? AND name = ? AND why = ''", *_split_path(path)
             )
         )
 
@@ -300,7 +300,7 @@ class Manifest:
             refused=dict(left.counts),
             examples=left.examples,
             in_part=dict(in_part),
-            in_part_files=tuple(_joined(*each) for each in some),
+            in_part_files=tuple(_join_path(*each) for each in some),
         )
 
     def _refused(self) -> SkippedFiles:
@@ -311,11 +311,11 @@ class Manifest:
                 "SELECT folder, name, why FROM file WHERE why != '' ORDER BY folder, name"
             )
             for folder, name, why in found:
-                tally.add(_joined(folder, name), why)
+                tally.add(_join_path(folder, name), why)
         return tally
 
     def _walked_past(self) -> SkippedFiles:
-        """What the last whole walk, and whoever looked into one folder since, left out without
+        """What the last whole walk, and looks into single folders since, left out without
         asking for its content."""
         tally = SkippedFiles()
         for why, times, examples in self._select(
@@ -331,7 +331,7 @@ class Manifest:
             "iif(mtime, mtime, ctime) DESC "
             "LIMIT ?"
         )
-        return [_joined(*each) for each in self._select(latest, most)]
+        return [_join_path(*each) for each in self._select(latest, most)]
 
     def edited(self, root: Path, stop: Callable[[], bool] | None = None) -> dict[str, Stat] | None:
         """Files whose stat is another one, if no folder's is and every one was compared before;
@@ -370,7 +370,7 @@ class Manifest:
         if any(os.access(f"{here}/{path}", os.R_OK | os.X_OK) for (path,) in closed):
             return False
         return any(not path for path, _ in folders) and all(
-            _told(Stat.of(os.lstat(f"{here}/{path}"))) == stat for path, stat in folders
+            _folder_stamp(Stat.of(os.lstat(f"{here}/{path}"))) == stat for path, stat in folders
         )
 
     def cut(self, digest: bytes, language: str) -> CutContent | None:
@@ -391,7 +391,9 @@ class Manifest:
         known = dict(self._select("SELECT path, stamp FROM folder"))
         stamps: dict[str, bytes] = {}
         for folder in folders:
-            below = {name: stamps.pop(_joined(folder.path, name), b"") for name in folder.folders}
+            below = {
+                name: stamps.pop(_join_path(folder.path, name), b"") for name in folder.folders
+            }
             stamp = stamps[folder.path] = stamp_of(folder, below)
             stats = (folder.stat, *folder.files.values())
             fresh = any(is_fresh(max(each.mtime_ns, each.ctime_ns), began) for each in stats)
@@ -399,19 +401,20 @@ class Manifest:
             walked = (
                 FolderStamp(folder.path, left_out)
                 if fresh
-                else FolderStamp(folder.path, left_out, stamp, _told(folder.stat))
+                else FolderStamp(folder.path, left_out, stamp, _folder_stamp(folder.stat))
             )
             yield walked, None if known.get(folder.path) == stamp else self._difference(folder)
 
     def _difference(self, folder: ScannedFolder) -> FolderDifference:
         rows = self.rows(folder.path)
         changed = {
-            _joined(folder.path, name): stat
+            _join_path(folder.path, name): stat
             for name, stat in folder.files.items()
             if (row := rows.get(name)) is None or row.stat != stat
         }
         return FolderDifference(
-            changed, tuple(_joined(folder.path, name) for name in rows.keys() - folder.files.keys())
+            changed,
+            tuple(_join_path(folder.path, name) for name in rows.keys() - folder.files.keys()),
         )
 
     def settle(self, walked: Iterable[FolderStamp]) -> None:
@@ -486,7 +489,7 @@ class Manifest:
                 "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     (
-                        *_split(path),
+                        *_split_path(path),
                         *row.stat,
                         row.digest,
                         row.symbols,
@@ -505,12 +508,15 @@ class Manifest:
                     for (digest, language), cut in (cuts or {}).items()
                 ),
             )
-            every("DELETE FROM file WHERE folder = ? AND name = ?", map(_split, gone))
+            every("DELETE FROM file WHERE folder = ? AND name = ?", map(_split_path, gone))
             every("DELETE FROM file WHERE folder = ?", ((folder,) for folder in gone_folders))
             every("DELETE FROM folder WHERE path = ?", ((folder,) for folder in gone_folders))
-            above = {(folder,) for path in (*rows, *gone) for folder in _above(path)}
+            above = {(folder,) for path in (*rows, *gone) for folder in _parent_folders(path)}
             every("UPDATE folder SET stamp = x'' WHERE path = ?", above)
-            every("UPDATE folder SET stat = '' WHERE path = ?", {_split(path)[:1] for path in gone})
+            every(
+                "UPDATE folder SET stat = '' WHERE path = ?",
+                {_split_path(path)[:1] for path in gone},
+            )
             self._db.execute("DELETE FROM pending")
 
     def tidy(self) -> None:
@@ -585,7 +591,7 @@ class Manifest:
 
 
 def manifest_as_it_is(folder: Path) -> Manifest | None:
-    """Whoever made it, and however files were cut then; None where there is none."""
+    """The manifest of a data folder, whatever version made it; None where there is none."""
     return Manifest(folder, None) if (folder / DATABASE).exists() else None
 
 
@@ -622,22 +628,22 @@ def _codec() -> tuple[msgspec.msgpack.Encoder, msgspec.msgpack.Decoder[tuple[Chu
     return msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(tuple[Chunk, ...])
 
 
-def _told(folder: Stat) -> str:
+def _folder_stamp(folder: Stat) -> str:
     """A folder's size says nothing."""
     return f"{folder.mtime_ns} {folder.ctime_ns} {folder.inode}"
 
 
-def _above(path: str) -> Iterator[str]:
+def _parent_folders(path: str) -> Iterator[str]:
     """The folders that a path is in."""
     while path:
         path = path.rpartition("/")[0]
         yield path
 
 
-def _split(path: str) -> tuple[str, str]:
+def _split_path(path: str) -> tuple[str, str]:
     folder, _, name = path.rpartition("/")
     return folder, name
 
 
-def _joined(folder: str, name: str) -> str:
+def _join_path(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name

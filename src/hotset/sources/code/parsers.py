@@ -1,5 +1,7 @@
-"""Parsing in processes of its own: what hangs or crashes in a grammar costs one file its symbols,
-and nobody anything else.
+"""Parsing in worker processes: a grammar that hangs or crashes costs one file its symbols, and
+nothing else. `main` is the worker: it gets texts, gives symbols and chunks, and may die of any of
+them; `Parsers` starts another one then. A worker opens no file but the grammars, and ends when a
+text takes too long or when its pipe closes.
 
 Measured: of 192 pairs of a grammar and a megabyte of hostile text 29 took over six seconds or
 crashed, and nothing stops that from within the same process (tree-sitter's callback for it crashes
@@ -10,6 +12,9 @@ from __future__ import annotations
 
 import os
 import queue
+import resource
+import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -19,27 +24,31 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 import msgspec
 
 from hotset.nouns.retrieval import Span
 from hotset.sources.code.chunks import Chunk, chunks
 from hotset.sources.code.grammars import identity as grammar_identity
-from hotset.sources.code.structure import structure
-from hotset.sources.code.symbols import CodeSymbol
-from hotset.sources.code.worker import ParseReply, ParseRequest, receive, send
-from hotset.text.languages import Language
+from hotset.sources.code.symbols import (
+    CodeSymbol,
+    DefinedSymbols,
+    structure,
+    symbols,
+    with_statements,
+)
+from hotset.text.languages import LANGUAGES, Language
 
 GRAMMARS = "grammars"
 """Where these are unpacked, in a project's data folder."""
 
 SECONDS = 5.0  # of processor time for one file; a megabyte of ordinary code takes a quarter of one
 _WORTH_SENDING = (
-    5000  # characters; cutting a shorter text takes less than telling somebody else to do it
+    5000  # characters; cutting a shorter text takes less time than sending it to a worker
 )
 _MOST_REMEMBERED = 1000  # texts that a grammar gave up on
-_FEW = 4  # processes; more would starve whoever works at this machine
+_FEW = 4  # processes; more would slow down the machine for its user
 
 
 def cutting_identity() -> str:
@@ -70,7 +79,7 @@ class Parsers:
             sys.executable,
             "-P",
             "-m",
-            "hotset.sources.code.worker",
+            "hotset.sources.code.parsers",
             str(seconds),
             str(grammars or ""),
         )
@@ -137,25 +146,30 @@ class Parsers:
             f"{question.language}\0{question.text}".encode("utf-8", "replace"), digest_size=16
         ).digest()
         if name in self._gave_up:
-            return _given_up(question)
+            return _give_up(question)
         try:
             worker = self._idle.get_nowait()
         except queue.Empty:
             worker = _Worker(self._command)
-        answer = worker.ask(question)
-        if answer is None:
+        reply = worker.ask(question)
+        if reply is None:
             worker.end()
             if len(self._gave_up) < _MOST_REMEMBERED:
                 self._gave_up[name] = None
-            return _given_up(question)
+            return _give_up(question)
         if self._closed:
             worker.end()
         else:
             self._idle.put(worker)
-        return ParseResult(answer.chunks, answer.symbols, answer.count, lost=answer.lost)
+        return ParseResult(
+            reply.chunks,
+            reply.symbols,
+            reply.count,
+            lost=reply.lost,
+        )
 
 
-def _given_up(question: ParseRequest) -> ParseResult:
+def _give_up(question: ParseRequest) -> ParseResult:
     return ParseResult(() if question.wants_symbols else chunks(question.text, ()), gave_up=True)
 
 
@@ -191,3 +205,73 @@ class _Worker:
             with suppress(OSError):
                 stream.close()
         self._process.wait()
+
+
+_MOST_MEMORY = 2 << 30  # bytes; a megabyte of code takes a twentieth of that
+_LENGTH = struct.Struct(">I")
+
+
+class ParseRequest(msgspec.Struct, array_like=True, frozen=True):
+    language: str
+    text: str
+    wants_symbols: bool = False
+
+
+class ParseReply(msgspec.Struct, array_like=True, frozen=True):
+    count: int
+    """Of symbols."""
+    chunks: tuple[Chunk, ...] = ()
+    symbols: tuple[CodeSymbol, ...] = ()
+    lost: tuple[Span, ...] = ()
+    """Lines that could not be parsed."""
+
+
+def answer_request(question: ParseRequest, grammars: Path | None) -> ParseReply:
+    language = LANGUAGES[question.language]
+    found = _find_symbols(question.text, language, grammars)
+    if question.wants_symbols:
+        return ParseReply(len(found.symbols), symbols=found.symbols, lost=found.lost)
+    return ParseReply(len(found.symbols), chunks(question.text, found.symbols))
+
+
+def _find_symbols(text: str, language: Language, grammars: Path | None) -> DefinedSymbols:
+    if not language.grammar:
+        return DefinedSymbols(structure(text, language))
+    found = symbols(text, language, grammars)
+    return with_statements(text, found) if language.name == "sql" else found
+
+
+def send(stream: IO[bytes], message: bytes) -> None:
+    stream.write(_LENGTH.pack(len(message)) + message)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> bytes | None:
+    """None at the end."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    message = stream.read(length)
+    return message if len(message) == length else None
+
+
+def main() -> None:
+    seconds, folder = float(sys.argv[1]), sys.argv[2]
+    grammars = Path(folder) if folder else None
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent process
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+    questions = msgspec.msgpack.Decoder(ParseRequest)
+    while (message := receive(sys.stdin.buffer)) is not None:
+        signal.setitimer(
+            signal.ITIMER_PROF, seconds
+        )  # of our own time: the kernel ends us, whatever a grammar is doing
+        said = answer_request(questions.decode(message), grammars)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        send(sys.stdout.buffer, msgspec.msgpack.encode(said))
+
+
+if __name__ == "__main__":
+    main()

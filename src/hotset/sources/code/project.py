@@ -1,26 +1,42 @@
 """A project's files and its index: one process brings them in, a search catches up with changes,
-`take_out` removes them."""
+`take_out` removes them, and `unchanged` says whether there is anything to do.
+
+What makes an index takes half a second to load, and an unchanged project needs none of it: that is
+told from two databases and one look at each file. Whatever is in doubt is left to a whole run.
+"""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from hashlib import blake2b, sha256
+from importlib.util import find_spec
 from pathlib import Path
 
-from hotset.errors import HotsetError, StoreBusy
+from hotset.errors import HotsetError, StoreBusy, StoreFailed
 from hotset.files.folder import private_folder
 from hotset.files.lock import FileLock
+from hotset.files.root import NotTaken, Root
 from hotset.index import open_index
+from hotset.index.glance import Rest, at_rest
 from hotset.index.port import FOLDER, Index
 from hotset.nouns.embedding import Embedding
 from hotset.nouns.finding import Sort
-from hotset.sources.code.consent import revoke
-from hotset.sources.code.manifest import DATABASE as MANIFEST, Totals
+from hotset.sources.code.manifest import (
+    DATABASE as MANIFEST,
+    WATERMARK,
+    IndexReport,
+    Manifest,
+    Totals,
+    manifest_as_it_is,
+)
+from hotset.sources.code.scan import ScanLimits, SkippedFiles, scan
 
 _INDEXING = "code.indexing"
 _CATCHING_UP_SECONDS = 0.5  # for files that were changed since
-_PATIENCE = 10.0  # seconds for whoever indexes to notice that it no longer may
+_PATIENCE = 10.0  # seconds for the indexing process to notice that consent is gone
 
 
 def index_folder(folder: Path) -> Path:
@@ -39,13 +55,12 @@ def below(root: Path, path: str) -> str:
 
 
 def catch_up(root: Path, folder: Path, index: Index) -> Iterator[str]:
-    """Where nobody watches the files, a look at what was changed; says what a search has to do
-    without.
+    """Indexes what changed since the last run, unless a process watches the files. Yields a
+    sentence about what a search has to do without.
 
     What takes longer than that is left to `hotset index`.
     """
     from hotset.sources.code.indexer import index_project, manifest_identity  # noqa: PLC0415 - 50 ms, for this alone
-    from hotset.sources.code.manifest import Manifest  # noqa: PLC0415
 
     until = time.monotonic() + _CATCHING_UP_SECONDS
     try:
@@ -55,7 +70,7 @@ def catch_up(root: Path, folder: Path, index: Index) -> Iterator[str]:
                     "not every file could be looked at in time; to search them as they are: "
                     "hotset index"
                 )
-    except StoreBusy:  # somebody is at it
+    except StoreBusy:  # another process indexes
         return
     except HotsetError as error:
         yield f"files may be found as they were: {error}"
@@ -65,18 +80,16 @@ def is_up_to_date(root: Path, folder: Path) -> Totals | None:
     """What is known of the project's files, if that is all there is to know; None where something
     is still to be done.
 
-    For those who may not index now because somebody else does: it compares, and reads only what is
-    too fresh to tell by its stat.
+    For a process that may not index because another one does: it compares stats, and reads only
+    files whose mtime is too recent to trust (racy timestamp).
     """
-    from hotset.sources.code.freshness import nothing_is_left  # noqa: PLC0415 - for this alone
     from hotset.sources.code.indexer import manifest_identity  # noqa: PLC0415
-    from hotset.sources.code.manifest import manifest_as_it_is  # noqa: PLC0415
 
     manifest = manifest_as_it_is(folder) if has_code(folder) else None
     if manifest is None:
         return None
     with manifest:
-        if not manifest.is_made_by(manifest_identity()) or not nothing_is_left(root, manifest):
+        if not manifest.is_made_by(manifest_identity()) or not _is_nothing_left(root, manifest):
             return None
         return manifest.totals()
 
@@ -113,9 +126,10 @@ def take_out(folder: Path, embedding: Embedding) -> int | None:
     is left on the disk.
 
     The process that had the index open and has not let go of it yet, if there is one: it does as
-    soon as it looks, or ends. Raises `StoreBusy` where whoever indexes does not stop.
+    soon as it looks, or ends. Raises `StoreBusy` where the indexing process does not stop.
     """
-    from hotset.index.discarding import discard  # noqa: PLC0415 - a look at what nobody changed does not pay for it
+    from hotset.index.discarding import discard  # noqa: PLC0415 - only removal pays for it
+    from hotset.sources.code.consent import revoke  # noqa: PLC0415
     from hotset.sources.code.parsers import GRAMMARS  # noqa: PLC0415
 
     if not folder.exists():
@@ -124,16 +138,139 @@ def take_out(folder: Path, embedding: Embedding) -> int | None:
     with indexing_lock(folder, _PATIENCE):
         revoke(
             folder, folder / GRAMMARS
-        )  # whoever indexed may have written once more before it noticed
+        )  # the indexing process may have written once more before it noticed
         if not index_folder(folder).exists():
             return None
         with closing(open_index(folder, embedding, folds=False)) as index:
             index.purge(
                 index.wholes(Sort.CODE)
-            )  # for whoever has it open: nothing of the files is found from now on
+            )  # for processes that have it open: no file is found from now on
             alone = index.fold()
         # The index holds what was said, too; that comes back from the store.
         if not alone:
             return discard(index_folder(folder))
         revoke(folder, index_folder(folder))
         return None
+
+
+# enough for 100,000 files; where there are more, loading is the lesser part, and a whole run looks
+# again
+_LOOK_SECONDS = 1.0
+_SETTLED = "settled"
+_PACKAGE = Path(__file__).parents[2]
+_PARTS = ("index", "index/embed", "index/embed/data", "sealing", "sources/code", "store", "text")
+_OTHERS = ("semble_grammars", "tree_sitter")
+
+
+def unchanged(
+    root: Path, folder: Path, embedding: Embedding, stop: Callable[[], bool]
+) -> IndexReport | None:
+    """What a run over the project would report, if nothing is to be done; None where something is,
+    or may be.
+
+    `folder` is where hotset keeps what belongs to the project.
+    """
+    began = time.monotonic()
+    try:
+        manifest = manifest_as_it_is(folder)
+        if manifest is None:
+            return None
+        with manifest:
+            if not _is_settled(folder, manifest, embedding) or not _is_as_it_was(
+                root, manifest, began + _LOOK_SECONDS, stop
+            ):
+                return None
+            totals = manifest.totals()
+    except StoreFailed:  # a whole run makes again what cannot be read
+        return None
+    return IndexReport.of(totals, seconds=time.monotonic() - began)
+
+
+def settle(folder: Path, manifest: Manifest, embedding: Embedding) -> None:
+    """A whole run has ended, and all that it found is folded: the next one need not load anything
+    to see that."""
+    if said := _settled_identity(at_rest(folder / FOLDER, WATERMARK), manifest, embedding):
+        manifest.say(_SETTLED, said)
+
+
+def _is_settled(folder: Path, manifest: Manifest, embedding: Embedding) -> bool:
+    said = manifest.said(_SETTLED)
+    return said is not None and said == _settled_identity(
+        at_rest(folder / FOLDER, WATERMARK), manifest, embedding
+    )
+
+
+def _is_as_it_was(root: Path, manifest: Manifest, until: float, stop: Callable[[], bool]) -> bool:
+    """False as well where that could not be told in time."""
+    gave_up = False
+
+    def is_enough() -> bool:
+        nonlocal gave_up
+        gave_up = time.monotonic() > until or stop()
+        return gave_up
+
+    return manifest.edited(root, is_enough) == {} and not gave_up
+
+
+def _settled_identity(rest: Rest | None, manifest: Manifest, embedding: Embedding) -> str:
+    """By what index and manifest were made, where both are at rest and of one mind; else
+    nothing."""
+    if (
+        rest is None
+        or rest.watermark != manifest.mark()
+        or manifest.may_have_strangers
+        or manifest.pending()
+    ):
+        return ""
+    try:
+        makers = "\0".join(
+            (rest.made_by, embedding.url, embedding.model, str(embedding.size), *_makers())
+        )
+    except OSError:  # not installed as files: nothing can be told of them without loading
+        return ""
+    return blake2b(makers.encode(), digest_size=16).hexdigest()
+
+
+def _makers() -> Iterator[str]:
+    """Whatever could make another index of the same files, by stat: to ask it for its version is to
+    load it."""
+    for part in _PARTS:
+        with os.scandir(_PACKAGE / part) as entries:
+            files = sorted((each for each in entries if each.is_file()), key=lambda each: each.name)
+        yield from (_stat(f"{part}/{each.name}", each.stat()) for each in files)
+    for name in _OTHERS:
+        found = find_spec(name)
+        if found is not None and found.origin:
+            yield _stat(name, os.stat(found.origin))  # noqa: PTH116 - a stat like the others
+
+
+def _stat(name: str, found: os.stat_result) -> str:
+    return f"{name} {found.st_size} {found.st_mtime_ns} {found.st_ino}"
+
+
+def _is_nothing_left(root: Path, manifest: Manifest) -> bool:
+    """Raises `BadInput` where there is no such folder."""
+    if manifest.unfinished or manifest.pending():
+        return False
+    known: set[str] = set()
+    with Root(root) as opened:
+        for walked, difference in manifest.differences(scan(opened, SkippedFiles()), time.time()):
+            known.add(walked.path)
+            if difference is None:
+                continue
+            if difference.gone or not all(
+                _is_known(opened, manifest, path) for path in difference.changed
+            ):
+                return False
+    return "" in known and manifest.folders() <= known
+
+
+def _is_known(root: Root, manifest: Manifest, path: str) -> bool:
+    """By its content, where its stat was too fresh to be kept; or known not to be taken."""
+    row = manifest.row(path)
+    if row is None or not row.digest:
+        return row is not None and bool(row.why)
+    try:
+        return sha256(root.read(path, ScanLimits().bytes).data).digest() == row.digest
+    except NotTaken:
+        return False

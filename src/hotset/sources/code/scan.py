@@ -126,7 +126,7 @@ class _Walk:
             self._open[start] = _Open(under or "", Stat.of(os.lstat(start)))
         except OSError:
             return
-        for path in _told(iter(walk(Path(start), **settings))):
+        for path in _walked_paths(iter(walk(Path(start), **settings))):
             yield from self._closed(str(path), under)
         yield from self._closed("", under)
 
@@ -216,7 +216,9 @@ class _Walk:
             self._note(folder, folder.path or ".", Why.UNREADABLE)
             return
         for name in sorted(unseen):
-            self._note(folder, f"{folder.path}/{name}" if folder.path else name, _unseen(name))
+            self._note(
+                folder, f"{folder.path}/{name}" if folder.path else name, _reason_unseen(name)
+            )
 
 
 @dataclass(slots=True)
@@ -229,7 +231,7 @@ class _Open:
     left_out: SkippedFiles = field(default_factory=SkippedFiles)
 
 
-def _told(walker: Iterator[Path]) -> Iterator[Path]:
+def _walked_paths(walker: Iterator[Path]) -> Iterator[Path]:
     """What the walker finds. What it cannot look into it says once, and goes on; `_count_ignored`
     counts that."""
     while True:
@@ -241,7 +243,7 @@ def _told(walker: Iterator[Path]) -> Iterator[Path]:
             continue
 
 
-def _unseen(name: str) -> Why:
+def _reason_unseen(name: str) -> Why:
     if not can_be_shown(name):
         return Why.STRANGE_NAME
     return Why.EXCLUDED if name in EXCLUDED_FOLDERS else Why.IGNORED
@@ -266,7 +268,7 @@ def _ignore_files(start: str, root: str, *, below: bool) -> _Rules:
     """A look at every ignore file before the walk: the walker reads those of folders, too, that it
     is told to leave out.
 
-    Where one is strange, nothing is walked until somebody has looked at it.
+    Where one is strange, nothing is walked until a person has looked at it.
     """
     rules = _Rules()
     waiting = [start]
@@ -275,7 +277,7 @@ def _ignore_files(start: str, root: str, *, below: bool) -> _Rules:
         try:
             with os.scandir(folder) as entries:
                 for each in entries:
-                    _look(each, rules, root)
+                    _note_rules(each, rules, root)
                     if not each.is_dir(follow_symlinks=False):
                         continue
                     if below and each.name not in EXCLUDED_FOLDERS:
@@ -294,7 +296,7 @@ def _ignore_files(start: str, root: str, *, below: bool) -> _Rules:
     return rules
 
 
-def _look(entry: os.DirEntry[str], rules: _Rules, root: str) -> None:
+def _note_rules(entry: os.DirEntry[str], rules: _Rules, root: str) -> None:
     if not entry.name.isascii() and _UNSAYABLE.search(entry.name):
         rules.unsayable.add(_pattern(entry.name))
     if entry.name in _IGNORE_FILES and not _is_fine(entry.path, root):
@@ -355,7 +357,7 @@ def left_out(root: Root, path: str, limits: ScanLimits | None = None) -> Skipped
     above = ""
     parts = parts_of(path)
     for name in parts:
-        asked = _Asked(here := f"{above}/{name}" if above else name)
+        asked = _WatchedPath(here := f"{above}/{name}" if above else name)
         folder = next(scan(root, asked, limits, above), None)
         if asked.found is not None:
             return asked.found
@@ -368,7 +370,7 @@ def left_out(root: Root, path: str, limits: ScanLimits | None = None) -> Skipped
     return None
 
 
-class _Asked(SkippedFiles):
+class _WatchedPath(SkippedFiles):
     """Remembers why one path was not taken, or that nothing is."""
 
     def __init__(self, path: str) -> None:

@@ -54,10 +54,12 @@ def tell_code(index: Index, query: Query, most: int, onward: str = "") -> CodeLi
         found = find_code(index, Query(wording.words, query.only, query.most, query.deadline))
         if (
             found.hits or "words" in found.lacking
-        ):  # which did not answer: nobody knows what holds the phrase
+        ):  # the word search did not answer in time, so the phrase may exist
             break
     if found.hits:
-        return CodeListing(_told(found, terms(query.words), most, (wording.note, onward)), found)
+        return CodeListing(
+            _render_listing(found, terms(query.words), most, (wording.note, onward)), found
+        )
     narrowed = " there" if query.only.path or query.only.kinds else ""
     late = (
         f" ({', '.join(sorted(found.lacking))} did not answer in time: ask again)"
@@ -69,7 +71,7 @@ def tell_code(index: Index, query: Query, most: int, onward: str = "") -> CodeLi
     )
 
 
-def _told(found: Hits, wanted: Sequence[Term], most: int, said: tuple[str, str]) -> str:
+def _render_listing(found: Hits, wanted: Sequence[Term], most: int, said: tuple[str, str]) -> str:
     """With excerpts as far as they fit, then by place alone; what is left is counted. `said` is put
     at both ends."""
     hits, lacking = found.hits, found.lacking

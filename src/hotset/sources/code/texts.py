@@ -28,10 +28,10 @@ def read_text(
     if secret_file(path) is not None:
         raise NotTaken(path, Why.SECRET)
     content = root.read(path, most, hard_links=hard_links)
-    return content, seal(decoded(path, content.data))
+    return content, seal(decode_text(path, content.data))
 
 
-def decoded(path: str, data: bytes) -> str:
+def decode_text(path: str, data: bytes) -> str:
     """Text with `\\n` behind each line. Raises `NotTaken`."""
     text = decode(data)
     if text is None:
@@ -56,7 +56,7 @@ def refuse_machine_made(path: str, text: str) -> None:
 
 _WITHIN = 2000  # characters in which generators say so
 _PROSE = frozenset({"markdown", "rst"})
-"""Where `#` begins a heading and `*` a point: only comments that nobody sees are comments."""
+"""Where `#` begins a heading and `*` a point: only comments that are not rendered count."""
 
 _LINE = re.compile(r"(?://|#|--|;|%|\*|!|\.\.|REM\b|@REM\b|')[/#!*;%-]*")
 _OF_PROSE = re.compile(r"\.\.|\[//\]: #")

@@ -14,11 +14,10 @@ from msgspec import to_builtins
 from hotset.config import load, parse_knobs
 from hotset.errors import BadInput, NotFound
 from hotset.nouns.knobs import Knobs
+from hotset.replay.conversation import RecordedSession
 from hotset.replay.formats import read
-from hotset.replay.recorded import Recorded
-from hotset.replay.report import Report, Row, meaning
-from hotset.replay.roster import DEFAULT, FULL, KNOBS, OURS, ROSTER, USUAL, Maker, ours
-from hotset.replay.run import PROVIDERS, Ruling, gather, replay as replayed
+from hotset.replay.policies import DEFAULT, FULL, KNOBS, OURS, ROSTER, USUAL, Maker, ours
+from hotset.replay.report import PROVIDERS, Report, Row, Ruling, gather, meaning, replay as replayed
 from hotset.surfaces.cli.options import as_json, examples
 from hotset.surfaces.cli.terminal import (
     count,
@@ -192,7 +191,7 @@ def _differing(changed: Mapping[str, Knobs]) -> dict[str, dict[str, Any]]:
     return {name + _CHANGED: knobs.changed(KNOBS[name]) for name, knobs in changed.items()}
 
 
-def _sessions(paths: Sequence[Path], told: list[str]) -> Iterator[Recorded]:
+def _sessions(paths: Sequence[Path], told: list[str]) -> Iterator[RecordedSession]:
     """A file that was named has to be readable; what else lies in a folder is passed over and
     told."""
     found = False

@@ -16,8 +16,7 @@ from hotset.sources.memory import HOW, Reminder
 from hotset.surfaces.cli.ending import run
 from hotset.surfaces.cli.options import Chosen, of_project
 from hotset.surfaces.cli.terminal import count, size
-from hotset.testing.demo.show import DemoResult, play
-from hotset.testing.demo.stage import empty_folder
+from hotset.testing.demo.show import DemoResult, empty_folder, play
 from hotset.testing.demo.view import PlainScreen, Screen, screen
 
 _FOLDER = "demo"
@@ -30,10 +29,10 @@ _NEXT = "Where did we leave off?"
 @click.option("--fast", is_flag=True)
 def demo(chosen: Chosen, once: bool, fast: bool) -> None:
     config = chosen.config()
-    folder = empty_folder(_beside(config))
+    folder = empty_folder(_demo_folder(config))
     with screen() as live:
         shown = play(folder, live, slowly=not fast and sys.stdout.isatty())
-    _conclude(PlainScreen(), shown, folder, _told_next(replace(config, folder=folder)))
+    _conclude(PlainScreen(), shown, folder, _next_reminder(replace(config, folder=folder)))
     if once:
         return
     sys.stdout.write(f"\nNow the real thing, for {config.project}:\n\n")
@@ -41,7 +40,7 @@ def demo(chosen: Chosen, once: bool, fast: bool) -> None:
     os.execv(sys.executable, [sys.executable, "-m", "hotset", "up", *chosen.flags()])  # noqa: S606 - we have nothing more to do
 
 
-def _beside(config: Config) -> Path:
+def _demo_folder(config: Config) -> Path:
     """A folder of its own: a demonstration does not mix with what is real."""
     return (
         config.folder.parent / _FOLDER
@@ -50,7 +49,7 @@ def _beside(config: Config) -> Path:
     )
 
 
-def _told_next(config: Config) -> Reminder | None:
+def _next_reminder(config: Config) -> Reminder | None:
     """What a session would be told that begins now, after what was made of this one."""
     with open_memories(config) as memories:
         memories.encode()
@@ -84,7 +83,7 @@ def _conclude(out: Screen, shown: DemoResult, folder: Path, told: Reminder | Non
     )
     out.say(
         f"  {shown.found} of {shown.heard} replies survived kill -9; the proxy was back in "
-        f"{shown.down:.1f} s; {_went_on(shown)}."
+        f"{shown.down:.1f} s; {_describe_session(shown)}."
     )
     if shown.held.largest is not None:
         page = shown.held.largest
@@ -121,7 +120,7 @@ def _conclude(out: Screen, shown: DemoResult, folder: Path, told: Reminder | Non
     out.say("  hotset wrap claude      (or codex, opencode, aider, goose, anything)")
 
 
-def _went_on(shown: DemoResult) -> str:
+def _describe_session(shown: DemoResult) -> str:
     return (
         "the session went on as one"
         if len(shown.sessions) == 1

@@ -4,12 +4,18 @@ else."""
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
+from hotset.nouns.page import Kind, Page
+from hotset.nouns.turn import Outcome
+from hotset.store.port import Census, Where
+from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.cli.terminal import console, count, size
-from hotset.testing.demo.holdings import Holdings
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -42,14 +48,17 @@ class Screen(Protocol):
 
     def say(self, text: str = "") -> None: ...
 
-    def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+@contextmanager
+def screen() -> Iterator[Screen]:
+    """A live board where someone watches a terminal, plain lines everywhere else."""
+    if not sys.stdout.isatty():
+        yield PlainScreen()
+        return
+    from rich.live import Live  # noqa: PLC0415
+
+    with Live(console=console(), auto_refresh=False) as live:
+        yield LiveScreen(live)
 
 
 class PlainScreen:
@@ -69,51 +78,21 @@ class PlainScreen:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        pass
-
 
 class LiveScreen:
     """For a terminal: a board that stays in its place, with what is said above it."""
 
-    def __init__(self) -> None:
-        self._console = console()
-        self._live: Live | None = None
+    def __init__(self, live: Live) -> None:
+        self._live = live
 
     def show(self, board: Board) -> None:
-        if self._live is not None:
-            self._live.update(_drawn(board), refresh=True)
+        self._live.update(_render_board(board), refresh=True)
 
     def say(self, text: str = "") -> None:
-        self._console.print(text, markup=False)
-
-    def __enter__(self) -> Self:
-        from rich.live import Live  # noqa: PLC0415
-
-        self._live = Live(console=self._console, auto_refresh=False)
-        self._live.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._live is not None:
-            self._live.__exit__(kind, error, trace)
-            self._live = None
+        self._live.console.print(text, markup=False)
 
 
-def _drawn(board: Board) -> RenderableType:
+def _render_board(board: Board) -> RenderableType:
     from rich.panel import Panel  # noqa: PLC0415
     from rich.progress_bar import ProgressBar  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -166,5 +145,38 @@ def _drawn(board: Board) -> RenderableType:
     )
 
 
-def screen() -> Screen:
-    return LiveScreen() if sys.stdout.isatty() else PlainScreen()
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    census: Census
+    done: int
+    """Turns whose reply is there whole."""
+    unfinished: int
+    """Turns whose reply never came to its end."""
+    branches: Mapping[str, int]
+    """Turns by session and branch, as `session/branch`."""
+    kinds: Mapping[str, tuple[int, int]]
+    """Pages and bytes by kind."""
+    largest: Page | None
+    """The largest tool result."""
+
+
+def count_holdings(folder: Path) -> Holdings:
+    with closing(SqliteStore.open(folder)) as store:
+        pages, sizes = Counter[str](), Counter[str]()
+        largest: Page | None = None
+        for page in store.pages(Where()):
+            pages[page.kind] += 1
+            sizes[page.kind] += page.size
+            if page.kind.family is Kind.TOOL_RESULT and (
+                largest is None or page.size > largest.size
+            ):
+                largest = page
+        turns = [turn for session in store.sessions() for turn in store.turns(session.id)]
+        return Holdings(
+            census=store.census(),
+            done=sum(turn.outcome is Outcome.DONE for turn in turns),
+            unfinished=sum(turn.outcome is not Outcome.DONE for turn in turns),
+            branches=Counter(f"{turn.session}/{turn.branch}" for turn in turns),
+            kinds={kind: (count, sizes[kind]) for kind, count in pages.most_common()},
+            largest=largest,
+        )

@@ -26,8 +26,7 @@ from hotset.testing.upstream.faults import (
     WrongLength,
     WrongOrder,
 )
-from hotset.testing.upstream.received import Received
-from hotset.testing.upstream.script import Call, Say, Script
+from hotset.testing.upstream.script import Call, Received, Say, Script
 from hotset.testing.upstream.server import ScriptedUpstream, free_port
 
 __all__ = [

@@ -12,9 +12,8 @@ from pathlib import Path
 import msgspec
 
 from hotset.files.write import write_output
-from hotset.testing.upstream.script import Script
+from hotset.testing.upstream.script import Script, read_script
 from hotset.testing.upstream.server import ScriptedUpstream
-from hotset.testing.upstream.spoken import read_script
 
 
 def main() -> None:
@@ -42,7 +41,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=0, help="0 takes any free port")
     parser.add_argument("--ready-file", type=Path, help="written, as JSON, once the port is open")
     parser.add_argument(
-        "--script", type=Path, help="JSON lines, one reply each; see hotset.testing.upstream.spoken"
+        "--script", type=Path, help="JSON lines, one reply each; see hotset.testing.upstream.script"
     )
     parser.add_argument(
         "--recording",

@@ -1,14 +1,128 @@
-"""What the scripted provider says: a reply is a noun, a script picks the next one."""
+"""What the scripted provider says: replies as nouns, scripts that pick the next one, and the
+requests that they answer."""
 
 from __future__ import annotations
 
+import gzip
+import sys
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from threading import Lock
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Condition, Lock
+from typing import Any, get_args
 
-from hotset.testing.upstream.faults import Fault, Status
-from hotset.testing.upstream.received import Received
+import msgspec
+
+from hotset.nouns.message import DialectName
+from hotset.testing.upstream.faults import Fault, Hold, Status
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One request, exactly as it came over the wire."""
+
+    index: int
+    method: str
+    path: str
+    """With the query, as it stood in the request line."""
+    headers: tuple[tuple[str, str], ...]
+    """In their order, spelling and number."""
+    body: bytes
+    """Without transfer framing, but still compressed where the client compressed it."""
+    arrived: float
+    dialect: DialectName | None = None
+    """None where the path belongs to no dialect."""
+    ended: bool = False
+    """The reply, or the fault that stood for it, was written to its end."""
+    cancelled_after: float | None = None
+    """Seconds after arrival at which the client went away before the reply had ended."""
+
+    def header(self, name: str) -> str:
+        """The first header of that name, whatever its case; empty where there is none."""
+        return next((value for key, value in self.headers if key.lower() == name.lower()), "")
+
+    @property
+    def decoded(self) -> bytes:
+        """The body without compression."""
+        body = self.body
+        for coding in reversed(self.header("content-encoding").replace(" ", "").lower().split(",")):
+            if coding not in _DECODERS:
+                raise ValueError(f"Unsupported content-encoding: {coding}")
+            body = _DECODERS[coding](body)
+        return body
+
+    def json(self) -> dict[str, Any]:
+        """The body as a JSON object; raises `ValueError` for anything else."""
+        try:
+            return msgspec.json.decode(self.decoded, type=dict[str, Any])
+        except (
+            msgspec.MsgspecError,
+            RecursionError,
+            OSError,
+            EOFError,
+            zlib.error,
+            zstd.ZstdError,
+        ) as error:
+            raise ValueError(str(error)) from error
+
+
+class Log:
+    """Every request so far, in order of arrival. Written by the server's thread, read by any."""
+
+    def __init__(self) -> None:
+        self._received: list[Received] = []
+        self._changed = Condition()
+
+    @property
+    def requests(self) -> tuple[Received, ...]:
+        with self._changed:
+            return tuple(self._received)
+
+    def add(self, received: Received) -> Received:
+        with self._changed:
+            numbered = replace(received, index=len(self._received))
+            self._received.append(numbered)
+            self._changed.notify_all()
+            return numbered
+
+    def end(self, index: int, *, cancelled_after: float | None) -> None:
+        with self._changed:
+            self._received[index] = replace(
+                self._received[index],
+                ended=cancelled_after is None,
+                cancelled_after=cancelled_after,
+            )
+            self._changed.notify_all()
+
+    def wait(self, what: str, timeout: float, ready: Callable[[list[Received]], bool]) -> None:
+        with self._changed:
+            if not self._changed.wait_for(lambda: ready(self._received), timeout):
+                raise TimeoutError(
+                    f"waited {timeout:g} s for {what}; saw {len(self._received)} requests"
+                )
+
+
+def _inflate(body: bytes) -> bytes:
+    """`deflate` means zlib, but some clients send it without zlib's header."""
+    try:
+        return zlib.decompress(body)
+    except zlib.error:
+        return zlib.decompress(body, -zlib.MAX_WBITS)
+
+
+_DECODERS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    "identity": bytes,
+    "gzip": gzip.decompress,
+    "deflate": _inflate,
+    "zstd": zstd.decompress,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +171,7 @@ def player(script: Script | None) -> Callable[[Received], Say]:
     if script is None:
         return echo
     if callable(script):
-        return _guarded(script)
+        return _report_failures(script)
     replies: Iterator[Say] = iter(script)
     lock = Lock()
 
@@ -71,7 +185,7 @@ def player(script: Script | None) -> Callable[[Received], Say]:
     return play
 
 
-def _guarded(script: Callable[[Received], Say]) -> Callable[[Received], Say]:
+def _report_failures(script: Callable[[Received], Say]) -> Callable[[Received], Say]:
     def play(request: Received) -> Say:
         try:
             return script(request)
@@ -104,3 +218,40 @@ def _words(message: Any, depth: int = 0) -> str:
             depth + 1,
         )
     return ""
+
+
+_FAULTS = {
+    kind.__name__: kind for kind in get_args(Fault) if kind is not Hold
+}  # a gate cannot be opened from outside
+
+
+def read_script(path: Path) -> tuple[Say, ...]:
+    """A script from a file: JSON lines, one reply each. Raises `ValueError`, with the line, for a
+    file that is no script.
+
+    {"text": "Let me look.", "calls": [{"name": "read_file", "arguments": {"path": "a.py"}}]}
+    {"text": "Done.", "fault": {"type": "Reset", "events": 2}}
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return tuple(
+        _say(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()
+    )
+
+
+def _say(path: Path, number: int, line: str) -> Say:
+    try:
+        fields = msgspec.json.decode(line, type=dict[str, Any])
+        calls = tuple(msgspec.convert(call, Call) for call in fields.pop("calls", ()))
+        given = fields.pop("fault", None) or ()
+        faults = tuple(_fault(fault) for fault in ([given] if isinstance(given, dict) else given))
+        return Say(**fields, calls=calls, fault=faults or None)
+    except (msgspec.MsgspecError, TypeError, KeyError) as error:
+        raise ValueError(f"{path}:{number}: not a reply: {error}") from error
+
+
+def _fault(fields: Mapping[str, Any]) -> Fault:
+    kind = _FAULTS[fields["type"]]
+    fault: Fault = msgspec.convert(
+        {key: value for key, value in fields.items() if key != "type"}, kind
+    )
+    return fault

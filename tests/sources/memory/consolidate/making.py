@@ -22,7 +22,7 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.sources.memory.kinds import memory_id
-from hotset.testing.hashing_embedder import HashingEmbedder
+from hotset.testing.fakes import HashingEmbedder
 
 DAY = 86_400.0
 EMBEDDER = HashingEmbedder(64)

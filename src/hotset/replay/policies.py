@@ -1,28 +1,173 @@
-"""What others do with a long conversation: the policies that ours is measured against.
+"""Every policy by name: our own planning, and what others do with a long conversation.
 
-All of them show system and user messages always, as ours does. What they differ in is what becomes
-of the model's own messages and of the results of its calls. What a summary says stands for what a
-model would write: names, as many as fit.
-"""
+A policy shows one block a message, the same object for as long as it stays the same. The others
+all show system and user messages always, as ours does. What they differ in is what becomes of the
+model's own messages and of the results of its calls. What a summary says stands for what a model
+would write: names, as many as fit."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Protocol
 
+import msgspec
+
+from hotset.nouns.knobs import Knobs
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Role
-from hotset.nouns.window import Line
-from hotset.replay.conversation import RecordedConversation
-from hotset.replay.measure import Rules
-from hotset.replay.showing import NOTHING, ShownBlock, text_of, whole
+from hotset.nouns.price import Price
+from hotset.nouns.profiles import PROFILES
+from hotset.nouns.window import WHOLE, Cause, Line, PageTable, SentRequest, Shown, Spot
+from hotset.replay.conversation import RecordedConversation, TextUnits
 from hotset.tokens import count
+from hotset.window.arguments import spoken
+from hotset.window.plan import Moment, plan
+from hotset.window.policies import POLICIES
 from hotset.window.price import units
+from hotset.window.tools import SPECS
+
+
+@dataclass(eq=False, slots=True)
+class ShownBlock:
+    """What is shown of one message. Two blocks are the same only if they are one."""
+
+    text: str
+    tokens: int
+    stands_in: bool = False
+    """It speaks for other messages too: a summary, or what stays of a stretch that left."""
+    _said: TextUnits | None = None
+
+    @property
+    def said(self) -> TextUnits:
+        if self._said is None:
+            self._said = TextUnits.of(self.text)
+        return self._said
+
+
+NOTHING = ShownBlock("", 0)
+
+
+@cache
+def _our_tools() -> int:
+    """Tokens of their schema, which every request of ours pays for."""
+    return sum(
+        count(text)
+        for spec in SPECS
+        for text in (spec.name.encode(), spec.description.encode(), spec.parameters)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    price: Price
+    window: int
+    ttl: float | None = None
+    """Seconds after which the provider's cache is cold; None leaves pauses out of account."""
+
+
+class Policy(Protocol):
+    """One conversation under one policy."""
+
+    extra: float
+    """What the policy itself has cost so far, in units of an uncached input token: the writing of
+    summaries."""
+
+    @property
+    def tools(self) -> int:
+        """Tokens of the tools that it puts before every prompt."""
+        ...
+
+    def show(self, upto: int, now: float) -> Sequence[ShownBlock]:
+        """What a call sees of the first `upto` messages. Called with growing numbers."""
+        ...
+
+
+def text_of(line: Line) -> str:
+    """A message as plain text: what it says, and what it calls with which arguments."""
+    return "\n".join(
+        f"{piece.tool} {spoken(piece.content)}"
+        if piece.call and line.role == "assistant"
+        else _decode_text(piece.content)
+        for piece in line.pieces
+    )
+
+
+def whole(line: Line) -> ShownBlock:
+    return ShownBlock(text_of(line), line.extra + sum(piece.tokens for piece in line.pieces))
+
+
+@dataclass(slots=True)
+class PlannedShowing:
+    """Ours: the very code that the proxy runs."""
+
+    conversation: RecordedConversation
+    knobs: Knobs
+    price: Price
+    extra: float = 0.0
+    tools: int = field(default_factory=_our_tools)
+    departures: int = 0
+    causes: dict[Cause, int] = field(default_factory=dict)
+    _rows: dict[Spot, Shown] = field(default_factory=dict)
+    _sent: SentRequest | None = None
+    _blocks: list[ShownBlock] = field(default_factory=list)
+
+    def show(self, upto: int, now: float) -> Sequence[ShownBlock]:
+        lines = self.conversation.lines[:upto]
+        table = PageTable(self._rows, {}, self._sent)
+        moment = Moment(now, self.price, count, self.conversation.fixed)
+        made = plan(lines, table, (), self.knobs, moment)
+        for line in lines[len(self._blocks) :]:
+            self._blocks.append(whole(line))
+        touched = set()
+        for row in made.fresh:
+            self._rows[row.spot] = row
+            touched.add(row.spot.chain)
+        if touched:
+            for index, line in enumerate(lines):
+                if line.chain in touched:
+                    self._blocks[index] = _shown_block(line, self._rows, self._blocks[index])
+        self._sent = SentRequest(lines[-1].chain, now, made.tokens) if lines else None
+        self.departures += bool(made.stubs)
+        if made.broke is not None:
+            self.causes[made.broke] = self.causes.get(made.broke, 0) + 1
+        return self._blocks
+
+
+def _shown_block(line: Line, rows: Mapping[Spot, Shown], before: ShownBlock) -> ShownBlock:
+    gone = rows.get(Spot(line.chain, WHOLE))
+    if gone is not None:
+        return (
+            ShownBlock(_decode_text(gone.text), gone.tokens, stands_in=True)
+            if gone.text
+            else NOTHING
+        )
+    pieces = [
+        (piece, rows.get(Spot(line.chain, position))) for position, piece in enumerate(line.pieces)
+    ]
+    if not any(row is not None and row.text for _, row in pieces):
+        return before
+    told = replace(
+        line,
+        pieces=tuple(
+            replace(piece, content=row.text) if row and row.text else piece for piece, row in pieces
+        ),
+    )
+    return ShownBlock(
+        text_of(told),
+        line.extra + sum(row.tokens if row else piece.tokens for piece, row in pieces),
+    )
+
+
+def _decode_text(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
+
 
 SUMMARY = 500
 """Tokens of a summary. Those that agents write of real sessions are six times as long: this
-flatters whoever summarises."""
+flatters policies that summarise."""
 
 _CUT = 500  # characters
 _CUT_MARK = "\n[truncated]"
@@ -32,7 +177,7 @@ _SUMMARISED_EVERY = 10  # iterations that left
 _OBSERVATIONS = 10  # as in arXiv 2508.21433, where ten did best
 _MASKED = "[Old observation left out]"
 
-_CLEARING_FROM = 0.5  # of the window: 100,000 tokens of 200,000 where nobody says otherwise
+_CLEARING_FROM = 0.5  # of the window: 100,000 tokens of 200,000 by default
 _TOOL_USES = 3
 _CLEARED = "[Old tool result content cleared]"
 
@@ -113,7 +258,7 @@ class Baseline:
                 self._told.update(block.said.names)
         self.extra += units(self.rules.price, read) + units(self.rules.price, Usage(output=SUMMARY))
         return ShownBlock(
-            _fitting(name for name, _ in self._told.most_common()), SUMMARY, stands_in=True
+            _fit_names(name for name, _ in self._told.most_common()), SUMMARY, stands_in=True
         )
 
 
@@ -222,7 +367,7 @@ class Evict(Baseline):
         self.blank(leaving, _EVICTED)
 
 
-def _fitting(names: Iterable[str]) -> str:
+def _fit_names(names: Iterable[str]) -> str:
     """As many names as a summary has room for."""
     told: list[str] = []
     room = SUMMARY
@@ -232,3 +377,46 @@ def _fitting(names: Iterable[str]) -> str:
             break
         told.append(name)
     return " ".join(told)
+
+
+DEFAULT, LEAN, FULL = "default", "lean", "full"
+
+Maker = Callable[[RecordedConversation, Rules], Policy]
+"""Sets a policy to one conversation."""
+
+_LAST, _MOST = 5, 15  # moving the window with every call would break the prefix with every call
+
+
+def ours(knobs: Knobs) -> Maker:
+    """Our own planning with these knobs, for the window that the rules say."""
+
+    def make(conversation: RecordedConversation, rules: Rules) -> Policy:
+        return PlannedShowing(
+            conversation, msgspec.structs.replace(knobs, window=rules.window), rules.price
+        )
+
+    return make
+
+
+KNOBS: Mapping[str, Knobs] = {
+    DEFAULT: Knobs(),
+    **{name: Knobs(policy=name) for name in POLICIES},
+    "iterations": Knobs(keep=_LAST, most=_MOST),
+    LEAN: PROFILES[LEAN],
+}
+"""What hotset does by itself, and what it can be told to do."""
+
+OURS: Mapping[str, Maker] = {name: ours(knobs) for name, knobs in KNOBS.items()}
+
+BASELINES: Mapping[str, Maker] = {
+    FULL: Baseline,
+    "truncate": Truncate,
+    "mask": Mask,
+    "clear_tool_uses": ClearToolUses,
+    "compact": Compact,
+    "evict25": Evict,
+}
+
+ROSTER: Mapping[str, Maker] = {**OURS, **BASELINES}
+USUAL = (DEFAULT, *BASELINES)
+"""The policies that are compared by default."""

@@ -1,0 +1,53 @@
+"""What the contracts share: checks on fresh stores or indexes, and how a module's checks are
+collected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from functools import wraps
+from inspect import signature
+from typing import Any, Protocol
+
+
+class Closes(Protocol):
+    def close(self) -> None: ...
+
+
+Check = Callable[[Callable[[], Any]], None]
+"""Takes what opens a new, empty store or index at each call; raises an `AssertionError` with a
+sentence where that breaks its contract."""
+
+
+_WHOLE_CONTRACTS = ("check_store", "check_index")
+
+
+def on_fresh(check: Callable[..., None]) -> Check:
+    """A check that gets a fresh store or index for each of its parameters; they are closed when it
+    ends."""
+
+    @wraps(check)
+    def run(open_fresh: Callable[[], Closes]) -> None:
+        with ExitStack() as stack:
+            check(
+                *(stack.enter_context(closing(open_fresh())) for _ in signature(check).parameters)
+            )
+
+    return run
+
+
+def checks_in(module: Mapping[str, Any]) -> tuple[Check, ...]:
+    """The checks among a module's names (its `globals()`), in the order of their names."""
+    return tuple(
+        check
+        for name, check in sorted(module.items())
+        if name.startswith("check_") and name not in _WHOLE_CONTRACTS
+    )
+
+
+def raises(error: type[Exception], act: Callable[[], object]) -> bool:
+    try:
+        act()
+    except error:
+        return True
+    return False
