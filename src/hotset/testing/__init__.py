@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hotset.testing.index_contract import check_index
     from hotset.testing.ram_store import RamStore
     from hotset.testing.secrets import planted
+    from hotset.testing.source_contract import check_source
     from hotset.testing.store_contract import check_store
     from hotset.testing.upstream.script import Call, Say
     from hotset.testing.upstream.server import ScriptedUpstream
@@ -25,6 +26,7 @@ __all__ = [
     "ScriptedUpstream",
     "check_dialect",
     "check_index",
+    "check_source",
     "check_store",
     "planted",
 ]
@@ -38,6 +40,7 @@ _HOMES = {
     "ScriptedUpstream": "hotset.testing.upstream.server",
     "check_dialect": "hotset.testing.dialect_contract",
     "check_index": "hotset.testing.index_contract",
+    "check_source": "hotset.testing.source_contract",
     "check_store": "hotset.testing.store_contract",
     "planted": "hotset.testing.secrets",
 }

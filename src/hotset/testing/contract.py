@@ -19,7 +19,7 @@ Check = Callable[[Callable[[], Any]], None]
 sentence where that breaks its contract."""
 
 
-_WHOLE_CONTRACTS = ("check_store", "check_index")
+_WHOLE_CONTRACTS = ("check_store", "check_index", "check_source")
 
 
 def on_fresh(check: Callable[..., None]) -> Check:

@@ -240,6 +240,8 @@ class MemoryOffers(Source):
     def find(self, query: Query, until: float) -> Sequence[SearchHit]:
         """The memories that `hotset memory search` finds."""
         del until
+        if not query.words.strip():
+            return ()
         return memory_hits(self._memories, query.words, query.most, query.only.since)
 
     def read(self, id: str, store: Store) -> SourceText | None:
