@@ -17,7 +17,7 @@ from hotset.nouns.page import Kind
 from hotset.nouns.profiles import PROFILES
 from hotset.nouns.remembering import Remembering
 from hotset.nouns.tool import Deferring, Tooling
-from hotset.window.policies import POLICIES
+from hotset.window.evict import POLICIES
 
 
 @pytest.fixture

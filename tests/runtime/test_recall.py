@@ -39,7 +39,7 @@ from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_talk import StoreTalk, kept, message, said, turn_of
-from hotset.window.gist import gist
+from hotset.window.page_text import gist
 from hotset.window.slice import cut
 
 FILE = "".join(f"def step_{n}(x):\n    return x + {n}\n\n\n" for n in range(1, 300))

@@ -11,8 +11,7 @@ from hypothesis import given, strategies as st
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Form, Shown, Spot
-from hotset.window.birth import alone
-from hotset.window.numbering import bare
+from hotset.window.birth import alone, strip_numbers
 from hotset.window.plan import plan
 from tests.window.talk import Talk, code, moment
 
@@ -42,7 +41,7 @@ def _numbered(text: str, first: int = 1, mark: str = "→") -> str:
 def test_a_text_without_its_numbers_has_every_line_where_it_stood(lines, first):
     text = "\n".join(lines)
 
-    found = bare(_numbered(text, first))
+    found = strip_numbers(_numbered(text, first))
 
     assert found is not None
     assert (found.text, found.first, found.last) == (text, first, first + len(lines) - 1)
@@ -58,7 +57,7 @@ def test_a_text_without_its_numbers_has_every_line_where_it_stood(lines, first):
     ],
 )
 def test_what_is_not_numbered_line_by_line_keeps_its_numbers(text):
-    found = bare(text)
+    found = strip_numbers(text)
 
     assert found is None or found.text.count("\n") == text.count("\n")
     assert found is None or "\t2\t" in text

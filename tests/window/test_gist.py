@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from hotset.nouns.page import ROOT, Gist, Kind, Page, PageId, Role, SessionId, digest
 from hotset.testing.secrets import planted
-from hotset.window.gist import gist
+from hotset.window.page_text import gist
 
 TRACE = b"""Traceback (most recent call last):
   File "/srv/app/store/sqlite.py", line 12, in open_store

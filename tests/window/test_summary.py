@@ -19,10 +19,17 @@ from hotset.nouns.window import WHOLE, Form, Line, PageTable, Piece, Spot
 from hotset.testing.recording.replay import requests
 from hotset.testing.recording.session import session
 from hotset.window.names import names
-from hotset.window.notes import notes
 from hotset.window.plan import Moment, plan
-from hotset.window.steps import steps
-from hotset.window.summary import Stretch, by_step, checked, due, transcript, within
+from hotset.window.summary import (
+    Stretch,
+    by_step,
+    checked,
+    due,
+    notes,
+    summaries_within,
+    transcript,
+)
+from hotset.window.weighing import steps
 
 EVERY = 10
 
@@ -206,7 +213,7 @@ def test_a_summary_is_known_by_the_number_of_the_last_step_before_its_end(course
 )
 def test_a_stub_tells_the_latest_summaries_of_its_own_steps_that_fit(summaries, first, last, data):
     room = data.draw(st.integers(0, 8000))
-    told = within(summaries, first, last, room)
+    told = summaries_within(summaries, first, last, room)
 
     inside = [summaries[number] for number in sorted(summaries) if first <= number <= last]
     assert len(told) <= min(room, 6000)

@@ -12,7 +12,7 @@ from hotset.replay.baselines import ClearToolUses, Compact, Evict, Mask, Truncat
 from hotset.replay.conversation import RecordedConversation
 from hotset.replay.measure import Rules
 from hotset.replay.showing import Everything, PlannedShowing, Policy
-from hotset.window.policies import POLICIES
+from hotset.window.evict import POLICIES
 
 DEFAULT, LEAN, FULL = "default", "lean", "full"
 

@@ -27,7 +27,6 @@ from hotset.sources.memory import is_memory_id, read_deposits
 from hotset.sources.tools import OwnToolNames, PendingCall, ToolCalls, own_tool_names
 from hotset.store.port import Store
 from hotset.window.deferring import words_for
-from hotset.window.ledger import prompt_of
 from hotset.window.price import charge
 from hotset.window.toolbox_tools import FIND
 from hotset.window.tools import OUR_TOOLS, parse_call
@@ -162,7 +161,7 @@ class Faults:
             return usages
         counted = list[Usage]()
         sent = self.prepared.bill.sent
-        before, prompt = 0, prompt_of(sent)
+        before, prompt = 0, sent.prompt
         for number, reported in enumerate(usages):
             parts = [part for raw in said[number] for part in self.dialect.understand(raw).parts]
             output = round(self._scale * sum(tokens.count(part.content) for part in parts))
@@ -211,7 +210,7 @@ class Faults:
     def _scale(self) -> float:
         """The provider's tokens for one of ours."""
         return (
-            prompt_of(self.prepared.bill.sent) / self.prepared.estimated
+            self.prepared.bill.sent.prompt / self.prepared.estimated
             if self.prepared.estimated
             else 1.0
         )

@@ -34,8 +34,8 @@ from hotset.sources.memory import EpisodeWriter, MemorySource, MemoryUpkeep, Rem
 from hotset.sources.tools import CYCLE, LostReplies, Toolbox, ToolLibrary
 from hotset.store.port import Store
 from hotset.upstream.port import Wire
+from hotset.window.birth import NO_REPEATS, Repeats
 from hotset.window.ledger import Ledger
-from hotset.window.repeats import NO_REPEATS, Repeats
 
 _log = logging.getLogger("hotset")
 

@@ -32,8 +32,8 @@ from hotset.runtime.record import KEEPING, Record
 from hotset.sources.memory import PlacedReminder
 from hotset.sources.tools import ToolCalls, prompt_in
 from hotset.store.port import Store
+from hotset.window.birth import NO_REPEATS, Repeats, repeats
 from hotset.window.price import price_of
-from hotset.window.repeats import NO_REPEATS, Repeats, repeats
 
 _SWITCH = b"x-hotset-window"
 """A client that sends `off` in this header gets its requests through as they are."""

@@ -25,9 +25,8 @@ from hotset.runtime.ledger import SUMMARISED, SUMMARY_FAILED
 from hotset.runtime.summary_model import NotWritten, ask
 from hotset.store.port import Store, Where
 from hotset.upstream.port import Wire
-from hotset.window.notes import notes
-from hotset.window.steps import steps
-from hotset.window.summary import Stretch, by_step, due
+from hotset.window.summary import Stretch, by_step, due, notes
+from hotset.window.weighing import steps
 
 RULES = "rules"
 """Who wrote a summary that no model wrote."""

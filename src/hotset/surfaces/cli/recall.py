@@ -11,7 +11,7 @@ import click
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import emit, emit_json, plain
-from hotset.window.gist import gist
+from hotset.window.page_text import gist
 
 
 @click.command(
