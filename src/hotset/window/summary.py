@@ -16,7 +16,7 @@ from hotset.text.sentences import report_sentences
 from hotset.window.arguments import spoken
 from hotset.window.names import names
 from hotset.window.preview import ContentOrigin, preview
-from hotset.window.preview.asking import asked as asked_for
+from hotset.window.preview.content import tool_query
 from hotset.window.preview.trouble import is_trouble
 from hotset.window.weighing import steps
 
@@ -335,7 +335,7 @@ def _changed(stretch: Stretch, calls: dict[str, Piece]) -> list[str]:
 def _written(call: Piece) -> Iterator[str]:
     if call.kind is Kind.PLAN:
         return
-    wanted = asked_for(ContentOrigin(call.kind, call.tool, call.content))
+    wanted = tool_query(ContentOrigin(call.kind, call.tool, call.content))
     text = spoken(call.content)
     yield from _PATCHED.findall(text)
     if wanted.command:
@@ -362,7 +362,7 @@ def _runs(stretch: Stretch, calls: dict[str, Piece]) -> list[str]:
 
 
 def _command(call: Piece) -> str:
-    wanted = asked_for(ContentOrigin(call.kind, call.tool, call.content))
+    wanted = tool_query(ContentOrigin(call.kind, call.tool, call.content))
     told = _one_line(wanted.command) or f"{call.tool} {_one_line(spoken(call.content))}".strip()
     return clip(told, _COMMAND_ROOM)
 

@@ -99,7 +99,7 @@ _LOOKED_AT = 48 * 1024  # characters of gaps in which names are looked for
 _DULL = re.compile(r"[\d.,:/-]+")
 
 
-def words(first: int, end: int) -> str:
+def mark_lines(first: int, end: int) -> str:
     """The mark of a gap between lines."""
     return f"… line {first + 1} …" if end - first == 1 else f"… lines {first + 1}-{end} …"
 
@@ -107,6 +107,11 @@ def words(first: int, end: int) -> str:
 def no_slice(first: int, end: int) -> str:  # noqa: ARG001 - a `Mark`
     """Where a gap has no argument that would bring it back by itself."""
     return ""
+
+
+def no_label(first: int, end: int) -> Sequence[str]:  # noqa: ARG001 - a `Label`
+    """A gap about which there is nothing to say but its size."""
+    return ()
 
 
 def longest_line(room: int) -> int:
@@ -119,10 +124,10 @@ def room_above(room: int, preface: str, margin: int) -> int:
 
 
 def compose(
-    lines: Sequence[str], reading: Reading, room: int, mark: Mark = words, margin: int = 0
+    lines: Sequence[str], reading: Reading, room: int, mark: Mark = mark_lines, margin: int = 0
 ) -> Excerpt:
     """An excerpt of at most `room` characters. No mark is longer than `margin`."""
-    margin = (margin or len(words(len(lines), 2 * len(lines)))) + 1
+    margin = (margin or len(mark_lines(len(lines), 2 * len(lines)))) + 1
     if room <= margin:
         return Excerpt("…"[: max(0, room)], ((0, len(lines)),), _size(lines))
     preface = _short(reading.preface, room // 4)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from hotset.window.preview.body import Body
+from hotset.window.preview.content import Body
 from hotset.window.preview.excerpt import LineSpan, Worth
 
 _TROUBLE = re.compile(
@@ -202,15 +202,11 @@ def reported(
         seen[failure.form] += 1
         worth = _graded(failure, times, further)
         if failure.heading is not None:
-            yield LineSpan(
-                body.first + failure.heading, body.first + failure.heading + 1, worth + _ABOVE
-            )
+            yield body.span(failure.heading, failure.heading + 1, worth + _ABOVE)
         if failure.is_report:
-            yield LineSpan(
-                body.first + failure.first, body.first + failure.first + 1, worth + _TITLED
-            )
+            yield body.span(failure.first, failure.first + 1, worth + _TITLED)
         for first, end in pieces(failure, of):
-            yield LineSpan(body.first + first, body.first + end, worth, least=1)
+            yield body.span(first, end, worth, least=1)
 
 
 def _graded(failure: FailureLines, times: int, further: float) -> float:

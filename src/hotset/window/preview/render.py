@@ -1,5 +1,5 @@
-"""Makes previews: finds out what a text is, lets that kind of content choose, and says what was
-left out."""
+"""Previews: finds the type of a text, lets the reader of that type choose its lines, and says what
+was left out."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from hotset.window.pieces import lines_of, pieces_of
-from hotset.window.preview import (
-    checks,
-    code,
-    diffs,
-    hits,
-    json_text,
-    listing,
-    logs,
-    markup,
-    opaque,
-    output,
-    prose,
-    tables,
+from hotset.window.preview.code import read_code, skim_code
+from hotset.window.preview.content import (
+    LONGEST_READ,
+    Body,
+    ContentOrigin,
+    ContentType,
+    Preview,
+    ToolQuery,
+    find_body,
+    tool_query,
 )
-from hotset.window.preview.asking import ToolQuery, asked
-from hotset.window.preview.body import LONGEST_READ, Body, body
-from hotset.window.preview.content import ContentOrigin, ContentType, Preview
 from hotset.window.preview.excerpt import Excerpt, ExcerptView, LineSpan, Reading, Worth, compose
-from hotset.window.preview.sections import sections
-from hotset.window.preview.sniffing import kind
+from hotset.window.preview.json_text import is_laid_out, read_json_lines, view_json
+from hotset.window.preview.opaque import view_opaque
+from hotset.window.preview.output import read_checks, read_log, read_output, skim_checks, skim_log
+from hotset.window.preview.prose import read_prose, view_markup
+from hotset.window.preview.rows import read_diff, read_hits, read_listing, read_table
+from hotset.window.preview.sniffer import content_type, sections
 
 _WORTHWHILE = (
     0.75  # a preview longer than this share of its text saves too little for what it hides
@@ -44,35 +42,35 @@ _MIXED = (
 )  # kinds that may have others among them
 
 _READERS: Mapping[ContentType, Callable[[Body, ToolQuery], Reading]] = {
-    ContentType.JSON: code.read,
-    ContentType.JSON_LINES: json_text.read_lines,
-    ContentType.CODE: code.read,
-    ContentType.SEARCH: hits.read,
-    ContentType.CHECKS: checks.read,
-    ContentType.LOG: logs.read,
-    ContentType.DIFF: diffs.read,
-    ContentType.TABLE: tables.read,
-    ContentType.LISTING: listing.read,
-    ContentType.PROSE: prose.read,
-    ContentType.HTML: output.read,
-    ContentType.OPAQUE: output.read,
-    ContentType.OUTPUT: output.read,
+    ContentType.JSON: read_code,
+    ContentType.JSON_LINES: read_json_lines,
+    ContentType.CODE: read_code,
+    ContentType.SEARCH: read_hits,
+    ContentType.CHECKS: read_checks,
+    ContentType.LOG: read_log,
+    ContentType.DIFF: read_diff,
+    ContentType.TABLE: read_table,
+    ContentType.LISTING: read_listing,
+    ContentType.PROSE: read_prose,
+    ContentType.HTML: read_output,
+    ContentType.OPAQUE: read_output,
+    ContentType.OUTPUT: read_output,
 }
 _SKIMMERS: Mapping[ContentType, Callable[[Body, ToolQuery], Reading]] = {
-    ContentType.JSON: code.skim,
-    ContentType.JSON_LINES: logs.skim,
-    ContentType.CODE: code.skim,
-    ContentType.CHECKS: checks.skim,
-    ContentType.LOG: logs.skim,
-    ContentType.TABLE: logs.skim,
-    ContentType.OUTPUT: logs.skim,
+    ContentType.JSON: skim_code,
+    ContentType.JSON_LINES: skim_log,
+    ContentType.CODE: skim_code,
+    ContentType.CHECKS: skim_checks,
+    ContentType.LOG: skim_log,
+    ContentType.TABLE: skim_log,
+    ContentType.OUTPUT: skim_log,
 }
 """What is looked for in texts that are too long to be read closely, but for their beginning and
 their end."""
 _VIEWERS: Mapping[ContentType, Callable[[Body, ToolQuery], ExcerptView]] = {
-    ContentType.JSON: json_text.view,
-    ContentType.HTML: markup.view,
-    ContentType.OPAQUE: opaque.view,
+    ContentType.JSON: view_json,
+    ContentType.HTML: view_markup,
+    ContentType.OPAQUE: view_opaque,
 }
 
 
@@ -82,10 +80,12 @@ def preview(text: str, origin: ContentOrigin, room: int) -> Preview | None:
     if len(text) <= room:
         return None
     lines = lines_of(text)
-    inner = body(lines)
-    asks = asked(origin, room)
-    type_ = kind(inner.lines, asks)
-    made = _viewed(type_, lines, inner, asks) or _read(type_, lines, inner, asks)
+    inner = find_body(lines)
+    asks = tool_query(origin, room)
+    type_ = content_type(inner.lines, asks)
+    made = _preview_of_view(type_, lines, inner, asks) or _preview_of_lines(
+        type_, lines, inner, asks
+    )
     return made if len(made.text) <= len(text) * _WORTHWHILE else None
 
 
@@ -99,7 +99,9 @@ def closing(preview: Preview, id: str) -> str:
     )
 
 
-def _read(type_: ContentType, lines: Sequence[str], inner: Body, asks: ToolQuery) -> Preview:
+def _preview_of_lines(
+    type_: ContentType, lines: Sequence[str], inner: Body, asks: ToolQuery
+) -> Preview:
     """Content that is made of lines: they are shown as they stand."""
     frame = [
         LineSpan(0, inner.first, Worth.FRAME, least=1),
@@ -160,7 +162,7 @@ def _parts(type_: ContentType, stretch: Body) -> list[tuple[Body, ContentType]]:
     if len(found) < 2:
         return [(stretch, type_)]
     return [
-        (part, kind(part.lines, ToolQuery()) if of is ContentType.OUTPUT else of)
+        (part, content_type(part.lines, ToolQuery()) if of is ContentType.OUTPUT else of)
         for part, of in found
     ]
 
@@ -187,11 +189,11 @@ def _merged(parts: Sequence[tuple[Body, Reading]]) -> Reading:
     )
 
 
-def _viewed(
+def _preview_of_view(
     type_: ContentType, lines: Sequence[str], inner: Body, asks: ToolQuery
 ) -> Preview | None:
     """Content that is not made of lines: it is laid out in lines of ours, inside its frame."""
-    if type_ not in _VIEWERS or (type_ is ContentType.JSON and json_text.is_laid_out(inner)):
+    if type_ not in _VIEWERS or (type_ is ContentType.JSON and is_laid_out(inner)):
         return None
     before, after = "\n".join(lines[: inner.first]), "\n".join(lines[inner.end :])
     if len(before) + len(after) > asks.room // 2:
