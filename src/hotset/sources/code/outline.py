@@ -30,7 +30,7 @@ from hotset.text.clip import clip
 from hotset.text.languages import language_of
 from hotset.tokens import count
 from hotset.window.slice.fit import fitting
-from hotset.window.slice.units import told
+from hotset.window.slice.lines import span_name
 
 _DOC = 80  # characters of a comment in an outline
 _MOST_FILES = 50_000  # of a folder; who outlines more wants another tool
@@ -88,7 +88,7 @@ def outline_path(
 def _lost(found: ParseResult) -> str:
     if not found.lost:
         return ""
-    some = ", ".join(told(*span) for span in found.lost[:_STRETCHES])
+    some = ", ".join(span_name(*span) for span in found.lost[:_STRETCHES])
     more = " and others" if len(found.lost) > _STRETCHES else ""
     return f"; parsed in part: lines {some}{more} could not be, and what they define may be missing"
 
