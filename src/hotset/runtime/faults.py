@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from hotset import tokens
-from hotset.dialects.images import can_see
+from hotset.dialects.parts import can_see
 from hotset.dialects.port import Dialect, OwnCall, Round
 from hotset.errors import Malformed
 from hotset.nouns.deposit import Deposit

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
-from hotset.dialects.images import can_see
+from hotset.dialects.parts import can_see
 from hotset.dialects.port import Dialect, Round, TurnView
 from hotset.errors import HotsetError
 from hotset.nouns.bill import Bill

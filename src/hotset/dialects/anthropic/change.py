@@ -36,7 +36,7 @@ def slots(message: JsonNode) -> Iterator[Slot | None]:
 
 
 def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
-    outer = envelope.opened(body, "messages")
+    outer = envelope.open_envelope(body, "messages")
     theirs = wire.as_list(outer.tree("tools"))
     names = [wire.as_text(wire.as_object(tool).get("name")) for tool in theirs]
     # The client marked its last tool as the end of what the provider caches: it must stay the last.
@@ -45,7 +45,7 @@ def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
 
 
 def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
-    outer = envelope.opened(body, "messages")
+    outer = envelope.open_envelope(body, "messages")
 
     def with_mark(kept: list[bytes]) -> list[bytes]:
         """The client's cache mark on its last tool stays on the last one that is left."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hotset.dialects import envelope, parts, wire
-from hotset.dialects.cache import MessageCache
+from hotset.dialects.envelope import MessageCache
 from hotset.dialects.parts import Calls
 from hotset.errors import Malformed
 from hotset.nouns.message import DialectName, Message, Part, Request, Span
@@ -34,7 +34,7 @@ _CONTINUES = ("previous_response_id", "conversation", "prompt")
 
 
 def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
-    outer = envelope.opened(body, "input", cache)
+    outer = envelope.open_envelope(body, "input", cache)
     array, messages = _input(outer, cache)
     return Request(
         dialect=DialectName.OPENAI_RESPONSES,

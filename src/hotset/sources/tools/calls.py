@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from hotset import tokens
-from hotset.dialects.images import images_in
+from hotset.dialects.parts import images_in
 from hotset.dialects.port import OwnCall
 from hotset.errors import HotsetError, Malformed
 from hotset.files.lru import Lru
