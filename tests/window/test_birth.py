@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Form, Shown, Spot
-from hotset.window.birth import alone, strip_numbers
+from hotset.window.birth import shorten_alone, strip_numbers
 from hotset.window.plan import plan
 from tests.window.talk import Talk, code, moment
 
@@ -112,7 +112,7 @@ def test_an_excerpt_lists_names_of_what_it_leaves_out_and_says_how_to_get_them()
     ids=["base64", "times", "passes", "numbers"],
 )
 def test_what_nobody_copies_is_no_list_of_names(text):
-    shown = alone(text.encode(), "bash", b'{"command": "./run"}', Knobs())
+    shown = shorten_alone(text.encode(), "bash", b'{"command": "./run"}', Knobs())
 
     assert shown is not None
     assert "names in what was left out" not in shown
@@ -125,7 +125,9 @@ def test_names_take_no_more_than_a_third_of_the_excerpt_beside_which_they_stand(
         f"{chr(97 + n // 26)}{chr(97 + n % 26)}_name of" for n in range(676)
     ]
 
-    shown = alone("\n".join(lines).encode(), "bash", b'{"command": "./run"}', Knobs(index=5000))
+    shown = shorten_alone(
+        "\n".join(lines).encode(), "bash", b'{"command": "./run"}', Knobs(index=5000)
+    )
 
     assert shown is not None
     excerpt, _, listed = shown.partition("\n[hotset: names")

@@ -18,7 +18,7 @@ from hotset.nouns.page import Kind, digest
 from hotset.nouns.window import WHOLE, Cause, Form, Piece, Shown, Spot
 from hotset.window.arguments import arguments, names_path, spoken
 from hotset.window.moment import Moment
-from hotset.window.names import apart, coined, names, within
+from hotset.window.names import coined_names, distinct_names, names, words_within
 from hotset.window.preview import ContentOrigin, ContentType, Preview, closing, preview
 from hotset.window.weighing import Weighed
 
@@ -58,7 +58,7 @@ def rebirths(weighed: Weighed, knobs: Knobs, moment: Moment) -> list[Shown]:
     )
 
 
-def alone(content: bytes, tool: str, given: bytes, knobs: Knobs) -> str | None:
+def shorten_alone(content: bytes, tool: str, given: bytes, knobs: Knobs) -> str | None:
     """What is shown of a result that stands in no conversation of ours; None where it is shown as
     it came."""
     result = Result(Piece(Kind.TOOL_RESULT, content, 0, tool=tool), given)
@@ -261,9 +261,9 @@ def _names_left_out(text: str, made: Preview, room: int) -> Iterator[str]:
     """A line with names that stand in the gaps only: those that come up most for their length."""
     if not room or made.type is ContentType.OPAQUE:
         return
-    found = apart(Counter(coined(text[:_INDEXED])), made.text)
+    found = distinct_names(Counter(coined_names(text[:_INDEXED])), made.text)
     ranked = sorted((-count / (len(name) + 1), name) for name, count in found.items())
-    if told := within((name for _, name in ranked), room):
+    if told := words_within((name for _, name in ranked), room):
         yield f"[hotset: names in what was left out: {' '.join(told)}]"
 
 

@@ -138,7 +138,9 @@ class Recount:
                 (bill.whole.input + bill.whole.cache_write) * factor,
             )
         self._latest = _Turn(bill, scale, read + new)
-        return RecountedBill(_scaled(bill.sent, scale), _split(bill.whole, read, new))
+        return RecountedBill(
+            _scaled(bill.sent, scale), split_usage(bill.whole, read, new, bill.whole.output)
+        )
 
     def _scale(self, bill: Bill) -> float:
         """A report of several calls is a sum: it tells about one only roughly, and counts where
@@ -176,11 +178,12 @@ class Recount:
 
 
 def _scaled(usage: Usage, factor: float) -> Usage:
-    return _split(usage, usage.cache_read * factor, (usage.input + usage.cache_write) * factor)
+    new = (usage.input + usage.cache_write) * factor
+    return split_usage(usage, usage.cache_read * factor, new, usage.output)
 
 
-def _split(like: Usage, read: float, new: float) -> Usage:
+def split_usage(like: Usage, read: float, new: float, output: int) -> Usage:
     """So many tokens, what is not read divided into written and uncached as it was."""
     uncached = like.input + like.cache_write
     written = new * like.cache_write / uncached if uncached else 0.0
-    return Usage(round(new - written), round(read), round(written), like.output)
+    return Usage(round(new - written), round(read), round(written), output)

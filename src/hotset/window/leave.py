@@ -17,7 +17,7 @@ from hotset.nouns.window import WHOLE, Cause, Form, Line, Shown, Spot, Stub
 from hotset.text.clip import clip
 from hotset.window.arguments import ArgumentUse, arguments, names_path, spoken
 from hotset.window.moment import Moment, no_bound
-from hotset.window.names import apart, coined, within
+from hotset.window.names import coined_names, distinct_names, words_within
 from hotset.window.preview.opaque import is_opaque
 from hotset.window.preview.trouble import alarms, is_trouble
 from hotset.window.summary import summaries_within
@@ -312,8 +312,8 @@ def reference(stub: Stub) -> str:
     count = last - first + 1
     when = f" @ {datetime.fromtimestamp(stub.time, UTC):%Y-%m-%d %H:%M}" if stub.time else ""
     turns = f"turns {first}-{last}" if count > 1 else f"turn {first}"
-    hints = within(_not_in(stub.hints, stub.topics), _HINTS_ROOM)
-    entities = within(_not_in(stub.entities, (*stub.topics, *hints)), _ENTITIES_ROOM)
+    hints = words_within(_not_in(stub.hints, stub.topics), _HINTS_ROOM)
+    entities = words_within(_not_in(stub.entities, (*stub.topics, *hints)), _ENTITIES_ROOM)
     about = "".join(
         f" | {label}: {', '.join(told)}"
         for label, told in (("Topics", stub.topics), ("Entities", entities), ("Ask for", hints))
@@ -352,7 +352,7 @@ def folded_log(told: str, share: float) -> str:
     head, _, log = told.partition("\n")
     if log.startswith(_NAMED):
         return head
-    kept = within(_ranked(Counter(coined(log))), int(share * len(log)))
+    kept = words_within(_ranked(Counter(coined_names(log))), int(share * len(log)))
     return f"{head}\n{_NAMED} {' '.join(kept)}" if kept else head
 
 
@@ -374,7 +374,7 @@ def log_entries(
     for number, lines in steps:
         check()
         text = "\n".join(_entry(number, lines, knobs, told))
-        told.update(coined(text))
+        told.update(coined_names(text))
         yield text
 
 
@@ -424,8 +424,8 @@ def _argument(leaf: str, room: int, forms: FormKnobs, told: set[str]) -> Iterato
     head = _beginning(leaf, room // 2)
     yield f"{head} …"
     yield from _tasks(leaf[len(head) :], forms, told)
-    rest = Counter(name for name in coined(leaf[len(head) :]) if name not in told)
-    if mentioned := within(apart(rest, head), room // 2):
+    rest = Counter(name for name in coined_names(leaf[len(head) :]) if name not in told)
+    if mentioned := words_within(distinct_names(rest, head), room // 2):
         told.update(mentioned)
         yield f"… {' '.join(mentioned)}"
 
@@ -442,7 +442,7 @@ def _tasks(text: str, forms: FormKnobs, told: set[str]) -> Iterator[str]:
         task for task in dict.fromkeys(map(str.strip, _OPEN_TASK.findall(text))) if task not in told
     ]
     if len(tasks) >= _A_LIST:
-        kept = within(tasks, forms.tasks)
+        kept = words_within(tasks, forms.tasks)
         told.update(kept)
         yield from kept
 
@@ -467,8 +467,11 @@ def _mentioned(text: str, room: int, told: set[str]) -> list[str]:
     """The names of a result that no line above has told: those that come up most."""
     if not room or is_opaque(text.split("\n")):
         return []
-    return within(
-        _ranked(apart(Counter(name for name in coined(text) if name not in told), "")), room
+    return words_within(
+        _ranked(
+            distinct_names(Counter(name for name in coined_names(text) if name not in told), "")
+        ),
+        room,
     )
 
 
@@ -494,12 +497,12 @@ def _commonest(
             if piece.kind in (Kind.IMAGE, Kind.THINKING):
                 continue
             if piece.kind.family is Kind.TOOL_CALL:
-                called.update(coined(spoken(piece.content)))
+                called.update(coined_names(spoken(piece.content)))
             else:
-                found.update(coined(piece.content[:_PAGE_READ].decode("utf-8", "replace")))
+                found.update(coined_names(piece.content[:_PAGE_READ].decode("utf-8", "replace")))
     for name, count in called.items():
         found[name] += _CALLED_WEIGHS * count
-    ranked = [name.partition(" ")[0] for name in _ranked(apart(found, ""))]
+    ranked = [name.partition(" ")[0] for name in _ranked(distinct_names(found, ""))]
     return (
         [name for name in ranked if "/" in name],
         [name for name in ranked if "/" not in name],

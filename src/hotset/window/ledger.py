@@ -18,7 +18,7 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.message import Usage
 from hotset.nouns.page import SessionId
 from hotset.nouns.price import Price
-from hotset.window.calibrate import Recount
+from hotset.window.calibrate import Recount, split_usage
 from hotset.window.price import dollars
 
 PriceOf = Callable[[str, str], Price]
@@ -203,9 +203,7 @@ def reconciled(whole: Usage, measured: Usage, estimated: Usage) -> Usage:
         read = whole.cache_read * counted / ours
     # Where nothing came uncached there is nothing to learn the division from.
     like = measured if measured.input or measured.cache_write else estimated
-    uncached = like.input + like.cache_write
-    written = (total - read) * like.cache_write / uncached if uncached else 0.0
-    return Usage(round(total - read - written), round(read), round(written), whole.output)
+    return split_usage(like, read, total - read, whole.output)
 
 
 def percentile(values: Iterable[float], share: float) -> float:

@@ -144,7 +144,7 @@ _EXTENSIONS = word_set("""
 _ERROR_ENDINGS = ("Error", "Exception", "Warning", "Failure", "Failed", "Panic")
 
 
-def gist(page: Page, content: bytes) -> Gist:
+def make_gist(page: Page, content: bytes) -> Gist:
     """The gist of a page with this content."""
     if page.kind is Kind.IMAGE or page.media.startswith(("image/", "audio/", "video/")):
         return Gist(page.id, _IMAGE_TOKENS, (), (), ())

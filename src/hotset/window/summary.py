@@ -14,7 +14,7 @@ from hotset.nouns.window import Line, Piece
 from hotset.text.clip import clip
 from hotset.text.sentences import report_sentences
 from hotset.window.arguments import spoken
-from hotset.window.names import names
+from hotset.window.names import joined_within, names
 from hotset.window.preview import ContentOrigin, preview
 from hotset.window.preview.content import tool_query
 from hotset.window.preview.trouble import is_trouble
@@ -69,7 +69,9 @@ class Stretch:
         return sum(len(piece.content) for line in self.lines for piece in line.pieces)
 
 
-def due(links: Sequence[Link], taken: Callable[[Chain], bool], every: int) -> Stretch | None:
+def next_stretch(
+    links: Sequence[Link], taken: Callable[[Chain], bool], every: int
+) -> Stretch | None:
     """What came since the last stretch on this line that was taken, once it is long enough."""
     since = next((at + 1 for at in range(len(links) - 1, -1, -1) if taken(links[at].chain)), 0)
     lines = tuple(_line(link) for link in links[since:])
@@ -93,7 +95,7 @@ def asked_in(parts: Iterable[Part | Piece]) -> str:
     return "\n".join(text for text in said if text and not text.startswith("<"))
 
 
-def by_step(lines: Sequence[Line], told: Callable[[Chain], str]) -> dict[int, str]:
+def summaries_by_step(lines: Sequence[Line], told: Callable[[Chain], str]) -> dict[int, str]:
     """The summaries on a line, each by the number of the last step that it speaks of.
 
     A stretch ends where a request did: every step that had begun by then had also ended.
@@ -141,7 +143,7 @@ def transcript(stretch: Stretch) -> str:
     return clip("\n\n".join([*asked, *entries]), _MOST_PROMPT)
 
 
-def checked(text: str, source: str) -> str:
+def checked_summary(text: str, source: str) -> str:
     """What a model wrote, without the lines that name something its source does not; empty where
     that leaves nothing."""
     if _REFUSAL.match(text):
@@ -262,7 +264,7 @@ class _Outcome:
     badly: bool
 
 
-def notes(stretch: Stretch) -> str:
+def make_notes(stretch: Stretch) -> str:
     """What was asked, said, changed and run, in the stretch's own words; empty where there is
     nothing to tell."""
     calls = {piece.call: piece for piece in _pieces(stretch) if piece.kind.family is Kind.TOOL_CALL}
@@ -328,7 +330,7 @@ def _changed(stretch: Stretch, calls: dict[str, Piece]) -> list[str]:
             call = calls.get(piece.call)
             if call is not None and piece.kind is not Kind.FILE and not _outcome(piece).badly:
                 paths.update(dict.fromkeys(_written(call)))
-    told = _joined_within(paths, _CHANGED_ROOM)
+    told = joined_within(paths, _CHANGED_ROOM)
     return [f"Changed: {told}"] if told else []
 
 
@@ -401,16 +403,6 @@ def _outcome(piece: Piece) -> _Outcome:
 def _pieces(stretch: Stretch) -> Iterator[Piece]:
     for line in stretch.lines:
         yield from line.pieces
-
-
-def _joined_within(words: dict[str, None], room: int) -> str:
-    told = ""
-    for word in words:
-        longer = f"{told}, {word}" if told else word
-        if len(longer) > room:
-            break
-        told = longer
-    return told
 
 
 def _text_read(piece: Piece) -> str:

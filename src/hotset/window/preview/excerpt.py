@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from hotset.window.names import apart, coined
+from hotset.window.names import coined_names, distinct_names, joined_within
 
 Label = Callable[[int, int], Sequence[str]]
 """What a stretch of lines holds, in short pieces, the most telling first."""
@@ -262,27 +262,16 @@ def _labels(
     said = [""] * len(gaps)
     order = sorted(range(len(gaps)), key=lambda at: gaps[at][0] - gaps[at][1])
     for at in order:
-        said[at] = _joined(pieces[at][:1], spare - 2)
+        said[at] = joined_within(pieces[at][:1], spare - 2)
         spare -= len(said[at]) + 2 if said[at] else 0
     unused = 0
     for at in reversed(order):
         first, end = gaps[at]
         share = unused + max(0, spare) * (end - first) // total
-        more = _joined(pieces[at], share + len(said[at])) if said[at] else ""
+        more = joined_within(pieces[at], share + len(said[at])) if said[at] else ""
         unused = share - max(0, len(more) - len(said[at]))
         said[at] = more or said[at]
     return [f"{mark[:-2]}: {own} …" if own else mark for mark, own in zip(marks, said, strict=True)]
-
-
-def _joined(pieces: Sequence[str], room: int) -> str:
-    """As many pieces as fit."""
-    said = ""
-    for piece in pieces:
-        longer = f"{said}, {piece}" if said else piece
-        if len(longer) > room:
-            break
-        said = longer
-    return said
 
 
 def _woven(
@@ -309,13 +298,13 @@ def _mentions(lines: Sequence[str], gaps: Sequence[tuple[int, int]], text: str, 
     """A last line with names that stand in the gaps only: those that come up most."""
     if room < 60:
         return ""
-    counts = Counter(coined("\n".join(_looked_at(lines, gaps))))
+    counts = Counter(coined_names("\n".join(_looked_at(lines, gaps))))
     new = {
         name: count
         for name, count in counts.items()
         if name not in text and not _DULL.fullmatch(name)
     }
-    found = apart(new, "")  # those that are alike, counted
+    found = distinct_names(new, "")  # those that are alike, counted
     ranked = sorted((-count, order, name) for order, (name, count) in enumerate(found.items()))
-    said = _joined([name for *_, name in ranked[:200]], room - len("… also mentions:  …"))
+    said = joined_within([name for *_, name in ranked[:200]], room - len("… also mentions:  …"))
     return f"… also mentions: {said} …" if said else ""
