@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from hotset.nouns.knobs import Knobs
-from hotset.nouns.profiles import PROFILES
+from hotset.nouns.knobs import PROFILES, Knobs
 from hotset.replay.baselines import ClearToolUses, Compact, Evict, Mask, Truncate
 from hotset.replay.conversation import RecordedConversation
 from hotset.replay.measure import Rules

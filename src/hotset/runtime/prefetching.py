@@ -19,8 +19,8 @@ import msgspec
 
 from hotset.dialects.port import Dialect
 from hotset.dialects.rules import beyond
-from hotset.files.deadline import DeadlinePool
 from hotset.files.lru import Lru
+from hotset.files.threads import DeadlinePool
 from hotset.index.port import Index
 from hotset.nouns.finding import Hits
 from hotset.nouns.knobs import Prefetch, Prefetching

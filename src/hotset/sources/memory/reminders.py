@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from hotset.files.deadline import DeadlinePool
+from hotset.files.threads import DeadlinePool
 from hotset.nouns.deposit import Deposit, Remembered
-from hotset.nouns.knobs import MemoryKnobs
+from hotset.nouns.knobs import MemoryKnobs, Remembering
 from hotset.nouns.link import Link
 from hotset.nouns.memory import Layer, MemoryId, MemoryRecord, MemoryUse, Pitfall, Task, Used
 from hotset.nouns.page import Chain, Kind
-from hotset.nouns.remembering import Remembering
 from hotset.nouns.retrieval import Place
 from hotset.nouns.turn import TurnRef
 from hotset.nouns.window import Hidden

@@ -19,8 +19,8 @@ import msgspec
 
 from hotset import tokens
 from hotset.dialects.port import OWN_SEARCH
-from hotset.files.deadline import DeadlinePool
 from hotset.files.lru import Lru
+from hotset.files.threads import DeadlinePool
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.link import Link
