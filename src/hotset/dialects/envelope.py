@@ -189,6 +189,11 @@ def _understand_element(
         raise Malformed(f"{where}: nested too deeply") from None
 
 
+def tool_name(tool: dict[str, Any]) -> str:
+    """A tool's name; its type where a provider runs it and it has none."""
+    return wire.as_text(tool.get("name")) or wire.as_text(tool.get("type"))
+
+
 def role_of(tree: dict[str, Any], where: str) -> str:
     role = tree.get("role")
     if not isinstance(role, str):

@@ -49,7 +49,8 @@ def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
 
     def with_mark(kept: list[bytes]) -> list[bytes]:
         """The client's cache mark on its last tool stays on the last one that is left."""
-        mark = wire.node(outer.tools("tools", _tool_name)[-1].raw).members().get("cache_control")
+        last = outer.tools("tools", envelope.tool_name)[-1]
+        mark = wire.node(last.raw).members().get("cache_control")
         if not kept or mark is None or "cache_control" in wire.node(kept[-1]).members():
             return kept
         return [*kept[:-1], kept[-1].rstrip()[:-1] + b',"cache_control":' + mark.raw + b"}"]
@@ -183,10 +184,6 @@ def _block_nodes(said: JsonNode) -> Sequence[JsonNode]:
     """A block, or the blocks of a message, at their places."""
     members = said.members()
     return members["content"].elements() if "role" in members and "content" in members else (said,)
-
-
-def _tool_name(tool: dict[str, Any]) -> str:
-    return wire.as_text(tool.get("name"))
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

@@ -30,14 +30,14 @@ _UNIT_SHARE = 0.35  # a definition longer than this share of the room is shown b
 _CHUNK = 700  # characters of a paragraph of code that is part of something longer
 _HEAD_LINES = 6
 # the share of the room in which gaps say what they hold, where a file is too long to be read
-_SKIMMED = 0.2
+_SKIMMED_LABELS = 0.2
 
 
-def read_code(body: Body, asked: ToolQuery) -> Reading:
+def read_code(body: Body, query: ToolQuery) -> Reading:
     lines = body.lines
     blocks = outline(lines)
-    units = list(_split(lines, 0, len(lines), blocks, max(_CHUNK, int(asked.room * _UNIT_SHARE))))
-    scores = closeness(["\n".join(lines[first:end]) for first, end in units], asked)
+    units = list(_split(lines, 0, len(lines), blocks, max(_CHUNK, int(query.room * _UNIT_SHARE))))
+    scores = closeness(["\n".join(lines[first:end]) for first, end in units], query)
     spans = [
         body.span(first, end, _worth(score, first / len(lines)))
         for (first, end), score in zip(units, scores, strict=True)
@@ -45,17 +45,17 @@ def read_code(body: Body, asked: ToolQuery) -> Reading:
     spans.extend(
         odd_spans(body, {**odd_lines(lines), **dict.fromkeys(_settled(lines), 1.0)}, _NEWS)
     )
-    spans.extend(_pointed(body, asked))
+    spans.extend(_pointed(body, query))
     if imports := _imports(lines):
         spans.append(body.span(0, imports, Worth.HEAD, least=_HEAD_LINES))
     spans.append(body.span(0, min(len(lines), _HEAD_LINES), Worth.HEAD + 1, least=1))
     return Reading(spans, _label_definitions(body, list(flatten(blocks))))
 
 
-def skim_code(body: Body, asked: ToolQuery) -> Reading:
+def skim_code(body: Body, query: ToolQuery) -> Reading:
     """Of a file that would take long to read: what it defines, and what was pointed to."""
     told = _label_definitions(body, list(flatten(outline(body.lines))), only_outer=True)
-    return Reading(list(_pointed(body, asked)), told, said=_SKIMMED)
+    return Reading(list(_pointed(body, query)), told, label_share=_SKIMMED_LABELS)
 
 
 def _label_definitions(
@@ -78,9 +78,9 @@ def _label_definitions(
     return label
 
 
-def _pointed(body: Body, asked: ToolQuery) -> Iterator[LineSpan]:
+def _pointed(body: Body, query: ToolQuery) -> Iterator[LineSpan]:
     """What somebody pointed to by the numbers of lines, which are seldom exact."""
-    for index in asked.pointed:
+    for index in query.pointed:
         if body.first <= index < body.end:
             yield LineSpan(max(body.first, index - _ABOVE), min(body.end, index + _BELOW), _POINTED)
 

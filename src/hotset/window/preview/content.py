@@ -143,28 +143,28 @@ def tool_query(origin: ContentOrigin, room: int = 0) -> ToolQuery:
     return ToolQuery(command, paths, words, frozenset(_stems(words)), room, origin.pointed)
 
 
-def closeness(parts: Sequence[str], asked: ToolQuery) -> list[float]:
+def closeness(parts: Sequence[str], query: ToolQuery) -> list[float]:
     """How near each part of a text is to what was asked for, from 0 to 1: rare words that it shares
     count most, and how often."""
-    told = _telling(parts, asked)
+    told = _telling(parts, query)
     shared = [Counter([word for word in _WORD.findall(part) if word in told]) for part in parts]
     counts = Counter(
         key for found in shared for key in {key for word in found for key in told[word]}
     )
     rarity = {key: log((len(parts) + 1) / count) for key, count in counts.items()}
-    scores = [_score(found, told, rarity, asked) if found else 0.0 for found in shared]
+    scores = [_score(found, told, rarity, query) if found else 0.0 for found in shared]
     best = max(scores, default=0.0)
     return [round(score / best, _DIGITS) for score in scores] if best > 0 else scores
 
 
-def _telling(parts: Sequence[str], asked: ToolQuery) -> dict[str, tuple[str, ...]]:
+def _telling(parts: Sequence[str], query: ToolQuery) -> dict[str, tuple[str, ...]]:
     """The words of a text that tell how near it is: each with what it has in common with what was
     asked for."""
     told: dict[str, tuple[str, ...]] = {}
     for word in {word for part in parts for word in _WORD.findall(part)}:
-        if word in asked.words:
+        if word in query.words:
             told[word] = (word,)
-        elif keys := tuple(dict.fromkeys(stem for stem in _stems((word,)) if stem in asked.stems)):
+        elif keys := tuple(dict.fromkeys(stem for stem in _stems((word,)) if stem in query.stems)):
             told[word] = keys
     return told
 
@@ -173,12 +173,12 @@ def _score(
     found: Counter[str],
     told: dict[str, tuple[str, ...]],
     rarity: dict[str, float],
-    asked: ToolQuery,
+    query: ToolQuery,
 ) -> float:
     whole = sum(
-        (1 + log(count)) * rarity[word] for word, count in found.items() if word in asked.words
+        (1 + log(count)) * rarity[word] for word, count in found.items() if word in query.words
     )
-    stems = {key for word in found for key in told[word] if word not in asked.words}
+    stems = {key for word in found for key in told[word] if word not in query.words}
     return whole + _STEM * sum(sorted(rarity[stem] for stem in stems))
 
 

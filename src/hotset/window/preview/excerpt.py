@@ -54,7 +54,7 @@ class Reading:
     above: tuple[str, ...] = ()
     """More lines of ours, below the preface: all of them, or, where there is no room above the
     text, none."""
-    said: float = 0.06
+    label_share: float = 0.06
     """The share of the room in which gaps say what they hold."""
     widest: int = 600
     """A line that is longer is shown by its two ends."""
@@ -153,7 +153,7 @@ def _composed(
         for index, line in enumerate(lines)
     ]
     sizes = [len(line) + 1 for line in fitted]
-    taken = _choose(sizes, reading.spans, int(room * (1 - reading.said - _MENTIONS)), margin)
+    taken = _choose(sizes, reading.spans, int(room * (1 - reading.label_share - _MENTIONS)), margin)
     _close_small_gaps(taken, sizes, margin)
     gaps = tuple(_gaps(taken))
     shown = {index: fitted[index] for index, chosen in enumerate(taken) if chosen}

@@ -85,7 +85,7 @@ class _Entry(NamedTuple):
     text: str
     place: float
     """From 0, the first of its siblings, to 1, the last."""
-    told: bool = False
+    is_text: bool = False
     """Whether it is a line of a long text: what people write, not what a program notes."""
 
 
@@ -122,10 +122,10 @@ def is_laid_out(body: Body) -> bool:
     )
 
 
-def read_json_lines(body: Body, asked: ToolQuery) -> Reading:
+def read_json_lines(body: Body, query: ToolQuery) -> Reading:
     """JSON lines: each line is a row."""
     lines = body.lines
-    scores = closeness(lines, asked)
+    scores = closeness(lines, query)
     spans = [
         body.span(0, 1, Worth.HEAD),
         body.span(len(lines) - 1, len(lines), Worth.HEAD - 1),
@@ -146,16 +146,16 @@ def read_json_lines(body: Body, asked: ToolQuery) -> Reading:
     )
 
 
-def view_json(body: Body, asked: ToolQuery) -> ExcerptView:
+def view_json(body: Body, query: ToolQuery) -> ExcerptView:
     """JSON that is not laid out in lines: each line shown names a value, in the source's own
     spelling."""
     text = "\n".join(body.lines)
     raw = _bytes(_INDENT.sub(" ", text.strip()))
-    longest = longest_line(asked.room)
+    longest = longest_line(query.room)
     entries = list(_entries("$", raw, 0, 0.0))
     lines = list(_lines(entries, longest))
     units = list(_units(entries))
-    scores = closeness(["\n".join(lines[first:end]) for first, end in units], asked)
+    scores = closeness(["\n".join(lines[first:end]) for first, end in units], query)
     table = records(raw)
     rows = _rows(raw, table) if table else _Rows({}, ())
     news = {**_odd(table, entries), **dict.fromkeys(alarms(lines), Worth.HEAD)}
@@ -177,11 +177,11 @@ def view_json(body: Body, asked: ToolQuery) -> ExcerptView:
     paths = [entry.path for entry in entries]
     preface = f"[JSON: {shape(text)}]"
     if table:
-        room = room_above(asked.room, preface, _LONGEST_MARK + 1)
+        room = room_above(query.room, preface, _LONGEST_MARK + 1)
         above = _above(table, rows, room, [len(lines[at]) for at in news or (0,)], longest)
     else:
         above = ()
-    reading = Reading(spans, no_label, preface, above, said=0.0)
+    reading = Reading(spans, no_label, preface, above, label_share=0.0)
     return ExcerptView(lines, reading, partial(_mark, paths), _LONGEST_MARK, partial(_path, paths))
 
 
@@ -424,17 +424,17 @@ def _string(path: str, raw: bytes, place: float) -> Iterator[_Entry]:
         return
     lines = [chunk.rstrip() for line in whole for chunk in _CHUNK.findall(line)]
     for index, line in enumerate(lines):
-        yield _Entry(path, line, index / len(lines), told=True)
+        yield _Entry(path, line, index / len(lines), is_text=True)
 
 
 def _lines(entries: Sequence[_Entry], longest: int) -> Iterator[str]:
     """Each value behind its path; a text names its path once."""
     before = ""
     for entry in entries:
-        path = " " if entry.told and entry.path == before else f"{entry.path}:"
+        path = " " if entry.is_text and entry.path == before else f"{entry.path}:"
         line = f"… {path} {entry.text}"
         yield line if len(line) <= longest else f"{line[: longest - 2]} …"
-        before = entry.path if entry.told else ""
+        before = entry.path if entry.is_text else ""
 
 
 def _units(entries: Sequence[_Entry]) -> Iterator[tuple[int, int]]:
@@ -444,8 +444,8 @@ def _units(entries: Sequence[_Entry]) -> Iterator[tuple[int, int]]:
         end = start + 1
         while (
             end < len(entries)
-            and entries[start].told
-            and entries[end].told
+            and entries[start].is_text
+            and entries[end].is_text
             and entries[end].path == entries[start].path
         ):
             end += 1
@@ -457,7 +457,7 @@ def _units(entries: Sequence[_Entry]) -> Iterator[tuple[int, int]]:
 
 def _worth(entry: _Entry, score: float) -> float:
     """What people wrote says more than what a program noted; of that, addresses say least."""
-    if entry.told:
+    if entry.is_text:
         return Worth.OUTLINE + 8 - 6 * entry.place + 20 * score
     address = 15 if "://" in entry.text[:12] else 0
     return Worth.OUTLINE - address - (10 * entry.place if entry.place < 1 else 0) + 20 * score

@@ -14,13 +14,13 @@ from hotset.window.preview.rarity import first_of_each, forms, label_forms, odd_
 from hotset.window.preview.trouble import FailureLines, failures, matters, passes, reported
 
 _PARAGRAPH = 400
-_OUTPUT_SAID = 0.1  # the share of the room in which gaps say which lines they hold
+_OUTPUT_LABELS = 0.1  # the share of the room in which gaps say which lines they hold
 
 
-def read_output(body: Body, asked: ToolQuery) -> Reading:
+def read_output(body: Body, query: ToolQuery) -> Reading:
     lines = body.lines
     units = list(paragraphs(lines, 0, len(lines), _PARAGRAPH))
-    scores = closeness(["\n".join(lines[first:end]) for first, end in units], asked)
+    scores = closeness(["\n".join(lines[first:end]) for first, end in units], query)
     spans = [
         body.span(
             first,
@@ -29,21 +29,24 @@ def read_output(body: Body, asked: ToolQuery) -> Reading:
         )
         for (first, end), score in zip(units, scores, strict=True)
     ]
-    of = forms(lines)
-    spans.extend(reported(body, of, failures(lines, of)))
+    line_forms = forms(lines)
+    spans.extend(reported(body, line_forms, failures(lines, line_forms)))
     spans.extend(odd_spans(body, odd_lines(lines), Worth.OUTLINE))
-    spans.extend(ends(body, asked.room))
-    return Reading(spans, label_forms(body, of, matters), said=_OUTPUT_SAID)
+    spans.extend(ends(body, query.room))
+    return Reading(spans, label_forms(body, line_forms, matters), label_share=_OUTPUT_LABELS)
 
 
-def ends(body: Body, room: int, of: Sequence[str] = ()) -> list[LineSpan]:
+def ends(body: Body, room: int, line_forms: Sequence[str] = ()) -> list[LineSpan]:
     """The beginning and the end, a fifth of the room each; where forms are known, only while they
     are not all the same."""
     lines, most = body.lines, room // 5
     head = _until(lines, most)
     tail = _until(lines[::-1], most)
-    if of:
-        head, tail = min(head, first_of_each(of)), min(tail, first_of_each(reversed(of)))
+    if line_forms:
+        head, tail = (
+            min(head, first_of_each(line_forms)),
+            min(tail, first_of_each(reversed(line_forms))),
+        )
     spans = [body.span(0, head, Worth.HEAD, least=1)] if head else []
     return [*spans, body.span(len(lines) - tail, len(lines), Worth.TAIL)] if tail else spans
 
@@ -64,21 +67,21 @@ STAMPED = re.compile(
     r"|(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE|FATAL)\b)"
 )
 # the share of the room in which gaps say which lines they hold: most of a log is told there
-_LOG_SAID = 0.28
+_LOG_LABELS = 0.28
 
 
-def read_log(body: Body, asked: ToolQuery) -> Reading:
+def read_log(body: Body, query: ToolQuery) -> Reading:
     lines = body.lines
-    of = forms(lines)
-    counts = Counter(of)
-    scores = closeness(lines, asked) if len(lines) < 5000 else [0.0] * len(lines)
+    line_forms = forms(lines)
+    counts = Counter(line_forms)
+    scores = closeness(lines, query) if len(lines) < 5000 else [0.0] * len(lines)
     seen: set[str] = set()
     spans = [
-        *reported(body, of, failures(lines, of)),
+        *reported(body, line_forms, failures(lines, line_forms)),
         *odd_spans(body, odd_lines(lines)),
-        *ends(body, asked.room, of),
+        *ends(body, query.room, line_forms),
     ]
-    for index, form in enumerate(of):
+    for index, form in enumerate(line_forms):
         if form not in seen:
             seen.add(form)
             spans.append(body.span(index, index + 1, Worth.OUTLINE + 10 / counts[form]))
@@ -90,16 +93,16 @@ def read_log(body: Body, asked: ToolQuery) -> Reading:
                     Worth.OUTLINE - 5 + 4 * scores[index],
                 )
             )
-    return Reading(spans, label_forms(body, of, matters), said=_LOG_SAID)
+    return Reading(spans, label_forms(body, line_forms, matters), label_share=_LOG_LABELS)
 
 
-def skim_log(body: Body, asked: ToolQuery) -> Reading:  # noqa: ARG001 - read like `read`
+def skim_log(body: Body, query: ToolQuery) -> Reading:  # noqa: ARG001 - read like `read`
     """Of a log that would take long to read: its errors and warnings, and what its lines are."""
-    of = forms(body.lines)
+    line_forms = forms(body.lines)
     return Reading(
-        [*reported(body, of, failures(body.lines, of))],
-        label_forms(body, of, matters),
-        said=_LOG_SAID,
+        [*reported(body, line_forms, failures(body.lines, line_forms))],
+        label_forms(body, line_forms, matters),
+        label_share=_LOG_LABELS,
     )
 
 
@@ -112,42 +115,46 @@ _POINT = re.compile(
     r"\w*(?:Error|Exception|Failure)|\s*(?:Expected|Received|expected|actual|Actual|got):? "
 )
 _POINT_LENGTH = 300
-_CHECKS_SAID = 0.1  # the share of the room in which gaps say what they hold
+_CHECKS_LABELS = 0.1  # the share of the room in which gaps say what they hold
 _FURTHER = Worth.WARNING + 9.5  # every failure is one to mend: more than any warning
 _MOST_LOWERED = 9.0
 
 
-def read_checks(body: Body, asked: ToolQuery) -> Reading:
+def read_checks(body: Body, query: ToolQuery) -> Reading:
     lines = body.lines
-    of = forms(lines)
+    line_forms = forms(lines)
     passed = [passes(line) for line in lines]
     spans = [
-        *_before_passes(body, passed, ends(body, asked.room, of)),
+        *_before_passes(body, passed, ends(body, query.room, line_forms)),
         *odd_spans(body, odd_lines(lines)),
     ]
     spans.extend(body.span(index, index + 1, Worth.FAILURE + 4) for index in _summaries(lines))
-    return Reading([*spans, *_failed(body, of)], _label_passes(body, of, passed), said=_CHECKS_SAID)
-
-
-def skim_checks(body: Body, asked: ToolQuery) -> Reading:  # noqa: ARG001 - read like `read`
-    """Of a report that would take long to read: its failures, and how many passes there are."""
-    of = forms(body.lines)
     return Reading(
-        list(_failed(body, of)),
-        _label_passes(body, of, [passes(line) for line in body.lines]),
-        said=_CHECKS_SAID,
+        [*spans, *_failed(body, line_forms)],
+        _label_passes(body, line_forms, passed),
+        label_share=_CHECKS_LABELS,
     )
 
 
-def _failed(body: Body, of: Sequence[str]) -> Iterator[LineSpan]:
-    found = list(failures(body.lines, of))
-    yield from reported(body, of, found, _FURTHER)
+def skim_checks(body: Body, query: ToolQuery) -> Reading:  # noqa: ARG001 - read like `read`
+    """Of a report that would take long to read: its failures, and how many passes there are."""
+    line_forms = forms(body.lines)
+    return Reading(
+        list(_failed(body, line_forms)),
+        _label_passes(body, line_forms, [passes(line) for line in body.lines]),
+        label_share=_CHECKS_LABELS,
+    )
+
+
+def _failed(body: Body, line_forms: Sequence[str]) -> Iterator[LineSpan]:
+    found = list(failures(body.lines, line_forms))
+    yield from reported(body, line_forms, found, _FURTHER)
     yield from _points(body, found)
 
 
-def _label_passes(body: Body, of: Sequence[str], passed: Sequence[int]) -> Label:
+def _label_passes(body: Body, line_forms: Sequence[str], passed: Sequence[int]) -> Label:
     """How many passes stand in a gap, and which other lines."""
-    others = ["" if count else form for count, form in zip(passed, of, strict=True)]
+    others = ["" if count else form for count, form in zip(passed, line_forms, strict=True)]
     other_lines = label_forms(body, others, matters)
 
     def label(first: int, end: int) -> Sequence[str]:

@@ -32,13 +32,13 @@ _FACT = re.compile(r"`[^`\n]{2,80}`|https?://|\b[\w.-]+/[\w./-]+|\b\d[\d.,]*\b")
 _FACTS_SHARE = 10.0
 
 
-def read_prose(body: Body, asked: ToolQuery) -> Reading:
+def read_prose(body: Body, query: ToolQuery) -> Reading:
     lines = body.lines
     units = list(paragraphs(lines, 0, len(lines), _PARAGRAPH))
     parts = ["\n".join(lines[first:end]) for first, end in units]
-    scores = closeness(parts, asked)
+    scores = closeness(parts, query)
     headings = _headings(lines)
-    spans = list(ends(body, asked.room))
+    spans = list(ends(body, query.room))
     spans.extend(body.span(index, index + 1, Worth.OUTLINE + 5) for index in headings)
     odd = _odd_sentences(lines)
     for (first, end), part, score in zip(units, parts, scores, strict=True):
@@ -135,25 +135,25 @@ def is_markup(text: str, lines: int) -> bool:
     return len(_OPENING.findall(text[:_SAMPLE])) >= _FEWEST_TAGS
 
 
-def view_markup(body: Body, asked: ToolQuery) -> ExcerptView:
+def view_markup(body: Body, query: ToolQuery) -> ExcerptView:
     text = "\n".join(body.lines)[:_LOOKED_AT]
     tags = _OPENING.findall(text[:_SAMPLE])
     is_page = _PAGE.match(text) or sum(1 for tag in tags if tag.lower() in _OF_PAGES) * 2 > len(
         tags
     )
-    return _page(text, asked) if is_page else _elements(text, asked)
+    return _page(text, query) if is_page else _elements(text, query)
 
 
-def _page(text: str, asked: ToolQuery) -> ExcerptView:
+def _page(text: str, query: ToolQuery) -> ExcerptView:
     """Each line shown is the text of one block, with where its links lead."""
-    longest = longest_line(asked.room)
+    longest = longest_line(query.room)
     lines: list[str] = []
     headings: list[int] = []
     for heading, said in _blocks(text):
         if heading:
             headings.append(len(lines))
         lines.append(f"… {said}"[:longest])
-    inner = read_prose(Body(0, lines), asked)
+    inner = read_prose(Body(0, lines), query)
     spans = [*inner.spans, *(LineSpan(at, at + 1, Worth.HEAD - 5) for at in headings)]
     return ExcerptView(
         lines,
@@ -164,9 +164,9 @@ def _page(text: str, asked: ToolQuery) -> ExcerptView:
     )
 
 
-def _elements(text: str, asked: ToolQuery) -> ExcerptView:
+def _elements(text: str, query: ToolQuery) -> ExcerptView:
     """Each line shown is one of the elements that there are most of, as it is written."""
-    longest = longest_line(asked.room)
+    longest = longest_line(query.room)
     name = _repeated(text)
     pieces = re.split(rf"(?=<{re.escape(name)}[\s/>])", text) if name else [text]
     lines = [f"… {_SPACE.sub(' ', piece).strip()}"[:longest] for piece in pieces if piece.strip()]
@@ -174,7 +174,7 @@ def _elements(text: str, asked: ToolQuery) -> ExcerptView:
     def mark(first: int, end: int) -> str:
         return f"… {end - first:,} <{name}> …"
 
-    reading = read_output(Body(0, lines), asked)
+    reading = read_output(Body(0, lines), query)
     return ExcerptView(
         lines, replace(reading, label=no_label), mark, _LONGEST_MARK + len(name), no_slice
     )

@@ -237,13 +237,15 @@ def forms(lines: Sequence[str]) -> list[str]:
     return [" ".join(words).replace(_JOINED, " ") for words in found]
 
 
-def label_forms(body: Body, of: Sequence[str], matters: Callable[[str], bool]) -> Label:
+def label_forms(body: Body, line_forms: Sequence[str], matters: Callable[[str], bool]) -> Label:
     """Which forms of line stand in a gap, and how often: first what matters most, then what there
-    is most of. `of`: the form of each line."""
+    is most of. `line_forms`: the form of each line."""
 
     def label(first: int, end: int) -> Sequence[str]:
         counts = Counter(
-            form for form in of[first - body.first : end - body.first] if _LETTERS.search(form)
+            form
+            for form in line_forms[first - body.first : end - body.first]
+            if _LETTERS.search(form)
         )
         ranked = sorted(
             (not matters(form), -count, order, form)
@@ -255,12 +257,12 @@ def label_forms(body: Body, of: Sequence[str], matters: Callable[[str], bool]) -
     return label
 
 
-def first_of_each(of: Iterable[str]) -> int:
+def first_of_each(line_forms: Iterable[str]) -> int:
     """How many lines there are before one whose form came up often enough: more of it tells
     nothing."""
     seen: Counter[str] = Counter()
     at = -1
-    for at, form in enumerate(of):
+    for at, form in enumerate(line_forms):
         seen[form] += bool(form)
         if seen[form] > _ENOUGH:
             return at

@@ -81,10 +81,10 @@ def preview(text: str, origin: ContentOrigin, room: int) -> Preview | None:
         return None
     lines = lines_of(text)
     inner = find_body(lines)
-    asks = tool_query(origin, room)
-    type_ = content_type(inner.lines, asks)
-    made = _preview_of_view(type_, lines, inner, asks) or _preview_of_lines(
-        type_, lines, inner, asks
+    query = tool_query(origin, room)
+    type_ = content_type(inner.lines, query)
+    made = _preview_of_view(type_, lines, inner, query) or _preview_of_lines(
+        type_, lines, inner, query
     )
     return made if len(made.text) <= len(text) * _WORTHWHILE else None
 
@@ -100,7 +100,7 @@ def closing(preview: Preview, id: str) -> str:
 
 
 def _preview_of_lines(
-    type_: ContentType, lines: Sequence[str], inner: Body, asks: ToolQuery
+    type_: ContentType, lines: Sequence[str], inner: Body, query: ToolQuery
 ) -> Preview:
     """Content that is made of lines: they are shown as they stand."""
     frame = [
@@ -109,13 +109,13 @@ def _preview_of_lines(
     ]
     near = _near(inner)
     parts = [part for stretch in near for part in _parts(type_, stretch)]
-    reading = _merged([(part, _READERS[of](part, asks)) for part, of in parts])
+    reading = _merged([(part, _READERS[of](part, query)) for part, of in parts])
     if len(near) > 1 and type_ in _SKIMMERS:
         reading = _with_the_rest(
-            reading, _SKIMMERS[type_](inner.part(0, len(inner.lines)), asks), near
+            reading, _SKIMMERS[type_](inner.part(0, len(inner.lines)), query), near
         )
     spans = [span for span in (*frame, *reading.spans) if span.first < span.end]
-    excerpt = compose(lines, replace(reading, spans=spans), asks.room)
+    excerpt = compose(lines, replace(reading, spans=spans), query.room)
     slice_ = _slice(excerpt.gaps, lines)
     return Preview(type_, excerpt.text, _left_out(excerpt, lines) + _counted(slice_, lines), slice_)
 
@@ -135,7 +135,9 @@ def _with_the_rest(reading: Reading, skimmed: Reading, near: Sequence[Body]) -> 
     low, high = near[0].end, near[-1].first
     between = [span for span in skimmed.spans if low <= span.first and span.end <= high]
     close = [span for span in reading.spans if not _is_seam(span, low, high)]
-    return replace(reading, spans=[*close, *between], label=skimmed.label, said=skimmed.said)
+    return replace(
+        reading, spans=[*close, *between], label=skimmed.label, label_share=skimmed.label_share
+    )
 
 
 def _is_seam(span: LineSpan, low: int, high: int) -> bool:
@@ -180,26 +182,26 @@ def _merged(parts: Sequence[tuple[Body, Reading]]) -> Reading:
             for said in reading.label(max(first, part.first), min(end, part.end))
         ]
 
-    said = max(reading.said for _, reading in parts)
+    label_share = max(reading.label_share for _, reading in parts)
     return replace(
         parts[0][1],
         spans=[span for _, reading in parts for span in reading.spans],
         label=label,
-        said=said,
+        label_share=label_share,
     )
 
 
 def _preview_of_view(
-    type_: ContentType, lines: Sequence[str], inner: Body, asks: ToolQuery
+    type_: ContentType, lines: Sequence[str], inner: Body, query: ToolQuery
 ) -> Preview | None:
     """Content that is not made of lines: it is laid out in lines of ours, inside its frame."""
     if type_ not in _VIEWERS or (type_ is ContentType.JSON and is_laid_out(inner)):
         return None
     before, after = "\n".join(lines[: inner.first]), "\n".join(lines[inner.end :])
-    if len(before) + len(after) > asks.room // 2:
+    if len(before) + len(after) > query.room // 2:
         before = after = ""
-    room = asks.room - sum(len(piece) + 1 for piece in (before, after) if piece)
-    view = _VIEWERS[type_](inner, replace(asks, room=room))
+    room = query.room - sum(len(piece) + 1 for piece in (before, after) if piece)
+    view = _VIEWERS[type_](inner, replace(query, room=room))
     if not view.lines:
         return None
     excerpt = compose(view.lines, view.reading, room, view.mark, view.margin)

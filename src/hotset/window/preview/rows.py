@@ -20,7 +20,7 @@ HIT = re.compile(
 UNDER_HEADING = re.compile(r"\s{0,6}\d{1,7}[:-]")
 HEADING = re.compile(r"(?:[A-Za-z]:)?[\w./@+~$()\[\]-]{1,240}\.\w{1,10}")
 _LONGEST_GROUP = 12  # lines of one file that are shown together at most: a hit with its context
-_HITS_SAID = 0.2  # which files have hits matters more than any single hit
+_HITS_LABELS = 0.2  # which files have hits matters more than any single hit
 _WIDEST_HIT = 240
 _PER_GROUP = 3.0  # how much less each further hit of the same file is worth
 
@@ -36,11 +36,11 @@ class _Group:
     """How many groups of the same file stand before it."""
 
 
-def read_hits(body: Body, asked: ToolQuery) -> Reading:
+def read_hits(body: Body, query: ToolQuery) -> Reading:
     lines = body.lines
     files = _files(lines)
     groups = list(_groups(lines, files))
-    scores = closeness(["\n".join(lines[group.first : group.end]) for group in groups], asked)
+    scores = closeness(["\n".join(lines[group.first : group.end]) for group in groups], query)
     spans = [
         body.span(
             group.first,
@@ -58,7 +58,7 @@ def read_hits(body: Body, asked: ToolQuery) -> Reading:
             ),
         )
     )
-    return Reading(spans, _label_counts(body, files), said=_HITS_SAID, widest=_WIDEST_HIT)
+    return Reading(spans, _label_counts(body, files), label_share=_HITS_LABELS, widest=_WIDEST_HIT)
 
 
 def _label_counts(body: Body, names: Sequence[str], unnamed: str = "") -> Label:
@@ -133,11 +133,11 @@ _PER_LEVEL = 4.0  # how much less an entry is worth for each folder that it is i
 _PER_RANK = 4.0  # how much less each further run of the same folder is worth
 
 
-def read_listing(body: Body, asked: ToolQuery) -> Reading:
+def read_listing(body: Body, query: ToolQuery) -> Reading:
     lines = body.lines
     folders = _folders(lines)
     runs = list(_folder_runs(folders))
-    scores = closeness(["\n".join(lines[first:end]) for first, end in runs], asked)
+    scores = closeness(["\n".join(lines[first:end]) for first, end in runs], query)
     highest = min((folder.count("/") for folder in folders), default=0)
     seen: Counter[str] = Counter()
     spans = [body.span(max(0, len(lines) - _LAST_ENTRIES), len(lines), Worth.HEAD)]
@@ -209,9 +209,11 @@ def _strangers(body: Body) -> Iterator[LineSpan]:
     wrong."""
     lines = body.lines
     if any(not is_entry(lines[index]) for index in alarms(lines)):
-        of = forms(lines)
+        line_forms = forms(lines)
         yield from reported(
-            body, of, (each for each in failures(lines, of) if not is_entry(lines[each.first]))
+            body,
+            line_forms,
+            (each for each in failures(lines, line_forms) if not is_entry(lines[each.first])),
         )
 
 
@@ -267,9 +269,9 @@ _TABLE_SAMPLE = 120  # lines that tell what stands between the cells
 _MOST_COLUMNS = 40  # that are looked at
 
 
-def read_table(body: Body, asked: ToolQuery) -> Reading:
+def read_table(body: Body, query: ToolQuery) -> Reading:
     lines = body.lines
-    scores = closeness(lines, asked)
+    scores = closeness(lines, query)
     spans = [body.span(0, min(len(lines), _HEADER_LINES), Worth.HEAD + 5, least=1)]
     spans.append(
         body.span(
@@ -344,10 +346,10 @@ class _Piece:
     end: int
 
 
-def read_diff(body: Body, asked: ToolQuery) -> Reading:
+def read_diff(body: Body, query: ToolQuery) -> Reading:
     lines = body.lines
     heads, hunks, stats = _pieces(lines)
-    scores = closeness(["\n".join(lines[hunk.first : hunk.end]) for hunk in hunks], asked)
+    scores = closeness(["\n".join(lines[hunk.first : hunk.end]) for hunk in hunks], query)
     spans = [body.span(head.first, head.end, Worth.HEAD, least=1) for head in heads]
     spans.extend(body.span(at, at + 1, Worth.HEAD + 2) for at in stats)
     spans.extend(_odd_changes(body, heads))

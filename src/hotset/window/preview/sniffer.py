@@ -75,14 +75,14 @@ def sniff(text: str, origin: ContentOrigin) -> ContentType:
     return content_type(find_body(text.split("\n")).lines, tool_query(origin))
 
 
-def content_type(lines: Sequence[str], asked: ToolQuery) -> ContentType:
+def content_type(lines: Sequence[str], query: ToolQuery) -> ContentType:
     """What lines of content are."""
     sample = [line for line in _sample(lines) if line.strip()]
     if found := _by_whole(lines) or _by_rows(sample):
         return found
-    if any(_is_check(*program) for program in asked.programs()):
+    if any(_is_check(*program) for program in query.programs()):
         return ContentType.CHECKS
-    found = _by_lines(sample) or _by_call(asked) or _by_look(sample)
+    found = _by_lines(sample) or _by_call(query) or _by_look(sample)
     return found or (ContentType.LOG if _repeats(lines) else ContentType.OUTPUT)
 
 
@@ -120,10 +120,10 @@ def _by_lines(sample: Sequence[str]) -> ContentType | None:
     return ContentType.LISTING if is_listing(sample) else None
 
 
-def _by_call(asked: ToolQuery) -> ContentType | None:
-    programs = asked.programs()
-    endings = [path.rsplit(".", 1)[-1].lower() for path in asked.paths]
-    reads = not asked.command or any(name in _READERS for name, _ in programs)
+def _by_call(query: ToolQuery) -> ContentType | None:
+    programs = query.programs()
+    endings = [path.rsplit(".", 1)[-1].lower() for path in query.paths]
+    reads = not query.command or any(name in _READERS for name, _ in programs)
     if reads and any(ending in _CODE for ending in endings):
         return ContentType.CODE
     if reads and any(ending in _PROSE for ending in endings):
