@@ -2,7 +2,7 @@
 to. Pure.
 
 The provider's count is measured. What sending everything would have come to was never sent, so it
-is an estimate: our own count under the same cache rules, in the provider's tokens (`recount`), set
+is an estimate: our own count under the same cache rules, in the provider's tokens (`Recount`), set
 right by how much of what should have been cached was (`reconciled`).
 """
 
