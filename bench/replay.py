@@ -25,9 +25,8 @@ from msgspec import structs
 from bench.frontier import Panel, Point, draw
 from bench.results import tell
 from hotset.config import listed_prices
-from hotset.nouns.knobs import Knobs, Limit
+from hotset.nouns.knobs import PROFILES, Knobs, Limit
 from hotset.nouns.price import Prices
-from hotset.nouns.profiles import PROFILES
 from hotset.replay.conversation import RecordedConversation
 from hotset.replay.formats import read
 from hotset.replay.policies import (

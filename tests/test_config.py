@@ -12,12 +12,10 @@ from hotset.config import load, project_root
 from hotset.errors import BadConfig
 from hotset.nouns.alert import THRESHOLDS
 from hotset.nouns.embedding import Embedding
-from hotset.nouns.knobs import NEVER, FormKnobs, Knobs, Limit, PolicyName
+from hotset.nouns.knobs import NEVER, PROFILES, FormKnobs, Knobs, Limit, PolicyName, Remembering
 from hotset.nouns.page import Kind
-from hotset.nouns.profiles import PROFILES
-from hotset.nouns.remembering import Remembering
 from hotset.nouns.tool import Deferring, Tooling
-from hotset.window.policies import POLICIES
+from hotset.window.evict import POLICIES
 
 
 @pytest.fixture

@@ -25,11 +25,19 @@ from msgspec import Meta, Struct, ValidationError, convert, structs
 from hotset.errors import BadConfig
 from hotset.nouns.alert import THRESHOLDS, Threshold
 from hotset.nouns.embedding import AUTO, OFF, Embedding
-from hotset.nouns.knobs import NEVER, Knobs, Limit, Prefetch, Prefetching, Seconds
+from hotset.nouns.knobs import (
+    DEFAULT_PROFILE,
+    NEVER,
+    PROFILES,
+    Knobs,
+    Limit,
+    Prefetch,
+    Prefetching,
+    Remembering,
+    Seconds,
+)
 from hotset.nouns.page import Kind
 from hotset.nouns.price import Price, Prices
-from hotset.nouns.profiles import DEFAULT, PROFILES
-from hotset.nouns.remembering import Remembering
 from hotset.nouns.tool import Texts, Tooling
 
 DEFAULT_PORT = 4747
@@ -197,7 +205,7 @@ class Config:
         """What holds for an agent, by its name: kinds of agents are profiles too."""
         if self.knobs is not None:
             return self.knobs
-        return PROFILES.get(self.profile or agent, PROFILES[DEFAULT]).turned(self.own_knobs)
+        return PROFILES.get(self.profile or agent, PROFILES[DEFAULT_PROFILE]).turned(self.own_knobs)
 
 
 def load(
@@ -237,7 +245,9 @@ def load(
     own_knobs |= _values(Knobs, tables["knobs"], f"[knobs] in {path}")
     named_profile = _profile(chosen.profile, origins["profile"])
     said_in = "knobs" if tables["knobs"].keys() & {"low", "high"} else "window"
-    _check_shares(PROFILES[named_profile or DEFAULT].turned(own_knobs), f"[{said_in}] in {path}")
+    _check_shares(
+        PROFILES[named_profile or DEFAULT_PROFILE].turned(own_knobs), f"[{said_in}] in {path}"
+    )
     for name in ("summary", "search"):
         _check_names(name, tables[name], path)
     patience = chosen.patience  # what the file names is as it says
@@ -315,7 +325,7 @@ def parse_knobs(words: Iterable[str], origin: str) -> dict[str, Any]:
             given = text  # a bare word, such as a policy
         group, _, rest = name.rpartition(".")
         said |= _values(Knobs, {group: {rest: given}} if group else {rest: given}, origin)
-    _check_shares(PROFILES[DEFAULT].turned(said), origin)
+    _check_shares(PROFILES[DEFAULT_PROFILE].turned(said), origin)
     return said
 
 

@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hotset.nouns.knobs import Knobs, Limit, Prefetch, Prefetching
-from hotset.nouns.remembering import Remembering
+from hotset.nouns.knobs import Knobs, Limit, Prefetch, Prefetching, Remembering
 from hotset.nouns.tool import Deferring, Tooling
 from hotset.testing import Call, Say
 from hotset.testing.upstream.script import Received

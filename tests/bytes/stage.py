@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from hotset.nouns.knobs import Remembering
 from hotset.nouns.message import Reply
-from hotset.nouns.remembering import Remembering
 from hotset.nouns.tool import Tooling
 from hotset.runtime.bounded import Bounded
 from hotset.surfaces.proxy.address import Address

@@ -11,7 +11,7 @@ import anthropic
 import openai
 import pytest
 
-from hotset.nouns.remembering import Remembering
+from hotset.nouns.knobs import Remembering
 from hotset.testing import Call, Say
 from tests.proxy.conftest import Pair
 

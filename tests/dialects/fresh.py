@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hotset.dialects import DIALECTS
-from hotset.dialects.cache import MessageCache
+from hotset.dialects.envelope import MessageCache
 from hotset.nouns.message import DialectName, Request
 
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from hotset.dialects.images import can_see, images_in
+from hotset.dialects.parts import can_see, images_in
 from hotset.nouns.message import Image
 
 

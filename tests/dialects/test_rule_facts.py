@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from hotset.dialects import DIALECTS, anthropic, cache, chat, responses
-from hotset.dialects.cache import FactCache
+from hotset.dialects import DIALECTS, anthropic, chat, envelope, responses
+from hotset.dialects.envelope import FactCache
 from hotset.errors import Malformed
 from hotset.nouns.message import DialectName, Message
 from hotset.nouns.page import Digest, Role
@@ -134,8 +134,8 @@ def test_a_message_is_looked_into_once():
 def test_the_longest_unused_is_forgotten_first_and_what_is_huge_is_not_remembered():
     looked = []
     recall = FactCache(lambda raw: looked.append(raw[:1]) or len(raw))
-    size = cache.LARGEST
-    letters = [bytes([each]) for each in range(cache.MOST_BYTES // size)]
+    size = envelope.LARGEST_MESSAGE
+    letters = [bytes([each]) for each in range(envelope.MOST_MESSAGE_BYTES // size)]
     recall.of([_message(each * size) for each in letters])
     recall.of([_message(letters[0] * size)])
     recall.of([_message(b"new" * (size // 3))])

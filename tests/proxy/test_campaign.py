@@ -32,7 +32,7 @@ from hotset.runtime import recall
 from hotset.runtime.planning import PlannedTurn, Planner
 from hotset.testing import RamStore
 from hotset.window.birth import content_id
-from hotset.window.policies import POLICIES
+from hotset.window.evict import POLICIES
 from tests.campaign import sample
 from tests.dialects.conversations import conversation
 

@@ -17,7 +17,6 @@ from hotset.nouns.turn import Outcome
 from hotset.runtime.rounds import MOST_ROUNDS, sum_usages as summed
 from hotset.testing import Call, Say
 from hotset.testing.upstream.faults import ErrorEvent, Fin, Gate, Hold, Raw, Reset, Split, Status
-from hotset.window.ledger import prompt_of
 from tests.proxy.conftest import Pair
 from tests.proxy.talking import (
     OURS,
@@ -266,9 +265,9 @@ def test_a_stream_that_reports_no_usage_is_billed_by_our_own_count_which_says_so
     assert (first.calls, second.calls) == (1, 3)
     paid = world.upstream.bill  # by a tokenizer of its own
     ours = summed([first.usage, second.usage, reported.usage])
-    assert 0.5 < prompt_of(ours) / prompt_of(paid) < 2
+    assert 0.5 < ours.prompt / paid.prompt < 2
     assert 0.5 < ours.output / paid.output < 2
-    assert prompt_of(second.usage) > 3 * prompt_of(first.usage)
+    assert second.usage.prompt > 3 * first.usage.prompt
     savings = ask(world.address)["metrics"]
     assert savings["turns"] == 3
 

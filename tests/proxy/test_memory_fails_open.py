@@ -20,8 +20,8 @@ import pytest
 from hotset.config import Config, load
 from hotset.errors import PageDamaged, StoreFailed
 from hotset.nouns.deposit import Remembered
+from hotset.nouns.knobs import Remembering
 from hotset.nouns.memory import MemoryKind, MemoryRecord, Trust
-from hotset.nouns.remembering import Remembering
 from hotset.runtime.memory import open_memories
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from hotset.nouns.deposit import Remembered
-from hotset.nouns.remembering import Remembering
+from hotset.nouns.knobs import Remembering
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.proxy.talking import Talk

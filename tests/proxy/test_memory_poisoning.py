@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from hotset.config import Config
+from hotset.nouns.knobs import Remembering
 from hotset.nouns.memory import MemoryId, MemoryKind, MemoryRecord, Standing, Trust
-from hotset.nouns.remembering import Remembering
 from hotset.runtime.memory import open_memories
 from hotset.sources.memory.source import MemorySource
 from hotset.testing import Say, ScriptedUpstream

@@ -14,7 +14,6 @@ from hotset.runtime import recall
 from hotset.store.port import Where
 from hotset.testing import Call, Say
 from hotset.testing.upstream.script import Received
-from hotset.window.ledger import prompt_of
 from tests.campaign import sample
 from tests.proxy.conftest import Pair
 from tests.proxy.talking import Talk, asked, read
@@ -55,7 +54,7 @@ def _work(world: Pair, dialect: str, *, stream: bool) -> tuple[Talk, list[int]]:
     for number in range(_CALLS):
         talk.results(_output(number))
         assert talk.answer.status == 200, talk.answer.body
-        prompts.append(prompt_of(talk.reply.usage))
+        prompts.append(talk.reply.usage.prompt)
     return talk, prompts
 
 

@@ -33,7 +33,6 @@ from hotset.sources.tools.toolbox import Toolbox
 from hotset.testing import Call, RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.faults import Fin, Reset, Status
-from hotset.window.ledger import prompt_of
 from tests.proxy.conftest import Pair
 from tests.proxy.shelf import Shelf
 from tests.proxy.talking import (
@@ -812,4 +811,4 @@ def test_a_round_that_reads_a_tools_result_counts_for_those_who_have_the_tool_wi
     with world.store() as store:
         [bill] = store.bills()
     assert bill.calls == 2
-    assert prompt_of(bill.usage) / 2 < prompt_of(bill.whole) < prompt_of(bill.usage)
+    assert bill.usage.prompt / 2 < bill.whole.prompt < bill.usage.prompt

@@ -26,9 +26,9 @@ from hotset.store.port import Store
 from hotset.testing import RamStore
 from hotset.testing.store_talk import StoreTalk, id_of, kept, shows
 from hotset.upstream.http import HttpWire
-from hotset.window.ledger import Account, Ledger, percentile, prompt_of, reconciled
+from hotset.window.birth import Repeats
+from hotset.window.ledger import Account, Ledger, percentile, reconciled
 from hotset.window.price import dollars
-from hotset.window.repeats import Repeats
 
 PRICE = Price(input=2.0, output=10.0)
 PLAIN = Bill(
@@ -258,13 +258,13 @@ def test_the_sessions_of_a_ledger_add_up_to_its_total(given: list[Bill]):
         assert _figure(total, figure) == summed(figure)
     for figure in ("measured.dollars", "estimated.dollars", "saved.dollars"):
         assert _figure(total, figure) == pytest.approx(summed(figure))
-    assert total.turns == sum(prompt_of(bill.usage) > 0 for bill in given)
+    assert total.turns == sum(bill.usage.prompt > 0 for bill in given)
     assert sum(total.breaks.values()) == sum(
-        bool(bill.broke) and prompt_of(bill.usage) > 0 for bill in given
+        bool(bill.broke) and bill.usage.prompt > 0 for bill in given
     )
     assert total.saved.dollars == pytest.approx(total.estimated.dollars - total.measured.dollars)
     assert total.measured.dollars == pytest.approx(
-        sum(dollars(PRICE, bill.usage, bill.calls) for bill in given if prompt_of(bill.usage))
+        sum(dollars(PRICE, bill.usage, bill.calls) for bill in given if bill.usage.prompt)
     )
 
 
@@ -310,10 +310,8 @@ def test_a_reconciled_prompt_never_has_negative_parts_and_keeps_its_size(
     usage = reconciled(whole, told, ours)
 
     assert min(usage.input, usage.cache_read, usage.cache_write) >= 0
-    if prompt_of(told) and prompt_of(ours):
-        assert prompt_of(usage) == pytest.approx(
-            prompt_of(whole) * prompt_of(told) / prompt_of(ours), abs=2
-        )
+    if told.prompt and ours.prompt:
+        assert usage.prompt == pytest.approx(whole.prompt * told.prompt / ours.prompt, abs=2)
 
 
 def test_percentiles_are_values_that_were_there():

@@ -39,7 +39,7 @@ from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_talk import StoreTalk, kept, message, said, turn_of
-from hotset.window.gist import gist
+from hotset.window.page_text import make_gist
 from hotset.window.slice import cut
 
 FILE = "".join(f"def step_{n}(x):\n    return x + {n}\n\n\n" for n in range(1, 300))
@@ -443,7 +443,7 @@ def test_gists_say_where_to_look_when_time_is_short(store):
             asked.turn, "the zebra_crossing is here" if number == 7 else f"nothing of note {number}"
         )
     pages = list(store.pages(Where(session=turn_of(asked).session)))
-    kept(store, Gisted(tuple(gist(page, store.content(page.digest)) for page in pages)))
+    kept(store, Gisted(tuple(make_gist(page, store.content(page.digest)) for page in pages)))
     ticks = count()
 
     got = answer(

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from hotset.sealing import Sealed, find, seal
+from hotset.sealing import SealedText, find, seal
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 CLAUDE = "sk-ant-api03-" + "kT9vQ2xLm4RwZb7pNc3Hd8Js" * 2
@@ -108,7 +108,7 @@ CASES = {
 def test_it_is_sealed(text: str):
     told = seal(text).text
     assert CASES[text] not in told
-    assert seal(told) == Sealed(told)
+    assert seal(told) == SealedText(told)
     if text.startswith("{"):
         json.loads(told)
 
@@ -153,7 +153,7 @@ def test_it_is_sealed(text: str):
     ],
 )
 def test_it_is_left_alone(text: str):
-    assert seal(text) == Sealed(text)
+    assert seal(text) == SealedText(text)
 
 
 def test_a_token_is_found_in_base64_whatever_stands_before_it():

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hotset.sealing import Sealed, find, gather, seal
+from hotset.sealing import SealedText, find, gather, seal
 from hotset.testing.secrets import kinds, planted
 
 SECRETS = planted(seed=4, n=3 * len(kinds()) * 4)
@@ -112,7 +112,7 @@ def test_plain_code_gives_less_than_one_false_alarm_in_twenty_kilobytes():
     ],
 )
 def test_what_only_stands_where_a_secret_would_is_left_alone(text):
-    assert seal(text) == Sealed(text)
+    assert seal(text) == SealedText(text)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_sealing_changes_nothing_but_what_it_found(text):
 def test_sealed_text_has_no_more_secrets(text):
     once = seal(text).text
 
-    assert seal(once) == Sealed(once)
+    assert seal(once) == SealedText(once)
 
 
 @pytest.mark.parametrize(

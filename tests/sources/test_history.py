@@ -35,8 +35,7 @@ from hotset.testing.fakes import HashingEmbedder
 from hotset.testing.ram_store import RamStore
 from hotset.testing.secrets import planted
 from hotset.testing.store_talk import StoreTalk, message, said, turn_of
-from hotset.text.stretches import stretches
-from hotset.window.page_text import page_stretches
+from hotset.window.page_text import page_stretches, stretches
 
 REMINDER = "<reminder>\nThe todo list has changed; go on with the tasks at hand.\n</reminder>"
 

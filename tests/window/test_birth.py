@@ -11,8 +11,7 @@ from hypothesis import given, strategies as st
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Form, Shown, Spot
-from hotset.window.birth import alone
-from hotset.window.numbering import bare
+from hotset.window.birth import shorten_alone, strip_numbers
 from hotset.window.plan import plan
 from tests.window.talk import Talk, code, moment
 
@@ -44,7 +43,7 @@ def _numbered(text: str, first: int = 1, mark: str = "→") -> str:
 def test_a_text_without_its_numbers_has_every_line_where_it_stood(lines, first):
     text = "\n".join(lines)
 
-    found = bare(_numbered(text, first))
+    found = strip_numbers(_numbered(text, first))
 
     assert found is not None
     assert (found.text, found.first, found.last) == (text, first, first + len(lines) - 1)
@@ -60,7 +59,7 @@ def test_a_text_without_its_numbers_has_every_line_where_it_stood(lines, first):
     ],
 )
 def test_what_is_not_numbered_line_by_line_keeps_its_numbers(text):
-    found = bare(text)
+    found = strip_numbers(text)
 
     assert found is None or found.text.count("\n") == text.count("\n")
     assert found is None or "\t2\t" in text
@@ -115,7 +114,7 @@ def test_an_excerpt_lists_names_of_what_it_leaves_out_and_says_how_to_get_them()
     ids=["base64", "times", "passes", "numbers"],
 )
 def test_what_nobody_copies_is_no_list_of_names(text):
-    shown = alone(text.encode(), "bash", b'{"command": "./run"}', Knobs())
+    shown = shorten_alone(text.encode(), "bash", b'{"command": "./run"}', Knobs())
 
     assert shown is not None
     assert "names in what was left out" not in shown
@@ -128,7 +127,9 @@ def test_names_take_no_more_than_a_third_of_the_excerpt_beside_which_they_stand(
         f"{chr(97 + n // 26)}{chr(97 + n % 26)}_name of" for n in range(676)
     ]
 
-    shown = alone("\n".join(lines).encode(), "bash", b'{"command": "./run"}', Knobs(index=5000))
+    shown = shorten_alone(
+        "\n".join(lines).encode(), "bash", b'{"command": "./run"}', Knobs(index=5000)
+    )
 
     assert shown is not None
     excerpt, _, listed = shown.partition("\n[hotset: names")

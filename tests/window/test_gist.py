@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from hotset.nouns.page import ROOT, Gist, Kind, Page, PageId, Role, SessionId, digest
 from hotset.testing.secrets import planted
-from hotset.window.gist import gist
+from hotset.window.page_text import make_gist
 
 TRACE = b"""Traceback (most recent call last):
   File "/srv/app/store/sqlite.py", line 12, in open_store
@@ -36,7 +36,7 @@ def of(content: bytes, kind: Kind = Kind.TOOL_RESULT, media: str = "text/plain")
         ROOT,
         0,
     )
-    return gist(page, content)
+    return make_gist(page, content)
 
 
 def test_files_are_told_without_their_line_numbers():

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from hotset.window.names import apart, coined, names
+from hotset.window.names import coined_names, distinct_names, names
 
 
 def _bytes(size: int) -> bytes:
@@ -31,7 +31,7 @@ def _bytes(size: int) -> bytes:
 )
 def test_what_nobody_copies_is_not_coined(text):
     assert list(names(text))
-    assert not list(coined(text))
+    assert not list(coined_names(text))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_nobody_copies_is_not_coined(text):
     ],
 )
 def test_paths_ids_and_versions_are_coined(name):
-    assert list(coined(f'{{"id":{name}}}')) == [name]
+    assert list(coined_names(f'{{"id":{name}}}')) == [name]
 
 
 def test_of_names_that_differ_by_a_number_only_one_stands_for_all_of_them():
@@ -58,8 +58,15 @@ def test_of_names_that_differ_by_a_number_only_one_stands_for_all_of_them():
         [*(f"crate{n}" for n in range(67)), *(f"api-{n:04x}" for n in range(30)), "src/main.rs"]
     )
 
-    assert apart(counts, "") == {"crate0 (67 alike)": 1, "api-0000 (30 alike)": 1, "src/main.rs": 1}
-    assert apart(counts, "Compiling crate9") == {"api-0000 (30 alike)": 1, "src/main.rs": 1}
+    assert distinct_names(counts, "") == {
+        "crate0 (67 alike)": 1,
+        "api-0000 (30 alike)": 1,
+        "src/main.rs": 1,
+    }
+    assert distinct_names(counts, "Compiling crate9") == {
+        "api-0000 (30 alike)": 1,
+        "src/main.rs": 1,
+    }
 
 
 def test_few_names_alike_and_one_that_comes_up_far_more_often_stand_for_themselves():
@@ -67,10 +74,10 @@ def test_few_names_alike_and_one_that_comes_up_far_more_often_stand_for_themselv
         [*(f"crate{n}" for n in range(67)), *["crate7"] * 9, "utf-8", "utf-16", "utf-32"]
     )
 
-    assert set(apart(counts, "crate1")) == {"crate7", "utf-8", "utf-16", "utf-32"}
+    assert set(distinct_names(counts, "crate1")) == {"crate7", "utf-8", "utf-16", "utf-32"}
 
 
 def test_a_colour_is_told_with_its_mark_and_is_no_number_among_others():
     colours = [f"#{n * 98765 % 0xFFFFFF:06x}" for n in range(1, 40)]
 
-    assert list(apart(Counter(coined(" ".join(colours))), "")) == colours
+    assert list(distinct_names(Counter(coined_names(" ".join(colours))), "")) == colours

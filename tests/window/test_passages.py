@@ -10,7 +10,7 @@ import pytest
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Form, Spot
-from hotset.window.passages import Sought, told_of
+from hotset.window.birth import SearchTarget, find_mentions
 from hotset.window.plan import plan
 from tests.window.talk import Talk, code, moment
 
@@ -36,7 +36,7 @@ Cover `load_rows` with `broken_rows`; see writer.py:77.
 
 
 def test_the_section_that_names_a_file_tells_what_is_looked_for_in_it():
-    found = told_of("/home/me/src/shared/rows.py", [PLAN])
+    found = find_mentions("/home/me/src/shared/rows.py", [PLAN])
 
     assert {"load_rows", "only_once", "skip_empty"} <= found.names
     assert "broken_rows" not in found.names
@@ -44,8 +44,8 @@ def test_the_section_that_names_a_file_tells_what_is_looked_for_in_it():
 
 
 def test_a_number_behind_the_name_of_a_file_is_a_line_of_that_file_alone():
-    assert told_of("lib/writer.py", [PLAN]).lines == (77,)
-    assert 77 not in told_of("tests/test_rows.py", [PLAN]).lines
+    assert find_mentions("lib/writer.py", [PLAN]).lines == (77,)
+    assert 77 not in find_mentions("tests/test_rows.py", [PLAN]).lines
 
 
 def test_without_headings_the_lines_beside_a_mention_tell():
@@ -56,12 +56,14 @@ def test_without_headings_the_lines_beside_a_mention_tell():
         + ["nor_this_one"] * 9
     )
 
-    assert told_of("rows.py", [text]) == Sought(frozenset({"parse_row", "unlike_this"}), (12,))
+    assert find_mentions("rows.py", [text]) == SearchTarget(
+        frozenset({"parse_row", "unlike_this"}), (12,)
+    )
 
 
 @pytest.mark.parametrize("path", ["", "src/", "Makefile", "a.c", "src/elsewhere.py"])
 def test_what_is_not_named_has_nothing_told_of_it(path):
-    assert told_of(path, [PLAN, "", "a.c at line 4"]) == Sought()
+    assert find_mentions(path, [PLAN, "", "a.c at line 4"]) == SearchTarget()
 
 
 def test_a_long_file_is_shown_where_a_prompt_long_ago_pointed_to():

@@ -11,8 +11,15 @@ import pytest
 from hotset.nouns.knobs import FormKnobs, Knobs
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.window import Line, Spot, Stub
+from hotset.window.leave import (
+    bare_reference,
+    folded_log,
+    log_entries,
+    reference,
+    stretch_text,
+    stub_of,
+)
 from hotset.window.names import names
-from hotset.window.stub import bare, entries, folded, reference, stretch, stub_of
 from tests.window.talk import Talk, code, moment, piece
 
 
@@ -23,7 +30,7 @@ def _log(talk: Talk, knobs: Knobs | None = None) -> list[str]:
             steps.append((len(steps) + 1, [line]))
         elif steps:
             steps[-1][1].append(line)
-    return list(entries(steps, knobs or Knobs()))
+    return list(log_entries(steps, knobs or Knobs()))
 
 
 def _stub(
@@ -139,7 +146,7 @@ def test_a_stretch_says_what_it_was_how_much_and_how_to_get_it_back():
     talk = Talk().step(code(30), path="src/steps.py")
     stub = _stub(talk, (3, 4))
 
-    text = stretch(stub, ["3. looked"], "- it was fine")
+    text = stretch_text(stub, ["3. looked"], "- it was fine")
 
     assert text.split("\n")[1:] == [
         "- it was fine",
@@ -223,15 +230,15 @@ def test_a_log_is_folded_to_the_names_in_it_and_then_to_its_reference():
         new="def load_rows(path):\n    return path\n" * 20,
     )
     stub = _stub(talk, (3, 3))
-    told = stretch(stub, _log(talk))
+    told = stretch_text(stub, _log(talk))
 
-    once = folded(told, 0.5)
+    once = folded_log(told, 0.5)
 
     assert once.split("\n")[0] == reference(stub)
     assert {"load_rows", "src/rows.py"} <= set(names(once.split("\n")[1]))
     assert len(once) < len(told)
-    assert folded(once, 0.5) == bare(told) == reference(stub)
-    assert folded(reference(stub), 0.5) == reference(stub)
+    assert folded_log(once, 0.5) == bare_reference(told) == reference(stub)
+    assert folded_log(reference(stub), 0.5) == reference(stub)
 
 
 def test_how_many_names_a_reference_has_is_a_knob():

@@ -1,20 +1,23 @@
-"""The body around the messages: its fields, its array, and how a changed request becomes bytes
-again."""
+"""The body around the messages: its fields, its array of messages, and how a changed request
+becomes bytes again. Messages and bodies that were read before are remembered by their bytes: a
+client resends its history with every call, and only the tail of it is new."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 from hotset.dialects import wire
-from hotset.dialects.cache import KnownFront, MessageCache
-from hotset.dialects.parts import Calls
+from hotset.dialects.parts import UNKNOWN, Calls, EarlierCall
 from hotset.dialects.wire import Field
 from hotset.errors import Malformed
+from hotset.files.lru import Lru
 from hotset.nouns.message import ClientTool, Message, Request, Span
+from hotset.nouns.page import Kind
 
 Understand = Callable[[bytes, dict[str, Any], Span | None, str, Calls], Message]
 """A message from its bytes, its fields, its place in the body, its place in words, and the calls
@@ -48,7 +51,7 @@ class Envelope:
         if field is None:
             raise Malformed(f"the body has no {name!r}")
         if not self.body.startswith(b"[", field.value.start):
-            raise Malformed(f"{name}: expected an array, got {_what(self.raw(name))}")
+            raise Malformed(f"{name}: expected an array, got {_json_type(self.raw(name))}")
         return field.value, wire.element_spans(self.body, field.value, name)
 
     def params(self, without: Iterable[str]) -> bytes:
@@ -74,20 +77,20 @@ class Envelope:
         return self.body[span.start : span.end]
 
 
-def opened(body: bytes, messages: str, cache: MessageCache | None = None) -> Envelope:
+def open_envelope(body: bytes, messages: str, cache: MessageCache | None = None) -> Envelope:
     """Raises `Malformed` for what is not a JSON object in valid UTF-8; `messages` names the field
     that is decoded later."""
     for latest in tuple(_latest):
         if latest.body is body:
             return latest
     front = cache.bodies.find(body) if cache is not None else None
-    if front is not None and (resumed := _resumed(body, messages, front)) is not None:
-        return _remembered(resumed)
+    if front is not None and (resumed := _resume_envelope(body, messages, front)) is not None:
+        return _remember(resumed)
     found = Envelope(body, wire.fields(body))
     for name in found.fields:
         if name != messages:
             _check_utf8(found.raw(name), name)
-    return _remembered(found)
+    return _remember(found)
 
 
 _latest: deque[Envelope] = deque(maxlen=4)
@@ -97,7 +100,7 @@ parsed."""
 _LARGEST_LATEST = 1 << 20
 
 
-def _remembered(found: Envelope) -> Envelope:
+def _remember(found: Envelope) -> Envelope:
     if len(found.body) <= _LARGEST_LATEST:
         _latest.append(found)
     return found
@@ -109,14 +112,14 @@ def messages_of(
     """Where the array stands, and each of its elements understood. Raises `Malformed` for one that
     is not an object."""
     front = outer.front
-    array, spans = outer.array(name) if front is None else _behind(outer, front, name)
+    array, spans = outer.array(name) if front is None else _unknown_elements(outer, front, name)
     found: list[Message] = list(front.messages) if front is not None else []
     calls: Calls = dict(front.calls) if front is not None else {}
     for index, span in enumerate(spans, len(found)):
         raw = outer.body[span.start : span.end]
         message = cache.recall(raw, span, calls)
         if message is None:
-            message = _understood(raw, span, f"{name}.{index}", understand, calls)
+            message = _understand_element(raw, span, f"{name}.{index}", understand, calls)
             cache.keep(message, calls)
         found.append(message)
     before = {each: field for each, field in outer.fields.items() if field.value.end <= array.start}
@@ -125,7 +128,7 @@ def messages_of(
     return array, read.messages
 
 
-def _resumed(body: bytes, name: str, front: KnownFront) -> Envelope | None:
+def _resume_envelope(body: bytes, name: str, front: KnownFront) -> Envelope | None:
     """The envelope of a body that is known up to the end of a message; None where it has to be read
     from its start."""
     # Behind an element of an array that stands in an object all JSON goes on alike, whatever that
@@ -150,7 +153,7 @@ def _resumed(body: bytes, name: str, front: KnownFront) -> Envelope | None:
     return Envelope(body, joined, front)
 
 
-def _behind(outer: Envelope, front: KnownFront, name: str) -> tuple[Span, list[Span]]:
+def _unknown_elements(outer: Envelope, front: KnownFront, name: str) -> tuple[Span, list[Span]]:
     """Where the array stands, and those of its elements that are not known."""
     array = outer.fields[name].value
     rest = b"[{}" + outer.body[front.end : array.end]
@@ -174,16 +177,21 @@ def _tools(
     )
 
 
-def _understood(
+def _understand_element(
     raw: bytes, span: Span, where: str, understand: Understand, calls: Calls
 ) -> Message:
     tree = wire.decode(raw, where)
     if not isinstance(tree, dict):
-        raise Malformed(f"{where}: expected an object, got {_what(raw)}")
+        raise Malformed(f"{where}: expected an object, got {_json_type(raw)}")
     try:
         return understand(raw, tree, span, where, calls)
     except RecursionError:
         raise Malformed(f"{where}: nested too deeply") from None
+
+
+def tool_name(tool: dict[str, Any]) -> str:
+    """A tool's name; its type where a provider runs it and it has none."""
+    return wire.as_text(tool.get("name")) or wire.as_text(tool.get("type"))
 
 
 def role_of(tree: dict[str, Any], where: str) -> str:
@@ -226,7 +234,7 @@ def _check_utf8(value: bytes, name: str) -> None:
         raise Malformed(f"{name}: not valid UTF-8 ({error.reason})") from None
 
 
-def _what(raw: bytes) -> str:
+def _json_type(raw: bytes) -> str:
     names = {
         b'"': "a string",
         b"{": "an object",
@@ -236,3 +244,196 @@ def _what(raw: bytes) -> str:
         b"f": "false",
     }
     return names.get(raw[:1], "a number")
+
+
+MOST_MESSAGE_BYTES = (
+    8 << 20
+)  # about twenty-five sessions of 300 KB; what is understood of them takes as much again
+LARGEST_MESSAGE = 1 << 20
+_OBJECTS_OF_MESSAGE = 1500  # bytes that the objects of a message take, however short it is
+
+# bytes: a dozen sessions of 300 KB; their messages are the very objects that `MessageCache` holds
+_MOST_BODY_BYTES = 4 << 20
+_MOST_BODIES = 8  # each may have to be compared with a body that comes: some 20 µs
+_SMALLEST_BODY = 8 << 10  # bytes of a body below which it is read anew as fast
+_QUICKLY_READ = 16 << 10  # bytes that are read in 0.2 ms
+_MARKS_MOVED = 4
+"""Messages at its end that a client may send otherwise, as those do that move a cache mark along:
+still the same session."""
+
+_T = TypeVar("_T")
+
+
+class FactCache(Generic[_T]):
+    """What a provider's rules ask of a message. It depends on the message's bytes and on nothing
+    else: rules that look at several messages are applied anew to the facts of each."""
+
+    def __init__(self, work_out: Callable[[bytes], _T]) -> None:
+        self._work_out = work_out
+        self._facts: Lru[bytes, _T] = Lru(weight=MOST_MESSAGE_BYTES)
+
+    def of(self, messages: Sequence[Message]) -> list[_T]:
+        """For each message, in order, what the rules ask of it."""
+        known = self._facts.get_many(each.raw for each in messages)
+        return [known[each.raw] if each.raw in known else self._new(each.raw) for each in messages]
+
+    def _new(self, raw: bytes) -> _T:
+        made = self._work_out(raw)
+        if len(raw) <= LARGEST_MESSAGE:
+            self._facts.put(raw, made, len(raw))
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownMessage:
+    message: Message
+    makes: tuple[tuple[str, EarlierCall], ...]
+    """The calls that it makes."""
+    needs: tuple[tuple[str, EarlierCall], ...]
+    """The earlier calls by which its results were told; with other ones it would be read
+    differently."""
+
+
+class MessageCache:
+    """Messages and bodies that were parsed before. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self.messages: Lru[bytes, _KnownMessage] = Lru(weight=MOST_MESSAGE_BYTES)
+        self.bodies = BodyCache()
+
+    def recall(self, raw: bytes, span: Span, calls: Calls) -> Message | None:
+        """The message in these bytes, if it was understood before after the same calls; `calls`
+        then has its own as well."""
+        known = self.messages.get(raw)
+        if known is None or any(calls.get(id, UNKNOWN) != call for id, call in known.needs):
+            return None
+        calls.update(known.makes)
+        message = known.message
+        return Message(message.role, raw, message.parts, message.essence, message.aside, span)
+
+    def keep(self, message: Message, calls: Calls) -> None:
+        if len(message.raw) > LARGEST_MESSAGE:
+            return
+        made = _calls_made(message)
+        needed = {part.call for part in message.parts if part.call}.difference(made)
+        known = _KnownMessage(message, _known_calls(made, calls), _known_calls(needed, calls))
+        self.messages.put(message.raw, known, len(message.raw) + _OBJECTS_OF_MESSAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFront:
+    """The messages at the front of a body that an earlier one had at the same bytes, and what stood
+    before them."""
+
+    messages: tuple[Message, ...]
+    calls: Calls
+    """Those that they make."""
+    fields: dict[str, Field]
+    """The fields before the messages."""
+    key: Span
+    """The name of the messages' own field."""
+    start: int
+    """Where the array of the messages begins."""
+
+    @property
+    def end(self) -> int:
+        """Where the last of the messages ends."""
+        return _end(self.messages[-1])
+
+
+class BodyCache:
+    """Fronts of bodies. Bounded by bytes, the longest unused leaves first; safe from any thread."""
+
+    def __init__(self) -> None:
+        self.fronts: list[tuple[bytes, KnownFront]] = []
+        """Bodies up to the end of their last message, the latest first."""
+        self._lock = Lock()
+
+    def find(self, body: bytes) -> KnownFront | None:
+        """The longest front that is known of it; None where not even its first message is."""
+        if len(body) < _SMALLEST_BODY:
+            return None
+        with self._lock:
+            known = list(self.fronts)
+        best, most = None, 0
+        for earlier, front in known:
+            if not body.startswith(earlier[: front.start + 1]):
+                continue
+            if body.startswith(earlier):
+                return front
+            if (many := _count_within(front.messages, _common_bytes(body, earlier))) > most:
+                best, most = front, many
+        return _up_to(best, most) if best is not None else None
+
+    def is_quick(self, body: bytes) -> bool:
+        """Nearly all of it is known."""
+        front = self.find(body)
+        return front is not None and len(body) - front.end <= _QUICKLY_READ
+
+    def keep(self, body: bytes, read: KnownFront, known: KnownFront | None) -> None:
+        """Remembers a body for those that go on from it, in place of the one that it went on from;
+        `known` was found for it."""
+        if not read.messages or not _SMALLEST_BODY <= len(body) <= _MOST_BODY_BYTES:
+            return
+        old, calls = (len(known.messages), len(known.calls)) if known is not None else (0, 0)
+        if calls + sum(len(_calls_made(message)) for message in read.messages[old:]) != len(
+            read.calls
+        ):
+            return  # of two calls with one id, the later would tell the results of the earlier
+        with self._lock:
+            kept = [(earlier, front) for earlier, front in self.fronts if not _extends(read, front)]
+            self.fronts = list(_within_bounds([(body[: read.end], read), *kept]))
+
+
+def _extends(read: KnownFront, earlier: KnownFront) -> bool:
+    """True where it is the same conversation, further on."""
+    here = max(0, len(earlier.messages) - _MARKS_MOVED - 1)
+    return len(read.messages) > here and read.messages[here] is earlier.messages[here]
+
+
+def _within_bounds(read: list[tuple[bytes, KnownFront]]) -> Iterator[tuple[bytes, KnownFront]]:
+    size = 0
+    for earlier, front in read[:_MOST_BODIES]:
+        size += len(earlier)
+        if size > _MOST_BODY_BYTES:
+            return
+        yield earlier, front
+
+
+def _common_bytes(one: bytes, other: bytes) -> int:
+    """How many bytes at the front are the same."""
+    same, end = 0, min(len(one), len(other))
+    if one[:end] == other[:end]:
+        return end
+    while end - same > 1:
+        middle = (same + end) // 2
+        same, end = (middle, end) if one[same:middle] == other[same:middle] else (same, middle)
+    return same
+
+
+def _count_within(messages: tuple[Message, ...], size: int) -> int:
+    """How many of the messages stand in so many bytes."""
+    many = len(messages)
+    while many and _end(messages[many - 1]) > size:
+        many -= 1
+    return many
+
+
+def _up_to(front: KnownFront, many: int) -> KnownFront:
+    gone = {id for message in front.messages[many:] for id in _calls_made(message)}
+    calls = {id: call for id, call in front.calls.items() if id not in gone}
+    return KnownFront(front.messages[:many], calls, front.fields, front.key, front.start)
+
+
+def _calls_made(message: Message) -> list[str]:
+    """The ids of the calls that it makes."""
+    return [part.call for part in message.parts if part.call and part.kind.family is Kind.TOOL_CALL]
+
+
+def _known_calls(ids: Iterable[str], calls: Calls) -> tuple[tuple[str, EarlierCall], ...]:
+    return tuple((id, calls.get(id, UNKNOWN)) for id in ids)
+
+
+def _end(message: Message) -> int:
+    assert message.span is not None
+    return message.span.end

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from hotset.errors import StoreFailed
-from hotset.files.deadline import DeadlinePool
 from hotset.files.lru import Lru
+from hotset.files.threads import DeadlinePool
 from hotset.index import vectors
 from hotset.index.breaker import Breaker
 from hotset.index.closely import Closely

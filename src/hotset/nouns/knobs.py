@@ -1,5 +1,5 @@
-"""What can be turned: how much is shown, how much stays, when pages leave. One frozen set holds for
-a session."""
+"""What can be turned: how much is shown, how much stays, when pages leave, what is remembered. One
+frozen set of knobs holds for a session; profiles are sets by name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, convert, field, structs, to_builtins
+from msgspec.structs import replace
 
 from hotset.nouns.page import Kind
 
@@ -330,3 +331,77 @@ class Knobs(Struct, frozen=True):
     @property
     def _scarcity(self) -> float:
         return max(_LEAST_SHARE, min(1.0, self.window / _ROOMY))
+
+
+DEFAULT_PROFILE = "default"
+
+_PLAIN_KNOBS = Knobs()
+_AS_DEFAULT = ("engineer", "designer", "inspector", "tester", "orchestrator", "guide")
+
+
+def _evicting(share: float, *, at: float, policy: PolicyName, keep: int, spared: Kind) -> Knobs:
+    """At the share `at` of the window, so much of what stands there leaves.
+
+    `Knobs.low` is what the kept steps may take of the window afterwards. They took nearly all of
+    `at` before, because what never leaves (system text, tools, the user's own words) is small
+    beside them: at x (1 - share) stays.
+    """
+    return replace(
+        _PLAIN_KNOBS,
+        high=at,
+        low=at * (1 - share),
+        policy=policy,
+        keep=keep,
+        spared=frozenset({spared}),
+    )
+
+
+_LEAN_KNOBS = replace(
+    _PLAIN_KNOBS,
+    limit=Limit(500, 500),
+    limits={},
+    keep=3,
+    most=6,
+    low=0.0,
+    said=80,
+    entry=100,
+    mentions=250,
+    written=1000,
+    read=1000,
+)
+_LIBRARIAN_KNOBS = _evicting(0.25, at=0.75, policy="recency", keep=5, spared=Kind.PROMPT)
+
+PROFILES: Mapping[str, Knobs] = {
+    DEFAULT_PROFILE: _PLAIN_KNOBS,
+    # The fewest tokens, for models that have no cache or little room: every result cut at 500
+    # characters, the last 3 to 6 steps whole, a short log of the others. They leave in batches,
+    # because a window that moves with every call would break the prefix with every call; with `low`
+    # at 0 all of the older ones leave, however much room there is.
+    "lean": _LEAN_KNOBS,
+    "librarian": _LIBRARIAN_KNOBS,
+    "archivalist": _LIBRARIAN_KNOBS,
+    "academic": _evicting(0.30, at=0.80, policy="topic", keep=3, spared=Kind.PAPER),
+    "architect": _evicting(0.25, at=0.85, policy="task", keep=5, spared=Kind.PLAN),
+    **dict.fromkeys(_AS_DEFAULT, _PLAIN_KNOBS),
+}
+
+
+class Remembering(Struct, frozen=True):
+    enabled: bool = True
+    """Sessions become memories, and can be recalled."""
+    offer: bool = True
+    """What is remembered is told to an agent with its prompts, a few hundred tokens at most;
+    otherwise it has to ask."""
+    index_tokens: Tokens = 100
+    """Of what a session is told at its start: what there is to know."""
+    offer_tokens: Tokens = 400
+    """Of all that a prompt may bring along, the start's included."""
+    offer_seconds: Seconds = 0.3
+    """How long a prompt waits for it: memories are found in some 20 ms; to look at a session that
+    has just ended takes longer."""
+    quiet_seconds: Seconds = 120.0
+    """Without a call: then a session is looked at. One that opens looks at those before it at
+    once."""
+    consolidate_hours: Annotated[float, Meta(ge=0, le=1_000_000, extra={"unit": "hours"})] = 24.0
+    """From one consolidation in the background to the next; 0 leaves it to `hotset memory
+    consolidate`."""

@@ -15,17 +15,16 @@ from typing import Protocol
 
 import msgspec
 
-from hotset.nouns.knobs import Knobs
+from hotset.nouns.knobs import PROFILES, Knobs
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Role
 from hotset.nouns.price import Price
-from hotset.nouns.profiles import PROFILES
 from hotset.nouns.window import WHOLE, Cause, Line, PageTable, SentRequest, Shown, Spot
 from hotset.replay.conversation import RecordedConversation, TextUnits
 from hotset.tokens import count
 from hotset.window.arguments import spoken
+from hotset.window.evict import POLICIES
 from hotset.window.plan import Moment, plan
-from hotset.window.policies import POLICIES
 from hotset.window.price import units
 from hotset.window.tools import SPECS
 

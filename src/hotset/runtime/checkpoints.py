@@ -9,7 +9,6 @@ from hotset.runtime.machine import Machine
 from hotset.runtime.planning import PlannedTurn
 from hotset.runtime.record import Record
 from hotset.store.port import Store
-from hotset.window.ledger import prompt_of
 
 CHECKPOINT = "Checkpoint"
 MARKS = (25, 50)
@@ -26,7 +25,7 @@ def passed(before: int, now: int, window: int) -> tuple[int, ...]:
 
 def note_checkpoints(planned: PlannedTurn, record: Record, machine: Machine) -> None:
     """Tells the store, while nobody waits for it, of the marks that this prompt passed."""
-    now = prompt_of(planned.bill.sent)
+    now = planned.bill.sent.prompt
     scale = now / planned.estimated if planned.estimated else 1.0
     before = round(planned.opened.table.sent.tokens * scale) if planned.opened.table.sent else 0
     marks = passed(before, now, planned.knobs.window)

@@ -36,8 +36,8 @@ from hotset.sources.port import Source
 from hotset.sources.tools import CYCLE, Toolbox, ToolLibrary, ToolSource
 from hotset.store.port import Store
 from hotset.upstream.port import Wire
+from hotset.window.birth import NO_REPEATS, Repeats
 from hotset.window.ledger import Ledger
-from hotset.window.repeats import NO_REPEATS, Repeats
 
 _log = logging.getLogger("hotset")
 

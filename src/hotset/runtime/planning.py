@@ -15,7 +15,7 @@ import msgspec
 
 from hotset import tokens
 from hotset.config import Config
-from hotset.dialects.images import can_see
+from hotset.dialects.parts import can_see
 from hotset.dialects.port import Dialect
 from hotset.dialects.rules import beyond
 from hotset.errors import HotsetError

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from hotset import tokens
-from hotset.dialects.images import fitting_images
+from hotset.dialects.parts import fitting_images
 from hotset.errors import HotsetError
 from hotset.index.port import Index
 from hotset.nouns.retrieval import (

@@ -23,7 +23,6 @@ from hotset.runtime.planning import PlannedTurn
 from hotset.runtime.turn import AnsweredRound, SentTurn, uses_tools
 from hotset.sources.port import Scene, Source
 from hotset.window.deferring import words_for
-from hotset.window.ledger import prompt_of
 from hotset.window.price import charge
 from hotset.window.toolbox_tools import FIND
 from hotset.window.tools import OUR_TOOLS, parse_call
@@ -139,7 +138,7 @@ def usages_of(sent: SentTurn, reply: Reply, price: Callable[[], Price]) -> list[
     if Usage() not in usages:
         return usages
     counted, estimate, scale = list[Usage](), sent.planned.bill.sent, _scale(sent.planned)
-    before, prompt = 0, prompt_of(estimate)
+    before, prompt = 0, estimate.prompt
     for number, reported in enumerate(usages):
         parts = [part for raw in said[number] for part in sent.opened.dialect.understand(raw).parts]
         output = round(scale * sum(tokens.count(part.content) for part in parts))
@@ -175,7 +174,7 @@ def sum_usages(usages: Sequence[Usage]) -> Usage:
 
 def _scale(planned: PlannedTurn) -> float:
     """The provider's tokens for one of ours."""
-    return prompt_of(planned.bill.sent) / planned.estimated if planned.estimated else 1.0
+    return planned.bill.sent.prompt / planned.estimated if planned.estimated else 1.0
 
 
 def _room(sent: SentTurn, asked: Round) -> int:

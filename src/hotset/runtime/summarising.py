@@ -25,9 +25,8 @@ from hotset.runtime.ledger import SUMMARISED, SUMMARY_FAILED
 from hotset.runtime.summary_model import NotWritten, ask
 from hotset.store.port import Store, Where
 from hotset.upstream.port import Wire
-from hotset.window.notes import notes
-from hotset.window.steps import steps
-from hotset.window.summary import Stretch, by_step, due
+from hotset.window.summary import Stretch, make_notes, next_stretch, summaries_by_step
+from hotset.window.weighing import steps
 
 RULES = "rules"
 """Who wrote a summary that no model wrote."""
@@ -105,7 +104,7 @@ class Summariser:
         if self._stopped or not self._chosen.every or len(self._waiting) >= _MOST_WAITING:
             return
         heads = {each.stretch.head for each in self._waiting}
-        stretch = due(
+        stretch = next_stretch(
             links, lambda chain: chain in self._known or chain in heads, self._chosen.every
         )
         if (
@@ -124,9 +123,9 @@ class Summariser:
         The store is asked once about a line: when it is long enough to have summaries and none is
         known.
         """
-        found = by_step(lines, self._text)
+        found = summaries_by_step(lines, self._text)
         if not found and self._is_news(lines, store):
-            found = by_step(lines, self._text)
+            found = summaries_by_step(lines, self._text)
         return found
 
     def stop(self) -> None:
@@ -161,7 +160,7 @@ class Summariser:
         first = before.last + 1 if before is not None and before.session == ref.session else 1
         turns = (min(first, ref.number), ref.number)
         latest = await asyncio.to_thread(_latest, store, ref.session, turns, stretch.head)
-        text = await asyncio.to_thread(notes, stretch)
+        text = await asyncio.to_thread(make_notes, stretch)
         latest = await self._keep(
             stretch, replace(latest, version=latest.version + 1, text=text, by=RULES), {}
         )

@@ -16,7 +16,7 @@ from hotset.nouns.message import Reply, Usage
 from hotset.nouns.page import Kind
 from hotset.runtime.codings import plain
 from hotset.upstream.port import Wire
-from hotset.window.summary import INSTRUCTION, Stretch, checked, transcript
+from hotset.window.summary import INSTRUCTION, Stretch, checked_summary, transcript
 
 _REPLY_TOKENS = 4096  # a bound, not a wish: models that think count their thoughts too
 _MOST_REPLY = 1 << 20  # bytes; a summary has two thousand
@@ -72,7 +72,7 @@ def checked_words(reply: Reply, source: str) -> str:
     words = b"\n".join(said).decode("utf-8", "replace").strip()
     if not words:
         raise NotWritten("empty")
-    text = checked(words, source)
+    text = checked_summary(words, source)
     if not text:
         raise NotWritten("unfounded")
     return text

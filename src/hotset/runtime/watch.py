@@ -11,8 +11,8 @@ from hotset.nouns.alert import Alert, Threshold
 from hotset.nouns.bill import Bill
 from hotset.nouns.turn import Event
 from hotset.store.port import Store
-from hotset.window.ledger import Counts, alerts, prompt_of
-from hotset.window.repeats import NO_REPEATS, Repeats
+from hotset.window.birth import NO_REPEATS, Repeats
+from hotset.window.ledger import Counts, alerts
 
 ALERT = "Alert"
 """The name of the event that an alert becomes."""
@@ -112,9 +112,9 @@ def _shares(bills: Sequence[Bill]) -> dict[str, float]:
 def _sizes(turns: Collection[_Turn]) -> dict[str, float]:
     """Of the prompts, as the provider counted them: what a turn took, and how much of the window
     each call did."""
-    found = {"prompt_per_turn": _mean([prompt_of(turn.bill.usage) for turn in turns])}
+    found = {"prompt_per_turn": _mean([turn.bill.usage.prompt for turn in turns])}
     filled = [
-        100 * prompt_of(turn.bill.usage) / turn.bill.calls / turn.window
+        100 * turn.bill.usage.prompt / turn.bill.calls / turn.window
         for turn in turns
         if turn.window
     ]

@@ -2,8 +2,7 @@
 message, a repr or a log."""
 
 from hotset.sealing.files import secret_file
-from hotset.sealing.known import Known
-from hotset.sealing.text import Sealed, SecretMatch, TextSpan, find, gather, seal
+from hotset.sealing.text import KnownSecrets, SealedText, SecretMatch, TextSpan, find, gather, seal
 
 VERSION = 3
 """Of the patterns: part of the identity of whatever is made from sealed text. A change that finds
@@ -11,8 +10,8 @@ more, or less, counts it up."""
 
 __all__ = [
     "VERSION",
-    "Known",
-    "Sealed",
+    "KnownSecrets",
+    "SealedText",
     "SecretMatch",
     "TextSpan",
     "find",

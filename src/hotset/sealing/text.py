@@ -1,11 +1,12 @@
 """Text without its secrets: one pass of one RE2 pattern over all of it, then a closer look at each
-place where it stopped."""
+place where it stopped. Secrets that were found once are found wherever else they stand: without a
+name beside them, or cut off at their end."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
@@ -15,7 +16,6 @@ import re2
 
 from hotset.sealing.doubts import decoded
 from hotset.sealing.kinds import KINDS, SecretKind
-from hotset.sealing.known import MEMORY, Known, PatternMatch
 
 
 class TextSpan(NamedTuple):
@@ -34,7 +34,7 @@ class SecretMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedText:
     text: str = field(repr=False)
     """Each secret is replaced by its kind in brackets; everything else, and every line end, is as
     it was."""
@@ -42,13 +42,13 @@ class Sealed:
     """In the order of the text it was made from, whose places they tell."""
 
 
-def seal(text: str, known: Known | None = None) -> Sealed:
+def seal(text: str, known: KnownSecrets | None = None) -> SealedText:
     """The text with a placeholder for each secret: the same one wherever the same secret stands.
     `known` are others' secrets."""
     content = text.encode("utf-8", "surrogatepass")
     hits = _hits(content, known)
     if not hits:
-        return Sealed(text)
+        return SealedText(text)
     sealed, seams = _replaced(content, hits)
     for _ in range(_ROUNDS):
         more = _hits(sealed, known)
@@ -56,7 +56,7 @@ def seal(text: str, known: Known | None = None) -> Sealed:
             break
         hits = _apart([*hits, *(_in_original(hit, seams) for hit in more)])
         sealed, seams = _replaced(content, hits)
-    return Sealed(sealed.decode("utf-8", "surrogatepass"), tuple(_in_characters(content, hits)))
+    return SealedText(sealed.decode("utf-8", "surrogatepass"), tuple(_in_characters(content, hits)))
 
 
 _ROUNDS = (
@@ -69,7 +69,7 @@ def find(text: str) -> tuple[SecretMatch, ...]:
     return seal(text).found
 
 
-def gather(texts: Iterable[str]) -> Known:
+def gather(texts: Iterable[str]) -> KnownSecrets:
     """The secrets of many texts: one of them may tell by a name beside it what stands bare in
     another."""
     kinds: dict[bytes, str] = {}
@@ -77,15 +77,15 @@ def gather(texts: Iterable[str]) -> Known:
         content = text.encode("utf-8", "surrogatepass")
         for hit in _by_pattern(content):
             kinds.setdefault(content[hit.start : hit.end], hit.kind)
-    return Known(kinds)
+    return KnownSecrets(kinds)
 
 
-def _hits(content: bytes, known: Known | None) -> list[PatternMatch]:
+def _hits(content: bytes, known: KnownSecrets | None) -> list[PatternMatch]:
     """What the pattern finds, and the same secrets, or known ones, where they stand without
     anything that tells them."""
     hits = list(_by_pattern(content))
     if hits:
-        again = Known({content[hit.start : hit.end]: hit.kind for hit in reversed(hits)})
+        again = KnownSecrets({content[hit.start : hit.end]: hit.kind for hit in reversed(hits)})
         hits = _apart([*hits, *again.hits(content)])
     return _apart([*hits, *known.hits(content)]) if known is not None else hits
 
@@ -243,3 +243,93 @@ def _in_characters(content: bytes, hits: Sequence[PatternMatch]) -> Iterator[Sec
         yield SecretMatch(kind, TextSpan(characters, characters + end - start))
         characters += end - start
         at = end
+
+
+# what an automaton may take; with RE2's usual 8 MB it was thrown away and built anew on dense text
+MEMORY = 64 << 20
+
+_SHORTEST_KNOWN, _LONGEST_KNOWN = (
+    8,
+    256,
+)  # characters; a shorter one could be part of any word, and a longer one has a shape of its own
+_HEAD_LENGTH = 16  # characters with which a longer one is recognised, so that a clipped one is, too
+_MOST_KNOWN = 2000  # what is looked for at once; the longest ones
+
+
+class PatternMatch(NamedTuple):
+    """A secret in the bytes of a text."""
+
+    start: int
+    end: int
+    kind: str
+
+
+class KnownSecrets:
+    """Secrets and their kinds. They are kept in memory alone, and not shown."""
+
+    def __init__(self, kinds: Mapping[bytes, str]) -> None:
+        fit = sorted(
+            (
+                each
+                for each in kinds
+                if _SHORTEST_KNOWN <= len(each) <= _LONGEST_KNOWN and b"\n" not in each
+            ),
+            key=len,
+            reverse=True,
+        )
+        self._kinds = {each: kinds[each] for each in fit[:_MOST_KNOWN]}
+        self._by_head: dict[bytes, list[bytes]] = {}
+        for each in self._kinds:
+            self._by_head.setdefault(each[:_HEAD_LENGTH], []).append(each)
+        self._parts = b"\n".join(piece for each in kinds for piece in _pieces(each)).lower()
+        self._finder = _alternatives(self._by_head) if self._by_head else None
+
+    def hits(self, content: bytes) -> Iterator[PatternMatch]:
+        if self._finder is None:
+            return
+        for match in self._finder.finditer(content):
+            start = match.start()
+            secret, shared = max(
+                ((each, _shared(each, content, start)) for each in self._by_head[match.group()]),
+                key=lambda found: found[1],
+            )
+            yield PatternMatch(start, start + shared, self._kinds[secret])
+
+    def has_part(self, word: str) -> bool:
+        """Is this word, long enough to tell anything, a part of one of them?"""
+        return (
+            len(word) >= _SHORTEST_KNOWN - 2
+            and word.lower().encode("utf-8", "surrogatepass") in self._parts
+        )
+
+
+def _pieces(secret: bytes) -> Iterator[bytes]:
+    """A secret of one line, or the lines of a block of them that are nothing but secret: not
+    `-----BEGIN`, nor `Version: 2`."""
+    lines = [line.strip(b" \t\"'+") for line in _LINE_ENDS.split(secret)]
+    return (
+        line for line in lines if len(lines) == 1 or not (line.startswith(b"-") or b" " in line)
+    )
+
+
+_LINE_ENDS = re.compile(rb"(?:[\r\n]|\\{1,31}[nr])+")  # in JSON they are written out
+
+
+def _alternatives(heads: Mapping[bytes, object]) -> re2._Regexp:
+    """The longest first: of two that begin alike the whole of the longer one is meant."""
+    options = re2.Options()
+    options.max_mem = MEMORY
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.never_capture = True
+    pattern = b"|".join(map(re2.escape, sorted(heads, key=len, reverse=True)))
+    return re2._Regexp(pattern, options)  # noqa: SLF001 - `compile` would keep the pattern, and it is made of secrets
+
+
+def _shared(secret: bytes, content: bytes, start: int) -> int:
+    """How many bytes of the secret stand here."""
+    here = content[start : start + len(secret)]
+    if here == secret:
+        return len(secret)
+    return next(
+        (at for at, (a, b) in enumerate(zip(secret, here, strict=False)) if a != b), len(here)
+    )

@@ -14,8 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from hotset.config import Upstream, load
-from hotset.nouns.knobs import Knobs
-from hotset.nouns.remembering import Remembering
+from hotset.nouns.knobs import Knobs, Remembering
 from hotset.nouns.tool import Tooling
 from hotset.runtime.bounded import Bounded
 from hotset.runtime.machine import Machine

@@ -1,20 +1,20 @@
-"""Counts: any text, of any size, in bounded time, and a text that was counted before at the price
-of its hash."""
+"""Counts: any text, of any size, in bounded time, a text that was counted before at the price of
+its hash; and images, by the providers' rules."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from hashlib import blake2b
+from math import ceil
 
 from hotset.files.lru import Lru
-from hotset.tokens.encodings import load
-from hotset.tokens.models import Encoding
+from hotset.tokens.encodings import Encoding, load
 
 # characters; the library recurses over a run of spaces and gives up somewhere above three times
 # this
 _SLICE = 1 << 15
-_NEAR = 1 << 10  # a cut is sought in so many characters first: it is nearly always there
+_SEAM_NEAR = 1 << 10  # a cut is sought in so many characters first: it is nearly always there
 # Where an encoding always begins a new token: behind a word or number that something else than a
 # letter follows (a contraction is one with its word), and at the begin of a line.
 _SEAM = re.compile(r"[A-Za-z0-9](?=[\x00-&(-/:-@\[-`{-\x7f])|\n(?=[^\s/])")
@@ -67,8 +67,80 @@ def _slices(text: str) -> Iterator[str]:
 
 
 def _seam(text: str, begin: int, end: int) -> int:
-    for near in (end - _NEAR, begin):
+    for near in (end - _SEAM_NEAR, begin):
         ends = [found.end() for found in _SEAM.finditer(text, near, end)]
         if ends:
             return ends[-1]
     return end
+
+
+_USUAL_IMAGE = 1600  # about a screenshot, with most providers
+_CLAUDE_PATCH, _OPENAI_PATCH, _OPENAI_TILE, _GEMINI_TILE = 28, 32, 512, 768
+_GEMINI_TILE_TOKENS, _GEMINI_3_TOKENS = 258, 1100
+
+# model -> most pixels on the long edge, most tokens.
+# https://platform.claude.com/docs/en/build-with-claude/vision, 2026-11
+_CLAUDE_SMALL = re.compile(r"claude-(3|(opus|sonnet)-4(-[1-6]|-2\d{7}|$)|haiku-4)")
+_SMALL_CLAUDE, _LARGE_CLAUDE = (1568, 1568), (2576, 4784)
+
+# model -> tokens a patch, most patches; first match wins.
+# https://platform.openai.com/docs/guides/images-vision, 2026-11
+_OPENAI_PATCHED = (
+    (re.compile(r"gpt-(4\.1|5)-mini"), 1.62, 1536),
+    (re.compile(r"gpt-(4\.1|5)-nano"), 2.46, 1536),
+    (re.compile(r"o4-mini"), 1.72, 1536),
+    (re.compile(r"gpt-5\.([4-9]|\d\d)|gpt-[6-9]"), 1.2, 10_000),
+)
+# model -> tokens for the image, tokens a tile
+_OPENAI_TILED = (
+    (re.compile(r"gpt-4o-mini"), 2833, 5667),
+    (re.compile(r"gpt-5"), 70, 140),
+    (re.compile(r"o[13]"), 75, 150),
+    (re.compile(r"gpt-|chatgpt-"), 85, 170),
+)
+
+
+def image(size: tuple[int, int] | None, model: str = "") -> int:
+    """The tokens of an image of this width and height; of one of usual size where they are not
+    known."""
+    if size is None or min(size) <= 0:
+        return _USUAL_IMAGE
+    name = model.lower().rpartition("/")[2]
+    if name.startswith("gemini"):
+        return _gemini(size, name)
+    for pattern, each, most in _OPENAI_PATCHED:
+        if pattern.match(name):
+            return ceil(each * min(most, _patches(size, _OPENAI_PATCH)))
+    for pattern, once, each in _OPENAI_TILED:
+        if pattern.match(name):
+            return once + each * _patches(_for_tiles(size), _OPENAI_TILE)
+    return _claude(size, name)
+
+
+def _claude(size: tuple[int, int], name: str) -> int:
+    longest, most = _SMALL_CLAUDE if _CLAUDE_SMALL.match(name) else _LARGE_CLAUDE
+    return min(most, _patches(_scaled_down(size, longest), _CLAUDE_PATCH))
+
+
+def _gemini(size: tuple[int, int], name: str) -> int:
+    if not name.startswith(("gemini-1", "gemini-2")):
+        return _GEMINI_3_TOKENS
+    return _GEMINI_TILE_TOKENS * (
+        1 if max(size) <= _GEMINI_TILE // 2 else _patches(size, _GEMINI_TILE)
+    )
+
+
+def _for_tiles(size: tuple[int, int]) -> tuple[int, int]:
+    """OpenAI's own order: into a square of 2048, then the short edge down to 768."""
+    width, height = _scaled_down(size, 2048)
+    shrink = min(1.0, 768 / min(width, height))
+    return round(width * shrink), round(height * shrink)
+
+
+def _scaled_down(size: tuple[int, int], longest: int) -> tuple[int, int]:
+    shrink = min(1.0, longest / max(size))
+    return max(1, round(size[0] * shrink)), max(1, round(size[1] * shrink))
+
+
+def _patches(size: tuple[int, int], edge: int) -> int:
+    return ceil(size[0] / edge) * ceil(size[1] / edge)

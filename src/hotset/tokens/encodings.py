@@ -1,5 +1,5 @@
-"""The encodings themselves: tiktoken over vocabularies that come with this package. The only file
-that knows tiktoken.
+"""Which encoding a model counts in, and the encodings themselves: tiktoken over vocabularies that
+come with this package. The only file that knows tiktoken.
 
 It is the reference for exactness, needs no more memory than any other (52 MB for o200k; tokie 52,
 rs-bpe 67, kitoken 74, bpe-openai 142) and gives up the GIL while it counts. tokie is five times as
@@ -10,11 +10,41 @@ conversations.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable
+from enum import StrEnum
 from threading import Lock
 
-from hotset.tokens.models import Encoding
+
+class Encoding(StrEnum):
+    """A vocabulary of OpenAI's."""
+
+    O200K = "o200k"
+    CL100K = "cl100k"
+
+
+_VENDOR = re.compile(
+    r"^(?:.*/|ft:)+"
+)  # openrouter's `openai/`, a deployment's path, a fine-tuned model's mark
+_OF_OPENAI = re.compile(r"(chat)?gpt|o\d|codex|text-embedding-|computer-use")
+_CL100K = re.compile(r"gpt-4(?![.o]|\d)|gpt-3\.?5|text-embedding-")
+
+
+def encoding_of(model: str) -> Encoding:
+    """The encoding to count in: the model's own where OpenAI published it, o200k as the measure for
+    all others."""
+    return Encoding.CL100K if _CL100K.match(_bare_name(model)) else Encoding.O200K
+
+
+def exact(model: str) -> bool:
+    """Whether a count in `encoding_of(model)` is the provider's own count of that text."""
+    return _OF_OPENAI.match(_bare_name(model)) is not None
+
+
+def _bare_name(model: str) -> str:
+    return _VENDOR.sub("", model.lower())
+
 
 Encode = Callable[[str], list[int]]
 

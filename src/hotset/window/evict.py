@@ -1,13 +1,13 @@
-"""Which steps leave, and when."""
+"""Which steps leave the window, when, and in which order: the price model and the policies."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
-from hotset.nouns.knobs import Knobs
+from hotset.nouns.knobs import Knobs, PolicyName
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Cause
 from hotset.window.arguments import spoken
@@ -15,9 +15,7 @@ from hotset.window.birth import rebirths
 from hotset.window.leave import Departure, fold, leave, squeeze
 from hotset.window.moment import Moment
 from hotset.window.names import names_of
-from hotset.window.policies import POLICIES, Candidate
-from hotset.window.steps import Step, is_prompt
-from hotset.window.weighing import Weighed
+from hotset.window.weighing import Step, Weighed, is_prompt
 
 _LOGGED = 90
 """Tokens that the log of one step takes, about: 70 to 150 on recorded sessions."""
@@ -78,17 +76,17 @@ def _ranked(weighed: Weighed, may: Sequence[Step], knobs: Knobs, moment: Moment)
     first."""
     if knobs.policy == "recency" and not knobs.spared:
         return may
-    score, candidate = POLICIES[knobs.policy], _candidates(weighed, knobs.forms.latest)
+    score, facts = POLICIES[knobs.policy], _facts_of_steps(weighed, knobs.forms.latest)
 
     def rank(step: Step) -> tuple[bool, float, int]:
         moment.check()
-        known = candidate(step)
+        known = facts(step)
         return bool(known.kinds & knobs.spared), -score(known), step.number
 
     return sorted(may, key=rank)
 
 
-def _candidates(weighed: Weighed, now_doing: int) -> Callable[[Step], Candidate]:
+def _facts_of_steps(weighed: Weighed, now_doing: int) -> Callable[[Step], StepFacts]:
     """What is known of a step, worked out once for each, beside the latest steps: so many say what
     is being done."""
 
@@ -116,14 +114,14 @@ def _candidates(weighed: Weighed, now_doing: int) -> Callable[[Step], Candidate]
         (index for index, line in enumerate(weighed.lines) if is_prompt(line)), default=-1
     )
 
-    def candidate(step: Step) -> Candidate:
+    def facts(step: Step) -> StepFacts:
         own = said(step)
         later = weighed.steps[step.number :]
         used = next(
             (each.number for each in reversed(later) if not own.isdisjoint(called(each))),
             step.number,
         )
-        return Candidate(
+        return StepFacts(
             age=latest - step.number,
             tokens=weighed.of(step),
             unused=latest - used,
@@ -132,7 +130,7 @@ def _candidates(weighed: Weighed, now_doing: int) -> Callable[[Step], Candidate]
             kinds=frozenset(piece.kind for line in weighed.inside(step) for piece in line.pieces),
         )
 
-    return candidate
+    return facts
 
 
 def _pays(weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Moment) -> bool:
@@ -161,3 +159,57 @@ def _pays(weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Momen
         return saved + price.write * evicted > batch
     growth = sum(map(weighed.of, weighed.steps)) / calls
     return saved > batch and evicted >= math.sqrt(2 * batch * growth / price.read)
+
+
+@dataclass(frozen=True, slots=True)
+class StepFacts:
+    """A step that may leave."""
+
+    age: int
+    """How many steps came after it."""
+    tokens: int
+    unused: int
+    """How many steps came since a call last copied something from it; its age where none did."""
+    finished: bool
+    """The user has spoken again since: the work it belongs to is done, or was given up."""
+    strange: float
+    """How little it has to do with the latest steps: 1 where it shares no name with them, 0 where
+    it shares all."""
+    kinds: frozenset[Kind]
+
+
+Policy = Callable[[StepFacts], float]
+
+
+def by_recency(step: StepFacts) -> float:
+    """The oldest first."""
+    return step.age
+
+
+def by_use(step: StepFacts) -> float:
+    """The longest unused first: what later calls copied from stays."""
+    return step.unused + step.age / 1e6
+
+
+def by_size(step: StepFacts) -> float:
+    """The largest first, weighed with age: the most room for the fewest stubs."""
+    return step.tokens * (1 + step.age)
+
+
+def by_topic(step: StepFacts) -> float:
+    """First what has least to do with what is being done now."""
+    return step.strange * 1e6 + step.age
+
+
+def by_task(step: StepFacts) -> float:
+    """First the work that is finished, then the oldest."""
+    return step.finished * 1e6 + step.age
+
+
+POLICIES: Mapping[PolicyName, Policy] = {
+    "recency": by_recency,
+    "use": by_use,
+    "size": by_size,
+    "topic": by_topic,
+    "task": by_task,
+}

@@ -2,7 +2,7 @@
 to. Pure.
 
 The provider's count is measured. What sending everything would have come to was never sent, so it
-is an estimate: our own count under the same cache rules, in the provider's tokens (`recount`), set
+is an estimate: our own count under the same cache rules, in the provider's tokens (`Recount`), set
 right by how much of what should have been cached was (`reconciled`).
 """
 
@@ -18,8 +18,8 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.message import Usage
 from hotset.nouns.page import SessionId
 from hotset.nouns.price import Price
+from hotset.window.calibrate import Recount, split_usage
 from hotset.window.price import dollars
-from hotset.window.recount import Recount
 
 PriceOf = Callable[[str, str], Price]
 """From a model and its upstream to what it costs."""
@@ -157,7 +157,7 @@ class Ledger:
     def add(self, bill: Bill) -> None:
         """A bill without any count says nothing that could be set against an estimate: it does not
         count."""
-        if not prompt_of(bill.usage):
+        if not bill.usage.prompt:
             return
         book = self._books.get(bill.session)
         if book is None:
@@ -189,10 +189,10 @@ def reconciled(whole: Usage, measured: Usage, estimated: Usage) -> Usage:
     by how much of what should have been there was; what is left is divided into written and
     uncached as the provider divided it.
     """
-    counted, ours = prompt_of(measured), prompt_of(estimated)
+    counted, ours = measured.prompt, estimated.prompt
     if not counted or not ours:
         return whole
-    total = prompt_of(whole) * counted / ours
+    total = whole.prompt * counted / ours
     if estimated.cache_read:
         read = min(total, whole.cache_read * measured.cache_read / estimated.cache_read)
     elif measured.cache_read:
@@ -203,13 +203,7 @@ def reconciled(whole: Usage, measured: Usage, estimated: Usage) -> Usage:
         read = whole.cache_read * counted / ours
     # Where nothing came uncached there is nothing to learn the division from.
     like = measured if measured.input or measured.cache_write else estimated
-    uncached = like.input + like.cache_write
-    written = (total - read) * like.cache_write / uncached if uncached else 0.0
-    return Usage(round(total - read - written), round(read), round(written), whole.output)
-
-
-def prompt_of(usage: Usage) -> int:
-    return usage.input + usage.cache_read + usage.cache_write
+    return split_usage(like, read, total - read, whole.output)
 
 
 def percentile(values: Iterable[float], share: float) -> float:
@@ -286,7 +280,7 @@ class _Book:
         for (model, upstream, _), each in self.whole.items():
             measured, estimated = self._compared.get((model, upstream), (_Sum(), _Sum()))
             usage = reconciled(each.usage, measured.usage, estimated.usage)
-            tokens += prompt_of(usage)
+            tokens += usage.prompt
             cost += dollars(self.prices[model, upstream], usage, each.calls)
         return tokens, cost
 
@@ -318,7 +312,7 @@ class _Closed:
 
 
 def _add(sums: _Sums, model: tuple[str, str], price: Price, usage: Usage, calls: int) -> None:
-    is_long = bool(price.long_prompt) and prompt_of(usage) > price.long_prompt * max(1, calls)
+    is_long = bool(price.long_prompt) and usage.prompt > price.long_prompt * max(1, calls)
     key = (*model, is_long)
     if key not in sums:
         sums[key] = _Sum()
@@ -331,7 +325,7 @@ def _account(books: Sequence[_Book | _Closed]) -> Account:
     for book in books:
         for each in book.measured.values():
             usage = _plus(usage, each.usage)
-    prompt, spent = prompt_of(usage), sum(book.spent() for book in books)
+    prompt, spent = usage.prompt, sum(book.spent() for book in books)
     whole = [book.everything() for book in books]
     tokens, cost = sum(each[0] for each in whole), sum(each[1] for each in whole)
     prices = {model: price for book in books for (model, _), price in book.prices.items()}

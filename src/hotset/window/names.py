@@ -49,7 +49,7 @@ def names_of(content: bytes) -> frozenset[str]:
     return frozenset(names(content.decode("utf-8", "replace")))
 
 
-def coined(text: str) -> Iterator[str]:
+def coined_names(text: str) -> Iterator[str]:
     """Names that somebody gave: no shreds of encoded bytes, no parts of times, no amounts with
     units, no tests that pass."""
     read = _RUN.sub(_legible, text)
@@ -63,7 +63,7 @@ def coined(text: str) -> Iterator[str]:
             yield name
 
 
-def apart(counts: Mapping[str, int], shown: str) -> dict[str, int]:
+def distinct_names(counts: Mapping[str, int], shown: str) -> dict[str, int]:
     """Names that are not shown, with how often they come up.
 
     Of many that differ only by a number, one stands for all and says how many; none where the
@@ -89,7 +89,7 @@ def apart(counts: Mapping[str, int], shown: str) -> dict[str, int]:
     return told
 
 
-def within(words: Iterable[str], room: int) -> list[str]:
+def words_within(words: Iterable[str], room: int) -> list[str]:
     """As many of the words, from the first on, as so many characters hold."""
     kept: list[str] = []
     for word in words:
@@ -98,6 +98,17 @@ def within(words: Iterable[str], room: int) -> list[str]:
             break
         kept.append(word)
     return kept
+
+
+def joined_within(words: Iterable[str], room: int) -> str:
+    """As many of the words, from the first on, as so many characters hold with commas between."""
+    joined = ""
+    for word in words:
+        longer = f"{joined}, {word}" if joined else word
+        if len(longer) > room:
+            break
+        joined = longer
+    return joined
 
 
 def _matches(text: str) -> Iterator[re.Match[str]]:

@@ -1,17 +1,22 @@
-"""A page's content as text that can be found: without secrets, data in letters and, in a very long
-one, its middle. Pure."""
+"""A page as a search index sees it: its text without secrets and encoded data, cut into stretches
+that are found one by one, and its gist (keywords, names, files, a token estimate). Pure, linear in
+what it looks at."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
-from hotset.nouns.page import Kind, Page
-from hotset.sealing import seal
-from hotset.text.stretches import TextStretch, stretches
+from hotset.nouns.page import Gist, Kind, Page
+from hotset.sealing import find, seal
+from hotset.text.stops import PAGE
+from hotset.text.words import once, word_set
 from hotset.window.tools import OUR_TOOLS
 
 NOT_SEARCHED = frozenset({Kind.SYSTEM, Kind.THINKING, Kind.OPAQUE, Kind.IMAGE})
@@ -108,3 +113,251 @@ def _without_data(text: str) -> str:
 
 def _line_border(text: str, near: int) -> int:
     return text.rfind("\n", 0, near) + 1 or near
+
+
+_GIST_READ = 32 * 1024
+_SECRET_REACH = 8 * 1024  # a secret that begins in what is looked at ends in this
+_KEYWORDS, _ENTITIES, _FILES = 12, 16, 32
+_LONGEST_WORD = 32
+_LONGEST_NAME = 100
+_LONGEST_PATH = 200
+# letters and digits mixed beyond this are keys and hashes more often than names; those stay out
+_SECRET_LENGTH = 20
+# longer words are several tokens; comes to about 4 bytes a token on prose, 3.5 on code, 3 on JSON
+_CHARS_PER_PIECE = 7
+_IMAGE_TOKENS = 1600  # what providers charge at most for one image, give or take
+
+# Text is cut into pieces first, and each piece is judged by itself: no pattern can run over the
+# whole text again and again.
+_CUT = re.compile(r"[\s\"'`<>()\[\]{},;=|]+")
+_TOKEN = re.compile(r"[^\W_]+|[^\w\s]{1,2}|_+")
+_WORD = re.compile(r"[^\W\d_]+")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TICKET = re.compile(r"#\d{1,8}|[A-Z]{2,10}-\d{1,8}|[0-9a-f]{7,12}")
+_LINE_NUMBER = re.compile(r"(:\d{1,7}){1,2}$")
+_PATH = re.compile(r"(~|\.{1,2})?/?[\w.@+-]+(/[\w.@+-]+)*/?")
+_ANY_ESCAPE = re.compile(r"\\[nrt\"\\/]")
+_EXTENSIONS = word_set("""
+        c cc cfg conf cpp cs css csv dart env ex go gradle h hpp html ini ipynb java js json jsonl
+        jsx kt lock log lua md mjs php pl proto py pyi r rb rs rst scala sh sql svelte swift tf toml
+        ts tsx txt vue xml yaml yml zig
+        """)
+_ERROR_ENDINGS = ("Error", "Exception", "Warning", "Failure", "Failed", "Panic")
+
+
+def make_gist(page: Page, content: bytes) -> Gist:
+    """The gist of a page with this content."""
+    if page.kind is Kind.IMAGE or page.media.startswith(("image/", "audio/", "video/")):
+        return Gist(page.id, _IMAGE_TOKENS, (), (), ())
+    text = content[:_GIST_READ].decode("utf-8", "replace")
+    pieces = [piece for piece in _CUT.split(_unescaped(page, _without_secrets(content))) if piece]
+    files = once(_paths(pieces), _FILES)
+    return Gist(
+        page=page.id,
+        tokens=_tokens(text, len(content)),
+        keywords=_most_common(_words(pieces), _KEYWORDS),
+        entities=_common_entities(pieces, frozenset(files)),
+        files=files,
+    )
+
+
+def _without_secrets(content: bytes) -> str:
+    text = content[: _GIST_READ + _SECRET_REACH].decode("utf-8", "replace")
+    pieces: list[str] = []
+    at = 0
+    for found in find(text):
+        if found.span.start >= _GIST_READ:
+            break
+        pieces.append(text[at : found.span.start])
+        at = found.span.end
+    return " ".join((*pieces, text[at:_GIST_READ]))
+
+
+def _tokens(text: str, size: int) -> int:
+    """Counted on what was looked at, and taken to be alike in the rest."""
+    if not text:
+        return 0
+    counted = sum(
+        -(-len(piece) // _CHARS_PER_PIECE) if piece.isascii() else len(piece)
+        for piece in _TOKEN.findall(text)
+    )
+    return max(1, round(counted * max(1.0, size / _GIST_READ)))
+
+
+def _unescaped(page: Page, text: str) -> str:
+    """In JSON, line ends and quotes are written as escapes; they would stick to the words beside
+    them."""
+    return (
+        _ANY_ESCAPE.sub(" ", text)
+        if page.kind.family is Kind.TOOL_CALL or page.media == "application/json"
+        else text
+    )
+
+
+def _words(pieces: Iterable[str]) -> Iterator[str]:
+    for piece in pieces:
+        if "/" in piece or _looks_secret(piece):
+            continue
+        for word in _WORD.findall(piece):
+            lower = word.lower()
+            if 3 <= len(lower) <= _LONGEST_WORD and lower not in PAGE:
+                yield lower
+
+
+def _common_entities(pieces: Iterable[str], files: frozenset[str]) -> tuple[str, ...]:
+    names = Counter(_names(pieces, files))
+    errors = [name for name in names if name.endswith(_ERROR_ENDINGS)]
+    return once((*errors, *(name for name, _ in names.most_common())), _ENTITIES)
+
+
+def _names(pieces: Iterable[str], files: frozenset[str]) -> Iterator[str]:
+    for piece in pieces:
+        bare = piece.strip(".:!?*")
+        if _looks_secret(bare) or bare in files or "/" in bare:
+            continue
+        if _TICKET.fullmatch(bare):
+            if not bare.isalpha() and not (bare.isdigit() and len(bare) > 8):
+                yield bare
+            continue
+        for name in _NAME.findall(bare):
+            if len(name) <= _LONGEST_NAME and _is_made_up(name) and not _looks_secret(name):
+                yield name
+
+
+def _is_made_up(name: str) -> bool:
+    """Snake case, camel case or the name of an error: a word that somebody coined."""
+    inner = name.strip("_")
+    if len(inner) < 3:
+        return False
+    camel = any(a.islower() and b.isupper() for a, b in pairwise(inner))
+    return "_" in inner or camel or (len(inner) > 7 and inner.endswith(_ERROR_ENDINGS))
+
+
+def _paths(pieces: Iterable[str]) -> Iterator[str]:
+    for piece in pieces:
+        if len(piece) > _LONGEST_PATH or "//" in piece:
+            continue
+        path = _LINE_NUMBER.sub("", piece.rstrip(".,:!?*"))
+        if _PATH.fullmatch(path) and _is_path(path) and not _looks_secret(path.rsplit("/", 1)[-1]):
+            yield path
+
+
+def _is_path(path: str) -> bool:
+    """Something with a known ending, or something rooted: `and/or` is neither."""
+    name = path.rstrip("/").rsplit("/", 1)[-1]
+    stem, _, extension = name.rpartition(".")
+    if extension.lower() in _EXTENSIONS and (stem or "/" in path):
+        return not stem.replace(".", "").isdigit()
+    return path.startswith(("/", "./", "../", "~/")) and path.count("/") > 1
+
+
+def _looks_secret(piece: str) -> bool:
+    if len(piece) < _SECRET_LENGTH:
+        return False
+    run = max(_runs(piece), default="", key=len)
+    return (
+        len(run) >= _SECRET_LENGTH
+        and any(c.isdigit() for c in run)
+        and any(c.isalpha() for c in run)
+    )
+
+
+def _runs(piece: str) -> Iterator[str]:
+    """Letters and digits without a break: names have breaks, keys do not."""
+    yield from re.findall(r"[A-Za-z0-9+]+", piece[: 4 * _LONGEST_PATH])
+
+
+def _most_common(items: Iterable[str], most: int) -> tuple[str, ...]:
+    return tuple(item for item, _ in Counter(items).most_common(most))
+
+
+# characters: from here on a blank line ends a stretch; comes to about 145 tokens in the mean
+_ENOUGH_TEXT = 400
+# characters; the embedder reads 512 tokens of a stretch, and dense text has one for every two
+# characters
+_LONGEST_STRETCH = 1000
+_MOST_LINES = 60
+_CRUMB = 120  # characters: a last piece below that stays with the one before
+_SPACE_WITHIN = 100  # characters before a cut within a line in which a space is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class TextStretch:
+    text: str
+    lines: tuple[int, int]
+    """First and last, both included, from 1."""
+
+
+def stretches(text: str, first: int = 1) -> Iterator[TextStretch]:
+    """Every line that says anything is in one of them; `first` is the number of the text's first
+    line."""
+    lines = text.split("\n")
+    for start, end in _line_runs(lines):
+        numbers = first + start, first + end - 1
+        if len(lines[start]) > _LONGEST_STRETCH:
+            yield from (TextStretch(part, numbers) for part in _parts_of_line(lines[start]))
+        else:
+            yield TextStretch("\n".join(lines[start:end]), numbers)
+
+
+def _line_runs(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Lines that belong together, by their first one and the one behind the last; a very long line
+    is alone."""
+    held: tuple[int, int] | None = None
+    for start, end in _trimmed(lines):
+        if held is not None and _is_crumb(lines, held, end):
+            held = held[0], end
+            continue
+        if held is not None:
+            yield held
+        held = start, end
+    if held is not None:
+        yield held
+
+
+def _trimmed(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Without blank lines at either end."""
+    for start, end in pairwise(_borders(lines)):
+        said = [at for at in range(start, end) if lines[at].strip()]
+        if said:
+            yield said[0], said[-1] + 1
+
+
+def _borders(lines: Sequence[str]) -> Iterator[int]:
+    start = size = 0
+    yield 0
+    for at, line in enumerate(lines):
+        if at > start and (
+            size + len(line) > _LONGEST_STRETCH
+            or at - start >= _MOST_LINES
+            or len(lines[start]) > _LONGEST_STRETCH
+        ):
+            yield at
+            start, size = at, 0
+        size += len(line) + 1
+        if size >= _ENOUGH_TEXT and not line.strip():
+            yield at + 1
+            start, size = at + 1, 0
+    if start < len(lines):
+        yield len(lines)
+
+
+def _is_crumb(lines: Sequence[str], held: tuple[int, int], end: int) -> bool:
+    """Too little to be found by itself, and what stands before it takes it."""
+    size = sum(len(line) + 1 for line in lines[held[1] : end])
+    return (
+        size < _CRUMB and end - held[0] <= _MOST_LINES and len(lines[held[0]]) <= _LONGEST_STRETCH
+    )
+
+
+def _parts_of_line(line: str) -> Iterator[str]:
+    """A long line, cut at spaces where there are some."""
+    at = 0
+    while at < len(line):
+        end = at + _LONGEST_STRETCH
+        if end < len(line):
+            space = line.rfind(" ", end - _SPACE_WITHIN, end)
+            end = space if space > at else end
+        if line[at:end].strip():
+            yield line[at:end]
+        at = end

@@ -108,7 +108,7 @@ def _weighed(price: Price, usage: Usage) -> float:
 def _long(price: Price, usage: Usage, calls: int) -> tuple[float, float]:
     """The factors of a long prompt. A turn of several calls is as long as its calls are on
     average."""
-    prompt = (usage.input + usage.cache_read + usage.cache_write) / max(1, calls)
+    prompt = usage.prompt / max(1, calls)
     return (
         (price.long_input, price.long_output)
         if price.long_prompt and prompt > price.long_prompt

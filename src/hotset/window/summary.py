@@ -1,5 +1,5 @@
-"""What a stretch of work was about: which stretch is due, what a model is asked for, and what a
-stub tells of it."""
+"""Summaries of a stretch of work: which stretch is due, the notes that rules make of it, what a
+model is asked for instead, and what a stub tells of it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from hotset.nouns.message import Part
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.window import Line, Piece
 from hotset.text.clip import clip
+from hotset.text.sentences import report_sentences
 from hotset.window.arguments import spoken
-from hotset.window.names import names
+from hotset.window.names import joined_within, names
 from hotset.window.preview import ContentOrigin, preview
-from hotset.window.steps import steps
+from hotset.window.preview.content import tool_query
+from hotset.window.preview.trouble import is_trouble
+from hotset.window.weighing import steps
 
 MOST_TOKENS = 400
 """Of a summary that a model writes."""
@@ -66,7 +69,9 @@ class Stretch:
         return sum(len(piece.content) for line in self.lines for piece in line.pieces)
 
 
-def due(links: Sequence[Link], taken: Callable[[Chain], bool], every: int) -> Stretch | None:
+def next_stretch(
+    links: Sequence[Link], taken: Callable[[Chain], bool], every: int
+) -> Stretch | None:
     """What came since the last stretch on this line that was taken, once it is long enough."""
     since = next((at + 1 for at in range(len(links) - 1, -1, -1) if taken(links[at].chain)), 0)
     lines = tuple(_line(link) for link in links[since:])
@@ -90,7 +95,7 @@ def asked_in(parts: Iterable[Part | Piece]) -> str:
     return "\n".join(text for text in said if text and not text.startswith("<"))
 
 
-def by_step(lines: Sequence[Line], told: Callable[[Chain], str]) -> dict[int, str]:
+def summaries_by_step(lines: Sequence[Line], told: Callable[[Chain], str]) -> dict[int, str]:
     """The summaries on a line, each by the number of the last step that it speaks of.
 
     A stretch ends where a request did: every step that had begun by then had also ended.
@@ -106,7 +111,7 @@ def by_step(lines: Sequence[Line], told: Callable[[Chain], str]) -> dict[int, st
     return found
 
 
-def within(summaries: Mapping[int, str], first: int, last: int, room: int) -> str:
+def summaries_within(summaries: Mapping[int, str], first: int, last: int, room: int) -> str:
     """What was written about these steps, in at most so many characters; where not all of it fits,
     the latest.
 
@@ -138,7 +143,7 @@ def transcript(stretch: Stretch) -> str:
     return clip("\n\n".join([*asked, *entries]), _MOST_PROMPT)
 
 
-def checked(text: str, source: str) -> str:
+def checked_summary(text: str, source: str) -> str:
     """What a model wrote, without the lines that name something its source does not; empty where
     that leaves nothing."""
     if _REFUSAL.match(text):
@@ -177,7 +182,7 @@ def _entries(stretch: Stretch) -> Iterator[str]:
         elif line.answers and piece.call:
             yield _result(piece, calls.get(piece.call), room)
         elif piece.kind is Kind.RESPONSE and piece.content.strip():
-            yield f"The agent said:\n{clip(_text(piece), _MOST_SAID)}"
+            yield f"The agent said:\n{clip(_stripped_text(piece), _MOST_SAID)}"
         elif piece.kind is Kind.PROMPT and (said := asked_in((piece,))):
             yield f"The user said:\n{clip(said, _MOST_SAID)}"
 
@@ -185,7 +190,7 @@ def _entries(stretch: Stretch) -> Iterator[str]:
 def _result(piece: Piece, call: Piece | None, room: int) -> str:
     if piece.kind is Kind.IMAGE:
         return "<result>\n(an image)\n</result>"
-    text = _text(piece)
+    text = _stripped_text(piece)
     made = preview(text, ContentOrigin(piece.kind, piece.tool, call.content if call else b""), room)
     shown = made.text if made else clip(text, room)
     return "<result>\n{}\n</result>".format(shown.replace("</result", "< /result"))
@@ -195,5 +200,214 @@ def _is_founded(line: str, source: str) -> bool:
     return all(name in source for name in names(line) if _CHECKABLE.search(name))
 
 
-def _text(piece: Piece) -> str:
+def _stripped_text(piece: Piece) -> str:
     return piece.content.decode("utf-8", "replace").strip()
+
+
+_NOTES_ROOM = 1200  # characters: some 300 tokens
+_SENTENCE_ROOM, _SHORTEST_SENTENCE = 240, 24
+_PROMPT_ROOM, _LATEST_PROMPTS = 160, 2
+_LEAST_WORTH = (
+    1.2  # flat from 1 to 1.5 on the recorded session; below that, small talk fills the room
+)
+_CHANGED_ROOM = 260
+_COMMAND_ROOM, _OUTCOME_ROOM, _RUNS = 70, 110, 4
+_EDGE = 20  # lines at either end of an output, where it says how it went
+_PAGE_READ = 200_000  # bytes of one page that are looked at
+
+_TELLING = re.compile(
+    r"\b(?:because|caus(?:e|es|ed)|reason|turns? "
+    r"out|found|problem|bug|issue|confirm(?:s|ed)?|explains?|means|decid\w+|instead"
+    r"|better|fix(?:es|ed)?|fails?|failed|wrong|missing|only|never|must|cannot|does not|did "
+    r"not|no longer|works?|passe?[sd]?"
+    r"|verified|left|remain\w*|open|todo|not yet|still)\b",
+    re.IGNORECASE,
+)
+_TALK = re.compile(
+    r"(?:now|next|first|then|let me|let['\u2019]s|I(?:['\u2019]ll| will| am going to| need "
+    r"to)|I(?:['\u2019]m| am) \w+ing"
+    r"|I (?:look|check|read|start|run|write))\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\b\d+\b")
+
+_WRITES = re.compile(r"edit|write|replace|patch|create|insert|append|update", re.IGNORECASE)
+_PATCHED = re.compile(r"\*\*\* (?:Add|Update|Delete) File: (\S+)")
+_REDIRECTED = re.compile(r"(?<![-=0-9&>])>{1,2}\s*([\w./~-]*\w\.\w{1,8})\b")
+_COUNTED = re.compile(
+    r"\b\d+ "
+    r"(?:passed|failed|passing|failing|errors?|problems?|skipped|tests?)\b|^Tests?:|^test "
+    r"result:|^Ran \d+"
+    r"|^All checks passed|^(?:ok|FAIL)\s",
+)
+_ENDED_BADLY = re.compile(
+    r"\b(?:exit(?:ed)?(?: with)?(?: status| code)?|return ?code)\b\W{0,3}[1-9]\d{0,2}\b",
+    re.IGNORECASE,
+)
+_FIRST_WORDS = re.compile(r"\W{0,3}(?:error|fatal|traceback|failed|exception)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A sentence of the agent's, at its place."""
+
+    at: int
+    text: str
+    worth: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """How a call went."""
+
+    told: str
+    badly: bool
+
+
+def make_notes(stretch: Stretch) -> str:
+    """What was asked, said, changed and run, in the stretch's own words; empty where there is
+    nothing to tell."""
+    calls = {piece.call: piece for piece in _pieces(stretch) if piece.kind.family is Kind.TOOL_CALL}
+    facts = [*_changed(stretch, calls), *_runs(stretch, calls)]
+    asked = _asked(stretch)
+    left = _NOTES_ROOM - sum(len(line) + 1 for line in (*asked, *facts))
+    return "\n".join([*asked, *_chosen(_sentences(stretch), left), *facts])
+
+
+def _asked(stretch: Stretch) -> list[str]:
+    prompts = [said for line in stretch.lines if (said := asked_in(line.pieces))]
+    return [f"Asked: {clip(_one_line(said), _PROMPT_ROOM)}" for said in prompts[-_LATEST_PROMPTS:]]
+
+
+def _chosen(said: Sequence[_Sentence], room: int) -> Iterator[str]:
+    """The sentences that tell most, in the order in which they were said."""
+    kept: list[_Sentence] = []
+    for each in sorted(said, key=lambda each: (-each.worth, each.at)):
+        size = len(each.text) + 3
+        if each.worth <= _LEAST_WORTH or size > room:
+            continue
+        room -= size
+        kept.append(each)
+    return (f"- {each.text}" for each in sorted(kept, key=lambda each: each.at))
+
+
+def _sentences(stretch: Stretch) -> list[_Sentence]:
+    spoken_ = [
+        piece for piece in _pieces(stretch) if piece.kind is Kind.RESPONSE and piece.content.strip()
+    ]
+    found: dict[str, _Sentence] = {}
+    for place, piece in enumerate(spoken_):
+        late = (place + 1) / len(spoken_)  # what was learned later corrects what was thought before
+        for text in _split(_text_read(piece)):
+            found.setdefault(text, _Sentence(len(found), text, _worth(text) + late))
+    return list(found.values())
+
+
+def _split(text: str) -> Iterator[str]:
+    for sentence in report_sentences(text):
+        if len(sentence) >= _SHORTEST_SENTENCE and not sentence.endswith((":", "?")):
+            yield clip(sentence, _SENTENCE_ROOM)
+
+
+def _worth(sentence: str) -> float:
+    """Causes, findings and outcomes with the names and numbers they are about; not what is going to
+    be looked at."""
+    coined = len(set(names(sentence)))
+    telling = len({word.lower() for word in _TELLING.findall(sentence)})
+    worth = (
+        1.5 * min(2, telling)
+        + min(3, coined)
+        + 0.5 * bool(_NUMBER.search(sentence))
+        - len(sentence) / _SENTENCE_ROOM
+    )
+    return worth - 2.5 if _TALK.match(sentence) else worth
+
+
+def _changed(stretch: Stretch, calls: dict[str, Piece]) -> list[str]:
+    paths: dict[str, None] = {}
+    for line in stretch.lines:
+        for piece in line.pieces if line.answers else ():
+            call = calls.get(piece.call)
+            if call is not None and piece.kind is not Kind.FILE and not _outcome(piece).badly:
+                paths.update(dict.fromkeys(_written(call)))
+    told = joined_within(paths, _CHANGED_ROOM)
+    return [f"Changed: {told}"] if told else []
+
+
+def _written(call: Piece) -> Iterator[str]:
+    if call.kind is Kind.PLAN:
+        return
+    wanted = tool_query(ContentOrigin(call.kind, call.tool, call.content))
+    text = spoken(call.content)
+    yield from _PATCHED.findall(text)
+    if wanted.command:
+        yield from _REDIRECTED.findall(wanted.command)
+    elif _WRITES.search(call.tool):
+        yield from wanted.paths
+
+
+def _runs(stretch: Stretch, calls: dict[str, Piece]) -> list[str]:
+    """Calls that say how they went: what went wrong first, and how each came out."""
+    runs: dict[str, list[_Outcome]] = {}
+    for line in stretch.lines:
+        for piece in line.pieces if line.answers else ():
+            call, went = calls.get(piece.call), _outcome(piece)
+            if call is not None and went.told:
+                runs.setdefault(_command(call), []).append(went)
+    worst = sorted(runs.items(), key=lambda run: not any(went.badly for went in run[1]))[:_RUNS]
+    chosen = [command for command, _ in worst]
+    return [
+        f"Ran {command}: {_course(outcomes)}"
+        for command, outcomes in runs.items()
+        if command in chosen
+    ]
+
+
+def _command(call: Piece) -> str:
+    wanted = tool_query(ContentOrigin(call.kind, call.tool, call.content))
+    told = _one_line(wanted.command) or f"{call.tool} {_one_line(spoken(call.content))}".strip()
+    return clip(told, _COMMAND_ROOM)
+
+
+def _course(outcomes: Sequence[_Outcome]) -> str:
+    last = outcomes[-1]
+    first = next((went for went in outcomes if went.badly), last)
+    if first == last:
+        return last.told
+    return f"{first.told}; at last: {last.told}"
+
+
+def _outcome(piece: Piece) -> _Outcome:
+    """How a result says that its call went; a file that was read says nothing about that, whatever
+    it holds."""
+    if (
+        piece.kind in (Kind.FILE, Kind.WEB_FETCH, Kind.PAPER, Kind.IMAGE)
+        or piece.kind.family is not Kind.TOOL_RESULT
+    ):
+        return _Outcome("", badly=False)
+    lines = [line for line in _text_read(piece).splitlines() if line.strip()]
+    edges = [*lines[:_EDGE], *lines[_EDGE:][-_EDGE:]]
+    badly = bool(edges) and (
+        bool(_FIRST_WORDS.match(edges[0]))
+        or any(_ENDED_BADLY.search(line[:_SENTENCE_ROOM]) for line in edges)
+    )
+    counted = next((line for line in reversed(edges) if _COUNTED.search(line.strip(" =-"))), "")
+    trouble = (
+        next((line for line in reversed(lines[-4 * _EDGE :]) if is_trouble(line)), edges[-1])
+        if badly
+        else ""
+    )
+    return _Outcome(clip(_one_line(counted or trouble).strip(" =-"), _OUTCOME_ROOM), badly)
+
+
+def _pieces(stretch: Stretch) -> Iterator[Piece]:
+    for line in stretch.lines:
+        yield from line.pieces
+
+
+def _text_read(piece: Piece) -> str:
+    return piece.content[:_PAGE_READ].decode("utf-8", "replace")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -16,11 +16,11 @@ from hotset.errors import BadConfig, BadInput, NotFound
 from hotset.index import open_index
 from hotset.index.port import Index
 from hotset.nouns.deposit import NoteWritten
+from hotset.nouns.knobs import Remembering
 from hotset.nouns.memory import Ending, Layer, MemoryKind, MemoryRecord, Relation, Standing, Trust
 from hotset.nouns.message import Part
 from hotset.nouns.note import Space
 from hotset.nouns.page import Kind, Role
-from hotset.nouns.remembering import Remembering
 from hotset.nouns.turn import Event
 from hotset.runtime.memory import open_memories
 from hotset.sources.history import follow

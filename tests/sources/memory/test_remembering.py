@@ -17,6 +17,7 @@ from tests.proxy.wire import post
 
 from hotset.config import Summarising
 from hotset.nouns.deposit import Remembered
+from hotset.nouns.knobs import Remembering
 from hotset.nouns.memory import (
     Ending,
     MemoryId,
@@ -26,7 +27,6 @@ from hotset.nouns.memory import (
     Provenance,
     Trust,
 )
-from hotset.nouns.remembering import Remembering
 from hotset.sources.memory.render.economics import LOADED
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, Say, ScriptedUpstream

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hotset.window.preview import ContentOrigin, ContentType, Preview, preview
+from hotset.window.preview.json_text import records, records_of
 from hotset.window.preview.rarity import odd_lines, odd_rows
-from hotset.window.preview.records import records, records_of
 from tests.campaign import sample
 from tests.window.preview.samples import shell
 

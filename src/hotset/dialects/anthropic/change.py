@@ -36,7 +36,7 @@ def slots(message: JsonNode) -> Iterator[Slot | None]:
 
 
 def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
-    outer = envelope.opened(body, "messages")
+    outer = envelope.open_envelope(body, "messages")
     theirs = wire.as_list(outer.tree("tools"))
     names = [wire.as_text(wire.as_object(tool).get("name")) for tool in theirs]
     # The client marked its last tool as the end of what the provider caches: it must stay the last.
@@ -45,11 +45,12 @@ def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
 
 
 def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
-    outer = envelope.opened(body, "messages")
+    outer = envelope.open_envelope(body, "messages")
 
     def with_mark(kept: list[bytes]) -> list[bytes]:
         """The client's cache mark on its last tool stays on the last one that is left."""
-        mark = wire.node(outer.tools("tools", _tool_name)[-1].raw).members().get("cache_control")
+        last = outer.tools("tools", envelope.tool_name)[-1]
+        mark = wire.node(last.raw).members().get("cache_control")
         if not kept or mark is None or "cache_control" in wire.node(kept[-1]).members():
             return kept
         return [*kept[:-1], kept[-1].rstrip()[:-1] + b',"cache_control":' + mark.raw + b"}"]
@@ -183,10 +184,6 @@ def _block_nodes(said: JsonNode) -> Sequence[JsonNode]:
     """A block, or the blocks of a message, at their places."""
     members = said.members()
     return members["content"].elements() if "role" in members and "content" in members else (said,)
-
-
-def _tool_name(tool: dict[str, Any]) -> str:
-    return wire.as_text(tool.get("name"))
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hotset.dialects import envelope, parts, wire
-from hotset.dialects.cache import MessageCache
+from hotset.dialects.envelope import MessageCache
 from hotset.dialects.parts import Calls
 from hotset.nouns.message import DialectName, Message, Part, Request, Span
 from hotset.nouns.page import Kind, Role
@@ -17,7 +17,7 @@ _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 
 
 def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
-    outer = envelope.opened(body, "messages", cache)
+    outer = envelope.open_envelope(body, "messages", cache)
     array, messages = envelope.messages_of(outer, "messages", _message, cache)
     return Request(
         dialect=DialectName.ANTHROPIC,
@@ -27,7 +27,7 @@ def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
         messages=messages,
         array=array,
         system=tuple(_system(outer)),
-        tools=outer.tools("tools", _tool_name),
+        tools=outer.tools("tools", envelope.tool_name),
         params=outer.params(without=("messages", "system", "tools")),
         previous=wire.as_text(wire.as_object(outer.tree("thread")).get("previous_message_id")),
         hints=_hints(outer),
@@ -37,10 +37,6 @@ def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
 def understand(raw: bytes) -> Message:
     """A message of a reply, read as if its client had sent it back."""
     return _message(raw, wire.lenient_object(raw), None, "reply", {})
-
-
-def _tool_name(tool: dict[str, Any]) -> str:
-    return wire.as_text(tool.get("name")) or wire.as_text(tool.get("type"))
 
 
 def _hints(outer: envelope.Envelope) -> tuple[str, ...]:

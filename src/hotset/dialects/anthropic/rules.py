@@ -16,7 +16,7 @@ from typing import Any
 
 from hotset.dialects import envelope, parts, wire
 from hotset.dialects.anthropic.parse import image
-from hotset.dialects.cache import FactCache
+from hotset.dialects.envelope import FactCache
 from hotset.dialects.port import Invariant, Violation
 from hotset.dialects.rules import broken_rule
 from hotset.nouns.message import ClientTool, Request
@@ -300,7 +300,7 @@ class _Conversation:
 
     @cached_property
     def outer(self) -> envelope.Envelope:
-        return envelope.opened(self.request.raw, "messages")
+        return envelope.open_envelope(self.request.raw, "messages")
 
     @cached_property
     def turns(self) -> list[_Turn]:

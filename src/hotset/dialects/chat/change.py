@@ -42,13 +42,13 @@ def slots(message: JsonNode) -> Iterator[Slot | None]:
 
 
 def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
-    outer = envelope.opened(body, "messages")
+    outer = envelope.open_envelope(body, "messages")
     names = [tool.name for key in ("tools", "functions") for tool in outer.tools(key, _name)]
     return change.offer(outer, declared(tools), names)
 
 
 def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
-    return change.withhold(envelope.opened(body, "messages"), unwanted)
+    return change.withhold(envelope.open_envelope(body, "messages"), unwanted)
 
 
 def declared(tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:

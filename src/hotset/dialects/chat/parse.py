@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hotset.dialects import envelope, parts, wire
-from hotset.dialects.cache import MessageCache
+from hotset.dialects.envelope import MessageCache
 from hotset.dialects.parts import Calls
 from hotset.nouns.message import DialectName, Message, Part, Request, Span
 from hotset.nouns.page import Kind, Role
@@ -28,7 +28,7 @@ _ROLES = {
 
 
 def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
-    outer = envelope.opened(body, "messages", cache)
+    outer = envelope.open_envelope(body, "messages", cache)
     array, messages = envelope.messages_of(outer, "messages", _message, cache)
     return Request(
         dialect=DialectName.OPENAI_CHAT,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from hotset.dialects import wire
-from hotset.dialects.cache import FactCache
+from hotset.dialects.envelope import FactCache
 from hotset.dialects.port import Invariant, Violation
 from hotset.dialects.rules import broken_rule
 from hotset.nouns.message import Message, Request

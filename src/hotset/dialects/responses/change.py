@@ -47,7 +47,7 @@ def slots(item: JsonNode) -> Iterator[Slot | None]:
 
 
 def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
-    outer = envelope.opened(body, "input")
+    outer = envelope.open_envelope(body, "input")
     names = [
         tool.name for tool in outer.tools("tools", lambda tool: wire.as_text(tool.get("name")))
     ]
@@ -55,7 +55,7 @@ def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
 
 
 def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
-    return change.withhold(envelope.opened(body, "input"), unwanted)
+    return change.withhold(envelope.open_envelope(body, "input"), unwanted)
 
 
 def declared(tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:

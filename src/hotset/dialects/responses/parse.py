@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hotset.dialects import envelope, parts, wire
-from hotset.dialects.cache import MessageCache
+from hotset.dialects.envelope import MessageCache
 from hotset.dialects.parts import Calls
 from hotset.errors import Malformed
 from hotset.nouns.message import DialectName, Message, Part, Request, Span
@@ -34,7 +34,7 @@ _CONTINUES = ("previous_response_id", "conversation", "prompt")
 
 
 def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
-    outer = envelope.opened(body, "input", cache)
+    outer = envelope.open_envelope(body, "input", cache)
     array, messages = _input(outer, cache)
     return Request(
         dialect=DialectName.OPENAI_RESPONSES,
@@ -44,7 +44,7 @@ def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
         messages=messages,
         array=array,
         system=tuple(_instructions(outer)),
-        tools=outer.tools("tools", _tool_name),
+        tools=outer.tools("tools", envelope.tool_name),
         params=outer.params(without=("input", "instructions", "tools")),
         previous=outer.text("previous_response_id"),
         hints=(
@@ -66,10 +66,6 @@ def render(request: Request) -> bytes:
 def understand(raw: bytes) -> Message:
     """A message of a reply, read as if its client had sent it back."""
     return _item(raw, wire.lenient_object(raw), None, "reply", {})
-
-
-def _tool_name(tool: dict[str, Any]) -> str:
-    return wire.as_text(tool.get("name")) or wire.as_text(tool.get("type"))
 
 
 def _input(outer: envelope.Envelope, cache: MessageCache) -> tuple[Span, tuple[Message, ...]]:

@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import Any
 
 from hotset.dialects import wire
-from hotset.dialects.cache import FactCache
 from hotset.dialects.chat.rules import INVARIANTS as SHARED, deferral_checked, names_checked
+from hotset.dialects.envelope import FactCache
 from hotset.dialects.port import Invariant, Violation
 from hotset.dialects.rules import broken_rule
 from hotset.nouns.message import Request

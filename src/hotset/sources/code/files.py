@@ -27,9 +27,8 @@ from hotset.text.clip import clip
 from hotset.text.languages import language_of
 from hotset.tokens import count
 from hotset.window.slice.fit import Cut, fitting
-from hotset.window.slice.lines import Text, by_lines, from_the_start, merged, show
+from hotset.window.slice.lines import Text, by_lines, from_the_start, merged, show, span_name
 from hotset.window.slice.symbol import by_symbol
-from hotset.window.slice.units import told
 
 BUDGET = 2000
 MOST_BYTES = 5_000_000  # a file that is asked for by name may be longer than one that is indexed
@@ -222,7 +221,7 @@ def outline_path(
 def _describe_lost(found: ParseResult) -> str:
     if not found.lost:
         return ""
-    some = ", ".join(told(*span) for span in found.lost[:_STRETCHES])
+    some = ", ".join(span_name(*span) for span in found.lost[:_STRETCHES])
     more = " and others" if len(found.lost) > _STRETCHES else ""
     return f"; parsed in part: lines {some}{more} could not be, and what they define may be missing"
 

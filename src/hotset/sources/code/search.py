@@ -10,8 +10,7 @@ from hotset.index.analysis import wordings
 from hotset.index.port import Index
 from hotset.nouns.finding import Hits, IndexHit, Query, Sort
 from hotset.text.characters import MARK, marked
-from hotset.text.excerpt import excerpt
-from hotset.text.terms import Term, terms
+from hotset.text.terms import Term, excerpt, terms
 from hotset.tokens import count
 from hotset.window.slice.fit import fitting
 

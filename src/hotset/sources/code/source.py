@@ -14,8 +14,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from hotset.files.deadline import DeadlinePool
 from hotset.files.lru import Lru
+from hotset.files.threads import DeadlinePool
 from hotset.index.port import Index
 from hotset.nouns.candidate import Candidate, OfferKind, Slot
 from hotset.nouns.deposit import Deposit

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from hotset.files.root import Content, NotTaken, Root, Why
-from hotset.sealing import Sealed, seal, secret_file
+from hotset.sealing import SealedText, seal, secret_file
 from hotset.text.decoding import decode
 from hotset.text.languages import language_of
 
@@ -22,7 +22,7 @@ _MINIFIED = frozenset(("javascript", "jsx", "typescript", "css", "html", "xml"))
 
 def read_text(
     root: Root, path: str, most: int, *, hard_links: bool = False
-) -> tuple[Content, Sealed]:
+) -> tuple[Content, SealedText]:
     """A file's bytes and its text, without secrets. Raises `NotTaken`; a file of secrets is not
     even opened."""
     if secret_file(path) is not None:

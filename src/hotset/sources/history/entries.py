@@ -15,9 +15,7 @@ from hotset.nouns.page import Digest, Gist, Kind, Page, SessionId
 from hotset.sealing import seal
 from hotset.sources.history.pages import path_of
 from hotset.store.port import Store
-from hotset.text.stretches import TextStretch
-from hotset.window.gist import gist
-from hotset.window.page_text import page_stretches, page_title, path_in
+from hotset.window.page_text import TextStretch, make_gist, page_stretches, page_title, path_in
 
 WATERMARK = "pages-1"
 """With another number everything is read again: to be changed with how pages are read or cut."""
@@ -141,7 +139,7 @@ def next_gists(store: Store, most: int) -> tuple[Gist, ...]:
 
 def _gist(page: Page, store: Store) -> Gist:
     try:
-        return gist(page, store.content(page.digest))
+        return make_gist(page, store.content(page.digest))
     except PageDamaged:
         return Gist(page.id, 0, (), (), ())
 

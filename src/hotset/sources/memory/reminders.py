@@ -17,12 +17,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hotset.errors import NotFound
-from hotset.files.deadline import DeadlinePool
+from hotset.files.threads import DeadlinePool
 from hotset.index.port import Index
 from hotset.nouns.candidate import Candidate, OfferKind, Slot
 from hotset.nouns.deposit import Deposit, Remembered
 from hotset.nouns.finding import Query, SearchHit, Sort
-from hotset.nouns.knobs import MemoryKnobs
+from hotset.nouns.knobs import MemoryKnobs, Remembering
 from hotset.nouns.memory import (
     Layer,
     MemoryId,
@@ -35,7 +35,6 @@ from hotset.nouns.memory import (
     Used,
 )
 from hotset.nouns.page import SessionId
-from hotset.nouns.remembering import Remembering
 from hotset.nouns.retrieval import Place, SourceText
 from hotset.nouns.turn import TurnRef
 from hotset.sources.memory.kinds import ids_in, is_memory_id

@@ -13,10 +13,10 @@ from hotset import tokens
 from hotset.errors import HotsetError, NotFound
 from hotset.files.lru import Lru
 from hotset.nouns.deposit import Remembered
+from hotset.nouns.knobs import Remembering
 from hotset.nouns.memory import Episode, MemoryId, MemoryRecord, Standing
 from hotset.nouns.message import Usage
 from hotset.nouns.page import SessionId
-from hotset.nouns.remembering import Remembering
 from hotset.sealing import seal
 from hotset.sources.memory.keep import next_version
 from hotset.sources.memory.kinds import RULES

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from hotset import tokens
-from hotset.dialects.images import images_in
+from hotset.dialects.parts import images_in
 from hotset.dialects.port import OwnCall
 from hotset.errors import HotsetError, Malformed
 from hotset.files.lru import Lru
@@ -28,7 +28,7 @@ from hotset.sources.port import Scene
 from hotset.sources.tools.offers import weigh
 from hotset.sources.tools.toolbox import ToolLibrary, ToolUse
 from hotset.text.clip import safe_line
-from hotset.window.birth import alone, content_id
+from hotset.window.birth import content_id, shorten_alone
 from hotset.window.deferring import MOST_DEFERRED
 from hotset.window.ghosts import found_spec
 from hotset.window.slice.fit import clipped, fits
@@ -285,7 +285,7 @@ def _render_result(
         else msgspec.json.encode(wanted.arguments)
     )
     text = (
-        (knobs and alone(content, tool, given, knobs))
+        (knobs and shorten_alone(content, tool, given, knobs))
         or content.decode()
         or "(it returned nothing)"
     )

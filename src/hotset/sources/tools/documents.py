@@ -22,10 +22,10 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from hotset.errors import DiskFull, HotsetError, StoreFailed
-from hotset.files.debounce import Debouncer
 from hotset.files.folder import private_folder
 from hotset.files.lock import hold_to_change
 from hotset.files.open import NotRegular, open_regular
+from hotset.files.threads import Debouncer
 from hotset.files.write import is_full, replace_file
 from hotset.store.values import StoredValue
 

@@ -26,7 +26,7 @@ from typing import Any, Self
 import msgspec
 
 from hotset.errors import StoreFailed
-from hotset.files.debounce import Debouncer
+from hotset.files.threads import Debouncer
 from hotset.nouns.tool import Life, OriginKind, ToolStatus, ToolTier
 from hotset.sources.tools.documents import CheckedDocument, SharedDocument
 

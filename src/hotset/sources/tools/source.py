@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hotset.dialects.port import OwnCall
-from hotset.files.deadline import DeadlinePool
 from hotset.files.lru import Lru
+from hotset.files.threads import DeadlinePool
 from hotset.nouns.candidate import Candidate, OfferKind, Slot
 from hotset.nouns.deposit import Deposit
 from hotset.nouns.finding import Query, SearchHit, Sort

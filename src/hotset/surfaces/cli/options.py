@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from hotset.config import Config, load
-from hotset.nouns.profiles import PROFILES
+from hotset.nouns.knobs import PROFILES
 
 
 @dataclass(frozen=True, slots=True)

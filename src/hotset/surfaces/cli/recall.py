@@ -11,7 +11,7 @@ import click
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import emit, emit_json, plain
-from hotset.window.gist import gist
+from hotset.window.page_text import make_gist
 
 
 @click.command(
@@ -34,7 +34,7 @@ def recall(chosen: Chosen, id: str, as_json: bool) -> None:
     with meant.reading(chosen.config()) as store:
         page, address = meant.content(store, id)
         content = store.content(address)
-        about = (store.gist(page.id) or gist(page, content)) if page is not None else None
+        about = (store.gist(page.id) or make_gist(page, content)) if page is not None else None
     if as_json:
         emit_json(
             {"page": page, "gist": about, "digest": address, "size": len(content), **_told(content)}

@@ -42,9 +42,8 @@ from hotset.surfaces.cli.terminal import (
     shortened,
     width,
 )
-from hotset.text.excerpt import ExcerptLine, excerpt
 from hotset.text.languages import LANGUAGES
-from hotset.text.terms import Term, terms
+from hotset.text.terms import ExcerptLine, Term, excerpt, terms
 
 _SECONDS = 2.0  # for the search itself; cold files are read from disk
 _FOLLOW_SECONDS = (

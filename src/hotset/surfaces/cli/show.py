@@ -34,7 +34,6 @@ from hotset.surfaces.cli.terminal import (
     span,
     width,
 )
-from hotset.window.ledger import prompt_of
 
 _ID_WIDTH, _KIND_WIDTH, _SIZE_WIDTH = 16, 13, 8
 
@@ -146,11 +145,7 @@ def _last_changed(story: Story) -> int:
     """The latest of these turns of which less was sent than the client said; 0 where there is
     none."""
     return max(
-        (
-            bill.turn
-            for bill in story.bills.values()
-            if prompt_of(bill.sent) < prompt_of(bill.whole)
-        ),
+        (bill.turn for bill in story.bills.values() if bill.sent.prompt < bill.whole.prompt),
         default=0,
     )
 
@@ -218,7 +213,7 @@ def _turn_line(turn: Turn, bill: Bill | None) -> str:
     ]
     if turn.error:
         told.append(field(turn.error))
-    if prompt_of(turn.usage):
+    if turn.usage.prompt:
         told.append(_tokens(turn.usage))
         if (
             bill is not None and bill.calls > 1
@@ -234,7 +229,7 @@ def _turn_line(turn: Turn, bill: Bill | None) -> str:
 
 def _tokens(usage: Usage) -> str:
     cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
-    return f"{prompt_of(usage):,}{cached} → {usage.output:,} tokens"
+    return f"{usage.prompt:,}{cached} → {usage.output:,} tokens"
 
 
 def _page_lines(store: Store, page: Page, full: bool) -> Iterator[str]:

@@ -22,7 +22,7 @@ from hotset.sources.tools import CYCLE, Toolbox, ToolUse
 from hotset.store.port import Store
 from hotset.surfaces.mcp.project import Project
 from hotset.surfaces.mcp.protocol import McpTool, ToolReply
-from hotset.window.birth import alone
+from hotset.window.birth import shorten_alone
 from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS, USE, parse_find, parse_use
 
 _TITLES = {FIND: "Find tools", USE: "Use a tool"}
@@ -102,7 +102,7 @@ def _use(
     if not used.ran:
         return ToolReply(used.text, failed=True)
     text = used.text
-    shown = alone(
+    shown = shorten_alone(
         text.encode("utf-8", "replace"),
         used.tool.name,
         msgspec.json.encode(given.get("arguments")),

@@ -25,7 +25,7 @@ from hotset.surfaces.mcp.project import Project
 from hotset.surfaces.mcp.protocol import McpTool, ToolReply
 from hotset.text.languages import LANGUAGES
 from hotset.tokens import count
-from hotset.window.slice.regex import refused
+from hotset.window.slice.search import regex_error
 from hotset.window.tools import RANGE, RETRIEVE, SEARCH, SPECS, parse_call
 
 INSTRUCTIONS = (
@@ -227,7 +227,7 @@ def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str
     if (
         isinstance(call, Retrieve)
         and isinstance(call.how, Regex)
-        and (why := refused(call.how.pattern))
+        and (why := regex_error(call.how.pattern))
     ):
         raise Malformed(f"{name}: {why}")
     told = answer(call, project.store, here, index=project.said, patience=project.patience)

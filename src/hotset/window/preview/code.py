@@ -6,13 +6,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from hotset.text.outline import CodeBlock, flatten, outline, paragraphs
-from hotset.window.preview.asking import ToolQuery, closeness
-from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import LineSpan, Reading, Worth
-from hotset.window.preview.rarity import odd_lines, shown
+from hotset.window.preview.content import Body, ToolQuery, closeness
+from hotset.window.preview.excerpt import Label, LineSpan, Reading, Worth
+from hotset.window.preview.rarity import odd_lines, odd_spans
 
 _IMPORT = re.compile(
     r"\s*(?:import\b|from\s+\S+\s+import\b|#include\b|use\s+[\w:]+|using\s+\w|require\(|"
@@ -32,58 +30,57 @@ _UNIT_SHARE = 0.35  # a definition longer than this share of the room is shown b
 _CHUNK = 700  # characters of a paragraph of code that is part of something longer
 _HEAD_LINES = 6
 # the share of the room in which gaps say what they hold, where a file is too long to be read
-_SKIMMED = 0.2
+_SKIMMED_LABELS = 0.2
 
 
-def read(body: Body, asked: ToolQuery) -> Reading:
+def read_code(body: Body, query: ToolQuery) -> Reading:
     lines = body.lines
     blocks = outline(lines)
-    units = list(_split(lines, 0, len(lines), blocks, max(_CHUNK, int(asked.room * _UNIT_SHARE))))
-    scores = closeness(["\n".join(lines[first:end]) for first, end in units], asked)
+    units = list(_split(lines, 0, len(lines), blocks, max(_CHUNK, int(query.room * _UNIT_SHARE))))
+    scores = closeness(["\n".join(lines[first:end]) for first, end in units], query)
     spans = [
-        LineSpan(body.first + first, body.first + end, _worth(score, first / len(lines)))
+        body.span(first, end, _worth(score, first / len(lines)))
         for (first, end), score in zip(units, scores, strict=True)
     ]
-    spans.extend(shown(body, {**odd_lines(lines), **dict.fromkeys(_settled(lines), 1.0)}, _NEWS))
-    spans.extend(_pointed(body, asked))
-    if imports := _imports(lines):
-        spans.append(LineSpan(body.first, body.first + imports, Worth.HEAD, least=_HEAD_LINES))
-    spans.append(
-        LineSpan(body.first, body.first + min(len(lines), _HEAD_LINES), Worth.HEAD + 1, least=1)
+    spans.extend(
+        odd_spans(body, {**odd_lines(lines), **dict.fromkeys(_settled(lines), 1.0)}, _NEWS)
     )
-    return Reading(spans, _Outline(body.first, list(flatten(blocks))))
+    spans.extend(_pointed(body, query))
+    if imports := _imports(lines):
+        spans.append(body.span(0, imports, Worth.HEAD, least=_HEAD_LINES))
+    spans.append(body.span(0, min(len(lines), _HEAD_LINES), Worth.HEAD + 1, least=1))
+    return Reading(spans, _label_definitions(body, list(flatten(blocks))))
 
 
-def skim(body: Body, asked: ToolQuery) -> Reading:
+def skim_code(body: Body, query: ToolQuery) -> Reading:
     """Of a file that would take long to read: what it defines, and what was pointed to."""
-    told = _Outline(body.first, list(flatten(outline(body.lines))), only_outer=True)
-    return Reading(list(_pointed(body, asked)), told, said=_SKIMMED)
+    told = _label_definitions(body, list(flatten(outline(body.lines))), only_outer=True)
+    return Reading(list(_pointed(body, query)), told, label_share=_SKIMMED_LABELS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Outline:
-    """Says which definitions stand in a gap: first those that stand in no other."""
+def _label_definitions(
+    body: Body, blocks: Sequence[CodeBlock], *, only_outer: bool = False
+) -> Label:
+    """Which definitions stand in a gap: first those that stand in no other. With `only_outer`, of a
+    gap that holds such definitions only these, the longest first."""
 
-    offset: int
-    blocks: Sequence[CodeBlock]
-    only_outer: bool = False
-    """Of a gap that holds definitions which stand in no other, only these, the longest first."""
-
-    def __call__(self, first: int, end: int) -> Sequence[str]:
-        low = bisect_left(self.blocks, first - self.offset, key=lambda block: block.head)
-        high = bisect_left(self.blocks, end - self.offset, key=lambda block: block.head)
-        held = sorted(self.blocks[low:high], key=lambda block: block.indent)
-        if self.only_outer and held and not held[0].indent:
+    def label(first: int, end: int) -> Sequence[str]:
+        low = bisect_left(blocks, first - body.first, key=lambda block: block.head)
+        high = bisect_left(blocks, end - body.first, key=lambda block: block.head)
+        held = sorted(blocks[low:high], key=lambda block: block.indent)
+        if only_outer and held and not held[0].indent:
             held = sorted(
                 (block for block in held if not block.indent),
                 key=lambda block: block.head - block.end,
             )
-        return [f"{block.name} {self.offset + block.head + 1}" for block in held]
+        return [f"{block.name} {body.first + block.head + 1}" for block in held]
+
+    return label
 
 
-def _pointed(body: Body, asked: ToolQuery) -> Iterator[LineSpan]:
+def _pointed(body: Body, query: ToolQuery) -> Iterator[LineSpan]:
     """What somebody pointed to by the numbers of lines, which are seldom exact."""
-    for index in asked.pointed:
+    for index in query.pointed:
         if body.first <= index < body.end:
             yield LineSpan(max(body.first, index - _ABOVE), min(body.end, index + _BELOW), _POINTED)
 

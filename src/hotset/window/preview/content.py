@@ -1,12 +1,23 @@
-"""What a preview is made of: where a text comes from, what kind of content it is, and what is shown
-of it."""
+"""What a preview is made from: the content of a text without its frame, its type, where it comes
+from, and what the call that brought it asked for."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
+from math import log
+from typing import Any
+
+import msgspec
 
 from hotset.nouns.page import Kind
+from hotset.text.stops import CALL
+from hotset.text.words import humps
+from hotset.window.preview.excerpt import LineSpan
 
 
 class ContentType(StrEnum):
@@ -58,3 +69,244 @@ class Preview:
     slice: str
     """A ready-made argument for the call that brings back a part: lines="120-180",
     path="$.items[3]"; empty if there is none."""
+
+
+_LONGEST_ARGUMENTS = 16 * 1024
+_LONGEST_COMMAND = 4 * 1024  # of a script, what it runs first tells enough
+_COMMAND_KEYS = ("command", "cmd", "script", "input", "code")
+_PATH_KEYS = (
+    "file_path",
+    "path",
+    "filename",
+    "file",
+    "absolute_path",
+    "target_file",
+    "relative_workspace_path",
+    "notebook_path",
+)
+_PATH = re.compile(r"[\w./~@+-]{0,200}\.[A-Za-z][A-Za-z0-9]{0,9}\b")
+_PROGRAM = re.compile(
+    r"(?:^|[;&|\n(]|\bxargs\b|\bthen\b|\bdo\b)[ \t]*"
+    r"(?:\w+=\S*\s+|sudo\s+|time\s+|timeout\s+\S+\s+|npx\s+|rtk\s+|bundle\s+exec\s+|python3?\s+-m\s+)*"
+    r"([\w./-]{1,80})(?:[ \t]+([\w./:-]{1,80}))?"
+)
+_WORD = re.compile(r"[A-Za-z_$][\w$]{2,79}")
+_SECTION = 64  # characters of a word beyond which it is no name
+_STEM = 0.4  # what a part of a name counts, against the name itself
+_DIGITS = 4  # of a score: machines may disagree about the last ones, previews must not
+
+
+@dataclass(frozen=True, slots=True)
+class ToolQuery:
+    """What a call was after."""
+
+    command: str = ""
+    """The shell command, where there is one."""
+    paths: tuple[str, ...] = ()
+    """Files that the call names."""
+    words: frozenset[str] = frozenset()
+    """Names as they are written."""
+    stems: frozenset[str] = frozenset()
+    """The parts of names, in lower case: what is left of a name when it is written another way."""
+    room: int = 0
+    """How many characters may be shown."""
+    pointed: tuple[int, ...] = ()
+    """Lines of the text that somebody pointed to, from 0."""
+
+    def programs(self) -> list[tuple[str, str]]:
+        """What the command runs: programs with their first argument, in order."""
+        return [
+            (name.rsplit("/", 1)[-1], argument or "")
+            for name, argument in _PROGRAM.findall(self.command[:_LONGEST_COMMAND])
+        ]
+
+
+def tool_query(origin: ContentOrigin, room: int = 0) -> ToolQuery:
+    """What the call's arguments and the words before it tell."""
+    text = origin.arguments[:_LONGEST_ARGUMENTS].decode("utf-8", "replace")
+    values = _arguments(text)
+    command = next(
+        (value for key in _COMMAND_KEYS if (value := values.get(key))), "" if values else text
+    )
+    named = [values[key] for key in _PATH_KEYS if values.get(key)]
+    paths = (
+        *named,
+        *(path for path in _PATH.findall(command[:_LONGEST_COMMAND]) if not path.startswith("-")),
+    )
+    spoken = [
+        word
+        for value in (*values.values(), "" if values else text)
+        for word in _WORD.findall(value)
+    ]
+    found = [word for piece in origin.sought for word in _WORD.findall(piece)]
+    words = frozenset(word for word in (*spoken, *found) if word.lower() not in CALL)
+    return ToolQuery(command, paths, words, frozenset(_stems(words)), room, origin.pointed)
+
+
+def closeness(parts: Sequence[str], query: ToolQuery) -> list[float]:
+    """How near each part of a text is to what was asked for, from 0 to 1: rare words that it shares
+    count most, and how often."""
+    told = _telling(parts, query)
+    shared = [Counter([word for word in _WORD.findall(part) if word in told]) for part in parts]
+    counts = Counter(
+        key for found in shared for key in {key for word in found for key in told[word]}
+    )
+    rarity = {key: log((len(parts) + 1) / count) for key, count in counts.items()}
+    scores = [_score(found, told, rarity, query) if found else 0.0 for found in shared]
+    best = max(scores, default=0.0)
+    return [round(score / best, _DIGITS) for score in scores] if best > 0 else scores
+
+
+def _telling(parts: Sequence[str], query: ToolQuery) -> dict[str, tuple[str, ...]]:
+    """The words of a text that tell how near it is: each with what it has in common with what was
+    asked for."""
+    told: dict[str, tuple[str, ...]] = {}
+    for word in {word for part in parts for word in _WORD.findall(part)}:
+        if word in query.words:
+            told[word] = (word,)
+        elif keys := tuple(dict.fromkeys(stem for stem in _stems((word,)) if stem in query.stems)):
+            told[word] = keys
+    return told
+
+
+def _score(
+    found: Counter[str],
+    told: dict[str, tuple[str, ...]],
+    rarity: dict[str, float],
+    query: ToolQuery,
+) -> float:
+    whole = sum(
+        (1 + log(count)) * rarity[word] for word, count in found.items() if word in query.words
+    )
+    stems = {key for word in found for key in told[word] if word not in query.words}
+    return whole + _STEM * sum(sorted(rarity[stem] for stem in stems))
+
+
+def _arguments(text: str) -> dict[str, str]:
+    """Arguments that are text, by name; empty where they are no JSON object."""
+    try:
+        decoded: Any = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    if not isinstance(decoded, dict):
+        return {}
+    return {
+        key: " ".join(map(str, value)) if isinstance(value, list) else value
+        for key, value in decoded.items()
+        if isinstance(value, str | list)
+    }
+
+
+def _stems(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        for hump in humps(name[:_SECTION]):
+            stem = hump.lower()
+            if len(stem) > 3 and stem not in CALL:
+                yield stem
+
+
+LONGEST_READ = 2000  # characters of one line that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Lines of content, at their place in the text."""
+
+    first: int
+    """Where in the text the first line stands, from 0."""
+    lines: Sequence[str]
+    """Without the numbers that a reader put before them and the colours of a terminal."""
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.lines)
+
+    def span(self, first: int, end: int, worth: float, least: int = 0) -> LineSpan:
+        """Some of the lines, counted from the first of the body."""
+        return LineSpan(self.first + first, self.first + end, worth, least)
+
+    def part(self, first: int, end: int) -> Body:
+        """Some of the lines, none of them longer than anyone reads."""
+        return Body(self.first + first, [line[:LONGEST_READ] for line in self.lines[first:end]])
+
+
+_FRAME_LINES = 12  # no client's frame is longer, at either end
+_HEADER = re.compile(
+    r"</?(?:returncode|output|output_head|stdout|file|path|type|content|result|tool_result|"
+    r"exit_code|warning)\b[^>]{0,200}>"
+    r".{0,200}"
+    r"|(?:Chunk ID|Wall time|Process exited|Process running|Original token count|Total output "
+    r"lines|Exit code|Output|Stdout)\b"
+    r"[^\n]{0,120}"
+    r"|Warning: truncated output[^\n]{0,120}"
+)
+_FOOTER = re.compile(
+    r"</[\w-]{1,40}>"
+    r"|\[\d+ more lines[^\n]{0,120}"
+    r"|\[Showing lines [^\n]{0,120}"
+    r"|\(?(?:End of file|File has more lines|Results are truncated)[^\n]{0,160}"
+    r"|(?:Command exited|Process exited|Exit code)[^\n]{0,120}"
+)
+_REMINDER = re.compile(r"<system-reminder>")
+_NUMBER = re.compile(r" {0,8}(\d{1,7})(?:→|\t|\| ?|: |:(?=\s))")
+_ESCAPE = "\x1b"
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
+_SAMPLE = 40
+
+
+def find_body(lines: Sequence[str]) -> Body:
+    """What stands inside the frame."""
+    first = _frame_end(lines)
+    end = _footer_start(lines, first)
+    inner = _plain(lines[first:end])
+    return Body(first, _unnumbered(inner) if _is_numbered(inner) else inner)
+
+
+def _plain(lines: Sequence[str]) -> Sequence[str]:
+    """Without the colours of a terminal."""
+    return [_COLOUR.sub("", line) if _ESCAPE in line else line for line in lines]
+
+
+def line_number(line: str) -> int | None:
+    """The number that a reader put before a line."""
+    found = _NUMBER.match(line)
+    return int(found[1]) if found else None
+
+
+def _frame_end(lines: Sequence[str]) -> int:
+    end = 0
+    for index, line in enumerate(lines[:_FRAME_LINES]):
+        if len(line) < 400 and _HEADER.fullmatch(line):
+            end = index + 1
+        elif line.strip():
+            break
+    return end
+
+
+def _footer_start(lines: Sequence[str], first: int) -> int:
+    start = len(lines)
+    low = max(first, len(lines) - _FRAME_LINES)
+    for index in range(len(lines) - 1, low - 1, -1):
+        line = lines[index]
+        if len(line) < 400 and (_FOOTER.fullmatch(line) or _REMINDER.match(line)):
+            start = index
+        elif line.strip() and not _inside_reminder(lines, low, index):
+            break
+    return start
+
+
+def _inside_reminder(lines: Sequence[str], low: int, index: int) -> bool:
+    return any(_REMINDER.match(line) for line in lines[low:index])
+
+
+def _is_numbered(lines: Sequence[str]) -> bool:
+    """Whether the lines carry numbers that count up."""
+    sample = [*lines[:_SAMPLE], *lines[-_SAMPLE:]] if len(lines) > 2 * _SAMPLE else lines
+    numbers = [found for found in map(line_number, sample) if found is not None]
+    filled = sum(1 for line in sample if line.strip())
+    rising = sum(1 for a, b in pairwise(numbers) if b > a)
+    return len(numbers) >= 3 and len(numbers) >= 0.7 * filled and rising >= 0.8 * (len(numbers) - 1)
+
+
+def _unnumbered(lines: Sequence[str]) -> list[str]:
+    return [line[found.end() :] if (found := _NUMBER.match(line)) else line for line in lines]

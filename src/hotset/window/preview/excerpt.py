@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from hotset.window.names import apart, coined
+from hotset.window.names import coined_names, distinct_names, joined_within
 
 Label = Callable[[int, int], Sequence[str]]
 """What a stretch of lines holds, in short pieces, the most telling first."""
@@ -54,7 +54,7 @@ class Reading:
     above: tuple[str, ...] = ()
     """More lines of ours, below the preface: all of them, or, where there is no room above the
     text, none."""
-    said: float = 0.06
+    label_share: float = 0.06
     """The share of the room in which gaps say what they hold."""
     widest: int = 600
     """A line that is longer is shown by its two ends."""
@@ -99,7 +99,7 @@ _LOOKED_AT = 48 * 1024  # characters of gaps in which names are looked for
 _DULL = re.compile(r"[\d.,:/-]+")
 
 
-def words(first: int, end: int) -> str:
+def mark_lines(first: int, end: int) -> str:
     """The mark of a gap between lines."""
     return f"… line {first + 1} …" if end - first == 1 else f"… lines {first + 1}-{end} …"
 
@@ -107,6 +107,11 @@ def words(first: int, end: int) -> str:
 def no_slice(first: int, end: int) -> str:  # noqa: ARG001 - a `Mark`
     """Where a gap has no argument that would bring it back by itself."""
     return ""
+
+
+def no_label(first: int, end: int) -> Sequence[str]:  # noqa: ARG001 - a `Label`
+    """A gap about which there is nothing to say but its size."""
+    return ()
 
 
 def longest_line(room: int) -> int:
@@ -119,10 +124,10 @@ def room_above(room: int, preface: str, margin: int) -> int:
 
 
 def compose(
-    lines: Sequence[str], reading: Reading, room: int, mark: Mark = words, margin: int = 0
+    lines: Sequence[str], reading: Reading, room: int, mark: Mark = mark_lines, margin: int = 0
 ) -> Excerpt:
     """An excerpt of at most `room` characters. No mark is longer than `margin`."""
-    margin = (margin or len(words(len(lines), 2 * len(lines)))) + 1
+    margin = (margin or len(mark_lines(len(lines), 2 * len(lines)))) + 1
     if room <= margin:
         return Excerpt("…"[: max(0, room)], ((0, len(lines)),), _size(lines))
     preface = _short(reading.preface, room // 4)
@@ -148,7 +153,7 @@ def _composed(
         for index, line in enumerate(lines)
     ]
     sizes = [len(line) + 1 for line in fitted]
-    taken = _choose(sizes, reading.spans, int(room * (1 - reading.said - _MENTIONS)), margin)
+    taken = _choose(sizes, reading.spans, int(room * (1 - reading.label_share - _MENTIONS)), margin)
     _close_small_gaps(taken, sizes, margin)
     gaps = tuple(_gaps(taken))
     shown = {index: fitted[index] for index, chosen in enumerate(taken) if chosen}
@@ -257,27 +262,16 @@ def _labels(
     said = [""] * len(gaps)
     order = sorted(range(len(gaps)), key=lambda at: gaps[at][0] - gaps[at][1])
     for at in order:
-        said[at] = _joined(pieces[at][:1], spare - 2)
+        said[at] = joined_within(pieces[at][:1], spare - 2)
         spare -= len(said[at]) + 2 if said[at] else 0
     unused = 0
     for at in reversed(order):
         first, end = gaps[at]
         share = unused + max(0, spare) * (end - first) // total
-        more = _joined(pieces[at], share + len(said[at])) if said[at] else ""
+        more = joined_within(pieces[at], share + len(said[at])) if said[at] else ""
         unused = share - max(0, len(more) - len(said[at]))
         said[at] = more or said[at]
     return [f"{mark[:-2]}: {own} …" if own else mark for mark, own in zip(marks, said, strict=True)]
-
-
-def _joined(pieces: Sequence[str], room: int) -> str:
-    """As many pieces as fit."""
-    said = ""
-    for piece in pieces:
-        longer = f"{said}, {piece}" if said else piece
-        if len(longer) > room:
-            break
-        said = longer
-    return said
 
 
 def _woven(
@@ -304,13 +298,13 @@ def _mentions(lines: Sequence[str], gaps: Sequence[tuple[int, int]], text: str, 
     """A last line with names that stand in the gaps only: those that come up most."""
     if room < 60:
         return ""
-    counts = Counter(coined("\n".join(_looked_at(lines, gaps))))
+    counts = Counter(coined_names("\n".join(_looked_at(lines, gaps))))
     new = {
         name: count
         for name, count in counts.items()
         if name not in text and not _DULL.fullmatch(name)
     }
-    found = apart(new, "")  # those that are alike, counted
+    found = distinct_names(new, "")  # those that are alike, counted
     ranked = sorted((-count, order, name) for order, (name, count) in enumerate(found.items()))
-    said = _joined([name for *_, name in ranked[:200]], room - len("… also mentions:  …"))
+    said = joined_within([name for *_, name in ranked[:200]], room - len("… also mentions:  …"))
     return f"… also mentions: {said} …" if said else ""

@@ -6,28 +6,28 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
 
 from hotset.text.clip import clip
 from hotset.text.outline import paragraphs
-from hotset.window.preview.asking import ToolQuery, closeness
-from hotset.window.preview.body import Body
+from hotset.window.preview.content import Body, ToolQuery, closeness
 from hotset.window.preview.excerpt import (
     ExcerptView,
     LineSpan,
     Reading,
     Worth,
     longest_line,
+    no_label,
     room_above,
 )
-from hotset.window.preview.opaque import is_opaque, view as opaque_view
-from hotset.window.preview.output import nothing
-from hotset.window.preview.records import Records, opened_at, records, records_of
-from hotset.window.preview.tables import rows
+from hotset.window.preview.opaque import is_opaque, view_opaque as opaque_view
+from hotset.window.preview.rarity import odd_rows
+from hotset.window.preview.rows import label_rows
 from hotset.window.preview.trouble import alarms
 
 _ROW = (
@@ -71,8 +71,11 @@ _NAMING = 0.5  # of the rows, that what names them tells apart at least
 _LONGEST_NAME = 60
 _LISTED_NAME, _SHORTEST_NAME = 40, 12  # characters of what names a row in a catalogue
 _OF_ROWS = 0.93  # of a catalogue; the rest of it says which columns and rows they are
-_LONGEST_CELL = 400
-_CATEGORIES, _COUNTED = 8, 3  # values of a column inside rows that are counted, and such columns
+_LONGEST_CELL_READ = 400
+_CATEGORIES_INSIDE, _COUNTED = (
+    8,
+    3,
+)  # values of a column inside rows that are counted, and such columns
 
 
 class _Entry(NamedTuple):
@@ -82,7 +85,7 @@ class _Entry(NamedTuple):
     text: str
     place: float
     """From 0, the first of its siblings, to 1, the last."""
-    told: bool = False
+    is_text: bool = False
     """Whether it is a line of a long text: what people write, not what a program notes."""
 
 
@@ -119,13 +122,13 @@ def is_laid_out(body: Body) -> bool:
     )
 
 
-def read_lines(body: Body, asked: ToolQuery) -> Reading:
+def read_json_lines(body: Body, query: ToolQuery) -> Reading:
     """JSON lines: each line is a row."""
     lines = body.lines
-    scores = closeness(lines, asked)
+    scores = closeness(lines, query)
     spans = [
-        LineSpan(body.first, body.first + 1, Worth.HEAD),
-        LineSpan(body.end - 1, body.end, Worth.HEAD - 1),
+        body.span(0, 1, Worth.HEAD),
+        body.span(len(lines) - 1, len(lines), Worth.HEAD - 1),
     ]
     table = records_of(lines)
     odd = (
@@ -136,25 +139,23 @@ def read_lines(body: Body, asked: ToolQuery) -> Reading:
     news = {**odd, **alarms(lines)}
     for index, score in enumerate(scores):
         worth = Worth.OUTLINE * (1 - index / len(lines)) / 2 + Worth.ASKED * score
-        spans.append(
-            LineSpan(body.first + index, body.first + index + 1, max(worth, news.get(index, 0.0)))
-        )
+        spans.append(body.span(index, index + 1, max(worth, news.get(index, 0.0))))
     first = next((line for line in lines if line.strip()), "")
     return Reading(
-        spans, rows, f"[{len(lines):,} JSON lines; {shape(first)}]" if is_json(first) else ""
+        spans, label_rows, f"[{len(lines):,} JSON lines; {shape(first)}]" if is_json(first) else ""
     )
 
 
-def view(body: Body, asked: ToolQuery) -> ExcerptView:
+def view_json(body: Body, query: ToolQuery) -> ExcerptView:
     """JSON that is not laid out in lines: each line shown names a value, in the source's own
     spelling."""
     text = "\n".join(body.lines)
     raw = _bytes(_INDENT.sub(" ", text.strip()))
-    longest = longest_line(asked.room)
+    longest = longest_line(query.room)
     entries = list(_entries("$", raw, 0, 0.0))
     lines = list(_lines(entries, longest))
     units = list(_units(entries))
-    scores = closeness(["\n".join(lines[first:end]) for first, end in units], asked)
+    scores = closeness(["\n".join(lines[first:end]) for first, end in units], query)
     table = records(raw)
     rows = _rows(raw, table) if table else _Rows({}, ())
     news = {**_odd(table, entries), **dict.fromkeys(alarms(lines), Worth.HEAD)}
@@ -176,11 +177,11 @@ def view(body: Body, asked: ToolQuery) -> ExcerptView:
     paths = [entry.path for entry in entries]
     preface = f"[JSON: {shape(text)}]"
     if table:
-        room = room_above(asked.room, preface, _LONGEST_MARK + 1)
+        room = room_above(query.room, preface, _LONGEST_MARK + 1)
         above = _above(table, rows, room, [len(lines[at]) for at in news or (0,)], longest)
     else:
         above = ()
-    reading = Reading(spans, nothing, preface, above, said=0.0)
+    reading = Reading(spans, no_label, preface, above, label_share=0.0)
     return ExcerptView(lines, reading, partial(_mark, paths), _LONGEST_MARK, partial(_path, paths))
 
 
@@ -216,7 +217,7 @@ def _flat(row: bytes) -> Iterator[tuple[str, str]]:
     for key, value in opened_at("", row):
         for inner, cell in opened_at(key, value) if value[:1] == b"{" else [(key, value)]:
             if cell[:1] not in (b"{", b"["):
-                yield inner, _text(cell[:_LONGEST_CELL]).strip('"')
+                yield inner, _text(cell[:_LONGEST_CELL_READ]).strip('"')
 
 
 def _naming(rows: Sequence[Mapping[str, str]]) -> list[str]:
@@ -307,7 +308,8 @@ def _above(
 ) -> tuple[str, ...]:
     """What all rows have in common, and a catalogue of them, as far as there is room beside what
     stands out."""
-    counted = f"[{replace(table, columns={**table.columns, **_categories(table, rows)}).counted()}]"
+    columns = {**table.columns, **_categories_inside(table, rows)}
+    counted = f"[{replace(table, columns=columns).counted()}]"
     counted = counted if len(counted) <= longest else f"{counted[: longest - 2]}…]"
     kept = sum(size + _LONGEST_MARK for size in news[:_KEPT]) + _LONGEST_MARK
     beside = max(0, round(kept * _WITH_MENTIONS) - room // 9)  # a tenth is left for the text anyway
@@ -341,13 +343,13 @@ def _by_name(table: Records, rows: _Rows, room: int) -> Records:
     return replace(table, columns={**named, **others})
 
 
-def _categories(table: Records, rows: _Rows) -> dict[str, list[str]]:
+def _categories_inside(table: Records, rows: _Rows) -> dict[str, list[str]]:
     """Columns of objects inside rows that have few values, and not the same one in all; unless the
     objects are as few."""
     few = {
         key
         for key, column in table.columns.items()
-        if len(set(column)) <= _CATEGORIES
+        if len(set(column)) <= _CATEGORIES_INSIDE
         and max(map(len, column)) <= _LISTED_NAME  # they are counted as they are
     }
     cells = rows.cells.values()
@@ -357,7 +359,9 @@ def _categories(table: Records, rows: _Rows) -> dict[str, list[str]]:
     columns = {_bare(key): [row.get(key, "") for row in cells] for key in keys}
     return {
         key: columns[key]
-        for key in [key for key in columns if 1 < len(set(columns[key])) <= _CATEGORIES][:_COUNTED]
+        for key in [key for key in columns if 1 < len(set(columns[key])) <= _CATEGORIES_INSIDE][
+            :_COUNTED
+        ]
     }
 
 
@@ -420,17 +424,17 @@ def _string(path: str, raw: bytes, place: float) -> Iterator[_Entry]:
         return
     lines = [chunk.rstrip() for line in whole for chunk in _CHUNK.findall(line)]
     for index, line in enumerate(lines):
-        yield _Entry(path, line, index / len(lines), told=True)
+        yield _Entry(path, line, index / len(lines), is_text=True)
 
 
 def _lines(entries: Sequence[_Entry], longest: int) -> Iterator[str]:
     """Each value behind its path; a text names its path once."""
     before = ""
     for entry in entries:
-        path = " " if entry.told and entry.path == before else f"{entry.path}:"
+        path = " " if entry.is_text and entry.path == before else f"{entry.path}:"
         line = f"… {path} {entry.text}"
         yield line if len(line) <= longest else f"{line[: longest - 2]} …"
-        before = entry.path if entry.told else ""
+        before = entry.path if entry.is_text else ""
 
 
 def _units(entries: Sequence[_Entry]) -> Iterator[tuple[int, int]]:
@@ -440,8 +444,8 @@ def _units(entries: Sequence[_Entry]) -> Iterator[tuple[int, int]]:
         end = start + 1
         while (
             end < len(entries)
-            and entries[start].told
-            and entries[end].told
+            and entries[start].is_text
+            and entries[end].is_text
             and entries[end].path == entries[start].path
         ):
             end += 1
@@ -453,7 +457,7 @@ def _units(entries: Sequence[_Entry]) -> Iterator[tuple[int, int]]:
 
 def _worth(entry: _Entry, score: float) -> float:
     """What people wrote says more than what a program noted; of that, addresses say least."""
-    if entry.told:
+    if entry.is_text:
         return Worth.OUTLINE + 8 - 6 * entry.place + 20 * score
     address = 15 if "://" in entry.text[:12] else 0
     return Worth.OUTLINE - address - (10 * entry.place if entry.place < 1 else 0) + 20 * score
@@ -485,3 +489,187 @@ def _bytes(text: str) -> bytes:
 
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
+
+
+_FEWEST_ROWS = 12  # objects that make a table
+_SHARE_OF_TEXT = 0.6  # of the text, that they take at least
+_ALIKE = 0.8  # of what stands beside them are objects too
+_DEEPEST_TABLE = 4
+_MOST_COLUMNS = 40  # that are looked at, those that most rows have
+_MOST_ROWS = 2000  # that are looked at, from the first on
+_LONGEST_CELL = 80
+_LISTED_CELL = 40
+_CATEGORIES = 8  # values of a column that are counted one by one
+_LONGEST_KEY = 80
+
+_values = msgspec.json.Decoder(list[msgspec.Raw])
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Objects that are most of a text."""
+
+    path: str
+    """Of what holds them."""
+    size: int
+    paths: Sequence[str]
+    """Of each of them that was looked at."""
+    columns: Mapping[str, Sequence[str]]
+    """By key: what stands there in each row, without quotes; empty where the row has no such
+    key."""
+
+    def odd(self) -> dict[str, float]:
+        """The paths of rows that stand out, and of the values by which they do: how odd, from 0 to
+        1."""
+        rows = odd_rows(self.columns.values())
+        cells = {
+            joined(self.paths[row], key): rows[row]
+            for key, column in self.columns.items()
+            for row in odd_rows([column])
+            if row in rows
+        }
+        return {**cells, **{self.paths[row]: oddity for row, oddity in rows.items()}}
+
+    def counted(self) -> str:
+        """How many there are, and which values come up how often, where they are few."""
+        told = [
+            f"{key}: {said}"
+            for key, column in self.columns.items()
+            if (said := _categories(column))
+        ]
+        return "; ".join([f"{self.size:,} rows in {self.path}", *told])
+
+    def catalogue(self, room: int, width: int) -> list[str]:
+        """All rows in as many columns as there is room for, first the one that names them; nothing
+        where not even that fits."""
+        lines: list[str] = []
+        chosen: list[str] = []
+        for key in self._by_use() if self.size == len(self.paths) else ():
+            longer = list(self._listed([*chosen, key], width))
+            if sum(len(line) + 1 for line in longer) > room:
+                break
+            chosen.append(key)
+            lines = longer
+        return lines
+
+    def _by_use(self) -> list[str]:
+        """Keys whose values name rows; then, in their order, those whose values differ."""
+        listed = {
+            key: len(set(column))
+            for key, column in self.columns.items()
+            if max(map(len, column)) <= _LISTED_CELL
+        }
+        naming = [
+            key
+            for key, distinct in listed.items()
+            if distinct == len(self.paths) and not _is_measure(self.columns[key])
+        ]
+        return (
+            [
+                *naming,
+                *(key for key, distinct in listed.items() if distinct > 1 and key not in naming),
+            ]
+            if naming
+            else []
+        )
+
+    def _listed(self, keys: Sequence[str], width: int) -> Iterator[str]:
+        """Lines of ours, none longer than `width` but for a row that is."""
+        rows = [" ".join(cells) for cells in zip(*(self.columns[key] for key in keys), strict=True)]
+        apart = " " if len(keys) == 1 else "; "
+        line = f"… {', '.join(keys)} from row 0: {rows[0]}"
+        for index, row in enumerate(rows[1:], 1):
+            if len(line) + len(apart) + len(row) > width:
+                yield line
+                line = f"… {', '.join(keys)} from row {index}: {row}"
+            else:
+                line += f"{apart}{row}"
+        yield line
+
+
+def records(raw: bytes) -> Records | None:
+    """The array or object of objects that a JSON text mostly is; None where it is something
+    else."""
+    path, inner = "$", raw
+    for _ in range(_DEEPEST_TABLE):
+        opened = dict(opened_at(path, inner))
+        table = _table(path, opened) if len(inner) >= _SHARE_OF_TEXT * len(raw) else None
+        if table is not None or not opened:
+            return table
+        path, inner = max(opened.items(), key=lambda each: len(each[1]))
+    return None
+
+
+def records_of(lines: Sequence[str]) -> Records | None:
+    """JSON lines: a row's path is its number."""
+    return _table(
+        "",
+        {str(number): line.strip().encode("utf-8", "replace") for number, line in enumerate(lines)},
+    )
+
+
+def opened_at(path: str, raw: bytes) -> list[tuple[str, bytes]]:
+    """What an array or an object is made of, by path; nothing of any other value."""
+    try:
+        if raw[:1] == b"[":
+            return [
+                (f"{path}[{index}]", bytes(value).strip())
+                for index, value in enumerate(_values.decode(raw))
+            ]
+        if raw[:1] == b"{":
+            return [
+                (joined(path, key), bytes(value).strip())
+                for key, value in _members.decode(raw).items()
+            ]
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    return []
+
+
+def joined(path: str, key: str) -> str:
+    return f"{path}.{key}" if key.isidentifier() else f"{path}['{key[:_LONGEST_KEY]}']"
+
+
+def _table(path: str, values: Mapping[str, bytes]) -> Records | None:
+    rows = [_cells(raw) for raw in islice(values.values(), _MOST_ROWS)]
+    if len(rows) < _FEWEST_ROWS or sum(1 for row in rows if row) < _ALIKE * len(rows):
+        return None
+    keys = [
+        key for key, _ in Counter(key for row in rows for key in row).most_common(_MOST_COLUMNS)
+    ]
+    return Records(
+        path,
+        len(values),
+        list(values)[: len(rows)],
+        {key: [row.get(key, "") for row in rows] for key in keys},
+    )
+
+
+def _cells(raw: bytes) -> dict[str, str]:
+    if raw[:1] != b"{":
+        return {}
+    try:
+        return {key: _cell(bytes(value).strip()) for key, value in _members.decode(raw).items()}
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+
+
+def _cell(raw: bytes) -> str:
+    """A value as it is written, on one line; of a long one, its beginning."""
+    text = raw[: 4 * _LONGEST_CELL].decode("utf-8", "replace")
+    return " ".join(text.strip('"').split())[:_LONGEST_CELL]
+
+
+def _categories(column: Sequence[str]) -> str:
+    counts = Counter(column)
+    if len(counts) > _CATEGORIES or any(len(value) > _LISTED_CELL for value in counts):
+        return ""
+    if len(counts) == 1:
+        return f"{column[0]} in all"
+    return ", ".join(f"{value or 'none'} ({count:,})" for value, count in counts.most_common())
+
+
+def _is_measure(column: Sequence[str]) -> bool:
+    """Numbers with a fraction measure something; they name nothing."""
+    return all("." in value and value.replace(".", "", 1).isdigit() for value in column)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hotset.window.preview.asking import ToolQuery
-from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import ExcerptView, LineSpan, Reading, Worth, no_slice
-from hotset.window.preview.output import nothing
+from hotset.window.preview.content import Body, ToolQuery
+from hotset.window.preview.excerpt import ExcerptView, LineSpan, Reading, Worth, no_label, no_slice
 
 _SAMPLE = 4096
 _UNPRINTABLE_SHARE = 0.1
@@ -40,14 +38,14 @@ def is_opaque(lines: Sequence[str]) -> bool:
     return odd > _UNPRINTABLE_SHARE * len(sample) or _is_encoded(lines)
 
 
-def view(body: Body, asked: ToolQuery) -> ExcerptView:
+def view_opaque(body: Body, query: ToolQuery) -> ExcerptView:
     text = "\n".join(body.lines)
     encoded = text.partition(";base64,")[2] or text
     kind = next((name for magic, name in _MAGIC.items() if encoded.startswith(magic)), "")
     form = "base64" if _is_encoded(body.lines) else "binary"
-    begins = "".join(c if c.isprintable() else "·" for c in text[: min(_SHOWN, asked.room // 3)])
+    begins = "".join(c if c.isprintable() else "·" for c in text[: min(_SHOWN, query.room // 3)])
     line = f"[{form}{', ' + kind if kind else ''}: {len(text):,} characters, beginning {begins}]"
-    reading = Reading([LineSpan(0, 1, Worth.HEAD)], nothing)
+    reading = Reading([LineSpan(0, 1, Worth.HEAD)], no_label)
     return ExcerptView([line], reading, no_slice, 0, no_slice)
 
 

@@ -1,19 +1,29 @@
-"""Plain text and Markdown: the beginning and the end, headings, paragraphs that stand out or are
-near what was asked for."""
+"""Text for readers: prose and Markdown; pages of HTML by their headings, texts and links, without
+scripts, styles and layout; XML by its elements."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from hotset.text.outline import paragraphs
 from hotset.text.sentences import SENTENCE_END
-from hotset.window.preview.asking import ToolQuery, closeness
-from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import LineSpan, Reading, Worth
-from hotset.window.preview.output import ends
-from hotset.window.preview.rarity import odd_lines, shown
+from hotset.text.words import word_set
+from hotset.window.preview.content import Body, ToolQuery, closeness
+from hotset.window.preview.excerpt import (
+    ExcerptView,
+    Label,
+    LineSpan,
+    Reading,
+    Worth,
+    longest_line,
+    no_label,
+    no_slice,
+)
+from hotset.window.preview.output import ends, read_output
+from hotset.window.preview.rarity import odd_lines, odd_spans
 
 _HEADING = re.compile(r"#{1,6} \S|<h[1-6]\b")
 _UNDERLINE = re.compile(r"(?:={3,}|-{3,}|~{3,})\s*")
@@ -22,18 +32,15 @@ _FACT = re.compile(r"`[^`\n]{2,80}`|https?://|\b[\w.-]+/[\w./-]+|\b\d[\d.,]*\b")
 _FACTS_SHARE = 10.0
 
 
-def read(body: Body, asked: ToolQuery) -> Reading:
+def read_prose(body: Body, query: ToolQuery) -> Reading:
     lines = body.lines
     units = list(paragraphs(lines, 0, len(lines), _PARAGRAPH))
     parts = ["\n".join(lines[first:end]) for first, end in units]
-    scores = closeness(parts, asked)
+    scores = closeness(parts, query)
     headings = _headings(lines)
-    spans = list(ends(body, asked.room))
-    spans.extend(
-        LineSpan(body.first + index, body.first + index + 1, Worth.OUTLINE + 5)
-        for index in headings
-    )
-    odd = _odd(lines)
+    spans = list(ends(body, query.room))
+    spans.extend(body.span(index, index + 1, Worth.OUTLINE + 5) for index in headings)
+    odd = _odd_sentences(lines)
     for (first, end), part, score in zip(units, parts, scores, strict=True):
         if not part.strip():
             continue
@@ -41,28 +48,25 @@ def read(body: Body, asked: ToolQuery) -> Reading:
         worth = (
             Worth.REST + 5 * (1 - first / len(lines)) + _FACTS_SHARE * facts + Worth.ASKED * score
         )
-        spans.append(LineSpan(body.first + first, body.first + end, worth, least=0))
-    spans.extend(shown(body, {index: oddity for index, (oddity, _) in odd.items()}, Worth.ASKED))
+        spans.append(body.span(first, end, worth, least=0))
+    spans.extend(
+        odd_spans(body, {index: oddity for index, (oddity, _) in odd.items()}, Worth.ASKED)
+    )
     points = {body.first + index: point for index, (_, point) in odd.items()}
-    return Reading(spans, _Headings(body, headings), points=points)
+    said = {body.first + at: lines[at].strip("#= ").strip()[:60] for at in headings}
+    return Reading(spans, _label_headings(said), points=points)
 
 
-@dataclass(frozen=True, slots=True)
-class _Headings:
-    """Says which headings stand in a gap."""
+def _label_headings(headings: Mapping[int, str]) -> Label:
+    """Which headings stand in a gap: `headings` by their lines."""
 
-    body: Body
-    headings: Sequence[int]
+    def label(first: int, end: int) -> Sequence[str]:
+        return [said for at, said in headings.items() if first <= at < end]
 
-    def __call__(self, first: int, end: int) -> Sequence[str]:
-        return [
-            self.body.lines[at].strip("#= ").strip()[:60]
-            for at in self.headings
-            if first <= self.body.first + at < end
-        ]
+    return label
 
 
-def _odd(lines: Sequence[str]) -> dict[int, tuple[float, str]]:
+def _odd_sentences(lines: Sequence[str]) -> dict[int, tuple[float, str]]:
     """Lines with sentences unlike all others: how odd, and these sentences."""
     sentences = [
         (index, sentence)
@@ -90,3 +94,141 @@ def _headings(lines: Sequence[str]) -> list[int]:
         if _HEADING.match(line) or (under and not _UNDERLINE.fullmatch(line)):
             found.append(index)
     return found
+
+
+_PAGE = re.compile(
+    r"\s{0,200}(?:<!doctype html|<html\b|<\?xml\b[^>]{0,200}\?>\s{0,20}<html|<head\b|<body\b)",
+    re.IGNORECASE,
+)
+_SILENT = re.compile(r"<(script|style|svg|noscript|template|SCRIPT|STYLE)\b")
+_BLOCK = re.compile(
+    (
+        r"</?(?:p|div|h[1-6]|li|ul|ol|tr|td|th|table|section|article|header|footer|main|nav|br|"
+        r"title|head|body|html|pre|blockquote|dt|dd|form|option)\b"
+    ),
+    re.IGNORECASE,
+)
+_TAG = re.compile(r"<[^<>]{0,2000}>")
+_HEADING_TAG = re.compile(r"<(h[1-6]|title)\b", re.IGNORECASE)
+_LINK = re.compile(r"<a\b[^<>]{0,500}?href=[\"']([^\"'<>]{1,300})[\"']", re.IGNORECASE)
+_SPACE = re.compile(r"\s+")
+_LONGEST_MARK = len("… 1,000,000 blocks …")
+_BEGINS = re.compile(r"\s{0,200}<[A-Za-z!?]")
+_OPENING = re.compile(r"<([A-Za-z_][\w:.-]{0,60})\b[^<>]{0,2000}>")
+_OF_PAGES = word_set(
+    "a article b button div em footer form h1 h2 h3 h4 img input label li main nav ol p "
+    "section span table td th tr ul"
+)
+_OPENS = re.compile(r"\s{0,200}<[A-Za-z_]")
+_SAMPLE = 8192
+_FEWEST_TAGS = 10
+_LONG_LINE = 200  # characters: what is laid out in shorter ones is shown by its lines
+_LOOKED_AT = 256 * 1024  # characters; pages that are longer repeat themselves
+
+
+def is_markup(text: str, lines: int) -> bool:
+    """A page; or a piece of one, or XML, that is not laid out in lines."""
+    if _PAGE.match(text):
+        return True
+    if not _BEGINS.match(text) or not text.rstrip().endswith(">") or len(text) < _LONG_LINE * lines:
+        return False
+    return len(_OPENING.findall(text[:_SAMPLE])) >= _FEWEST_TAGS
+
+
+def view_markup(body: Body, query: ToolQuery) -> ExcerptView:
+    text = "\n".join(body.lines)[:_LOOKED_AT]
+    tags = _OPENING.findall(text[:_SAMPLE])
+    is_page = _PAGE.match(text) or sum(1 for tag in tags if tag.lower() in _OF_PAGES) * 2 > len(
+        tags
+    )
+    return _page(text, query) if is_page else _elements(text, query)
+
+
+def _page(text: str, query: ToolQuery) -> ExcerptView:
+    """Each line shown is the text of one block, with where its links lead."""
+    longest = longest_line(query.room)
+    lines: list[str] = []
+    headings: list[int] = []
+    for heading, said in _blocks(text):
+        if heading:
+            headings.append(len(lines))
+        lines.append(f"… {said}"[:longest])
+    inner = read_prose(Body(0, lines), query)
+    spans = [*inner.spans, *(LineSpan(at, at + 1, Worth.HEAD - 5) for at in headings)]
+    return ExcerptView(
+        lines,
+        Reading(spans, _label_headings({at: lines[at][2:62] for at in headings})),
+        _mark,
+        _LONGEST_MARK,
+        no_slice,
+    )
+
+
+def _elements(text: str, query: ToolQuery) -> ExcerptView:
+    """Each line shown is one of the elements that there are most of, as it is written."""
+    longest = longest_line(query.room)
+    name = _repeated(text)
+    pieces = re.split(rf"(?=<{re.escape(name)}[\s/>])", text) if name else [text]
+    lines = [f"… {_SPACE.sub(' ', piece).strip()}"[:longest] for piece in pieces if piece.strip()]
+
+    def mark(first: int, end: int) -> str:
+        return f"… {end - first:,} <{name}> …"
+
+    reading = read_output(Body(0, lines), query)
+    return ExcerptView(
+        lines, replace(reading, label=no_label), mark, _LONGEST_MARK + len(name), no_slice
+    )
+
+
+def _repeated(text: str) -> str:
+    """The element that there are most of among those that hold others; if none does, among all."""
+    found = list(_OPENING.finditer(text))
+    holding = Counter(
+        tag[1] for tag in found if not tag[0].endswith("/>") and _OPENS.match(text, tag.end())
+    )
+    name, count = (
+        (holding or Counter(tag[1] for tag in found)).most_common(1)[0] if found else ("", 0)
+    )
+    return (
+        name if count > 1 or not holding else Counter(tag[1] for tag in found).most_common(1)[0][0]
+    )
+
+
+def _mark(first: int, end: int) -> str:
+    return f"… {end - first:,} blocks …"
+
+
+def _blocks(text: str) -> Iterator[tuple[bool, str]]:
+    for piece in _pieces(_spoken(text)):
+        links = _LINK.findall(piece)
+        said = _SPACE.sub(" ", _TAG.sub(" ", piece)).strip()
+        if said:
+            yield (
+                bool(_HEADING_TAG.match(piece)),
+                " ".join([said, *(f"<{link}>" for link in links[:3])]),
+            )
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text cut before every tag that opens or ends a block."""
+    start = 0
+    for found in _BLOCK.finditer(text):
+        if found.start() > start:
+            yield text[start : found.start()]
+        start = found.start()
+    yield text[start:]
+
+
+def _spoken(text: str) -> str:
+    """Without what no reader sees. Each search goes on where the last one ended: linear in the
+    text."""
+    kept = []
+    at = 0
+    while found := _SILENT.search(text, at):
+        kept.append(text[at : found.start()])
+        end = text.find(f"</{found[1]}", found.end())
+        if end == -1:
+            return "".join(kept)
+        at = end
+    kept.append(text[at:])
+    return "".join(kept)

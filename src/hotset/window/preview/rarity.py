@@ -1,5 +1,5 @@
-"""What stands out of a page: lines unlike the others, and values that are rare or out of range
-where they stand.
+"""What stands out of a page: the form that lines have in common, lines unlike the others, and
+values that are rare or out of range where they stand.
 
 What is alike needs to be shown once; what is rare within a page is what the page has to say. Where
 everything is unlike everything else, as in most prose and programs, rarity tells nothing, and
@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from math import log
 
+from hotset.text.clip import clip
 from hotset.text.words import humps
-from hotset.window.preview.body import Body
-from hotset.window.preview.excerpt import LineSpan, Worth
+from hotset.window.preview.content import Body
+from hotset.window.preview.excerpt import Label, LineSpan, Worth
 
 _FEWEST = 12  # lines or rows, below which nothing is rare
 _MOST_SHARE = 0.1  # where more than this is odd, it is the usual
@@ -55,7 +56,7 @@ def odd_lines(lines: Sequence[str]) -> dict[int, float]:
         return {}
     read = [lines[index][:_READ] for index in filled]
     known: dict[str, _Token] = {}
-    forms = [_form(line, known) for line in read]
+    forms = [_line_form(line, known) for line in read]
     found = _few({**_out_of_range(forms), **_unusual(read, [form for form, _ in forms])}, len(read))
     return {filled[at]: oddity for at, oddity in found.items()}
 
@@ -74,12 +75,9 @@ def odd_rows(columns: Iterable[Sequence[str]]) -> dict[int, float]:
     )
 
 
-def shown(body: Body, odd: Mapping[int, float], worth: float = Worth.ODD) -> list[LineSpan]:
+def odd_spans(body: Body, odd: Mapping[int, float], worth: float = Worth.ODD) -> list[LineSpan]:
     """Each odd line by itself; of two, the odder one first."""
-    return [
-        LineSpan(body.first + index, body.first + index + 1, worth + _DEGREES * oddity)
-        for index, oddity in odd.items()
-    ]
+    return [body.span(index, index + 1, worth + _DEGREES * oddity) for index, oddity in odd.items()]
 
 
 def _few(found: Mapping[int, float], size: int) -> dict[int, float]:
@@ -134,7 +132,7 @@ def _out_of_range(lines: Sequence[tuple[str, list[float]]]) -> dict[int, float]:
     return found
 
 
-def _form(line: str, known: dict[str, _Token]) -> tuple[str, list[float]]:
+def _line_form(line: str, known: dict[str, _Token]) -> tuple[str, list[float]]:
     """What lines that say the same of other things have in common, and the numbers in between."""
     tokens = [known.get(token) or _token(token, known) for token in line.split()]
     return " ".join([form for form, _ in tokens]), [
@@ -199,3 +197,92 @@ def _far(values: Sequence[float | None]) -> list[int]:
         if value is not None and not low - reach <= value <= high + reach
     ]
     return far if len(far) <= _MOST_SHARE / 2 * len(values) else []
+
+
+_FORM_READ = 240  # characters of a line
+_STAMP = re.compile(
+    r"\W{0,2}(?:\d{4}[-/]\d\d[-/]\d\d(?:[T ,]{1,2}\d\d:\d\d\S{0,40})?|\d\d:\d\d:\d\d\S{0,20}"
+    r"|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d|\d{10,13}\b)[\])]?\s*"
+)
+_VARIES = re.compile(r"\b(?=[a-fA-F]*\d)[0-9a-fA-F]+(?:-[0-9a-fA-F]{4,12}){0,4}\b|\d+")
+_NUMBERS = re.compile(r"#(?:[-.:,/]#)+")
+_QUOTED = re.compile(r"\"[^\"\n]{0,120}\"|'[^'\n]{0,120}'")
+_JOINED = "\N{NO-BREAK SPACE}"
+_FRAME = re.compile(r"\s+at \S")
+_FEWEST_NAMES = 4  # words at one place of lines of one build, beyond which they may be names
+_NAMES = (
+    0.3  # of the lines have a word of their own where the others have theirs: it names something
+)
+_OPEN = "*"
+_LONGEST = 68  # characters of a form that is told
+_TOLD = 4  # forms of a gap
+_ENOUGH = 4  # lines of one form
+_LETTERS = re.compile(r"[^\W\d_]{2}")
+
+
+def forms(lines: Sequence[str]) -> list[str]:
+    """The form of each line: without the time, numbers and ids, and without the names that differ
+    between lines of one build."""
+    found = [_masked(line) for line in lines]
+    builds: dict[tuple[int, str], list[int]] = {}
+    for index, words in enumerate(found):
+        if words:
+            builds.setdefault((len(words), words[0] if words[0].isalpha() else ""), []).append(
+                index
+            )
+    for members in builds.values():
+        for place in _named([found[index] for index in members]):
+            for index in members:
+                found[index][place] = _OPEN
+    return [" ".join(words).replace(_JOINED, " ") for words in found]
+
+
+def label_forms(body: Body, line_forms: Sequence[str], matters: Callable[[str], bool]) -> Label:
+    """Which forms of line stand in a gap, and how often: first what matters most, then what there
+    is most of. `line_forms`: the form of each line."""
+
+    def label(first: int, end: int) -> Sequence[str]:
+        counts = Counter(
+            form
+            for form in line_forms[first - body.first : end - body.first]
+            if _LETTERS.search(form)
+        )
+        ranked = sorted(
+            (not matters(form), -count, order, form)
+            for order, (form, count) in enumerate(counts.items())
+        )
+        told = [(-count, form) for quiet, count, _, form in ranked if count < -1 or not quiet]
+        return [f"{count:,} x {clip(form, _LONGEST)}" for count, form in told[:_TOLD]]
+
+    return label
+
+
+def first_of_each(line_forms: Iterable[str]) -> int:
+    """How many lines there are before one whose form came up often enough: more of it tells
+    nothing."""
+    seen: Counter[str] = Counter()
+    at = -1
+    for at, form in enumerate(line_forms):
+        seen[form] += bool(form)
+        if seen[form] > _ENOUGH:
+            return at
+    return at + 1
+
+
+def _named(build: Sequence[Sequence[str]]) -> list[int]:
+    """Where lines of one build name something; nowhere, if they differ in most places: they only
+    happen to be as long."""
+    most = max(_FEWEST_NAMES, _NAMES * len(build))
+    places = [
+        place for place, words in enumerate(zip(*build, strict=True)) if len(set(words)) > most
+    ]
+    return places if 2 * len(places) <= len(build[0]) else []
+
+
+def _masked(line: str) -> list[str]:
+    if _FRAME.match(line):
+        return ["at", _OPEN]
+    stamp = _STAMP.match(line)
+    text = line[stamp.end() if stamp else 0 : _FORM_READ]
+    text = _QUOTED.sub(lambda found: found[0].replace(" ", _JOINED), text)
+    return _NUMBERS.sub("#", _VARIES.sub("#", text)).split()

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from hotset.window.preview.body import Body
+from hotset.window.preview.content import Body
 from hotset.window.preview.excerpt import LineSpan, Worth
 
 _TROUBLE = re.compile(
@@ -151,13 +151,13 @@ def passes(line: str) -> int:
     return int(next(filter(None, counted.groups()))) if counted else 1
 
 
-def failures(lines: Sequence[str], of: Sequence[str]) -> Iterator[FailureLines]:
-    """Each failure and each warning, in order; none is part of another. `of`: the form of each
-    line."""
+def failures(lines: Sequence[str], line_forms: Sequence[str]) -> Iterator[FailureLines]:
+    """Each failure and each warning, in order; none is part of another. `line_forms`: the form of
+    each line."""
     bad = alarms(lines)
     if not bad and not any(_TITLE.match(line, 0, _TITLE_LENGTH) for line in lines):
         return
-    text = _Text(lines, bad, of, Counter(of))
+    text = _Text(lines, bad, line_forms, Counter(line_forms))
     end = 0
     for index, line in enumerate(lines):
         titled = bool(_TITLE.match(line, 0, _TITLE_LENGTH))
@@ -171,16 +171,16 @@ def failures(lines: Sequence[str], of: Sequence[str]) -> Iterator[FailureLines]:
         else:
             end = text.paragraph_end(index, worth)
         yield FailureLines(
-            index, end, worth or Worth.FAILURE, of[index], titled, text.heading(index)
+            index, end, worth or Worth.FAILURE, line_forms[index], titled, text.heading(index)
         )
 
 
-def pieces(failure: FailureLines, of: Sequence[str]) -> Iterator[tuple[int, int]]:
+def pieces(failure: FailureLines, line_forms: Sequence[str]) -> Iterator[tuple[int, int]]:
     """The lines of a failure without the long runs in it that are all of one form, as frames of a
     stack are."""
     start, alike = failure.first, 0
     for index in range(failure.first + 1, failure.end):
-        alike = alike + 1 if of[index] and of[index] == of[index - 1] else 0
+        alike = alike + 1 if line_forms[index] and line_forms[index] == line_forms[index - 1] else 0
         if alike >= _ALIKE:
             if start < index:
                 yield start, index
@@ -190,7 +190,10 @@ def pieces(failure: FailureLines, of: Sequence[str]) -> Iterator[tuple[int, int]
 
 
 def reported(
-    body: Body, of: Sequence[str], found: Iterable[FailureLines], further: float = Worth.OUTLINE
+    body: Body,
+    line_forms: Sequence[str],
+    found: Iterable[FailureLines],
+    further: float = Worth.OUTLINE,
 ) -> Iterator[LineSpan]:
     """Every failure and warning of a form of its own; more of the same form come after all that is
     new.
@@ -202,15 +205,11 @@ def reported(
         seen[failure.form] += 1
         worth = _graded(failure, times, further)
         if failure.heading is not None:
-            yield LineSpan(
-                body.first + failure.heading, body.first + failure.heading + 1, worth + _ABOVE
-            )
+            yield body.span(failure.heading, failure.heading + 1, worth + _ABOVE)
         if failure.is_report:
-            yield LineSpan(
-                body.first + failure.first, body.first + failure.first + 1, worth + _TITLED
-            )
-        for first, end in pieces(failure, of):
-            yield LineSpan(body.first + first, body.first + end, worth, least=1)
+            yield body.span(failure.first, failure.first + 1, worth + _TITLED)
+        for first, end in pieces(failure, line_forms):
+            yield body.span(first, end, worth, least=1)
 
 
 def _graded(failure: FailureLines, times: int, further: float) -> float:

@@ -1,19 +1,20 @@
 """Lines of a text, verbatim, with their numbers: what every other way but JSON comes down to.
 
 What fits is chosen line by line, and within a very long line piece by piece: what was cut goes on
-where it ended.
+where it ended. Lines and pieces are counted together as units, with names such as `12` and `13.5`.
 """
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 from hotset.nouns.retrieval import Pieces, Span
-from hotset.window.pieces import LONG, lines_of
+from hotset.window.pieces import LONG, PIECE, lines_of, pieces_of
 from hotset.window.slice.fit import MOST_CHARS, Count, Cut, clipped, fits, fitting, tokens
-from hotset.window.slice.numbering import Numbering, own_numbers
-from hotset.window.slice.units import Units, told
 
 _GAP = "...\n"
 _SPANS_TOLD = 6
@@ -75,7 +76,7 @@ def from_the_start(text: str, room: int, count: Count) -> Cut:
     if shown == 0:
         return _part_of_unit(by_line, 1, room, count)
     more = (
-        f'; lines="{units.told((shown + 1, min(last, 2 * shown)))}" for more'
+        f'; lines="{units.span_name((shown + 1, min(last, 2 * shown)))}" for more'
         if shown < last
         else ""
     )
@@ -89,16 +90,16 @@ def from_the_start(text: str, room: int, count: Count) -> Cut:
 def by_lines(text: str, spans: Sequence[Span | Pieces], room: int, count: Count) -> Cut:
     """The lines, or pieces of lines, with these numbers."""
     by_line = Text(text)
-    found = merged(span for asked in spans if (span := _meant(by_line, asked)))
+    found = merged(span for asked in spans if (span := _units_meant(by_line, asked)))
     if not found:
         return Cut("", whole=False, note=f"no such lines; {_what_there_is(by_line)}")
-    return _show(by_line, found, room, count)
+    return _cut_units(by_line, found, room, count)
 
 
 def show(text: Text, spans: Sequence[Span], room: int, count: Count, *, what: str = "") -> Cut:
     """These lines, in this order, as many as fit. `what` tells in the note what they are; spans do
     not overlap."""
-    return _show(text, [text.units.of_lines(span) for span in spans], room, count, what=what)
+    return _cut_units(text, [text.units.of_lines(span) for span in spans], room, count, what=what)
 
 
 def show_parts(text: str, spans: Sequence[Span], room: int, count: Count, *, what: str = "") -> Cut:
@@ -119,7 +120,9 @@ def show_parts(text: str, spans: Sequence[Span], room: int, count: Count, *, wha
     if kept:
         note = what + _what_is_here(by_line, merged(shown[:kept], within=0))
         note += (
-            f'; lines="{_asked(units, merged(shown[kept:]))}" for more' if kept < len(spans) else ""
+            f'; lines="{_spans_to_ask(units, merged(shown[kept:]))}" for more'
+            if kept < len(spans)
+            else ""
         )
         return Cut("".join(parts[:kept]).removesuffix("\n"), whole=kept == len(spans), note=note)
     part = clipped(parts[0], room, count)
@@ -138,7 +141,7 @@ def rest_of(text: str, value: str, shown: int) -> str:
 
 def _rest(text: str, span: Span, shown: int) -> str:
     units = Text(text).units
-    return f'lines="{units.told((units.at(span[0] + shown), units.at(span[1] - 1)))}"'
+    return f'lines="{units.span_name((units.at(span[0] + shown), units.at(span[1] - 1)))}"'
 
 
 def merged(spans: Iterable[Span], within: int = 1) -> list[Span]:
@@ -152,7 +155,7 @@ def merged(spans: Iterable[Span], within: int = 1) -> list[Span]:
     return together
 
 
-def _meant(text: Text, asked: Span | Pieces) -> Span | None:
+def _units_meant(text: Text, asked: Span | Pieces) -> Span | None:
     """As units."""
     if isinstance(asked, Pieces):
         return text.units.of_pieces(asked)
@@ -160,7 +163,9 @@ def _meant(text: Text, asked: Span | Pieces) -> Span | None:
     return None if found is None else text.units.of_lines(found)
 
 
-def _show(text: Text, spans: Sequence[Span], room: int, count: Count, *, what: str = "") -> Cut:
+def _cut_units(
+    text: Text, spans: Sequence[Span], room: int, count: Count, *, what: str = ""
+) -> Cut:
     """Units, as many as fit."""
     pieces = list(_bounded(_pieces(text, spans), room * MOST_CHARS))
     kept = fitting(pieces, room, count)
@@ -169,7 +174,7 @@ def _show(text: Text, spans: Sequence[Span], room: int, count: Count, *, what: s
     left = _left(spans, kept)
     note = what + _what_is_here(text, _kept(spans, kept))
     if left:
-        note += f'; lines="{_asked(text.units, left)}" for more'
+        note += f'; lines="{_spans_to_ask(text.units, left)}" for more'
     return Cut("".join(pieces[:kept]).removesuffix("\n"), whole=not left, note=note)
 
 
@@ -230,14 +235,14 @@ def _what_is_here(text: Text, spans: Sequence[Span]) -> str:
     counting = text.units.counting(spans)
     one = len(spans) == 1 and spans[0][0] == spans[0][1]
     return (
-        f"line{'' if one else 's'} {_told(text.units, spans)} of "
+        f"line{'' if one else 's'} {_span_names(text.units, spans)} of "
         f"{len(text):,}{counting and f' ({counting})'}"
     )
 
 
 def _what_there_is(text: Text) -> str:
     if len(text) > 1:
-        return f"it has lines {told(1, len(text))}"
+        return f"it has lines {span_name(1, len(text))}"
     first, last = text.units.of_lines((1, 1))
     return (
         "it has one line"
@@ -246,20 +251,20 @@ def _what_there_is(text: Text) -> str:
     )
 
 
-def _told(units: Units, spans: Sequence[Span]) -> str:
-    some = ",".join(units.told(span) for span in spans[:_SPANS_TOLD])
+def _span_names(units: Units, spans: Sequence[Span]) -> str:
+    some = ",".join(units.span_name(span) for span in spans[:_SPANS_TOLD])
     more = len(spans) - _SPANS_TOLD
     return f"{some} and {more} more place{'s' if more > 1 else ''}" if more > 0 else some
 
 
-def _asked(units: Units, spans: Sequence[Span]) -> str:
+def _spans_to_ask(units: Units, spans: Sequence[Span]) -> str:
     """What to ask with for all of them; the last ones together, where they are many."""
     some = (
         spans
         if len(spans) <= _SPANS_TOLD
         else [*spans[: _SPANS_TOLD - 1], (spans[_SPANS_TOLD - 1][0], spans[-1][1])]
     )
-    return ",".join(units.told(span) for span in some)
+    return ",".join(units.span_name(span) for span in some)
 
 
 def _part_of_unit(text: Text, unit: int, room: int, count: Count) -> Cut:
@@ -270,3 +275,135 @@ def _part_of_unit(text: Text, unit: int, room: int, count: Count) -> Cut:
     enough = tokens(shown, count) + _BESIDES
     note = f"the first {len(part):,} of {len(shown):,} characters of line {name} of {len(text):,}"
     return Cut(part, whole=False, note=f'{note}; lines="{name}", max_tokens={enough} for all of it')
+
+
+class Units:
+    """Each line is a unit, or several where it is long."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._ends = list(accumulate(map(pieces_of, lines), initial=0))
+        """The last unit of each line, behind a 0."""
+
+    def of_lines(self, span: Span) -> Span:
+        return self._ends[span[0] - 1] + 1, self._ends[span[1]]
+
+    def of_pieces(self, asked: Pieces) -> Span | None:
+        """None where it begins behind the end."""
+        (line, piece), (last_line, last) = asked.first, asked.last
+        if not 1 <= line < len(self._ends) or piece > self._count(line):
+            return None
+        first = self._ends[line - 1] + max(1, piece)
+        if last_line >= len(self._ends):
+            return first, self._ends[-1]
+        return first, max(first, self._ends[last_line - 1] + min(last, self._count(last_line)))
+
+    def text(self, unit: int) -> str:
+        """Verbatim; with the line's end behind the last of a line."""
+        line, piece = self.place(unit)
+        if self._count(line) == 1:
+            return f"{self._lines[line - 1]}\n"
+        return self._lines[line - 1][(piece - 1) * PIECE : piece * PIECE] + (
+            "\n" if self.ends_line(unit) else ""
+        )
+
+    def place(self, unit: int) -> Span:
+        """Its line, and which of the line's pieces it is."""
+        line = bisect_right(self._ends, unit - 1)
+        return line, unit - self._ends[line - 1]
+
+    def ends_line(self, unit: int) -> bool:
+        return self._ends[self.place(unit)[0]] == unit
+
+    def name(self, unit: int) -> str:
+        line, piece = self.place(unit)
+        return f"{line}.{piece}" if self._count(line) > 1 else f"{line}"
+
+    def span_name(self, span: Span) -> str:
+        """By name, whole lines by their numbers alone: `12-14`, `13.5-13.9`, `12-13.4`."""
+        (line, piece), (last_line, _) = map(self.place, span)
+        if line == last_line and span != self.of_lines((line, line)):
+            return span_name(self.name(span[0]), self.name(span[1]))
+        first = f"{line}" if piece == 1 else self.name(span[0])
+        return span_name(first, f"{last_line}" if self.ends_line(span[1]) else self.name(span[1]))
+
+    def counting(self, spans: Sequence[Span]) -> str:
+        """How long lines are counted, where a part of one stands at an end of these."""
+        ends = {unit for span in spans for unit in span}
+        parted = [
+            line
+            for unit in ends
+            if (line := self.place(unit)[0]) and self.of_lines((line, line)) not in spans
+        ]
+        long = next((line for line in sorted(parted) if self._count(line) > 1), 0)
+        return (
+            f"line {long} has pieces {long}.1-{long}.{self._count(long)} of {PIECE} characters"
+            if long
+            else ""
+        )
+
+    def at(self, offset: int) -> int:
+        """The unit in which this character of the text stands."""
+        line = min(bisect_right(self._offsets, offset), len(self._lines))
+        piece = (offset - self._offsets[line - 1]) // PIECE + 1
+        return self._ends[line - 1] + min(piece, self._count(line))
+
+    @cached_property
+    def _offsets(self) -> list[int]:
+        """Where each line begins."""
+        return list(accumulate((len(line) + 1 for line in self._lines), initial=0))
+
+    def _count(self, line: int) -> int:
+        return self._ends[line] - self._ends[line - 1]
+
+
+def span_name(first: object, last: object) -> str:
+    return f"{first}-{last}" if first != last else f"{first}"
+
+
+_STYLES = (
+    re.compile(r"\s{0,8}(\d{1,7})\t"),  # cat -n
+    re.compile(r"\s{0,8}(\d{1,7})→"),
+    re.compile(r"\s{0,8}L?(\d{1,7}): ?"),
+    re.compile(r"\s{0,8}(\d{1,7}) ?[|│] ?"),
+)
+_STYLE_SAMPLE = 60  # lines from which the style is told
+_NUMBERED_SHARE = 0.8  # of them must fit: a heading above and a remark below carry no number
+
+
+class Numbering:
+    """Where each line number stands, and each line without it."""
+
+    def __init__(self, lines: Sequence[str], style: re.Pattern[str]) -> None:
+        self.numbers: list[int | None] = []
+        self.bare: list[str] = []
+        for line in lines:
+            found = style.match(line)
+            self.numbers.append(int(found[1]) if found else None)
+            self.bare.append(line[found.end() :] if found else line)
+
+    def places(self, first: int, last: int) -> tuple[int, int] | None:
+        """The lines, from 1, that carry the numbers `first` to `last`; None where there are
+        none."""
+        inside = [
+            at
+            for at, number in enumerate(self.numbers, 1)
+            if number is not None and first <= number <= last
+        ]
+        return (inside[0], inside[-1]) if inside else None
+
+
+def own_numbers(lines: Sequence[str]) -> Numbering | None:
+    """The numbering of a text that has one: most lines carry a number, and each is one more than
+    that before it."""
+    head = [line for line in lines[:_STYLE_SAMPLE] if line.strip()]
+    for style in _STYLES:
+        found = [int(match[1]) for match in map(style.match, head) if match]
+        steps = sum(after == before + 1 for before, after in pairwise(found))
+        if (
+            len(found) >= 2
+            and len(found) >= _NUMBERED_SHARE * len(head) - 2
+            and steps >= _NUMBERED_SHARE * (len(found) - 1)
+        ):
+            return Numbering(lines, style)
+    return None

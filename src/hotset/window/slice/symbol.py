@@ -1,16 +1,19 @@
 """A function, class, section or setting by its name, with its whole body: by brackets and
-indentation, in any language."""
+indentation, in any language; sections of HTML by their heading, title or anchor."""
 
 from __future__ import annotations
 
+import html
+import re
+from collections.abc import Iterator
 from difflib import get_close_matches
+from typing import NamedTuple
 
+from hotset.nouns.retrieval import Span
 from hotset.text.outline import defined_names, find_definitions, headings, split_name
 from hotset.text.words import once
-from hotset.window.slice import markup
 from hotset.window.slice.fit import Count, Cut
 from hotset.window.slice.lines import Text, merged, show, show_parts
-from hotset.window.slice.units import told
 
 _NAMES_LOOKED_AT = 200_000  # characters that are searched for names to propose
 _MOST_PLACES = 50  # definitions of one name
@@ -22,20 +25,20 @@ def by_symbol(text: str, name: str, room: int, count: Count) -> Cut:
     several = f"{len(spans)} places define it: " if len(spans) > 1 else ""
     if spans:
         return show(by_line, spans, room, count, what=several)
-    if parts := markup.sections(text, name)[:_MOST_PLACES]:
+    if parts := html_sections(text, name)[:_MOST_PLACES]:
         return show_parts(
             text, parts, room, count, what=f"{len(parts)} sections: " if len(parts) > 1 else ""
         )
-    return Cut("", whole=False, note=_nothing(by_line, name))
+    return Cut("", whole=False, note=_no_definition(by_line, name))
 
 
-def _nothing(text: Text, name: str) -> str:
+def _no_definition(text: Text, name: str) -> str:
     lines = text.bare
     joined = "\n".join(lines)[:_NAMES_LOOKED_AT]
-    known = once((*defined_names(joined), *headings(lines), *markup.headings(joined)))
+    known = once((*defined_names(joined), *headings(lines), *html_headings(joined)))
     wanted = split_name(name)[1]
     close = get_close_matches(wanted, known, 8, 0.5) or known[:12]
-    mentions = [told(at, at) for at, line in enumerate(lines, 1) if wanted and wanted in line][:8]
+    mentions = [str(at) for at, line in enumerate(lines, 1) if wanted and wanted in line][:8]
     said = [f"no definition of {name[:80]}"]
     if mentions:
         said.append(f"lines that name it: {', '.join(mentions)}")
@@ -44,3 +47,111 @@ def _nothing(text: Text, name: str) -> str:
     return (
         "; ".join(said) if len(said) > 1 else f"{said[0]} and none of anything else; ask with lines"
     )
+
+
+_HEADING = re.compile(
+    r"<(?P<tag>h[1-6]|title)\b[^<>]{0,1000}>(?P<said>.{0,1000}?)</(?P=tag)\b[^<>]{0,50}>",
+    re.IGNORECASE | re.DOTALL,
+)
+_TAG = re.compile(r"<[^<>]{0,1000}>")
+_MOST_HEADINGS = 5000
+_MOST_TAGS = 20_000  # that are counted up to the end of an element
+_NEAR = 200  # characters between an empty anchor and the heading that it is for
+
+
+class _Heading(NamedTuple):
+    start: int
+    end: int
+    """Behind its own words."""
+    level: int
+    """0 of a title."""
+    said: str
+
+
+def html_headings(text: str) -> list[str]:
+    """What the headings say, in their order."""
+    return list(dict.fromkeys(each.said for each in _headings(text) if each.said))
+
+
+def html_sections(text: str, name: str) -> list[Span]:
+    """Where the sections with this heading, title or anchor begin and end, in characters; none
+    where there is no such one."""
+    wanted = _plain_text(name).strip("`\"'# ").lower()
+    if not wanted:
+        return []
+    every = list(_headings(text))
+    for fits in (lambda said: said == wanted, lambda said: wanted in said):
+        found = [
+            _section(text, every, at) for at, each in enumerate(every) if fits(each.said.lower())
+        ]
+        if found:
+            return _without_nested(found)
+    return _without_nested([_element(text, every, tag) for tag in _anchors(text, wanted)])
+
+
+def _headings(text: str) -> Iterator[_Heading]:
+    for count, found in enumerate(_HEADING.finditer(text)):
+        if count == _MOST_HEADINGS:
+            return
+        level = 0 if found["tag"].lower() == "title" else int(found["tag"][1])
+        yield _Heading(found.start(), found.end(), level, _plain_text(found["said"]))
+
+
+def _plain_text(markup: str) -> str:
+    return " ".join(html.unescape(_TAG.sub(" ", markup)).split())
+
+
+def _section(text: str, every: list[_Heading], at: int) -> Span:
+    """Up to the next heading of its level or of one above; a title is alone."""
+    own = every[at]
+    if own.level == 0:
+        return own.start, own.end
+    return own.start, next(
+        (each.start for each in every[at + 1 :] if 0 < each.level <= own.level), len(text)
+    )
+
+
+def _anchors(text: str, name: str) -> Iterator[re.Match[str]]:
+    anchor = re.compile(
+        rf"<(?P<tag>\w{{1,40}})\b[^<>]{{0,1000}}?\s(?:id|name)\s*=\s*[\"']?{re.escape(name)}(?=[\"'\s>])[^<>]{{0,1000}}>",
+        re.IGNORECASE,
+    )
+    return anchor.finditer(text)
+
+
+def _element(text: str, every: list[_Heading], tag: re.Match[str]) -> Span:
+    """An anchored element to its end; the section, where the anchor is a heading's or stands empty
+    before one."""
+    close = _closed(text, tag)
+    empty = not _plain_text(text[tag.end() : close])
+    own = next(
+        (
+            at
+            for at, each in enumerate(every)
+            if tag.start() <= each.start <= (close + _NEAR if empty else tag.start())
+        ),
+        None,
+    )
+    return (tag.start(), close) if own is None else (tag.start(), _section(text, every, own)[1])
+
+
+def _closed(text: str, tag: re.Match[str]) -> int:
+    """Where the element ends that this tag opens."""
+    depth = 1
+    same = re.compile(rf"<(?P<ends>/?){tag['tag']}\b[^<>]{{0,1000}}>", re.IGNORECASE)
+    for count, found in enumerate(same.finditer(text, tag.end())):
+        depth += -1 if found["ends"] else 1
+        if depth == 0:
+            return found.end()
+        if count == _MOST_TAGS:
+            break
+    return tag.end()
+
+
+def _without_nested(found: list[Span]) -> list[Span]:
+    """Without those that stand inside of others."""
+    kept: list[Span] = []
+    for start, end in sorted(found):
+        if not kept or start >= kept[-1][1]:
+            kept.append((start, end))
+    return kept

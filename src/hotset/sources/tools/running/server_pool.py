@@ -500,7 +500,7 @@ def _last_words(source: ToolOrigin, words: str) -> str:
 def _sealed(source: ToolOrigin, words: str) -> str:
     """What a server says may hold keys; those of its own configuration are known, whatever they
     look like."""
-    from hotset.sealing import Known, seal  # noqa: PLC0415 - 50 ms that no start pays
+    from hotset.sealing import KnownSecrets, seal  # noqa: PLC0415 - 50 ms that no start pays
 
     given = (
         source.launch.env
@@ -509,7 +509,7 @@ def _sealed(source: ToolOrigin, words: str) -> str:
         if source.launch is not None
         else {}
     )
-    known = Known(
+    known = KnownSecrets(
         {value.encode("utf-8", "surrogatepass"): "configured" for value in given.values()}
     )
     return seal(words, known).text[-_LONGEST_WORDS:]

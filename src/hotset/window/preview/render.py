@@ -1,5 +1,5 @@
-"""Makes previews: finds out what a text is, lets that kind of content choose, and says what was
-left out."""
+"""Previews: finds the type of a text, lets the reader of that type choose its lines, and says what
+was left out."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from hotset.window.pieces import lines_of, pieces_of
-from hotset.window.preview import (
-    checks,
-    code,
-    diffs,
-    hits,
-    json_text,
-    listing,
-    logs,
-    markup,
-    opaque,
-    output,
-    prose,
-    tables,
+from hotset.window.preview.code import read_code, skim_code
+from hotset.window.preview.content import (
+    LONGEST_READ,
+    Body,
+    ContentOrigin,
+    ContentType,
+    Preview,
+    ToolQuery,
+    find_body,
+    tool_query,
 )
-from hotset.window.preview.asking import ToolQuery, asked
-from hotset.window.preview.body import LONGEST_READ, Body, body
-from hotset.window.preview.content import ContentOrigin, ContentType, Preview
 from hotset.window.preview.excerpt import Excerpt, ExcerptView, LineSpan, Reading, Worth, compose
-from hotset.window.preview.sections import sections
-from hotset.window.preview.sniffing import kind
+from hotset.window.preview.json_text import is_laid_out, read_json_lines, view_json
+from hotset.window.preview.opaque import view_opaque
+from hotset.window.preview.output import read_checks, read_log, read_output, skim_checks, skim_log
+from hotset.window.preview.prose import read_prose, view_markup
+from hotset.window.preview.rows import read_diff, read_hits, read_listing, read_table
+from hotset.window.preview.sniffer import content_type, sections
 
 _WORTHWHILE = (
     0.75  # a preview longer than this share of its text saves too little for what it hides
@@ -44,35 +42,35 @@ _MIXED = (
 )  # kinds that may have others among them
 
 _READERS: Mapping[ContentType, Callable[[Body, ToolQuery], Reading]] = {
-    ContentType.JSON: code.read,
-    ContentType.JSON_LINES: json_text.read_lines,
-    ContentType.CODE: code.read,
-    ContentType.SEARCH: hits.read,
-    ContentType.CHECKS: checks.read,
-    ContentType.LOG: logs.read,
-    ContentType.DIFF: diffs.read,
-    ContentType.TABLE: tables.read,
-    ContentType.LISTING: listing.read,
-    ContentType.PROSE: prose.read,
-    ContentType.HTML: output.read,
-    ContentType.OPAQUE: output.read,
-    ContentType.OUTPUT: output.read,
+    ContentType.JSON: read_code,
+    ContentType.JSON_LINES: read_json_lines,
+    ContentType.CODE: read_code,
+    ContentType.SEARCH: read_hits,
+    ContentType.CHECKS: read_checks,
+    ContentType.LOG: read_log,
+    ContentType.DIFF: read_diff,
+    ContentType.TABLE: read_table,
+    ContentType.LISTING: read_listing,
+    ContentType.PROSE: read_prose,
+    ContentType.HTML: read_output,
+    ContentType.OPAQUE: read_output,
+    ContentType.OUTPUT: read_output,
 }
 _SKIMMERS: Mapping[ContentType, Callable[[Body, ToolQuery], Reading]] = {
-    ContentType.JSON: code.skim,
-    ContentType.JSON_LINES: logs.skim,
-    ContentType.CODE: code.skim,
-    ContentType.CHECKS: checks.skim,
-    ContentType.LOG: logs.skim,
-    ContentType.TABLE: logs.skim,
-    ContentType.OUTPUT: logs.skim,
+    ContentType.JSON: skim_code,
+    ContentType.JSON_LINES: skim_log,
+    ContentType.CODE: skim_code,
+    ContentType.CHECKS: skim_checks,
+    ContentType.LOG: skim_log,
+    ContentType.TABLE: skim_log,
+    ContentType.OUTPUT: skim_log,
 }
 """What is looked for in texts that are too long to be read closely, but for their beginning and
 their end."""
 _VIEWERS: Mapping[ContentType, Callable[[Body, ToolQuery], ExcerptView]] = {
-    ContentType.JSON: json_text.view,
-    ContentType.HTML: markup.view,
-    ContentType.OPAQUE: opaque.view,
+    ContentType.JSON: view_json,
+    ContentType.HTML: view_markup,
+    ContentType.OPAQUE: view_opaque,
 }
 
 
@@ -82,10 +80,12 @@ def preview(text: str, origin: ContentOrigin, room: int) -> Preview | None:
     if len(text) <= room:
         return None
     lines = lines_of(text)
-    inner = body(lines)
-    asks = asked(origin, room)
-    type_ = kind(inner.lines, asks)
-    made = _viewed(type_, lines, inner, asks) or _read(type_, lines, inner, asks)
+    inner = find_body(lines)
+    query = tool_query(origin, room)
+    type_ = content_type(inner.lines, query)
+    made = _preview_of_view(type_, lines, inner, query) or _preview_of_lines(
+        type_, lines, inner, query
+    )
     return made if len(made.text) <= len(text) * _WORTHWHILE else None
 
 
@@ -99,7 +99,9 @@ def closing(preview: Preview, id: str) -> str:
     )
 
 
-def _read(type_: ContentType, lines: Sequence[str], inner: Body, asks: ToolQuery) -> Preview:
+def _preview_of_lines(
+    type_: ContentType, lines: Sequence[str], inner: Body, query: ToolQuery
+) -> Preview:
     """Content that is made of lines: they are shown as they stand."""
     frame = [
         LineSpan(0, inner.first, Worth.FRAME, least=1),
@@ -107,13 +109,13 @@ def _read(type_: ContentType, lines: Sequence[str], inner: Body, asks: ToolQuery
     ]
     near = _near(inner)
     parts = [part for stretch in near for part in _parts(type_, stretch)]
-    reading = _merged([(part, _READERS[of](part, asks)) for part, of in parts])
+    reading = _merged([(part, _READERS[of](part, query)) for part, of in parts])
     if len(near) > 1 and type_ in _SKIMMERS:
         reading = _with_the_rest(
-            reading, _SKIMMERS[type_](inner.part(0, len(inner.lines)), asks), near
+            reading, _SKIMMERS[type_](inner.part(0, len(inner.lines)), query), near
         )
     spans = [span for span in (*frame, *reading.spans) if span.first < span.end]
-    excerpt = compose(lines, replace(reading, spans=spans), asks.room)
+    excerpt = compose(lines, replace(reading, spans=spans), query.room)
     slice_ = _slice(excerpt.gaps, lines)
     return Preview(type_, excerpt.text, _left_out(excerpt, lines) + _counted(slice_, lines), slice_)
 
@@ -133,7 +135,9 @@ def _with_the_rest(reading: Reading, skimmed: Reading, near: Sequence[Body]) -> 
     low, high = near[0].end, near[-1].first
     between = [span for span in skimmed.spans if low <= span.first and span.end <= high]
     close = [span for span in reading.spans if not _is_seam(span, low, high)]
-    return replace(reading, spans=[*close, *between], label=skimmed.label, said=skimmed.said)
+    return replace(
+        reading, spans=[*close, *between], label=skimmed.label, label_share=skimmed.label_share
+    )
 
 
 def _is_seam(span: LineSpan, low: int, high: int) -> bool:
@@ -160,7 +164,7 @@ def _parts(type_: ContentType, stretch: Body) -> list[tuple[Body, ContentType]]:
     if len(found) < 2:
         return [(stretch, type_)]
     return [
-        (part, kind(part.lines, ToolQuery()) if of is ContentType.OUTPUT else of)
+        (part, content_type(part.lines, ToolQuery()) if of is ContentType.OUTPUT else of)
         for part, of in found
     ]
 
@@ -178,26 +182,26 @@ def _merged(parts: Sequence[tuple[Body, Reading]]) -> Reading:
             for said in reading.label(max(first, part.first), min(end, part.end))
         ]
 
-    said = max(reading.said for _, reading in parts)
+    label_share = max(reading.label_share for _, reading in parts)
     return replace(
         parts[0][1],
         spans=[span for _, reading in parts for span in reading.spans],
         label=label,
-        said=said,
+        label_share=label_share,
     )
 
 
-def _viewed(
-    type_: ContentType, lines: Sequence[str], inner: Body, asks: ToolQuery
+def _preview_of_view(
+    type_: ContentType, lines: Sequence[str], inner: Body, query: ToolQuery
 ) -> Preview | None:
     """Content that is not made of lines: it is laid out in lines of ours, inside its frame."""
-    if type_ not in _VIEWERS or (type_ is ContentType.JSON and json_text.is_laid_out(inner)):
+    if type_ not in _VIEWERS or (type_ is ContentType.JSON and is_laid_out(inner)):
         return None
     before, after = "\n".join(lines[: inner.first]), "\n".join(lines[inner.end :])
-    if len(before) + len(after) > asks.room // 2:
+    if len(before) + len(after) > query.room // 2:
         before = after = ""
-    room = asks.room - sum(len(piece) + 1 for piece in (before, after) if piece)
-    view = _VIEWERS[type_](inner, replace(asks, room=room))
+    room = query.room - sum(len(piece) + 1 for piece in (before, after) if piece)
+    view = _VIEWERS[type_](inner, replace(query, room=room))
     if not view.lines:
         return None
     excerpt = compose(view.lines, view.reading, room, view.mark, view.margin)

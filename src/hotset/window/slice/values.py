@@ -1,5 +1,5 @@
-"""Values of a JSON text by a path: `$.a.b[3]`, `[*]`, `[1:5]`, `['key']`, `..name`. The values come
-back as they were written."""
+"""Values of a JSON text by a path: `$.a.b[3]`, `[*]`, `[1:5]`, `['key']`, `..name`; and rows of a
+table or elements of an array by their numbers. What comes back is as it was written."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from hotset.window.slice.fit import Count, Cut, clipped, fits, fitting
-from hotset.window.slice.json_text import document, elements, fields, names, shape
-from hotset.window.slice.lines import rest_of
+import msgspec
+
+from hotset.nouns.retrieval import Span
+from hotset.window.slice.fit import Count, Cut, clipped, fits, fitting, tokens
+from hotset.window.slice.lines import by_lines, merged, rest_of, span_name
 
 _STEP = re.compile(
     r"""(?P<deep>\.\.)?(?:
@@ -49,7 +51,7 @@ class _NoSuchPath(Exception):
 
 
 def by_path(text: str, path: str, room: int, count: Count) -> Cut:
-    whole = document(text)
+    whole = find_json(text)
     if whole is None:
         return Cut(
             "", whole=False, note="this is not JSON; ask with lines, regex, symbol or question"
@@ -61,8 +63,8 @@ def by_path(text: str, path: str, room: int, count: Count) -> Cut:
     except _NoSuchPath as reason:
         return Cut("", whole=False, note=str(reason))
     if len(found) == 1:
-        return _one(text, found[0], room, count)
-    return _several(found, path, room, count)
+        return _cut_one(text, found[0], room, count)
+    return _cut_several(found, path, room, count)
 
 
 def _steps(path: str) -> tuple[_Step, ...]:
@@ -109,7 +111,7 @@ def _walk(root: _Value, steps: Sequence[_Step]) -> list[_Value]:
             islice((after for base in bases for after in _follow(base, step)), _MOST_VALUES)
         )
         if not following:
-            raise _NoSuchPath(_nothing(values, step))
+            raise _NoSuchPath(_no_such_value(values, step))
         values = following
     return values
 
@@ -149,28 +151,28 @@ def _written(name: str) -> str:
     return f".{name}" if re.fullmatch(r"[^\W\d][\w-]*", name) else f"['{name}']"
 
 
-def _nothing(values: Sequence[_Value], step: _Step) -> str:
+def _no_such_value(values: Sequence[_Value], step: _Step) -> str:
     """What stands there instead of what was asked for."""
     at = values[0]
     wanted = step.name if step.name is not None else "such element"
     inside = fields(at.raw)
     if inside is not None:
-        return f"no {wanted} in {at.path}; its keys: {names(list(inside)) or 'none'}"
+        return f"no {wanted} in {at.path}; its keys: {name_list(list(inside)) or 'none'}"
     several = elements(at.raw)
     if several is None:
         return f"no {wanted} in {at.path}: it is {at.raw[:60].decode('utf-8', 'replace')}"
     keys = fields(several[0]) if several else None
-    first = f"; the keys of its first: {names(list(keys))}" if keys else ""
+    first = f"; the keys of its first: {name_list(list(keys))}" if keys else ""
     return f"no {wanted} in {at.path}: it is an array of {len(several):,}{first}"
 
 
-def _one(text: str, value: _Value, room: int, count: Count) -> Cut:
+def _cut_one(text: str, value: _Value, room: int, count: Count) -> Cut:
     raw = value.raw.decode("utf-8", "replace")
     if fits(raw, room, count):
         return Cut(raw, whole=True, note=f"{value.path}: all of it")
     several = elements(value.raw)
     if several is not None:
-        return _several(
+        return _cut_several(
             [_Value(f"{value.path}[{at}]", raw) for at, raw in enumerate(several)],
             f"{value.path}[*]",
             room,
@@ -178,7 +180,7 @@ def _one(text: str, value: _Value, room: int, count: Count) -> Cut:
         )
     inside = fields(value.raw)
     if inside is not None:
-        return _members(value.path, inside, room, count)
+        return _cut_members(value.path, inside, room, count)
     part = clipped(raw, room, count)
     note = (
         f"{value.path}: the first {len(part):,} of {len(raw):,} characters; "
@@ -187,7 +189,7 @@ def _one(text: str, value: _Value, room: int, count: Count) -> Cut:
     return Cut(part, whole=False, note=note)
 
 
-def _several(values: Sequence[_Value], path: str, room: int, count: Count) -> Cut:
+def _cut_several(values: Sequence[_Value], path: str, room: int, count: Count) -> Cut:
     lines = [f"{value.path}: {value.raw.decode('utf-8', 'replace')}\n" for value in values]
     kept = fitting(lines, room, count)
     many = f"{len(lines):,}{'' if len(lines) < _MOST_VALUES else ' or more'}"
@@ -230,7 +232,7 @@ def _from(path: str, values: Sequence[_Value], kept: int) -> str:
     return f"{path[: found.start()]}[{first}:{found['last'] or ''}]{path[found.end() :]}"
 
 
-def _members(path: str, inside: dict[str, bytes], room: int, count: Count) -> Cut:
+def _cut_members(path: str, inside: dict[str, bytes], room: int, count: Count) -> Cut:
     """An object's members in order, the large ones by their shape."""
     share = max(8, room // 4)
     lines = []
@@ -248,3 +250,163 @@ def _members(path: str, inside: dict[str, bytes], room: int, count: Count) -> Cu
     if kept < len(lines):
         note += f', path="{path}[{kept}:]" for more'
     return Cut("".join(lines[:kept]).removesuffix("\n"), whole=False, note=note)
+
+
+_RULE = re.compile(r"(?=.*(?:--|==))[\s|+:=-]+")
+"""The line below a header: of Markdown, of psql, of a box of dashes."""
+
+_HEADER = 6  # lines in which a header ends
+_LONGEST_ROW = 50  # lines: beyond that a quote was only a quote
+_CELLS = re.compile(r"[,\t;|]")
+
+
+def by_rows(text: str, spans: Sequence[Span], room: int, count: Count) -> Cut:
+    table = _array(text) or _table(text)
+    if table is None:
+        return by_lines(text, spans, room, count)
+    header, rows = table
+    wanted = [at for first, last in merged(spans) for at in range(first, min(last, len(rows)) + 1)]
+    if not wanted:
+        return Cut("", whole=False, note=f"no such rows; it has rows 1-{len(rows):,}")
+    return _cut_rows(header, rows, wanted, room, count, text=text)
+
+
+def _cut_rows(
+    header: str, rows: Sequence[str], wanted: Sequence[int], room: int, count: Count, *, text: str
+) -> Cut:
+    left = room - tokens(header, count)
+    pieces = [f"{rows[at - 1]}\n" for at in wanted]
+    kept = fitting(pieces, left, count) if left > 0 else 0
+    while kept and tokens(header + "".join(pieces[:kept]), count) > room:
+        kept -= 1
+    total = f"of {len(rows):,}"
+    if kept == 0:
+        row = rows[wanted[0] - 1]
+        part = clipped(row, room, count)
+        note = f"the first {len(part):,} of {len(row):,} characters of row {wanted[0]} {total}"
+        return Cut(part, whole=False, note=f"{note}; {rest_of(text, row, len(part))} for its rest")
+    note = f"row{'' if kept == 1 else 's'} {_row_numbers(wanted[:kept])} {total}"
+    if kept < len(wanted):
+        note += f'; rows="{_row_numbers(wanted[kept:])}" for more'
+    return Cut(
+        (header + "".join(pieces[:kept])).removesuffix("\n"), whole=kept == len(wanted), note=note
+    )
+
+
+def _row_numbers(rows: Sequence[int]) -> str:
+    return ",".join(span_name(*span) for span in merged((at, at) for at in rows))
+
+
+def _array(text: str) -> tuple[str, list[str]] | None:
+    """The elements of an array, or of the only array in an object: results come wrapped."""
+    whole = find_json(text)
+    if whole is None:
+        return None
+    found = elements(whole)
+    if found is None:
+        inside = [elements(value) for value in (fields(whole) or {}).values()]
+        arrays = [each for each in inside if each]
+        found = arrays[0] if len(arrays) == 1 else None
+    return None if found is None else ("", [each.decode("utf-8", "replace") for each in found])
+
+
+def _table(text: str) -> tuple[str, list[str]] | None:
+    """Rows below a header of as many cells; a row whose quotes are open goes on in the next
+    line."""
+    every = text.split("\n")
+    rule = next(
+        (at for at, line in enumerate(every[:_HEADER]) if at and _RULE.fullmatch(line)), None
+    )
+    if rule is not None:
+        rows = [row for row in every[rule + 1 :] if row.strip() and not _RULE.fullmatch(row)]
+        return ("\n".join(every[: rule + 1]) + "\n", rows) if rows else None
+    first = [row for row in _whole_rows(every[: _HEADER + _LONGEST_ROW]) if row.strip()][:_HEADER]
+    cells = len(_CELLS.findall(first[0])) if first else 0
+    if (
+        not cells
+        or len(first) < 2
+        or not all(len(_CELLS.findall(row)) >= cells for row in first[1:])
+    ):
+        return None
+    rows = [row for row in _whole_rows(every) if row.strip()]
+    return rows[0] + "\n", rows[1:]
+
+
+def _whole_rows(every: Sequence[str]) -> Iterator[str]:
+    row: list[str] = []
+    quotes = 0
+    for line in every:
+        row.append(line)
+        quotes += line.count('"')
+        if quotes % 2 == 0 or len(row) > _LONGEST_ROW:
+            yield "\n".join(row)
+            row, quotes = [], 0
+    if row:
+        yield "\n".join(row)
+
+
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+_ANY = msgspec.json.Decoder(msgspec.Raw)
+_BEGINS = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
+
+Fields = dict[str, bytes]
+Elements = list[bytes]
+
+
+def find_json(text: str) -> bytes | None:
+    """The JSON that a text is, or holds behind a heading; JSON lines are an array. None where there
+    is none."""
+    stripped = text.strip()
+    whole = stripped.encode("utf-8", "replace")
+    if stripped[:1] in ("{", "[") and _reads(whole):
+        return whole
+    rows = [line for line in stripped.split("\n") if line.strip()]
+    if len(rows) > 1 and all(row.lstrip()[:1] in ("{", "[") for row in rows):
+        each = [row.strip().encode("utf-8", "replace") for row in rows]
+        if all(map(_reads, each)):
+            return b"[" + b",".join(each) + b"]"
+    begins = _BEGINS.search(stripped)
+    ends = max(stripped.rfind("}"), stripped.rfind("]"))
+    if begins and begins.end() <= ends:
+        inner = stripped[begins.start() : ends + 1].encode("utf-8", "replace")
+        return inner if _reads(inner) else None
+    return None
+
+
+def fields(value: bytes) -> Fields | None:
+    """An object's members; None where it is no object."""
+    if not value.lstrip().startswith(b"{"):
+        return None
+    return {name: bytes(raw) for name, raw in _OBJECT.decode(value).items()}
+
+
+def elements(value: bytes) -> Elements | None:
+    """An array's elements; None where it is no array."""
+    if not value.lstrip().startswith(b"["):
+        return None
+    return [bytes(raw) for raw in _ARRAY.decode(value)]
+
+
+def shape(value: bytes) -> str:
+    """What a value is, in a few words."""
+    inside = fields(value)
+    if inside is not None:
+        return f"object with {len(inside):,} keys"
+    several = elements(value)
+    return f"array of {len(several):,}" if several is not None else f"{len(value):,} characters"
+
+
+def name_list(of: Sequence[str], most: int = 20) -> str:
+    """The first few names, as a list to choose from."""
+    return ", ".join(name[:60] for name in of[:most]) + (
+        f" and {len(of) - most:,} more" if len(of) > most else ""
+    )
+
+
+def _reads(value: bytes) -> bool:
+    try:
+        _ANY.decode(value)
+    except (ValueError, RecursionError):
+        return False
+    return True

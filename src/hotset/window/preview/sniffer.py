@@ -1,25 +1,38 @@
-"""Which kind of content a text is: by the shape of its lines first, then by the call that brought
-it."""
+"""Which type of content a text is: by the shape of its lines first, then by the call that brought
+it. The output of several commands is cut where the type of its lines changes."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from hotset.text.words import word_set
-from hotset.window.preview.asking import ToolQuery, asked
-from hotset.window.preview.body import Body, body
-from hotset.window.preview.content import ContentOrigin, ContentType
-from hotset.window.preview.forms import forms
-from hotset.window.preview.hits import HEADING, HIT, UNDER_HEADING
+from hotset.window.preview.content import (
+    Body,
+    ContentOrigin,
+    ContentType,
+    ToolQuery,
+    find_body,
+    tool_query,
+)
 from hotset.window.preview.json_text import is_json, is_json_lines
-from hotset.window.preview.listing import is_listing
-from hotset.window.preview.logs import STAMPED
-from hotset.window.preview.markup import is_markup
 from hotset.window.preview.opaque import is_opaque
-from hotset.window.preview.sections import sections
-from hotset.window.preview.tables import COMMAS, PIPES, SEMICOLONS, WIDE, separates
+from hotset.window.preview.output import STAMPED
+from hotset.window.preview.prose import is_markup
+from hotset.window.preview.rarity import forms
+from hotset.window.preview.rows import (
+    COMMAS,
+    HEADING,
+    HIT,
+    LONG_ENTRY,
+    PIPES,
+    SEMICOLONS,
+    UNDER_HEADING,
+    WIDE,
+    is_listing,
+    separates,
+)
 from hotset.window.preview.trouble import passes
 
 _CODE = word_set("""
@@ -40,7 +53,7 @@ _RUNNERS = word_set("npm yarn pnpm bun cargo go deno uv poetry python python3 pi
 _TASKS = re.compile(
     r"test|build|lint|check|typecheck|ci|run|install|vet|clippy|compile|unittest|pytest"
 )
-_LINES = 120  # lines looked at: the first and, in longer texts, those in the middle
+_SAMPLE_LINES = 120  # lines looked at: the first and, in longer texts, those in the middle
 _MOST = 0.6  # of the lines, that tell what all are
 _PASSES = 0.3  # of the lines report a pass
 _FEWEST = 20  # lines that can be called a log
@@ -59,17 +72,17 @@ _SENTENCE = re.compile(r"(?:\S+\s+){6,}\S+")
 
 
 def sniff(text: str, origin: ContentOrigin) -> ContentType:
-    return kind(body(text.split("\n")).lines, asked(origin))
+    return content_type(find_body(text.split("\n")).lines, tool_query(origin))
 
 
-def kind(lines: Sequence[str], asked: ToolQuery) -> ContentType:
+def content_type(lines: Sequence[str], query: ToolQuery) -> ContentType:
     """What lines of content are."""
     sample = [line for line in _sample(lines) if line.strip()]
     if found := _by_whole(lines) or _by_rows(sample):
         return found
-    if any(_is_check(*program) for program in asked.programs()):
+    if any(_is_check(*program) for program in query.programs()):
         return ContentType.CHECKS
-    found = _by_lines(sample) or _by_call(asked) or _by_look(sample)
+    found = _by_lines(sample) or _by_call(query) or _by_look(sample)
     return found or (ContentType.LOG if _repeats(lines) else ContentType.OUTPUT)
 
 
@@ -107,10 +120,10 @@ def _by_lines(sample: Sequence[str]) -> ContentType | None:
     return ContentType.LISTING if is_listing(sample) else None
 
 
-def _by_call(asked: ToolQuery) -> ContentType | None:
-    programs = asked.programs()
-    endings = [path.rsplit(".", 1)[-1].lower() for path in asked.paths]
-    reads = not asked.command or any(name in _READERS for name, _ in programs)
+def _by_call(query: ToolQuery) -> ContentType | None:
+    programs = query.programs()
+    endings = [path.rsplit(".", 1)[-1].lower() for path in query.paths]
+    reads = not query.command or any(name in _READERS for name, _ in programs)
     if reads and any(ending in _CODE for ending in endings):
         return ContentType.CODE
     if reads and any(ending in _PROSE for ending in endings):
@@ -144,11 +157,11 @@ def _repeats(lines: Sequence[str]) -> bool:
 
 
 def _sample(lines: Sequence[str]) -> Sequence[str]:
-    if len(lines) <= 2 * _LINES:
+    if len(lines) <= 2 * _SAMPLE_LINES:
         chosen = lines
     else:
         middle = len(lines) // 2
-        chosen = [*lines[:_LINES], *lines[middle : middle + _LINES]]
+        chosen = [*lines[:_SAMPLE_LINES], *lines[middle : middle + _SAMPLE_LINES]]
     return [line[:400] for line in chosen]
 
 
@@ -207,3 +220,47 @@ def _is_numbered_hit(line: str) -> bool:
 
 def _is_check(name: str, argument: str) -> bool:
     return name in _CHECKERS or (name in _RUNNERS and bool(_TASKS.match(argument)))
+
+
+_SHORTEST = 6  # lines: a run that is shorter stays with what is around it
+_DIFF_START = re.compile(r"diff --git |--- a/|@@ -\d")
+_DIFF_LINE = re.compile(
+    r"[ +@\\-]|diff --git |index |new file|deleted file|rename |similarity |old mode|new "
+    r"mode|Binary |$"
+)
+_NUMBERED_HIT = re.compile(r"[\w./@+~$()\[\]-]{3,240}:\d{1,7}:")
+
+
+def sections(body: Body) -> list[tuple[Body, ContentType]]:
+    """Runs of search hits, diffs and long listings; what is between them is just output."""
+    merged: list[tuple[int, int, ContentType]] = []
+    for first, end, kind in _runs(body.lines):
+        kind_ = kind if end - first >= _SHORTEST else ContentType.OUTPUT
+        if merged and merged[-1][2] is kind_:
+            merged[-1] = (merged[-1][0], end, kind_)
+        else:
+            merged.append((first, end, kind_))
+    return [(body.part(first, end), kind) for first, end, kind in merged]
+
+
+def _runs(lines: Sequence[str]) -> Iterator[tuple[int, int, ContentType]]:
+    start = 0
+    current = ContentType.OUTPUT
+    for index, line in enumerate(lines):
+        kind = _line_kind(line, current)
+        if kind is not current:
+            if index > start:
+                yield start, index, current
+            start, current = index, kind
+    if lines:
+        yield start, len(lines), current
+
+
+def _line_kind(line: str, current: ContentType) -> ContentType:
+    if _DIFF_START.match(line) or (current is ContentType.DIFF and _DIFF_LINE.match(line)):
+        return ContentType.DIFF
+    if _NUMBERED_HIT.match(line) or (
+        current is ContentType.SEARCH and (line == "--" or (HIT.match(line) and "-" in line))
+    ):
+        return ContentType.SEARCH
+    return ContentType.LISTING if LONG_ENTRY.match(line) else ContentType.OUTPUT
