@@ -520,10 +520,10 @@ def _additions(method: Method, embedder: WordVectors) -> dict[str, float]:
 
 _MEMORY = """
 import json, pathlib, sys
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.nouns.finding import Query
-with LocalIndex(pathlib.Path(sys.argv[1]), Table(), folds=False) as index:
+with LocalIndex(pathlib.Path(sys.argv[1]), WordVectors(), folds=False) as index:
     for words in json.load(sys.stdin):
         index.search(Query(words, deadline=10.0))
     told = pathlib.Path("/proc/self/smaps_rollup")

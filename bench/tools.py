@@ -461,11 +461,11 @@ tools = [Tool(n, s, Origin(o), own, d, p.encode()) for n, s, o, own, d, p in row
 questions = json.loads((folder / "questions.json").read_text())
 del rows
 wall, cpu = time.perf_counter(), time.process_time()
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.sources.tools.search import PastUses, ToolSearch
 from hotset.store.sqlite import SqliteStore
-table = Table()
+table = WordVectors()
 store = SqliteStore.open(folder / "store")
 with LocalIndex(folder / "index", table, folds=False) as index:
     finding = ToolSearch(index, table, PastUses(lambda: store, table))
