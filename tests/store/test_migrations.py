@@ -17,7 +17,7 @@ from hotset.store.exchange import read_lines, write_lines
 from hotset.store.migrations import MIGRATIONS, VERSION
 from hotset.store.port import Blob, Where
 from hotset.store.repair import repair
-from hotset.store.showing import Hiding
+from hotset.store.showing import HiddenRow
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_memory_contract import lives
 from hotset.testing.store_talk import StoreTalk, id_of, kept, shows
@@ -45,7 +45,7 @@ def _exported_by(format):
 
 
 def _is_old_note(row):
-    return isinstance(row, Hiding) and ":" in row.chain
+    return isinstance(row, HiddenRow) and ":" in row.chain
 
 
 def _but_notes(rows):

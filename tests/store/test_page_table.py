@@ -151,7 +151,7 @@ def test_a_table_is_the_same_whether_its_rows_are_remembered_or_not(tmp_path):
         kept(store, PlanMade(id, SentRequest(line[-1], 1.0), rows))
         expected = {row.spot: row for row in rows}
         assert store.table(line).shown == store.table(line).shown == expected
-        narrow = tabling.Tables(
+        narrow = tabling.PageTables(
             room=50_000
         )  # less than the line takes: rows are let go while it is read
         with store._reading() as connection:

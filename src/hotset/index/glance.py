@@ -14,7 +14,7 @@ import apsw
 from hotset.errors import StoreFailed
 from hotset.index.generations import FOLDERS, embedder_of, serving
 from hotset.index.rows import DATABASE, FORMAT, in_our_words, number, text_of, writer_lock
-from hotset.store.connecting import Tuning, connect, leave
+from hotset.store.connecting import Tuning, close_connection, connect
 
 _TUNING = Tuning(ballast_bytes=0, patience=1.0)
 
@@ -107,7 +107,7 @@ def _looking_into(database: Path) -> Iterator[apsw.Connection]:
             with connection:  # one state of the rows for all questions
                 yield connection
         finally:
-            leave(connection)
+            close_connection(connection)
 
 
 def _read(connection: apsw.Connection, sealing: int, writer: int | None) -> Glance:

@@ -21,9 +21,9 @@ import apsw
 from hotset.errors import DiskFull, StoreBusy, StoreFailed
 from hotset.files.lock import FileLock
 from hotset.files.open import open_private
-from hotset.store.changes import Changes
-from hotset.store.connecting import Readers, Tuning, connect, leave
-from hotset.store.folder import beside, opening, refuse_links
+from hotset.store.changes import DataVersion
+from hotset.store.connecting import Readers, Tuning, close_connection, connect
+from hotset.store.folder import opening_lock, refuse_links, wal_and_shm
 
 DATABASE = "entries.db"
 FORMAT = 1
@@ -81,7 +81,7 @@ class EntryRows:
         with self._lock:
             self._readers.close()
             self._changes.close()
-            leave(self._connection)
+            close_connection(self._connection)
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
@@ -131,7 +131,7 @@ class EntryRows:
             self.renewals += 1
 
     def _open(self) -> None:
-        with opening(self._folder, _TUNING.patience), in_our_words(self.database):
+        with opening_lock(self._folder, _TUNING.patience), in_our_words(self.database):
             try:
                 self._connection = _prepared(self.database)
             except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, _OtherFormat):
@@ -141,7 +141,7 @@ class EntryRows:
         self._inode = self.database.stat().st_ino
         open_one = partial(connect, self.database, _TUNING, reading=True)
         self._readers = Readers(open_one)
-        self._changes = Changes(open_one)
+        self._changes = DataVersion(open_one)
 
 
 def writer_lock(folder: Path) -> FileLock:
@@ -151,7 +151,7 @@ def writer_lock(folder: Path) -> FileLock:
 
 def throw_away(folder: Path) -> None:
     """The rows of an index, with all that is beside them."""
-    with opening(folder, _TUNING.patience):
+    with opening_lock(folder, _TUNING.patience):
         _throw_away(folder / DATABASE)
 
 
@@ -222,7 +222,7 @@ def _prepared(database: Path) -> apsw.Connection:
                 )
         _refuse_other_format(connection)
     except BaseException:
-        leave(connection)
+        close_connection(connection)
         raise
     return connection
 
@@ -236,5 +236,5 @@ def _refuse_other_format(connection: apsw.Connection) -> None:
 
 
 def _throw_away(database: Path) -> None:
-    for path in (database, *beside(database)):
+    for path in (database, *wal_and_shm(database)):
         path.unlink(missing_ok=True)

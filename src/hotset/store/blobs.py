@@ -42,7 +42,7 @@ class Codec(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pressed:
+class Compressed:
     """Content in the form in which it is stored."""
 
     codec: Codec
@@ -51,23 +51,23 @@ class Pressed:
     body: bytes
 
 
-def press(content: bytes) -> Pressed:
+def compress(content: bytes) -> Compressed:
     if len(content) >= _WORTH_TRYING:
         body = zstd.compress(content, _LEVEL)
         if len(body) <= _WORTH_KEEPING * len(content):
-            return Pressed(Codec.ZSTD, len(content), body)
-    return Pressed(Codec.PLAIN, len(content), content)
+            return Compressed(Codec.ZSTD, len(content), body)
+    return Compressed(Codec.PLAIN, len(content), content)
 
 
-def unpress(address: Digest, codec: object, size: object, body: object) -> bytes:
+def read_content(address: Digest, codec: object, size: object, body: object) -> bytes:
     """The content, or `PageDamaged`: never other bytes, never more of them than were kept."""
-    content = inflate(f"content {address}", codec, size, body)
+    content = decompress(f"content {address}", codec, size, body)
     if len(content) != size or digest(content) != address:
         raise PageDamaged(f"content {address} is damaged: its bytes do not have that hash")
     return content
 
 
-def inflate(what: str, codec: object, size: object, body: object) -> bytes:
+def decompress(what: str, codec: object, size: object, body: object) -> bytes:
     """The bytes without a proof that they are the right ones; `what` names them where they cannot
     be read."""
     if not isinstance(size, int) or not isinstance(body, bytes):
@@ -81,17 +81,17 @@ def inflate(what: str, codec: object, size: object, body: object) -> bytes:
         raise PageDamaged(f"{what} is damaged: it cannot be decompressed") from error
 
 
-class Presser:
+class DepositCompressor:
     """Compresses the content of deposits before they come to the writer. For one thread."""
 
     def __init__(self) -> None:
         self._seen: Lru[Digest, bool] = Lru(count=_MOST_SEEN)
         """Content of the latest deposits: most of a request was in the one before it."""
 
-    def pressed(self, deposit: Deposit) -> dict[Digest, Pressed]:
+    def pressed(self, deposit: Deposit) -> dict[Digest, Compressed]:
         """Whatever of it may be new to the store."""
-        made: dict[Digest, Pressed] = {}
-        for content in beside_messages(deposit):
+        made: dict[Digest, Compressed] = {}
+        for content in content_beside_messages(deposit):
             self._press(content, made)
         for message in _newest_first(deposit):
             if not self._press(message.raw, made):
@@ -100,14 +100,14 @@ class Presser:
                 self._press(part.content, made)
         return made
 
-    def _press(self, content: bytes, made: dict[Digest, Pressed]) -> bool:
+    def _press(self, content: bytes, made: dict[Digest, Compressed]) -> bool:
         """False where it was seen before."""
         address = digest(content)
         if self._seen.get(address):
             return False
         self._seen.put(address, True)
         if len(content) >= _WORTH_TRYING:
-            made[address] = press(content)
+            made[address] = compress(content)
         return True
 
 
@@ -119,7 +119,7 @@ def whole_toolbox(request: Request) -> bytes:
     return b"[" + b",".join(tool.raw for tool in request.tools) + b"]"
 
 
-def beside_messages(deposit: Deposit) -> Iterator[bytes]:
+def content_beside_messages(deposit: Deposit) -> Iterator[bytes]:
     """The content of a deposit that is no message and no part of one."""
     match deposit:
         case RequestReceived(request=request):

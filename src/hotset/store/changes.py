@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from hotset.store.connecting import Connection, leave
+from hotset.store.connecting import Connection, close_connection
 
 _ROUND = 2**32  # SQLite counts in 32 bits, anew for each connection
 
 
-class Changes:
+class DataVersion:
     """A connection that only ever asks for SQLite's count of what others committed."""
 
     def __init__(self, open_one: Callable[[], Connection]) -> None:
@@ -39,5 +39,5 @@ class Changes:
 
     def _close(self) -> None:
         if self._connection is not None:
-            leave(self._connection)
+            close_connection(self._connection)
             self._connection = None

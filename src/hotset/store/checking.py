@@ -14,7 +14,7 @@ from hotset.errors import PageDamaged
 from hotset.nouns.link import derive
 from hotset.nouns.page import ROOT, Digest
 from hotset.nouns.turn import Node
-from hotset.store.blobs import unpress
+from hotset.store.blobs import read_content
 from hotset.store.needs import needs
 from hotset.store.port import Damage, Row
 from hotset.store.rows import TABLES, is_blank, pack_hex, unpack_hex
@@ -38,7 +38,7 @@ def verify(reading: Reading, database: Path) -> Iterator[Damage]:
             continue
         digest = Digest(unpack_hex(row[0]))
         try:
-            unpress(digest, *row[1:])
+            read_content(digest, *row[1:])
         except PageDamaged as error:
             yield Damage("content", digest, str(error))
     for table in TABLES:

@@ -41,7 +41,7 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommitCount:
     """How far a store has come. Rows are numbered from 1, so that the highest number is their
     count."""
 
@@ -60,21 +60,21 @@ class Committed:
         return f"commit {self.commits:,} with {self.turns:,} turns and {self.pages:,} pages"
 
 
-def committed_in(connection: apsw.Connection) -> Committed:
+def committed_in(connection: apsw.Connection) -> CommitCount:
     """How far the store has come, as it says itself; all zero where it was written by a hotset that
     did not count yet."""
     try:
         row: Any = connection.execute(_STATE).fetchone()
     except apsw.SQLError:  # no such table: a new file
-        return Committed()
+        return CommitCount()
     said, *counts = row
     known = (
         _ROW.unpack(said) if isinstance(said, bytes) and len(said) == _ROW.size else (b"", 0, b"")
     )
-    return Committed(*known, *(count or 0 for count in counts))
+    return CommitCount(*known, *(count or 0 for count in counts))
 
 
-def count_commit(connection: apsw.Connection, *, after: Committed | None = None) -> Committed:
+def count_commit(connection: apsw.Connection, *, after: CommitCount | None = None) -> CommitCount:
     """Counts the transaction that is under way, as its last statement; behind `after` where that is
     further."""
     here = committed_in(connection)
@@ -100,7 +100,7 @@ def commit(connection: Connection) -> None:
     write_seal(connection.database.parent, committed)
 
 
-def read_seal(folder: Path) -> Committed | None:
+def read_seal(folder: Path) -> CommitCount | None:
     """The latest record that is whole; None where there is no seal, or none that can be read."""
     try:
         file = open_regular(folder / SEAL)
@@ -115,7 +115,7 @@ def read_seal(folder: Path) -> Committed | None:
     )
 
 
-def write_seal(folder: Path, committed: Committed) -> None:
+def write_seal(folder: Path, committed: CommitCount) -> None:
     """A seal that cannot be written only lags: the commit stands."""
     with suppress(OSError):
         file = os.open(f"{folder}/{SEAL}", _FLAGS, 0o600)
@@ -139,7 +139,7 @@ def sync_seal(folder: Path) -> None:
             os.close(file)
 
 
-def what_is_missing(sealed: Committed | None, found: Committed) -> str:
+def what_is_missing(sealed: CommitCount | None, found: CommitCount) -> str:
     """What the seal tells of and the store does not hold, in a sentence; empty where nothing is
     missing."""
     if sealed is None:
@@ -165,7 +165,7 @@ def what_is_missing(sealed: Committed | None, found: Committed) -> str:
     return ""
 
 
-def _read_slot(file: int, slot: int) -> Committed | None:
+def _read_slot(file: int, slot: int) -> CommitCount | None:
     content = os.pread(file, _RECORD.size + _SUM_BYTES, slot * _SLOT_BYTES)
     record = content[: _RECORD.size]
     if (
@@ -174,11 +174,11 @@ def _read_slot(file: int, slot: int) -> Committed | None:
         or not record.startswith(_MAGIC)
     ):
         return None
-    return Committed(*_RECORD.unpack(record)[1:])
+    return CommitCount(*_RECORD.unpack(record)[1:])
 
 
-def _values(committed: Committed) -> tuple[Any, ...]:
-    return tuple(getattr(committed, name) for name in Committed.__slots__)
+def _values(committed: CommitCount) -> tuple[Any, ...]:
+    return tuple(getattr(committed, name) for name in CommitCount.__slots__)
 
 
 def _sum(record: bytes) -> bytes:

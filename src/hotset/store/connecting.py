@@ -20,7 +20,7 @@ import apsw
 
 from hotset.errors import DiskFull, PageDamaged, StoreBusy, StoreFailed, StoreMoved
 from hotset.store.ballast import BALLAST_BYTES
-from hotset.store.folder import beside
+from hotset.store.folder import wal_and_shm
 
 _OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
 _SHORTEST_WAIT = 0.0002
@@ -78,7 +78,7 @@ class Connection(apsw.Connection):
 
     def works_with(self, database: Path, file: _FileId, size: int) -> None:
         self.database, self.file = database, file
-        self._path, self._wal, self._index = str(database), *map(str, beside(database))
+        self._path, self._wal, self._index = str(database), *map(str, wal_and_shm(database))
         with _counting:
             _open_here[file] += 1
             _sizes[file] = max(size, _sizes.get(file, 0))
@@ -161,7 +161,7 @@ def connect(
         connection.refuse_replaced()
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
     except BaseException:
-        leave(connection)
+        close_connection(connection)
         raise
     return connection
 
@@ -174,7 +174,7 @@ def connect_to_read(database: Path, tuning: Tuning) -> Connection:
     try:
         connection = _open_to_read(str(database), tuning)
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError):
-        wal, _ = beside(database)
+        wal, _ = wal_and_shm(database)
         if wal.exists() and wal.stat().st_size:
             connection = _read_copy(
                 database, tuning
@@ -197,7 +197,7 @@ def _open_to_read(name: str, tuning: Tuning) -> Connection:
             connection.pragma(setting, value)
         connection.pragma("user_version")  # opens the WAL, or fails here
     except BaseException:
-        leave(connection)
+        close_connection(connection)
         raise
     return connection
 
@@ -205,7 +205,7 @@ def _open_to_read(name: str, tuning: Tuning) -> Connection:
 def _read_copy(database: Path, tuning: Tuning) -> Connection:
     """Open files stay until they are closed, whatever becomes of their names."""
     with tempfile.TemporaryDirectory(prefix="hotset-") as folder:
-        for path in (database, beside(database)[0]):
+        for path in (database, wal_and_shm(database)[0]):
             shutil.copyfile(path, Path(folder) / path.name)
         return _open_to_read(f"{folder}/{database.name}", tuning)
 
@@ -219,7 +219,7 @@ def _look(database: Path | str) -> tuple[_FileId, int]:
 
 
 def _beside(database: Path) -> tuple[_FileId, _FileId]:
-    wal, index = beside(database)
+    wal, index = wal_and_shm(database)
     return _look(wal)[0], _look(index)[0]
 
 
@@ -232,7 +232,7 @@ def refuse_old_sqlite(version: str) -> None:
         )
 
 
-def leave(connection: apsw.Connection) -> None:
+def close_connection(connection: apsw.Connection) -> None:
     """Closes it. The last one to leave also moves the WAL into the database; where that fails, the
     next to come will."""
     with suppress(apsw.Error):
@@ -255,19 +255,19 @@ def is_full(error: BaseException) -> bool:
 
 
 @contextmanager
-def in_our_words(database: Path) -> Iterator[None]:
+def translate_errors(database: Path) -> Iterator[None]:
     """SQLite's errors leave as ours, with what to do next."""
     try:
         yield
     except apsw.Error as error:
-        raise translated(error, database) from error
+        raise translate_error(error, database) from error
     except UnicodeDecodeError as error:
         raise PageDamaged(
             f"{database} is damaged (text that is not UTF-8); `hotset repair` saves what is intact"
         ) from error
 
 
-def translated(error: apsw.Error, database: Path) -> StoreFailed:
+def translate_error(error: apsw.Error, database: Path) -> StoreFailed:
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusy(f"another process kept {database} locked for too long; try again")
@@ -308,17 +308,17 @@ class Readers:
         try:
             yield connection
         except BaseException:
-            leave(connection)
+            close_connection(connection)
             raise
         if self._closed or len(self._idle) >= _IDLE_READERS:
-            leave(connection)
+            close_connection(connection)
         else:
             self._idle.append(connection)
 
     def close(self) -> None:
         self._closed = True
         while self._idle:
-            leave(self._idle.pop())
+            close_connection(self._idle.pop())
 
 
 def _patient(limit: float) -> Callable[[int], bool]:

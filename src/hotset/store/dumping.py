@@ -10,7 +10,7 @@ import apsw
 
 from hotset.nouns.note import Scope
 from hotset.nouns.page import Digest, SessionId
-from hotset.store.blobs import unpress
+from hotset.store.blobs import read_content
 from hotset.store.port import Blob, Row
 from hotset.store.rows import TABLES, is_blank, unpack_hex
 
@@ -79,7 +79,7 @@ def dump(
             of_session if session is not None else None,
         ):
             digest = Digest(unpack_hex(packed))
-            yield Blob(digest, unpress(digest, *form))
+            yield Blob(digest, read_content(digest, *form))
         for table in TABLES:
             which = (
                 _OF_SESSION[table.name] if session is not None else _OF_STORE.get(table.name, "1")

@@ -17,9 +17,9 @@ from hotset.nouns.memory import MemoryLink, MemoryRecord, MemoryUse
 from hotset.nouns.note import Note
 from hotset.nouns.page import Digest, Gist, Page, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
-from hotset.store.memory_form import from_fields
+from hotset.store.memory_form import memory_from_fields
 from hotset.store.port import Blob, Row
-from hotset.store.showing import Hiding, SentRow, Showing
+from hotset.store.showing import HiddenRow, SentRow, ShownRow
 
 FORMAT = 4
 _READABLE = (
@@ -39,8 +39,8 @@ _NAMES: dict[type, str] = {
     Event: "event",
     Reference: "reference",
     Gist: "gist",
-    Showing: "shown",
-    Hiding: "hidden",
+    ShownRow: "shown",
+    HiddenRow: "hidden",
     SentRow: "sent",
     Bill: "bill",
     Summary: "summary",
@@ -144,7 +144,9 @@ def _row(number: int, fields: dict[str, Any]) -> Row:
         fields["value"] = base64.b64encode(text.encode()).decode()
     try:
         row: Row = (
-            from_fields(fields) if noun is MemoryRecord else msgspec.convert(fields, type=noun)
+            memory_from_fields(fields)
+            if noun is MemoryRecord
+            else msgspec.convert(fields, type=noun)
         )
     except msgspec.ValidationError as error:
         raise BadInput(f"line {number}: not a {name}: {error}") from error

@@ -20,7 +20,7 @@ _IN_USE = "store.in-use"
 
 def refuse_links(database: Path) -> None:
     """SQLite opens `-wal` and `-shm` by name; nobody may have put a link there."""
-    for path in (*beside(database), database.with_name(SEAL)):
+    for path in (*wal_and_shm(database), database.with_name(SEAL)):
         if path.is_symlink():
             raise StoreFailed(f"{path} is a symbolic link; somebody planted it: remove it")
         if path.exists():
@@ -29,7 +29,7 @@ def refuse_links(database: Path) -> None:
 
 def has_store(folder: Path) -> bool:
     """Something is kept there, or was: also where of a store only its WAL or its seal is left."""
-    wal, _ = beside(folder / DATABASE)
+    wal, _ = wal_and_shm(folder / DATABASE)
     return (
         (folder / DATABASE).exists()
         or (folder / SEAL).exists()
@@ -37,13 +37,13 @@ def has_store(folder: Path) -> bool:
     )
 
 
-def beside(database: Path) -> tuple[Path, Path]:
+def wal_and_shm(database: Path) -> tuple[Path, Path]:
     """The files that SQLite keeps beside a database."""
     return database.with_name(database.name + "-wal"), database.with_name(database.name + "-shm")
 
 
 @contextmanager
-def opening(folder: Path, patience: float) -> Iterator[None]:
+def opening_lock(folder: Path, patience: float) -> Iterator[None]:
     """One process at a time makes, migrates or repairs a store."""
     busy = f"another process has been opening {folder} for {patience:.0f} s"
     with hold_lock(folder / _OPENING, busy, patience):
@@ -63,7 +63,7 @@ def mark_in_use(folder: Path, *, writes: bool = True) -> int:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def exclusive_use(folder: Path) -> Iterator[None]:
     """Refuses with `StoreBusy` while any process works with the store."""
     busy = f"{folder} is in use; stop every hotset that works with it and try again"
     with hold_lock(folder / _IN_USE, busy):

@@ -18,10 +18,10 @@ from hotset.nouns.memory import MemoryId, MemoryLink, MemoryRecord, MemoryUse
 from hotset.nouns.note import Note, Scope
 from hotset.nouns.page import Digest, Gist, Page
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
-from hotset.store.blobs import Pressed, press
+from hotset.store.blobs import Compressed, compress
 from hotset.store.lookup import SqlLookup
 from hotset.store.memory_form import refuse_unfit
-from hotset.store.memory_meeting import Meeting
+from hotset.store.memory_meeting import MemoryMerge
 from hotset.store.memory_reading import versions_of
 from hotset.store.needs import supersedes
 from hotset.store.notes import note_of
@@ -49,7 +49,7 @@ from hotset.store.rows import (
     Value,
     pack_hex,
 )
-from hotset.store.showing import Hiding, SentRow, Showing
+from hotset.store.showing import HiddenRow, SentRow, ShownRow
 
 _PLAIN: tuple[RowTable[Any], ...] = (
     SESSION,
@@ -113,8 +113,8 @@ _Plain = (
     | Page
     | ToolSeen
     | Reference
-    | Showing
-    | Hiding
+    | ShownRow
+    | HiddenRow
     | SentRow
     | Bill
     | Summary
@@ -125,7 +125,9 @@ _Repeating = Event | MemoryLink | MemoryUse
 _TABLE_OF: dict[type, RowTable[Any]] = {table.noun: table for table in (*_PLAIN, *_REPEATING)}
 
 
-def write(connection: apsw.Connection, writing: Writing, pressed: Mapping[Digest, Pressed]) -> None:
+def write(
+    connection: apsw.Connection, writing: Writing, pressed: Mapping[Digest, Compressed]
+) -> None:
     """The rows of one deposit. `pressed` holds content that was compressed beforehand."""
     if writing.erased:
         _erase(connection, writing.erased)
@@ -163,15 +165,15 @@ def write(connection: apsw.Connection, writing: Writing, pressed: Mapping[Digest
         _insert_gist(connection, gist)
 
 
-class Intake:
+class RowImport:
     """Takes in rows that another store gave out."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._seen: Counter[bytes] = Counter()
-        self._meeting = Meeting(SqlLookup(connection), partial(versions_of, connection))
+        self._meeting = MemoryMerge(SqlLookup(connection), partial(versions_of, connection))
 
-    def take(self, row: Row, pressed: Pressed | None = None) -> bool:  # noqa: PLR0911 - one case a kind of row
+    def take(self, row: Row, pressed: Compressed | None = None) -> bool:  # noqa: PLR0911 - one case a kind of row
         """True where the row is new. `pressed` is content that was compressed beforehand."""
         match row:
             case Blob():
@@ -188,7 +190,7 @@ class Intake:
                 return self._take_nth(row)
             case Gist():
                 return _insert_gist(self._connection, row)
-            case Hiding() if (note := note_of(self._connection, row)) is not None:
+            case HiddenRow() if (note := note_of(self._connection, row)) is not None:
                 return _insert(self._connection, note)
             case Note() if row.scope is Scope.MACHINE:
                 return False
@@ -223,10 +225,10 @@ def has_blob(connection: apsw.Connection, digest: Digest) -> bool:
     )
 
 
-def insert_blob(connection: apsw.Connection, blob: Blob, pressed: Pressed | None = None) -> bool:
+def insert_blob(connection: apsw.Connection, blob: Blob, pressed: Compressed | None = None) -> bool:
     if has_blob(connection, blob.digest):
         return False
-    form = pressed or press(blob.content)
+    form = pressed or compress(blob.content)
     connection.execute(
         "INSERT INTO blob (digest, codec, size, body) VALUES (?, ?, ?, ?)",
         (pack_hex(blob.digest), int(form.codec), form.size, form.body),

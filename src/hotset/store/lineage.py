@@ -17,11 +17,11 @@ from hotset.nouns.message import Request
 from hotset.nouns.page import ROOT, Chain, Role, SessionId
 from hotset.nouns.turn import Outcome, Session
 from hotset.store.port import Lookup
-from hotset.store.titles import opening
+from hotset.store.titles import first_prompt
 
 
 @dataclass(frozen=True, slots=True)
-class Recognised:
+class RecognisedSession:
     """The session a request belongs to (None: a new one) and the lineage of its messages there."""
 
     session: Session | None
@@ -35,24 +35,26 @@ class Recognised:
         )
 
 
-def recognise(asked: RequestReceived, look: Lookup) -> Recognised:
+def recognise_session(asked: RequestReceived, look: Lookup) -> RecognisedSession:
     """A header's key wins; then the reply that the request says it continues; then the longest past
     that is known."""
     request = asked.request
     if request.previous and (earlier := look.turn_by_response(request.previous)):
         session = look.session(earlier.session)
         if session is not None and asked.key in ("", session.key):
-            return Recognised(session, earlier.tail, tuple(link(earlier.tail, request.messages)))
+            return RecognisedSession(
+                session, earlier.tail, tuple(link(earlier.tail, request.messages))
+            )
     links = tuple(link(ROOT, request.messages))
     if asked.key:
-        return Recognised(look.session_by_key(asked.key), ROOT, links)
-    return Recognised(_by_past(asked, links, look), ROOT, links)
+        return RecognisedSession(look.session_by_key(asked.key), ROOT, links)
+    return RecognisedSession(_by_past(asked, links, look), ROOT, links)
 
 
 def _by_past(asked: RequestReceived, links: Sequence[Link], look: Lookup) -> Session | None:
     """The last reply that is known tells most: what a client says itself, two clients may say
     alike."""
-    spoken = opening(
+    spoken = first_prompt(
         asked.request.messages
     ).index  # what an assistant says before is the client's own, and the same each time
     said_before = {each.chain for each in links[:spoken] if each.message.role is Role.ASSISTANT}

@@ -17,11 +17,11 @@ from hotset.errors import BadInput
 from hotset.nouns.memory import MemoryId, MemoryKind, MemoryLink, MemoryRecord, MemoryUse
 from hotset.nouns.page import Digest, Gist, Page, PageId, SessionId
 from hotset.nouns.turn import Session
-from hotset.store.blobs import Pressed, press
+from hotset.store.blobs import Compressed, compress
 from hotset.store.commit_seal import commit
 from hotset.store.connecting import Connection
 from hotset.store.exchange import read_lines, write_lines
-from hotset.store.inserting import Intake, has_blob
+from hotset.store.inserting import RowImport, has_blob
 from hotset.store.lookup import SqlLookup
 from hotset.store.memory_form import refuse_unfit
 from hotset.store.needs import needs
@@ -55,7 +55,7 @@ def load(
             write_lines(map(checks.checked, rows))
         )  # an error of their source stays what it is
         checks.finish()
-        intake = Intake(connection)
+        intake = RowImport(connection)
         return sum(
             _take_all(connection, intake, part, in_our_words) for part in _in_order(waiting, checks)
         )
@@ -74,7 +74,7 @@ def _in_order(waiting: BinaryIO, checks: _Checks) -> Iterator[Iterator[Row]]:
 
 
 def _take_all(
-    connection: Connection, intake: Intake, rows: Iterator[Row], in_our_words: InOurWords
+    connection: Connection, intake: RowImport, rows: Iterator[Row], in_our_words: InOurWords
 ) -> int:
     new = 0
     while batch := list(_next_bytes(rows)):
@@ -87,11 +87,11 @@ def _take_all(
     return new
 
 
-def _next_bytes(rows: Iterator[Row]) -> Iterator[tuple[Row, Pressed | None]]:
+def _next_bytes(rows: Iterator[Row]) -> Iterator[tuple[Row, Compressed | None]]:
     """Read and compressed before the lock is taken."""
     size = 0
     for row in rows:
-        pressed = press(row.content) if isinstance(row, Blob) else None
+        pressed = compress(row.content) if isinstance(row, Blob) else None
         size += len(pressed.body) if pressed is not None else _ROW_BYTES
         yield row, pressed
         if size >= _MOST_BYTES:
@@ -102,7 +102,7 @@ _ROW_BYTES = 512  # about what a row takes that is no content
 
 
 def _commit_some(
-    connection: Connection, intake: Intake, batch: list[tuple[Row, Pressed | None]]
+    connection: Connection, intake: RowImport, batch: list[tuple[Row, Compressed | None]]
 ) -> tuple[int, int]:
     """How many of the batch one transaction took, and how many rows were new."""
     taken = new = 0

@@ -13,7 +13,7 @@ from hotset.nouns.memory import MemoryId, MemoryLink, MemoryRecord, Relation
 from hotset.nouns.note import Note
 from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, SessionId
 from hotset.nouns.turn import Node, Session, Turn, TurnId
-from hotset.store.blobs import unpress
+from hotset.store.blobs import read_content
 from hotset.store.port import CANDIDATES, FEW, LATEST, MemoryRows
 from hotset.store.rows import (
     MEMORY,
@@ -58,10 +58,12 @@ class SqlLookup:
         self._connection = connection
 
     def session(self, id: SessionId) -> Session | None:
-        return one(self._connection, SESSION, "id = ?", id)
+        return read_one(self._connection, SESSION, "id = ?", id)
 
     def session_by_key(self, key: str) -> Session | None:
-        return one(self._connection, SESSION, "key = ? AND key <> '' ORDER BY seq LIMIT 1", key)
+        return read_one(
+            self._connection, SESSION, "key = ? AND key <> '' ORDER BY seq LIMIT 1", key
+        )
 
     def sessions_with(self, chain: Chain) -> Sequence[SessionId]:
         recent = self._connection.execute(
@@ -71,7 +73,9 @@ class SqlLookup:
         return [SessionId(id) for (id,) in reversed(recent)]
 
     def node(self, session: SessionId, chain: Chain) -> Node | None:
-        return one(self._connection, NODE, "chain = ? AND session = ?", pack_hex(chain), session)
+        return read_one(
+            self._connection, NODE, "chain = ? AND session = ?", pack_hex(chain), session
+        )
 
     def continued(self, session: SessionId, chain: Chain) -> bool:
         return self._some(
@@ -85,16 +89,16 @@ class SqlLookup:
         return 0 if highest is None else int(highest) + 1
 
     def turn(self, session: SessionId, number: int) -> Turn | None:
-        return one(self._connection, TURN, "session = ? AND number = ?", session, number)
+        return read_one(self._connection, TURN, "session = ? AND number = ?", session, number)
 
     def turn_by_id(self, id: TurnId) -> Turn | None:
-        return one(self._connection, TURN, "id = ?", id)
+        return read_one(self._connection, TURN, "id = ?", id)
 
     def last_turn(self, session: SessionId) -> Turn | None:
-        return one(self._connection, TURN, "session = ? ORDER BY number DESC LIMIT 1", session)
+        return read_one(self._connection, TURN, "session = ? ORDER BY number DESC LIMIT 1", session)
 
     def turn_at(self, session: SessionId, head: Chain) -> Turn | None:
-        return one(
+        return read_one(
             self._connection,
             TURN,
             "session = ? AND head = ? ORDER BY number DESC LIMIT 1",
@@ -103,7 +107,7 @@ class SqlLookup:
         )
 
     def turn_by_response(self, response_id: str) -> Turn | None:
-        return one(
+        return read_one(
             self._connection,
             TURN,
             "response_id = ? AND response_id <> '' ORDER BY seq DESC LIMIT 1",
@@ -139,17 +143,17 @@ class SqlLookup:
         row = self._connection.execute(
             "SELECT codec, size, body FROM blob WHERE digest = ?", (pack_hex(digest),)
         ).fetchone()
-        return None if row is None else unpress(digest, *row)
+        return None if row is None else read_content(digest, *row)
 
     def last_page(self, session: SessionId, chain: Chain) -> PageId | None:
         if chain == ROOT:
             return None
         where = "chain = ? AND chain <> '' AND session = ? ORDER BY position DESC LIMIT 1"
-        page = one(self._connection, PAGE, where, pack_hex(chain), session)
+        page = read_one(self._connection, PAGE, where, pack_hex(chain), session)
         return page.id if page else None
 
     def page(self, id: PageId) -> Page | None:
-        return one(self._connection, PAGE, "id = ?", id)
+        return read_one(self._connection, PAGE, "id = ?", id)
 
     def pages_at(self, session: SessionId, chain: Chain) -> Sequence[PageId]:
         rows = self._connection.execute(
@@ -163,7 +167,7 @@ class SqlLookup:
         return int(self._value(f"SELECT max(step) FROM ({steps})") or 0)
 
     def last_note(self, space: str, key: str) -> Note | None:
-        return one(
+        return read_one(
             self._connection,
             NOTE,
             "space = ? AND key = ? ORDER BY version DESC LIMIT 1",
@@ -172,14 +176,14 @@ class SqlLookup:
         )
 
     def last_memory(self, id: MemoryId) -> MemoryRecord | None:
-        return one(self._connection, MEMORY, "id = ? ORDER BY version DESC LIMIT 1", id)
+        return read_one(self._connection, MEMORY, "id = ? ORDER BY version DESC LIMIT 1", id)
 
     def memory_version(self, id: MemoryId, version: int) -> MemoryRecord | None:
-        return one(self._connection, MEMORY, "id = ? AND version = ?", id, version)
+        return read_one(self._connection, MEMORY, "id = ? AND version = ?", id, version)
 
     def last_link(self, of: MemoryId, to: MemoryId, relation: Relation) -> MemoryLink | None:
         where = '"of" = ? AND "to" = ? AND relation = ? ORDER BY seq DESC LIMIT 1'
-        return one(self._connection, MEMORY_LINK, where, of, to, str(relation))
+        return read_one(self._connection, MEMORY_LINK, where, of, to, str(relation))
 
     def memory_rows(self, ids: Sequence[MemoryId]) -> MemoryRows:
         named = msgspec.json.encode(ids).decode()
@@ -203,7 +207,9 @@ class SqlLookup:
         return row[0] if row else None
 
 
-def one(connection: apsw.Connection, table: RowTable[Noun], where: str, *given: Any) -> Noun | None:
+def read_one(
+    connection: apsw.Connection, table: RowTable[Noun], where: str, *given: Any
+) -> Noun | None:
     """The row, proven by its seal; None where there is no such row."""
     row = connection.execute(
         f'SELECT {table.names} FROM "{table.name}" WHERE {where}', given
@@ -211,7 +217,7 @@ def one(connection: apsw.Connection, table: RowTable[Noun], where: str, *given: 
     return table.unpack(row) if row is not None else None
 
 
-def further(after: Any, last: Any) -> Any:
+def next_seq(after: Any, last: Any) -> Any:
     """Where a walk over rows goes on. In a damaged file numbers may lead back, and the walk would
     never end."""
     if not isinstance(last, int) or last <= after:

@@ -13,16 +13,16 @@ from hotset.errors import BadInput
 from hotset.nouns.memory import DETAILS, MemoryKind, MemoryLink, MemoryRecord, MemoryUse
 
 
-def to_body(memory: MemoryRecord) -> bytes:
+def encode_memory(memory: MemoryRecord) -> bytes:
     return msgspec.json.encode(memory)
 
 
-def from_body(kind: MemoryKind, body: bytes) -> MemoryRecord:
+def decode_memory(kind: MemoryKind, body: bytes) -> MemoryRecord:
     """Raises `msgspec.ValidationError`, or another `msgspec.DecodeError`."""
     return _memory(_decoder(kind).decode(body))
 
 
-def from_fields(fields: dict[str, Any]) -> MemoryRecord:
+def memory_from_fields(fields: dict[str, Any]) -> MemoryRecord:
     """From what `msgspec.to_builtins` makes of a memory. Raises `msgspec.ValidationError`."""
     return _memory(
         msgspec.convert(fields, type=_shape(msgspec.convert(fields.get("kind"), type=MemoryKind)))
@@ -49,7 +49,7 @@ def refuse_unfit(row: MemoryRecord | MemoryLink | MemoryUse) -> None:
     try:
         body = msgspec.json.encode(row)
         again = (
-            from_body(row.kind, body)
+            decode_memory(row.kind, body)
             if isinstance(row, MemoryRecord)
             else msgspec.json.decode(body, type=type(row))
         )

@@ -14,13 +14,13 @@ from dataclasses import replace
 from hotset.errors import BadInput
 from hotset.nouns.memory import MemoryId, MemoryRecord
 from hotset.store.memory_form import refuse_unfit
-from hotset.store.memory_placing import says_the_same
+from hotset.store.memory_placing import is_same_memory
 from hotset.store.port import Lookup
 
 _WHY = "held here when versions of another store were loaded"
 
 
-class Meeting:
+class MemoryMerge:
     """The memories of one load. What `take` gives is written at once, and what `ours_again` gives
     before each commit."""
 
@@ -48,10 +48,10 @@ class Meeting:
             same_number = self._look.memory_version(theirs.id, theirs.version)
             if same_number is None:
                 return theirs
-            if says_the_same(same_number, theirs):
+            if is_same_memory(same_number, theirs):
                 return None
             self._ours[theirs.id] = latest
-        if any(says_the_same(ours, theirs) for ours in self._versions(theirs.id)):
+        if any(is_same_memory(ours, theirs) for ours in self._versions(theirs.id)):
             return None
         self._put_behind.add(theirs.id)
         return replace(theirs, version=latest.version + 1)

@@ -13,7 +13,7 @@ from hotset.store.memory_form import refuse_unfit
 from hotset.store.port import Lookup, Writing
 
 
-def remembered(deposit: Remembered, look: Lookup) -> Writing:
+def place_memories(deposit: Remembered, look: Lookup) -> Writing:
     """Raises `Conflict` where somebody else wrote a version first, `BadInput` where something
     cannot be kept."""
     rows: tuple[MemoryRecord | MemoryLink | MemoryUse, ...] = (
@@ -30,7 +30,7 @@ def remembered(deposit: Remembered, look: Lookup) -> Writing:
     )
 
 
-def erased(deposit: Erased, look: Lookup) -> Writing:
+def place_erasure(deposit: Erased, look: Lookup) -> Writing:
     """Raises `BadInput`. What is not there is no error: whoever erases twice wants it gone."""
     ids = tuple(dict.fromkeys(deposit.memories))
     if not all(ids):
@@ -40,7 +40,7 @@ def erased(deposit: Erased, look: Lookup) -> Writing:
     )
 
 
-def says_the_same(one: MemoryRecord, other: MemoryRecord) -> bool:
+def is_same_memory(one: MemoryRecord, other: MemoryRecord) -> bool:
     """Whichever work wrote it, when, why, and as which version."""
     return _said(one) == _said(other)
 
@@ -66,7 +66,7 @@ def _new_versions(memories: Sequence[MemoryRecord], look: Lookup) -> Iterator[Me
         there = fresh.get((memory.id, memory.version)) or look.memory_version(
             memory.id, memory.version
         )
-        if there is None or not says_the_same(there, memory):
+        if there is None or not is_same_memory(there, memory):
             raise Conflict(f"memory {memory.id} was changed meanwhile; read it again")
 
 

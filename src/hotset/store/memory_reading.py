@@ -12,7 +12,7 @@ import msgspec
 
 from hotset.errors import PageDamaged
 from hotset.nouns.memory import MemoryId, MemoryKind, MemoryLink, MemoryRecord, Standing, Used, Uses
-from hotset.store.lookup import further
+from hotset.store.lookup import next_seq
 from hotset.store.rows import MEMORY, MEMORY_LINK
 
 Reading = Callable[[], AbstractContextManager[apsw.Connection]]
@@ -81,7 +81,7 @@ def latest(
             yield MEMORY.unpack(row[1:])
         if len(chunk) < _CHUNK:
             return
-        after = further(after, chunk[-1][0])
+        after = next_seq(after, chunk[-1][0])
 
 
 def newest(

@@ -10,7 +10,7 @@ from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.page import Digest, Page, SessionId, digest
 from hotset.nouns.turn import Node, Outcome, ToolSeen, Turn
 from hotset.store.port import Blob, Row
-from hotset.store.showing import Hiding, Showing
+from hotset.store.showing import HiddenRow, ShownRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ def needs(row: Row) -> Needs:  # noqa: C901, PLR0911 - one case a kind of row
             return Needs(tuple(each for each in all_content if each is not None), (row.session,))
         case ToolSeen():
             return Needs((row.digest,), (row.first_session,))
-        case Showing():
+        case ShownRow():
             return Needs((row.text,) if row.text is not None else ())
-        case Hiding():
+        case HiddenRow():
             return Needs(row.content)
         case Bill():
             if row.session is None:

@@ -11,9 +11,9 @@ import msgspec
 
 from hotset.nouns.note import Note
 from hotset.nouns.page import Digest
-from hotset.store.blobs import unpress
+from hotset.store.blobs import read_content
 from hotset.store.rows import HIDDEN, NOTE, pack_hex
-from hotset.store.showing import Hiding
+from hotset.store.showing import HiddenRow
 
 _LATEST = (
     f"SELECT {NOTE.names} FROM note AS this WHERE space = ? AND step <= ? AND version = "
@@ -45,7 +45,7 @@ def versions(connection: apsw.Connection, space: str, key: str) -> Sequence[Note
     return [NOTE.unpack(row) for row in connection.execute(_VERSIONS, (space, pack_hex(key)))]
 
 
-def old_note(row: Hiding, read: Callable[[Digest], bytes]) -> Note | None:
+def old_note(row: HiddenRow, read: Callable[[Digest], bytes]) -> Note | None:
     """The note that this hidden row stands for in stores up to format 3; None for a true one. Its
     version is still open."""
     space, _, key = row.chain.partition(":")
@@ -58,7 +58,7 @@ def old_note(row: Hiding, read: Callable[[Digest], bytes]) -> Note | None:
     return Note(space, key, value, 0.0, row.session, row.turn, step=row.step)
 
 
-def note_of(connection: apsw.Connection, row: Hiding) -> Note | None:
+def note_of(connection: apsw.Connection, row: HiddenRow) -> Note | None:
     """The same, with its version: that of its step where it is there already, otherwise the
     next."""
 
@@ -66,7 +66,7 @@ def note_of(connection: apsw.Connection, row: Hiding) -> Note | None:
         form = connection.execute(
             "SELECT codec, size, body FROM blob WHERE digest = ?", (pack_hex(address),)
         ).fetchone()
-        return unpress(address, *(form or (0, None, None)))
+        return read_content(address, *(form or (0, None, None)))
 
     note = old_note(row, read)
     if note is None:

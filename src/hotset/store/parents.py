@@ -25,7 +25,7 @@ from hotset.nouns.page import Kind, Page, Role, SessionId, digest
 from hotset.nouns.turn import Event, Turn
 from hotset.store.lineage import fingerprint
 from hotset.store.port import Lookup, Store
-from hotset.store.titles import opening
+from hotset.store.titles import first_prompt
 
 LINKED = "SessionLinked"
 """The event's name."""
@@ -66,7 +66,7 @@ class Parent:
         )
 
 
-def parent_of(asked: RequestReceived, look: Lookup) -> Parent | None:
+def find_parent(asked: RequestReceived, look: Lookup) -> Parent | None:
     """The parent of a session that begins with this request; None where nothing says that it has
     one.
 
@@ -127,7 +127,7 @@ def _by_header(asked: RequestReceived, look: Lookup) -> Parent | None:
 
 def _by_call(asked: RequestReceived, look: Lookup) -> Parent | None:
     """A call that still waits was told these words, or these words hold what it was told."""
-    spoken = opening(asked.request.messages)
+    spoken = first_prompt(asked.request.messages)
     words = _flat(spoken.words)
     if len(words) < _SHORTEST_TASK:
         return None
@@ -150,7 +150,9 @@ def _by_call(asked: RequestReceived, look: Lookup) -> Parent | None:
 def _by_reply(asked: RequestReceived, look: Lookup) -> Parent | None:
     """The request holds what a model said in that session, behind another past."""
     messages = asked.request.messages
-    behind = [each for each in messages[opening(messages).index :] if each.role is Role.ASSISTANT]
+    behind = [
+        each for each in messages[first_prompt(messages).index :] if each.role is Role.ASSISTANT
+    ]
     said = (
         part.content
         for each in reversed(behind)

@@ -31,12 +31,12 @@ from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, Role, SessionId
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import WHOLE, Spot, Stub
 from hotset.store.blobs import whole_system, whole_toolbox
-from hotset.store.lineage import fingerprint, recognise
-from hotset.store.memory_placing import erased, remembered
-from hotset.store.parents import Parent, parent_of
+from hotset.store.lineage import fingerprint, recognise_session
+from hotset.store.memory_placing import place_erasure, place_memories
+from hotset.store.parents import Parent, find_parent
 from hotset.store.port import Blob, Lookup, Writing
-from hotset.store.showing import hiding, sending, showing
-from hotset.store.titles import title
+from hotset.store.showing import hidden_row, sent_row, shown_row
+from hotset.store.titles import session_title
 
 _TITLE_CHARS = 80
 
@@ -65,14 +65,14 @@ def place(deposit: Deposit, look: Lookup) -> tuple[Writing, CommitReceipt]:  # n
         case Summary():
             return _summed_up(deposit, look)
         case Remembered():
-            return remembered(deposit, look), CommitReceipt()
+            return place_memories(deposit, look), CommitReceipt()
         case Erased():
-            return erased(deposit, look), CommitReceipt()
+            return place_erasure(deposit, look), CommitReceipt()
         case NoteWritten():
             return _note_written(deposit, look)
 
 
-def together(kept: CommitReceipt, later: CommitReceipt) -> CommitReceipt:
+def merge_receipts(kept: CommitReceipt, later: CommitReceipt) -> CommitReceipt:
     """What a group became whose deposits became these."""
     return CommitReceipt(kept.turn or later.turn, (*kept.pages, *later.pages))
 
@@ -89,8 +89,8 @@ class _Place:
 
 def _asked(asked: RequestReceived, look: Lookup) -> tuple[Writing, CommitReceipt]:
     request = asked.request
-    known = recognise(asked, look)
-    parent = parent_of(asked, look) if known.session is None else None
+    known = recognise_session(asked, look)
+    parent = find_parent(asked, look) if known.session is None else None
     session = known.session or _new_session(asked, parent, look)
     last = look.last_turn(session.id) if known.session else None
     place = _Place(session.id, asked.agent, (last.number if last else 0) + 1, asked.time)
@@ -231,8 +231,8 @@ def _planned(planned: PlanMade, look: Lookup) -> tuple[Writing, CommitReceipt]:
     writing = Writing(
         blobs=tuple(_blob(shown.text) for shown in decided if shown.text),
         references=tuple(_reference(stub, turn.session, look) for stub in planned.stubs),
-        shown=tuple(showing(shown, turn, step) for shown in decided),
-        sent=(sending(planned.sent, turn, step),),
+        shown=tuple(shown_row(shown, turn, step) for shown in decided),
+        sent=(sent_row(planned.sent, turn, step),),
     )
     return writing, CommitReceipt(turn.ref)
 
@@ -261,7 +261,7 @@ def _pages_at(spot: Spot, session: SessionId, look: Lookup) -> Sequence[PageId]:
 def _hid(hid: HiddenKept, look: Lookup) -> tuple[Writing, CommitReceipt]:
     turn = _turn_of(hid.turn, look)
     hidden = hid.hidden
-    row = hiding(hidden, turn, look.last_step() + 1)
+    row = hidden_row(hidden, turn, look.last_step() + 1)
     raws = (*hidden.before, *((hidden.instead,) if hidden.instead else ()), *hidden.after)
     return Writing(blobs=tuple(map(_blob, raws)), hidden=(row,)), CommitReceipt(turn.ref)
 
@@ -510,7 +510,7 @@ def _new_session(asked: RequestReceived, parent: Parent | None, look: Lookup) ->
         asked.agent,
         asked.request.dialect,
         asked.time,
-        title(asked.request.messages, above.title if above else ""),
+        session_title(asked.request.messages, above.title if above else ""),
     )
 
 

@@ -23,7 +23,7 @@ from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId, including
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import PageTable
-from hotset.store.showing import Hiding, SentRow, Showing
+from hotset.store.showing import HiddenRow, SentRow, ShownRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,8 @@ Row = (
     | Event
     | Reference
     | Gist
-    | Showing
-    | Hiding
+    | ShownRow
+    | HiddenRow
     | SentRow
     | Bill
     | Summary
@@ -263,8 +263,8 @@ class Writing:
     events: tuple[Event, ...] = ()
     references: tuple[Reference, ...] = ()
     gists: tuple[Gist, ...] = ()
-    shown: tuple[Showing, ...] = ()
-    hidden: tuple[Hiding, ...] = ()
+    shown: tuple[ShownRow, ...] = ()
+    hidden: tuple[HiddenRow, ...] = ()
     sent: tuple[SentRow, ...] = ()
     bills: tuple[Bill, ...] = ()
     summaries: tuple[Summary, ...] = ()

@@ -20,10 +20,10 @@ from hotset.files.open import open_private
 from hotset.nouns.message import DialectName, Message
 from hotset.nouns.page import Digest, Page, digest
 from hotset.nouns.turn import Turn
-from hotset.store.blobs import unpress
-from hotset.store.commit_seal import Committed, committed_in, count_commit, read_seal, write_seal
-from hotset.store.connecting import Connection, Tuning, connect, in_our_words, leave
-from hotset.store.folder import DATABASE, alone, beside, opening, refuse_links
+from hotset.store.blobs import read_content
+from hotset.store.commit_seal import CommitCount, committed_in, count_commit, read_seal, write_seal
+from hotset.store.connecting import Connection, Tuning, close_connection, connect, translate_errors
+from hotset.store.folder import DATABASE, exclusive_use, opening_lock, refuse_links, wal_and_shm
 from hotset.store.inserting import has_blob, insert_blob
 from hotset.store.lookup import SqlLookup
 from hotset.store.migrations import APPLICATION_ID, VERSION, migrate
@@ -44,7 +44,7 @@ from hotset.store.rows import (
     is_blank,
     pack_hex,
 )
-from hotset.store.scavenge import Cell, File
+from hotset.store.scavenge import Cell, DamagedFile
 
 Reread = Callable[[DialectName, bytes], Iterable[Message]]
 """Reads the raw bytes of a message or of a whole reply again. A dialect can; the store cannot."""
@@ -80,10 +80,10 @@ def repair(folder: Path, reread: Reread | None = None, tuning: Tuning = Tuning()
     folder = private_folder(Path(folder))
     database = folder / DATABASE
     was_there = database.exists()
-    if not was_there and not beside(database)[0].exists():
+    if not was_there and not wal_and_shm(database)[0].exists():
         raise NotFound(f"no store in {folder}")
     fresh = folder / _FRESH
-    with alone(folder), opening(folder, tuning.patience), in_our_words(database):
+    with exclusive_use(folder), opening_lock(folder, tuning.patience), translate_errors(database):
         sealed = read_seal(folder)
         refuse_links(database)
         os.close(open_private(database))
@@ -93,11 +93,14 @@ def repair(folder: Path, reread: Reread | None = None, tuning: Tuning = Tuning()
             connection = _make(fresh, tuning)
             try:
                 report = _save(
-                    connection, File(database, beside(database)[0]), reread, sealed or Committed()
+                    connection,
+                    DamagedFile(database, wal_and_shm(database)[0]),
+                    reread,
+                    sealed or CommitCount(),
                 )
                 committed = committed_in(connection)
             finally:
-                leave(connection)
+                close_connection(connection)
             _sync(fresh)
         except BaseException:
             _discard(fresh)
@@ -110,7 +113,7 @@ def repair(folder: Path, reread: Reread | None = None, tuning: Tuning = Tuning()
 
 
 def _save(
-    connection: apsw.Connection, file: File, reread: Reread | None, sealed: Committed
+    connection: apsw.Connection, file: DamagedFile, reread: Reread | None, sealed: CommitCount
 ) -> dict[str, Any]:
     connection.execute("BEGIN IMMEDIATE")
     for cell in file.cells():
@@ -146,7 +149,7 @@ def _save(
     }
 
 
-def _gaps(connection: apsw.Connection, sealed: Committed) -> dict[str, int]:
+def _gaps(connection: apsw.Connection, sealed: CommitCount) -> dict[str, int]:
     """Rows are numbered without gaps, and none is ever deleted: one that was erased leaves its
     number.
 
@@ -206,7 +209,7 @@ def _take_blob(connection: apsw.Connection, cell: Cell) -> None:
     _, packed, codec, size, body = cell.values
     if isinstance(packed, bytes):
         with suppress(PageDamaged):
-            unpress(Digest(packed.hex()), codec, size, body)
+            read_content(Digest(packed.hex()), codec, size, body)
             connection.execute(
                 "INSERT OR IGNORE INTO blob VALUES (?, ?, ?, ?, ?)",
                 (cell.seq, packed, codec, size, body),
@@ -344,7 +347,7 @@ def _content(connection: apsw.Connection, address: Digest) -> bytes:
         "SELECT codec, size, body FROM blob WHERE digest = ?", (pack_hex(address),)
     ).fetchone()
     assert row is not None
-    return unpress(address, *row)
+    return read_content(address, *row)
 
 
 def _one(connection: apsw.Connection, sql: str) -> Any:
@@ -391,15 +394,15 @@ def _swap(database: Path, fresh: Path) -> Path:
         number += 1
         aside = database.with_name(f"{DATABASE}.damaged-{stamp}-{number}")
     os.link(database, aside)
-    for path, kept in zip(beside(database), beside(aside), strict=True):
+    for path, kept in zip(wal_and_shm(database), wal_and_shm(aside), strict=True):
         with suppress(FileNotFoundError):
             path.replace(kept)
-    beside(aside)[1].unlink(missing_ok=True)
+    wal_and_shm(aside)[1].unlink(missing_ok=True)
     fresh.replace(database)
     sync_folder(database.parent)
     return aside
 
 
 def _discard(fresh: Path) -> None:
-    for path in (fresh, *beside(fresh)):
+    for path in (fresh, *wal_and_shm(fresh)):
         path.unlink(missing_ok=True)

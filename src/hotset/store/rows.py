@@ -29,9 +29,9 @@ from hotset.nouns.note import Note, Scope
 from hotset.nouns.page import Gist, Kind, Page, Role
 from hotset.nouns.turn import Event, Node, Outcome, Reference, Session, ToolSeen, Turn
 from hotset.nouns.window import Cause, Form
-from hotset.store.blobs import inflate, press
-from hotset.store.memory_form import from_body, to_body
-from hotset.store.showing import Hiding, SentRow, Showing
+from hotset.store.blobs import compress, decompress
+from hotset.store.memory_form import decode_memory, encode_memory
+from hotset.store.showing import HiddenRow, SentRow, ShownRow
 
 Value = int | float | str | bytes | None
 Noun = TypeVar(
@@ -44,8 +44,8 @@ Noun = TypeVar(
     Event,
     Reference,
     Gist,
-    Showing,
-    Hiding,
+    ShownRow,
+    HiddenRow,
     SentRow,
     Bill,
     Summary,
@@ -132,7 +132,7 @@ class MemoryTable(RowTable[MemoryRecord]):
     asked for."""
 
     def _values(self, noun: MemoryRecord) -> tuple[Value, ...]:
-        form = press(to_body(noun))
+        form = compress(encode_memory(noun))
         return (
             noun.id,
             _number(noun.version),
@@ -150,7 +150,7 @@ class MemoryTable(RowTable[MemoryRecord]):
     def _noun(self, fields: tuple[Any, ...]) -> MemoryRecord:
         id, _, kind, *_, codec, size, body = fields
         try:
-            return from_body(MemoryKind(kind), inflate(f"memory {id}", codec, size, body))
+            return decode_memory(MemoryKind(kind), decompress(f"memory {id}", codec, size, body))
         except ValueError as error:
             raise PageDamaged(f"memory {id} cannot be read: {error}") from error
 
@@ -160,7 +160,7 @@ class NoteTable(RowTable[Note]):
     is in no other place."""
 
     def _values(self, noun: Note) -> tuple[Value, ...]:
-        form = press(noun.value) if noun.value is not None else None
+        form = compress(noun.value) if noun.value is not None else None
         return (
             noun.space,
             pack_hex(noun.key),
@@ -176,7 +176,7 @@ class NoteTable(RowTable[Note]):
     def _noun(self, fields: tuple[Any, ...]) -> Note:
         space, key, version, scope, session, turn, step, time, codec, size, body = fields
         named = unpack_hex(key)
-        value = None if body is None else inflate(f"note {space} {named}", codec, size, body)
+        value = None if body is None else decompress(f"note {space} {named}", codec, size, body)
         try:
             return Note(space, named, value, time, session, turn, Scope(scope), version, step)
         except ValueError as error:
@@ -393,9 +393,9 @@ GIST: RowTable[Gist] = RowTable(
     identity=("page",),
 )
 
-SHOWN: RowTable[Showing] = RowTable(
+SHOWN: RowTable[ShownRow] = RowTable(
     "shown",
-    Showing,
+    ShownRow,
     (
         ("session", _TEXT),
         ("turn", _INT),
@@ -411,9 +411,9 @@ SHOWN: RowTable[Showing] = RowTable(
     ),
     identity=("chain", "position", "step", "session"),
 )
-HIDDEN: RowTable[Hiding] = RowTable(
+HIDDEN: RowTable[HiddenRow] = RowTable(
     "hidden",
-    Hiding,
+    HiddenRow,
     (
         ("session", _TEXT),
         ("turn", _INT),

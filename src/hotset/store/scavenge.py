@@ -32,7 +32,7 @@ class Cell:
     values: tuple[Any, ...]
 
 
-class File:
+class DamagedFile:
     """A database and its WAL as one set of pages."""
 
     def __init__(self, database: Path, wal: Path) -> None:

@@ -21,9 +21,9 @@ from hotset.nouns.note import Note
 from hotset.nouns.page import Digest, Gist, Page, PageId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
 from hotset.sealing import gather, seal
-from hotset.store.memory_form import from_fields
+from hotset.store.memory_form import memory_from_fields
 from hotset.store.port import Blob, Row
-from hotset.store.showing import Hiding, Showing
+from hotset.store.showing import HiddenRow, ShownRow
 
 _WORD = re.compile(r"[^\s\"'`=:,;()\[\]<>…]+")
 _PART = "[secret]"
@@ -113,9 +113,9 @@ class SealedRows:
                         entities=self._clean(row.entities),
                         files=self._clean(row.files),
                     )
-            case Showing():
+            case ShownRow():
                 yield replace(row, text=self._maybe(row.text))
-            case Hiding():
+            case HiddenRow():
                 yield replace(
                     row,
                     before=tuple(map(self._at, row.before)),
@@ -144,7 +144,7 @@ class SealedRows:
             name: self._every_word(fields[name])
             for name in ("title", "text", "topics", "source", "detail", "why")
         }
-        return memory if told.items() <= fields.items() else from_fields({**fields, **told})
+        return memory if told.items() <= fields.items() else memory_from_fields({**fields, **told})
 
     def _every_word(self, value: Any) -> Any:
         match value:

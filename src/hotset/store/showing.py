@@ -12,7 +12,7 @@ from hotset.nouns.window import Cause, Form, Hidden, SentRequest, Shown, Spot
 
 
 @dataclass(frozen=True, slots=True)
-class Showing:
+class ShownRow:
     """A `Shown` as a row. Its place is the spot alone: sessions that share a past share its
     forms."""
 
@@ -34,7 +34,7 @@ class Showing:
 
 
 @dataclass(frozen=True, slots=True)
-class Hiding:
+class HiddenRow:
     """A `Hidden` as a row."""
 
     session: SessionId
@@ -67,8 +67,8 @@ Read = Callable[[Digest], bytes]
 """The content at an address."""
 
 
-def showing(shown: Shown, turn: Turn, step: int) -> Showing:
-    return Showing(
+def shown_row(shown: Shown, turn: Turn, step: int) -> ShownRow:
+    return ShownRow(
         session=turn.session,
         turn=turn.number,
         step=step,
@@ -83,15 +83,15 @@ def showing(shown: Shown, turn: Turn, step: int) -> Showing:
     )
 
 
-def shown(row: Showing, read: Read) -> Shown:
+def read_shown(row: ShownRow, read: Read) -> Shown:
     text = read(row.text) if row.text is not None else b""
     return Shown(
         Spot(row.chain, row.position), row.form, text, row.tokens, row.whole, row.cause, row.time
     )
 
 
-def hiding(hidden: Hidden, turn: Turn, step: int) -> Hiding:
-    return Hiding(
+def hidden_row(hidden: Hidden, turn: Turn, step: int) -> HiddenRow:
+    return HiddenRow(
         session=turn.session,
         turn=turn.number,
         step=step,
@@ -103,16 +103,16 @@ def hiding(hidden: Hidden, turn: Turn, step: int) -> Hiding:
     )
 
 
-def hidden(row: Hiding, read: Read) -> Hidden:
+def read_hidden(row: HiddenRow, read: Read) -> Hidden:
     instead = read(row.instead) if row.instead is not None else b""
     return Hidden(
         row.chain, tuple(map(read, row.before)), instead, tuple(map(read, row.after)), row.asides
     )
 
 
-def sending(sent: SentRequest, turn: Turn, step: int) -> SentRow:
+def sent_row(sent: SentRequest, turn: Turn, step: int) -> SentRow:
     return SentRow(turn.session, turn.number, step, sent.head, sent.time, sent.tokens)
 
 
-def sent(row: SentRow) -> SentRequest:
+def read_sent(row: SentRow) -> SentRequest:
     return SentRequest(row.head, row.time, row.tokens)

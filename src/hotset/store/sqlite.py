@@ -25,23 +25,23 @@ from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, T
 from hotset.nouns.window import PageTable
 from hotset.store import checking, dumping, loading, memory_reading, notes
 from hotset.store.ballast import Ballast
-from hotset.store.blobs import unpress
-from hotset.store.changes import Changes
+from hotset.store.blobs import read_content
+from hotset.store.changes import DataVersion
 from hotset.store.commit_seal import committed_in, read_seal, sync_seal, what_is_missing
 from hotset.store.connecting import (
     Connection,
     Readers,
     Tuning,
+    close_connection,
     connect,
     connect_to_read,
-    in_our_words,
     is_open_here,
-    leave,
-    translated,
+    translate_error,
+    translate_errors,
 )
-from hotset.store.folder import DATABASE, SEAL, beside, mark_in_use, opening, refuse_links
+from hotset.store.folder import DATABASE, SEAL, mark_in_use, opening_lock, refuse_links, wal_and_shm
 from hotset.store.import_check import LineageCheck
-from hotset.store.lookup import further, one
+from hotset.store.lookup import next_seq, read_one
 from hotset.store.migrations import migrate, refuse_unreadable
 from hotset.store.needs import latest_versions
 from hotset.store.port import MATCHES, Census, Damage, Row, Where
@@ -63,7 +63,7 @@ from hotset.store.rows import (
     pack_hex,
     unpack_hex,
 )
-from hotset.store.tabling import ANY_STEP, Tables, planned_at
+from hotset.store.tabling import ANY_STEP, PageTables, planned_at
 from hotset.store.wal import Checkpointer, refuse_foreign_wal, refuse_torn
 from hotset.store.writer import Writer
 
@@ -101,7 +101,7 @@ class SqliteStore:
         self._process = os.getpid()
         self._closed = False
         self._all_gisted_to: Any = 0
-        self._tables = Tables()
+        self._tables = PageTables()
         open_one = partial(connect, self.database, tuning, file=connection.file)
         reads = (
             partial(connect_to_read, self.database, tuning)
@@ -109,9 +109,9 @@ class SqliteStore:
             else partial(open_one, reading=True)
         )
         self._readers = Readers(reads)
-        self._changes = Changes(reads)
+        self._changes = DataVersion(reads)
         if only_read:
-            leave(connection)
+            close_connection(connection)
             return
         self._open_one = open_one
         self._ballast = Ballast(folder, tuning.ballast_bytes)
@@ -123,7 +123,7 @@ class SqliteStore:
             open_one,
             self._ballast,
             self._checkpointer,
-            partial(translated, database=self.database),
+            partial(translate_error, database=self.database),
         )
 
     @classmethod
@@ -132,12 +132,12 @@ class SqliteStore:
         folder = private_folder(Path(folder), makes=makes_folder)
         in_use = mark_in_use(folder)
         try:
-            with opening(folder, tuning.patience), in_our_words(folder / DATABASE):
+            with opening_lock(folder, tuning.patience), translate_errors(folder / DATABASE):
                 connection = _prepare(folder / DATABASE, tuning)
             try:
                 return cls(folder, tuning, in_use, connection)
             except BaseException:
-                leave(connection)
+                close_connection(connection)
                 raise
         except BaseException:
             os.close(in_use)
@@ -161,7 +161,7 @@ class SqliteStore:
     def _open_to_read(cls, folder: Path, tuning: Tuning, why: str) -> Self:
         folder = folder.expanduser().absolute()
         database = folder / DATABASE
-        for path in (folder, database, *beside(database)):
+        for path in (folder, database, *wal_and_shm(database)):
             if path.is_symlink():
                 raise StoreFailed(f"{path} is a symbolic link; somebody planted it: remove it")
             if path != folder and path.exists():
@@ -170,12 +170,12 @@ class SqliteStore:
         try:
             if not is_open_here(database):
                 _refuse_damaged(database)
-            with in_our_words(database):
+            with translate_errors(database):
                 connection = connect_to_read(database, tuning)
                 try:
                     refuse_unreadable(connection, database)
                 except BaseException:
-                    leave(connection)
+                    close_connection(connection)
                     raise
                 return cls(folder, tuning, in_use, connection, why)
         except BaseException:
@@ -211,7 +211,7 @@ class SqliteStore:
             ).fetchone()
         if row is None:
             raise NotFound(f"no content {digest}")
-        return unpress(digest, *row)
+        return read_content(digest, *row)
 
     def page(self, id: PageId) -> Page:
         page = self._one(PAGE, "id = ?", id)
@@ -400,7 +400,7 @@ class SqliteStore:
 
     def version(self) -> int:
         self._alive()
-        with in_our_words(self.database):
+        with translate_errors(self.database):
             return self._changes.version()
 
     def census(self) -> Census:
@@ -414,7 +414,7 @@ class SqliteStore:
         return Census(*(int(number) for number in row))
 
     def health(self) -> Health:
-        wal, _ = beside(self.database)
+        wal, _ = wal_and_shm(self.database)
         return Health(
             self._ballast.out, self._writer.full, wal.stat().st_size if wal.exists() else 0
         )
@@ -455,18 +455,20 @@ class SqliteStore:
         """With `gaps`, messages and pages may follow others that are missing, as in an export of a
         store that was repaired."""
         self._writable()
-        with in_our_words(self.database):
+        with translate_errors(self.database):
             connection = self._open_one()
         connection.set_wal_hook(self._checkpointer.after_commit)
         try:
             rows = LineageCheck(connection, gaps).over(rows)
-            return loading.load(connection, rows, partial(in_our_words, self.database), self.folder)
+            return loading.load(
+                connection, rows, partial(translate_errors, self.database), self.folder
+            )
         finally:
-            leave(connection)
+            close_connection(connection)
 
     def _one(self, table: RowTable[Noun], where: str, *given: Any) -> Noun | None:
         with self._reading() as connection:
-            return one(connection, table, where, *given)
+            return read_one(connection, table, where, *given)
 
     def _of_session(self, table: RowTable[Noun], session: SessionId) -> Iterator[Noun]:
         for row in self._stream(table, ["session = ?"], [session]):
@@ -480,7 +482,7 @@ class SqliteStore:
                 rows: list[Any] = connection.execute(sql, (number, limit - len(found))).fetchall()
             if not rows:
                 break
-            number = further(number, rows[-1][0])
+            number = next_seq(number, rows[-1][0])
             for seq, *row in rows:
                 with suppress(PageDamaged):
                     if not is_blank(row):
@@ -503,12 +505,12 @@ class SqliteStore:
                 yield table.unpack(row[1:])
             if len(chunk) < _CHUNK:
                 return
-            after = further(after, chunk[-1][0])
+            after = next_seq(after, chunk[-1][0])
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         self._alive()
-        with in_our_words(self.database), self._readers.lend() as connection:
+        with translate_errors(self.database), self._readers.lend() as connection:
             connection.refuse_moved()
             yield connection
 
@@ -542,7 +544,7 @@ def _prepare(database: Path, tuning: Tuning) -> Connection:
         migrate(connection, database)
         connection.refuse_moved()
     except BaseException:
-        leave(connection)
+        close_connection(connection)
         raise
     return connection
 

@@ -14,10 +14,10 @@ from hotset.files.lru import Lru
 from hotset.nouns.page import Chain, Digest
 from hotset.nouns.turn import TurnRef
 from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown
-from hotset.store.blobs import unpress
-from hotset.store.lookup import SqlLookup, one
+from hotset.store.blobs import read_content
+from hotset.store.lookup import SqlLookup, read_one
 from hotset.store.rows import HIDDEN, SENT, SHOWN, Value, pack_hex
-from hotset.store.showing import hidden, sent, shown
+from hotset.store.showing import read_hidden, read_sent, read_shown
 
 # one statement, prepared once, serves lines of any length; longer ones are asked for in several
 # portions
@@ -74,7 +74,7 @@ class _Answered(NamedTuple):
     turn: int
 
 
-class Tables:
+class PageTables:
     """Puts page tables together, and remembers the rows that it has proven."""
 
     def __init__(self, room: int = _ROOM) -> None:
@@ -132,7 +132,7 @@ class Tables:
 
 def planned_at(connection: apsw.Connection, turn: TurnRef) -> int | None:
     """The step of a turn's last plan; None where it was never planned."""
-    row = one(
+    row = read_one(
         connection,
         SENT,
         "session = ? AND turn = ? ORDER BY step DESC LIMIT 1",
@@ -179,7 +179,7 @@ def _in_force(
 def _read_shown(values: Sequence[Any]) -> Shown:
     *fields, codec, size, body = values
     row = SHOWN.unpack(fields)
-    return shown(
+    return read_shown(
         row, lambda address: _unpressed(address, (codec, size, body) if body is not None else None)
     )
 
@@ -188,8 +188,8 @@ def _read_hidden(connection: apsw.Connection, place: _Place) -> Hidden | None:
     def read(address: Digest) -> bytes:
         return _unpressed(address, connection.execute(_BLOB, (pack_hex(address),)).fetchone())
 
-    row = one(connection, HIDDEN, "chain = ? AND seq = ?", *place)
-    return hidden(row, read) if row is not None else None
+    row = read_one(connection, HIDDEN, "chain = ? AND seq = ?", *place)
+    return read_hidden(row, read) if row is not None else None
 
 
 def _unpressed(address: Digest, form: Sequence[Any] | None) -> bytes:
@@ -197,7 +197,7 @@ def _unpressed(address: Digest, form: Sequence[Any] | None) -> bytes:
         raise PageDamaged(
             f"content {address} is not there; `hotset repair` lets go of the forms that need it"
         )
-    return unpress(address, *form)
+    return read_content(address, *form)
 
 
 def _deepest_sent(
@@ -210,10 +210,10 @@ def _deepest_sent(
         places = connection.execute(_SENT, (*some, step)).fetchall()
         if places:
             head, seq = max(reversed(places), key=lambda place: depth[place[0]])
-            row = one(connection, SENT, "head = ? AND seq = ?", head, seq)
+            row = read_one(connection, SENT, "head = ? AND seq = ?", head, seq)
             if row is None:
                 raise PageDamaged(_BAD_INDEX)
-            return sent(row)
+            return read_sent(row)
     return None
 
 

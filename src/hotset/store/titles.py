@@ -50,7 +50,7 @@ _AFRESH = b"I switched to a new code base"  # aider: whatever stood before was a
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class FirstPrompt:
     """Where the person first speaks."""
 
     index: int
@@ -60,10 +60,10 @@ class Opening:
     """Of its first part with words of their own; empty where no message has any."""
 
 
-def opening(messages: Sequence[Message]) -> Opening:
+def first_prompt(messages: Sequence[Message]) -> FirstPrompt:
     """The person's first own words. Of several messages in a row the last has them: clients put
     others in front."""
-    found: Opening | None = None
+    found: FirstPrompt | None = None
     first = 1 + max(
         (index for index, each in enumerate(messages[:_MOST_MESSAGES]) if _begins_afresh(each)),
         default=-1,
@@ -73,11 +73,11 @@ def opening(messages: Sequence[Message]) -> Opening:
             break
         words = next(filter(None, map(own_words, _prompts(message))), "")
         if words:
-            found = Opening(index, words)
-    return found or Opening(0, "")
+            found = FirstPrompt(index, words)
+    return found or FirstPrompt(0, "")
 
 
-def title(messages: Sequence[Message], otherwise: str = "") -> str:
+def session_title(messages: Sequence[Message], otherwise: str = "") -> str:
     """A line for lists of sessions, without secrets.
 
     Where none of it is a person's own: `otherwise`, or how the first prompt begins.
@@ -85,7 +85,7 @@ def title(messages: Sequence[Message], otherwise: str = "") -> str:
     from hotset.sealing import seal  # noqa: PLC0415 - 50 ms, which a start should not pay
 
     said = (text for message in messages[:_MOST_MESSAGES] for text in _prompts(message))
-    words = unquoted(opening(messages).words or otherwise or next(said, ""))
+    words = unquoted(first_prompt(messages).words or otherwise or next(said, ""))
     return " ".join(seal(words[: 8 * _TITLE_CHARS]).text.split())[:_TITLE_CHARS]
 
 

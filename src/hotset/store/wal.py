@@ -16,8 +16,8 @@ from pathlib import Path
 import apsw
 
 from hotset.errors import PageDamaged, StoreFailed, StoreMoved
-from hotset.store.connecting import Connection, leave
-from hotset.store.folder import beside
+from hotset.store.connecting import Connection, close_connection
+from hotset.store.folder import wal_and_shm
 
 _MAGIC_LITTLE, _MAGIC_BIG = 0x377F0682, 0x377F0683
 _HEADER_BYTES = 32
@@ -121,7 +121,7 @@ class Checkpointer:
         except apsw.Error:
             return False
         finally:
-            leave(connection)
+            close_connection(connection)
         return True
 
     def _checkpoint(self, pages: int) -> None:
@@ -133,7 +133,7 @@ class Checkpointer:
             if pages >= _TRUNCATE_AFTER * self._pages:
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:
-            leave(connection)
+            close_connection(connection)
 
 
 def save_lost_wal(connection: Connection) -> None:
@@ -168,7 +168,7 @@ def refuse_torn(database: Path, sealed: str) -> None:
     SQLite takes an empty file for a new one, and one that is shorter than its header says for whole
     while a WAL lies beside it. `sealed` is what the seal says of it; empty where there is none.
     """
-    wal, _ = beside(database)
+    wal, _ = wal_and_shm(database)
     said = f"; its seal says {sealed}" if sealed else ""
     size = database.stat().st_size if database.exists() else 0
     if size < _FILE_HEADER_BYTES:
@@ -201,7 +201,7 @@ def refuse_torn(database: Path, sealed: str) -> None:
 
 def refuse_foreign_wal(database: Path) -> None:
     """SQLite would replay another database's WAL into this one and ruin it."""
-    wal, _ = beside(database)
+    wal, _ = wal_and_shm(database)
     ours = _cookie(_beginning_of(database))
     theirs = next(
         (

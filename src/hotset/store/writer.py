@@ -29,12 +29,12 @@ from hotset.nouns.deposit import (
 )
 from hotset.nouns.page import Digest
 from hotset.store.ballast import Ballast
-from hotset.store.blobs import Pressed, Presser, beside_messages
+from hotset.store.blobs import Compressed, DepositCompressor, content_beside_messages
 from hotset.store.commit_seal import commit
-from hotset.store.connecting import Connection, is_full, leave
+from hotset.store.connecting import Connection, close_connection, is_full
 from hotset.store.inserting import write
 from hotset.store.lookup import SqlLookup
-from hotset.store.placing import place, together
+from hotset.store.placing import merge_receipts, place
 from hotset.store.wal import Checkpointer, save_lost_wal
 
 _MOST_AT_ONCE = 256
@@ -52,7 +52,7 @@ _WORTH_PRESSING_AHEAD = 4096  # compressing less than this takes less than a tri
 class _Waiting:
     deposits: tuple[Deposit, ...]
     future: Future[CommitReceipt] = field(default_factory=Future)
-    pressed: Mapping[Digest, Pressed] = field(default_factory=dict)
+    pressed: Mapping[Digest, Compressed] = field(default_factory=dict)
     """Its content, compressed on the way here."""
 
 
@@ -121,7 +121,7 @@ class Writer:
             thread.join()
 
     def _press_ahead(self) -> None:
-        presser = Presser()
+        presser = DepositCompressor()
         while (waiting := self._long.get()) is not None:
             with suppress(Exception):  # whatever happens, it is written
                 waiting = replace(
@@ -225,7 +225,7 @@ class Writer:
             for deposit in waiting.deposits:
                 writing, each = place(deposit, SqlLookup(connection))
                 write(connection, writing, waiting.pressed)
-                kept = together(kept, each)
+                kept = merge_receipts(kept, each)
         except (apsw.FullError, apsw.IOError, apsw.NoMemError, MemoryError):
             raise
         except Exception as error:
@@ -248,7 +248,7 @@ class Writer:
         if self._connection is not None:
             connection, self._connection = self._connection, None
             save_lost_wal(connection)
-            leave(connection)
+            close_connection(connection)
 
 
 def _bytes_in(deposits: tuple[Deposit, ...]) -> int:
@@ -264,7 +264,7 @@ def _bytes_of(deposit: Deposit) -> int:  # noqa: PLR0911 - one case a kind of de
         case PageAdded():
             return len(deposit.content)
         case PlanMade() | HiddenKept():
-            return sum(map(len, beside_messages(deposit)))
+            return sum(map(len, content_beside_messages(deposit)))
         case NoteWritten():
             return len(deposit.value or b"")
         case Remembered():

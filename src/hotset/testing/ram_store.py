@@ -32,10 +32,10 @@ from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, Ses
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown, Spot
 from hotset.store.memory_form import refuse_unfit
-from hotset.store.memory_meeting import Meeting
+from hotset.store.memory_meeting import MemoryMerge
 from hotset.store.needs import latest_versions, needs, supersedes
 from hotset.store.notes import old_note
-from hotset.store.placing import place, together
+from hotset.store.placing import merge_receipts, place
 from hotset.store.port import (
     CANDIDATES,
     FEW,
@@ -49,11 +49,11 @@ from hotset.store.port import (
     Where,
     Writing,
 )
-from hotset.store.showing import Hiding, SentRow, Showing, hidden, sent, shown
+from hotset.store.showing import HiddenRow, SentRow, ShownRow, read_hidden, read_sent, read_shown
 
 _Key = TypeVar("_Key")
 _Noun = TypeVar("_Noun")
-_Decided = Showing | Hiding | SentRow | Bill | Summary | Note
+_Decided = ShownRow | HiddenRow | SentRow | Bill | Summary | Note
 _Repeating = Event | MemoryLink | MemoryUse
 
 
@@ -70,8 +70,8 @@ class _Shelves:
         self.events: list[Event] = []
         self.references: dict[str, Reference] = {}
         self.gists: dict[PageId, Gist] = {}
-        self.shown: dict[tuple[Chain, int, int, SessionId], Showing] = {}
-        self.hidden: dict[tuple[Chain, int, SessionId], Hiding] = {}
+        self.shown: dict[tuple[Chain, int, int, SessionId], ShownRow] = {}
+        self.hidden: dict[tuple[Chain, int, SessionId], HiddenRow] = {}
         self.sent: dict[tuple[Chain, int, SessionId], SentRow] = {}
         self.bills: dict[tuple[SessionId | None, int], Bill] = {}
         self.summaries: dict[tuple[SessionId, int, tuple[int, int], int], Summary] = {}
@@ -244,7 +244,7 @@ class _Shelves:
             uses=sum(use.memory in these for use in self.uses),
         )
 
-    def decided(self) -> Iterator[Showing | Hiding | SentRow]:
+    def decided(self) -> Iterator[ShownRow | HiddenRow | SentRow]:
         """The page table, each kind of row in the order in which it was decided."""
         yield from sorted(self.shown.values(), key=lambda row: row.step)
         yield from sorted(self.hidden.values(), key=lambda row: row.step)
@@ -354,7 +354,7 @@ class RamStore:
                 for deposit in deposits:
                     writing, each = place(deposit, shelves)
                     shelves.write(writing)
-                    kept = together(kept, each)
+                    kept = merge_receipts(kept, each)
             except HotsetError as error:
                 future.set_exception(error)
             else:
@@ -604,14 +604,14 @@ def _table(shelves: _Shelves, chains: Sequence[Chain], as_of: TurnRef | None) ->
         if row.step > step:
             break
         match row:
-            case Showing() if row.chain in depth:
-                all_shown[Spot(row.chain, row.position)] = shown(row, read)
-            case Hiding() if row.chain in depth and _holds(shelves, row, behind.get(row.chain)):
-                all_hidden[row.chain] = hidden(row, read)
+            case ShownRow() if row.chain in depth:
+                all_shown[Spot(row.chain, row.position)] = read_shown(row, read)
+            case HiddenRow() if row.chain in depth and _holds(shelves, row, behind.get(row.chain)):
+                all_hidden[row.chain] = read_hidden(row, read)
             case SentRow() if row.head in depth and (
                 latest is None or depth[row.head] >= latest[0]
             ):
-                latest = (depth[row.head], sent(row))
+                latest = (depth[row.head], read_sent(row))
     return PageTable(all_shown, all_hidden, latest[1] if latest else None)
 
 
@@ -628,7 +628,7 @@ def _step_of(shelves: _Shelves, as_of: TurnRef | None) -> int:
     return max(mine, default=0)
 
 
-def _holds(shelves: _Shelves, row: Hiding, next: Chain | None) -> bool:
+def _holds(shelves: _Shelves, row: HiddenRow, next: Chain | None) -> bool:
     """Did it stand there when the next message was made in reply? What is no reply says nothing of
     that."""
     turns = {(node.session, node.turn) for node in shelves.nodes.values() if node.chain == next}
@@ -657,7 +657,7 @@ def _with(uses: Uses, use: MemoryUse) -> Uses:
 def _take_all(shelves: _Shelves, rows: Iterable[Row]) -> int:
     repeating: tuple[_Repeating, ...] = (*shelves.events, *shelves.links, *shelves.uses)
     had = Counter(map(_fields, repeating))
-    meeting = Meeting(shelves, shelves.versions_of)
+    meeting = MemoryMerge(shelves, shelves.versions_of)
     content: set[Digest] = set()
     sessions: set[SessionId] = set()
     new = 0
@@ -727,9 +727,9 @@ def _take(  # noqa: C901, PLR0911 - one case a kind of row
 
 def _take_decided(shelves: _Shelves, row: _Decided) -> int:  # noqa: PLR0911 - one case a kind of row
     match row:
-        case Showing():
+        case ShownRow():
             return _add(shelves.shown, (row.chain, row.position, row.step, row.session), row)
-        case Hiding() if (note := old_note(row, shelves.blobs.__getitem__)) is not None:
+        case HiddenRow() if (note := old_note(row, shelves.blobs.__getitem__)) is not None:
             every = shelves.note_versions(note.space, note.key)
             if any((each.step, each.session) == (note.step, note.session) for each in every):
                 return 0
@@ -737,7 +737,7 @@ def _take_decided(shelves: _Shelves, row: _Decided) -> int:  # noqa: PLR0911 - o
             return _add(
                 shelves.notes, (note.space, note.key, version), replace(note, version=version)
             )
-        case Hiding():
+        case HiddenRow():
             return _add(shelves.hidden, (row.chain, row.step, row.session), row)
         case Note():
             return _add(shelves.notes, (row.space, row.key, row.version), row)
@@ -796,7 +796,7 @@ def _belongs(  # noqa: PLR0911 - one case a kind of row
             return row.id == session
         case ToolSeen():
             return row.first_session == session
-        case Showing() | Hiding():
+        case ShownRow() | HiddenRow():
             return row.chain in chains
         case SentRow():
             return row.head in chains or row.session == session
