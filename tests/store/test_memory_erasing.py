@@ -10,7 +10,7 @@ from tests.campaign import sample
 
 from hotset.nouns.deposit import Erased, Remembered
 from hotset.nouns.memory import Fact, MemoryKind, Procedure
-from hotset.store.connecting import Tuning
+from hotset.store.connection import Tuning
 from hotset.store.repair import repair
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_memory_contract import fact, lives

@@ -14,7 +14,7 @@ import apsw
 from hotset.errors import StoreFailed
 from hotset.index.generations import FOLDERS, embedder_of, serving
 from hotset.index.rows import DATABASE, FORMAT, in_our_words, number, text_of, writer_lock
-from hotset.store.connecting import Tuning, close_connection, connect
+from hotset.store.connection import Tuning, close_connection, connect
 
 _TUNING = Tuning(ballast_bytes=0, patience=1.0)
 

@@ -21,8 +21,7 @@ import apsw
 from hotset.errors import DiskFull, StoreBusy, StoreFailed
 from hotset.files.lock import FileLock
 from hotset.files.open import open_private
-from hotset.store.changes import DataVersion
-from hotset.store.connecting import Readers, Tuning, close_connection, connect
+from hotset.store.connection import DataVersion, Readers, Tuning, close_connection, connect
 from hotset.store.folder import opening_lock, refuse_links, wal_and_shm
 
 DATABASE = "entries.db"

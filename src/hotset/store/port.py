@@ -22,8 +22,7 @@ from hotset.nouns.memory import (
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId, including
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
-from hotset.nouns.window import PageTable
-from hotset.store.showing import HiddenRow, SentRow, ShownRow
+from hotset.nouns.window import Cause, Form, PageTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +103,54 @@ class Census:
     """Bytes of content, before compression."""
     stored_bytes: int
     """Bytes of content as they lie on disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A `Shown` as a row. Its place is the spot alone: sessions that share a past share its
+    forms."""
+
+    session: SessionId
+    turn: int
+    """Session and turn say who decided it; nothing is found by them."""
+    step: int
+    """Grows with every change of the page table in a store; of two rows for one place the one with
+    the higher step holds."""
+    chain: Chain
+    position: int
+    form: Form
+    text: Digest | None
+    """The address of what is shown in place of the page; None where that is nothing."""
+    tokens: int
+    whole: int
+    cause: Cause
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenRow:
+    """A `Hidden` as a row."""
+
+    session: SessionId
+    turn: int
+    step: int
+    chain: Chain
+    before: tuple[Digest, ...]
+    instead: Digest | None
+    after: tuple[Digest, ...]
+    asides: int
+
+
+@dataclass(frozen=True, slots=True)
+class SentRow:
+    """A `SentRequest` as a row."""
+
+    session: SessionId
+    turn: int
+    step: int
+    head: Chain
+    time: float
+    tokens: int
 
 
 Row = (
@@ -476,7 +523,7 @@ class Store(Protocol):
 
         Gives the number of rows that were new. Where a memory was changed both here and there, no
         version is lost: theirs are put behind ours, and then ours holds again (see
-        `store.memory_meeting`).
+        `store.memory`).
         """
         ...
 

@@ -23,13 +23,10 @@ from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Page, PageId, SessionId
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnRef
 from hotset.nouns.window import PageTable
-from hotset.store import checking, dumping, loading, memory_reading, notes
-from hotset.store.ballast import Ballast
-from hotset.store.blobs import read_content
-from hotset.store.changes import DataVersion
-from hotset.store.commit_seal import committed_in, read_seal, sync_seal, what_is_missing
-from hotset.store.connecting import (
+from hotset.store import exchange, queries, repair
+from hotset.store.connection import (
     Connection,
+    DataVersion,
     Readers,
     Tuning,
     close_connection,
@@ -39,12 +36,19 @@ from hotset.store.connecting import (
     translate_error,
     translate_errors,
 )
-from hotset.store.folder import DATABASE, SEAL, mark_in_use, opening_lock, refuse_links, wal_and_shm
-from hotset.store.import_check import LineageCheck
-from hotset.store.lookup import next_seq, read_one
+from hotset.store.folder import (
+    DATABASE,
+    SEAL,
+    Ballast,
+    mark_in_use,
+    opening_lock,
+    refuse_links,
+    wal_and_shm,
+)
 from hotset.store.migrations import migrate, refuse_unreadable
-from hotset.store.needs import latest_versions
+from hotset.store.page_table import ANY_STEP, PageTables, planned_at
 from hotset.store.port import MATCHES, Census, Damage, Row, Where
+from hotset.store.queries import next_seq, read_one
 from hotset.store.rows import (
     BILL,
     EVENT,
@@ -60,11 +64,20 @@ from hotset.store.rows import (
     Noun,
     RowTable,
     is_blank,
+    latest_versions,
     pack_hex,
+    read_content,
     unpack_hex,
 )
-from hotset.store.tabling import ANY_STEP, PageTables, planned_at
-from hotset.store.wal import Checkpointer, refuse_foreign_wal, refuse_torn
+from hotset.store.wal import (
+    Checkpointer,
+    committed_in,
+    read_seal,
+    refuse_foreign_wal,
+    refuse_torn,
+    sync_seal,
+    what_is_missing,
+)
 from hotset.store.writer import Writer
 
 # rows read at once: a slow reader must not hold a transaction open, which would keep the WAL from
@@ -261,10 +274,9 @@ class SqliteStore:
         with self._reading() as connection, connection:
             used = "SELECT session, max(seq) AS seq FROM turn GROUP BY session"
             rows: list[Any] = connection.execute(
-                f"SELECT "
-                f"{', '.join(f'session.{name}' for name in SESSION.names.split(', '))}"
-                f" FROM session LEFT JOIN ({used}) AS used ON used.session = session.id ORDER "
-                f"BY used.seq DESC, session.seq DESC"
+                f"SELECT {SESSION.qualified('session.')} FROM session "
+                f"LEFT JOIN ({used}) AS used ON used.session = session.id "
+                "ORDER BY used.seq DESC, session.seq DESC"
             ).fetchall()
         return [SESSION.unpack(row) for row in rows]
 
@@ -278,13 +290,8 @@ class SqliteStore:
         return self._stream(TOOL)
 
     def events(self, session: SessionId | None = None, name: str | None = None) -> Iterator[Event]:
-        every = (("session = ?", _given(session)), ("name = ?", _given(name)))
-        conditions = [condition for condition, values in every if values is not None]
-        for event in self._stream(
-            EVENT,
-            conditions,
-            [value for _, values in every if values is not None for value in values],
-        ):
+        which = _set_conditions(("session = ?", _given(session)), ("name = ?", _given(name)))
+        for event in self._stream(EVENT, *which):
             yield _as_asked(event, session in (None, event.session) and name in (None, event.name))
 
     def reference(self, id: str) -> Reference:
@@ -324,13 +331,8 @@ class SqliteStore:
         return table  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
     def bills(self, session: SessionId | None = None, since: float | None = None) -> Iterator[Bill]:
-        every = (("session = ?", _given(session)), ("time >= ?", _given(since)))
-        conditions = [condition for condition, values in every if values is not None]
-        for bill in self._stream(
-            BILL,
-            conditions,
-            [value for _, values in every if values is not None for value in values],
-        ):
+        which = _set_conditions(("session = ?", _given(session)), ("time >= ?", _given(since)))
+        for bill in self._stream(BILL, *which):
             yield _as_asked(bill, session in (None, bill.session))
 
     def summaries(self, session: SessionId) -> Sequence[Summary]:
@@ -344,14 +346,14 @@ class SqliteStore:
 
     def memory_versions(self, id: MemoryId) -> Sequence[MemoryRecord]:
         with self._reading() as connection:
-            return memory_reading.versions_of(connection, id)
+            return queries.memory_versions(connection, id)
 
     def memories(
         self,
         kinds: frozenset[MemoryKind] = frozenset(),
         standings: frozenset[Standing] = frozenset(),
     ) -> Iterator[MemoryRecord]:
-        return memory_reading.latest(self._reading, kinds, standings)
+        return queries.latest_memories(self._reading, kinds, standings)
 
     def newest_memories(
         self,
@@ -361,7 +363,7 @@ class SqliteStore:
         since: float | None = None,
         until: float | None = None,
     ) -> Iterator[MemoryRecord]:
-        return memory_reading.newest(self._reading, kinds, standings, since, until)
+        return queries.newest_memories(self._reading, kinds, standings, since, until)
 
     def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, MemoryRecord]]:
         return self._after(MEMORY, number, limit)
@@ -376,27 +378,29 @@ class SqliteStore:
 
     def memory_links(self, id: MemoryId | None = None) -> Sequence[MemoryLink]:
         with self._reading() as connection:
-            return memory_reading.links(connection, id)
+            return queries.memory_links(connection, id)
 
     def memory_uses(self, ids: Sequence[MemoryId] = ()) -> Mapping[MemoryId, Uses]:
         with self._reading() as connection:
-            return memory_reading.uses(connection, ids)
+            return queries.memory_uses(connection, ids)
 
     def memory_runs(self) -> Sequence[tuple[str, int, float]]:
         with self._reading() as connection:
-            return memory_reading.runs(connection)
+            return queries.memory_runs(connection)
 
     def notes(
         self, space: Space, keys: Sequence[str] = (), as_of: TurnRef | None = None
     ) -> Mapping[str, Note]:
         with self._reading() as connection, connection:
             step = ANY_STEP if as_of is None else planned_at(connection, as_of)
-            found = notes.latest(connection, space.name, keys, step) if step is not None else {}
+            found = (
+                queries.latest_notes(connection, space.name, keys, step) if step is not None else {}
+            )
         return found  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
     def note_versions(self, space: Space, key: str) -> Sequence[Note]:
         with self._reading() as connection:
-            return notes.versions(connection, space.name, key)
+            return queries.note_versions(connection, space.name, key)
 
     def version(self) -> int:
         self._alive()
@@ -445,11 +449,11 @@ class SqliteStore:
                     "next commit mends it"
                 ),
             )
-        yield from checking.verify(self._reading, self.database)
+        yield from repair.verify(self._reading, self.database)
 
     def dump(self, session: SessionId | None = None) -> Iterator[Row]:
         self._alive()
-        return dumping.dump(self._reading, session)
+        return exchange.dump(self._reading, session)
 
     def load(self, rows: Iterable[Row], *, gaps: bool = False) -> int:
         """With `gaps`, messages and pages may follow others that are missing, as in an export of a
@@ -459,9 +463,8 @@ class SqliteStore:
             connection = self._open_one()
         connection.set_wal_hook(self._checkpointer.after_commit)
         try:
-            rows = LineageCheck(connection, gaps).over(rows)
-            return loading.load(
-                connection, rows, partial(translate_errors, self.database), self.folder
+            return exchange.load(
+                connection, rows, partial(translate_errors, self.database), self.folder, gaps=gaps
             )
         finally:
             close_connection(connection)
@@ -588,7 +591,7 @@ def _conditions(where: Where) -> tuple[list[str], list[Any]]:
     """`holds` in SQL. Some columns are indexed only where they say something; a query must say so
     too, to use that index."""
     kinds = sorted(where.every_kind)
-    every: tuple[tuple[str, tuple[Any, ...] | None], ...] = (
+    return _set_conditions(
         ("session = ?", _given(where.session)),
         ("agent = ?", _given(where.agent)),
         (f"kind IN ({', '.join('?' * len(kinds))})", tuple(str(kind) for kind in kinds) or None),
@@ -604,8 +607,12 @@ def _conditions(where: Where) -> tuple[list[str], list[Any]]:
         ),
         ("digest = ?", _given(where.digest and pack_hex(where.digest))),
     )
-    conditions = [condition for condition, values in every if values is not None]
-    return conditions, [value for _, values in every if values is not None for value in values]
+
+
+def _set_conditions(*every: tuple[str, tuple[Any, ...] | None]) -> tuple[list[str], list[Any]]:
+    """Those conditions that have values, and the values of all of them."""
+    given = [(condition, values) for condition, values in every if values is not None]
+    return [condition for condition, _ in given], [value for _, some in given for value in some]
 
 
 def _given(value: Any) -> tuple[Any, ...] | None:

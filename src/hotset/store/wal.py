@@ -3,21 +3,25 @@ another file."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import queue
+import secrets
 import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import apsw
 
 from hotset.errors import PageDamaged, StoreFailed, StoreMoved
-from hotset.store.connecting import Connection, close_connection
-from hotset.store.folder import wal_and_shm
+from hotset.files.open import open_regular
+from hotset.store.connection import Connection, close_connection
+from hotset.store.folder import SEAL, wal_and_shm
 
 _MAGIC_LITTLE, _MAGIC_BIG = 0x377F0682, 0x377F0683
 _HEADER_BYTES = 32
@@ -318,3 +322,166 @@ def _beginning_of(database: Path) -> bytes:
 
 def _cookie(page: bytes) -> int:
     return int(struct.unpack_from(">I", page, _COOKIE_AT)[0]) if len(page) >= 100 else 0
+
+
+_SEAL_MAGIC = b"hotseal1"
+_SEAL_RECORD = struct.Struct(">8s16sQ16sQQQQ")
+_SEAL_SUM_BYTES = 16
+_SLOT_BYTES = (
+    512  # one sector for each of two records in turn: a write that is torn spoils only its own
+)
+_META_ROW = struct.Struct(">16sQ16s")
+_STATE = (
+    "SELECT (SELECT value FROM meta WHERE name = 'committed'), (SELECT max(seq) FROM "
+    "session), (SELECT max(seq) FROM turn),"
+    " (SELECT max(seq) FROM page), (SELECT max(seq) FROM blob)"
+)
+_SEAL_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCount:
+    """How far a store has come. Rows are numbered from 1, so that the highest number is their
+    count."""
+
+    store: bytes = b""
+    """Random, made with the first commit."""
+    commits: int = 0
+    tip: bytes = b""
+    """A rolling hash over the commits: two stores that were copies once and went different ways
+    differ in it."""
+    sessions: int = 0
+    turns: int = 0
+    pages: int = 0
+    contents: int = 0
+
+    def __str__(self) -> str:
+        return f"commit {self.commits:,} with {self.turns:,} turns and {self.pages:,} pages"
+
+
+def committed_in(connection: apsw.Connection) -> CommitCount:
+    """How far the store has come, as it says itself; all zero where it was written by a hotset that
+    did not count yet."""
+    try:
+        row: Any = connection.execute(_STATE).fetchone()
+    except apsw.SQLError:  # no such table: a new file
+        return CommitCount()
+    said, *counts = row
+    known = (
+        _META_ROW.unpack(said)
+        if isinstance(said, bytes) and len(said) == _META_ROW.size
+        else (b"", 0, b"")
+    )
+    return CommitCount(*known, *(count or 0 for count in counts))
+
+
+def count_commit(connection: apsw.Connection, *, after: CommitCount | None = None) -> CommitCount:
+    """Counts the transaction that is under way, as its last statement; behind `after` where that is
+    further."""
+    here = committed_in(connection)
+    store = (after.store if after is not None else here.store) or secrets.token_bytes(16)
+    commits = max(here.commits, after.commits if after is not None else 0) + 1
+    tip = hashlib.sha256(here.tip + secrets.token_bytes(16)).digest()[:16]
+    connection.execute(
+        "INSERT OR REPLACE INTO meta VALUES ('committed', ?)",
+        (_META_ROW.pack(store, commits, tip),),
+    )
+    return replace(here, store=store, commits=commits, tip=tip)
+
+
+def commit(connection: Connection) -> None:
+    """Counts and commits the transaction that is under way, and seals it once it is on disk.
+
+    Raises `StoreMoved` where that was a file which the folder does not hold any more: such a commit
+    is not acknowledged.
+    """
+    committed = count_commit(connection)
+    connection.execute("COMMIT")
+    connection.refuse_moved()
+    refuse_hollow_wal(connection.database)
+    write_seal(connection.database.parent, committed)
+
+
+def read_seal(folder: Path) -> CommitCount | None:
+    """The latest record that is whole; None where there is no seal, or none that can be read."""
+    try:
+        file = open_regular(folder / SEAL)
+    except (OSError, StoreFailed):
+        return None
+    try:
+        found = [_read_slot(file, slot) for slot in (0, 1)]
+    finally:
+        os.close(file)
+    return max(
+        (each for each in found if each is not None), key=lambda each: each.commits, default=None
+    )
+
+
+def write_seal(folder: Path, committed: CommitCount) -> None:
+    """A seal that cannot be written only lags: the commit stands."""
+    with suppress(OSError):
+        file = os.open(f"{folder}/{SEAL}", _SEAL_FLAGS, 0o600)
+        try:
+            slot = committed.commits % 2
+            there = _read_slot(file, slot)
+            if there is None or there.store != committed.store or there.commits < committed.commits:
+                record = _SEAL_RECORD.pack(_SEAL_MAGIC, *_values(committed))
+                os.pwrite(file, record + _seal_sum(record), slot * _SLOT_BYTES)
+        finally:
+            os.close(file)
+
+
+def sync_seal(folder: Path) -> None:
+    """To be called at checkpoints."""
+    with suppress(OSError, StoreFailed):
+        file = open_regular(folder / SEAL)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def what_is_missing(sealed: CommitCount | None, found: CommitCount) -> str:
+    """What the seal tells of and the store does not hold, in a sentence; empty where nothing is
+    missing."""
+    if sealed is None:
+        return ""
+    if sealed.store != found.store and found.store:
+        return f"the seal beside it is that of another store, at {sealed}; this one is at {found}"
+    if sealed.commits > found.commits:
+        gone = (
+            f"{max(0, sealed.turns - found.turns):,} turns and "
+            f"{max(0, sealed.pages - found.pages):,} pages"
+        )
+        return (
+            f"its seal says {sealed}, the store ends at {found}: "
+            f"{sealed.commits - found.commits:,} commits are missing,"
+            f" with them {gone}"
+        )
+    if sealed.commits == found.commits and sealed.tip != found.tip:
+        return (
+            f"its seal is of {sealed}, and the store came to as many "
+            f"commits by another way: it "
+            f"was replaced"
+        )
+    return ""
+
+
+def _read_slot(file: int, slot: int) -> CommitCount | None:
+    content = os.pread(file, _SEAL_RECORD.size + _SEAL_SUM_BYTES, slot * _SLOT_BYTES)
+    record = content[: _SEAL_RECORD.size]
+    if (
+        len(content) < _SEAL_RECORD.size + _SEAL_SUM_BYTES
+        or content[_SEAL_RECORD.size :] != _seal_sum(record)
+        or not record.startswith(_SEAL_MAGIC)
+    ):
+        return None
+    return CommitCount(*_SEAL_RECORD.unpack(record)[1:])
+
+
+def _values(committed: CommitCount) -> tuple[Any, ...]:
+    return tuple(getattr(committed, name) for name in CommitCount.__slots__)
+
+
+def _seal_sum(record: bytes) -> bytes:
+    return hashlib.sha256(record).digest()[:_SEAL_SUM_BYTES]

@@ -31,11 +31,10 @@ from hotset.nouns.note import Note, Scope, Space
 from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown, Spot
-from hotset.store.memory_form import refuse_unfit
-from hotset.store.memory_meeting import MemoryMerge
-from hotset.store.needs import latest_versions, needs, supersedes
-from hotset.store.notes import old_note
-from hotset.store.placing import merge_receipts, place
+from hotset.store.memory import MemoryMerge, refuse_unfit
+from hotset.store.migrations import old_note
+from hotset.store.page_table import read_hidden, read_sent, read_shown
+from hotset.store.placement import merge_receipts, place
 from hotset.store.port import (
     CANDIDATES,
     FEW,
@@ -44,12 +43,15 @@ from hotset.store.port import (
     Blob,
     Census,
     Damage,
+    HiddenRow,
     MemoryRows,
     Row,
+    SentRow,
+    ShownRow,
     Where,
     Writing,
 )
-from hotset.store.showing import HiddenRow, SentRow, ShownRow, read_hidden, read_sent, read_shown
+from hotset.store.rows import latest_versions, needs, supersedes
 
 _Key = TypeVar("_Key")
 _Noun = TypeVar("_Noun")

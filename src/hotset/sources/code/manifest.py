@@ -27,7 +27,7 @@ from hotset.files.lock import hold_lock
 from hotset.files.open import open_private
 from hotset.files.root import Stat, Why
 from hotset.sources.code.scan import ScannedFolder, SkippedFiles
-from hotset.store.connecting import Tuning, close_connection, connect, translate_errors
+from hotset.store.connection import Tuning, close_connection, connect, translate_errors
 from hotset.store.folder import refuse_links, wal_and_shm
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from hotset.nouns.progress import Progress, silent
 from hotset.sources.memory.exchange.items import EPISODE, MARK, Item, iso_day, iso_time, sealed
 from hotset.sources.memory.keep import batched, known_memories
 from hotset.sources.memory.kinds import ADVICE_KINDS, is_same
-from hotset.store.memory_form import memory_from_fields, refuse_unfit
+from hotset.store.memory import memory_from_fields, refuse_unfit
 from hotset.store.port import Store
 
 FORMAT = 1

@@ -25,18 +25,14 @@ from hotset.nouns.deposit import (
     RequestReceived,
 )
 from hotset.nouns.link import Link, link
-from hotset.nouns.message import Part
+from hotset.nouns.message import Part, Request
 from hotset.nouns.note import Note
 from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
-from hotset.nouns.window import WHOLE, Spot, Stub
-from hotset.store.blobs import whole_system, whole_toolbox
-from hotset.store.lineage import fingerprint, recognise_session
-from hotset.store.memory_placing import place_erasure, place_memories
-from hotset.store.parents import Parent, find_parent
-from hotset.store.port import Blob, Lookup, Writing
-from hotset.store.showing import hidden_row, sent_row, shown_row
-from hotset.store.titles import session_title
+from hotset.nouns.window import WHOLE, Hidden, SentRequest, Shown, Spot, Stub
+from hotset.store.lineage import Parent, find_parent, fingerprint, recognise_session, session_title
+from hotset.store.memory import place_erasure, place_memories
+from hotset.store.port import Blob, HiddenRow, Lookup, SentRow, ShownRow, Writing
 
 _TITLE_CHARS = 80
 
@@ -163,6 +159,14 @@ def _answered(answered: ReplyReceived, look: Lookup) -> tuple[Writing, CommitRec
     return writing, _kept(writing, ended)
 
 
+def whole_system(request: Request) -> bytes:
+    return b"\n\n".join(part.content for part in request.system)
+
+
+def whole_toolbox(request: Request) -> bytes:
+    return b"[" + b",".join(tool.raw for tool in request.tools) + b"]"
+
+
 def _turn_of(named: TurnRef | TurnId, look: Lookup) -> Turn:
     turn = (
         look.turn(named.session, named.number)
@@ -231,8 +235,8 @@ def _planned(planned: PlanMade, look: Lookup) -> tuple[Writing, CommitReceipt]:
     writing = Writing(
         blobs=tuple(_blob(shown.text) for shown in decided if shown.text),
         references=tuple(_reference(stub, turn.session, look) for stub in planned.stubs),
-        shown=tuple(shown_row(shown, turn, step) for shown in decided),
-        sent=(sent_row(planned.sent, turn, step),),
+        shown=tuple(_shown_row(shown, turn, step) for shown in decided),
+        sent=(_sent_row(planned.sent, turn, step),),
     )
     return writing, CommitReceipt(turn.ref)
 
@@ -261,9 +265,42 @@ def _pages_at(spot: Spot, session: SessionId, look: Lookup) -> Sequence[PageId]:
 def _hid(hid: HiddenKept, look: Lookup) -> tuple[Writing, CommitReceipt]:
     turn = _turn_of(hid.turn, look)
     hidden = hid.hidden
-    row = hidden_row(hidden, turn, look.last_step() + 1)
+    row = _hidden_row(hidden, turn, look.last_step() + 1)
     raws = (*hidden.before, *((hidden.instead,) if hidden.instead else ()), *hidden.after)
     return Writing(blobs=tuple(map(_blob, raws)), hidden=(row,)), CommitReceipt(turn.ref)
+
+
+def _shown_row(shown: Shown, turn: Turn, step: int) -> ShownRow:
+    return ShownRow(
+        session=turn.session,
+        turn=turn.number,
+        step=step,
+        chain=shown.spot.chain,
+        position=shown.spot.position,
+        form=shown.form,
+        text=digest(shown.text) if shown.text else None,
+        tokens=shown.tokens,
+        whole=shown.whole,
+        cause=shown.cause,
+        time=shown.time,
+    )
+
+
+def _hidden_row(hidden: Hidden, turn: Turn, step: int) -> HiddenRow:
+    return HiddenRow(
+        session=turn.session,
+        turn=turn.number,
+        step=step,
+        chain=hidden.chain,
+        before=tuple(map(digest, hidden.before)),
+        instead=digest(hidden.instead) if hidden.instead else None,
+        after=tuple(map(digest, hidden.after)),
+        asides=hidden.asides,
+    )
+
+
+def _sent_row(sent: SentRequest, turn: Turn, step: int) -> SentRow:
+    return SentRow(turn.session, turn.number, step, sent.head, sent.time, sent.tokens)
 
 
 def _billed(billed: Billed, look: Lookup) -> tuple[Writing, CommitReceipt]:

@@ -19,8 +19,7 @@ from urllib.parse import quote
 import apsw
 
 from hotset.errors import DiskFull, PageDamaged, StoreBusy, StoreFailed, StoreMoved
-from hotset.store.ballast import BALLAST_BYTES
-from hotset.store.folder import wal_and_shm
+from hotset.store.folder import BALLAST_BYTES, wal_and_shm
 
 _OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
 _SHORTEST_WAIT = 0.0002
@@ -337,3 +336,39 @@ def _patient(limit: float) -> Callable[[int], bool]:
         return True
 
     return wait
+
+
+_VERSIONS_OF_ONE = 2**32  # SQLite counts in 32 bits, anew for each connection
+
+
+class DataVersion:
+    """A connection that only ever asks for SQLite's count of what others committed."""
+
+    def __init__(self, open_one: Callable[[], Connection]) -> None:
+        self._open = open_one
+        self._connection: Connection | None = None
+        self._rounds = 0
+        self._lock = threading.Lock()
+
+    def version(self) -> int:
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._open()
+                self._rounds += 1
+            try:
+                self._connection.refuse_moved()
+                count = self._connection.execute("PRAGMA data_version").fetchone()
+            except BaseException:
+                self._close()
+                raise
+        assert count is not None
+        return self._rounds * _VERSIONS_OF_ONE + int(count[0])
+
+    def close(self) -> None:
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            close_connection(self._connection)
+            self._connection = None

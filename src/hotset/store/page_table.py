@@ -3,7 +3,7 @@ proven again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,11 +13,10 @@ from hotset.errors import NotFound, PageDamaged
 from hotset.files.lru import Lru
 from hotset.nouns.page import Chain, Digest
 from hotset.nouns.turn import TurnRef
-from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown
-from hotset.store.blobs import read_content
-from hotset.store.lookup import SqlLookup, read_one
-from hotset.store.rows import HIDDEN, SENT, SHOWN, Value, pack_hex
-from hotset.store.showing import read_hidden, read_sent, read_shown
+from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown, Spot
+from hotset.store.port import HiddenRow, SentRow, ShownRow
+from hotset.store.queries import SqlLookup, read_one
+from hotset.store.rows import HIDDEN, SENT, SHOWN, Value, pack_hex, read_content
 
 # one statement, prepared once, serves lines of any length; longer ones are asked for in several
 # portions
@@ -230,3 +229,25 @@ def _every(places: Iterable[_Place], rows: dict[_Place, _Noun]) -> Iterator[_Nou
         if row is None:
             raise PageDamaged(_BAD_INDEX)
         yield row
+
+
+Read = Callable[[Digest], bytes]
+"""The content at an address."""
+
+
+def read_shown(row: ShownRow, read: Read) -> Shown:
+    text = read(row.text) if row.text is not None else b""
+    return Shown(
+        Spot(row.chain, row.position), row.form, text, row.tokens, row.whole, row.cause, row.time
+    )
+
+
+def read_hidden(row: HiddenRow, read: Read) -> Hidden:
+    instead = read(row.instead) if row.instead is not None else b""
+    return Hidden(
+        row.chain, tuple(map(read, row.before)), instead, tuple(map(read, row.after)), row.asides
+    )
+
+
+def read_sent(row: SentRow) -> SentRequest:
+    return SentRequest(row.head, row.time, row.tokens)
