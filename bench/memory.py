@@ -82,7 +82,7 @@ from bench.memory_sets import (
 )
 from bench.results import quantile, tell
 from hotset.config import load
-from hotset.index.embed.asking import Asking as AskingModel
+from hotset.index.embed.asking import QueryEmbedder as AskingModel
 from hotset.index.embed.minilm import MiniLm
 from hotset.index.embed.minilm_weights import find_weights
 from hotset.index.embed.port import Embedder

@@ -552,10 +552,10 @@ def _exact(vectors: Any, query: Any) -> Any:
 
 
 def _view_of(generation: Any) -> Any:
-    from hotset.index.filters import Numbers  # noqa: PLC0415
+    from hotset.index.filters import NumberFilter  # noqa: PLC0415
     from hotset.index.signals import RowView  # noqa: PLC0415
 
-    return RowView(generation, Numbers(), frozenset(), beyond=False, tail=[])
+    return RowView(generation, NumberFilter(), frozenset(), beyond=False, tail=[])
 
 
 def _full() -> Any:

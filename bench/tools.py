@@ -58,8 +58,8 @@ import platformdirs
 from bench.results import quantile, tell
 from bench.tools_calibration import calibration
 from hotset.config import load
-from hotset.index.analysis import split
-from hotset.index.embed.asking import Asking
+from hotset.index.analysis import split_identifiers
+from hotset.index.embed.asking import QueryEmbedder
 from hotset.index.embed.minilm import MiniLm
 from hotset.index.embed.minilm_weights import find_weights
 from hotset.index.embed.port import Embedder, Vectors
@@ -183,7 +183,7 @@ def quality(given: Set, weights: Path, python: Path | None) -> dict[str, Figures
     rankings: dict[str, Sequence[Ranking]] = {}
     with ThreadPoolExecutor(1) as beside:  # it is another process and takes as long as all the rest
         theirs = beside.submit(fastmcp, python, given) if python is not None else None
-        for name, asking in (("hotset", None), ("hotset_minilm", Asking(table, minilm))):
+        for name, asking in (("hotset", None), ("hotset_minilm", QueryEmbedder(table, minilm))):
             with library(given.tools, table, asking) as finding:
                 rankings[name] = [_found(finding, each) for each in questions]
         if theirs is not None:
@@ -288,7 +288,7 @@ def dense(given: Set, texts: Sequence[str], embedder: Embedder) -> Sequence[Rank
 def bm25(given: Set, texts: Sequence[str]) -> Sequence[Ranking]:
     from hotset.index.words import _analyzer  # noqa: PLC0415 - the same stems, so that the formula is what differs
 
-    counts = [Counter(_analyzer().analyze(text)) for text in split(texts)]
+    counts = [Counter(_analyzer().analyze(text)) for text in split_identifiers(texts)]
     lengths = [counted.total() for counted in counts]
     usual = sum(lengths) / len(lengths)
     postings: dict[str, list[tuple[int, float]]] = defaultdict(list)
@@ -298,7 +298,7 @@ def bm25(given: Set, texts: Sequence[str]) -> Sequence[Ranking]:
                 (at, often * (_K1 + 1) / (often + _K1 * (1 - _B + _B * lengths[at] / usual)))
             )
     rankings = []
-    for question in split([each.text for each in given.questions]):
+    for question in split_identifiers([each.text for each in given.questions]):
         scores: dict[int, float] = defaultdict(float)
         for word in _analyzer().analyze(question):
             some = postings.get(word, [])

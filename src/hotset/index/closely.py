@@ -13,11 +13,11 @@ import numpy as np
 
 from hotset.errors import BadInput
 from hotset.index.embed.port import Embedder
-from hotset.index.filters import holds
+from hotset.index.filters import matches_filter
 from hotset.index.hybrid import FusedHit
-from hotset.index.tiers import Hot
+from hotset.index.tiers import HotEntries
 from hotset.index.vectors import Floats
-from hotset.index.writing import embed, embedded_text
+from hotset.index.writing import embed_checked, embedded_text
 from hotset.nouns.finding import Filter
 
 _FAIR = 0.97
@@ -29,10 +29,10 @@ of the rest fell by .01, and without the factor by up to .02.
 """
 
 
-class Closely:
+class HotReranker:
     """Use it from any thread; one at a time reads."""
 
-    def __init__(self, asking: Embedder, hot: Hot) -> None:
+    def __init__(self, asking: Embedder, hot: HotEntries) -> None:
         self._asking = asking
         self._hot = hot
         self._lock = threading.Lock()
@@ -46,7 +46,7 @@ class Closely:
             unread = next((doc for doc in hot if doc not in self._read), None)
         if unread is None:
             return False
-        made: Floats = embed(self._asking, [embedded_text(hot[unread])])[0]
+        made: Floats = embed_checked(self._asking, [embedded_text(hot[unread])])[0]
         if not np.isfinite(made).all():
             raise BadInput(f"the embedder {self._asking.id} gave something that is not a number")
         with self._lock:
@@ -58,7 +58,9 @@ class Closely:
         with self._lock:
             read = dict(self._read)
         every = self._hot.every() if read else []
-        fitting = {doc: entry.sort for doc, entry in every if doc in read and holds(only, entry)}
+        fitting = {
+            doc: entry.sort for doc, entry in every if doc in read and matches_filter(only, entry)
+        }
         if not fitting:
             return []
         cosines = _FAIR * np.einsum("ij,j->i", np.stack([read[doc] for doc in fitting]), query)

@@ -18,20 +18,20 @@ Bits = NDArray[np.uint64]
 """A bit a row, 64 in a word, the first one lowest."""
 
 
-def packed(rows: NDArray[np.bool_]) -> Bits:
+def pack_bits(rows: NDArray[np.bool_]) -> Bits:
     """Up to the end of the last word there are no rows."""
     bits = np.packbits(rows, bitorder="little")
     return np.pad(bits, (0, -len(bits) % _WORD_BYTES)).view(np.dtype("<u8"))
 
 
-def unpacked(bits: Bits) -> NDArray[np.intp]:
+def unpack_bits(bits: Bits) -> NDArray[np.intp]:
     """Where rows are set."""
     return (
         np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_).nonzero()[0]
     )  # 8 times as fast as of bytes
 
 
-def without(bits: Bits, rows: NDArray[np.intp]) -> Bits:
+def clear_bits(bits: Bits, rows: NDArray[np.intp]) -> Bits:
     left = bits.copy()
     np.bitwise_and.at(
         left, rows // WORD_BITS, ~(np.uint64(1) << (rows % WORD_BITS).astype(np.uint64))
@@ -39,7 +39,7 @@ def without(bits: Bits, rows: NDArray[np.intp]) -> Bits:
     return left
 
 
-def sums(bits: Bits) -> list[Bits]:
+def bit_sums(bits: Bits) -> list[Bits]:
     """How many of each column are set, lowest bit first. `bits` are used up, and one fewer than a
     power of two.
 
@@ -65,7 +65,7 @@ def sums(bits: Bits) -> list[Bits]:
     return every
 
 
-def least(sums: Sequence[Bits], among: Bits, many: int) -> Bits:
+def least_sums(sums: Sequence[Bits], among: Bits, many: int) -> Bits:
     """Those rows whose sums are least: as many as are wanted, or more where the last ones have the
     same sum."""
     surely, perhaps, found = np.zeros_like(among), among, 0

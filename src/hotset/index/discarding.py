@@ -8,16 +8,16 @@ import time
 from pathlib import Path
 
 from hotset.index.generations import FOLDERS
-from hotset.index.rows import DATABASE, throw_away, writer_lock
+from hotset.index.rows import DATABASE, discard_rows, writer_lock
 
 _SEEN_SECONDS = 5.0  # whoever folds looks every second
 _POLL_SECONDS = 0.05
 
 
-def discard(folder: Path) -> int | None:
+def discard_index(folder: Path) -> int | None:
     """Nothing of what was added is left in any file. Tells the process that did not let go in time
     of what it had read."""
-    throw_away(folder)
+    discard_rows(folder)
     for generation in folder.glob(f"{FOLDERS}*"):
         shutil.rmtree(generation, ignore_errors=True)
     until = time.monotonic() + _SEEN_SECONDS

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from hotset.errors import StoreFailed
-from hotset.index.rows import EntryRows, number
+from hotset.index.rows import EntryRows, read_number
 
 FOLDERS = "generation-"
 """How the folder of one is called, in front of its number."""
@@ -55,7 +55,7 @@ class Generations:
         before."""
         with self._rows.writing() as connection:
             called = max(
-                time.time_ns(), 1 + number(connection, "SELECT max(number) FROM generation")
+                time.time_ns(), 1 + read_number(connection, "SELECT max(number) FROM generation")
             )
             connection.execute("INSERT INTO generation VALUES (?, ?, 0, 0, 0)", (called, identity))
             return Generation(called, identity, 0, 0, serving=False)
@@ -108,18 +108,18 @@ class Generations:
     def removed(self) -> list[int]:
         """What was removed and may still be folded somewhere."""
         with self._rows.reading() as connection:
-            return gone(connection)
+            return removed_docs(connection)
 
     def behind(self, generation: Generation) -> bool:
         """Is there something to fold into it?"""
         sql = "SELECT EXISTS (SELECT 1 FROM entry WHERE doc > ?) OR EXISTS (SELECT 1 FROM gone)"
         with self._rows.reading() as connection:
-            return bool(number(connection, sql, (generation.folded,)))
+            return bool(read_number(connection, sql, (generation.folded,)))
 
     def lag(self, generation: Generation | None) -> int:
         """How many entries are not folded into it."""
         with self._rows.reading() as connection:
-            return number(
+            return read_number(
                 connection,
                 "SELECT count(*) FROM entry WHERE doc > ?",
                 (generation.folded if generation else 0,),
@@ -129,8 +129,8 @@ class Generations:
         """The share of all entries that is folded into it."""
         sql = "SELECT count(*) FROM entry WHERE doc <= ?"
         with self._rows.reading() as connection:
-            every = number(connection, "SELECT count(*) FROM entry")
-            return number(connection, sql, (generation.folded,)) / max(1, every)
+            every = read_number(connection, "SELECT count(*) FROM entry")
+            return read_number(connection, sql, (generation.folded,)) / max(1, every)
 
 
 @lru_cache(maxsize=8)
@@ -145,19 +145,19 @@ def embedder_of(identity: str) -> str:
     return str(made_by(identity).get("embedder", ""))
 
 
-def serving(connection: apsw.Connection) -> Generation | None:
+def serving_generation(connection: apsw.Connection) -> Generation | None:
     row = connection.execute("SELECT * FROM generation WHERE serving").fetchone()
     return None if row is None else _generation(row)
 
 
-def gone(connection: apsw.Connection) -> list[int]:
+def removed_docs(connection: apsw.Connection) -> list[int]:
     """What the folded structures may still hold and must not show."""
     rows: Any = connection.execute("SELECT doc FROM gone")
     return [doc for (doc,) in rows]
 
 
 def _shorten_tail(connection: apsw.Connection, folded: int) -> None:
-    if number(connection, "SELECT EXISTS (SELECT 1 FROM entry WHERE doc > ?)", (folded,)):
+    if read_number(connection, "SELECT EXISTS (SELECT 1 FROM entry WHERE doc > ?)", (folded,)):
         connection.execute("DELETE FROM tail WHERE rowid <= ?", (folded,))
     else:
         connection.execute("INSERT INTO tail (tail) VALUES ('delete-all')")

@@ -12,15 +12,22 @@ from typing import Any
 import apsw
 
 from hotset.errors import StoreFailed
-from hotset.index.generations import FOLDERS, embedder_of, serving
-from hotset.index.rows import DATABASE, FORMAT, in_our_words, number, text_of, writer_lock
+from hotset.index.generations import FOLDERS, embedder_of, serving_generation
+from hotset.index.rows import (
+    DATABASE,
+    FORMAT,
+    from_column,
+    read_number,
+    translate_errors,
+    writer_lock,
+)
 from hotset.store.connection import Tuning, close_connection, connect
 
 _TUNING = Tuning(ballast_bytes=0, patience=1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class IndexSummary:
     entries: int = 0
     waiting: int = 0
     """Of these, the ones that are found by their words already and not yet folded."""
@@ -35,7 +42,7 @@ class Glance:
     trouble: str = ""
 
 
-def glance(folder: Path, sealing: int) -> Glance | None:
+def summarise_index(folder: Path, sealing: int) -> IndexSummary | None:
     """None where there is no index. `sealing` is the version of the rules by which texts are sealed
     now."""
     database = folder / DATABASE
@@ -46,11 +53,11 @@ def glance(folder: Path, sealing: int) -> Glance | None:
         with _looking_into(database) as connection:
             return _read(connection, sealing, writer)
     except StoreFailed as error:
-        return Glance(writer=writer, trouble=str(error))
+        return IndexSummary(writer=writer, trouble=str(error))
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class SettledIndex:
     """An index in which nothing waits."""
 
     watermark: int
@@ -59,7 +66,7 @@ class Rest:
     """Rules and engines, as far as the rows tell."""
 
 
-def at_rest(folder: Path, source: str) -> Rest | None:
+def read_settled(folder: Path, source: str) -> SettledIndex | None:
     """None where anything waits to be folded, sealed again or made anew, where rows cannot be read,
     or a folder is missing."""
     database = folder / DATABASE
@@ -67,10 +74,10 @@ def at_rest(folder: Path, source: str) -> Rest | None:
         return None
     try:
         with _looking_into(database) as connection:
-            generation = serving(connection)
-            if generation is None or any(number(connection, sql) for sql in _UNREST):
+            generation = serving_generation(connection)
+            if generation is None or any(read_number(connection, sql) for sql in _UNREST):
                 return None
-            if number(
+            if read_number(
                 connection,
                 "SELECT EXISTS (SELECT 1 FROM entry WHERE doc > ?)",
                 (generation.folded,),
@@ -79,7 +86,7 @@ def at_rest(folder: Path, source: str) -> Rest | None:
             reached: Any = connection.execute(
                 "SELECT number, sealing FROM watermark WHERE name = ?", (source,)
             ).fetchall()
-            written = number(connection, "PRAGMA user_version")
+            written = read_number(connection, "PRAGMA user_version")
     except StoreFailed:
         return None
     if (
@@ -89,7 +96,7 @@ def at_rest(folder: Path, source: str) -> Rest | None:
     ):
         return None
     (watermark, sealing), *_ = reached
-    return Rest(watermark, f"{generation.identity} {sealing}")
+    return SettledIndex(watermark, f"{generation.identity} {sealing}")
 
 
 _UNREST = (
@@ -101,7 +108,7 @@ _UNREST = (
 
 @contextmanager
 def _looking_into(database: Path) -> Iterator[apsw.Connection]:
-    with in_our_words(database):
+    with translate_errors(database):
         connection = connect(database, _TUNING, reading=True)
         try:
             with connection:  # one state of the rows for all questions
@@ -110,19 +117,19 @@ def _looking_into(database: Path) -> Iterator[apsw.Connection]:
             close_connection(connection)
 
 
-def _read(connection: apsw.Connection, sealing: int, writer: int | None) -> Glance:
-    generation = serving(connection)
+def _read(connection: apsw.Connection, sealing: int, writer: int | None) -> IndexSummary:
+    generation = serving_generation(connection)
     rows: Any = connection.execute(
         "SELECT name, number FROM watermark WHERE sealing = ?", (sealing,)
     )
     folded = generation.folded if generation else 0
-    return Glance(
-        entries=number(connection, "SELECT count(*) FROM entry"),
-        waiting=number(connection, "SELECT count(*) FROM entry WHERE doc > ?", (folded,)),
+    return IndexSummary(
+        entries=read_number(connection, "SELECT count(*) FROM entry"),
+        waiting=read_number(connection, "SELECT count(*) FROM entry WHERE doc > ?", (folded,)),
         embedder=embedder_of(generation.identity) if generation else "",
         writer=writer,
         building=bool(
-            number(connection, "SELECT EXISTS (SELECT 1 FROM generation WHERE NOT serving)")
+            read_number(connection, "SELECT EXISTS (SELECT 1 FROM generation WHERE NOT serving)")
         ),
-        watermarks={text_of(name): reached for name, reached in rows},
+        watermarks={from_column(name): reached for name, reached in rows},
     )

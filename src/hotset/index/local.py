@@ -19,7 +19,7 @@ from hotset.index.generations import Generations, embedder_of
 from hotset.index.port import IndexState, Watermark
 from hotset.index.rows import EntryRows, RowsDamaged, writer_lock
 from hotset.index.searching import IndexSearch
-from hotset.index.writing import Folding
+from hotset.index.writing import FoldWriter
 from hotset.nouns.finding import Entry, EntryId, Hits, Query, Sort
 
 _log = logging.getLogger("hotset")
@@ -66,7 +66,7 @@ class LocalIndex:
         self.folder = private_folder(folder)
         self._rows = EntryRows(self.folder)
         self._entries = Entries(self._rows, sealing)
-        self._folding = Folding(self.folder, self._rows, self._entries, embedder)
+        self._folding = FoldWriter(self.folder, self._rows, self._entries, embedder)
         self._writing = writer_lock(self.folder)
         self._searching = IndexSearch(self.folder, self._rows, self._entries, embedder, asking)
         self._rhythm = rhythm

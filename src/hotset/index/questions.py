@@ -7,10 +7,10 @@ import numpy as np
 
 from hotset.errors import BadInput
 from hotset.files.lru import Lru
-from hotset.index.analysis import question
+from hotset.index.analysis import analyse_query
 from hotset.index.embed.port import Embedder
 from hotset.index.vectors import Floats
-from hotset.index.writing import embed
+from hotset.index.writing import embed_checked
 from hotset.nouns.finding import Query, Sort
 
 _KEPT = 256  # vectors of the last questions
@@ -21,7 +21,7 @@ _CLOSE_CHARACTERS = (
 _CODE_ALONE = frozenset({Sort.CODE})
 
 
-class Questions:
+class QueryVectors:
     """Use it from any thread."""
 
     def __init__(self, documents: Embedder, asking: Embedder | None = None) -> None:
@@ -33,7 +33,7 @@ class Questions:
         self._known: Lru[tuple[bool, str], Floats] = Lru(count=_KEPT)
 
     def vector(self, query: Query) -> Floats:
-        text = question(query.words).text
+        text = analyse_query(query.words).text
         reader = self._reader(query)
         return self._known.get_or_make(
             (reader is self._asking, text), lambda: _vector_of(text, reader)
@@ -48,7 +48,7 @@ class Questions:
 
 
 def _vector_of(text: str, reader: Embedder) -> Floats:
-    made: Floats = embed(reader, [text])[0]
+    made: Floats = embed_checked(reader, [text])[0]
     if not np.isfinite(made).all():
         raise BadInput(f"the embedder {reader.id} gave something that is not a number")
     return made

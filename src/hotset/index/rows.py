@@ -85,13 +85,13 @@ class EntryRows:
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """One state of the rows for everything that is asked inside."""
-        with in_our_words(self.database), self._readers.lend() as connection, connection:
+        with translate_errors(self.database), self._readers.lend() as connection, connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
         """All that is done inside, or nothing of it."""
-        with self._lock, in_our_words(self.database):
+        with self._lock, translate_errors(self.database):
             connection = self._connection
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -107,12 +107,12 @@ class EntryRows:
         right now."""
         with self.writing() as connection:
             connection.execute("INSERT INTO tail (tail) VALUES ('optimize')")
-        with self._lock, in_our_words(self.database):
+        with self._lock, translate_errors(self.database):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def version(self) -> int:
         """Another number after any commit, by whichever process."""
-        with in_our_words(self.database):
+        with translate_errors(self.database):
             return (self.renewals << _VERSION_BITS) + self._changes.version()
 
     def moved(self) -> bool:
@@ -130,7 +130,7 @@ class EntryRows:
             self.renewals += 1
 
     def _open(self) -> None:
-        with opening_lock(self._folder, _TUNING.patience), in_our_words(self.database):
+        with opening_lock(self._folder, _TUNING.patience), translate_errors(self.database):
             try:
                 self._connection = _prepared(self.database)
             except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, _OtherFormat):
@@ -148,19 +148,19 @@ def writer_lock(folder: Path) -> FileLock:
     return FileLock(folder / "writer")
 
 
-def throw_away(folder: Path) -> None:
+def discard_rows(folder: Path) -> None:
     """The rows of an index, with all that is beside them."""
     with opening_lock(folder, _TUNING.patience):
         _throw_away(folder / DATABASE)
 
 
-def number(connection: apsw.Connection, sql: str, given: Any = ()) -> int:
+def read_number(connection: apsw.Connection, sql: str, given: Any = ()) -> int:
     """The one number that a statement gives; 0 where it gives none."""
     row = connection.execute(sql, given).fetchone()
     return int(row[0]) if row and row[0] else 0
 
 
-def kept(text: str) -> str | bytes:
+def to_column(text: str) -> str | bytes:
     """Text as a column takes it: a path may hold what is no UTF-8."""
     try:
         text.encode()
@@ -169,12 +169,12 @@ def kept(text: str) -> str | bytes:
     return text
 
 
-def text_of(column: object) -> str:
+def from_column(column: object) -> str:
     return column.decode("utf-8", "surrogatepass") if isinstance(column, bytes) else str(column)
 
 
 @contextmanager
-def in_our_words(database: Path) -> Iterator[None]:
+def translate_errors(database: Path) -> Iterator[None]:
     try:
         yield
     except apsw.Error as error:
@@ -209,7 +209,7 @@ def _prepared(database: Path) -> apsw.Connection:
     try:
         connection.wal_autocheckpoint(_CHECKPOINT_PAGES)
         connection.pragma("secure_delete", 1)  # what is removed is gone from the file, too
-        if not number(connection, "SELECT count(*) FROM sqlite_schema"):
+        if not read_number(connection, "SELECT count(*) FROM sqlite_schema"):
             connection.pragma("journal_mode", "WAL")
             with connection:
                 connection.execute(_SCHEMA)

@@ -11,17 +11,23 @@ from pathlib import Path
 
 import apsw
 
-from hotset.index.analysis import AnalysedQuery, question, says
-from hotset.index.closely import Closely
+from hotset.index.analysis import AnalysedQuery, analyse_query, holds_phrases
+from hotset.index.closely import HotReranker
 from hotset.index.embed.port import Embedder
 from hotset.index.entries import Entries, by_number, paths_of, tail_by_words
-from hotset.index.filters import Numbers, holds
-from hotset.index.generations import FilesDamaged, Generation, Generations, gone, serving
+from hotset.index.filters import NumberFilter, matches_filter
+from hotset.index.generations import (
+    FilesDamaged,
+    Generation,
+    Generations,
+    removed_docs,
+    serving_generation,
+)
 from hotset.index.hybrid import FusedHit, Ranked, by_file, fuse
-from hotset.index.rows import EntryRows, number
+from hotset.index.rows import EntryRows, read_number
 from hotset.index.signals import ByMeaning, ByWords, RowView, Signals
-from hotset.index.tiers import Answers, Effort, Hot, SearchTier, tier_for
-from hotset.index.words import Terms, match, of_tools, terms
+from hotset.index.tiers import AnswerCache, Effort, HotEntries, SearchTier, tier_for
+from hotset.index.words import Terms, fts5_query, query_terms, tool_terms
 from hotset.nouns.finding import Entry, Filter, Hits, IndexHit, Query, Sort
 
 _TAIL_FOUND = 50
@@ -52,15 +58,15 @@ class IndexSearch:
         self._entries = entries
         self._generations = Generations(rows)
         self._words = ByWords(folder)
-        self.hot = Hot(rows, entries)
-        self.closely = Closely(asking, self.hot) if asking is not None else None
+        self.hot = HotEntries(rows, entries)
+        self.closely = HotReranker(asking, self.hot) if asking is not None else None
         self._meaning = (
             ByMeaning(folder, rows, embedder, asking, self.closely)
             if embedder is not None
             else None
         )
         self._signals = Signals()
-        self._answers = Answers()
+        self._answers = AnswerCache()
         self._standing: _Standing | None = None
         self._condemned: set[int] = set()
 
@@ -72,8 +78,12 @@ class IndexSearch:
         version = self._rows.version()
         if (known := self._answers.get(query, tier, version)) is not None:
             return known
-        asked = question(query.words)
-        wanted = of_tools(terms(asked)) if query.only.sorts == _TOOLS_ALONE else terms(asked)
+        asked = analyse_query(query.words)
+        wanted = (
+            tool_terms(query_terms(asked))
+            if query.only.sorts == _TOOLS_ALONE
+            else query_terms(asked)
+        )
         if tier is SearchTier.HOT:
             return Hits(self.hot.find(query, asked, wanted), _ALL)
         view = self._view(query, asked, wanted, version)
@@ -112,16 +122,20 @@ class IndexSearch:
                 known.generation, known.filters[query.only], known.hidden, beyond=False, tail=[]
             )
         with self._rows.reading() as connection:
-            generation = serving(connection)
+            generation = serving_generation(connection)
             folded = generation.folded if generation else 0
             only = self._entries.numbers(connection, query.only)
-            hidden = frozenset(gone(connection))
+            hidden = frozenset(removed_docs(connection))
             beyond = bool(
-                number(connection, "SELECT EXISTS (SELECT 1 FROM entry WHERE doc > ?)", (folded,))
+                read_number(
+                    connection, "SELECT EXISTS (SELECT 1 FROM entry WHERE doc > ?)", (folded,)
+                )
             )
             tail: list[tuple[int, Entry]] = []
             if beyond and wanted and not only.nothing:
-                words, most = ("", _TAIL_SCANNED) if asked.phrases else (match(asked), _TAIL_FOUND)
+                words, most = (
+                    ("", _TAIL_SCANNED) if asked.phrases else (fts5_query(asked), _TAIL_FOUND)
+                )
                 if words or asked.phrases:
                     tail = tail_by_words(connection, folded, words, only, most)
         if not beyond:
@@ -206,7 +220,7 @@ class _Standing:
     version: int
     generation: Generation | None
     hidden: frozenset[int]
-    filters: Mapping[Filter, Numbers]
+    filters: Mapping[Filter, NumberFilter]
 
 
 def _shown(
@@ -220,7 +234,7 @@ def _shown(
         entries = by_number(connection, [each.doc for each in some])
         for each in some:
             entry = entries.get(each.doc)
-            if entry is not None and holds(query.only, entry) and _says(entry, asked):
+            if entry is not None and matches_filter(query.only, entry) and _says(entry, asked):
                 hits.append(IndexHit(entry, each.score, each.by_words, each.by_meaning))
         if len(hits) >= query.most:
             break
@@ -243,4 +257,4 @@ def _said(names: Mapping[int, frozenset[str]], asked: frozenset[str]) -> dict[in
 
 
 def _says(entry: Entry, asked: AnalysedQuery) -> bool:
-    return not asked.phrases or says(f"{entry.title}\n{entry.text}", asked.phrases)
+    return not asked.phrases or holds_phrases(f"{entry.title}\n{entry.text}", asked.phrases)

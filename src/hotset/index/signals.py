@@ -19,19 +19,19 @@ from hotset.files.deadline import DeadlinePool
 from hotset.files.lru import Lru
 from hotset.index import vectors
 from hotset.index.breaker import Breaker
-from hotset.index.closely import Closely
+from hotset.index.closely import HotReranker
 from hotset.index.embed.port import Embedder
 from hotset.index.embed.table import WordVectors
 from hotset.index.entries import by_number, tail_numbers
-from hotset.index.filters import Numbers
+from hotset.index.filters import NumberFilter
 from hotset.index.generations import Generation, made_by
 from hotset.index.hybrid import FusedHit
-from hotset.index.questions import Questions
+from hotset.index.questions import QueryVectors
 from hotset.index.rows import EntryRows
 from hotset.index.tiers import Effort
 from hotset.index.vectors import Floats, Vectors
-from hotset.index.words import Terms, WordIndex, score
-from hotset.index.writing import embed, embedded_text, folder_of
+from hotset.index.words import Terms, WordIndex, score_unfolded
+from hotset.index.writing import embed_checked, embedded_text, folder_of
 from hotset.nouns.finding import Entry, Query
 
 _THREADS = 4  # searches at once; one that a slow embedder holds is one less
@@ -54,7 +54,7 @@ class RowView:
     """What the rows said at one moment."""
 
     generation: Generation | None
-    only: Numbers
+    only: NumberFilter
     hidden: frozenset[int]
     """What was removed since it was folded."""
     beyond: bool
@@ -75,7 +75,7 @@ class ByWords:
     def find(self, view: RowView, asked: Terms, limit: int) -> list[FusedHit]:
         folded = self._over(view.generation) if view.generation is not None else None
         telling = folded.telling(asked) if folded is not None else asked
-        found = score(telling, view.tail, folded)
+        found = score_unfolded(telling, view.tail, folded)
         if folded is not None and view.generation is not None:
             found += folded.search(telling, view.only, view.hidden, view.generation.folded, limit)
         return found
@@ -105,13 +105,13 @@ class ByMeaning:
         rows: EntryRows,
         embedder: Embedder,
         asking: Embedder | None,
-        closely: Closely | None,
+        closely: HotReranker | None,
     ) -> None:
         self._folder = folder
         self._rows = rows
         self._embedder = embedder
         self._is_at_hand = isinstance(embedder, WordVectors) and asking is None
-        self._questions = Questions(embedder, asking)
+        self._questions = QueryVectors(embedder, asking)
         self._closely = closely
         self._lock = threading.Lock()
         self._vectors: Vectors | None = None
@@ -158,13 +158,15 @@ class ByMeaning:
                 self._generation = generation
             return self._vectors
 
-    def _in_tail(self, query: Floats, folded: int, only: Numbers, limit: int) -> list[FusedHit]:
+    def _in_tail(
+        self, query: Floats, folded: int, only: NumberFilter, limit: int
+    ) -> list[FusedHit]:
         with self._rows.reading() as connection:
             docs = tail_numbers(connection, folded, only, _TAIL_EMBEDDED)
             known = self._tail.get_many(docs)
             new = by_number(connection, [doc for doc in docs if doc not in known])
         if new:
-            made = embed(self._embedder, [embedded_text(entry) for entry in new.values()])
+            made = embed_checked(self._embedder, [embedded_text(entry) for entry in new.values()])
             for doc, vector in zip(new, made, strict=True):
                 self._tail.put(doc, vector)
                 known[doc] = vector

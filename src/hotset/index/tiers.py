@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hotset.files.lru import Lru
-from hotset.index.analysis import AnalysedQuery, says
+from hotset.index.analysis import AnalysedQuery, holds_phrases
 from hotset.index.entries import Entries, still_there
-from hotset.index.filters import holds
+from hotset.index.filters import matches_filter
 from hotset.index.rows import EntryRows
 from hotset.index.words import Terms, words_of
 from hotset.nouns.finding import Entry, EntryId, Filter, Hits, IndexHit, Query
@@ -56,7 +56,7 @@ def tier_for(deadline: float) -> SearchTier:
     return SearchTier.WARM if deadline < _WARM_SECONDS else SearchTier.FULL
 
 
-class Answers:
+class AnswerCache:
     """What was answered a moment ago, as long as nothing was added or removed since."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class _Kept:
     words: frozenset[str]
 
 
-class Hot:
+class HotEntries:
     """The entries that were looked at three times, or within the last five turns, in memory."""
 
     def __init__(self, rows: EntryRows, entries: Entries) -> None:
@@ -126,7 +126,8 @@ class Hot:
         fitting = (
             IndexHit(entry, score)
             for score, _, entry in best
-            if holds(query.only, entry) and says(f"{entry.title}\n{entry.text}", asked.phrases)
+            if matches_filter(query.only, entry)
+            and holds_phrases(f"{entry.title}\n{entry.text}", asked.phrases)
         )
         return tuple(hit for hit, _ in zip(fitting, range(query.most), strict=False))
 

@@ -29,8 +29,16 @@ from numpy.typing import NDArray
 from hotset.errors import BadInput, DiskFull, StoreFailed
 from hotset.files.lru import Lru
 from hotset.files.write import is_full
-from hotset.index.counting import WORD_BITS, Bits, least, packed, sums, unpacked, without
-from hotset.index.filters import SORTS, Numbers
+from hotset.index.counting import (
+    WORD_BITS,
+    Bits,
+    bit_sums,
+    clear_bits,
+    least_sums,
+    pack_bits,
+    unpack_bits,
+)
+from hotset.index.filters import SORTS, NumberFilter
 from hotset.index.generations import FilesDamaged
 from hotset.index.hybrid import FusedHit
 
@@ -84,11 +92,11 @@ class Vectors:
             name: _mapped(folder / name, dtype, (rows,)) for name, dtype in _COLUMNS.items()
         }
         self._looked_at = _looked_at(size)
-        self._fitting: Lru[Numbers, _Fitting] = Lru(count=_FILTERS_KEPT)
+        self._fitting: Lru[NumberFilter, _Fitting] = Lru(count=_FILTERS_KEPT)
         """Which rows fit, for the last filters."""
 
     def nearest(
-        self, query: Floats, only: Numbers, hidden: frozenset[int], limit: int, candidates: int
+        self, query: Floats, only: NumberFilter, hidden: frozenset[int], limit: int, candidates: int
     ) -> list[FusedHit]:
         """The nearest that are alive, not hidden and fit, nearest first; their scores are
         cosines."""
@@ -104,7 +112,7 @@ class Vectors:
             limit,
         )
 
-    def _worked_out(self, only: Numbers) -> _Fitting:
+    def _worked_out(self, only: NumberFilter) -> _Fitting:
         few: _Rows | None = np.arange(self._rows) if self._rows <= _SIGNED_FROM else None
         fits = np.ones(self._rows, np.bool_)
         for name, condition in _conditions(only):
@@ -115,7 +123,7 @@ class Vectors:
             fits &= condition(column)
             if np.count_nonzero(fits) <= _SIGNED_FROM:
                 few = np.flatnonzero(fits)
-        return _Fitting(None, packed(fits)) if few is None else _Fitting(few, _NO_BITS)
+        return _Fitting(None, pack_bits(fits)) if few is None else _Fitting(few, _NO_BITS)
 
     def _shown(self, rows: _Rows, removed: _Rows) -> _Rows:
         """Those of these rows that are alive, without some; both in order."""
@@ -128,8 +136,8 @@ class Vectors:
     def _shown_of_many(self, rows: Bits, removed: _Rows) -> Bits:
         alive = self._column["alive"]
         if not alive.min():  # `all` takes four times as long
-            rows = rows & packed(alive != 0)
-        return without(rows, removed) if len(removed) else rows
+            rows = rows & pack_bits(alive != 0)
+        return clear_bits(rows, removed) if len(removed) else rows
 
     def _rows_of(self, docs: Sequence[int]) -> _Rows:
         """Numbers grow from row to row."""
@@ -155,9 +163,9 @@ class Vectors:
             if np.count_nonzero(among[part]):  # else whatever stands there is not looked at
                 differing = signs[numbers, : part.stop - part.start]
                 np.invert(differing[:likewise], out=differing[:likewise])
-                for bit, summed in zip(distances, sums(differing), strict=True):
+                for bit, summed in zip(distances, bit_sums(differing), strict=True):
                     bit[part] = summed
-        return unpacked(least(list(distances), among, many))
+        return unpack_bits(least_sums(list(distances), among, many))
 
     def _ranked(self, query: Floats, rows: _Rows, limit: int) -> list[FusedHit]:
         cosines = np.empty(len(rows), np.float32)
@@ -229,7 +237,7 @@ class VectorsWriter:
 
     def append(self, vectors: Floats, columns: Mapping[str, Sequence[float]]) -> None:
         """Rows in the order of their numbers. They count when the rows' database says so."""
-        checked(vectors, self._size)
+        check_vectors(vectors, self._size)
         largest = np.maximum(np.abs(vectors).max(axis=1, initial=0), np.float32(1e-12))
         scale = (largest / 127).astype(np.float32)
         try:
@@ -330,7 +338,7 @@ class VectorsWriter:
         )
 
 
-def checked(vectors: Floats, size: int) -> None:
+def check_vectors(vectors: Floats, size: int) -> None:
     """Refuses what is no set of vectors of this size: one NaN would be near to everything."""
     if vectors.ndim != 2 or vectors.shape[1] != size:
         raise BadInput(
@@ -348,7 +356,7 @@ def _looked_at(size: int) -> int:
     return (1 << min(bits, (size + 1).bit_length() - 1)) - 1
 
 
-def _conditions(only: Numbers) -> Iterator[tuple[str, _Condition]]:
+def _conditions(only: NumberFilter) -> Iterator[tuple[str, _Condition]]:
     """A column, and what must hold for it."""
     for name, numbers in only.sets:
         yield name, partial(_among, numbers)

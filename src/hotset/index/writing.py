@@ -50,7 +50,7 @@ def folder_of(folder: Path, generation: Generation) -> Path:
     return folder / f"{FOLDERS}{generation.number}"
 
 
-class Folding:
+class FoldWriter:
     """Folds, for whoever holds the role. One thread at a time."""
 
     def __init__(
@@ -191,7 +191,7 @@ class Folding:
         made = []
         for at in range(0, len(batch), _EMBED_AT_ONCE):
             some = [embedded_text(each.entry) for each in batch[at : at + _EMBED_AT_ONCE]]
-            made.append(embed(self._embedder, some))
+            made.append(embed_checked(self._embedder, some))
         every = np.concatenate(made)
         unfit = ~np.isfinite(every).all(axis=1)
         if unfit.any():
@@ -207,7 +207,7 @@ class Folding:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def embed(embedder: Embedder, texts: Sequence[str]) -> Floats:
+def embed_checked(embedder: Embedder, texts: Sequence[str]) -> Floats:
     """Vectors of the promised form, or `BadInput`."""
     made = np.array(embedder.embed(texts), np.float32)
     if made.shape != (len(texts), embedder.size):

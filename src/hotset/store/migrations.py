@@ -176,7 +176,7 @@ def migrate(connection: apsw.Connection, database: Path) -> None:
     try:
         if version == 0:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            # A cookie of its own lets `wal.refuse_foreign_wal` tell this store's WAL from another's.
+            # A cookie of its own lets `wal.refuse_foreign_wal` tell a foreign WAL.
             connection.execute(f"PRAGMA schema_version = {secrets.randbelow(2**30) + 1}")
         for step in MIGRATIONS[version:]:
             step(connection)

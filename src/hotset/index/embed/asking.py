@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hotset.errors import BadConfig
-from hotset.index.embed.port import Embedder, Vectors, normalised
+from hotset.index.embed.port import Embedder, Vectors, normalise
 
 
-class Asking:
+class QueryEmbedder:
     """An `Embedder` of questions: the mean of the documents' embedder and of a model in the same
     vector space.
 
@@ -36,4 +36,4 @@ class Asking:
     def embed(self, texts: Sequence[str]) -> Vectors:
         vectors = self._documents.embed(texts)
         vectors += self._model.embed(texts)
-        return normalised(vectors)
+        return normalise(vectors)

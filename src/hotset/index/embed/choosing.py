@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotset.errors import BadConfig
-from hotset.index.embed.asking import Asking
+from hotset.index.embed.asking import QueryEmbedder
 from hotset.index.embed.minilm import MiniLm
 from hotset.index.embed.minilm_weights import find_weights
 from hotset.index.embed.port import Embedder
@@ -36,7 +36,7 @@ def embedders(chosen: Embedding) -> Embedders:
 
     table = WordVectors()
     model = _minilm(chosen.minilm)
-    return Embedders(table) if model is None else Embedders(table, Asking(table, model))
+    return Embedders(table) if model is None else Embedders(table, QueryEmbedder(table, model))
 
 
 def _minilm(named: str) -> MiniLm | None:

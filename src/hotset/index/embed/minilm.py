@@ -23,7 +23,7 @@ from hotset.index.embed.minilm_weights import (
     Norm,
     read,
 )
-from hotset.index.embed.port import Vectors, normalised
+from hotset.index.embed.port import Vectors, normalise
 from hotset.index.embed.threads import one_thread
 from hotset.index.embed.wordpiece import BEGIN, END, Tokens, tokens_of
 
@@ -59,7 +59,7 @@ class MiniLm:
             for batch in _batches(alike):
                 places, ids = zip(*batch, strict=True)
                 vectors[list(places)] = _forward(self._weights, np.array(ids)).mean(1)
-        return normalised(vectors)
+        return normalise(vectors)
 
 
 def _batches(

@@ -34,7 +34,7 @@ class Embedder(Protocol):
         """Shape (len(texts), size)."""
 
 
-def normalised(vectors: Vectors) -> Vectors:
+def normalise(vectors: Vectors) -> Vectors:
     """Each row at length 1, in place; a row of zeros stays one. What an embedder does last."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
     np.divide(vectors, lengths, out=vectors, where=lengths > 0)

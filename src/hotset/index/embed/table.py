@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hotset.index.embed.port import Vectors, normalised
+from hotset.index.embed.port import Vectors, normalise
 from hotset.index.embed.wordpiece import VOCABULARY, counts_of
 
 _SHIPPED = Path(__file__).with_name("data")
@@ -66,13 +66,13 @@ class WordVectors:
                 spread[:many] = packed[:many]
                 np.dot(weights[begin:end], spread[:many], out=vectors[row])
                 begin = end
-        return normalised(vectors)
+        return normalise(vectors)
 
     def directions(self, tokens: NDArray[np.intp]) -> tuple[Vectors, Vectors]:
         """Of each token the vector at length 1, and how much of it goes into a text's sum."""
         rows = self._rows.take(tokens, 0, mode="clip").astype(np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        return normalised(rows), self._weights.take(tokens) * lengths
+        return normalise(rows), self._weights.take(tokens) * lengths
 
 
 def _hash(*files: Path) -> str:

@@ -20,7 +20,7 @@ from hotset.index.embed.wordpiece import counts_of
 _MOST_TOKENS = 256  # of a text, as it begins
 
 
-class Wordwise:
+class TokenMaxSim:
     """Use it from any thread."""
 
     def __init__(self, table: WordVectors) -> None:

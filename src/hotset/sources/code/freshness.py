@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hotset.errors import StoreFailed
 from hotset.files.root import NotTaken, Root
-from hotset.index.glance import Rest, at_rest
+from hotset.index.glance import SettledIndex, read_settled
 from hotset.index.port import FOLDER
 from hotset.nouns.embedding import Embedding
 from hotset.sources.code.manifest import WATERMARK, IndexReport, Manifest, manifest_as_it_is
@@ -58,14 +58,14 @@ def unchanged(
 def settle(folder: Path, manifest: Manifest, embedding: Embedding) -> None:
     """A whole run has ended, and all that it found is folded: the next one need not load anything
     to see that."""
-    if said := _settled(at_rest(folder / FOLDER, WATERMARK), manifest, embedding):
+    if said := _settled(read_settled(folder / FOLDER, WATERMARK), manifest, embedding):
         manifest.say(_SETTLED, said)
 
 
 def _is_settled(folder: Path, manifest: Manifest, embedding: Embedding) -> bool:
     said = manifest.said(_SETTLED)
     return said is not None and said == _settled(
-        at_rest(folder / FOLDER, WATERMARK), manifest, embedding
+        read_settled(folder / FOLDER, WATERMARK), manifest, embedding
     )
 
 
@@ -81,7 +81,7 @@ def _is_as_it_was(root: Path, manifest: Manifest, until: float, stop: Callable[[
     return manifest.edited(root, is_enough) == {} and not gave_up
 
 
-def _settled(rest: Rest | None, manifest: Manifest, embedding: Embedding) -> str:
+def _settled(rest: SettledIndex | None, manifest: Manifest, embedding: Embedding) -> str:
     """By what index and manifest were made, where both are at rest and of one mind; else
     nothing."""
     if (
