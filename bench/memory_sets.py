@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from hotset.index.analysis import split_identifiers
 from hotset.index.embed.port import Embedder
 from hotset.index.embed.table import WordVectors
+from hotset.index.full_text import words_of
 from hotset.index.local import LocalIndex
-from hotset.index.words import words_of
 from hotset.nouns.memory import MemoryKind, MemoryRecord
 from hotset.nouns.message import Part
 from hotset.nouns.page import Kind, PageId, Role, SessionId

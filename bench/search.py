@@ -553,13 +553,13 @@ def _exact(vectors: Any, query: Any) -> Any:
 
 def _view_of(generation: Any) -> Any:
     from hotset.index.filters import NumberFilter  # noqa: PLC0415
-    from hotset.index.signals import RowView  # noqa: PLC0415
+    from hotset.index.search import RowView  # noqa: PLC0415
 
     return RowView(generation, NumberFilter(), frozenset(), beyond=False, tail=[])
 
 
 def _full() -> Any:
-    from hotset.index.tiers import SearchTier  # noqa: PLC0415
+    from hotset.index.search import SearchTier  # noqa: PLC0415
 
     return SearchTier.FULL.value
 

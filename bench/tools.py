@@ -59,9 +59,8 @@ from bench.results import quantile, tell
 from bench.tools_calibration import calibration
 from hotset.config import load
 from hotset.index.analysis import split_identifiers
-from hotset.index.embed.asking import QueryEmbedder
-from hotset.index.embed.minilm import MiniLm
-from hotset.index.embed.minilm_weights import find_weights
+from hotset.index.embed.embedders import QueryEmbedder
+from hotset.index.embed.minilm import MiniLm, find_weights
 from hotset.index.embed.port import Embedder, Vectors
 from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
@@ -286,7 +285,7 @@ def dense(given: Set, texts: Sequence[str], embedder: Embedder) -> Sequence[Rank
 
 
 def bm25(given: Set, texts: Sequence[str]) -> Sequence[Ranking]:
-    from hotset.index.words import _analyzer  # noqa: PLC0415 - the same stems, so that the formula is what differs
+    from hotset.index.full_text import _analyzer  # noqa: PLC0415 - the same stems, so that the formula is what differs
 
     counts = [Counter(_analyzer().analyze(text)) for text in split_identifiers(texts)]
     lengths = [counted.total() for counted in counts]

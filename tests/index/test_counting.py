@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hotset.index.counting import bit_sums, clear_bits, least_sums, pack_bits, unpack_bits
+from hotset.index.vectors import bit_sums, clear_bits, least_sums, pack_bits, unpack_bits
 
 _SEEDS = st.integers(0, 2**32 - 1)
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hotset.index.breaker import Breaker
-from hotset.index.hybrid import FusedHit, Ranked, by_file, by_rank, fuse
+from hotset.index.fusion import FusedHit, Ranked, by_file, by_rank, fuse
 from hotset.index.local import LocalIndex
-from hotset.index.tiers import SearchTier, tier_for
+from hotset.index.search import SearchTier, tier_for
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
 from hotset.testing import Clock
 from hotset.testing.hashing_embedder import HashingEmbedder

@@ -5,7 +5,7 @@ from tests.embedders import DOCUMENTS, Knowing
 
 from hotset.errors import BadInput
 from hotset.index.local import LocalIndex
-from hotset.index.questions import QueryVectors
+from hotset.index.search import QueryVectors
 from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
 from hotset.testing.hashing_embedder import HashingEmbedder
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hotset.errors import BadInput
+from hotset.index.database import FilesDamaged
 from hotset.index.filters import NumberFilter
-from hotset.index.generations import FilesDamaged
 from hotset.index.vectors import _SIGNED_FROM, Vectors, VectorsWriter
 
 _ANY = NumberFilter()

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from hotset.errors import StoreBusy
 from hotset.index.analysis import analyse_query, holds_phrases, split_identifiers
 from hotset.index.filters import NumberFilter
-from hotset.index.words import (
+from hotset.index.full_text import (
     Document,
     WordIndex,
     WordsWriter,

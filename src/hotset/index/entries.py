@@ -16,10 +16,10 @@ import apsw
 
 from hotset.files.lru import Lru
 from hotset.index.analysis import split_identifiers
+from hotset.index.database import EntryRows, from_column, read_number, to_column
 from hotset.index.filters import SORTS, NumberFilter, path_matcher
+from hotset.index.full_text import words_of_names
 from hotset.index.port import Watermark
-from hotset.index.rows import EntryRows, from_column, read_number, to_column
-from hotset.index.words import words_of_names
 from hotset.nouns.finding import Entry, EntryId, Filter, Sort
 
 _MOST_IN_ONE = 500  # numbers in one statement
@@ -466,3 +466,8 @@ def _entry(row: Any) -> tuple[int, Entry]:
         (first, last),
     )
     return doc, entry
+
+
+def embedded_text(entry: Entry) -> str:
+    """What an entry's vector is made from."""
+    return f"{entry.title}\n{entry.text}" if entry.title else entry.text

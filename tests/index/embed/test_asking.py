@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hotset.errors import BadConfig
-from hotset.index.embed.asking import QueryEmbedder
+from hotset.index.embed.embedders import QueryEmbedder
 from hotset.index.embed.table import WordVectors
 
 

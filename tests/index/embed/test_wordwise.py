@@ -2,8 +2,7 @@
 
 from hypothesis import given, settings, strategies as st
 
-from hotset.index.embed.table import WordVectors
-from hotset.index.embed.wordwise import TokenMaxSim
+from hotset.index.embed.table import TokenMaxSim, WordVectors
 
 _WORDWISE = TokenMaxSim(WordVectors())
 

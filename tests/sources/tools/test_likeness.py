@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hotset.index.embed.table import WordVectors
-from hotset.index.embed.wordwise import TokenMaxSim
+from hotset.index.embed.table import TokenMaxSim, WordVectors
 from hotset.sources.tools.search import LikenessTable
 
 _TABLE = WordVectors()

@@ -8,6 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hotset.errors import BadInput
+
 Vectors = NDArray[np.float32]
 """One row a text."""
 
@@ -39,3 +41,13 @@ def normalise(vectors: Vectors) -> Vectors:
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
     np.divide(vectors, lengths, out=vectors, where=lengths > 0)
     return vectors
+
+
+def embed_checked(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """Vectors of the promised form, or `BadInput`."""
+    made = np.array(embedder.embed(texts), np.float32)
+    if made.shape != (len(texts), embedder.size):
+        raise BadInput(
+            f"the embedder {embedder.id} gave {made.shape} instead of {(len(texts), embedder.size)}"
+        )
+    return made

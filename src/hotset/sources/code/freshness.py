@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hotset.errors import StoreFailed
 from hotset.files.root import NotTaken, Root
-from hotset.index.glance import SettledIndex, read_settled
+from hotset.index.database import SettledIndex, read_settled
 from hotset.index.port import FOLDER
 from hotset.nouns.embedding import Embedding
 from hotset.sources.code.manifest import WATERMARK, IndexReport, Manifest, manifest_as_it_is

@@ -115,7 +115,7 @@ def take_out(folder: Path, embedding: Embedding) -> int | None:
     The process that had the index open and has not let go of it yet, if there is one: it does as
     soon as it looks, or ends. Raises `StoreBusy` where whoever indexes does not stop.
     """
-    from hotset.index.discarding import discard_index  # noqa: PLC0415 - a look at what nobody changed does not pay for it
+    from hotset.index.database import discard_index  # noqa: PLC0415 - a look at what nobody changed does not pay for it
     from hotset.sources.code.parsers import GRAMMARS  # noqa: PLC0415
 
     if not folder.exists():

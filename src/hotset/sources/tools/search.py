@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from hotset.errors import HotsetError
 from hotset.index.analysis import split_identifiers
-from hotset.index.embed.choosing import embedders
+from hotset.index.embed.embedders import embedders
 from hotset.index.embed.port import Embedder
 from hotset.index.embed.table import WordVectors
 from hotset.index.embed.threads import one_thread

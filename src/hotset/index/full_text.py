@@ -20,9 +20,9 @@ import tantivy
 
 from hotset.errors import DiskFull, StoreBusy, StoreFailed
 from hotset.index.analysis import AnalysedQuery, exact_words, split_identifiers
+from hotset.index.database import FilesDamaged
 from hotset.index.filters import SORTS, NumberFilter
-from hotset.index.generations import FilesDamaged
-from hotset.index.hybrid import FusedHit
+from hotset.index.fusion import FusedHit
 from hotset.nouns.finding import Entry
 from hotset.text.stops import CHAT
 

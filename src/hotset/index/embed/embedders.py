@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hotset.errors import BadConfig
-from hotset.index.embed.asking import QueryEmbedder
-from hotset.index.embed.minilm import MiniLm
-from hotset.index.embed.minilm_weights import find_weights
-from hotset.index.embed.port import Embedder
+from hotset.index.embed.minilm import MiniLm, find_weights
+from hotset.index.embed.port import Embedder, Vectors, normalise
 from hotset.nouns.embedding import AUTO, OFF, Embedding
 
 _log = logging.getLogger("hotset")
@@ -50,3 +49,34 @@ def _minilm(named: str) -> MiniLm | None:
     except BadConfig as error:  # nobody asked for it by name: the table serves alone
         _log.warning("%s", error)
         return None
+
+
+class QueryEmbedder:
+    """An `Embedder` of questions: the mean of the documents' embedder and of a model in the same
+    vector space.
+
+    It has the documents' identity: what it gives compares with their vectors, and no index is made
+    anew when the model comes or goes.
+    """
+
+    def __init__(self, documents: Embedder, model: Embedder) -> None:
+        if documents.size != model.size:
+            raise BadConfig(
+                f"{model.id} has vectors of {model.size} numbers and cannot ask for documents "
+                f"of {documents.size}"
+            )
+        self._documents = documents
+        self._model = model
+
+    @property
+    def id(self) -> str:
+        return self._documents.id
+
+    @property
+    def size(self) -> int:
+        return self._documents.size
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        vectors = self._documents.embed(texts)
+        vectors += self._model.embed(texts)
+        return normalise(vectors)
