@@ -226,9 +226,9 @@ class Hotset:
 
     def _recall(self, questions: Sequence[Question], vectors: Any) -> float:
         """By meaning alone; numbers of entries follow the vectors."""
-        meaning = self._index._searching._meaning  # noqa: SLF001 - no public way asks one signal alone
+        meaning = self._index._search._meaning  # noqa: SLF001 - no public way asks one signal alone
         assert meaning is not None
-        [found] = [each for each in self._index._folding._generations.every() if each.serving]  # noqa: SLF001
+        [found] = [each for each in self._index._fold_writer._generations.every() if each.serving]  # noqa: SLF001
         view = _view_of(found)
         [(first, _)] = self._index._entries.by_id([self._first])  # noqa: SLF001
         right = 0

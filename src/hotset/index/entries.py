@@ -22,7 +22,6 @@ from hotset.index.full_text import words_of_names
 from hotset.index.port import Watermark
 from hotset.nouns.finding import Entry, EntryId, Filter, Sort
 
-_MOST_IN_ONE = 500  # numbers in one statement
 _MOST_PATTERNS = 32
 _MOST_NAMES = 5000  # remembered with their numbers: half a MB
 _FAR = 2**62  # beyond every turn, and within what every engine counts
@@ -175,16 +174,10 @@ class Entries:
         """The words of each path's last part."""
         self._forget_what_was_renewed()
         known = self._name_words
-        for some in _portions([path for path in paths if path not in known]):
-            sql = f"SELECT number, text FROM path WHERE number IN ({_marks(some)})"
-            rows: list[Any] = connection.execute(sql, some).fetchall()
-            known.update(
-                zip(
-                    (path for path, _ in rows),
-                    words_of_names([from_column(text) for _, text in rows]),
-                    strict=True,
-                )
-            )
+        if new := [path for path in paths if path not in known]:
+            rows = list(_rows_in(connection, "SELECT number, text FROM path WHERE number", new))
+            words = words_of_names([from_column(text) for _, text in rows])
+            known.update(zip((path for path, _ in rows), words, strict=True))
         if len(known) > _MOST_NAMES:
             self._name_words = {}
         return {path: known[path] for path in paths if path in known}
@@ -280,35 +273,17 @@ class Entries:
 
 
 def by_number(connection: apsw.Connection, docs: Sequence[int]) -> dict[int, Entry]:
-    found: dict[int, Entry] = {}
-    for some in _portions(docs):
-        found.update(
-            _entry(row)
-            for row in connection.execute(f"{_READ} WHERE e.doc IN ({_marks(some)})", some)
-        )
-    return found
+    return dict(_entry(row) for row in _rows_in(connection, f"{_READ} WHERE e.doc", docs))
 
 
 def still_there(connection: apsw.Connection, docs: Sequence[int]) -> set[int]:
     """Those of them that are."""
-    found: set[int] = set()
-    for some in _portions(docs):
-        rows: Any = connection.execute(
-            (f"SELECT doc FROM entry WHERE doc IN ({_marks(some)})"), some
-        )
-        found.update(doc for (doc,) in rows)
-    return found
+    return {doc for (doc,) in _rows_in(connection, "SELECT doc FROM entry WHERE doc", docs)}
 
 
 def paths_of(connection: apsw.Connection, docs: Sequence[int]) -> dict[int, int]:
     """The number of each one's path, of those that are there."""
-    found: dict[int, int] = {}
-    for some in _portions(docs):
-        rows: Any = connection.execute(
-            f"SELECT doc, path FROM entry WHERE doc IN ({_marks(some)})", some
-        )
-        found.update(rows)
-    return found
+    return dict(_rows_in(connection, "SELECT doc, path FROM entry WHERE doc", docs))
 
 
 def tail_by_words(
@@ -440,13 +415,10 @@ def _conditions(only: NumberFilter) -> tuple[list[str], list[Any]]:
     return conditions, given
 
 
-def _portions(docs: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    for at in range(0, len(docs), _MOST_IN_ONE):
-        yield tuple(docs[at : at + _MOST_IN_ONE])
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
+def _rows_in(connection: apsw.Connection, sql: str, numbers: Sequence[int]) -> Iterable[Any]:
+    """The rows whose column, with which the statement ends, is one of these numbers."""
+    given = (json.dumps(list(numbers)),)
+    return connection.execute(f"{sql} IN (SELECT value FROM json_each(?))", given)
 
 
 def _entry(row: Any) -> tuple[int, Entry]:

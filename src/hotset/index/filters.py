@@ -50,10 +50,6 @@ class NumberFilter:
         """No entry can fit."""
         return any(not numbers for _, numbers in self.sets)
 
-    @property
-    def everything(self) -> bool:
-        return self == NumberFilter()
-
 
 def matches_filter(only: Filter, entry: Entry) -> bool:
     """Does every condition hold for this entry?"""

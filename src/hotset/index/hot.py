@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hotset.errors import BadInput
 from hotset.files.lru import Lru
 from hotset.index.analysis import AnalysedQuery, holds_phrases
 from hotset.index.database import EntryRows
-from hotset.index.embed.port import Embedder, embed_checked
+from hotset.index.embed.port import Embedder, embed_one
 from hotset.index.entries import Entries, embedded_text, still_there
 from hotset.index.filters import matches_filter
 from hotset.index.full_text import Terms, words_of
@@ -140,9 +139,7 @@ class HotReranker:
             unread = next((doc for doc in hot if doc not in self._read), None)
         if unread is None:
             return False
-        made: Floats = embed_checked(self._asking, [embedded_text(hot[unread])])[0]
-        if not np.isfinite(made).all():
-            raise BadInput(f"the embedder {self._asking.id} gave something that is not a number")
+        made = embed_one(self._asking, embedded_text(hot[unread]))
         with self._lock:
             self._read[unread] = made
         return True

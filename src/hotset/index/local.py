@@ -81,9 +81,9 @@ class LocalIndex:
         self.folder = private_folder(folder)
         self._rows = EntryRows(self.folder)
         self._entries = Entries(self._rows, sealing)
-        self._folding = FoldWriter(self.folder, self._rows, self._entries, embedder)
-        self._writing = writer_lock(self.folder)
-        self._searching = IndexSearch(self.folder, self._rows, self._entries, embedder, asking)
+        self._fold_writer = FoldWriter(self.folder, self._rows, self._entries, embedder)
+        self._writer_lock = writer_lock(self.folder)
+        self._search = IndexSearch(self.folder, self._rows, self._entries, embedder, asking)
         self._rhythm = rhythm
         self._fold_trouble = ""
         self._reading_trouble = ""
@@ -107,13 +107,13 @@ class LocalIndex:
         if self._closed:
             return
         self._closed = True
-        self._folding.stop()
+        self._fold_writer.stop()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._searching.close()
-        self._folding.close()
-        self._writing.release()
+        self._search.close()
+        self._fold_writer.close()
+        self._writer_lock.release()
         self._rows.close()
 
     def add(self, entries: Iterable[Entry], watermark: Watermark | None = None) -> None:
@@ -145,7 +145,7 @@ class LocalIndex:
         try:
             if self._rows.moved():
                 self._rows.renew()
-            return self._searching.search(query)
+            return self._search.search(query)
         except RowsDamaged:
             self._renew()
         except StoreFailed as error:
@@ -162,7 +162,7 @@ class LocalIndex:
         return self._entries.watermarks().get(name, 0)
 
     def touch(self, ids: Iterable[EntryId], turn: int = 0) -> None:
-        self._searching.hot.touch(ids, turn)
+        self._search.hot.touch(ids, turn)
 
     def fold(self) -> bool:
         return self._fold() is not None
@@ -170,11 +170,11 @@ class LocalIndex:
     def read_closely(self) -> bool:
         """Reads one hot entry once more, by whoever reads questions. False where there is none, or
         it failed: then for good."""
-        closely = self._searching.closely
-        if closely is None or self._reading_trouble:
+        reranker = self._search.reranker
+        if reranker is None or self._reading_trouble:
             return False
         try:
-            return closely.read_one()
+            return reranker.read_one()
         except Exception as error:  # background work, as `_fold`
             self._reading_trouble = f"hot entries cannot be read closely ({type(error).__name__})"
             _log.warning("%s", self._reading_trouble)
@@ -191,7 +191,7 @@ class LocalIndex:
             bytes=_size(self.folder),
             watermarks=self._entries.watermarks(),
             embedder=embedder_of(serving.identity) if serving else "",
-            writer=self._writing.holder(),
+            writer=self._writer_lock.holder(),
             building=None if building is None else generations.done(building),
             outdated=self._entries.outdated(),
             troubles=self.troubles(),
@@ -227,9 +227,9 @@ class LocalIndex:
         try:
             if self._rows.moved():
                 self._rows.renew()
-            if not self._writing.take():
+            if not self._writer_lock.take():
                 return None
-            folded = self._folding.fold()
+            folded = self._fold_writer.fold()
         except Exception as error:
             # background work: nobody above could do anything about it, and an embedder may raise
             # anything
@@ -263,7 +263,7 @@ class LocalIndex:
             if idle:
                 self._read_some()
             if idle == _IDLE_FOLDS:
-                self._folding.close()
+                self._fold_writer.close()
 
     def _read_some(self) -> None:
         for _ in range(_READ_AT_ONCE):
@@ -280,9 +280,10 @@ class LocalIndex:
             yield self._fold_trouble
         if self._reading_trouble:
             yield self._reading_trouble
-        if self._folding.unfit:
-            yield f"{self._folding.unfit} entries have no vector: theirs was not made of numbers"
-        yield from self._searching.troubles()
+        if self._fold_writer.unfit:
+            unfit = self._fold_writer.unfit
+            yield f"{unfit} entries have no vector: theirs was not made of numbers"
+        yield from self._search.troubles()
 
 
 def _size(folder: Path) -> int:

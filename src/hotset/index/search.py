@@ -34,7 +34,7 @@ from hotset.index.database import (
     removed_docs,
     serving_generation,
 )
-from hotset.index.embed.port import Embedder, embed_checked
+from hotset.index.embed.port import Embedder, embed_checked, embed_one
 from hotset.index.embed.table import WordVectors
 from hotset.index.entries import (
     Entries,
@@ -143,9 +143,9 @@ class IndexSearch:
         self._generations = Generations(rows)
         self._words = ByWords(folder)
         self.hot = HotEntries(rows, entries)
-        self.closely = HotReranker(asking, self.hot) if asking is not None else None
+        self.reranker = HotReranker(asking, self.hot) if asking is not None else None
         self._meaning = (
-            ByMeaning(folder, rows, embedder, asking, self.closely)
+            ByMeaning(folder, rows, embedder, asking, self.reranker)
             if embedder is not None
             else None
         )
@@ -415,14 +415,14 @@ class ByMeaning:
         rows: EntryRows,
         embedder: Embedder,
         asking: Embedder | None,
-        closely: HotReranker | None,
+        reranker: HotReranker | None,
     ) -> None:
         self._folder = folder
         self._rows = rows
         self._embedder = embedder
         self._is_at_hand = isinstance(embedder, WordVectors) and asking is None
         self._questions = QueryVectors(embedder, asking)
-        self._closely = closely
+        self._reranker = reranker
         self._lock = threading.Lock()
         self._vectors: Vectors | None = None
         self._generation: Generation | None = None
@@ -450,8 +450,8 @@ class ByMeaning:
             found = self._over(generation).nearest(query, only, view.hidden, limit, candidates)
         if effort.embeds_tail and view.beyond:
             found += self._in_tail(query, generation.folded if generation else 0, only, limit)
-        if self._closely is not None and (generation is None or self.serves(generation)):
-            closer = self._closely.found(query, asked.only)
+        if self._reranker is not None and (generation is None or self.serves(generation)):
+            closer = self._reranker.found(query, asked.only)
             found = (
                 nlargest(limit, {each.doc: each for each in (*found, *closer)}.values(), key=_SCORE)
                 if closer
@@ -583,7 +583,7 @@ class QueryVectors:
         text = analyse_query(query.words).text
         reader = self._reader(query)
         return self._known.get_or_make(
-            (reader is self._asking, text), lambda: _vector_of(text, reader)
+            (reader is self._asking, text), lambda: embed_one(reader, text)
         )
 
     def _reader(self, query: Query) -> Embedder:
@@ -595,10 +595,3 @@ class QueryVectors:
             and len(query.words) <= _CLOSE_READING_CHARACTERS
         )
         return self._asking if self._asking is not None and helps and fits else self._documents
-
-
-def _vector_of(text: str, reader: Embedder) -> Floats:
-    made: Floats = embed_checked(reader, [text])[0]
-    if not np.isfinite(made).all():
-        raise BadInput(f"the embedder {reader.id} gave something that is not a number")
-    return made

@@ -43,6 +43,14 @@ def normalise(vectors: Vectors) -> Vectors:
     return vectors
 
 
+def embed_one(embedder: Embedder, text: str) -> NDArray[np.float32]:
+    """The vector of one text. Raises `BadInput` where the embedder gives anything else."""
+    made: NDArray[np.float32] = embed_checked(embedder, [text])[0]
+    if not np.isfinite(made).all():
+        raise BadInput(f"the embedder {embedder.id} gave something that is not a number")
+    return made
+
+
 def embed_checked(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     """Vectors of the promised form, or `BadInput`."""
     made = np.array(embedder.embed(texts), np.float32)
