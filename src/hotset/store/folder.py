@@ -30,6 +30,15 @@ def refuse_links(database: Path) -> None:
             os.close(open_private(path))
 
 
+@contextmanager
+def closing_file(file: int) -> Iterator[int]:
+    """A file descriptor, closed at the end."""
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
 def has_store(folder: Path) -> bool:
     """Something is kept there, or was: also where of a store only its WAL or its seal is left."""
     wal, _ = wal_and_shm(folder / DATABASE)
@@ -117,17 +126,15 @@ class Ballast:
                 return
         if self._free() < 2 * self._size:
             return
-        file = open_private(self._path)
-        try:
-            _allocate(file, self._size)
-        except OSError as error:
-            self._path.unlink(missing_ok=True)
-            if not is_full(error):
-                raise StoreFailed(f"cannot make {self._path}: {error.strerror}") from error
-        else:
-            self.out = False
-        finally:
-            os.close(file)
+        with closing_file(open_private(self._path)) as file:
+            try:
+                _allocate(file, self._size)
+            except OSError as error:
+                self._path.unlink(missing_ok=True)
+                if not is_full(error):
+                    raise StoreFailed(f"cannot make {self._path}: {error.strerror}") from error
+            else:
+                self.out = False
 
     @property
     def has_room(self) -> bool:

@@ -44,21 +44,22 @@ def memory_from_fields(fields: dict[str, Any]) -> MemoryRecord:
 
 def refuse_unfit(row: MemoryRecord | MemoryLink | MemoryUse) -> None:
     """Raises `BadInput`, a sentence about what cannot be kept."""
+    ids: tuple[MemoryId, ...]
     match row:
         case MemoryRecord():
-            _need_id(row.id)
-            if row.version < 1:
-                raise BadInput(f"memory {row.id} has version {row.version}: versions begin with 1")
-            if not 0 <= row.confidence <= 1:
-                raise BadInput(
-                    f"memory {row.id} has confidence {row.confidence}: it must be a number "
-                    f"from 0 to 1"
-                )
+            ids, described = (row.id,), f"memory {row.id!r}"
         case MemoryLink():
-            _need_id(row.of)
-            _need_id(row.to)
+            ids, described = (row.of, row.to), f"a link of memory {row.of!r}"
         case MemoryUse():
-            _need_id(row.memory)
+            ids, described = (row.memory,), f"a use of memory {row.memory!r}"
+    if not all(ids):
+        raise BadInput("a memory without an id cannot be stored")
+    if isinstance(row, MemoryRecord) and row.version < 1:
+        raise BadInput(f"memory {row.id} has version {row.version}: versions begin with 1")
+    if isinstance(row, MemoryRecord) and not 0 <= row.confidence <= 1:
+        raise BadInput(
+            f"memory {row.id} has confidence {row.confidence}: it must be a number from 0 to 1"
+        )
     try:
         body = msgspec.json.encode(row)
         again = (
@@ -67,27 +68,12 @@ def refuse_unfit(row: MemoryRecord | MemoryLink | MemoryUse) -> None:
             else msgspec.json.decode(body, type=type(row))
         )
     except (TypeError, ValueError, OverflowError) as error:
-        raise BadInput(f"{_described(row)} holds what cannot be stored: {_why(error)}") from error
+        raise BadInput(f"{described} holds what cannot be stored: {_why(error)}") from error
     if again != row:
         raise BadInput(
-            f"{_described(row)} holds what would come back as something else (a list for a "
+            f"{described} holds what would come back as something else (a list for a "
             f"tuple, or the detail of another kind)"
         )
-
-
-def _need_id(id: str) -> None:
-    if not id:
-        raise BadInput("a memory without an id cannot be stored")
-
-
-def _described(row: MemoryRecord | MemoryLink | MemoryUse) -> str:
-    match row:
-        case MemoryRecord():
-            return f"memory {row.id!r}"
-        case MemoryLink():
-            return f"a link of memory {row.of!r}"
-        case MemoryUse():
-            return f"a use of memory {row.memory!r}"
 
 
 def _why(error: Exception) -> str:

@@ -4,8 +4,9 @@ disagree."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hotset.dialects import DEFAULT
 from hotset.errors import Conflict, NotFound
@@ -37,35 +38,9 @@ from hotset.store.port import Blob, HiddenRow, Lookup, SentRow, ShownRow, Writin
 _TITLE_CHARS = 80
 
 
-def place(deposit: Deposit, look: Lookup) -> tuple[Writing, CommitReceipt]:  # noqa: C901, PLR0911, PLR0912
+def place(deposit: Deposit, look: Lookup) -> tuple[Writing, CommitReceipt]:
     """What to write for a deposit, and what to answer once it is written."""
-    match deposit:
-        case RequestReceived():
-            return _asked(deposit, look)
-        case ReplyReceived():
-            return _answered(deposit, look)
-        case PageAdded():
-            return _noted(deposit, look)
-        case Gisted():
-            return _gisted(deposit, look)
-        case Event():
-            return Writing(events=(deposit,)), CommitReceipt()
-        case Reference():
-            return Writing(references=(deposit,)), CommitReceipt()
-        case PlanMade():
-            return _planned(deposit, look)
-        case HiddenKept():
-            return _hid(deposit, look)
-        case Billed():
-            return _billed(deposit, look)
-        case Summary():
-            return _summed_up(deposit, look)
-        case Remembered():
-            return place_memories(deposit, look), CommitReceipt()
-        case Erased():
-            return place_erasure(deposit, look), CommitReceipt()
-        case NoteWritten():
-            return _note_written(deposit, look)
+    return _PLACE[type(deposit)](deposit, look)
 
 
 def merge_receipts(kept: CommitReceipt, later: CommitReceipt) -> CommitReceipt:
@@ -83,7 +58,7 @@ class _Place:
     time: float
 
 
-def _asked(asked: RequestReceived, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_request(asked: RequestReceived, look: Lookup) -> tuple[Writing, CommitReceipt]:
     request = asked.request
     known = recognise_session(asked, look)
     parent = find_parent(asked, look) if known.session is None else None
@@ -128,7 +103,7 @@ def _asked(asked: RequestReceived, look: Lookup) -> tuple[Writing, CommitReceipt
     return writing, _kept(writing, turn)
 
 
-def _answered(answered: ReplyReceived, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_reply(answered: ReplyReceived, look: Lookup) -> tuple[Writing, CommitReceipt]:
     turn = _turn_of(answered.turn, look)
     reply = answered.reply
     place = _Place(turn.session, turn.agent, turn.number, answered.time)
@@ -182,7 +157,7 @@ def _turn_of(named: TurnRef | TurnId, look: Lookup) -> Turn:
     return turn
 
 
-def _noted(noted: PageAdded, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_page(noted: PageAdded, look: Lookup) -> tuple[Writing, CommitReceipt]:
     known = look.session(noted.session) if noted.session else look.session_by_key(noted.key)
     if known is None and (noted.session or not noted.key):
         raise NotFound(f"no session {noted.session}")
@@ -220,14 +195,14 @@ def _noted(noted: PageAdded, look: Lookup) -> tuple[Writing, CommitReceipt]:
     return writing, CommitReceipt(pages=(page.id,))
 
 
-def _gisted(gisted: Gisted, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_gists(gisted: Gisted, look: Lookup) -> tuple[Writing, CommitReceipt]:
     for gist in gisted.gists:
         if look.page(gist.page) is None:
             raise NotFound(f"no page {gist.page}")
     return Writing(gists=gisted.gists), CommitReceipt()
 
 
-def _planned(planned: PlanMade, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_plan(planned: PlanMade, look: Lookup) -> tuple[Writing, CommitReceipt]:
     """Rows of one plan share a step. A spot that it decided twice is as it was decided last."""
     turn = _turn_of(planned.turn, look)
     step = look.last_step() + 1
@@ -262,7 +237,7 @@ def _pages_at(spot: Spot, session: SessionId, look: Lookup) -> Sequence[PageId]:
     return (_page_id(session, spot.chain, spot.position),)
 
 
-def _hid(hid: HiddenKept, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_hidden(hid: HiddenKept, look: Lookup) -> tuple[Writing, CommitReceipt]:
     turn = _turn_of(hid.turn, look)
     hidden = hid.hidden
     row = _hidden_row(hidden, turn, look.last_step() + 1)
@@ -303,7 +278,7 @@ def _sent_row(sent: SentRequest, turn: Turn, step: int) -> SentRow:
     return SentRow(turn.session, turn.number, step, sent.head, sent.time, sent.tokens)
 
 
-def _billed(billed: Billed, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_bill(billed: Billed, look: Lookup) -> tuple[Writing, CommitReceipt]:
     """A turn has one bill. It was due when its reply had come; where none was kept, when its
     request came."""
     turn = _turn_of(billed.turn, look)
@@ -313,13 +288,13 @@ def _billed(billed: Billed, look: Lookup) -> tuple[Writing, CommitReceipt]:
     return Writing(bills=(bill,)), CommitReceipt(turn.ref)
 
 
-def _summed_up(summary: Summary, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_summary(summary: Summary, look: Lookup) -> tuple[Writing, CommitReceipt]:
     if look.session(summary.session) is None:
         raise NotFound(f"no session {summary.session}")
     return Writing(summaries=(summary,)), CommitReceipt()
 
 
-def _note_written(written: NoteWritten, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_note(written: NoteWritten, look: Lookup) -> tuple[Writing, CommitReceipt]:
     space, key = written.space, written.key
     turn = _turn_of(written.turn, look) if written.turn is not None else None
     kept = CommitReceipt(turn.ref if turn is not None else None)
@@ -574,3 +549,20 @@ def _session_id(seed: str) -> SessionId:
 
 def _page_id(session: SessionId, chain: str, position: int) -> PageId:
     return PageId("p" + hashlib.sha256(f"{session}:{chain}:{position}".encode()).hexdigest()[:15])
+
+
+_PLACE: Mapping[type, Callable[[Any, Lookup], tuple[Writing, CommitReceipt]]] = {
+    RequestReceived: _place_request,
+    ReplyReceived: _place_reply,
+    PageAdded: _place_page,
+    Gisted: _place_gists,
+    Event: lambda event, _: (Writing(events=(event,)), CommitReceipt()),
+    Reference: lambda reference, _: (Writing(references=(reference,)), CommitReceipt()),
+    PlanMade: _place_plan,
+    HiddenKept: _place_hidden,
+    Billed: _place_bill,
+    Summary: _place_summary,
+    Remembered: lambda deposit, look: (place_memories(deposit, look), CommitReceipt()),
+    Erased: lambda deposit, look: (place_erasure(deposit, look), CommitReceipt()),
+    NoteWritten: _place_note,
+}

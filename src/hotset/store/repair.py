@@ -23,7 +23,14 @@ from hotset.nouns.message import DialectName, Message
 from hotset.nouns.page import ROOT, Digest, Page, digest
 from hotset.nouns.turn import Node, Turn
 from hotset.store.connection import Connection, Tuning, close_connection, connect, translate_errors
-from hotset.store.folder import DATABASE, exclusive_use, opening_lock, refuse_links, wal_and_shm
+from hotset.store.folder import (
+    DATABASE,
+    closing_file,
+    exclusive_use,
+    opening_lock,
+    refuse_links,
+    wal_and_shm,
+)
 from hotset.store.migrations import APPLICATION_ID, VERSION, migrate, move_hidden_to_notes
 from hotset.store.placement import pages_of
 from hotset.store.port import Blob, Damage, Row
@@ -37,7 +44,6 @@ from hotset.store.rows import (
     TURN,
     RowTable,
     is_blank,
-    needs,
     pack_hex,
     read_content,
     supersedes,
@@ -245,7 +251,7 @@ def _let_go(connection: apsw.Connection, table: RowTable[Any]) -> int:
     lost = [
         seq
         for seq, *row in rows
-        if not all(has_blob(connection, each) for each in needs(table.unpack(row)).content)
+        if not all(has_blob(connection, each) for each in table.addresses(table.unpack(row)))
     ]
     connection.executemany((f'DELETE FROM "{table.name}" WHERE seq = ?'), ((seq,) for seq in lost))
     return len(lost)
@@ -257,7 +263,7 @@ def _missing(connection: apsw.Connection) -> set[Digest]:
         address
         for table in TABLES
         for row in _rows(connection, table)
-        for address in needs(row).content
+        for address in table.addresses(row)
     }
     return {address for address in wanted if not has_blob(connection, address)}
 
@@ -285,7 +291,7 @@ def _raw_bytes(
         row.session
         for table in (NODE, PAGE, TURN)
         for row in _rows(connection, table)
-        if missing & {*needs(row).content}
+        if missing & {*table.addresses(row)}
     }
     look = SqlLookup(connection)
     for turn in _rows(connection, TURN):
@@ -385,11 +391,8 @@ def _refuse_newer(database: Path) -> None:
 
 
 def _sync(fresh: Path) -> None:
-    file = open_private(fresh)
-    try:
+    with closing_file(open_private(fresh)) as file:
         os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _swap(database: Path, fresh: Path) -> Path:
@@ -601,7 +604,7 @@ def verify(reading: Reading, database: Path) -> Iterator[Damage]:
             except PageDamaged as error:
                 yield Damage(table.name, table.describe(row), str(error) + table.when_lost)
                 continue
-            for why in _wrongs(reading, noun):
+            for why in _wrongs(reading, table, noun):
                 yield Damage(table.name, table.describe(row), why + table.when_lost)
 
 
@@ -616,9 +619,9 @@ def _file(reading: Reading, database: Path) -> Iterator[Damage]:
             yield Damage("file", database.name, text)
 
 
-def _wrongs(reading: Reading, row: Row) -> Iterator[str]:
+def _wrongs(reading: Reading, table: RowTable[Any], row: Row) -> Iterator[str]:
     """What an intact row says that the rest of the store does not bear out."""
-    for address in needs(row).content:
+    for address in table.addresses(row):
         if not _there(reading, "SELECT 1 FROM blob WHERE digest = ?", pack_hex(address)):
             yield f"its content {address} is not there"
     if isinstance(row, Node):

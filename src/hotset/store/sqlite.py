@@ -40,6 +40,7 @@ from hotset.store.folder import (
     DATABASE,
     SEAL,
     Ballast,
+    closing_file,
     mark_in_use,
     opening_lock,
     refuse_links,
@@ -227,17 +228,10 @@ class SqliteStore:
         return read_content(digest, *row)
 
     def page(self, id: PageId) -> Page:
-        page = self._one(PAGE, "id = ?", id)
-        if page is None:
-            raise NotFound(f"no page {id}")
-        return _as_asked(page, page.id == id)
+        return self._by_id(PAGE, id)
 
     def match(self, prefix: str) -> Sequence[PageId]:
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT id FROM page WHERE id >= ? ORDER BY id LIMIT ?", (prefix, MATCHES)
-            ).fetchall()
-        return [PageId(id) for (id,) in rows if isinstance(id, str) and id.startswith(prefix)]
+        return [PageId(id) for id in self._ids(PAGE, prefix)]
 
     def contents(self, prefix: str) -> Sequence[Digest]:
         first = pack_hex(prefix.ljust(_DIGEST_CHARS, "0"))
@@ -262,10 +256,7 @@ class SqliteStore:
         return self._after(PAGE, number, limit)
 
     def session(self, id: SessionId) -> Session:
-        session = self._one(SESSION, "id = ?", id)
-        if session is None:
-            raise NotFound(f"no session {id}")
-        return _as_asked(session, session.id == id)
+        return self._by_id(SESSION, id)
 
     def sessions(self) -> Iterator[Session]:
         return self._stream(SESSION)
@@ -295,16 +286,14 @@ class SqliteStore:
             yield _as_asked(event, session in (None, event.session) and name in (None, event.name))
 
     def reference(self, id: str) -> Reference:
-        reference = self._one(REFERENCE, "id = ?", id)
-        if reference is None:
-            raise NotFound(f"no reference {id}")
-        return _as_asked(reference, reference.id == id)
+        return self._by_id(REFERENCE, id)
 
     def references(self, session: SessionId) -> Iterator[Reference]:
         return self._of_session(REFERENCE, session)
 
     def gist(self, id: PageId) -> Gist | None:
-        gist = self._one(GIST, "seq = (SELECT seq FROM page WHERE id = ?)", id)
+        with self._reading() as connection:
+            gist = read_one(connection, GIST, "seq = (SELECT seq FROM page WHERE id = ?)", id)
         return None if gist is None else _as_asked(gist, gist.page == id)
 
     def ungisted(self, limit: int) -> Sequence[Page]:
@@ -339,10 +328,7 @@ class SqliteStore:
         return latest_versions(self._of_session(SUMMARY, session))
 
     def memory(self, id: MemoryId) -> MemoryRecord:
-        memory = self._one(MEMORY, "id = ? ORDER BY version DESC LIMIT 1", id)
-        if memory is None:
-            raise NotFound(f"no memory {id}")
-        return _as_asked(memory, memory.id == id)
+        return self._by_id(MEMORY, id, "ORDER BY version DESC LIMIT 1")
 
     def memory_versions(self, id: MemoryId) -> Sequence[MemoryRecord]:
         with self._reading() as connection:
@@ -369,12 +355,7 @@ class SqliteStore:
         return self._after(MEMORY, number, limit)
 
     def memory_match(self, prefix: str) -> Sequence[MemoryId]:
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT DISTINCT id FROM memory WHERE id >= ? ORDER BY id LIMIT ?",
-                (prefix, MATCHES),
-            ).fetchall()
-        return [MemoryId(id) for (id,) in rows if isinstance(id, str) and id.startswith(prefix)]
+        return [MemoryId(id) for id in self._ids(MEMORY, prefix)]
 
     def memory_links(self, id: MemoryId | None = None) -> Sequence[MemoryLink]:
         with self._reading() as connection:
@@ -469,9 +450,19 @@ class SqliteStore:
         finally:
             close_connection(connection)
 
-    def _one(self, table: RowTable[Noun], where: str, *given: Any) -> Noun | None:
+    def _ids(self, table: RowTable[Any], prefix: str) -> list[str]:
+        """The first few different ids that begin with `prefix`."""
+        sql = f"SELECT DISTINCT id FROM {table.name} WHERE id >= ? ORDER BY id LIMIT ?"
         with self._reading() as connection:
-            return read_one(connection, table, where, *given)
+            rows = connection.execute(sql, (prefix, MATCHES)).fetchall()
+        return [id for (id,) in rows if isinstance(id, str) and id.startswith(prefix)]
+
+    def _by_id(self, table: RowTable[Noun], id: str, order: str = "") -> Noun:
+        with self._reading() as connection:
+            row = read_one(connection, table, f"id = ? {order}", id)
+        if row is None:
+            raise NotFound(f"no {table.name} {id}")
+        return _as_asked(row, getattr(row, "id", None) == id)
 
     def _of_session(self, table: RowTable[Noun], session: SessionId) -> Iterator[Noun]:
         for row in self._stream(table, ["session = ?"], [session]):
@@ -573,11 +564,8 @@ def _refuse_damaged(database: Path) -> None:
     )
     if not database.exists():
         return
-    file = open_regular(database)
-    try:
+    with closing_file(open_regular(database)) as file:
         magic = os.pread(file, len(_MAGIC), 0)
-    finally:
-        os.close(file)
     if magic and magic != _MAGIC:
         raise PageDamaged(
             f"{database} is damaged: it does not begin as a store does. `hotset repair` saves "

@@ -11,7 +11,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import apsw
 from hotset.errors import PageDamaged, StoreFailed, StoreMoved
 from hotset.files.open import open_regular
 from hotset.store.connection import Connection, close_connection
-from hotset.store.folder import SEAL, wal_and_shm
+from hotset.store.folder import SEAL, closing_file, wal_and_shm
 
 _MAGIC_LITTLE, _MAGIC_BIG = 0x377F0682, 0x377F0683
 _HEADER_BYTES = 32
@@ -97,20 +97,17 @@ class Checkpointer:
             self._wake.clear()
             tried = [self._erased.get() for _ in range(self._erased.qsize())]
             if self._emptying or tried:
-                self._emptying = not self._emptied()
+                self._emptying = not self._checkpoint(empties=True)
             for tell in tried:
                 tell()
             if self._closing:
                 return
-            if self._emptying or tried:
-                continue
-            try:
-                self._checkpoint(self._grown)
-            except (apsw.Error, StoreFailed):
-                # Nothing is lost: the WAL keeps every commit, and the next one wakes us again.
-                continue
+            if not self._emptying and not tried:
+                self._checkpoint(empties=self._grown >= _TRUNCATE_AFTER * self._pages)
 
-    def _emptied(self) -> bool:
+    def _checkpoint(self, *, empties: bool) -> bool:
+        """Moves the WAL into the database, and cuts it off where it `empties`. False where that was
+        not possible: nothing is lost, the WAL keeps every commit."""
         self._sync_seal()
         try:
             connection = self._open()
@@ -121,23 +118,13 @@ class Checkpointer:
             connection.wal_checkpoint(
                 mode=apsw.SQLITE_CHECKPOINT_PASSIVE
             )  # while it is moved, others may write
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            if empties:
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error:
             return False
         finally:
             close_connection(connection)
         return True
-
-    def _checkpoint(self, pages: int) -> None:
-        self._sync_seal()
-        connection = self._open()
-        try:
-            connection.set_busy_timeout(_SHORT_WAIT_MS)
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            if pages >= _TRUNCATE_AFTER * self._pages:
-                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        finally:
-            close_connection(connection)
 
 
 def save_lost_wal(connection: Connection) -> None:
@@ -153,14 +140,12 @@ def refuse_hollow_wal(database: Path) -> None:
     """Raises `StoreMoved` where a WAL does not begin as one: it was cut off under us, and the
     commit stands behind a hole."""
     wal = f"{database}-wal"
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        file = os.open(wal, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        with closing_file(os.open(wal, flags)) as file:
+            magic = os.pread(file, 4, 0)
     except FileNotFoundError:
         return
-    try:
-        magic = os.pread(file, 4, 0)
-    finally:
-        os.close(file)
     if magic and int.from_bytes(magic, "big") not in (_MAGIC_LITTLE, _MAGIC_BIG):
         raise StoreMoved(f"{wal} was cut off or overwritten while it was in use")
 
@@ -408,10 +393,8 @@ def read_seal(folder: Path) -> CommitCount | None:
         file = open_regular(folder / SEAL)
     except (OSError, StoreFailed):
         return None
-    try:
+    with closing_file(file):
         found = [_read_slot(file, slot) for slot in (0, 1)]
-    finally:
-        os.close(file)
     return max(
         (each for each in found if each is not None), key=lambda each: each.commits, default=None
     )
@@ -419,26 +402,19 @@ def read_seal(folder: Path) -> CommitCount | None:
 
 def write_seal(folder: Path, committed: CommitCount) -> None:
     """A seal that cannot be written only lags: the commit stands."""
-    with suppress(OSError):
-        file = os.open(f"{folder}/{SEAL}", _SEAL_FLAGS, 0o600)
-        try:
-            slot = committed.commits % 2
-            there = _read_slot(file, slot)
-            if there is None or there.store != committed.store or there.commits < committed.commits:
-                record = _SEAL_RECORD.pack(_SEAL_MAGIC, *_values(committed))
-                os.pwrite(file, record + _seal_sum(record), slot * _SLOT_BYTES)
-        finally:
-            os.close(file)
+    path = f"{folder}/{SEAL}"
+    with suppress(OSError), closing_file(os.open(path, _SEAL_FLAGS, 0o600)) as file:
+        slot = committed.commits % 2
+        there = _read_slot(file, slot)
+        if there is None or there.store != committed.store or there.commits < committed.commits:
+            record = _SEAL_RECORD.pack(_SEAL_MAGIC, *astuple(committed))
+            os.pwrite(file, record + _seal_sum(record), slot * _SLOT_BYTES)
 
 
 def sync_seal(folder: Path) -> None:
     """To be called at checkpoints."""
-    with suppress(OSError, StoreFailed):
-        file = open_regular(folder / SEAL)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
+    with suppress(OSError, StoreFailed), closing_file(open_regular(folder / SEAL)) as file:
+        os.fsync(file)
 
 
 def what_is_missing(sealed: CommitCount | None, found: CommitCount) -> str:
@@ -477,10 +453,6 @@ def _read_slot(file: int, slot: int) -> CommitCount | None:
     ):
         return None
     return CommitCount(*_SEAL_RECORD.unpack(record)[1:])
-
-
-def _values(committed: CommitCount) -> tuple[Any, ...]:
-    return tuple(getattr(committed, name) for name in CommitCount.__slots__)
 
 
 def _seal_sum(record: bytes) -> bytes:
