@@ -1,5 +1,5 @@
-"""The database of an index: its tables, its connections, its generations of folded files, what can
-be told from it at a glance, and what becomes of it when it is damaged.
+"""The database of an index: its tables, its connections, its generations of folded files, a summary
+that loads nothing else, and what becomes of it when it is damaged.
 
 Derived data: commits do not wait for the disk. kill -9 loses nothing, a loss of power perhaps the
 last moments, which the sources add again. What cannot be read is thrown away, and the sources begin
@@ -107,8 +107,8 @@ class EntryRows:
                 raise
 
     def shorten(self) -> None:
-        """Nothing that was removed stays in the file or its WAL, as far as nobody else reads there
-        right now."""
+        """Nothing that was removed stays in the file or its WAL, as far as no other process reads
+        there right now."""
         with self.writing() as connection:
             connection.execute("INSERT INTO tail (tail) VALUES ('optimize')")
         with self._lock, translate_errors(self.database):
@@ -218,7 +218,7 @@ def _prepared(database: Path) -> apsw.Connection:
             with connection:
                 connection.execute(_SCHEMA)
                 # Numbers go on from the time: those of rows that were thrown away are not given
-                # again, whoever remembers them.
+                # again.
                 connection.execute(
                     "INSERT INTO sqlite_sequence (name, seq) VALUES ('entry', ?)",
                     (time.time_ns() // 1_000_000,),
@@ -257,8 +257,8 @@ class Generation:
 
     number: int
     identity: str
-    """What made it: see `writing.identity`. One that is damaged says so here, and is nobody's any
-    more."""
+    """What made it: see `local.identity`. One that is damaged says so here, and matches no
+    process."""
     folded: int
     """Entries with numbers up to this one are in it."""
     rows: int
@@ -268,6 +268,9 @@ class Generation:
 
 
 class Generations:
+    """The sets of folded files: which one serves, how far it was folded, and the one that is made
+    beside it."""
+
     def __init__(self, rows: EntryRows) -> None:
         self._rows = rows
 
@@ -304,8 +307,8 @@ class Generations:
                 _shorten_tail(connection, generation.folded)
 
     def drop_abandoned(self, identity: str) -> bool:
-        """While one of this identity serves, what others began and did not finish is nobody's. Was
-        there any?"""
+        """While one of this identity serves, drops what others began and did not finish. True where
+        there was any."""
         every = self.every()
         if not any(each.serving and each.identity == identity for each in every):
             return False
@@ -416,8 +419,11 @@ class IndexSummary:
 
 
 def summarise_index(folder: Path, sealing: int) -> IndexSummary | None:
-    """None where there is no index. `sealing` is the version of the rules by which texts are sealed
-    now."""
+    """How an index is, from its database alone: nothing is made, mended or loaded. None where there
+    is no index.
+
+    `sealing` is the version of the rules by which texts are sealed now.
+    """
     database = folder / DATABASE
     if not database.exists():
         return None
@@ -508,13 +514,13 @@ def _read_summary(connection: apsw.Connection, sealing: int, writer: int | None)
     )
 
 
-_SEEN_SECONDS = 5.0  # whoever folds looks every second
+_SEEN_SECONDS = 5.0  # the process that folds looks every second
 _POLL_SECONDS = 0.05
 
 
 def discard_index(folder: Path) -> int | None:
-    """Nothing of what was added is left in any file. Tells the process that did not let go in time
-    of what it had read."""
+    """Removes an index from the disk, also while other processes have it open: they see that it is
+    gone and begin anew. Gives the process that did not let go of it in time."""
     discard_rows(folder)
     for generation in folder.glob(f"{FOLDERS}*"):
         shutil.rmtree(generation, ignore_errors=True)

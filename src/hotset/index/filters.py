@@ -1,5 +1,5 @@
-"""Which entries a filter lets through: told once for an entry, once for the numbers by which an
-index knows it."""
+"""Which entries a filter lets through, decided on an entry or on the numbers by which an index
+knows it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How much is done in the time there is: the hot few from memory, most of it in milliseconds, all
-of it in a blink."""
+"""The hot entries: those looked at often or just now, kept in memory, and embedded once more by the
+model that reads questions, for a better order."""
 
 from __future__ import annotations
 
@@ -123,7 +123,12 @@ of the rest fell by .01, and without the factor by up to .02.
 
 
 class HotReranker:
-    """Use it from any thread; one at a time reads."""
+    """Embeds hot entries once more with the model that reads questions, one at a time while the
+    machine is idle, and scores them by these vectors. Use it from any thread.
+
+    The vectors stay in the memory of this process as long as an entry is hot: nothing of them is on
+    the disk.
+    """
 
     def __init__(self, asking: Embedder, hot: HotEntries) -> None:
         self._asking = asking

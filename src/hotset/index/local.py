@@ -1,5 +1,9 @@
-"""The index of a project, in a folder of its own: rows, full text, vectors, and whoever folds
-them."""
+"""The index of a project, in a folder of its own, and how additions are folded into it by the one
+process that has the role.
+
+A fold is written into files first and counts when one commit of the database says so; cut off at
+any moment it leaves only what the next one writes over.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +57,8 @@ class Rhythm:
     fold_seconds: float = 1.0
     """From one look for something to fold to the next."""
     quiet_seconds: float = 2.0
-    """Without a search or an addition: then nobody works, and hot entries are read closely."""
+    """Without a search or an addition: then the machine is idle, and hot entries are read
+    closely."""
 
 
 _RHYTHM = Rhythm()
@@ -168,7 +173,7 @@ class LocalIndex:
         return self._fold() is not None
 
     def read_closely(self) -> bool:
-        """Reads one hot entry once more, by whoever reads questions. False where there is none, or
+        """Embeds one hot entry with the model that reads questions. False where there is none, or
         it failed: then for good."""
         reranker = self._search.reranker
         if reranker is None or self._reading_trouble:
@@ -235,7 +240,7 @@ class LocalIndex:
             # anything
             if (
                 self._closed or not self.folder.exists()
-            ):  # nobody is left who could miss what was to be folded
+            ):  # the index is gone, and with it what was to be folded
                 return None
             self._fold_trouble = (
                 str(error)
@@ -317,7 +322,7 @@ def identity(embedder: Embedder | None) -> str:
 
 
 class FoldWriter:
-    """Folds, for whoever holds the role. One thread at a time."""
+    """Folds, in the process that holds the role. One thread at a time."""
 
     def __init__(
         self, folder: Path, rows: EntryRows, entries: Entries, embedder: Embedder | None
@@ -334,7 +339,7 @@ class FoldWriter:
         """Entries whose vectors were no numbers: they are found by their words alone."""
 
     def fold(self) -> bool:
-        """Until nothing waits any more, or it is told to stop; was there anything?
+        """Folds until nothing waits any more, or `stop` is called. True where there was anything.
 
         Raises a `HotsetError` where it has to be tried again.
         """
@@ -358,8 +363,7 @@ class FoldWriter:
             return waited
 
     def stop(self) -> None:
-        """A fold that is under way ends with its present batch; whoever comes next goes on from
-        there."""
+        """A fold that is under way ends with its present batch; the next one goes on from there."""
         self._stopping = True
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
-"""One search: one state of the rows, both signals over it, one order, and only what may be
-shown."""
+"""One search: one state of the rows, both signals over it within a deadline, one order, and only
+what may be shown."""
 
 from __future__ import annotations
 
@@ -278,8 +278,8 @@ class IndexSearch:
         return frozenset()
 
     def _look_into(self, view: RowView, lacking: frozenset[str]) -> None:
-        """A signal whose files are missing, or that fails again and again: they are made anew, by
-        whoever folds."""
+        """Condemns a generation whose files are missing, or on which a signal keeps failing: the
+        process that folds makes it anew."""
         if (
             view.generation is None
             or view.generation.number in self._condemned
@@ -298,8 +298,8 @@ class IndexSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """What the rows said while nothing waited to be folded: as long as nobody commits, the next
-    search need not ask again."""
+    """What the rows held while nothing waited to be folded: until the next commit, a search need
+    not ask again."""
 
     version: int
     generation: Generation | None
@@ -569,7 +569,8 @@ _CODE_ALONE = frozenset({Sort.CODE})
 
 
 class QueryVectors:
-    """Use it from any thread."""
+    """Vectors of questions: by the documents' own embedder, or by a model that reads more closely
+    where that helps and fits the deadline. Use it from any thread."""
 
     def __init__(self, documents: Embedder, asking: Embedder | None = None) -> None:
         """`asking` gives vectors of the documents' space."""

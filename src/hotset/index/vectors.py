@@ -272,7 +272,7 @@ class VectorsWriter:
         )
 
     def sync(self) -> None:
-        """Bytes reach the disk before anybody is told that they count."""
+        """Bytes reach the disk before the database says that they count."""
         try:
             for file in self._files.values():
                 os.fsync(file)
@@ -311,7 +311,7 @@ class VectorsWriter:
             if os.fstat(self._files["signs"]).st_size < end:
                 os.ftruncate(
                     self._files["signs"], end
-                )  # nobody looks at what is not written yet, and it takes no room
+                )  # what is not written yet is not read, and takes no room
             byte, before = divmod(at, 8)
             if before:
                 some = np.concatenate((self._signs_in(block, byte)[:before], some))
@@ -422,6 +422,10 @@ def clear_bits(bits: Bits, rows: NDArray[np.intp]) -> Bits:
 def bit_sums(bits: Bits) -> list[Bits]:
     """How many of each column are set, lowest bit first. `bits` are used up, and one fewer than a
     power of two.
+
+    A word holds a bit of each of 64 rows, and a sum has an array for each of its bits. Where a word
+    is a row numpy counts its bits in half the time; but here bits that are not asked for are not
+    even read.
 
     As hardware adds: of three bits the sum stays and the carry goes to the next bit. Of so many
     none is left over.

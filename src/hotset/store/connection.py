@@ -1,5 +1,5 @@
-"""One way to open SQLite: durable, patient, on the files that are meant, and with its errors told
-in our words."""
+"""Opens SQLite in one way: durable, with patience for other processes, on the files that are meant;
+and translates its errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hotset.store.folder import BALLAST_BYTES, wal_and_shm
 
 _OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
 _SHORTEST_WAIT = 0.0002
-# commits take about a millisecond: whoever waits longer than ten loses its turn again and again
+# commits take about a millisecond: a process that waits longer than ten loses its turn
 _LONGEST_WAIT = 0.01
 _IDLE_READERS = 4
 _ALWAYS = {"temp_store": "MEMORY", "trusted_schema": False, "cell_size_check": True}
@@ -62,8 +62,8 @@ _counting = threading.Lock()
 
 
 def is_open_here(database: Path) -> bool:
-    """This process has it open. Then nobody may open and close it by another way: that drops all
-    locks of the process on it."""
+    """True while this process has the database open. Then it must not be opened and closed in
+    another way: that drops all locks of the process on it."""
     return _open_here[_look(database)[0]] > 0
 
 

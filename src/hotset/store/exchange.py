@@ -61,7 +61,7 @@ def write_lines(rows: Iterable[Row], *, sealed: int = 0) -> Iterator[bytes]:
     cut off is noticed.
 
     `sealed` is the version of the patterns by which secrets were taken out (see `store.sealed`), 0
-    where they were not: the header tells it to whoever reads the file.
+    where they were not: it is in the header of the file.
     """
     yield _line({"hotset": "store", "format": FORMAT} | ({"sealed": sealed} if sealed else {}))
     count = 0
@@ -209,7 +209,7 @@ wait for the lock."""
 _MOST_BYTES = (
     1 << 20
 )  # of one transaction: a commit writes them to the disk while it holds the lock
-_PAUSE_SECONDS = 0.012  # between two: whoever waits for the lock looks every 10 ms
+_PAUSE_SECONDS = 0.012  # between two: a process that waits for the lock looks every 10 ms
 
 _ROW_BYTES = 512  # about what a row takes that is no content
 _FURTHEST = 2**53  # the next number must still fit into a column
@@ -303,7 +303,7 @@ def _commit_some(
 
 
 class RowImport:
-    """Takes in rows that another store gave out, inside a transaction that somebody else began."""
+    """Takes in rows that another store gave out, inside a transaction of the caller."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection

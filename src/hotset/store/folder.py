@@ -1,6 +1,5 @@
 """The files of a store in its data folder: their names, the locks under which it is opened, used
-and repaired, and the
-ballast that is given up when the disk is full."""
+and repaired, and the ballast that is dropped when the disk is full."""
 
 from __future__ import annotations
 
@@ -22,7 +21,8 @@ _IN_USE = "store.in-use"
 
 
 def refuse_links(database: Path) -> None:
-    """SQLite opens `-wal` and `-shm` by name; nobody may have put a link there."""
+    """Raises `StoreFailed` where a symbolic link stands beside the database: SQLite opens `-wal`
+    and `-shm` by name."""
     for path in (*wal_and_shm(database), database.with_name(SEAL)):
         if path.is_symlink():
             raise StoreFailed(f"{path} is a symbolic link; somebody planted it: remove it")
@@ -90,7 +90,12 @@ _CHUNK = b"\xa5" * 65536
 
 
 class Ballast:
-    """`out` is true while the file is not there: the disk was full, or is too full to take it."""
+    """A file that only takes up room, dropped when the disk is full.
+
+    Without it a full disk also stops what could help: SQLite needs room for a checkpoint and even
+    for deleting. `out` is true while the file is not there: the disk was full, or is too full to
+    take it.
+    """
 
     def __init__(self, folder: Path, size: int) -> None:
         self._folder = folder

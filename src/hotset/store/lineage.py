@@ -1,4 +1,5 @@
-"""Which session a request belongs to, told from its own past.
+"""Which session a request belongs to, recognised from its own past; its title; and its parent
+session.
 
 A client resends its whole history with every call. Each message's chain is the hash of what it says
 and of the chain before it, so a known past is found by looking up one hash, and only the new tail
@@ -300,8 +301,8 @@ def _prompts(message: Message) -> Iterator[str]:
 LINKED = "SessionLinked"
 """The event's name."""
 
-_SHORTEST_TASK = 8  # characters of a prompt that equals what a tool for subagents was told
-_SHORTEST_QUOTE = 40  # of one that holds, or stands in, what any tool was told
+_SHORTEST_TASK = 8  # characters of a prompt that equals the arguments of a tool for subagents
+_SHORTEST_QUOTE = 40  # of one that holds, or stands in, any tool's arguments
 _SHORTEST_REPLY = 80  # of a model's reply in the past that a client rewrote
 _SHORTEST_SUMMARY = 120
 _SHORTEST_LINE = 20  # of a summary that was quoted in part
@@ -321,10 +322,17 @@ class Kinship(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parent:
+    """The session that another belongs to: its agent started that one as a subagent, or that one
+    goes on where it was cut short.
+
+    A link is an event of the child's, written with its first turn: it survives as the session does,
+    and is exported with it.
+    """
+
     session: SessionId
     kinship: Kinship
     told_by: str
-    """What told it: `header`, `call`, `reply`, `summary` or `metadata`."""
+    """The evidence: `header`, `call`, `reply`, `summary` or `metadata`."""
 
     def event(self, child: SessionId, turn: int, time: float) -> Event:
         return Event(
@@ -340,16 +348,16 @@ def find_parent(asked: RequestReceived, look: Lookup) -> Parent | None:
     """The parent of a session that begins with this request; None where nothing says that it has
     one.
 
-    A header says it. Else it is a session of the same client: one that waits for a call which was
-    told this prompt, one whose model said what stands in this past, one whose reply this begins
-    with, or one with the same session in its metadata.
+    By a header; else a session of the same client: one that waits for a call with this prompt, one
+    whose model wrote what this past holds, one whose reply this begins with, or one with the same
+    session in its metadata.
     """
     try:
         return _by_header(asked, look) or next(
             filter(None, (way(asked, look) for way in _WAYS)), None
         )
     except PageDamaged:
-        return None  # of somebody else's session: it must not keep this one from being kept
+        return None  # of another session: it must not keep this one from being kept
 
 
 def parents_in(store: Store) -> Mapping[SessionId, Parent]:
@@ -396,7 +404,7 @@ def _by_header(asked: RequestReceived, look: Lookup) -> Parent | None:
 
 
 def _by_call(asked: RequestReceived, look: Lookup) -> Parent | None:
-    """A call that still waits was told these words, or these words hold what it was told."""
+    """A call that still waits has these words as an argument, or these words hold its argument."""
     spoken = first_prompt(asked.request.messages)
     words = _flat(spoken.words)
     if len(words) < _SHORTEST_TASK:

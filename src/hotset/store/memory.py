@@ -1,5 +1,5 @@
-"""A memory as one JSON body and back, whatever its kind; what would not come back as it went in is
-refused."""
+"""Memories: how they are encoded, which versions and links a commit adds, and how the versions of
+another store are merged with ours."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def _shape(kind: MemoryKind) -> type[msgspec.Struct]:
 
 
 def place_memories(deposit: Remembered, look: Lookup) -> Writing:
-    """Raises `Conflict` where somebody else wrote a version first, `BadInput` where something
-    cannot be kept."""
+    """The rows for new versions, links and uses. Raises `Conflict` where another writer was first,
+    `BadInput` where something cannot be kept."""
     rows: tuple[MemoryRecord | MemoryLink | MemoryUse, ...] = (
         *deposit.memories,
         *deposit.links,
@@ -132,7 +132,7 @@ def place_memories(deposit: Remembered, look: Lookup) -> Writing:
 
 
 def place_erasure(deposit: Erased, look: Lookup) -> Writing:
-    """Raises `BadInput`. What is not there is no error: whoever erases twice wants it gone."""
+    """The rows that erase memories. Raises `BadInput`. A memory that is not there is no error."""
     ids = tuple(dict.fromkeys(deposit.memories))
     if not all(ids):
         raise BadInput("a memory without an id cannot be erased")
@@ -188,8 +188,14 @@ _WHY = "held here when versions of another store were loaded"
 
 
 class MemoryMerge:
-    """The memories of one load. What `take` gives is written at once, and what `ours_again` gives
-    before each commit."""
+    """Merges the memories of one load with ours: what both stores changed is kept from both.
+
+    A version that we have stays; one that follows ours is taken as it is. From the first version on
+    in which the two differ, theirs are put behind ours under new numbers, and our latest is put
+    behind them again: a load changes nothing about what holds here, and everything that held there
+    is among the versions. Loading it again brings nothing new. What `take` gives is written at
+    once, and what `ours_again` gives before each commit.
+    """
 
     def __init__(
         self, look: Lookup, versions: Callable[[MemoryId], Sequence[MemoryRecord]]

@@ -1,5 +1,5 @@
 """How a store came to look as it does: an append-only list, one step a version. Steps are never
-edited, only added."""
+edited, only added. And the notes that stores up to format 3 kept as hidden rows."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def _in_force(
     made, or else the latest.
 
     Two conversations that open with the same words share their first messages, and may have been
-    told different things there.
+    sent different forms of them.
     """
     behind = dict(pairwise(keys))
     wanted = [

@@ -362,7 +362,7 @@ class Store(Protocol):
         """The next pages in the order in which they were kept, each with its number in it, which is
         above 0 and never changes.
 
-        For whoever follows the store. Damaged rows are left out: `verify` tells of them.
+        For followers of the store. Damaged rows are left out: `verify` reports them.
         """
         ...
 
@@ -455,7 +455,7 @@ class Store(Protocol):
         `pages_after` gives pages.
 
         The number of what was erased is never given again. Damaged rows are left out: `verify`
-        tells of them.
+        reports them.
         """
         ...
 

@@ -1,4 +1,5 @@
-"""The questions that placing asks, answered by SQL inside the transaction that will write."""
+"""Rows out of SQL: what placement asks inside the transaction that will write, memories, links,
+uses and notes."""
 
 from __future__ import annotations
 

@@ -69,6 +69,130 @@ _BLOB_VALUES = 5
 _SET = {
     table.name: "seal" for table in ERASABLE
 }  # a column that tells a row from what stays of one that was erased
+Reading = Callable[[], AbstractContextManager[apsw.Connection]]
+
+_CHUNK = 64  # rows at once; after a damaged page each row of its chunk is tried by itself
+_PAGE_BYTES = 4096  # what `migrations` makes; the header, which says so too, may be gone
+_LEAF = 0x0D
+_HEADER_BYTES = 100
+_MOST_VALUES = 64  # more columns than any table of ours will have
+_UNREADABLE = (IndexError, ValueError, struct.error, UnicodeDecodeError)
+
+
+def verify(reading: Reading, database: Path) -> Iterator[Damage]:
+    """Everything that is not as it was kept; every hash, seal and chain is worked out again."""
+    yield from _file(reading, database)
+    for row in _sift(reading, "blob", "digest, codec, size, body"):
+        if isinstance(row, Damage):
+            yield row
+            continue
+        digest = Digest(unpack_hex(row[0]))
+        try:
+            read_content(digest, *row[1:])
+        except PageDamaged as error:
+            yield Damage("content", digest, str(error))
+    for table in TABLES:
+        for row in _sift(reading, table.name, table.names):
+            if isinstance(row, Damage):
+                yield row
+                continue
+            if is_blank(row):
+                continue
+            try:
+                noun = table.unpack(row)
+            except PageDamaged as error:
+                yield Damage(table.name, table.describe(row), str(error) + table.when_lost)
+                continue
+            for why in _wrongs(reading, table, noun):
+                yield Damage(table.name, table.describe(row), why + table.when_lost)
+
+
+def _file(reading: Reading, database: Path) -> Iterator[Damage]:
+    try:
+        with reading() as connection:
+            found = [str(text) for (text,) in connection.execute("PRAGMA integrity_check")]
+    except PageDamaged as error:
+        found = [str(error)]
+    for text in found:
+        if text != "ok":
+            yield Damage("file", database.name, text)
+
+
+def _wrongs(reading: Reading, table: RowTable[Any], row: Row) -> Iterator[str]:
+    """What an intact row says that the rest of the store does not bear out."""
+    for address in table.addresses(row):
+        if not _there(reading, "SELECT 1 FROM blob WHERE digest = ?", pack_hex(address)):
+            yield f"its content {address} is not there"
+    if isinstance(row, Node):
+        if row.chain != derive(row.parent, row.essence, aside=row.aside):
+            yield "its chain does not follow from its parent and what it says"
+        parent_known = row.parent == ROOT or _there(
+            reading,
+            "SELECT 1 FROM node WHERE chain = ? AND session = ?",
+            pack_hex(row.parent),
+            row.session,
+        )
+        if not parent_known:
+            yield "the message before it is not there"
+
+
+def _there(reading: Reading, sql: str, *given: Any) -> bool:
+    try:
+        with reading() as connection:
+            return connection.execute(sql, given).fetchone() is not None
+    except PageDamaged:
+        return False
+
+
+def _sift(reading: Reading, table: str, columns: str) -> Iterator[Sequence[Any] | Damage]:
+    """Every row that can be reached; what cannot is reported and stepped over."""
+    try:
+        with reading() as connection:
+            last = connection.execute(f'SELECT max(seq) FROM "{table}"').fetchone()
+    except PageDamaged as error:
+        yield Damage("file", table, f"its rows cannot be reached: {error}")
+        return
+    end = last[0] if last and isinstance(last[0], int) else 0
+    after: Any = 0
+    while after < end:
+        try:
+            with reading() as connection:
+                rows = connection.execute(
+                    (
+                        f'SELECT seq, {columns} FROM "{table}" WHERE seq > ? AND seq <= ? ORDER '
+                        f"BY seq LIMIT {_CHUNK}"
+                    ),
+                    (after, end),
+                ).fetchall()
+        except PageDamaged:
+            yield from _one_by_one(
+                reading, table, columns, range(after + 1, min(end, after + _CHUNK) + 1)
+            )
+            after += _CHUNK
+            continue
+        for row in rows:
+            yield row[1:]
+        last = rows[-1][0] if len(rows) == _CHUNK else end
+        if last <= after:
+            yield Damage("file", table, f"its rows are out of order: behind {after} comes {last}")
+            return
+        after = last
+
+
+def _one_by_one(
+    reading: Reading, table: str, columns: str, seqs: range
+) -> Iterator[Sequence[Any] | Damage]:
+    for seq in seqs:
+        try:
+            with reading() as connection:
+                row = connection.execute(
+                    f'SELECT {columns} FROM "{table}" WHERE seq = ?', (seq,)
+                ).fetchone()
+        except PageDamaged as error:
+            yield Damage("file", f"{table} {seq}", str(error))
+        else:
+            if row is not None:
+                yield row
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +204,7 @@ class RepairReport:
     rederived: int
     """Contents and pages that were made again from the raw bytes of their messages."""
     missing: tuple[Digest, ...]
-    """Content that a row still points to, but nobody has."""
+    """Content that a row still points to and that is lost."""
     damaged: Path
     """Where the damaged file is kept."""
 
@@ -153,9 +277,7 @@ def _save(
             " files away"
         )
     missing = tuple(sorted(_missing(connection)))
-    count_commit(
-        connection, after=sealed
-    )  # beyond the seal: what stays lost is told here, and not again
+    count_commit(connection, after=sealed)  # beyond the seal: what stays lost is reported once
     connection.execute("COMMIT")
     return {
         "saved": _in_words(saved),
@@ -419,13 +541,6 @@ def _discard(fresh: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-_PAGE_BYTES = 4096  # what `migrations` makes; the header, which says so too, may be gone
-_LEAF = 0x0D
-_HEADER_BYTES = 100
-_MOST_VALUES = 64  # more columns than any table of ours will have
-_UNREADABLE = (IndexError, ValueError, struct.error, UnicodeDecodeError)
-
-
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One row as it lies in the file. `values` begin with the place of `seq`, which SQLite keeps
@@ -574,123 +689,3 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 
 def _signed(value: int) -> int:
     return value - 2**64 if value >= 2**63 else value
-
-
-Reading = Callable[[], AbstractContextManager[apsw.Connection]]
-
-_CHUNK = 64  # rows at once; after a damaged page each row of its chunk is tried by itself
-
-
-def verify(reading: Reading, database: Path) -> Iterator[Damage]:
-    yield from _file(reading, database)
-    for row in _sift(reading, "blob", "digest, codec, size, body"):
-        if isinstance(row, Damage):
-            yield row
-            continue
-        digest = Digest(unpack_hex(row[0]))
-        try:
-            read_content(digest, *row[1:])
-        except PageDamaged as error:
-            yield Damage("content", digest, str(error))
-    for table in TABLES:
-        for row in _sift(reading, table.name, table.names):
-            if isinstance(row, Damage):
-                yield row
-                continue
-            if is_blank(row):
-                continue
-            try:
-                noun = table.unpack(row)
-            except PageDamaged as error:
-                yield Damage(table.name, table.describe(row), str(error) + table.when_lost)
-                continue
-            for why in _wrongs(reading, table, noun):
-                yield Damage(table.name, table.describe(row), why + table.when_lost)
-
-
-def _file(reading: Reading, database: Path) -> Iterator[Damage]:
-    try:
-        with reading() as connection:
-            found = [str(text) for (text,) in connection.execute("PRAGMA integrity_check")]
-    except PageDamaged as error:
-        found = [str(error)]
-    for text in found:
-        if text != "ok":
-            yield Damage("file", database.name, text)
-
-
-def _wrongs(reading: Reading, table: RowTable[Any], row: Row) -> Iterator[str]:
-    """What an intact row says that the rest of the store does not bear out."""
-    for address in table.addresses(row):
-        if not _there(reading, "SELECT 1 FROM blob WHERE digest = ?", pack_hex(address)):
-            yield f"its content {address} is not there"
-    if isinstance(row, Node):
-        if row.chain != derive(row.parent, row.essence, aside=row.aside):
-            yield "its chain does not follow from its parent and what it says"
-        parent_known = row.parent == ROOT or _there(
-            reading,
-            "SELECT 1 FROM node WHERE chain = ? AND session = ?",
-            pack_hex(row.parent),
-            row.session,
-        )
-        if not parent_known:
-            yield "the message before it is not there"
-
-
-def _there(reading: Reading, sql: str, *given: Any) -> bool:
-    try:
-        with reading() as connection:
-            return connection.execute(sql, given).fetchone() is not None
-    except PageDamaged:
-        return False
-
-
-def _sift(reading: Reading, table: str, columns: str) -> Iterator[Sequence[Any] | Damage]:
-    """Every row that can be reached; what cannot is reported and stepped over."""
-    try:
-        with reading() as connection:
-            last = connection.execute(f'SELECT max(seq) FROM "{table}"').fetchone()
-    except PageDamaged as error:
-        yield Damage("file", table, f"its rows cannot be reached: {error}")
-        return
-    end = last[0] if last and isinstance(last[0], int) else 0
-    after: Any = 0
-    while after < end:
-        try:
-            with reading() as connection:
-                rows = connection.execute(
-                    (
-                        f'SELECT seq, {columns} FROM "{table}" WHERE seq > ? AND seq <= ? ORDER '
-                        f"BY seq LIMIT {_CHUNK}"
-                    ),
-                    (after, end),
-                ).fetchall()
-        except PageDamaged:
-            yield from _one_by_one(
-                reading, table, columns, range(after + 1, min(end, after + _CHUNK) + 1)
-            )
-            after += _CHUNK
-            continue
-        for row in rows:
-            yield row[1:]
-        last = rows[-1][0] if len(rows) == _CHUNK else end
-        if last <= after:
-            yield Damage("file", table, f"its rows are out of order: behind {after} comes {last}")
-            return
-        after = last
-
-
-def _one_by_one(
-    reading: Reading, table: str, columns: str, seqs: range
-) -> Iterator[Sequence[Any] | Damage]:
-    for seq in seqs:
-        try:
-            with reading() as connection:
-                row = connection.execute(
-                    f'SELECT {columns} FROM "{table}" WHERE seq = ?', (seq,)
-                ).fetchone()
-        except PageDamaged as error:
-            yield Damage("file", f"{table} {seq}", str(error))
-        else:
-            if row is not None:
-                yield row

@@ -203,7 +203,8 @@ class SqliteStore:
         self.close()
 
     def close(self) -> None:
-        """Writes what still waits, and leaves the folder as one file where nobody else uses it."""
+        """Writes what still waits, and leaves the folder as one file where no other process uses
+        it."""
         if self._closed or os.getpid() != self._process:
             return
         self._closed = True
@@ -409,7 +410,7 @@ class SqliteStore:
         missing."""
         sealed = read_seal(
             self.folder
-        )  # before the store: whoever commits meanwhile must not seem to have lost it
+        )  # before the store: a commit made meanwhile must not seem lost
         with self._reading() as connection:
             return what_is_missing(sealed, committed_in(connection))
 
@@ -552,7 +553,7 @@ def _refuse_missing(connection: Connection, database: Path) -> None:
 
 
 def _refuse_damaged(database: Path) -> None:
-    """What can be told cheaply, and before SQLite touches anything."""
+    """Cheap checks, before SQLite touches anything."""
     sealed = read_seal(database.parent)
     refuse_torn(
         database,
@@ -608,7 +609,7 @@ def _given(value: Any) -> tuple[Any, ...] | None:
 
 
 def _as_asked(row: Noun, fits: bool) -> Noun:
-    """A damaged index can lead to an intact row that nobody asked for."""
+    """A damaged index can lead to an intact row that is not the one asked for."""
     if not fits:
         raise PageDamaged(
             f"an index of the store is damaged: it led to {row}; `hotset repair` makes it again"

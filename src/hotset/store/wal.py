@@ -1,5 +1,11 @@
-"""The write-ahead log: moved into the database beside the commits, and refused where it belongs to
-another file."""
+"""The write-ahead log, moved into the database beside the commits and refused where it belongs to
+another file; and the commit seal, by which a lost end is noticed.
+
+The seal is a small file beside the store that says how much was committed. Each transaction counts
+itself in the store; the same count is written to the seal once the commit has returned. So the seal
+may lag behind the store (a kill between the two), and never leads. It is synced at checkpoints, not
+at commits: a power cut can only make it lag.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +41,7 @@ _FRAMES_LOOKED_AT = 64
 _SHORT_WAIT_MS = (
     50  # writers wait while the emptying of a WAL waits for readers; most reads are over in one
 )
-_LAST_WAIT_MS = 1000  # for readers, before a WAL is closed that nobody can open again
+_LAST_WAIT_MS = 1000  # for readers, before a WAL is closed that cannot be opened again
 _TRY_AGAIN = (
     1.0  # seconds: beside an export that takes minutes, writers wait for a twentieth of the time
 )
@@ -45,7 +51,7 @@ _TRUNCATE_AFTER = (
 
 
 class Checkpointer:
-    """A thread that empties the WAL whenever it is told that there is enough in it."""
+    """A thread that moves the WAL into the database whenever it has grown enough."""
 
     def __init__(
         self, open_one: Callable[[], Connection], pages: int, sync_seal: Callable[[], None]
@@ -79,9 +85,9 @@ class Checkpointer:
         """Moves everything into the database and cuts the WAL off: its older pages still say what
         was erased since.
 
-        Where somebody who reads an older state is in the way, it is tried again until that one is
-        done; `tried` is called after the first time. On the checkpointer's own thread: nobody's
-        commit waits behind it.
+        While a reader of an older state is in the way, it is tried again until that reader is done;
+        `tried` is called after the first attempt. Runs on the checkpointer's own thread: no commit
+        waits behind it.
         """
         self._erased.put(tried)
         self._wake.set()
@@ -267,8 +273,8 @@ def unchecked_frames(wal: Path, page_size: int) -> Iterator[Frame]:
 
 
 def _numbers_in(wal: Path) -> set[int]:
-    """The pages that are in a WAL, by the frames that SQLite would believe as far as it can be told
-    without their checksums."""
+    """The pages that are in a WAL, by the frames that SQLite would believe, without a check of
+    their checksums."""
     try:
         file = wal.open("rb")
     except FileNotFoundError:

@@ -1,5 +1,5 @@
 """Group commit: one thread writes everything that waits in one transaction, and answers when it is
-on disk."""
+on disk. A row that is there already is left as it is."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class Writer:
                     waiting.future.set_exception(answer)
                 elif any(
                     isinstance(each, Erased) for each in waiting.deposits
-                ):  # its words leave the WAL first, and nobody else waits for that
+                ):  # its words leave the WAL first; no other deposit waits for that
                     self._checkpointer.empty(partial(waiting.future.set_result, answer))
                 else:
                     waiting.future.set_result(answer)

@@ -1,4 +1,5 @@
-"""From what the operator chose to the embedders that do it."""
+"""The embedders that the operator chose, and questions read by a model for documents that the table
+embedded."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def _minilm(named: str) -> MiniLm | None:
     file = find_weights()
     try:
         return MiniLm(file) if file is not None else None
-    except BadConfig as error:  # nobody asked for it by name: the table serves alone
+    except BadConfig as error:  # it was not asked for by name: the table serves alone
         _log.warning("%s", error)
         return None
 

@@ -1,4 +1,4 @@
-"""What turns texts into vectors must be able to do."""
+"""What an embedder is: texts to vectors."""
 
 from __future__ import annotations
 
