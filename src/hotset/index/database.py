@@ -25,7 +25,15 @@ import apsw
 from hotset.errors import DiskFull, StoreBusy, StoreFailed
 from hotset.files.lock import FileLock
 from hotset.files.open import open_private
-from hotset.store.connection import DataVersion, Readers, Tuning, close_connection, connect
+from hotset.store.connection import (
+    DataVersion,
+    Readers,
+    Tuning,
+    close_connection,
+    closing_on_error,
+    connect,
+    write_transaction,
+)
 from hotset.store.folder import opening_lock, refuse_links, wal_and_shm
 
 DATABASE = "entries.db"
@@ -97,14 +105,9 @@ class EntryRows:
         """All that is done inside, or nothing of it."""
         with self._lock, translate_errors(self.database):
             connection = self._connection
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with write_transaction(connection):
                 yield connection
                 connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
 
     def shorten(self) -> None:
         """Nothing that was removed stays in the file or its WAL, as far as no other process reads
@@ -209,8 +212,7 @@ class _OtherFormat(Exception):
 def _prepared(database: Path) -> apsw.Connection:
     os.close(open_private(database))
     refuse_links(database)
-    connection = connect(database, _TUNING)
-    try:
+    with closing_on_error(connect(database, _TUNING)) as connection:
         connection.wal_autocheckpoint(_CHECKPOINT_PAGES)
         connection.pragma("secure_delete", 1)  # what is removed is gone from the file, too
         if not read_number(connection, "SELECT count(*) FROM sqlite_schema"):
@@ -224,9 +226,6 @@ def _prepared(database: Path) -> apsw.Connection:
                     (time.time_ns() // 1_000_000,),
                 )
         _refuse_other_format(connection)
-    except BaseException:
-        close_connection(connection)
-        raise
     return connection
 
 

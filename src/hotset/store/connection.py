@@ -145,7 +145,7 @@ def connect(
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
     connection = Connection(str(database), flags=flags, vfs=tuning.vfs)
     connection.works_with(database, before, size)
-    try:
+    with closing_on_error(connection):
         connection.config(
             apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1
         )  # a database that fails here is left as it is
@@ -159,9 +159,6 @@ def connect(
             connection.pragma(name, value)
         connection.refuse_replaced()
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
-    except BaseException:
-        close_connection(connection)
-        raise
     return connection
 
 
@@ -189,15 +186,12 @@ def connect_to_read(database: Path, tuning: Tuning) -> Connection:
 def _open_to_read(name: str, tuning: Tuning) -> Connection:
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOFOLLOW | apsw.SQLITE_OPEN_URI
     connection = Connection(name, flags=flags, vfs=tuning.vfs)
-    try:
+    with closing_on_error(connection):
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_handler(_patient(tuning.patience))
         for setting, value in {**_ALWAYS, **_READING}.items():
             connection.pragma(setting, value)
         connection.pragma("user_version")  # opens the WAL, or fails here
-    except BaseException:
-        close_connection(connection)
-        raise
     return connection
 
 
@@ -247,6 +241,29 @@ def close_connection(connection: apsw.Connection) -> None:
             if not _open_here[connection.file]:
                 del _open_here[connection.file], _sizes[connection.file]
             connection.file = None
+
+
+@contextmanager
+def closing_on_error(connection: Connection) -> Iterator[Connection]:
+    """The connection stays open unless something fails."""
+    try:
+        yield connection
+    except BaseException:
+        close_connection(connection)
+        raise
+
+
+@contextmanager
+def write_transaction(connection: apsw.Connection) -> Iterator[None]:
+    """A transaction that has the write lock from its beginning. The caller commits it; whatever was
+    not committed when something fails is rolled back."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def is_full(error: BaseException) -> bool:

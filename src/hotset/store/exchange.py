@@ -24,7 +24,7 @@ from hotset.nouns.memory import MemoryId, MemoryKind, MemoryLink, MemoryRecord, 
 from hotset.nouns.note import Note, Scope
 from hotset.nouns.page import ROOT, Digest, Gist, Page, SessionId, digest
 from hotset.nouns.turn import Node, Session, Turn
-from hotset.store.connection import Connection
+from hotset.store.connection import Connection, write_transaction
 from hotset.store.memory import MemoryMerge, memory_from_fields, refuse_unfit
 from hotset.store.migrations import note_of
 from hotset.store.port import Blob, HiddenRow, Row
@@ -285,9 +285,8 @@ def _commit_some(
 ) -> tuple[int, int]:
     """How many of the batch one transaction took, and how many rows were new."""
     taken = new = 0
-    connection.execute("BEGIN IMMEDIATE")
-    until = time.monotonic() + _TRANSACTION_SECONDS
-    try:
+    with write_transaction(connection):
+        until = time.monotonic() + _TRANSACTION_SECONDS
         for row, compressed in batch:
             new += row_import.take(row, compressed)
             taken += 1
@@ -295,10 +294,6 @@ def _commit_some(
                 break
         new += row_import.finish()
         commit(connection)
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
     return taken, new
 
 

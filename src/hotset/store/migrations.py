@@ -15,6 +15,7 @@ import msgspec
 from hotset.errors import StoreFailed, StoreTooNew
 from hotset.nouns.note import Note
 from hotset.nouns.page import Digest
+from hotset.store.connection import write_transaction
 from hotset.store.port import HiddenRow
 from hotset.store.queries import note_versions
 from hotset.store.rows import HIDDEN, NOTE, pack_hex, read_content
@@ -172,8 +173,7 @@ def migrate(connection: apsw.Connection, database: Path) -> None:
         connection.pragma("journal_mode", "wal")
     if version == VERSION:
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with write_transaction(connection):
         if version == 0:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             # A cookie of its own lets `wal.refuse_foreign_wal` tell a foreign WAL.
@@ -183,10 +183,6 @@ def migrate(connection: apsw.Connection, database: Path) -> None:
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('version', ?)", (VERSION,))
         connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def refuse_unreadable(connection: apsw.Connection, database: Path) -> None:

@@ -30,6 +30,7 @@ from hotset.store.connection import (
     Readers,
     Tuning,
     close_connection,
+    closing_on_error,
     connect,
     connect_to_read,
     is_open_here,
@@ -148,11 +149,8 @@ class SqliteStore:
         try:
             with opening_lock(folder, tuning.patience), translate_errors(folder / DATABASE):
                 connection = _prepare(folder / DATABASE, tuning)
-            try:
+            with closing_on_error(connection):
                 return cls(folder, tuning, in_use, connection)
-            except BaseException:
-                close_connection(connection)
-                raise
         except BaseException:
             os.close(in_use)
             raise
@@ -185,12 +183,8 @@ class SqliteStore:
             if not is_open_here(database):
                 _refuse_damaged(database)
             with translate_errors(database):
-                connection = connect_to_read(database, tuning)
-                try:
+                with closing_on_error(connect_to_read(database, tuning)) as connection:
                     refuse_unreadable(connection, database)
-                except BaseException:
-                    close_connection(connection)
-                    raise
                 return cls(folder, tuning, in_use, connection, why)
         except BaseException:
             os.close(in_use)
@@ -529,8 +523,7 @@ def _prepare(database: Path, tuning: Tuning) -> Connection:
         refuse_links(database)
         _refuse_damaged(database)
         os.close(open_private(database))
-    connection = connect(database, tuning)
-    try:
+    with closing_on_error(connect(database, tuning)) as connection:
         # Where its end is missing it is left as it is: what a repair could save may lie in the WAL
         # behind a damaged place.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -538,9 +531,6 @@ def _prepare(database: Path, tuning: Tuning) -> Connection:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         migrate(connection, database)
         connection.refuse_moved()
-    except BaseException:
-        close_connection(connection)
-        raise
     return connection
 
 

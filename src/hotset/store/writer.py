@@ -33,7 +33,12 @@ from hotset.nouns.deposit import (
 )
 from hotset.nouns.message import Message
 from hotset.nouns.page import Digest, Gist, digest
-from hotset.store.connection import Connection, close_connection, is_full
+from hotset.store.connection import (
+    Connection,
+    close_connection,
+    is_full,
+    write_transaction,
+)
 from hotset.store.folder import Ballast
 from hotset.store.placement import merge_receipts, place, whole_system, whole_toolbox
 from hotset.store.port import Blob, Row, Writing
@@ -219,19 +224,14 @@ class Writer:
     def _commit(self, batch: Sequence[_Waiting]) -> Sequence[CommitReceipt | BaseException]:
         connection = self._connected()
         connection.refuse_moved()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            answers: list[CommitReceipt | BaseException] = []
+        answers: list[CommitReceipt | BaseException] = []
+        with write_transaction(connection):
             until = time.monotonic() + _TRANSACTION_SECONDS
             for waiting in batch:
                 answers.append(self._place(connection, waiting))
                 if time.monotonic() > until:
                     break
             commit(connection)
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
         return answers
 
     def _place(
