@@ -228,6 +228,22 @@ def read_one(
     return table.unpack(row) if row is not None else None
 
 
+def stream_rows(
+    reading: Reading, table: RowTable[Noun], sql: str, given: Sequence[Any]
+) -> Iterator[Noun]:
+    """The rows of a statement that gives `seq` first, for those behind the number that is its first
+    value, in their order: some at a time, so that a slow reader holds no transaction open."""
+    after: Any = 0
+    while True:
+        with reading() as connection:
+            chunk = connection.execute(f"{sql} LIMIT {_CHUNK}", (after, *given)).fetchall()
+        for row in chunk:
+            yield table.unpack(row[1:])
+        if len(chunk) < _CHUNK:
+            return
+        after = next_seq(after, chunk[-1][0])
+
+
 def next_seq(after: Any, last: Any) -> Any:
     """Where a walk over rows goes on. In a damaged file numbers may lead back, and the walk would
     never end."""
@@ -296,16 +312,7 @@ def latest_memories(
     # A memory keeps its kind: with one kind alone its own index leads from version to version, in
     # their order.
     where, given = _among_memories("first.kind", kinds, standings)
-    sql = f"{_LATEST_MEMORIES}{where} ORDER BY first.seq LIMIT {_CHUNK}"
-    after: Any = 0
-    while True:
-        with reading() as connection:
-            chunk = connection.execute(sql, (after, *given)).fetchall()
-        for row in chunk:
-            yield MEMORY.unpack(row[1:])
-        if len(chunk) < _CHUNK:
-            return
-        after = next_seq(after, chunk[-1][0])
+    return stream_rows(reading, MEMORY, f"{_LATEST_MEMORIES}{where} ORDER BY first.seq", given)
 
 
 def newest_memories(

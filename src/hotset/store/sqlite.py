@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import apsw
 
@@ -82,9 +82,9 @@ from hotset.store.wal import (
 )
 from hotset.store.writer import Writer
 
-# rows read at once: a slow reader must not hold a transaction open, which would keep the WAL from
-# shrinking
-_CHUNK = 256
+_Given = ParamSpec("_Given")
+_Answer = TypeVar("_Answer")
+
 _DIGEST_CHARS = 64
 _MAGIC = b"SQLite format 3\0"
 
@@ -326,8 +326,7 @@ class SqliteStore:
         return self._by_id(MEMORY, id, "ORDER BY version DESC LIMIT 1")
 
     def memory_versions(self, id: MemoryId) -> Sequence[MemoryRecord]:
-        with self._reading() as connection:
-            return queries.memory_versions(connection, id)
+        return self._read(queries.memory_versions, id)
 
     def memories(
         self,
@@ -353,16 +352,13 @@ class SqliteStore:
         return [MemoryId(id) for id in self._ids(MEMORY, prefix)]
 
     def memory_links(self, id: MemoryId | None = None) -> Sequence[MemoryLink]:
-        with self._reading() as connection:
-            return queries.memory_links(connection, id)
+        return self._read(queries.memory_links, id)
 
     def memory_uses(self, ids: Sequence[MemoryId] = ()) -> Mapping[MemoryId, Uses]:
-        with self._reading() as connection:
-            return queries.memory_uses(connection, ids)
+        return self._read(queries.memory_uses, ids)
 
     def memory_runs(self) -> Sequence[tuple[str, int, float]]:
-        with self._reading() as connection:
-            return queries.memory_runs(connection)
+        return self._read(queries.memory_runs)
 
     def notes(
         self, space: Space, keys: Sequence[str] = (), as_of: TurnRef | None = None
@@ -375,8 +371,7 @@ class SqliteStore:
         return found  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
     def note_versions(self, space: Space, key: str) -> Sequence[Note]:
-        with self._reading() as connection:
-            return queries.note_versions(connection, space.name, key)
+        return self._read(queries.note_versions, space.name, key)
 
     def version(self) -> int:
         self._alive()
@@ -445,6 +440,15 @@ class SqliteStore:
         finally:
             close_connection(connection)
 
+    def _read(
+        self,
+        query: Callable[Concatenate[apsw.Connection, _Given], _Answer],
+        *given: _Given.args,
+        **named: _Given.kwargs,
+    ) -> _Answer:
+        with self._reading() as connection:
+            return query(connection, *given, **named)
+
     def _ids(self, table: RowTable[Any], prefix: str) -> list[str]:
         """The first few different ids that begin with `prefix`."""
         sql = f"SELECT DISTINCT id FROM {table.name} WHERE id >= ? ORDER BY id LIMIT ?"
@@ -482,19 +486,8 @@ class SqliteStore:
         self, table: RowTable[Noun], conditions: Sequence[str] = (), given: Sequence[Any] = ()
     ) -> Iterator[Noun]:
         where = " AND ".join(("seq > ?", *conditions))
-        sql = (
-            f'SELECT seq, {table.names} FROM "{table.name}" WHERE {where} ORDER BY seq LIMIT '
-            f"{_CHUNK}"
-        )
-        after: Any = 0
-        while True:
-            with self._reading() as connection:
-                chunk = connection.execute(sql, (after, *given)).fetchall()
-            for row in chunk:
-                yield table.unpack(row[1:])
-            if len(chunk) < _CHUNK:
-                return
-            after = next_seq(after, chunk[-1][0])
+        sql = f'SELECT seq, {table.names} FROM "{table.name}" WHERE {where} ORDER BY seq'
+        return queries.stream_rows(self._reading, table, sql, given)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
