@@ -35,7 +35,7 @@ class MiniLm:
     """An `Embedder`."""
 
     def __init__(self, weights: Path) -> None:
-        """From a file of `minilm_weights.write`, or the model's own `model.safetensors`. Raises
+        """From a file of `pack_weights`, or the model's own `model.safetensors`. Raises
         `BadConfig`."""
         self._weights = read_weights(weights)
         self._id = f"minilm-1-{self._weights.hash}"
