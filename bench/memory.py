@@ -82,9 +82,8 @@ from bench.memory_sets import (
 )
 from bench.results import quantile, tell
 from hotset.config import load
-from hotset.index.embed.asking import Asking as AskingModel
-from hotset.index.embed.minilm import MiniLm
-from hotset.index.embed.minilm_weights import find_weights
+from hotset.index.embed.embedders import QueryEmbedder as AskingModel
+from hotset.index.embed.minilm import MiniLm, find_weights
 from hotset.index.embed.port import Embedder
 from hotset.index.embed.table import WordVectors
 from hotset.index.port import Index

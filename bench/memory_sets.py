@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotset.index.analysis import split
+from hotset.index.analysis import split_identifiers
 from hotset.index.embed.port import Embedder
 from hotset.index.embed.table import WordVectors
+from hotset.index.full_text import words_of
 from hotset.index.local import LocalIndex
-from hotset.index.words import words_of
 from hotset.nouns.memory import MemoryKind, MemoryRecord
 from hotset.nouns.message import Part
 from hotset.nouns.page import Kind, PageId, Role, SessionId
@@ -241,7 +241,7 @@ _STEMS: dict[str, tuple[str, ...]] = {}
 
 def tokens(text: str) -> list[str]:
     stems: list[str] = []
-    for word in _WORD.findall(split([text])[0].lower()):
+    for word in _WORD.findall(split_identifiers([text])[0].lower()):
         if word not in _STEMS:
             _STEMS[word] = tuple(words_of(word))
         stems += _STEMS[word]

@@ -227,9 +227,9 @@ class Hotset:
 
     def _recall(self, questions: Sequence[Question], vectors: Any) -> float:
         """By meaning alone; numbers of entries follow the vectors."""
-        meaning = self._index._searching._meaning  # noqa: SLF001 - no public way asks one signal alone
+        meaning = self._index._search._meaning  # noqa: SLF001 - no public way asks one signal alone
         assert meaning is not None
-        [found] = [each for each in self._index._folding._generations.every() if each.serving]  # noqa: SLF001
+        [found] = [each for each in self._index._fold_writer._generations.every() if each.serving]  # noqa: SLF001
         view = _view_of(found)
         [(first, _)] = self._index._entries.by_id([self._first])  # noqa: SLF001
         right = 0
@@ -496,10 +496,10 @@ def _additions(method: Method, embedder: WordVectors) -> dict[str, float]:
 
 _MEMORY = """
 import json, pathlib, sys
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.nouns.finding import Query
-with LocalIndex(pathlib.Path(sys.argv[1]), Table(), folds=False) as index:
+with LocalIndex(pathlib.Path(sys.argv[1]), WordVectors(), folds=False) as index:
     for words in json.load(sys.stdin):
         index.search(Query(words, deadline=10.0))
     told = pathlib.Path("/proc/self/smaps_rollup")
@@ -528,14 +528,14 @@ def _exact(vectors: Any, query: Any) -> Any:
 
 
 def _view_of(generation: Any) -> Any:
-    from hotset.index.filters import Numbers  # noqa: PLC0415
-    from hotset.index.signals import RowView  # noqa: PLC0415
+    from hotset.index.filters import NumberFilter  # noqa: PLC0415
+    from hotset.index.search import RowView  # noqa: PLC0415
 
-    return RowView(generation, Numbers(), frozenset(), beyond=False, tail=[])
+    return RowView(generation, NumberFilter(), frozenset(), beyond=False, tail=[])
 
 
 def _full() -> Any:
-    from hotset.index.tiers import SearchTier  # noqa: PLC0415
+    from hotset.index.search import SearchTier  # noqa: PLC0415
 
     return SearchTier.FULL.value
 

@@ -58,10 +58,9 @@ from bench.peer_environment import peer_program
 from bench.results import quantile, tell
 from bench.tools_calibration import calibration
 from hotset.config import load
-from hotset.index.analysis import split
-from hotset.index.embed.asking import Asking
-from hotset.index.embed.minilm import MiniLm
-from hotset.index.embed.minilm_weights import find_weights
+from hotset.index.analysis import split_identifiers
+from hotset.index.embed.embedders import QueryEmbedder
+from hotset.index.embed.minilm import MiniLm, find_weights
 from hotset.index.embed.port import Embedder, Vectors
 from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
@@ -186,7 +185,7 @@ def quality(given: Set, weights: Path, python: Path | None) -> dict[str, Figures
     rankings: dict[str, Sequence[Ranking]] = {}
     with ThreadPoolExecutor(1) as beside:  # it is another process and takes as long as all the rest
         theirs = beside.submit(fastmcp, python, given) if python is not None else None
-        for name, asking in (("hotset", None), ("hotset_minilm", Asking(table, minilm))):
+        for name, asking in (("hotset", None), ("hotset_minilm", QueryEmbedder(table, minilm))):
             with library(given.tools, table, asking) as finding:
                 rankings[name] = [_found(finding, each) for each in questions]
         if theirs is not None:
@@ -289,9 +288,9 @@ def dense(given: Set, texts: Sequence[str], embedder: Embedder) -> Sequence[Rank
 
 
 def bm25(given: Set, texts: Sequence[str]) -> Sequence[Ranking]:
-    from hotset.index.words import _analyzer  # noqa: PLC0415 - the same stems, so that the formula is what differs
+    from hotset.index.full_text import _analyzer  # noqa: PLC0415 - the same stems, so that the formula is what differs
 
-    counts = [Counter(_analyzer().analyze(text)) for text in split(texts)]
+    counts = [Counter(_analyzer().analyze(text)) for text in split_identifiers(texts)]
     lengths = [counted.total() for counted in counts]
     usual = sum(lengths) / len(lengths)
     postings: dict[str, list[tuple[int, float]]] = defaultdict(list)
@@ -301,7 +300,7 @@ def bm25(given: Set, texts: Sequence[str]) -> Sequence[Ranking]:
                 (at, often * (_K1 + 1) / (often + _K1 * (1 - _B + _B * lengths[at] / usual)))
             )
     rankings = []
-    for question in split([each.text for each in given.questions]):
+    for question in split_identifiers([each.text for each in given.questions]):
         scores: dict[int, float] = defaultdict(float)
         for word in _analyzer().analyze(question):
             some = postings.get(word, [])
@@ -464,11 +463,11 @@ tools = [Tool(n, s, Origin(o), own, d, p.encode()) for n, s, o, own, d, p in row
 questions = json.loads((folder / "questions.json").read_text())
 del rows
 wall, cpu = time.perf_counter(), time.process_time()
-from hotset.index.embed.table import Table
+from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.sources.tools.search import PastUses, ToolSearch
 from hotset.store.sqlite import SqliteStore
-table = Table()
+table = WordVectors()
 store = SqliteStore.open(folder / "store")
 with LocalIndex(folder / "index", table, folds=False) as index:
     finding = ToolSearch(index, table, PastUses(lambda: store, table))

@@ -12,8 +12,7 @@ from contextlib import closing
 import pytest
 
 from hotset.index import open_index
-from hotset.index.generations import Generations
-from hotset.index.rows import DATABASE, EntryRows
+from hotset.index.database import DATABASE, EntryRows, Generations
 from hotset.nouns.finding import Entry, EntryId, Sort
 from hotset.sources.history.entries import follow
 from hotset.store.sqlite import SqliteStore

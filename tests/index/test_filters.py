@@ -4,7 +4,7 @@ or numpy."""
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from hotset.index.filters import holds, on_path
+from hotset.index.filters import matches_filter, path_matcher
 from hotset.index.local import LocalIndex
 from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
 from hotset.testing.fakes import HashingEmbedder
@@ -84,7 +84,9 @@ def test_every_engine_agrees_with_one_look_at_the_entry(
         for only in filters:
             hits = index.search(Query("same words", only, most=100, deadline=30.0))
             expected = {
-                id for id, entry in there.items() if entry.whole != removed and holds(only, entry)
+                id
+                for id, entry in there.items()
+                if entry.whole != removed and matches_filter(only, entry)
             }
             assert not hits.lacking
             assert {hit.entry.id for hit in hits.hits if hit.by_words is not None} == expected
@@ -138,9 +140,9 @@ def test_every_engine_agrees_with_one_look_at_the_entry(
     ],
 )
 def test_a_path_is_a_folder_a_file_or_a_pattern(wanted, path, fits):
-    assert on_path(wanted)(path) is fits
+    assert path_matcher(wanted)(path) is fits
 
 
 def test_a_pattern_made_to_be_slow_is_not_slow():
-    fits = on_path("*a" * 500 + "b")
+    fits = path_matcher("*a" * 500 + "b")
     assert not fits("a" * 4000)

@@ -243,7 +243,7 @@ def test_nothing_of_rows_that_were_thrown_away_is_taken_for_new_ones(folder):
 
 
 def test_a_generation_of_mostly_removed_entries_gives_way_to_a_smaller_one(tmp_path, monkeypatch):
-    monkeypatch.setattr("hotset.index.writing._WASTED_LEAST", 100)
+    monkeypatch.setattr("hotset.index.local._WASTED_LEAST", 100)
     with LocalIndex(tmp_path / "index", _OLD, folds=False) as index:
         index.add(_entries(0, 200))
         index.fold()

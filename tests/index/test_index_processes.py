@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 from index_process import EMBEDDER, entry
 
-from hotset.index.generations import Generations
+from hotset.index.database import Generations, folder_of
+from hotset.index.full_text import WordIndex
 from hotset.index.local import LocalIndex
-from hotset.index.words import WordIndex
-from hotset.index.writing import folder_of
 from hotset.nouns.finding import Query
 
 _SCRIPT = Path(__file__).with_name("index_process.py")

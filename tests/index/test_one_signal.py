@@ -81,7 +81,7 @@ def test_both_signals_find_the_same_one_after_the_other_and_side_by_side(
         index.add(entries())
         assert index.fold()
         one_by_one = index.search(Query(LAKE, deadline=30.0))
-    monkeypatch.setattr("hotset.index.signals._QUICK_ROWS", 0)
+    monkeypatch.setattr("hotset.index.search._QUICK_ROWS", 0)
     with LocalIndex(tmp_path, WordVectors(), folds=False) as index:
         assert index.search(Query(LAKE, deadline=30.0)) == one_by_one
 

@@ -5,7 +5,7 @@ from tests.embedders import DOCUMENTS, Knowing
 
 from hotset.errors import BadInput
 from hotset.index.local import LocalIndex
-from hotset.index.questions import Questions
+from hotset.index.search import QueryVectors
 from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
 from hotset.testing.fakes import HashingEmbedder
 
@@ -69,7 +69,7 @@ def test_the_documents_embedder_reads_what_the_other_is_not_for(folder, knowing,
 
 
 def test_a_question_is_read_once_by_each(folder, knowing):
-    questions = Questions(DOCUMENTS, knowing)
+    questions = QueryVectors(DOCUMENTS, knowing)
     asked = [
         Query("automobile", only, deadline=PATIENT)
         for only in (Filter(), Filter(sorts=frozenset({Sort.CODE})))
@@ -82,7 +82,7 @@ def test_a_question_is_read_once_by_each(folder, knowing):
 
 def test_one_of_another_space_cannot_ask():
     with pytest.raises(BadInput, match="cannot ask for"):
-        Questions(DOCUMENTS, HashingEmbedder(64, "another"))
+        QueryVectors(DOCUMENTS, HashingEmbedder(64, "another"))
 
 
 def test_words_serve_while_the_model_that_reads_questions_fails(folder):

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hotset.errors import BadInput
-from hotset.index.filters import Numbers
-from hotset.index.generations import FilesDamaged
+from hotset.index.database import FilesDamaged
+from hotset.index.filters import NumberFilter
 from hotset.index.vectors import _SIGNED_FROM, Vectors, VectorsWriter
 
-_ANY = Numbers()
+_ANY = NumberFilter()
 _MANY = 2 * _SIGNED_FROM
 
 
@@ -110,7 +110,7 @@ def test_signs_are_right_however_rows_came(tmp_path, monkeypatch):
 
 
 _FILTERS = st.builds(
-    Numbers,
+    NumberFilter,
     kinds=st.none() | st.sets(st.integers(0, 2), min_size=1).map(frozenset),
     turns=st.none() | st.tuples(st.integers(-5, 20_000), st.integers(-5, 20_000)),
     since=st.none() | st.floats(-5, 20_000),
@@ -161,7 +161,7 @@ def test_a_row_that_is_forgotten_is_not_shown_by_a_filter_that_was_asked_before(
     vectors = _random(many, 64)
     writer = _written(tmp_path, vectors)
     searched = Vectors(tmp_path, 64, many)
-    filters = (_ANY, Numbers(kinds=frozenset({0, 1})), Numbers(since=3.0, until=60.0))
+    filters = (_ANY, NumberFilter(kinds=frozenset({0, 1})), NumberFilter(since=3.0, until=60.0))
     assert all(
         _docs(searched.nearest(vectors[3], only, frozenset(), 1, 100)) == [3] for only in filters
     )
@@ -181,7 +181,9 @@ def test_filters_and_removed_rows_hold_also_where_signs_are_looked_at(tmp_path):
     searched = Vectors(tmp_path, 64, many)
     hidden = frozenset(_docs(searched.nearest(vectors[3], _ANY, frozenset(), 5, 500)))
     assert not hidden & set(forgotten)
-    only = Numbers(kinds=frozenset({0, 2}), since=100.0, until=float(many - 100), turns=(50, many))
+    only = NumberFilter(
+        kinds=frozenset({0, 2}), since=100.0, until=float(many - 100), turns=(50, many)
+    )
     found = _docs(searched.nearest(vectors[3], only, hidden, 50, 500))
     assert len(found) == 50
     assert all(doc % 3 != 1 and 100 <= doc < many - 100 for doc in found)

@@ -34,7 +34,7 @@ from hotset.nouns.retrieval import (
 from hotset.nouns.turn import Reference
 from hotset.nouns.window import Spot
 from hotset.runtime.recall import answer
-from hotset.store.connecting import Tuning
+from hotset.store.connection import Tuning
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore

@@ -15,7 +15,7 @@ from hotset.dialects.sse import events
 from hotset.nouns.message import DialectName
 from hotset.runtime.codings import salvage
 from hotset.runtime.tail import StreamTail
-from hotset.store.blobs import zstd
+from hotset.store.rows import zstd
 from tests.dialects.recordings import REPLIES, recording
 
 STREAMS = [(name, file) for name, file in REPLIES if file.endswith(".sse")]

@@ -9,7 +9,7 @@ from hotset.index.local import LocalIndex
 from hotset.nouns.finding import Query
 from hotset.sealing import VERSION
 from hotset.sources.history import find, follow
-from hotset.store.connecting import Tuning
+from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.fakes import HashingEmbedder
 from hotset.testing.store_talk import StoreTalk

@@ -19,7 +19,7 @@ from hotset.nouns.deposit import PageAdded, PlanMade, Remembered
 from hotset.nouns.memory import MemoryId, MemoryLink, MemoryUse, Relation, Used
 from hotset.nouns.page import Kind, PageId, SessionId, digest
 from hotset.nouns.window import SentRequest
-from hotset.store.connecting import Tuning
+from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_memory_contract import fact
 from hotset.testing.store_talk import StoreTalk, id_of, kept, shows

@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from hotset.store.connecting import Tuning
+from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_contract import CHECKS, check_store

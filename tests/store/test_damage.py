@@ -25,7 +25,7 @@ from hotset.nouns.note import Space
 from hotset.nouns.page import Kind, Role, digest
 from hotset.nouns.turn import Event, Node
 from hotset.nouns.window import Form, Hidden, SentRequest, Spot
-from hotset.store.connecting import Tuning, refuse_old_sqlite
+from hotset.store.connection import Tuning, refuse_old_sqlite
 from hotset.store.port import Blob, Where
 from hotset.store.repair import repair
 from hotset.store.sqlite import SqliteStore

@@ -8,7 +8,7 @@ import pytest
 
 from hotset.errors import StoreFailed
 from hotset.nouns.turn import Event
-from hotset.store.connecting import Tuning
+from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_talk import StoreTalk, kept
 

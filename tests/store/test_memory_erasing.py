@@ -10,7 +10,7 @@ from tests.campaign import sample
 
 from hotset.nouns.deposit import Erased, Remembered
 from hotset.nouns.memory import Fact, MemoryKind, Procedure
-from hotset.store.connecting import Tuning
+from hotset.store.connection import Tuning
 from hotset.store.repair import repair
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_memory_contract import fact, lives
@@ -134,7 +134,7 @@ def test_a_repair_brings_nothing_back_and_counts_no_loss(tmp_path):
     (tmp_path / "s" / "store.db").write_bytes(content)
     report = repair(tmp_path / "s")
     assert report.whole
-    assert report.saved["memory"] == sum(type(row).__name__ == "Memory" for row in rows)
+    assert report.saved["memory"] == sum(type(row).__name__ == "MemoryRecord" for row in rows)
     with SqliteStore.open(tmp_path / "s", _TUNING) as store:
         assert list(store.dump()) == rows
         kept(store, Remembered((fact("new"),)))

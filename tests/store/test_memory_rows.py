@@ -25,8 +25,8 @@ from hotset.nouns.memory import (
     Used,
 )
 from hotset.sealing import VERSION
-from hotset.store import memory_reading
-from hotset.store.connecting import Tuning
+from hotset.store import queries
+from hotset.store.connection import Tuning
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.repair import repair
 from hotset.store.sealed import SealedRows
@@ -302,26 +302,29 @@ def test_an_export_names_the_line_of_a_memory_that_cannot_be_used(store):
 
 
 def test_indexes_answer_what_is_asked_about_memories(store):
-    one_kind, _ = memory_reading._among("first.kind", frozenset({MemoryKind.FACT}), frozenset())
-    any_kind, _ = memory_reading._among("first.kind", frozenset(MemoryKind), frozenset(Standing))
-    newest, _ = memory_reading._among("latest.kind", frozenset(MemoryKind), frozenset(Standing))
+    one_kind, _ = queries._among_memories("first.kind", frozenset({MemoryKind.FACT}), frozenset())
+    any_kind, _ = queries._among_memories("first.kind", frozenset(MemoryKind), frozenset(Standing))
+    newest, _ = queries._among_memories("latest.kind", frozenset(MemoryKind), frozenset(Standing))
     by_time = "ORDER BY latest.created DESC, latest.id DESC"
     with store._reading() as connection:
         for sql, wanted in (
             ("SELECT 1 FROM memory WHERE id = ? ORDER BY version DESC LIMIT 1", "memory_id"),
             ("SELECT DISTINCT id FROM memory WHERE id >= ? ORDER BY id LIMIT 8", "memory_id"),
-            (f"{memory_reading._LATEST}{one_kind} ORDER BY first.seq LIMIT 256", "memory_kind"),
+            (f"{queries._LATEST_MEMORIES}{one_kind} ORDER BY first.seq LIMIT 256", "memory_kind"),
             (
-                f"{memory_reading._LATEST}{any_kind} ORDER BY first.seq LIMIT 256",
+                f"{queries._LATEST_MEMORIES}{any_kind} ORDER BY first.seq LIMIT 256",
                 "INTEGER PRIMARY KEY (rowid>?)",
             ),
             (
-                f"{memory_reading._NEWEST}{newest} AND latest.created >= ? {by_time} LIMIT 256",
+                f"{queries._NEWEST_MEMORIES}{newest} AND latest.created >= ? {by_time} LIMIT 256",
                 "memory_created",
             ),
-            (f'{memory_reading._HOLDS} AND ("of" = ? OR "to" = ?) ORDER BY seq', "memory_link_to"),
             (
-                memory_reading._USES.format("WHERE memory IN (SELECT value FROM json_each(?))"),
+                f'{queries._LINKS_THAT_HOLD} AND ("of" = ? OR "to" = ?) ORDER BY seq',
+                "memory_link_to",
+            ),
+            (
+                queries._MEMORY_USES.format("WHERE memory IN (SELECT value FROM json_each(?))"),
                 "COVERING INDEX memory_use_memory",
             ),
             ("SELECT count(*) FROM memory_use WHERE seal = ?", "memory_use_seal"),

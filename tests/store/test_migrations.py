@@ -12,12 +12,11 @@ from hotset.nouns.memory import MemoryKind, MemoryLink, MemoryRecord, MemoryUse
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import digest
 from hotset.nouns.window import Hidden, PageTable, SentRequest
-from hotset.store.connecting import Tuning
+from hotset.store.connection import Tuning
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.migrations import MIGRATIONS, VERSION
-from hotset.store.port import Blob, Where
+from hotset.store.port import Blob, HiddenRow, Where
 from hotset.store.repair import repair
-from hotset.store.showing import Hiding
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_memory_contract import lives
 from hotset.testing.store_talk import StoreTalk, id_of, kept, shows
@@ -45,7 +44,7 @@ def _exported_by(format):
 
 
 def _is_old_note(row):
-    return isinstance(row, Hiding) and ":" in row.chain
+    return isinstance(row, HiddenRow) and ":" in row.chain
 
 
 def _but_notes(rows):

@@ -14,8 +14,8 @@ from hotset.nouns.deposit import Billed, HiddenKept, PlanMade
 from hotset.nouns.page import Chain, digest
 from hotset.nouns.turn import Event, TurnRef
 from hotset.nouns.window import WHOLE, Form, Hidden, PageTable, SentRequest
-from hotset.store import tabling
-from hotset.store.connecting import Tuning
+from hotset.store import page_table
+from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_talk import StoreTalk, id_of, kept, shows
@@ -151,7 +151,7 @@ def test_a_table_is_the_same_whether_its_rows_are_remembered_or_not(tmp_path):
         kept(store, PlanMade(id, SentRequest(line[-1], 1.0), rows))
         expected = {row.spot: row for row in rows}
         assert store.table(line).shown == store.table(line).shown == expected
-        narrow = tabling.Tables(
+        narrow = page_table.PageTables(
             room=50_000
         )  # less than the line takes: rows are let go while it is read
         with store._reading() as connection:
@@ -239,9 +239,9 @@ def test_a_deposit_that_cannot_be_stored_fails_alone(tmp_path):
         "SELECT 1 FROM summary WHERE seq > ? AND session = ? ORDER BY seq LIMIT 256",
         "SELECT 1 FROM page WHERE seq > ? AND digest = ? ORDER BY seq LIMIT 256",
         "SELECT 1 FROM blob WHERE digest >= ? ORDER BY digest LIMIT 8",
-        tabling._SPOTS,
-        tabling._HIDDEN,
-        tabling._SENT,
+        page_table._SPOTS,
+        page_table._HIDDEN,
+        page_table._SENT,
     ],
 )
 def test_indexes_answer_what_is_asked_at_every_turn(tmp_path, sql):

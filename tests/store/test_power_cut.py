@@ -11,7 +11,7 @@ from hotset.nouns.deposit import HiddenKept, PageAdded, PlanMade, Remembered
 from hotset.nouns.memory import MemoryLink, MemoryUse, Relation, Used, Uses
 from hotset.nouns.page import Kind, digest
 from hotset.nouns.window import Hidden, SentRequest, Spot
-from hotset.store.connecting import Tuning
+from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_memory_contract import fact
 from hotset.testing.store_talk import StoreTalk, id_of, kept, shows

@@ -14,7 +14,7 @@ from hotset.errors import StoreFailed
 from hotset.nouns.deposit import PageAdded
 from hotset.nouns.page import Kind
 from hotset.nouns.turn import Event
-from hotset.store.connecting import Tuning
+from hotset.store.connection import Tuning
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_talk import StoreTalk, kept

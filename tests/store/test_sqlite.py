@@ -14,7 +14,7 @@ from hotset.nouns.message import ClientTool
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.turn import Event, Outcome
 from hotset.nouns.window import WHOLE, Hidden, SentRequest, Spot, Stub
-from hotset.store.connecting import Tuning
+from hotset.store.connection import Tuning
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore

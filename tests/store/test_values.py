@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.note import Space
-from hotset.store.connecting import Tuning
+from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore
 from hotset.store.values import StoredValue
 

@@ -7,7 +7,7 @@ python pack_minilm.py model.safetensors minilm.npz
 import sys
 from pathlib import Path
 
-from hotset.index.embed.minilm_weights import pack
+from hotset.index.embed.minilm import pack_weights
 
 if __name__ == "__main__":
-    pack(Path(sys.argv[1]), Path(sys.argv[2]))
+    pack_weights(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -20,8 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hotset.index.embed.minilm import MiniLm, _batches
-from hotset.index.embed.minilm_weights import HEADS, ModelWeights, read
+from hotset.index.embed.minilm import HEADS, MiniLm, ModelWeights, _batches, read_weights
 from hotset.index.embed.wordpiece import BEGIN, END, tokens_of
 
 MOST_TOKENS = 96  # of a text: what is short teaches words best, and costs least
@@ -47,7 +46,7 @@ class Teacher:
         self._most = most_tokens
         self._plain = MiniLm(model)
         try:
-            self._run = session(read(model))
+            self._run = session(read_weights(model))
         except ImportError:
             self._run = None
             return

@@ -24,8 +24,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
-from hotset.index.embed.minilm import _forward
-from hotset.index.embed.minilm_weights import read
+from hotset.index.embed.minilm import _forward, read_weights
 from hotset.index.embed.wordpiece import SPECIAL, tokens_of
 
 VOCABULARY = 30522
@@ -139,7 +138,7 @@ def start(model: Path, memo: Path) -> np.ndarray:
     """MiniLM's vector of each token alone: a minute, so it is kept."""
     if memo.exists():
         return np.load(memo)
-    weights = read(model)
+    weights = read_weights(model)
     table = np.zeros((VOCABULARY, 384), np.float32)
     for first in range(0, VOCABULARY, 256):
         ids = np.arange(first, min(first + 256, VOCABULARY))

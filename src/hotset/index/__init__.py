@@ -19,7 +19,7 @@ def open_index(folder: Path, embedding: Embedding | None = None, *, folds: bool 
     the table alone.
     """
     # Imported here: a quarter of a second, and 60 MB, that no start pays.
-    from hotset.index.embed.choosing import embedders  # noqa: PLC0415
+    from hotset.index.embed.embedders import embedders  # noqa: PLC0415
     from hotset.index.local import LocalIndex  # noqa: PLC0415
     from hotset.index.port import FOLDER  # noqa: PLC0415
     from hotset.nouns.embedding import OFF, Embedding  # noqa: PLC0415

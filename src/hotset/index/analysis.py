@@ -45,26 +45,26 @@ class AnalysedQuery:
     """Word for word, each of them must occur."""
 
 
-def question(words: str) -> AnalysedQuery:
+def analyse_query(words: str) -> AnalysedQuery:
     text = words[:_MOST_ASKED]
-    quoted = (tuple(exact(phrase)) for phrase in _QUOTED.findall(text))
+    quoted = (tuple(exact_words(phrase)) for phrase in _QUOTED.findall(text))
     return AnalysedQuery(text, tuple(phrase for phrase in quoted if phrase)[:_MOST_PHRASES])
 
 
-def exact(text: str) -> list[str]:
+def exact_words(text: str) -> list[str]:
     """Whole identifiers, whatever their case."""
     return _WORD.findall(text.lower())
 
 
-def says(text: str, phrases: Sequence[tuple[str, ...]]) -> bool:
+def holds_phrases(text: str, phrases: Sequence[tuple[str, ...]]) -> bool:
     """Does the text hold each phrase word for word?"""
     if not phrases:
         return True
-    words = exact(text)
+    words = exact_words(text)
     return all(_within(words, phrase) for phrase in phrases)
 
 
-def split(texts: Sequence[str]) -> list[str]:
+def split_identifiers(texts: Sequence[str]) -> list[str]:
     """Each text with spaces where its identifiers come apart: `parseHTTPDate2` is `parse HTTP Date
     2`.
 
@@ -113,7 +113,7 @@ def wordings(query: str) -> Iterator[QueryWording]:
     """What to ask, one after the other, until something is found: the query, and without its
     quotation marks if they count."""
     yield QueryWording(query)
-    if question(query).phrases:
+    if analyse_query(query).phrases:
         named = ", ".join(
             f'"{_shortened(" ".join(each.split()))}"' for each in _QUOTED.findall(query)
         )

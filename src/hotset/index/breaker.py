@@ -41,7 +41,7 @@ class Breaker:
 
     @property
     def seconds_left(self) -> float:
-        """Until somebody may try."""
+        """Until the next attempt is allowed."""
         with self._lock:
             return max(0.0, self._failed_at[-1] + self._rest - self._clock()) if self._rest else 0.0
 

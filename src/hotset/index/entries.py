@@ -15,14 +15,13 @@ from typing import Any
 import apsw
 
 from hotset.files.lru import Lru
-from hotset.index.analysis import split
-from hotset.index.filters import SORTS, Numbers, on_path
+from hotset.index.analysis import split_identifiers
+from hotset.index.database import EntryRows, from_column, read_number, to_column
+from hotset.index.filters import SORTS, NumberFilter, path_matcher
+from hotset.index.full_text import words_of_names
 from hotset.index.port import Watermark
-from hotset.index.rows import EntryRows, kept, number, text_of
-from hotset.index.words import words_of_names
 from hotset.nouns.finding import Entry, EntryId, Filter, Sort
 
-_MOST_IN_ONE = 500  # numbers in one statement
 _MOST_PATTERNS = 32
 _MOST_NAMES = 5000  # remembered with their numbers: half a MB
 _FAR = 2**62  # beyond every turn, and within what every engine counts
@@ -91,7 +90,8 @@ class Entries:
         """With their numbers: those that are there, in the order asked for."""
         with self._rows.reading() as connection:
             rows = [
-                connection.execute(f"{_READ} WHERE e.id = ?", (kept(id),)).fetchone() for id in ids
+                connection.execute(f"{_READ} WHERE e.id = ?", (to_column(id),)).fetchone()
+                for id in ids
             ]
         return [_entry(row) for row in rows if row is not None]
 
@@ -101,28 +101,28 @@ class Entries:
             "entry_whole WHERE sort = ?)"
         )
         with self._rows.reading() as connection:
-            return [text_of(text) for (text,) in connection.execute(sql, (SORTS.index(sort),))]
+            return [from_column(text) for (text,) in connection.execute(sql, (SORTS.index(sort),))]
 
     def watermarks(self) -> dict[str, int]:
         with self._rows.reading() as connection:
             rows: Any = connection.execute(
                 "SELECT name, number FROM watermark WHERE sealing = ?", (self._sealing,)
             )
-            return {text_of(name): reached for name, reached in rows}
+            return {from_column(name): reached for name, reached in rows}
 
     def count(self) -> int:
         with self._rows.reading() as connection:
-            return number(connection, "SELECT count(*) FROM entry")
+            return read_number(connection, "SELECT count(*) FROM entry")
 
     def outdated(self) -> int:
         with self._rows.reading() as connection:
-            if not number(
+            if not read_number(
                 connection,
                 "SELECT EXISTS (SELECT 1 FROM watermark WHERE sealing < ?)",
                 (self._sealing,),
             ):
                 return 0
-            return number(
+            return read_number(
                 connection, "SELECT count(*) FROM entry WHERE sealing < ?", (self._sealing,)
             )
 
@@ -130,12 +130,12 @@ class Entries:
         """What older rules sealed leaves once every source has come as far again as it was."""
         now = {"now": self._sealing}
         with self._rows.reading() as connection:
-            if not number(
+            if not read_number(
                 connection, "SELECT EXISTS (SELECT 1 FROM watermark WHERE sealing < :now)", now
             ):
                 return
         with self._rows.writing() as connection:
-            if not number(connection, _BEHIND, now):
+            if not read_number(connection, _BEHIND, now):
                 rows: Any = connection.execute(
                     "SELECT doc FROM entry WHERE sealing < :now", now
                 ).fetchall()
@@ -153,9 +153,9 @@ class Entries:
             Numbered(doc, entry, *rest) for (doc, *rest), entry in zip(known, entries, strict=True)
         ]
 
-    def numbers(self, connection: apsw.Connection, only: Filter) -> Numbers:
+    def numbers(self, connection: apsw.Connection, only: Filter) -> NumberFilter:
         """The filter in our numbers."""
-        return Numbers(
+        return NumberFilter(
             sorts=frozenset(SORTS.index(sort) for sort in only.sorts)
             if 0 < len(only.sorts) < len(SORTS)
             else None,
@@ -174,16 +174,10 @@ class Entries:
         """The words of each path's last part."""
         self._forget_what_was_renewed()
         known = self._name_words
-        for some in _portions([path for path in paths if path not in known]):
-            sql = f"SELECT number, text FROM path WHERE number IN ({_marks(some)})"
-            rows: list[Any] = connection.execute(sql, some).fetchall()
-            known.update(
-                zip(
-                    (path for path, _ in rows),
-                    words_of_names([text_of(text) for _, text in rows]),
-                    strict=True,
-                )
-            )
+        if new := [path for path in paths if path not in known]:
+            rows = list(_rows_in(connection, "SELECT number, text FROM path WHERE number", new))
+            words = words_of_names([from_column(text) for _, text in rows])
+            known.update(zip((path for path, _ in rows), words, strict=True))
         if len(known) > _MOST_NAMES:
             self._name_words = {}
         return {path: known[path] for path in paths if path in known}
@@ -236,18 +230,18 @@ class Entries:
             partial(self._paths.number, connection),
         )
         return (
-            kept(entry.id),
+            to_column(entry.id),
             name(entry.whole),
             SORTS.index(entry.sort),
             name(entry.kind),
-            kept(entry.title),
+            to_column(entry.title),
             name(entry.session),
             name(entry.agent),
             _near(entry.turn),
             0.0 if math.isnan(entry.time) else float(entry.time),
             path(entry.path),
             self._sealing,
-            kept(entry.text),
+            to_column(entry.text),
             *entry.lines,
         )
 
@@ -258,7 +252,7 @@ class Entries:
                     "INSERT INTO watermark VALUES (?, ?, ?) ON CONFLICT (name, sealing) DO UPDATE "
                     "SET number = excluded.number"
                 ),
-                (kept(watermark.name), self._sealing, watermark.number),
+                (to_column(watermark.name), self._sealing, watermark.number),
             )
 
     def _on_path(self, connection: apsw.Connection, wanted: str) -> frozenset[int]:
@@ -269,49 +263,31 @@ class Entries:
             rows: Any = connection.execute(
                 "SELECT number, text FROM path WHERE number > ? ORDER BY number", (last,)
             )
-            self._every_path += [(known, text_of(path)) for known, path in rows]
+            self._every_path += [(known, from_column(path)) for known, path in rows]
             seen, fitting = self._fitting.get(wanted) or (0, frozenset())
             if new := self._every_path[seen:]:
-                fits = on_path(wanted)
+                fits = path_matcher(wanted)
                 fitting |= {known for known, path in new if fits(path)}
             self._fitting.put(wanted, (len(self._every_path), fitting))
             return fitting
 
 
 def by_number(connection: apsw.Connection, docs: Sequence[int]) -> dict[int, Entry]:
-    found: dict[int, Entry] = {}
-    for some in _portions(docs):
-        found.update(
-            _entry(row)
-            for row in connection.execute(f"{_READ} WHERE e.doc IN ({_marks(some)})", some)
-        )
-    return found
+    return dict(_entry(row) for row in _rows_in(connection, f"{_READ} WHERE e.doc", docs))
 
 
 def still_there(connection: apsw.Connection, docs: Sequence[int]) -> set[int]:
     """Those of them that are."""
-    found: set[int] = set()
-    for some in _portions(docs):
-        rows: Any = connection.execute(
-            (f"SELECT doc FROM entry WHERE doc IN ({_marks(some)})"), some
-        )
-        found.update(doc for (doc,) in rows)
-    return found
+    return {doc for (doc,) in _rows_in(connection, "SELECT doc FROM entry WHERE doc", docs)}
 
 
 def paths_of(connection: apsw.Connection, docs: Sequence[int]) -> dict[int, int]:
     """The number of each one's path, of those that are there."""
-    found: dict[int, int] = {}
-    for some in _portions(docs):
-        rows: Any = connection.execute(
-            f"SELECT doc, path FROM entry WHERE doc IN ({_marks(some)})", some
-        )
-        found.update(rows)
-    return found
+    return dict(_rows_in(connection, "SELECT doc, path FROM entry WHERE doc", docs))
 
 
 def tail_by_words(
-    connection: apsw.Connection, folded: int, match: str, only: Numbers, limit: int
+    connection: apsw.Connection, folded: int, match: str, only: NumberFilter, limit: int
 ) -> list[tuple[int, Entry]]:
     """Entries beyond `folded` that fit; `match` is an expression of FTS5, and empty where just the
     last ones are wanted."""
@@ -333,7 +309,7 @@ def tail_by_words(
 
 
 def tail_numbers(
-    connection: apsw.Connection, folded: int, only: Numbers, limit: int
+    connection: apsw.Connection, folded: int, only: NumberFilter, limit: int
 ) -> dict[int, Sort]:
     """The last entries beyond `folded` that fit, by number."""
     conditions, given = _conditions(only)
@@ -362,10 +338,10 @@ class _Names:
         if (known := self._known.get(text)) is not None:
             return known
         row: Any = connection.execute(
-            f"SELECT number FROM {self._table} WHERE text = ?", (kept(text),)
+            f"SELECT number FROM {self._table} WHERE text = ?", (to_column(text),)
         ).fetchone()
         if row is None:
-            connection.execute((f"INSERT INTO {self._table} (text) VALUES (?)"), (kept(text),))
+            connection.execute((f"INSERT INTO {self._table} (text) VALUES (?)"), (to_column(text),))
         given: int = connection.last_insert_rowid() if row is None else row[0]
         if len(self._known) >= _MOST_NAMES:
             self._known.clear()
@@ -387,14 +363,17 @@ class _Prepared:
 
 def _prepared(entries: Iterable[Entry]) -> list[_Prepared]:
     last = list({entry.id: entry for entry in entries}.values())
-    titles, texts = split([entry.title for entry in last]), split([entry.text for entry in last])
+    titles, texts = (
+        split_identifiers([entry.title for entry in last]),
+        split_identifiers([entry.text for entry in last]),
+    )
     return [_Prepared(*each) for each in zip(last, titles, texts, strict=True)]
 
 
 def _drop(connection: apsw.Connection, whole: str, but: frozenset[EntryId]) -> None:
     sql = "SELECT doc, id FROM entry WHERE whole = (SELECT number FROM name WHERE text = ?)"
-    rows: Any = connection.execute(sql, (kept(whole),)).fetchall()
-    _forget(connection, [doc for doc, id in rows if text_of(id) not in but])
+    rows: Any = connection.execute(sql, (to_column(whole),)).fetchall()
+    _forget(connection, [doc for doc, id in rows if from_column(id) not in but])
 
 
 def _forget(connection: apsw.Connection, docs: Sequence[int]) -> None:
@@ -410,7 +389,7 @@ def _known(connection: apsw.Connection, names: frozenset[str]) -> frozenset[int]
     if not names:
         return None
     rows: Any = (
-        connection.execute("SELECT number FROM name WHERE text = ?", (kept(name),)).fetchone()
+        connection.execute("SELECT number FROM name WHERE text = ?", (to_column(name),)).fetchone()
         for name in names
     )
     return frozenset(row[0] for row in rows if row is not None)
@@ -420,7 +399,7 @@ def _near(turn: int) -> int:
     return max(-_FAR, min(_FAR, turn))
 
 
-def _conditions(only: Numbers) -> tuple[list[str], list[Any]]:
+def _conditions(only: NumberFilter) -> tuple[list[str], list[Any]]:
     conditions: list[str] = []
     given: list[Any] = []
     for name, numbers in only.sets:
@@ -436,29 +415,31 @@ def _conditions(only: Numbers) -> tuple[list[str], list[Any]]:
     return conditions, given
 
 
-def _portions(docs: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    for at in range(0, len(docs), _MOST_IN_ONE):
-        yield tuple(docs[at : at + _MOST_IN_ONE])
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
+def _rows_in(connection: apsw.Connection, sql: str, numbers: Sequence[int]) -> Iterable[Any]:
+    """The rows whose column, with which the statement ends, is one of these numbers."""
+    given = (json.dumps(list(numbers)),)
+    return connection.execute(f"{sql} IN (SELECT value FROM json_each(?))", given)
 
 
 def _entry(row: Any) -> tuple[int, Entry]:
     doc, id, whole, sort, text, kind, title, session, agent, turn, time, path, first, last = row
     entry = Entry(
-        EntryId(text_of(id)),
-        text_of(whole),
+        EntryId(from_column(id)),
+        from_column(whole),
         SORTS[sort],
-        text_of(text),
-        text_of(kind),
-        text_of(title),
-        text_of(session),
-        text_of(agent),
+        from_column(text),
+        from_column(kind),
+        from_column(title),
+        from_column(session),
+        from_column(agent),
         turn,
         time,
-        text_of(path),
+        from_column(path),
         (first, last),
     )
     return doc, entry
+
+
+def embedded_text(entry: Entry) -> str:
+    """What an entry's vector is made from."""
+    return f"{entry.title}\n{entry.text}" if entry.title else entry.text

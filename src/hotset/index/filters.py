@@ -1,5 +1,5 @@
-"""Which entries a filter lets through: told once for an entry, once for the numbers by which an
-index knows it."""
+"""Which entries a filter lets through, decided on an entry or on the numbers by which an index
+knows it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_PATTERN = 4096  # as long as a path can be
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class NumberFilter:
     """A filter in an index's own numbers; None is no condition, an empty set lets nothing
     through."""
 
@@ -50,12 +50,8 @@ class Numbers:
         """No entry can fit."""
         return any(not numbers for _, numbers in self.sets)
 
-    @property
-    def everything(self) -> bool:
-        return self == Numbers()
 
-
-def holds(only: Filter, entry: Entry) -> bool:
+def matches_filter(only: Filter, entry: Entry) -> bool:
     """Does every condition hold for this entry?"""
     return (
         (not only.sorts or entry.sort in only.sorts)
@@ -65,12 +61,12 @@ def holds(only: Filter, entry: Entry) -> bool:
         and (only.turns is None or only.turns[0] <= entry.turn <= only.turns[1])
         and (only.since is None or only.since <= entry.time)
         and (only.until is None or entry.time < only.until)
-        and (not only.path or on_path(only.path)(entry.path))
+        and (not only.path or path_matcher(only.path)(entry.path))
     )
 
 
 @lru_cache(maxsize=64)
-def on_path(wanted: str) -> Callable[[str], bool]:
+def path_matcher(wanted: str) -> Callable[[str], bool]:
     """A folder with all that is in it, a file, or a pattern: `*` and `?` stay in one folder, `**`
     does not, `{a,b}` is either.
 

@@ -1,25 +1,44 @@
-"""The index of a project, in a folder of its own: rows, full text, vectors, and whoever folds
-them."""
+"""The index of a project, in a folder of its own, and how additions are folded into it by the one
+process that has the role.
+
+A fold is written into files first and counts when one commit of the database says so; cut off at
+any moment it leaves only what the next one writes over.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+
 from hotset.errors import HotsetError, StoreFailed
 from hotset.files.folder import private_folder
-from hotset.index.embed.port import Embedder
-from hotset.index.entries import Entries
-from hotset.index.generations import Generations, embedder_of
+from hotset.index import analysis, full_text, vectors
+from hotset.index.database import (
+    FOLDERS,
+    EntryRows,
+    FilesDamaged,
+    Generation,
+    Generations,
+    RowsDamaged,
+    embedder_of,
+    folder_of,
+    writer_lock,
+)
+from hotset.index.embed.port import Embedder, embed_checked
+from hotset.index.entries import Entries, Numbered, embedded_text
+from hotset.index.full_text import Document, WordsWriter
 from hotset.index.port import IndexState, Watermark
-from hotset.index.rows import EntryRows, RowsDamaged, writer_lock
-from hotset.index.searching import IndexSearch
-from hotset.index.writing import Folding
+from hotset.index.search import IndexSearch
+from hotset.index.vectors import Floats, VectorsWriter
 from hotset.nouns.finding import Entry, EntryId, Hits, Query, Sort
 
 _log = logging.getLogger("hotset")
@@ -38,7 +57,8 @@ class Rhythm:
     fold_seconds: float = 1.0
     """From one look for something to fold to the next."""
     quiet_seconds: float = 2.0
-    """Without a search or an addition: then nobody works, and hot entries are read closely."""
+    """Without a search or an addition: then the machine is idle, and hot entries are read
+    closely."""
 
 
 _RHYTHM = Rhythm()
@@ -66,9 +86,9 @@ class LocalIndex:
         self.folder = private_folder(folder)
         self._rows = EntryRows(self.folder)
         self._entries = Entries(self._rows, sealing)
-        self._folding = Folding(self.folder, self._rows, self._entries, embedder)
-        self._writing = writer_lock(self.folder)
-        self._searching = IndexSearch(self.folder, self._rows, self._entries, embedder, asking)
+        self._fold_writer = FoldWriter(self.folder, self._rows, self._entries, embedder)
+        self._writer_lock = writer_lock(self.folder)
+        self._search = IndexSearch(self.folder, self._rows, self._entries, embedder, asking)
         self._rhythm = rhythm
         self._fold_trouble = ""
         self._reading_trouble = ""
@@ -92,13 +112,13 @@ class LocalIndex:
         if self._closed:
             return
         self._closed = True
-        self._folding.stop()
+        self._fold_writer.stop()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._searching.close()
-        self._folding.close()
-        self._writing.release()
+        self._search.close()
+        self._fold_writer.close()
+        self._writer_lock.release()
         self._rows.close()
 
     def add(self, entries: Iterable[Entry], watermark: Watermark | None = None) -> None:
@@ -130,7 +150,7 @@ class LocalIndex:
         try:
             if self._rows.moved():
                 self._rows.renew()
-            return self._searching.search(query)
+            return self._search.search(query)
         except RowsDamaged:
             self._renew()
         except StoreFailed as error:
@@ -147,19 +167,19 @@ class LocalIndex:
         return self._entries.watermarks().get(name, 0)
 
     def touch(self, ids: Iterable[EntryId], turn: int = 0) -> None:
-        self._searching.hot.touch(ids, turn)
+        self._search.hot.touch(ids, turn)
 
     def fold(self) -> bool:
         return self._fold() is not None
 
     def read_closely(self) -> bool:
-        """Reads one hot entry once more, by whoever reads questions. False where there is none, or
+        """Embeds one hot entry with the model that reads questions. False where there is none, or
         it failed: then for good."""
-        closely = self._searching.closely
-        if closely is None or self._reading_trouble:
+        reranker = self._search.reranker
+        if reranker is None or self._reading_trouble:
             return False
         try:
-            return closely.read_one()
+            return reranker.read_one()
         except Exception as error:  # background work, as `_fold`
             self._reading_trouble = f"hot entries cannot be read closely ({type(error).__name__})"
             _log.warning("%s", self._reading_trouble)
@@ -176,7 +196,7 @@ class LocalIndex:
             bytes=_size(self.folder),
             watermarks=self._entries.watermarks(),
             embedder=embedder_of(serving.identity) if serving else "",
-            writer=self._writing.holder(),
+            writer=self._writer_lock.holder(),
             building=None if building is None else generations.done(building),
             outdated=self._entries.outdated(),
             troubles=self.troubles(),
@@ -212,15 +232,15 @@ class LocalIndex:
         try:
             if self._rows.moved():
                 self._rows.renew()
-            if not self._writing.take():
+            if not self._writer_lock.take():
                 return None
-            folded = self._folding.fold()
+            folded = self._fold_writer.fold()
         except Exception as error:
             # background work: nobody above could do anything about it, and an embedder may raise
             # anything
             if (
                 self._closed or not self.folder.exists()
-            ):  # nobody is left who could miss what was to be folded
+            ):  # the index is gone, and with it what was to be folded
                 return None
             self._fold_trouble = (
                 str(error)
@@ -248,7 +268,7 @@ class LocalIndex:
             if idle:
                 self._read_some()
             if idle == _IDLE_FOLDS:
-                self._folding.close()
+                self._fold_writer.close()
 
     def _read_some(self) -> None:
         for _ in range(_READ_AT_ONCE):
@@ -265,9 +285,10 @@ class LocalIndex:
             yield self._fold_trouble
         if self._reading_trouble:
             yield self._reading_trouble
-        if self._folding.unfit:
-            yield f"{self._folding.unfit} entries have no vector: theirs was not made of numbers"
-        yield from self._searching.troubles()
+        if self._fold_writer.unfit:
+            unfit = self._fold_writer.unfit
+            yield f"{unfit} entries have no vector: theirs was not made of numbers"
+        yield from self._search.troubles()
 
 
 def _size(folder: Path) -> int:
@@ -278,3 +299,196 @@ def _size(folder: Path) -> int:
         except OSError:  # cleared away since
             continue
     return total
+
+
+_AT_ONCE = 16_384  # entries in memory, with their vectors
+# entries: each commit is a segment of full text, and each segment makes every search longer
+_COMMITTED = 131_072
+_EMBED_AT_ONCE = 256
+_WASTED = 0.5  # of the rows are empty: then a new generation is smaller and faster
+_WASTED_LEAST = 10_000
+
+
+def identity(embedder: Embedder | None) -> str:
+    """What the folded structures depend on: where one of these changes, they are made anew."""
+    made_by = {"analysis": analysis.VERSION, "words": full_text.VERSION, "vectors": vectors.VERSION}
+    return json.dumps(
+        {
+            **made_by,
+            "embedder": embedder.id if embedder else "",
+            "size": embedder.size if embedder else 0,
+        }
+    )
+
+
+class FoldWriter:
+    """Folds, in the process that holds the role. One thread at a time."""
+
+    def __init__(
+        self, folder: Path, rows: EntryRows, entries: Entries, embedder: Embedder | None
+    ) -> None:
+        self._folder = folder
+        self._entries = entries
+        self._generations = Generations(rows)
+        self._embedder = embedder
+        self._identity = identity(embedder)
+        self._lock = threading.Lock()
+        self._stopping = False
+        self._open: tuple[int, WordsWriter, VectorsWriter | None] | None = None
+        self.unfit = 0
+        """Entries whose vectors were no numbers: they are found by their words alone."""
+
+    def fold(self) -> bool:
+        """Folds until nothing waits any more, or `stop` is called. True where there was anything.
+
+        Raises a `HotsetError` where it has to be tried again.
+        """
+        with self._lock:
+            self._entries.drop_outdated()
+            generation = self._target()
+            waited = self._generations.drop_abandoned(self._identity)
+            waited = self._behind(generation) or waited
+            try:
+                while not self._stopping and self._behind(generation):
+                    generation = self._step(generation)
+            except FilesDamaged:
+                self._close()
+                self._generations.condemn(generation.number)
+                raise
+            except BaseException:
+                self._close()
+                raise
+            if waited:
+                self._clear_away()
+            return waited
+
+    def stop(self) -> None:
+        """A fold that is under way ends with its present batch; the next one goes on from there."""
+        self._stopping = True
+
+    def close(self) -> None:
+        with self._lock:
+            self._close()
+
+    def _target(self) -> Generation:
+        """Ours, serving or under way; a new one where there is none, or where the one that serves
+        is mostly empty."""
+        ours = [each for each in self._generations.every() if each.identity == self._identity]
+        if not ours or (ours[-1].serving and self._mostly_empty()):
+            return self._generations.new(self._identity)
+        return ours[-1]
+
+    def _mostly_empty(self) -> bool:
+        meaning = self._open[2] if self._open is not None else None
+        return (
+            meaning is not None
+            and meaning.rows >= _WASTED_LEAST
+            and meaning.alive() < (1 - _WASTED) * meaning.rows
+        )
+
+    def _behind(self, generation: Generation) -> bool:
+        return not generation.serving or self._generations.behind(generation)
+
+    def _step(self, generation: Generation) -> Generation:
+        full_text, meaning = self._writers(generation)
+        forgotten = self._generations.removed()
+        folded, every = self._add(full_text, meaning, generation.folded)
+        full_text.forget(forgotten)
+        if meaning is not None:
+            meaning.forget(forgotten)
+            meaning.sync()
+        full_text.commit()
+        after = replace(
+            generation,
+            folded=folded,
+            rows=meaning.rows if meaning is not None else 0,
+            serving=generation.serving or every,
+        )
+        self._generations.folded(after, forgotten)
+        return after
+
+    def _add(
+        self, full_text: WordsWriter, meaning: VectorsWriter | None, folded: int
+    ) -> tuple[int, bool]:
+        """As many as one commit takes; up to which number that is, and whether it is every entry
+        there is."""
+        for _ in range(_COMMITTED // _AT_ONCE):
+            batch = self._entries.beyond(folded, _AT_ONCE)
+            if batch:
+                if meaning is not None:
+                    meaning.append(self._embedded(batch), _columns(batch))
+                full_text.add([_document(each) for each in batch])
+                folded = batch[-1].doc
+            if len(batch) < _AT_ONCE:
+                return folded, True
+            if self._stopping:
+                break
+        return folded, False
+
+    def _writers(self, generation: Generation) -> tuple[WordsWriter, VectorsWriter | None]:
+        if self._open is not None and self._open[0] == generation.number:
+            return self._open[1:]
+        self._close()
+        folder = folder_of(self._folder, generation)
+        if not generation.folded:
+            for made in (folder, folder / "words"):
+                made.mkdir(mode=0o700, exist_ok=True)
+        meaning = (
+            VectorsWriter(folder, self._embedder.size, generation.rows)
+            if self._embedder is not None
+            else None
+        )
+        try:
+            full_text = WordsWriter(folder / "words", new=not generation.folded)
+        except BaseException:
+            if meaning is not None:
+                meaning.close()
+            raise
+        full_text.forget_beyond(generation.folded)
+        self._open = generation.number, full_text, meaning
+        return full_text, meaning
+
+    def _close(self) -> None:
+        if self._open is not None:
+            _, full_text, meaning = self._open
+            self._open = None
+            if meaning is not None:
+                meaning.close()
+            full_text.close()
+
+    def _embedded(self, batch: Sequence[Numbered]) -> Floats:
+        assert self._embedder is not None
+        made = []
+        for at in range(0, len(batch), _EMBED_AT_ONCE):
+            some = [embedded_text(each.entry) for each in batch[at : at + _EMBED_AT_ONCE]]
+            made.append(embed_checked(self._embedder, some))
+        every = np.concatenate(made)
+        unfit = ~np.isfinite(every).all(axis=1)
+        if unfit.any():
+            self.unfit += int(np.count_nonzero(unfit))
+            every[unfit] = 0
+        return every
+
+    def _clear_away(self) -> None:
+        """Folders that no generation needs any more. Whoever still reads them has them open."""
+        known = {folder_of(self._folder, each).name for each in self._generations.every()}
+        for path in self._folder.glob(f"{FOLDERS}*"):
+            if path.name not in known:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _document(numbered: Numbered) -> Document:
+    names = ("sort", "kind", "session", "agent", "path")
+    return Document(
+        numbered.doc, numbered.entry, tuple((name, getattr(numbered, name)) for name in names)
+    )
+
+
+def _columns(batch: Sequence[Numbered]) -> dict[str, list[float]]:
+    names = ("doc", "sort", "kind", "session", "agent", "path")
+    own = {name: [getattr(each, name) for each in batch] for name in names}
+    return {
+        **own,
+        "turn": [each.entry.turn for each in batch],
+        "time": [each.entry.time for each in batch],
+    }

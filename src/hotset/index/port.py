@@ -45,7 +45,7 @@ class IndexState:
 
 
 class Index(Protocol):
-    """Finds entries. Never the truth: whoever adds to it can add it all again.
+    """Finds entries. Never the truth: its sources can add everything again.
 
     - What `add` was given is found by the next `search`, in whichever process.
     - What was removed is not found by the next `search`, in whichever process.
@@ -62,15 +62,15 @@ class Index(Protocol):
         ...
 
     def purge(self, wholes: Iterable[str]) -> None:
-        """As `remove`; and as soon as whoever folds has made the files anew, no word of them is
-        left in any."""
+        """As `remove`; and once the process that folds has made the files anew, no word of
+        them is left in any."""
         ...
 
     def replace(
         self, whole: str, entries: Iterable[Entry], watermark: Watermark | None = None
     ) -> None:
-        """All entries of this whole leave, but for those that are given and unchanged; nobody ever
-        sees half of it."""
+        """All entries of this whole leave, but for those that are given and unchanged; half of it
+        is never seen."""
         ...
 
     def search(self, query: Query) -> Hits: ...

@@ -29,11 +29,14 @@ from numpy.typing import NDArray
 from hotset.errors import BadInput, DiskFull, StoreFailed
 from hotset.files.lru import Lru
 from hotset.files.write import is_full
-from hotset.index.counting import WORD_BITS, Bits, least, packed, sums, unpacked, without
-from hotset.index.filters import SORTS, Numbers
-from hotset.index.generations import FilesDamaged
-from hotset.index.hybrid import FusedHit
+from hotset.index.database import FilesDamaged
+from hotset.index.filters import SORTS, NumberFilter
+from hotset.index.fusion import FusedHit
 
+WORD_BITS = 64
+_WORD_BYTES = 8
+Bits = NDArray[np.uint64]
+"""A bit a row, 64 in a word, the first one lowest."""
 VERSION = 2
 """Of the files' form."""
 
@@ -84,11 +87,11 @@ class Vectors:
             name: _mapped(folder / name, dtype, (rows,)) for name, dtype in _COLUMNS.items()
         }
         self._looked_at = _looked_at(size)
-        self._fitting: Lru[Numbers, _Fitting] = Lru(count=_FILTERS_KEPT)
+        self._fitting: Lru[NumberFilter, _Fitting] = Lru(count=_FILTERS_KEPT)
         """Which rows fit, for the last filters."""
 
     def nearest(
-        self, query: Floats, only: Numbers, hidden: frozenset[int], limit: int, candidates: int
+        self, query: Floats, only: NumberFilter, hidden: frozenset[int], limit: int, candidates: int
     ) -> list[FusedHit]:
         """The nearest that are alive, not hidden and fit, nearest first; their scores are
         cosines."""
@@ -104,7 +107,7 @@ class Vectors:
             limit,
         )
 
-    def _worked_out(self, only: Numbers) -> _Fitting:
+    def _worked_out(self, only: NumberFilter) -> _Fitting:
         few: _Rows | None = np.arange(self._rows) if self._rows <= _SIGNED_FROM else None
         fits = np.ones(self._rows, np.bool_)
         for name, condition in _conditions(only):
@@ -115,7 +118,7 @@ class Vectors:
             fits &= condition(column)
             if np.count_nonzero(fits) <= _SIGNED_FROM:
                 few = np.flatnonzero(fits)
-        return _Fitting(None, packed(fits)) if few is None else _Fitting(few, _NO_BITS)
+        return _Fitting(None, pack_bits(fits)) if few is None else _Fitting(few, _NO_BITS)
 
     def _shown(self, rows: _Rows, removed: _Rows) -> _Rows:
         """Those of these rows that are alive, without some; both in order."""
@@ -128,8 +131,8 @@ class Vectors:
     def _shown_of_many(self, rows: Bits, removed: _Rows) -> Bits:
         alive = self._column["alive"]
         if not alive.min():  # `all` takes four times as long
-            rows = rows & packed(alive != 0)
-        return without(rows, removed) if len(removed) else rows
+            rows = rows & pack_bits(alive != 0)
+        return clear_bits(rows, removed) if len(removed) else rows
 
     def _rows_of(self, docs: Sequence[int]) -> _Rows:
         """Numbers grow from row to row."""
@@ -155,9 +158,9 @@ class Vectors:
             if np.count_nonzero(among[part]):  # else whatever stands there is not looked at
                 differing = signs[numbers, : part.stop - part.start]
                 np.invert(differing[:likewise], out=differing[:likewise])
-                for bit, summed in zip(distances, sums(differing), strict=True):
+                for bit, summed in zip(distances, bit_sums(differing), strict=True):
                     bit[part] = summed
-        return unpacked(least(list(distances), among, many))
+        return unpack_bits(least_sums(list(distances), among, many))
 
     def _ranked(self, query: Floats, rows: _Rows, limit: int) -> list[FusedHit]:
         cosines = np.empty(len(rows), np.float32)
@@ -229,7 +232,7 @@ class VectorsWriter:
 
     def append(self, vectors: Floats, columns: Mapping[str, Sequence[float]]) -> None:
         """Rows in the order of their numbers. They count when the rows' database says so."""
-        checked(vectors, self._size)
+        check_vectors(vectors, self._size)
         largest = np.maximum(np.abs(vectors).max(axis=1, initial=0), np.float32(1e-12))
         scale = (largest / 127).astype(np.float32)
         try:
@@ -269,7 +272,7 @@ class VectorsWriter:
         )
 
     def sync(self) -> None:
-        """Bytes reach the disk before anybody is told that they count."""
+        """Bytes reach the disk before the database says that they count."""
         try:
             for file in self._files.values():
                 os.fsync(file)
@@ -308,7 +311,7 @@ class VectorsWriter:
             if os.fstat(self._files["signs"]).st_size < end:
                 os.ftruncate(
                     self._files["signs"], end
-                )  # nobody looks at what is not written yet, and it takes no room
+                )  # what is not written yet is not read, and takes no room
             byte, before = divmod(at, 8)
             if before:
                 some = np.concatenate((self._signs_in(block, byte)[:before], some))
@@ -330,7 +333,7 @@ class VectorsWriter:
         )
 
 
-def checked(vectors: Floats, size: int) -> None:
+def check_vectors(vectors: Floats, size: int) -> None:
     """Refuses what is no set of vectors of this size: one NaN would be near to everything."""
     if vectors.ndim != 2 or vectors.shape[1] != size:
         raise BadInput(
@@ -348,7 +351,7 @@ def _looked_at(size: int) -> int:
     return (1 << min(bits, (size + 1).bit_length() - 1)) - 1
 
 
-def _conditions(only: Numbers) -> Iterator[tuple[str, _Condition]]:
+def _conditions(only: NumberFilter) -> Iterator[tuple[str, _Condition]]:
     """A column, and what must hold for it."""
     for name, numbers in only.sets:
         yield name, partial(_among, numbers)
@@ -393,3 +396,70 @@ def _failed(error: OSError, folder: Path) -> StoreFailed:
             f"the disk that holds {folder} is full; make room: the index goes on from where it is"
         )
     return StoreFailed(f"{folder} cannot be written: {error.strerror}")
+
+
+def pack_bits(rows: NDArray[np.bool_]) -> Bits:
+    """Up to the end of the last word there are no rows."""
+    bits = np.packbits(rows, bitorder="little")
+    return np.pad(bits, (0, -len(bits) % _WORD_BYTES)).view(np.dtype("<u8"))
+
+
+def unpack_bits(bits: Bits) -> NDArray[np.intp]:
+    """Where rows are set."""
+    return (
+        np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_).nonzero()[0]
+    )  # 8 times as fast as of bytes
+
+
+def clear_bits(bits: Bits, rows: NDArray[np.intp]) -> Bits:
+    left = bits.copy()
+    np.bitwise_and.at(
+        left, rows // WORD_BITS, ~(np.uint64(1) << (rows % WORD_BITS).astype(np.uint64))
+    )
+    return left
+
+
+def bit_sums(bits: Bits) -> list[Bits]:
+    """How many of each column are set, lowest bit first. `bits` are used up, and one fewer than a
+    power of two.
+
+    A word holds a bit of each of 64 rows, and a sum has an array for each of its bits. Where a word
+    is a row numpy counts its bits in half the time; but here bits that are not asked for are not
+    even read.
+
+    As hardware adds: of three bits the sum stays and the carry goes to the next bit. Of so many
+    none is left over.
+    """
+    every: list[Bits] = []
+    while len(bits):
+        carries = np.empty((len(bits) // 2, bits.shape[1]), np.uint64)
+        differing = np.empty((len(bits) // 3, bits.shape[1]), np.uint64)
+        made = 0
+        while (third := len(bits) // 3) > 0:
+            first, second, last = bits[:third], bits[third : 2 * third], bits[2 * third : 3 * third]
+            differ, carry = differing[:third], carries[made : made + third]
+            np.bitwise_xor(first, second, out=differ)
+            np.bitwise_and(first, second, out=carry)
+            np.bitwise_and(differ, last, out=first)
+            np.bitwise_or(carry, first, out=carry)
+            np.bitwise_xor(differ, last, out=last)  # beside those that are left, for the next round
+            bits, made = bits[2 * third :], made + third
+        every.append(bits[0])
+        bits = carries
+    return every
+
+
+def least_sums(sums: Sequence[Bits], among: Bits, many: int) -> Bits:
+    """Those rows whose sums are least: as many as are wanted, or more where the last ones have the
+    same sum."""
+    surely, perhaps, found = np.zeros_like(among), among, 0
+    for bit in reversed(sums):
+        high = perhaps & bit
+        low = perhaps ^ high
+        lower = int(np.add.reduce(np.bitwise_count(low), dtype=np.uint32))
+        if found + lower >= many:
+            perhaps = low
+        else:
+            surely |= low
+            perhaps, found = high, found + lower
+    return np.asarray(surely | perhaps)

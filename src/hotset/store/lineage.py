@@ -1,4 +1,5 @@
-"""Which session a request belongs to, told from its own past.
+"""Which session a request belongs to, recognised from its own past; its title; and its parent
+session.
 
 A client resends its whole history with every call. Each message's chain is the hash of what it says
 and of the chain before it, so a known past is found by looking up one hash, and only the new tail
@@ -8,20 +9,28 @@ has to be written.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import Any
 
+import msgspec
+
+from hotset.dialects.parts import kind_of_result
+from hotset.errors import PageDamaged
 from hotset.nouns.deposit import RequestReceived
 from hotset.nouns.link import Link, link
-from hotset.nouns.message import Request
-from hotset.nouns.page import ROOT, Chain, Role, SessionId
-from hotset.nouns.turn import Outcome, Session
-from hotset.store.port import Lookup
-from hotset.store.titles import opening
+from hotset.nouns.message import Message, Request
+from hotset.nouns.page import ROOT, Chain, Kind, Page, Role, SessionId, digest
+from hotset.nouns.turn import Event, Outcome, Session, Turn
+from hotset.store.port import Lookup, Store
 
 
 @dataclass(frozen=True, slots=True)
-class Recognised:
+class RecognisedSession:
     """The session a request belongs to (None: a new one) and the lineage of its messages there."""
 
     session: Session | None
@@ -35,24 +44,26 @@ class Recognised:
         )
 
 
-def recognise(asked: RequestReceived, look: Lookup) -> Recognised:
+def recognise_session(asked: RequestReceived, look: Lookup) -> RecognisedSession:
     """A header's key wins; then the reply that the request says it continues; then the longest past
     that is known."""
     request = asked.request
     if request.previous and (earlier := look.turn_by_response(request.previous)):
         session = look.session(earlier.session)
         if session is not None and asked.key in ("", session.key):
-            return Recognised(session, earlier.tail, tuple(link(earlier.tail, request.messages)))
+            return RecognisedSession(
+                session, earlier.tail, tuple(link(earlier.tail, request.messages))
+            )
     links = tuple(link(ROOT, request.messages))
     if asked.key:
-        return Recognised(look.session_by_key(asked.key), ROOT, links)
-    return Recognised(_by_past(asked, links, look), ROOT, links)
+        return RecognisedSession(look.session_by_key(asked.key), ROOT, links)
+    return RecognisedSession(_by_past(asked, links, look), ROOT, links)
 
 
 def _by_past(asked: RequestReceived, links: Sequence[Link], look: Lookup) -> Session | None:
     """The last reply that is known tells most: what a client says itself, two clients may say
     alike."""
-    spoken = opening(
+    spoken = first_prompt(
         asked.request.messages
     ).index  # what an assistant says before is the client's own, and the same each time
     said_before = {each.chain for each in links[:spoken] if each.message.role is Role.ASSISTANT}
@@ -141,3 +152,399 @@ def _likeness(one: str, other: str) -> int | None:
 
 def _short(trait: str) -> str:
     return hashlib.sha256(trait.encode()).hexdigest()[:12] if trait else ""
+
+
+_TITLE_CHARS = 80
+_LOOKED_AT = (
+    1 << 16
+)  # bytes of a part: what a client puts around a prompt is shorter, and no prompt needs more
+_MOST_MESSAGES = 64  # from the first on: no client says more before the person does
+_MOST_BLOCKS = 64  # that stand in front of the person's words in one part
+
+_TAG = re.compile(r"<(?P<name>[A-Za-z][\w.:-]{0,60})(?: [^<>]{0,500})?(?P<alone>/?)>")
+_NEXT_BLOCK = re.compile(r"\n\s{0,100}<[A-Za-z][\w.:-]{0,60}(?: [^<>]{0,200})?>")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)+)"', re.DOTALL)
+_FENCE = "```"
+_PERSONS = """
+    task user_message user_query user_request userrequest user_input user_prompt user-prompt user feedback question query
+    request prompt human command-name command-args"""  # noqa: E501
+_PERSONS_TAGS = frozenset(_PERSONS.split())
+"""Tags in which clients put what the person said (Cline, Roo, Copilot, Cursor, slash commands); any
+other holds context."""
+
+_CLIENTS_OWN = re.compile(
+    r"""\#{1,3}\ [\w./-]{1,200}\.md\b                                       # instructions of the project: Codex and others
+      | This\ is\ the\ [^\n]{1,80}?\.\ We\ are\ setting\ up\ the\ context   # Gemini CLI, Qwen Code
+      | I\ have\ \*added\ these\ files\ to\ the\ chat\*                     # aider
+      | Here\ are\ (?:some\ READ\ ONLY\ files|summaries\ of\ some\ files)
+      | I\ am\ not\ sharing\ any\ files
+      | I\ switched\ to\ a\ new\ code\ base
+      | I\ spoke\ to\ you\ previously\ about\ a\ number\ of\ things
+      | Generate\ a\ title\ for\ this\ conversation                         # opencode
+      | Caveat:\ The\ messages\ below\ were\ generated
+      | This\ session\ is\ being\ continued\ from\ a\ previous\ conversation
+      | Another\ language\ model\ started\ to\ solve\ this\ problem
+      | The\ conversation\ history\ before\ this\ point\ was\ compacted
+    """,  # noqa: E501
+    re.VERBOSE,
+)
+"""How texts begin that a client wrote in the person's name, in plain words."""
+
+_AFRESH = b"I switched to a new code base"  # aider: whatever stood before was an example
+
+
+@dataclass(frozen=True, slots=True)
+class FirstPrompt:
+    """Where the person first speaks."""
+
+    index: int
+    """Of the message; 0 where no message holds words of a person. The client wrote the assistant's
+    part before it, too."""
+    words: str
+    """Of its first part with words of their own; empty where no message has any."""
+
+
+def first_prompt(messages: Sequence[Message]) -> FirstPrompt:
+    """The person's first own words. Of several messages in a row the last has them: clients put
+    others in front."""
+    found: FirstPrompt | None = None
+    first = 1 + max(
+        (index for index, each in enumerate(messages[:_MOST_MESSAGES]) if _begins_afresh(each)),
+        default=-1,
+    )
+    for index, message in enumerate(messages[first:_MOST_MESSAGES], first):
+        if message.role is Role.ASSISTANT and found is not None:
+            break
+        words = next(filter(None, map(own_words, _prompts(message))), "")
+        if words:
+            found = FirstPrompt(index, words)
+    return found or FirstPrompt(0, "")
+
+
+def session_title(messages: Sequence[Message], otherwise: str = "") -> str:
+    """A line for lists of sessions, without secrets.
+
+    Where none of it is a person's own: `otherwise`, or how the first prompt begins.
+    """
+    from hotset.sealing import seal  # noqa: PLC0415 - 50 ms, which a start should not pay
+
+    said = (text for message in messages[:_MOST_MESSAGES] for text in _prompts(message))
+    words = unquoted(first_prompt(messages).words or otherwise or next(said, ""))
+    return " ".join(seal(words[: 8 * _TITLE_CHARS]).text.split())[:_TITLE_CHARS]
+
+
+def own_words(text: str) -> str:
+    """The person's words in a text: without the blocks before them, and up to the next block. Empty
+    where there are none."""
+    persons: list[str] = []
+    for _ in range(_MOST_BLOCKS):
+        text = text.lstrip()
+        block = _block(text)
+        if block is None:
+            break
+        inner, is_persons, text = block
+        if is_persons:
+            persons.append(own_words(inner) or inner.strip())
+        elif persons:
+            break
+    if persons:
+        return " ".join(filter(None, persons))
+    if not text or _CLIENTS_OWN.match(text) or text.startswith("<"):
+        return ""
+    after = _NEXT_BLOCK.search(text)
+    return text[: after.start()].rstrip() if after else text.rstrip()
+
+
+def unquoted(words: str) -> str:
+    """`opencode run` puts quotes around what was typed."""
+    quoted = _QUOTED.fullmatch(words)
+    return quoted[1].replace('\\"', '"') if quoted else words
+
+
+def _block(text: str) -> tuple[str, bool, str] | None:
+    """A tag with what it holds, a fence, or the heading of one, at the start of a text: its inside,
+    whether a person said that, and the rest. None where the text begins with anything else.
+    """
+    if text.startswith(_FENCE):
+        end = text.find(f"\n{_FENCE}", len(_FENCE))
+        return None if end < 0 else ("", False, text[end + 1 + len(_FENCE) :])
+    if _CLIENTS_OWN.match(text):
+        _, _, below = text.partition("\n")
+        return ("", False, below) if below.lstrip().startswith("<") else None
+    tag = _TAG.match(text)
+    if tag is None:
+        return None
+    if tag["alone"]:
+        return "", False, text[tag.end() :]
+    closing = f"</{tag['name']}>"
+    end = text.find(closing, tag.end())
+    if end < 0:
+        return None
+    return text[tag.end() : end], tag["name"].lower() in _PERSONS_TAGS, text[end + len(closing) :]
+
+
+def _begins_afresh(message: Message) -> bool:
+    return message.role is Role.USER and any(
+        part.content.startswith(_AFRESH) for part in message.parts
+    )
+
+
+def _prompts(message: Message) -> Iterator[str]:
+    if message.role is Role.USER:
+        yield from (
+            part.content[:_LOOKED_AT].decode("utf-8", "replace")
+            for part in message.parts
+            if part.kind is Kind.PROMPT
+        )
+
+
+LINKED = "SessionLinked"
+"""The event's name."""
+
+_SHORTEST_TASK = 8  # characters of a prompt that equals the arguments of a tool for subagents
+_SHORTEST_QUOTE = 40  # of one that holds, or stands in, any tool's arguments
+_SHORTEST_REPLY = 80  # of a model's reply in the past that a client rewrote
+_SHORTEST_SUMMARY = 120
+_SHORTEST_LINE = 20  # of a summary that was quoted in part
+_LONGEST = 1 << 18  # bytes of a call or a reply that is compared
+_MOST_TEXTS = 4
+_MOST_STEPS = 32  # messages of one reply
+_DEEPEST = 256  # sessions above one another; a store that was tampered with may hold a circle
+_NAMES_A_SESSION = re.compile(r"session(?:_id)?[\"_:= -]{1,5}[0-9a-f]{8}", re.IGNORECASE)
+
+
+class Kinship(StrEnum):
+    SUBAGENT = "subagent"
+    """Its agent was started by one of the parent's."""
+    CONTINUATION = "continuation"
+    """It goes on with what the parent's client summed up or cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The session that another belongs to: its agent started that one as a subagent, or that one
+    goes on where it was cut short.
+
+    A link is an event of the child's, written with its first turn: it survives as the session does,
+    and is exported with it.
+    """
+
+    session: SessionId
+    kinship: Kinship
+    told_by: str
+    """The evidence: `header`, `call`, `reply`, `summary` or `metadata`."""
+
+    def event(self, child: SessionId, turn: int, time: float) -> Event:
+        return Event(
+            LINKED,
+            time,
+            child,
+            turn,
+            {"parent": self.session, "kinship": self.kinship, "told_by": self.told_by},
+        )
+
+
+def find_parent(asked: RequestReceived, look: Lookup) -> Parent | None:
+    """The parent of a session that begins with this request; None where nothing says that it has
+    one.
+
+    By a header; else a session of the same client: one that waits for a call with this prompt, one
+    whose model wrote what this past holds, one whose reply this begins with, or one with the same
+    session in its metadata.
+    """
+    try:
+        return _by_header(asked, look) or next(
+            filter(None, (way(asked, look) for way in _WAYS)), None
+        )
+    except PageDamaged:
+        return None  # of another session: it must not keep this one from being kept
+
+
+def parents_in(store: Store) -> Mapping[SessionId, Parent]:
+    """The same of a whole store. A damaged event costs the links behind it, not the list that wants
+    to tell them."""
+    events: list[Event] = []
+    with suppress(PageDamaged):
+        for event in store.events(name=LINKED):
+            events.append(event)  # noqa: PERF402 - what came before the damage counts
+    return parents(events)
+
+
+def parents(events: Iterable[Event]) -> Mapping[SessionId, Parent]:
+    """By child. The first link of a session holds; one that would close a circle is left out."""
+    found: dict[SessionId, Parent] = {}
+    for event in events:
+        child, parent = event.session, event.detail.get("parent")
+        if event.name != LINKED or child is None or child in found or not isinstance(parent, str):
+            continue
+        if child not in islice(_upwards(SessionId(parent), found), _DEEPEST):
+            kinship = event.detail.get("kinship")
+            found[child] = Parent(
+                SessionId(parent),
+                Kinship(kinship) if kinship in set(Kinship) else Kinship.CONTINUATION,
+                str(event.detail.get("told_by", "")),
+            )
+    return found
+
+
+def _upwards(session: SessionId, found: Mapping[SessionId, Parent]) -> Iterator[SessionId]:
+    yield session
+    while (above := found.get(session)) is not None:
+        session = above.session
+        yield session
+
+
+def _by_header(asked: RequestReceived, look: Lookup) -> Parent | None:
+    named = next(filter(None, map(look.session_by_key, asked.parents)), None)
+    return (
+        Parent(named.id, Kinship.SUBAGENT, "header")
+        if named is not None and named.key != asked.key
+        else None
+    )
+
+
+def _by_call(asked: RequestReceived, look: Lookup) -> Parent | None:
+    """A call that still waits has these words as an argument, or these words hold its argument."""
+    spoken = first_prompt(asked.request.messages)
+    words = _flat(spoken.words)
+    if len(words) < _SHORTEST_TASK:
+        return None
+    whole = _flat(
+        "\n".join(_texts(asked.request.messages[spoken.index : spoken.index + 1], Kind.PROMPT))
+    )
+    for page in look.waiting_calls():
+        if page.size > _LONGEST:
+            continue
+        starts_agents = kind_of_result(page.tool, b"") is Kind.AGENT_MESSAGE
+        fits = any(
+            (starts_agents and told == words) or _quotes(whole, told) or _quotes(told, words)
+            for told in map(_flat, _strings(_parsed(look.content(page.digest))))
+        )
+        if fits and _is_same_client(asked, page, look):
+            return Parent(page.session, Kinship.SUBAGENT, "call")
+    return None
+
+
+def _by_reply(asked: RequestReceived, look: Lookup) -> Parent | None:
+    """The request holds what a model said in that session, behind another past."""
+    messages = asked.request.messages
+    behind = [
+        each for each in messages[first_prompt(messages).index :] if each.role is Role.ASSISTANT
+    ]
+    said = (
+        part.content
+        for each in reversed(behind)
+        for part in each.parts
+        if part.kind is Kind.RESPONSE
+    )
+    for content in islice((each for each in said if len(each) >= _SHORTEST_REPLY), _MOST_TEXTS):
+        for page in look.pages_with(digest(content)):
+            if (
+                page.kind is Kind.RESPONSE
+                and _is_same_client(asked, page, look)
+                and _was_said_by_a_model(page, look)
+            ):
+                return Parent(page.session, Kinship.CONTINUATION, "reply")
+    return None
+
+
+def _by_summary(asked: RequestReceived, look: Lookup) -> Parent | None:
+    """The request begins with what that session's latest reply said, most of it if not all."""
+    text = "\n".join(islice(_texts(asked.request.messages, Kind.PROMPT), _MOST_TEXTS))
+    if not _SHORTEST_SUMMARY <= len(text) <= _LONGEST:
+        return None
+    whole, lines = _flat(text), _lines(text)
+    equal = (
+        page for each in _contents(asked.request.messages) for page in look.pages_with(digest(each))
+    )
+    said_so = {page.session for page in equal if page.kind is Kind.PROMPT}
+    for page in look.latest_replies(_SHORTEST_SUMMARY):
+        if (
+            page.size > _LONGEST or page.session in said_so
+        ):  # it was asked the same, and the model repeated it
+            continue
+        said = (look.content(page.digest) or b"").decode("utf-8", "replace")
+        theirs = _lines(said)
+        shared = sum(map(len, lines & theirs))
+        is_most = shared >= _SHORTEST_SUMMARY and 2 * shared >= min(
+            sum(map(len, lines)), sum(map(len, theirs))
+        )
+        if (is_most or _flat(said) in whole) and _is_same_client(asked, page, look):
+            return Parent(page.session, Kinship.CONTINUATION, "summary")
+    return None
+
+
+def _by_metadata(asked: RequestReceived, look: Lookup) -> Parent | None:
+    if not any(map(_NAMES_A_SESSION.search, asked.request.hints)):
+        return None
+    first = look.first_with_hint(fingerprint(asked).partition(".")[0])
+    return Parent(first, Kinship.CONTINUATION, "metadata") if first is not None else None
+
+
+_WAYS = (_by_call, _by_reply, _by_summary, _by_metadata)
+
+
+def _is_same_client(asked: RequestReceived, page: Page, look: Lookup) -> bool:
+    turn = look.turn(page.session, page.turn)
+    if turn is None:
+        return False
+    (_, client, agent, *_), (_, its_client, its_agent, *_) = (
+        each.split(".") for each in (fingerprint(asked), turn.fingerprint)
+    )
+    return client == its_client if client or its_client else agent == its_agent
+
+
+def _was_said_by_a_model(page: Page, look: Lookup) -> bool:
+    """It stands in the reply of its turn, not in what the client sent then."""
+    turn = look.turn(page.session, page.turn)
+    return turn is not None and page.chain in islice(_reply(turn, look), _MOST_STEPS)
+
+
+def _reply(turn: Turn, look: Lookup) -> Iterator[str]:
+    chain = turn.tail
+    while chain != turn.head and (node := look.node(turn.session, chain)) is not None:
+        yield chain
+        chain = node.parent
+
+
+def _quotes(whole: str, quoted: str) -> bool:
+    return len(quoted) >= _SHORTEST_QUOTE and quoted in whole
+
+
+def _texts(messages: Sequence[Message], kind: Kind) -> Iterator[str]:
+    for message in messages:
+        yield from (
+            part.content[:_LONGEST].decode("utf-8", "replace")
+            for part in message.parts
+            if part.kind is kind
+        )
+
+
+def _contents(messages: Sequence[Message]) -> Iterator[bytes]:
+    prompts = (
+        part.content for message in messages for part in message.parts if part.kind is Kind.PROMPT
+    )
+    return islice((each for each in prompts if len(each) >= _SHORTEST_SUMMARY), _MOST_TEXTS)
+
+
+def _lines(text: str) -> set[str]:
+    return {line for each in text.splitlines() if len(line := each.strip()) >= _SHORTEST_LINE}
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _parsed(arguments: bytes | None) -> Any:
+    try:
+        return msgspec.json.decode(arguments or b"null")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _strings(tree: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(tree, str):
+        yield tree
+    elif depth < _MOST_TEXTS and isinstance(tree, dict | list):
+        for each in tree.values() if isinstance(tree, dict) else tree:
+            yield from _strings(each, depth + 1)

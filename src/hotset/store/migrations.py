@@ -1,16 +1,24 @@
 """How a store came to look as it does: an append-only list, one step a version. Steps are never
-edited, only added."""
+edited, only added. And the notes that stores up to format 3 kept as hidden rows."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import apsw
+import msgspec
 
 from hotset.errors import StoreFailed, StoreTooNew
-from hotset.store.notes import move_hidden_to_notes
+from hotset.nouns.note import Note
+from hotset.nouns.page import Digest
+from hotset.store.connection import write_transaction
+from hotset.store.port import HiddenRow
+from hotset.store.queries import note_versions
+from hotset.store.rows import HIDDEN, NOTE, pack_hex, read_content
 
 APPLICATION_ID = 0x686F7473  # "hots": tells `file` and us whose SQLite file this is
 
@@ -153,6 +161,9 @@ MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (_first, _second, _t
 
 VERSION = len(MIGRATIONS)
 
+_OLD_SPACES = frozenset({"calibration", "response", "found", "offer", "brought"})
+"""Of the notes that stores up to format 3 kept as hidden rows under made-up names."""
+
 
 def migrate(connection: apsw.Connection, database: Path) -> None:
     """Brings a store to the version of this code, in one transaction. Raises `StoreTooNew`, or
@@ -162,21 +173,16 @@ def migrate(connection: apsw.Connection, database: Path) -> None:
         connection.pragma("journal_mode", "wal")
     if version == VERSION:
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with write_transaction(connection):
         if version == 0:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            # A cookie of its own lets `wal.belongs` tell this store's WAL from another's.
+            # A cookie of its own lets `wal.refuse_foreign_wal` tell a foreign WAL.
             connection.execute(f"PRAGMA schema_version = {secrets.randbelow(2**30) + 1}")
         for step in MIGRATIONS[version:]:
             step(connection)
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('version', ?)", (VERSION,))
         connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def refuse_unreadable(connection: apsw.Connection, database: Path) -> None:
@@ -210,3 +216,56 @@ def _version(connection: apsw.Connection, database: Path) -> int:
             "was changed"
         )
     return int(version)
+
+
+def old_note(row: HiddenRow, read: Callable[[Digest], bytes]) -> Note | None:
+    """The note that this hidden row stands for in stores up to format 3; None for a true one. Its
+    version is still open."""
+    space, _, key = row.chain.partition(":")
+    if not key or space not in _OLD_SPACES:
+        return None
+    value = read(row.instead) if row.instead is not None else b""
+    if space == "response":
+        answers = [read(each).decode("utf-8", "replace") for each in row.after]
+        value = msgspec.json.encode({"last": value.decode("utf-8", "replace"), "answers": answers})
+    return Note(space, key, value, 0.0, row.session, row.turn, step=row.step)
+
+
+def note_of(connection: apsw.Connection, row: HiddenRow) -> Note | None:
+    """The same, with its version: that of its step where it is there already, otherwise the
+    next."""
+
+    def read(address: Digest) -> bytes:
+        form = connection.execute(
+            "SELECT codec, size, body FROM blob WHERE digest = ?", (pack_hex(address),)
+        ).fetchone()
+        return read_content(address, *(form or (0, None, None)))
+
+    note = old_note(row, read)
+    if note is None:
+        return None
+    every = note_versions(connection, note.space, note.key)
+    there = next(
+        (each.version for each in every if (each.step, each.session) == (note.step, note.session)),
+        0,
+    )
+    return replace(note, version=there or (every[-1].version + 1 if every else 1))
+
+
+def move_hidden_to_notes(connection: apsw.Connection) -> None:
+    """For stores up to format 3, inside a transaction. The rows that stay are numbered without gaps
+    again (see `repair`)."""
+    every = connection.execute(f"SELECT {HIDDEN.names} FROM hidden ORDER BY step, seq").fetchall()
+    stay: list[Any] = []
+    for values in every:
+        if (note := note_of(connection, HIDDEN.unpack(values))) is None:
+            stay.append((len(stay) + 1, *values))
+        else:
+            connection.execute(
+                f"INSERT OR IGNORE INTO note ({NOTE.names}) VALUES ({NOTE.marks})", NOTE.pack(note)
+            )
+    if len(stay) < len(every):
+        connection.execute("DELETE FROM hidden")
+        connection.executemany(
+            f"INSERT INTO hidden (seq, {HIDDEN.names}) VALUES (?, {HIDDEN.marks})", stay
+        )

@@ -22,8 +22,7 @@ from hotset.nouns.memory import (
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId, including
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
-from hotset.nouns.window import PageTable
-from hotset.store.showing import Hiding, SentRow, Showing
+from hotset.nouns.window import Cause, Form, PageTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +105,54 @@ class Census:
     """Bytes of content as they lie on disk."""
 
 
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A `Shown` as a row. Its place is the spot alone: sessions that share a past share its
+    forms."""
+
+    session: SessionId
+    turn: int
+    """Session and turn say who decided it; nothing is found by them."""
+    step: int
+    """Grows with every change of the page table in a store; of two rows for one place the one with
+    the higher step holds."""
+    chain: Chain
+    position: int
+    form: Form
+    text: Digest | None
+    """The address of what is shown in place of the page; None where that is nothing."""
+    tokens: int
+    whole: int
+    cause: Cause
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenRow:
+    """A `Hidden` as a row."""
+
+    session: SessionId
+    turn: int
+    step: int
+    chain: Chain
+    before: tuple[Digest, ...]
+    instead: Digest | None
+    after: tuple[Digest, ...]
+    asides: int
+
+
+@dataclass(frozen=True, slots=True)
+class SentRow:
+    """A `SentRequest` as a row."""
+
+    session: SessionId
+    turn: int
+    step: int
+    head: Chain
+    time: float
+    tokens: int
+
+
 Row = (
     Session
     | Turn
@@ -115,8 +162,8 @@ Row = (
     | Event
     | Reference
     | Gist
-    | Showing
-    | Hiding
+    | ShownRow
+    | HiddenRow
     | SentRow
     | Bill
     | Summary
@@ -263,8 +310,8 @@ class Writing:
     events: tuple[Event, ...] = ()
     references: tuple[Reference, ...] = ()
     gists: tuple[Gist, ...] = ()
-    shown: tuple[Showing, ...] = ()
-    hidden: tuple[Hiding, ...] = ()
+    shown: tuple[ShownRow, ...] = ()
+    hidden: tuple[HiddenRow, ...] = ()
     sent: tuple[SentRow, ...] = ()
     bills: tuple[Bill, ...] = ()
     summaries: tuple[Summary, ...] = ()
@@ -315,7 +362,7 @@ class Store(Protocol):
         """The next pages in the order in which they were kept, each with its number in it, which is
         above 0 and never changes.
 
-        For whoever follows the store. Damaged rows are left out: `verify` tells of them.
+        For followers of the store. Damaged rows are left out: `verify` reports them.
         """
         ...
 
@@ -408,7 +455,7 @@ class Store(Protocol):
         `pages_after` gives pages.
 
         The number of what was erased is never given again. Damaged rows are left out: `verify`
-        tells of them.
+        reports them.
         """
         ...
 
@@ -476,7 +523,7 @@ class Store(Protocol):
 
         Gives the number of rows that were new. Where a memory was changed both here and there, no
         version is lost: theirs are put behind ours, and then ours holds again (see
-        `store.memory_meeting`).
+        `store.memory`).
         """
         ...
 

@@ -1,13 +1,14 @@
-"""Saves what is intact of a damaged store into a fresh one, and keeps the damaged file beside
-it."""
+"""A damaged store: `verify` works out every hash, seal and chain again and changes nothing;
+`repair` saves what is intact into a fresh store and keeps the damaged file beside it."""
 
 from __future__ import annotations
 
 import bisect
 import os
+import struct
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,34 +18,48 @@ import apsw
 from hotset.errors import HotsetError, NotFound, PageDamaged, StoreFailed
 from hotset.files.folder import private_folder, sync_folder
 from hotset.files.open import open_private
+from hotset.nouns.link import derive
 from hotset.nouns.message import DialectName, Message
-from hotset.nouns.page import Digest, Page, digest
-from hotset.nouns.turn import Turn
-from hotset.store.blobs import unpress
-from hotset.store.commit_seal import Committed, committed_in, count_commit, read_seal, write_seal
-from hotset.store.connecting import Connection, Tuning, connect, in_our_words, leave
-from hotset.store.folder import DATABASE, alone, beside, opening, refuse_links
-from hotset.store.inserting import has_blob, insert_blob
-from hotset.store.lookup import SqlLookup
-from hotset.store.migrations import APPLICATION_ID, VERSION, migrate
-from hotset.store.needs import needs, supersedes
-from hotset.store.notes import move_hidden_to_notes
-from hotset.store.placing import pages_of
-from hotset.store.port import Blob
+from hotset.nouns.page import ROOT, Digest, Page, digest
+from hotset.nouns.turn import Node, Turn
+from hotset.store.connection import Connection, Tuning, close_connection, connect, translate_errors
+from hotset.store.folder import (
+    DATABASE,
+    closing_file,
+    exclusive_use,
+    opening_lock,
+    refuse_links,
+    wal_and_shm,
+)
+from hotset.store.migrations import APPLICATION_ID, VERSION, migrate, move_hidden_to_notes
+from hotset.store.placement import pages_of
+from hotset.store.port import Blob, Damage, Row
+from hotset.store.queries import SqlLookup, read_value
 from hotset.store.rows import (
     ERASABLE,
     GIST,
-    HIDDEN,
     NODE,
     PAGE,
-    SHOWN,
     TABLES,
     TURN,
     RowTable,
     is_blank,
     pack_hex,
+    read_content,
+    supersedes,
+    unpack_hex,
 )
-from hotset.store.scavenge import Cell, File
+from hotset.store.wal import (
+    CommitCount,
+    Frame,
+    committed_in,
+    count_commit,
+    frames,
+    read_seal,
+    unchecked_frames,
+    write_seal,
+)
+from hotset.store.writer import has_blob, insert_blob
 
 Reread = Callable[[DialectName, bytes], Iterable[Message]]
 """Reads the raw bytes of a message or of a whole reply again. A dialect can; the store cannot."""
@@ -54,6 +69,130 @@ _BLOB_VALUES = 5
 _SET = {
     table.name: "seal" for table in ERASABLE
 }  # a column that tells a row from what stays of one that was erased
+Reading = Callable[[], AbstractContextManager[apsw.Connection]]
+
+_CHUNK = 64  # rows at once; after a damaged page each row of its chunk is tried by itself
+_PAGE_BYTES = 4096  # what `migrations` makes; the header, which says so too, may be gone
+_LEAF = 0x0D
+_HEADER_BYTES = 100
+_MOST_VALUES = 64  # more columns than any table of ours will have
+_UNREADABLE = (IndexError, ValueError, struct.error, UnicodeDecodeError)
+
+
+def verify(reading: Reading, database: Path) -> Iterator[Damage]:
+    """Everything that is not as it was kept; every hash, seal and chain is worked out again."""
+    yield from _file(reading, database)
+    for row in _sift(reading, "blob", "digest, codec, size, body"):
+        if isinstance(row, Damage):
+            yield row
+            continue
+        digest = Digest(unpack_hex(row[0]))
+        try:
+            read_content(digest, *row[1:])
+        except PageDamaged as error:
+            yield Damage("content", digest, str(error))
+    for table in TABLES:
+        for row in _sift(reading, table.name, table.names):
+            if isinstance(row, Damage):
+                yield row
+                continue
+            if is_blank(row):
+                continue
+            try:
+                noun = table.unpack(row)
+            except PageDamaged as error:
+                yield Damage(table.name, table.describe(row), str(error) + table.when_lost)
+                continue
+            for why in _wrongs(reading, table, noun):
+                yield Damage(table.name, table.describe(row), why + table.when_lost)
+
+
+def _file(reading: Reading, database: Path) -> Iterator[Damage]:
+    try:
+        with reading() as connection:
+            found = [str(text) for (text,) in connection.execute("PRAGMA integrity_check")]
+    except PageDamaged as error:
+        found = [str(error)]
+    for text in found:
+        if text != "ok":
+            yield Damage("file", database.name, text)
+
+
+def _wrongs(reading: Reading, table: RowTable[Any], row: Row) -> Iterator[str]:
+    """What an intact row says that the rest of the store does not bear out."""
+    for address in table.addresses(row):
+        if not _there(reading, "SELECT 1 FROM blob WHERE digest = ?", pack_hex(address)):
+            yield f"its content {address} is not there"
+    if isinstance(row, Node):
+        if row.chain != derive(row.parent, row.essence, aside=row.aside):
+            yield "its chain does not follow from its parent and what it says"
+        parent_known = row.parent == ROOT or _there(
+            reading,
+            "SELECT 1 FROM node WHERE chain = ? AND session = ?",
+            pack_hex(row.parent),
+            row.session,
+        )
+        if not parent_known:
+            yield "the message before it is not there"
+
+
+def _there(reading: Reading, sql: str, *given: Any) -> bool:
+    try:
+        with reading() as connection:
+            return connection.execute(sql, given).fetchone() is not None
+    except PageDamaged:
+        return False
+
+
+def _sift(reading: Reading, table: str, columns: str) -> Iterator[Sequence[Any] | Damage]:
+    """Every row that can be reached; what cannot is reported and stepped over."""
+    try:
+        with reading() as connection:
+            last = connection.execute(f'SELECT max(seq) FROM "{table}"').fetchone()
+    except PageDamaged as error:
+        yield Damage("file", table, f"its rows cannot be reached: {error}")
+        return
+    end = last[0] if last and isinstance(last[0], int) else 0
+    after: Any = 0
+    while after < end:
+        try:
+            with reading() as connection:
+                rows = connection.execute(
+                    (
+                        f'SELECT seq, {columns} FROM "{table}" WHERE seq > ? AND seq <= ? ORDER '
+                        f"BY seq LIMIT {_CHUNK}"
+                    ),
+                    (after, end),
+                ).fetchall()
+        except PageDamaged:
+            yield from _one_by_one(
+                reading, table, columns, range(after + 1, min(end, after + _CHUNK) + 1)
+            )
+            after += _CHUNK
+            continue
+        for row in rows:
+            yield row[1:]
+        last = rows[-1][0] if len(rows) == _CHUNK else end
+        if last <= after:
+            yield Damage("file", table, f"its rows are out of order: behind {after} comes {last}")
+            return
+        after = last
+
+
+def _one_by_one(
+    reading: Reading, table: str, columns: str, seqs: range
+) -> Iterator[Sequence[Any] | Damage]:
+    for seq in seqs:
+        try:
+            with reading() as connection:
+                row = connection.execute(
+                    f'SELECT {columns} FROM "{table}" WHERE seq = ?', (seq,)
+                ).fetchone()
+        except PageDamaged as error:
+            yield Damage("file", f"{table} {seq}", str(error))
+        else:
+            if row is not None:
+                yield row
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +204,7 @@ class RepairReport:
     rederived: int
     """Contents and pages that were made again from the raw bytes of their messages."""
     missing: tuple[Digest, ...]
-    """Content that a row still points to, but nobody has."""
+    """Content that a row still points to and that is lost."""
     damaged: Path
     """Where the damaged file is kept."""
 
@@ -80,10 +219,10 @@ def repair(folder: Path, reread: Reread | None = None, tuning: Tuning = Tuning()
     folder = private_folder(Path(folder))
     database = folder / DATABASE
     was_there = database.exists()
-    if not was_there and not beside(database)[0].exists():
+    if not was_there and not wal_and_shm(database)[0].exists():
         raise NotFound(f"no store in {folder}")
     fresh = folder / _FRESH
-    with alone(folder), opening(folder, tuning.patience), in_our_words(database):
+    with exclusive_use(folder), opening_lock(folder, tuning.patience), translate_errors(database):
         sealed = read_seal(folder)
         refuse_links(database)
         os.close(open_private(database))
@@ -93,11 +232,14 @@ def repair(folder: Path, reread: Reread | None = None, tuning: Tuning = Tuning()
             connection = _make(fresh, tuning)
             try:
                 report = _save(
-                    connection, File(database, beside(database)[0]), reread, sealed or Committed()
+                    connection,
+                    read_cells(database, wal_and_shm(database)[0]),
+                    reread,
+                    sealed or CommitCount(),
                 )
                 committed = committed_in(connection)
             finally:
-                leave(connection)
+                close_connection(connection)
             _sync(fresh)
         except BaseException:
             _discard(fresh)
@@ -110,21 +252,22 @@ def repair(folder: Path, reread: Reread | None = None, tuning: Tuning = Tuning()
 
 
 def _save(
-    connection: apsw.Connection, file: File, reread: Reread | None, sealed: Committed
+    connection: apsw.Connection, cells: Iterable[Cell], reread: Reread | None, sealed: CommitCount
 ) -> dict[str, Any]:
     connection.execute("BEGIN IMMEDIATE")
-    for cell in file.cells():
+    for cell in cells:
         _take(connection, cell)
     connection.execute("DELETE FROM gist WHERE seq NOT IN (SELECT seq FROM page)")
     gaps = _gaps(connection, sealed)
     made_blobs, made_pages = _rederive(connection, reread) if reread else (0, 0)
     gaps["blob"] = max(0, gaps["blob"] - made_blobs)
     gaps["page"] = max(0, gaps["page"] - made_pages)
-    for table in (SHOWN, HIDDEN):
-        gaps[table.name] += _let_go(connection, table)
+    for table in TABLES:
+        if table.when_lost:
+            gaps[table.name] += _let_go(connection, table)
     move_hidden_to_notes(connection)
     saved = {
-        name: _one(connection, f'SELECT count({_SET.get(name, "*")}) FROM "{name}"')
+        name: read_value(connection, f'SELECT count({_SET.get(name, "*")}) FROM "{name}"')
         for name in (*gaps, "gist")
     }
     if not any(saved.values()):
@@ -134,9 +277,7 @@ def _save(
             " files away"
         )
     missing = tuple(sorted(_missing(connection)))
-    count_commit(
-        connection, after=sealed
-    )  # beyond the seal: what stays lost is told here, and not again
+    count_commit(connection, after=sealed)  # beyond the seal: what stays lost is reported once
     connection.execute("COMMIT")
     return {
         "saved": _in_words(saved),
@@ -146,7 +287,7 @@ def _save(
     }
 
 
-def _gaps(connection: apsw.Connection, sealed: Committed) -> dict[str, int]:
+def _gaps(connection: apsw.Connection, sealed: CommitCount) -> dict[str, int]:
     """Rows are numbered without gaps, and none is ever deleted: one that was erased leaves its
     number.
 
@@ -161,7 +302,7 @@ def _gaps(connection: apsw.Connection, sealed: Committed) -> dict[str, int]:
         "page": sealed.pages,
     }
     return {
-        name: _one(
+        name: read_value(
             connection,
             f'SELECT max(coalesce(max(seq), 0), {ends.get(name, 0)}) - count(*) FROM "{name}"',
         )
@@ -206,7 +347,7 @@ def _take_blob(connection: apsw.Connection, cell: Cell) -> None:
     _, packed, codec, size, body = cell.values
     if isinstance(packed, bytes):
         with suppress(PageDamaged):
-            unpress(Digest(packed.hex()), codec, size, body)
+            read_content(Digest(packed.hex()), codec, size, body)
             connection.execute(
                 "INSERT OR IGNORE INTO blob VALUES (?, ?, ?, ?, ?)",
                 (cell.seq, packed, codec, size, body),
@@ -232,7 +373,7 @@ def _let_go(connection: apsw.Connection, table: RowTable[Any]) -> int:
     lost = [
         seq
         for seq, *row in rows
-        if not all(has_blob(connection, each) for each in needs(table.unpack(row)).content)
+        if not all(has_blob(connection, each) for each in table.addresses(table.unpack(row)))
     ]
     connection.executemany((f'DELETE FROM "{table.name}" WHERE seq = ?'), ((seq,) for seq in lost))
     return len(lost)
@@ -244,7 +385,7 @@ def _missing(connection: apsw.Connection) -> set[Digest]:
         address
         for table in TABLES
         for row in _rows(connection, table)
-        for address in needs(row).content
+        for address in table.addresses(row)
     }
     return {address for address in wanted if not has_blob(connection, address)}
 
@@ -272,37 +413,46 @@ def _raw_bytes(
         row.session
         for table in (NODE, PAGE, TURN)
         for row in _rows(connection, table)
-        if missing & {*needs(row).content}
+        if missing & {*table.addresses(row)}
     }
+    look = SqlLookup(connection)
     for turn in _rows(connection, TURN):
-        if turn.session in sessions and turn.reply and has_blob(connection, turn.reply):
-            yield turn.dialect, _content(connection, turn.reply)
+        if (
+            turn.session in sessions
+            and turn.reply
+            and (raw := look.content(turn.reply)) is not None
+        ):
+            yield turn.dialect, raw
     dialects = _dialects(connection)
     for node in _rows(connection, NODE):
-        if node.session in sessions and node.session in dialects and has_blob(connection, node.raw):
-            yield dialects[node.session], _content(connection, node.raw)
+        if (
+            node.session in sessions
+            and node.session in dialects
+            and (raw := look.content(node.raw)) is not None
+        ):
+            yield dialects[node.session], raw
 
 
 def _rederive_pages(connection: apsw.Connection, reread: Reread) -> int:
     """Pages of messages that are there; they go where a number is free, in the order of their
     messages."""
-    last = _one(connection, "SELECT max(seq) FROM page") or 0
+    last = read_value(connection, "SELECT max(seq) FROM page") or 0
     there = {seq for (seq,) in connection.execute("SELECT seq FROM page")}
     free = [seq for seq in range(1, last + 1) if seq not in there]
     dialects = _dialects(connection)
     agents = {(turn.session, turn.number): turn.agent for turn in _rows(connection, TURN)}
+    look = SqlLookup(connection)
     made = 0
     for node in _rows(connection, NODE):
-        if node.session not in dialects or not has_blob(connection, node.raw):
+        raw = look.content(node.raw) if node.session in dialects else None
+        if raw is None:
             continue
-        for message in _read_again(reread, dialects[node.session], _content(connection, node.raw)):
+        for message in _read_again(reread, dialects[node.session], raw):
             if message.essence != node.essence:
                 continue
             agent = agents.get((node.session, node.turn), "")
-            for page in pages_of(node, message.parts, agent, SqlLookup(connection)):
-                if SqlLookup(connection).page(page.id) is None and has_blob(
-                    connection, page.digest
-                ):
+            for page in pages_of(node, message.parts, agent, look):
+                if look.page(page.id) is None and has_blob(connection, page.digest):
                     seq = _number_for(connection, page, free)
                     values = PAGE.pack(page)
                     connection.execute(
@@ -319,7 +469,9 @@ def _number_for(connection: apsw.Connection, page: Page, free: list[int]) -> int
     behind: Any = row[0] if row else 0
     at = bisect.bisect(free, behind)
     return (
-        free.pop(at) if at < len(free) else (_one(connection, "SELECT max(seq) FROM page") or 0) + 1
+        free.pop(at)
+        if at < len(free)
+        else (read_value(connection, "SELECT max(seq) FROM page") or 0) + 1
     )
 
 
@@ -337,19 +489,6 @@ def _dialects(connection: apsw.Connection) -> dict[str, DialectName]:
 def _rows(connection: apsw.Connection, table: RowTable[Any]) -> Iterator[Any]:
     rows = connection.execute(f'SELECT {table.names} FROM "{table.name}" ORDER BY seq').fetchall()
     return (table.unpack(row) for row in rows if not is_blank(row))
-
-
-def _content(connection: apsw.Connection, address: Digest) -> bytes:
-    row = connection.execute(
-        "SELECT codec, size, body FROM blob WHERE digest = ?", (pack_hex(address),)
-    ).fetchone()
-    assert row is not None
-    return unpress(address, *row)
-
-
-def _one(connection: apsw.Connection, sql: str) -> Any:
-    row = connection.execute(sql).fetchone()
-    return row[0] if row else None
 
 
 def _make(fresh: Path, tuning: Tuning) -> Connection:
@@ -374,11 +513,8 @@ def _refuse_newer(database: Path) -> None:
 
 
 def _sync(fresh: Path) -> None:
-    file = open_private(fresh)
-    try:
+    with closing_file(open_private(fresh)) as file:
         os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _swap(database: Path, fresh: Path) -> Path:
@@ -391,15 +527,165 @@ def _swap(database: Path, fresh: Path) -> Path:
         number += 1
         aside = database.with_name(f"{DATABASE}.damaged-{stamp}-{number}")
     os.link(database, aside)
-    for path, kept in zip(beside(database), beside(aside), strict=True):
+    for path, kept in zip(wal_and_shm(database), wal_and_shm(aside), strict=True):
         with suppress(FileNotFoundError):
             path.replace(kept)
-    beside(aside)[1].unlink(missing_ok=True)
+    wal_and_shm(aside)[1].unlink(missing_ok=True)
     fresh.replace(database)
     sync_folder(database.parent)
     return aside
 
 
 def _discard(fresh: Path) -> None:
-    for path in (fresh, *beside(fresh)):
+    for path in (fresh, *wal_and_shm(fresh)):
         path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One row as it lies in the file. `values` begin with the place of `seq`, which SQLite keeps
+    outside."""
+
+    seq: int
+    values: tuple[Any, ...]
+
+
+def read_cells(database: Path, wal: Path) -> Iterator[Cell]:
+    """Every row of a SQLite file that SQLite itself may refuse, with its WAL as one set of pages.
+
+    Every leaf page is read as it lies there; no header, schema or index is needed. First comes what
+    is committed beyond doubt; then what lies behind a damaged place in the WAL, up to the last
+    frame that ended a transaction. Rows prove themselves by their seals, content by its hash, so
+    that whatever comes out is what was kept.
+    """
+    with database.open("rb") as file:
+        count = -(-database.stat().st_size // _PAGE_BYTES)
+        committed = _committed(frames(wal))
+        yield from _Pages(file, committed).cells({*range(1, count + 1), *committed})
+        known = set(committed.values())
+        unchecked = _committed(unchecked_frames(wal, _PAGE_BYTES))
+        behind = {number: page for number, page in unchecked.items() if page not in known}
+        if behind:
+            yield from _Pages(file, {**committed, **behind}).cells(set(behind))
+
+
+def _committed(every: Iterable[Frame]) -> dict[int, bytes]:
+    """The last version of each page, without a transaction that did not end."""
+    latest: dict[int, bytes] = {}
+    transaction: dict[int, bytes] = {}
+    for frame in every:
+        transaction[frame.number] = frame.page
+        if frame.commits:
+            latest.update(transaction)
+            transaction.clear()
+    return latest
+
+
+class _Pages:
+    def __init__(self, file: Any, newer: dict[int, bytes]) -> None:
+        self._file = file
+        self._newer = newer
+
+    def page(self, number: int) -> bytes:
+        newer = self._newer.get(number)
+        if newer is not None:
+            return newer
+        self._file.seek((number - 1) * _PAGE_BYTES)
+        page: bytes = self._file.read(_PAGE_BYTES)
+        return page.ljust(_PAGE_BYTES, b"\0")
+
+    def cells(self, numbers: set[int]) -> Iterator[Cell]:
+        for number in sorted(numbers):
+            page = self.page(number)
+            start = _HEADER_BYTES if number == 1 else 0
+            if page[start] != _LEAF:
+                continue
+            (count,) = struct.unpack_from(">H", page, start + 3)
+            for index in range(min(count, _PAGE_BYTES // 4)):
+                with suppress(*_UNREADABLE):
+                    (at,) = struct.unpack_from(">H", page, start + 8 + 2 * index)
+                    yield self._cell(page, at)
+
+    def _cell(self, page: bytes, at: int) -> Cell:
+        size, at = _varint(page, at)
+        seq, at = _varint(page, at)
+        return Cell(_signed(seq), _record(self._payload(page, at, size)))
+
+    def _payload(self, page: bytes, at: int, size: int) -> bytes:
+        """A row that is too long for its page goes on in a chain of others."""
+        most = _PAGE_BYTES - 35
+        if size <= most:
+            return page[at : at + size]
+        least = (_PAGE_BYTES - 12) * 32 // 255 - 23
+        here = least + (size - least) % (_PAGE_BYTES - 4)
+        here = here if here <= most else least
+        parts = [page[at : at + here]]
+        (following,) = struct.unpack_from(">I", page, at + here)
+        left = size - here
+        met: set[int] = set()
+        while (
+            left > 0 and following and following not in met
+        ):  # damaged, it may lead round in a circle
+            met.add(following)
+            overflow = self.page(following)
+            parts.append(overflow[4 : 4 + left])
+            left -= _PAGE_BYTES - 4
+            (following,) = struct.unpack_from(">I", overflow)
+        if left > 0:
+            raise ValueError("a chain that ends too early")
+        return b"".join(parts)
+
+
+def _record(payload: bytes) -> tuple[Any, ...]:
+    header, at = _varint(payload, 0)
+    kinds = []
+    while at < header:
+        kind, at = _varint(payload, at)
+        kinds.append(kind)
+        if len(kinds) > _MOST_VALUES:
+            raise ValueError("not a row of ours")
+    values = []
+    for kind in kinds:
+        size = _size(kind)
+        content = payload[at : at + size]
+        if len(content) != size:
+            raise ValueError("a row that ends too early")
+        values.append(_value(kind, content))
+        at += size
+    return tuple(values)
+
+
+def _size(kind: int) -> int:
+    if kind >= 12:
+        return (kind - 12) // 2
+    return (0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0)[kind]
+
+
+def _value(kind: int, content: bytes) -> Any:
+    match kind:
+        case 0:
+            return None
+        case 7:
+            return struct.unpack(">d", content)[0]
+        case 8 | 9:
+            return kind - 8
+        case _ if kind < 7:
+            return int.from_bytes(content, "big", signed=True)
+        case _ if kind % 2:
+            return content.decode()
+        case _:
+            return content
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for index in range(8):
+        byte = content[at + index]
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:
+            return value, at + index + 1
+    return value << 8 | content[at + 8], at + 9
+
+
+def _signed(value: int) -> int:
+    return value - 2**64 if value >= 2**63 else value

@@ -1,12 +1,18 @@
-"""Nouns as rows: each column packed to what SQLite holds exactly, each row sealed so that a changed
-bit is seen."""
+"""Every kind of row in one table: its columns, its seal, what it points to, and how it is exported,
+erased and repaired.
+
+Each column is packed to what SQLite holds exactly, and each row is sealed so that a changed bit is
+seen. A column's order and codec are the stored format: they never change.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -26,37 +32,74 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.note import Note, Scope
-from hotset.nouns.page import Gist, Kind, Page, Role
+from hotset.nouns.page import Digest, Gist, Kind, Page, Role, SessionId, digest
 from hotset.nouns.turn import Event, Node, Outcome, Reference, Session, ToolSeen, Turn
 from hotset.nouns.window import Cause, Form
-from hotset.store.blobs import inflate, press
-from hotset.store.memory_form import from_body, to_body
-from hotset.store.showing import Hiding, SentRow, Showing
+from hotset.store.memory import decode_memory, encode_memory
+from hotset.store.port import Blob, HiddenRow, Row, SentRow, ShownRow
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 Value = int | float | str | bytes | None
-Noun = TypeVar(
-    "Noun",
-    Session,
-    Turn,
-    Node,
-    Page,
-    ToolSeen,
-    Event,
-    Reference,
-    Gist,
-    Showing,
-    Hiding,
-    SentRow,
-    Bill,
-    Summary,
-    MemoryRecord,
-    MemoryLink,
-    MemoryUse,
-    Note,
-)
+Noun = TypeVar("Noun")
 
 _SEAL_BYTES = 8  # 2^-64 for a damaged row to pass; a wider one would only cost room
 _MAX_INT = 2**63 - 1  # what SQLite can hold
+_LEVEL = (
+    1  # on a recorded session as small as 3 (346 and 347 KB of 1.6 MB), in two thirds of the time
+)
+WORTH_COMPRESSING = (
+    1024  # below this it saves less than a quarter of a database page; compressing 1 KB takes 27 us
+)
+_WORTH_KEEPING = 0.9  # decompression is paid at every read; a saving of a tenth pays for it
+
+
+class Codec(IntEnum):
+    PLAIN = 0
+    ZSTD = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """Content in the form in which it is stored."""
+
+    codec: Codec
+    size: int
+    """Bytes of content before compression: the bound for taking it out again."""
+    body: bytes
+
+
+def compress(content: bytes) -> Compressed:
+    if len(content) >= WORTH_COMPRESSING:
+        body = zstd.compress(content, _LEVEL)
+        if len(body) <= _WORTH_KEEPING * len(content):
+            return Compressed(Codec.ZSTD, len(content), body)
+    return Compressed(Codec.PLAIN, len(content), content)
+
+
+def read_content(address: Digest, codec: object, size: object, body: object) -> bytes:
+    """The content, or `PageDamaged`: never other bytes, never more of them than were kept."""
+    content = decompress(f"content {address}", codec, size, body)
+    if len(content) != size or digest(content) != address:
+        raise PageDamaged(f"content {address} is damaged: its bytes do not have that hash")
+    return content
+
+
+def decompress(what: str, codec: object, size: object, body: object) -> bytes:
+    """The bytes without a proof that they are the right ones; `what` names them where they cannot
+    be read."""
+    if not isinstance(size, int) or not isinstance(body, bytes):
+        raise PageDamaged(f"{what} is damaged: its row is not readable")
+    if codec != Codec.ZSTD:
+        return body
+    reader = zstd.ZstdDecompressor()
+    try:
+        return reader.decompress(body, max_length=size + 1)
+    except (zstd.ZstdError, ValueError, OverflowError) as error:
+        raise PageDamaged(f"{what} is damaged: it cannot be decompressed") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +112,7 @@ class ColumnCodec:
 
 @dataclass(frozen=True)
 class RowTable(Generic[Noun]):
-    """The columns of one kind of row, in order; `seq` stands before them and `seal` behind."""
+    """One kind of row. `seq` stands before its columns and `seal` behind."""
 
     name: str
     noun: type[Noun]
@@ -79,6 +122,22 @@ class RowTable(Generic[Noun]):
     repeats: bool = False
     """Equal rows are as many as were kept; `nth`, which stands behind the seal, tells them
     apart."""
+    content: tuple[str, ...] = ()
+    """Fields that hold the address of content: one, None or several."""
+    owner: str = ""
+    """The field that names the session without which the row means nothing."""
+    texts: tuple[str, ...] = ()
+    """Fields from which secrets are taken before the row leaves the machine."""
+    of_session: str = "session = :session"
+    """In SQL: the rows that are exported with a session."""
+    exported: str = "1"
+    """In SQL: the rows that may leave the machine."""
+    order: str = "seq"
+    """In which the rows are exported."""
+    erased_by: tuple[str, ...] = ()
+    """Columns that name a memory: its rows are blanked when it is erased."""
+    when_lost: str = ""
+    """What a repair does without this row where it, or content that it points to, is lost."""
 
     def pack(self, noun: Noun) -> tuple[Value, ...]:
         """The values of a row with its seal, ready to be bound."""
@@ -118,9 +177,29 @@ class RowTable(Generic[Noun]):
         packed = msgspec.msgpack.encode(values)
         return hashlib.blake2b(packed, digest_size=_SEAL_BYTES, person=self.name.encode()).digest()
 
+    def addresses(self, row: Noun) -> tuple[Digest, ...]:
+        """Of the content that the row points to."""
+        held = (getattr(row, name) for name in self.content)
+        lists = (each if isinstance(each, tuple) else (each,) for each in held if each is not None)
+        return tuple(address for each in lists for address in each)
+
+    @property
+    def content_of_session(self) -> Iterator[str]:
+        """In SQL: the addresses of the content that a session's rows point to."""
+        lists = [name for name, codec in self.columns if codec is _WORDS]
+        for name in self.content:
+            column, where = (
+                ("unhex(value)", f", json_each({name})") if name in lists else (name, "")
+            )
+            yield f'SELECT {column} FROM "{self.name}"{where} WHERE {self.of_session}'
+
     @cached_property
     def names(self) -> str:
-        return ", ".join((*(f'"{name}"' for name, _ in self.columns), "seal"))
+        return self.qualified()
+
+    def qualified(self, alias: str = "") -> str:
+        """The columns and the seal as a statement names them."""
+        return ", ".join((*(f'{alias}"{name}"' for name, _ in self.columns), f"{alias}seal"))
 
     @cached_property
     def marks(self) -> str:
@@ -132,7 +211,7 @@ class MemoryTable(RowTable[MemoryRecord]):
     asked for."""
 
     def _values(self, noun: MemoryRecord) -> tuple[Value, ...]:
-        form = press(to_body(noun))
+        form = compress(encode_memory(noun))
         return (
             noun.id,
             _number(noun.version),
@@ -150,7 +229,7 @@ class MemoryTable(RowTable[MemoryRecord]):
     def _noun(self, fields: tuple[Any, ...]) -> MemoryRecord:
         id, _, kind, *_, codec, size, body = fields
         try:
-            return from_body(MemoryKind(kind), inflate(f"memory {id}", codec, size, body))
+            return decode_memory(MemoryKind(kind), decompress(f"memory {id}", codec, size, body))
         except ValueError as error:
             raise PageDamaged(f"memory {id} cannot be read: {error}") from error
 
@@ -160,7 +239,7 @@ class NoteTable(RowTable[Note]):
     is in no other place."""
 
     def _values(self, noun: Note) -> tuple[Value, ...]:
-        form = press(noun.value) if noun.value is not None else None
+        form = compress(noun.value) if noun.value is not None else None
         return (
             noun.space,
             pack_hex(noun.key),
@@ -176,7 +255,7 @@ class NoteTable(RowTable[Note]):
     def _noun(self, fields: tuple[Any, ...]) -> Note:
         space, key, version, scope, session, turn, step, time, codec, size, body = fields
         named = unpack_hex(key)
-        value = None if body is None else inflate(f"note {space} {named}", codec, size, body)
+        value = None if body is None else decompress(f"note {space} {named}", codec, size, body)
         try:
             return Note(space, named, value, time, session, turn, Scope(scope), version, step)
         except ValueError as error:
@@ -261,6 +340,13 @@ _HEX = ColumnCodec(pack_hex, unpack_hex)
 _WORDS = _typed(tuple[str, ...])
 _USAGE = ColumnCodec(_counts, _typed(Usage).unpack)
 
+# Forms belong to messages: those of a session's messages go with it, whichever session decided
+# them. What two stores hold of one page table is in the same order (by step), whichever of them it
+# was loaded into first. A memory goes with all of its versions, or an older one would hold where it
+# is loaded.
+_OF_MESSAGES = "(SELECT chain FROM node WHERE session = :session)"
+_OF_MEMORIES = "(SELECT id FROM memory WHERE session = :session AND session IS NOT NULL)"
+
 SESSION: RowTable[Session] = RowTable(
     "session",
     Session,
@@ -273,6 +359,8 @@ SESSION: RowTable[Session] = RowTable(
         ("title", _TEXT),
     ),
     identity=("id",),
+    texts=("title",),
+    of_session="id = :session",
 )
 NODE: RowTable[Node] = RowTable(
     "node",
@@ -290,6 +378,8 @@ NODE: RowTable[Node] = RowTable(
         ("time", _TIME),
     ),
     identity=("session", "chain"),
+    content=("raw",),
+    owner="session",
 )
 PAGE: RowTable[Page] = RowTable(
     "page",
@@ -313,6 +403,8 @@ PAGE: RowTable[Page] = RowTable(
         ("call", _TEXT),
     ),
     identity=("id",),
+    content=("digest",),
+    owner="session",
 )
 TURN: RowTable[Turn] = RowTable(
     "turn",
@@ -343,12 +435,18 @@ TURN: RowTable[Turn] = RowTable(
         ("reply", _optional(_HEX)),
     ),
     identity=("session", "number"),
+    content=("system", "tools", "params", "reply"),
+    owner="session",
+    texts=("error",),
 )
 TOOL: RowTable[ToolSeen] = RowTable(
     "tool",
     ToolSeen,
     (("name", _TEXT), ("digest", _HEX), ("first_session", _TEXT), ("time", _TIME)),
     identity=("name", "digest"),
+    content=("digest",),
+    owner="first_session",
+    of_session="first_session = :session",
 )
 EVENT: RowTable[Event] = RowTable(
     "event",
@@ -362,6 +460,7 @@ EVENT: RowTable[Event] = RowTable(
     ),
     identity=("name", "time"),
     repeats=True,
+    texts=("detail",),
 )
 REFERENCE: RowTable[Reference] = RowTable(
     "reference",
@@ -379,6 +478,7 @@ REFERENCE: RowTable[Reference] = RowTable(
         ("hints", _WORDS),
     ),
     identity=("id",),
+    texts=("topics", "entities", "hints"),
 )
 GIST: RowTable[Gist] = RowTable(
     "gist",
@@ -391,11 +491,13 @@ GIST: RowTable[Gist] = RowTable(
         ("files", _WORDS),
     ),
     identity=("page",),
+    texts=("keywords", "entities", "files"),
+    of_session="seq IN (SELECT seq FROM page WHERE session = :session)",
 )
 
-SHOWN: RowTable[Showing] = RowTable(
+SHOWN: RowTable[ShownRow] = RowTable(
     "shown",
-    Showing,
+    ShownRow,
     (
         ("session", _TEXT),
         ("turn", _INT),
@@ -410,10 +512,14 @@ SHOWN: RowTable[Showing] = RowTable(
         ("time", _TIME),
     ),
     identity=("chain", "position", "step", "session"),
+    content=("text",),
+    of_session=f"chain IN {_OF_MESSAGES}",
+    order="step, seq",
+    when_lost="; a repair lets it go, and its page is shown as it was before, or full",
 )
-HIDDEN: RowTable[Hiding] = RowTable(
+HIDDEN: RowTable[HiddenRow] = RowTable(
     "hidden",
-    Hiding,
+    HiddenRow,
     (
         ("session", _TEXT),
         ("turn", _INT),
@@ -425,6 +531,10 @@ HIDDEN: RowTable[Hiding] = RowTable(
         ("asides", _INT),
     ),
     identity=("chain", "step", "session"),
+    content=("before", "instead", "after"),
+    of_session=f"chain IN {_OF_MESSAGES}",
+    order="step, seq",
+    when_lost="; a repair lets it go, and only what the client saw of that turn is sent",
 )
 SENT: RowTable[SentRow] = RowTable(
     "sent",
@@ -438,6 +548,8 @@ SENT: RowTable[SentRow] = RowTable(
         ("tokens", _INT),
     ),
     identity=("head", "step", "session"),
+    of_session=f"(session = :session OR head IN {_OF_MESSAGES})",
+    order="step, seq",
 )
 BILL: RowTable[Bill] = RowTable(
     "bill",
@@ -458,6 +570,8 @@ BILL: RowTable[Bill] = RowTable(
         ("overhead_ms", _TIME),
     ),
     identity=("session", "turn"),
+    owner="session",
+    texts=("upstream",),
 )
 SUMMARY: RowTable[Summary] = RowTable(
     "summary",
@@ -472,6 +586,8 @@ SUMMARY: RowTable[Summary] = RowTable(
         ("time", _TIME),
     ),
     identity=("session", "branch", "turns", "version"),
+    owner="session",
+    texts=("text",),
 )
 MEMORY = MemoryTable(
     "memory",
@@ -490,6 +606,9 @@ MEMORY = MemoryTable(
         ("body", ColumnCodec(bytes, bytes)),
     ),
     identity=("id", "version"),
+    texts=("title", "text", "topics", "source", "detail", "why"),
+    of_session=f"id IN {_OF_MEMORIES}",
+    erased_by=("id",),
 )
 MEMORY_LINK: RowTable[MemoryLink] = RowTable(
     "memory_link",
@@ -504,6 +623,8 @@ MEMORY_LINK: RowTable[MemoryLink] = RowTable(
     ),
     identity=("of", "to", "relation"),
     repeats=True,
+    of_session=f'"of" IN {_OF_MEMORIES} AND "to" IN {_OF_MEMORIES}',
+    erased_by=('"of"', '"to"'),
 )
 MEMORY_USE: RowTable[MemoryUse] = RowTable(
     "memory_use",
@@ -517,6 +638,8 @@ MEMORY_USE: RowTable[MemoryUse] = RowTable(
     ),
     identity=("memory", "how", "time"),
     repeats=True,
+    of_session=f"session = :session AND memory IN {_OF_MEMORIES}",
+    erased_by=("memory",),
 )
 
 NOTE = NoteTable(
@@ -539,6 +662,8 @@ NOTE = NoteTable(
         )
     ),
     identity=("space", "key", "version"),
+    texts=("key", "value"),
+    exported=f"scope <> '{Scope.MACHINE}'",
 )
 
 TABLES: tuple[RowTable[Any], ...] = (
@@ -562,5 +687,56 @@ TABLES: tuple[RowTable[Any], ...] = (
 )
 """Every table of rows, in the order in which a dump gives them out (after the content)."""
 
-ERASABLE: tuple[RowTable[Any], ...] = (MEMORY, MEMORY_LINK, MEMORY_USE)
+ERASABLE: tuple[RowTable[Any], ...] = tuple(table for table in TABLES if table.erased_by)
 """Those in which blank rows can be."""
+
+TABLE_OF: dict[type, RowTable[Any]] = {table.noun: table for table in TABLES}
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The content and the sessions without which a row means nothing."""
+
+    content: tuple[Digest, ...] = ()
+    sessions: tuple[SessionId, ...] = ()
+
+
+def needs(row: Row) -> Needs:
+    """What a row points to. Raises `BadInput` for content that does not have the hash it is said to
+    have.
+
+    Rows of the page table hold wherever their message occurs: they can do without the session that
+    decided them.
+    """
+    if isinstance(row, Blob):
+        if digest(row.content) != row.digest:
+            raise BadInput(f"content {row.digest} does not have that hash; nothing was changed")
+        return Needs()
+    table = TABLE_OF[type(row)]
+    owners = (getattr(row, table.owner),) if table.owner else ()
+    if None in owners:
+        raise BadInput(f"a {table.name} that belongs to no session; nothing was changed")
+    return Needs(table.addresses(row), owners)
+
+
+def supersedes(newer: Turn, older: Turn) -> bool:
+    """A turn that was still open gives way to its own end; nothing else changes in what is loaded
+    twice."""
+    return (
+        older.outcome is Outcome.OPEN
+        and newer.outcome is not Outcome.OPEN
+        and newer.head == older.head
+    )
+
+
+def latest_versions(summaries: Iterable[Summary]) -> Sequence[Summary]:
+    """Of each stretch the summary with the highest version, in the order in which they were
+    kept."""
+    every = list(summaries)
+    latest: dict[tuple[int, tuple[int, int]], int] = {}
+    for summary in every:
+        stretch = summary.branch, summary.turns
+        latest[stretch] = max(summary.version, latest.get(stretch, summary.version))
+    return [
+        summary for summary in every if summary.version == latest[summary.branch, summary.turns]
+    ]

@@ -15,15 +15,13 @@ from typing import Any
 
 import msgspec
 
-from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.memory import MemoryRecord
 from hotset.nouns.note import Note
 from hotset.nouns.page import Digest, Gist, Page, PageId, digest
-from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn
 from hotset.sealing import gather, seal
-from hotset.store.memory_form import from_fields
+from hotset.store.memory import memory_from_fields
 from hotset.store.port import Blob, Row
-from hotset.store.showing import Hiding, Showing
+from hotset.store.rows import MEMORY, TABLE_OF
 
 _WORD = re.compile(r"[^\s\"'`=:,;()\[\]<>…]+")
 _PART = "[secret]"
@@ -49,14 +47,15 @@ class SealedRows:
     def __iter__(self) -> Iterator[Row]:
         """Every row, sealed. Content comes before what points to it, so its new address is known by
         then."""
-        told: set[Digest] = set()
+        written: set[Digest] = set()
         for row in self._source():
             if not isinstance(row, Blob):
-                yield from self._row(row)
+                if (sealed := self._row(row)) is not None:
+                    yield sealed
                 continue
             blob = self._content(row)
-            if blob.digest not in told:  # two secrets in one place are one placeholder
-                told.add(blob.digest)
+            if blob.digest not in written:  # two secrets in one place are one placeholder
+                written.add(blob.digest)
                 yield blob
 
     def _content(self, blob: Blob) -> Blob:
@@ -71,80 +70,51 @@ class SealedRows:
         self._moved[blob.digest] = Blob(digest(content), content)
         return self._moved[blob.digest]
 
-    def _row(self, row: Row) -> Iterator[Row]:  # noqa: C901, PLR0912 - one case a kind of row
-        match row:
-            case Session():
-                yield replace(row, title=self._words(row.title))
-            case Node():
-                yield replace(row, raw=self._at(row.raw))
-            case Page():
-                if blob := self._moved.get(row.digest):
-                    self._pages.add(row.id)
-                    yield replace(row, digest=blob.digest, size=len(blob.content))
-                else:
-                    yield row
-            case Turn():
-                yield replace(
-                    row,
-                    system=self._maybe(row.system),
-                    tools=self._maybe(row.tools),
-                    params=self._at(row.params),
-                    reply=self._maybe(row.reply),
-                    error=self._words(row.error),
-                )
-            case ToolSeen():
-                yield replace(row, digest=self._at(row.digest))
-            case Event():
-                yield replace(
-                    row, detail={name: self._value(value) for name, value in row.detail.items()}
-                )
-            case Reference():
-                yield replace(
-                    row,
-                    topics=self._clean(row.topics),
-                    entities=self._clean(row.entities),
-                    hints=self._clean(row.hints),
-                )
-            case Gist():
-                if row.page not in self._pages:  # it is worked out anew from what the page says now
-                    yield replace(
-                        row,
-                        keywords=self._clean(row.keywords),
-                        entities=self._clean(row.entities),
-                        files=self._clean(row.files),
-                    )
-            case Showing():
-                yield replace(row, text=self._maybe(row.text))
-            case Hiding():
-                yield replace(
-                    row,
-                    before=tuple(map(self._at, row.before)),
-                    instead=self._maybe(row.instead),
-                    after=tuple(map(self._at, row.after)),
-                )
-            case Bill():
-                yield replace(row, upstream=self._words(row.upstream))
-            case Summary():
-                yield replace(row, text=self._words(row.text))
-            case MemoryRecord():
-                yield self._memory(row)
-            case Note() if row.value is not None:
-                yield replace(row, key=self._words(row.key), value=self._sealed(row.value))
-            case _:
-                yield row
+    def _row(self, row: Row) -> Row | None:
+        """None for a gist of content that was sealed: it is worked out anew."""
+        if isinstance(row, MemoryRecord):
+            return self._memory(row)
+        if isinstance(row, Gist) and row.page in self._pages:
+            return None
+        if isinstance(row, Note) and row.value is None:
+            return row
+        table = TABLE_OF[type(row)]
+        changed = {name: self._moved_to(getattr(row, name)) for name in table.content}
+        changed |= {name: self._sealed(getattr(row, name)) for name in table.texts}
+        if isinstance(row, Page) and (blob := self._moved.get(row.digest)):
+            self._pages.add(row.id)
+            changed["size"] = len(blob.content)
+        return replace(row, **changed)
 
-    def _sealed(self, value: bytes) -> bytes:
-        return seal(_text(value), self._known).text.encode("utf-8", "surrogateescape")
+    def _moved_to(self, address: Any) -> Any:
+        """The new address of content, or of each of several."""
+        if isinstance(address, tuple):
+            return tuple(map(self._moved_to, address))
+        blob = self._moved.get(address)
+        return blob.digest if blob is not None else address
+
+    def _sealed(self, value: Any) -> Any:
+        """A text without its secrets; a list without the words that hold one."""
+        match value:
+            case str():
+                return self._words(value)
+            case bytes():
+                return seal(_text(value), self._known).text.encode("utf-8", "surrogateescape")
+            case tuple():
+                return tuple(word for word in value if self._words(word) == word)
+            case dict():
+                return {name: self._sealed(inner) for name, inner in value.items()}
+            case _:
+                return value
 
     def _memory(self, memory: MemoryRecord) -> MemoryRecord:
         """It was made of sealed text; but what is known to be a secret by now may not have been
         then."""
         fields = msgspec.to_builtins(memory)
-        told = {
-            name: self._every_word(fields[name])
-            for name in ("title", "text", "topics", "source", "detail", "why")
-        }
-        return memory if told.items() <= fields.items() else from_fields({**fields, **told})
+        sealed = {name: self._every_word(fields[name]) for name in MEMORY.texts}
+        return (
+            memory if sealed.items() <= fields.items() else memory_from_fields({**fields, **sealed})
+        )
 
     def _every_word(self, value: Any) -> Any:
         match value:
@@ -157,25 +127,12 @@ class SealedRows:
             case _:
                 return value
 
-    def _at(self, address: Digest) -> Digest:
-        blob = self._moved.get(address)
-        return blob.digest if blob is not None else address
-
-    def _maybe(self, address: Digest | None) -> Digest | None:
-        return self._at(address) if address is not None else None
-
-    def _value(self, value: str | float) -> str | float:
-        return self._words(value) if isinstance(value, str) else value
-
     def _words(self, text: str) -> str:
         """Words that were cut out of a text may be parts of its secrets."""
         return _WORD.sub(
             lambda word: _PART if self._known.has_part(word[0]) else word[0],
             seal(text, self._known).text,
         )
-
-    def _clean(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(word for word in words if self._words(word) == word)
 
 
 def _texts(rows: Iterable[Row]) -> Iterator[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import apsw
 
@@ -23,28 +23,34 @@ from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Page, PageId, SessionId
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnRef
 from hotset.nouns.window import PageTable
-from hotset.store import checking, dumping, loading, memory_reading, notes
-from hotset.store.ballast import Ballast
-from hotset.store.blobs import unpress
-from hotset.store.changes import Changes
-from hotset.store.commit_seal import committed_in, read_seal, sync_seal, what_is_missing
-from hotset.store.connecting import (
+from hotset.store import exchange, queries, repair
+from hotset.store.connection import (
     Connection,
+    DataVersion,
     Readers,
     Tuning,
+    close_connection,
+    closing_on_error,
     connect,
     connect_to_read,
-    in_our_words,
     is_open_here,
-    leave,
-    translated,
+    translate_error,
+    translate_errors,
 )
-from hotset.store.folder import DATABASE, SEAL, beside, mark_in_use, opening, refuse_links
-from hotset.store.import_check import LineageCheck
-from hotset.store.lookup import further, one
+from hotset.store.folder import (
+    DATABASE,
+    SEAL,
+    Ballast,
+    closing_file,
+    mark_in_use,
+    opening_lock,
+    refuse_links,
+    wal_and_shm,
+)
 from hotset.store.migrations import migrate, refuse_unreadable
-from hotset.store.needs import latest_versions
+from hotset.store.page_table import ANY_STEP, PageTables, planned_at
 from hotset.store.port import MATCHES, Census, Damage, Row, Where
+from hotset.store.queries import next_seq, read_one
 from hotset.store.rows import (
     BILL,
     EVENT,
@@ -60,16 +66,25 @@ from hotset.store.rows import (
     Noun,
     RowTable,
     is_blank,
+    latest_versions,
     pack_hex,
+    read_content,
     unpack_hex,
 )
-from hotset.store.tabling import ANY_STEP, Tables, planned_at
-from hotset.store.wal import Checkpointer, refuse_foreign_wal, refuse_torn
+from hotset.store.wal import (
+    Checkpointer,
+    committed_in,
+    read_seal,
+    refuse_foreign_wal,
+    refuse_torn,
+    sync_seal,
+    what_is_missing,
+)
 from hotset.store.writer import Writer
 
-# rows read at once: a slow reader must not hold a transaction open, which would keep the WAL from
-# shrinking
-_CHUNK = 256
+_Given = ParamSpec("_Given")
+_Answer = TypeVar("_Answer")
+
 _DIGEST_CHARS = 64
 _MAGIC = b"SQLite format 3\0"
 
@@ -101,7 +116,7 @@ class SqliteStore:
         self._process = os.getpid()
         self._closed = False
         self._all_gisted_to: Any = 0
-        self._tables = Tables()
+        self._tables = PageTables()
         open_one = partial(connect, self.database, tuning, file=connection.file)
         reads = (
             partial(connect_to_read, self.database, tuning)
@@ -109,9 +124,9 @@ class SqliteStore:
             else partial(open_one, reading=True)
         )
         self._readers = Readers(reads)
-        self._changes = Changes(reads)
+        self._changes = DataVersion(reads)
         if only_read:
-            leave(connection)
+            close_connection(connection)
             return
         self._open_one = open_one
         self._ballast = Ballast(folder, tuning.ballast_bytes)
@@ -123,7 +138,7 @@ class SqliteStore:
             open_one,
             self._ballast,
             self._checkpointer,
-            partial(translated, database=self.database),
+            partial(translate_error, database=self.database),
         )
 
     @classmethod
@@ -132,13 +147,10 @@ class SqliteStore:
         folder = private_folder(Path(folder), makes=makes_folder)
         in_use = mark_in_use(folder)
         try:
-            with opening(folder, tuning.patience), in_our_words(folder / DATABASE):
+            with opening_lock(folder, tuning.patience), translate_errors(folder / DATABASE):
                 connection = _prepare(folder / DATABASE, tuning)
-            try:
+            with closing_on_error(connection):
                 return cls(folder, tuning, in_use, connection)
-            except BaseException:
-                leave(connection)
-                raise
         except BaseException:
             os.close(in_use)
             raise
@@ -161,7 +173,7 @@ class SqliteStore:
     def _open_to_read(cls, folder: Path, tuning: Tuning, why: str) -> Self:
         folder = folder.expanduser().absolute()
         database = folder / DATABASE
-        for path in (folder, database, *beside(database)):
+        for path in (folder, database, *wal_and_shm(database)):
             if path.is_symlink():
                 raise StoreFailed(f"{path} is a symbolic link; somebody planted it: remove it")
             if path != folder and path.exists():
@@ -170,13 +182,9 @@ class SqliteStore:
         try:
             if not is_open_here(database):
                 _refuse_damaged(database)
-            with in_our_words(database):
-                connection = connect_to_read(database, tuning)
-                try:
+            with translate_errors(database):
+                with closing_on_error(connect_to_read(database, tuning)) as connection:
                     refuse_unreadable(connection, database)
-                except BaseException:
-                    leave(connection)
-                    raise
                 return cls(folder, tuning, in_use, connection, why)
         except BaseException:
             os.close(in_use)
@@ -189,7 +197,8 @@ class SqliteStore:
         self.close()
 
     def close(self) -> None:
-        """Writes what still waits, and leaves the folder as one file where nobody else uses it."""
+        """Writes what still waits, and leaves the folder as one file where no other process uses
+        it."""
         if self._closed or os.getpid() != self._process:
             return
         self._closed = True
@@ -211,20 +220,13 @@ class SqliteStore:
             ).fetchone()
         if row is None:
             raise NotFound(f"no content {digest}")
-        return unpress(digest, *row)
+        return read_content(digest, *row)
 
     def page(self, id: PageId) -> Page:
-        page = self._one(PAGE, "id = ?", id)
-        if page is None:
-            raise NotFound(f"no page {id}")
-        return _as_asked(page, page.id == id)
+        return self._by_id(PAGE, id)
 
     def match(self, prefix: str) -> Sequence[PageId]:
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT id FROM page WHERE id >= ? ORDER BY id LIMIT ?", (prefix, MATCHES)
-            ).fetchall()
-        return [PageId(id) for (id,) in rows if isinstance(id, str) and id.startswith(prefix)]
+        return [PageId(id) for id in self._ids(PAGE, prefix)]
 
     def contents(self, prefix: str) -> Sequence[Digest]:
         first = pack_hex(prefix.ljust(_DIGEST_CHARS, "0"))
@@ -249,10 +251,7 @@ class SqliteStore:
         return self._after(PAGE, number, limit)
 
     def session(self, id: SessionId) -> Session:
-        session = self._one(SESSION, "id = ?", id)
-        if session is None:
-            raise NotFound(f"no session {id}")
-        return _as_asked(session, session.id == id)
+        return self._by_id(SESSION, id)
 
     def sessions(self) -> Iterator[Session]:
         return self._stream(SESSION)
@@ -261,10 +260,9 @@ class SqliteStore:
         with self._reading() as connection, connection:
             used = "SELECT session, max(seq) AS seq FROM turn GROUP BY session"
             rows: list[Any] = connection.execute(
-                f"SELECT "
-                f"{', '.join(f'session.{name}' for name in SESSION.names.split(', '))}"
-                f" FROM session LEFT JOIN ({used}) AS used ON used.session = session.id ORDER "
-                f"BY used.seq DESC, session.seq DESC"
+                f"SELECT {SESSION.qualified('session.')} FROM session "
+                f"LEFT JOIN ({used}) AS used ON used.session = session.id "
+                "ORDER BY used.seq DESC, session.seq DESC"
             ).fetchall()
         return [SESSION.unpack(row) for row in rows]
 
@@ -278,26 +276,19 @@ class SqliteStore:
         return self._stream(TOOL)
 
     def events(self, session: SessionId | None = None, name: str | None = None) -> Iterator[Event]:
-        every = (("session = ?", _given(session)), ("name = ?", _given(name)))
-        conditions = [condition for condition, values in every if values is not None]
-        for event in self._stream(
-            EVENT,
-            conditions,
-            [value for _, values in every if values is not None for value in values],
-        ):
+        which = _set_conditions(("session = ?", _given(session)), ("name = ?", _given(name)))
+        for event in self._stream(EVENT, *which):
             yield _as_asked(event, session in (None, event.session) and name in (None, event.name))
 
     def reference(self, id: str) -> Reference:
-        reference = self._one(REFERENCE, "id = ?", id)
-        if reference is None:
-            raise NotFound(f"no reference {id}")
-        return _as_asked(reference, reference.id == id)
+        return self._by_id(REFERENCE, id)
 
     def references(self, session: SessionId) -> Iterator[Reference]:
         return self._of_session(REFERENCE, session)
 
     def gist(self, id: PageId) -> Gist | None:
-        gist = self._one(GIST, "seq = (SELECT seq FROM page WHERE id = ?)", id)
+        with self._reading() as connection:
+            gist = read_one(connection, GIST, "seq = (SELECT seq FROM page WHERE id = ?)", id)
         return None if gist is None else _as_asked(gist, gist.page == id)
 
     def ungisted(self, limit: int) -> Sequence[Page]:
@@ -324,34 +315,25 @@ class SqliteStore:
         return table  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
     def bills(self, session: SessionId | None = None, since: float | None = None) -> Iterator[Bill]:
-        every = (("session = ?", _given(session)), ("time >= ?", _given(since)))
-        conditions = [condition for condition, values in every if values is not None]
-        for bill in self._stream(
-            BILL,
-            conditions,
-            [value for _, values in every if values is not None for value in values],
-        ):
+        which = _set_conditions(("session = ?", _given(session)), ("time >= ?", _given(since)))
+        for bill in self._stream(BILL, *which):
             yield _as_asked(bill, session in (None, bill.session))
 
     def summaries(self, session: SessionId) -> Sequence[Summary]:
         return latest_versions(self._of_session(SUMMARY, session))
 
     def memory(self, id: MemoryId) -> MemoryRecord:
-        memory = self._one(MEMORY, "id = ? ORDER BY version DESC LIMIT 1", id)
-        if memory is None:
-            raise NotFound(f"no memory {id}")
-        return _as_asked(memory, memory.id == id)
+        return self._by_id(MEMORY, id, "ORDER BY version DESC LIMIT 1")
 
     def memory_versions(self, id: MemoryId) -> Sequence[MemoryRecord]:
-        with self._reading() as connection:
-            return memory_reading.versions_of(connection, id)
+        return self._read(queries.memory_versions, id)
 
     def memories(
         self,
         kinds: frozenset[MemoryKind] = frozenset(),
         standings: frozenset[Standing] = frozenset(),
     ) -> Iterator[MemoryRecord]:
-        return memory_reading.latest(self._reading, kinds, standings)
+        return queries.latest_memories(self._reading, kinds, standings)
 
     def newest_memories(
         self,
@@ -361,46 +343,39 @@ class SqliteStore:
         since: float | None = None,
         until: float | None = None,
     ) -> Iterator[MemoryRecord]:
-        return memory_reading.newest(self._reading, kinds, standings, since, until)
+        return queries.newest_memories(self._reading, kinds, standings, since, until)
 
     def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, MemoryRecord]]:
         return self._after(MEMORY, number, limit)
 
     def memory_match(self, prefix: str) -> Sequence[MemoryId]:
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT DISTINCT id FROM memory WHERE id >= ? ORDER BY id LIMIT ?",
-                (prefix, MATCHES),
-            ).fetchall()
-        return [MemoryId(id) for (id,) in rows if isinstance(id, str) and id.startswith(prefix)]
+        return [MemoryId(id) for id in self._ids(MEMORY, prefix)]
 
     def memory_links(self, id: MemoryId | None = None) -> Sequence[MemoryLink]:
-        with self._reading() as connection:
-            return memory_reading.links(connection, id)
+        return self._read(queries.memory_links, id)
 
     def memory_uses(self, ids: Sequence[MemoryId] = ()) -> Mapping[MemoryId, Uses]:
-        with self._reading() as connection:
-            return memory_reading.uses(connection, ids)
+        return self._read(queries.memory_uses, ids)
 
     def memory_runs(self) -> Sequence[tuple[str, int, float]]:
-        with self._reading() as connection:
-            return memory_reading.runs(connection)
+        return self._read(queries.memory_runs)
 
     def notes(
         self, space: Space, keys: Sequence[str] = (), as_of: TurnRef | None = None
     ) -> Mapping[str, Note]:
         with self._reading() as connection, connection:
             step = ANY_STEP if as_of is None else planned_at(connection, as_of)
-            found = notes.latest(connection, space.name, keys, step) if step is not None else {}
+            found = (
+                queries.latest_notes(connection, space.name, keys, step) if step is not None else {}
+            )
         return found  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
     def note_versions(self, space: Space, key: str) -> Sequence[Note]:
-        with self._reading() as connection:
-            return notes.versions(connection, space.name, key)
+        return self._read(queries.note_versions, space.name, key)
 
     def version(self) -> int:
         self._alive()
-        with in_our_words(self.database):
+        with translate_errors(self.database):
             return self._changes.version()
 
     def census(self) -> Census:
@@ -414,7 +389,7 @@ class SqliteStore:
         return Census(*(int(number) for number in row))
 
     def health(self) -> Health:
-        wal, _ = beside(self.database)
+        wal, _ = wal_and_shm(self.database)
         return Health(
             self._ballast.out, self._writer.full, wal.stat().st_size if wal.exists() else 0
         )
@@ -424,7 +399,7 @@ class SqliteStore:
         missing."""
         sealed = read_seal(
             self.folder
-        )  # before the store: whoever commits meanwhile must not seem to have lost it
+        )  # before the store: a commit made meanwhile must not seem lost
         with self._reading() as connection:
             return what_is_missing(sealed, committed_in(connection))
 
@@ -445,28 +420,48 @@ class SqliteStore:
                     "next commit mends it"
                 ),
             )
-        yield from checking.verify(self._reading, self.database)
+        yield from repair.verify(self._reading, self.database)
 
     def dump(self, session: SessionId | None = None) -> Iterator[Row]:
         self._alive()
-        return dumping.dump(self._reading, session)
+        return exchange.dump(self._reading, session)
 
     def load(self, rows: Iterable[Row], *, gaps: bool = False) -> int:
         """With `gaps`, messages and pages may follow others that are missing, as in an export of a
         store that was repaired."""
         self._writable()
-        with in_our_words(self.database):
+        with translate_errors(self.database):
             connection = self._open_one()
         connection.set_wal_hook(self._checkpointer.after_commit)
         try:
-            rows = LineageCheck(connection, gaps).over(rows)
-            return loading.load(connection, rows, partial(in_our_words, self.database), self.folder)
+            return exchange.load(
+                connection, rows, partial(translate_errors, self.database), self.folder, gaps=gaps
+            )
         finally:
-            leave(connection)
+            close_connection(connection)
 
-    def _one(self, table: RowTable[Noun], where: str, *given: Any) -> Noun | None:
+    def _read(
+        self,
+        query: Callable[Concatenate[apsw.Connection, _Given], _Answer],
+        *given: _Given.args,
+        **named: _Given.kwargs,
+    ) -> _Answer:
         with self._reading() as connection:
-            return one(connection, table, where, *given)
+            return query(connection, *given, **named)
+
+    def _ids(self, table: RowTable[Any], prefix: str) -> list[str]:
+        """The first few different ids that begin with `prefix`."""
+        sql = f"SELECT DISTINCT id FROM {table.name} WHERE id >= ? ORDER BY id LIMIT ?"
+        with self._reading() as connection:
+            rows = connection.execute(sql, (prefix, MATCHES)).fetchall()
+        return [id for (id,) in rows if isinstance(id, str) and id.startswith(prefix)]
+
+    def _by_id(self, table: RowTable[Noun], id: str, order: str = "") -> Noun:
+        with self._reading() as connection:
+            row = read_one(connection, table, f"id = ? {order}", id)
+        if row is None:
+            raise NotFound(f"no {table.name} {id}")
+        return _as_asked(row, getattr(row, "id", None) == id)
 
     def _of_session(self, table: RowTable[Noun], session: SessionId) -> Iterator[Noun]:
         for row in self._stream(table, ["session = ?"], [session]):
@@ -480,7 +475,7 @@ class SqliteStore:
                 rows: list[Any] = connection.execute(sql, (number, limit - len(found))).fetchall()
             if not rows:
                 break
-            number = further(number, rows[-1][0])
+            number = next_seq(number, rows[-1][0])
             for seq, *row in rows:
                 with suppress(PageDamaged):
                     if not is_blank(row):
@@ -491,24 +486,13 @@ class SqliteStore:
         self, table: RowTable[Noun], conditions: Sequence[str] = (), given: Sequence[Any] = ()
     ) -> Iterator[Noun]:
         where = " AND ".join(("seq > ?", *conditions))
-        sql = (
-            f'SELECT seq, {table.names} FROM "{table.name}" WHERE {where} ORDER BY seq LIMIT '
-            f"{_CHUNK}"
-        )
-        after: Any = 0
-        while True:
-            with self._reading() as connection:
-                chunk = connection.execute(sql, (after, *given)).fetchall()
-            for row in chunk:
-                yield table.unpack(row[1:])
-            if len(chunk) < _CHUNK:
-                return
-            after = further(after, chunk[-1][0])
+        sql = f'SELECT seq, {table.names} FROM "{table.name}" WHERE {where} ORDER BY seq'
+        return queries.stream_rows(self._reading, table, sql, given)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         self._alive()
-        with in_our_words(self.database), self._readers.lend() as connection:
+        with translate_errors(self.database), self._readers.lend() as connection:
             connection.refuse_moved()
             yield connection
 
@@ -532,8 +516,7 @@ def _prepare(database: Path, tuning: Tuning) -> Connection:
         refuse_links(database)
         _refuse_damaged(database)
         os.close(open_private(database))
-    connection = connect(database, tuning)
-    try:
+    with closing_on_error(connect(database, tuning)) as connection:
         # Where its end is missing it is left as it is: what a repair could save may lie in the WAL
         # behind a damaged place.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -541,9 +524,6 @@ def _prepare(database: Path, tuning: Tuning) -> Connection:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         migrate(connection, database)
         connection.refuse_moved()
-    except BaseException:
-        leave(connection)
-        raise
     return connection
 
 
@@ -556,7 +536,7 @@ def _refuse_missing(connection: Connection, database: Path) -> None:
 
 
 def _refuse_damaged(database: Path) -> None:
-    """What can be told cheaply, and before SQLite touches anything."""
+    """Cheap checks, before SQLite touches anything."""
     sealed = read_seal(database.parent)
     refuse_torn(
         database,
@@ -568,11 +548,8 @@ def _refuse_damaged(database: Path) -> None:
     )
     if not database.exists():
         return
-    file = open_regular(database)
-    try:
+    with closing_file(open_regular(database)) as file:
         magic = os.pread(file, len(_MAGIC), 0)
-    finally:
-        os.close(file)
     if magic and magic != _MAGIC:
         raise PageDamaged(
             f"{database} is damaged: it does not begin as a store does. `hotset repair` saves "
@@ -586,7 +563,7 @@ def _conditions(where: Where) -> tuple[list[str], list[Any]]:
     """`holds` in SQL. Some columns are indexed only where they say something; a query must say so
     too, to use that index."""
     kinds = sorted(where.every_kind)
-    every: tuple[tuple[str, tuple[Any, ...] | None], ...] = (
+    return _set_conditions(
         ("session = ?", _given(where.session)),
         ("agent = ?", _given(where.agent)),
         (f"kind IN ({', '.join('?' * len(kinds))})", tuple(str(kind) for kind in kinds) or None),
@@ -602,8 +579,12 @@ def _conditions(where: Where) -> tuple[list[str], list[Any]]:
         ),
         ("digest = ?", _given(where.digest and pack_hex(where.digest))),
     )
-    conditions = [condition for condition, values in every if values is not None]
-    return conditions, [value for _, values in every if values is not None for value in values]
+
+
+def _set_conditions(*every: tuple[str, tuple[Any, ...] | None]) -> tuple[list[str], list[Any]]:
+    """Those conditions that have values, and the values of all of them."""
+    given = [(condition, values) for condition, values in every if values is not None]
+    return [condition for condition, _ in given], [value for _, some in given for value in some]
 
 
 def _given(value: Any) -> tuple[Any, ...] | None:
@@ -611,7 +592,7 @@ def _given(value: Any) -> tuple[Any, ...] | None:
 
 
 def _as_asked(row: Noun, fits: bool) -> Noun:
-    """A damaged index can lead to an intact row that nobody asked for."""
+    """A damaged index can lead to an intact row that is not the one asked for."""
     if not fits:
         raise PageDamaged(
             f"an index of the store is damaged: it led to {row}; `hotset repair` makes it again"

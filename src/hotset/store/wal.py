@@ -1,23 +1,33 @@
-"""The write-ahead log: moved into the database beside the commits, and refused where it belongs to
-another file."""
+"""The write-ahead log, moved into the database beside the commits and refused where it belongs to
+another file; and the commit seal, by which a lost end is noticed.
+
+The seal is a small file beside the store that says how much was committed. Each transaction counts
+itself in the store; the same count is written to the seal once the commit has returned. So the seal
+may lag behind the store (a kill between the two), and never leads. It is synced at checkpoints, not
+at commits: a power cut can only make it lag.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import queue
+import secrets
 import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import apsw
 
 from hotset.errors import PageDamaged, StoreFailed, StoreMoved
-from hotset.store.connecting import Connection, leave
-from hotset.store.folder import beside
+from hotset.files.open import open_regular
+from hotset.store.connection import Connection, close_connection
+from hotset.store.folder import SEAL, closing_file, wal_and_shm
 
 _MAGIC_LITTLE, _MAGIC_BIG = 0x377F0682, 0x377F0683
 _HEADER_BYTES = 32
@@ -31,7 +41,7 @@ _FRAMES_LOOKED_AT = 64
 _SHORT_WAIT_MS = (
     50  # writers wait while the emptying of a WAL waits for readers; most reads are over in one
 )
-_LAST_WAIT_MS = 1000  # for readers, before a WAL is closed that nobody can open again
+_LAST_WAIT_MS = 1000  # for readers, before a WAL is closed that cannot be opened again
 _TRY_AGAIN = (
     1.0  # seconds: beside an export that takes minutes, writers wait for a twentieth of the time
 )
@@ -41,7 +51,7 @@ _TRUNCATE_AFTER = (
 
 
 class Checkpointer:
-    """A thread that empties the WAL whenever it is told that there is enough in it."""
+    """A thread that moves the WAL into the database whenever it has grown enough."""
 
     def __init__(
         self, open_one: Callable[[], Connection], pages: int, sync_seal: Callable[[], None]
@@ -75,9 +85,9 @@ class Checkpointer:
         """Moves everything into the database and cuts the WAL off: its older pages still say what
         was erased since.
 
-        Where somebody who reads an older state is in the way, it is tried again until that one is
-        done; `tried` is called after the first time. On the checkpointer's own thread: nobody's
-        commit waits behind it.
+        While a reader of an older state is in the way, it is tried again until that reader is done;
+        `tried` is called after the first attempt. Runs on the checkpointer's own thread: no commit
+        waits behind it.
         """
         self._erased.put(tried)
         self._wake.set()
@@ -93,20 +103,17 @@ class Checkpointer:
             self._wake.clear()
             tried = [self._erased.get() for _ in range(self._erased.qsize())]
             if self._emptying or tried:
-                self._emptying = not self._emptied()
+                self._emptying = not self._checkpoint(empties=True)
             for tell in tried:
                 tell()
             if self._closing:
                 return
-            if self._emptying or tried:
-                continue
-            try:
-                self._checkpoint(self._grown)
-            except (apsw.Error, StoreFailed):
-                # Nothing is lost: the WAL keeps every commit, and the next one wakes us again.
-                continue
+            if not self._emptying and not tried:
+                self._checkpoint(empties=self._grown >= _TRUNCATE_AFTER * self._pages)
 
-    def _emptied(self) -> bool:
+    def _checkpoint(self, *, empties: bool) -> bool:
+        """Moves the WAL into the database, and cuts it off where it `empties`. False where that was
+        not possible: nothing is lost, the WAL keeps every commit."""
         self._sync_seal()
         try:
             connection = self._open()
@@ -117,23 +124,13 @@ class Checkpointer:
             connection.wal_checkpoint(
                 mode=apsw.SQLITE_CHECKPOINT_PASSIVE
             )  # while it is moved, others may write
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            if empties:
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error:
             return False
         finally:
-            leave(connection)
+            close_connection(connection)
         return True
-
-    def _checkpoint(self, pages: int) -> None:
-        self._sync_seal()
-        connection = self._open()
-        try:
-            connection.set_busy_timeout(_SHORT_WAIT_MS)
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            if pages >= _TRUNCATE_AFTER * self._pages:
-                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        finally:
-            leave(connection)
 
 
 def save_lost_wal(connection: Connection) -> None:
@@ -149,14 +146,12 @@ def refuse_hollow_wal(database: Path) -> None:
     """Raises `StoreMoved` where a WAL does not begin as one: it was cut off under us, and the
     commit stands behind a hole."""
     wal = f"{database}-wal"
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        file = os.open(wal, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        with closing_file(os.open(wal, flags)) as file:
+            magic = os.pread(file, 4, 0)
     except FileNotFoundError:
         return
-    try:
-        magic = os.pread(file, 4, 0)
-    finally:
-        os.close(file)
     if magic and int.from_bytes(magic, "big") not in (_MAGIC_LITTLE, _MAGIC_BIG):
         raise StoreMoved(f"{wal} was cut off or overwritten while it was in use")
 
@@ -168,7 +163,7 @@ def refuse_torn(database: Path, sealed: str) -> None:
     SQLite takes an empty file for a new one, and one that is shorter than its header says for whole
     while a WAL lies beside it. `sealed` is what the seal says of it; empty where there is none.
     """
-    wal, _ = beside(database)
+    wal, _ = wal_and_shm(database)
     said = f"; its seal says {sealed}" if sealed else ""
     size = database.stat().st_size if database.exists() else 0
     if size < _FILE_HEADER_BYTES:
@@ -201,7 +196,7 @@ def refuse_torn(database: Path, sealed: str) -> None:
 
 def refuse_foreign_wal(database: Path) -> None:
     """SQLite would replay another database's WAL into this one and ruin it."""
-    wal, _ = beside(database)
+    wal, _ = wal_and_shm(database)
     ours = _cookie(_beginning_of(database))
     theirs = next(
         (
@@ -278,8 +273,8 @@ def unchecked_frames(wal: Path, page_size: int) -> Iterator[Frame]:
 
 
 def _numbers_in(wal: Path) -> set[int]:
-    """The pages that are in a WAL, by the frames that SQLite would believe as far as it can be told
-    without their checksums."""
+    """The pages that are in a WAL, by the frames that SQLite would believe, without a check of
+    their checksums."""
     try:
         file = wal.open("rb")
     except FileNotFoundError:
@@ -318,3 +313,153 @@ def _beginning_of(database: Path) -> bytes:
 
 def _cookie(page: bytes) -> int:
     return int(struct.unpack_from(">I", page, _COOKIE_AT)[0]) if len(page) >= 100 else 0
+
+
+_SEAL_MAGIC = b"hotseal1"
+_SEAL_RECORD = struct.Struct(">8s16sQ16sQQQQ")
+_SEAL_SUM_BYTES = 16
+_SLOT_BYTES = (
+    512  # one sector for each of two records in turn: a write that is torn spoils only its own
+)
+_META_ROW = struct.Struct(">16sQ16s")
+_STATE = (
+    "SELECT (SELECT value FROM meta WHERE name = 'committed'), (SELECT max(seq) FROM "
+    "session), (SELECT max(seq) FROM turn),"
+    " (SELECT max(seq) FROM page), (SELECT max(seq) FROM blob)"
+)
+_SEAL_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCount:
+    """How far a store has come. Rows are numbered from 1, so that the highest number is their
+    count."""
+
+    store: bytes = b""
+    """Random, made with the first commit."""
+    commits: int = 0
+    tip: bytes = b""
+    """A rolling hash over the commits: two stores that were copies once and went different ways
+    differ in it."""
+    sessions: int = 0
+    turns: int = 0
+    pages: int = 0
+    contents: int = 0
+
+    def __str__(self) -> str:
+        return f"commit {self.commits:,} with {self.turns:,} turns and {self.pages:,} pages"
+
+
+def committed_in(connection: apsw.Connection) -> CommitCount:
+    """How far the store has come, as it says itself; all zero where it was written by a hotset that
+    did not count yet."""
+    try:
+        row: Any = connection.execute(_STATE).fetchone()
+    except apsw.SQLError:  # no such table: a new file
+        return CommitCount()
+    said, *counts = row
+    known = (
+        _META_ROW.unpack(said)
+        if isinstance(said, bytes) and len(said) == _META_ROW.size
+        else (b"", 0, b"")
+    )
+    return CommitCount(*known, *(count or 0 for count in counts))
+
+
+def count_commit(connection: apsw.Connection, *, after: CommitCount | None = None) -> CommitCount:
+    """Counts the transaction that is under way, as its last statement; behind `after` where that is
+    further."""
+    here = committed_in(connection)
+    store = (after.store if after is not None else here.store) or secrets.token_bytes(16)
+    commits = max(here.commits, after.commits if after is not None else 0) + 1
+    tip = hashlib.sha256(here.tip + secrets.token_bytes(16)).digest()[:16]
+    connection.execute(
+        "INSERT OR REPLACE INTO meta VALUES ('committed', ?)",
+        (_META_ROW.pack(store, commits, tip),),
+    )
+    return replace(here, store=store, commits=commits, tip=tip)
+
+
+def commit(connection: Connection) -> None:
+    """Counts and commits the transaction that is under way, and seals it once it is on disk.
+
+    Raises `StoreMoved` where that was a file which the folder does not hold any more: such a commit
+    is not acknowledged.
+    """
+    committed = count_commit(connection)
+    connection.execute("COMMIT")
+    connection.refuse_moved()
+    refuse_hollow_wal(connection.database)
+    write_seal(connection.database.parent, committed)
+
+
+def read_seal(folder: Path) -> CommitCount | None:
+    """The latest record that is whole; None where there is no seal, or none that can be read."""
+    try:
+        file = open_regular(folder / SEAL)
+    except (OSError, StoreFailed):
+        return None
+    with closing_file(file):
+        found = [_read_slot(file, slot) for slot in (0, 1)]
+    return max(
+        (each for each in found if each is not None), key=lambda each: each.commits, default=None
+    )
+
+
+def write_seal(folder: Path, committed: CommitCount) -> None:
+    """A seal that cannot be written only lags: the commit stands."""
+    path = f"{folder}/{SEAL}"
+    with suppress(OSError), closing_file(os.open(path, _SEAL_FLAGS, 0o600)) as file:
+        slot = committed.commits % 2
+        there = _read_slot(file, slot)
+        if there is None or there.store != committed.store or there.commits < committed.commits:
+            record = _SEAL_RECORD.pack(_SEAL_MAGIC, *astuple(committed))
+            os.pwrite(file, record + _seal_sum(record), slot * _SLOT_BYTES)
+
+
+def sync_seal(folder: Path) -> None:
+    """To be called at checkpoints."""
+    with suppress(OSError, StoreFailed), closing_file(open_regular(folder / SEAL)) as file:
+        os.fsync(file)
+
+
+def what_is_missing(sealed: CommitCount | None, found: CommitCount) -> str:
+    """What the seal tells of and the store does not hold, in a sentence; empty where nothing is
+    missing."""
+    if sealed is None:
+        return ""
+    if sealed.store != found.store and found.store:
+        return f"the seal beside it is that of another store, at {sealed}; this one is at {found}"
+    if sealed.commits > found.commits:
+        gone = (
+            f"{max(0, sealed.turns - found.turns):,} turns and "
+            f"{max(0, sealed.pages - found.pages):,} pages"
+        )
+        return (
+            f"its seal says {sealed}, the store ends at {found}: "
+            f"{sealed.commits - found.commits:,} commits are missing,"
+            f" with them {gone}"
+        )
+    if sealed.commits == found.commits and sealed.tip != found.tip:
+        return (
+            f"its seal is of {sealed}, and the store came to as many "
+            f"commits by another way: it "
+            f"was replaced"
+        )
+    return ""
+
+
+def _read_slot(file: int, slot: int) -> CommitCount | None:
+    content = os.pread(file, _SEAL_RECORD.size + _SEAL_SUM_BYTES, slot * _SLOT_BYTES)
+    record = content[: _SEAL_RECORD.size]
+    if (
+        len(content) < _SEAL_RECORD.size + _SEAL_SUM_BYTES
+        or content[_SEAL_RECORD.size :] != _seal_sum(record)
+        or not record.startswith(_SEAL_MAGIC)
+    ):
+        return None
+    return CommitCount(*_SEAL_RECORD.unpack(record)[1:])
+
+
+def _seal_sum(record: bytes) -> bytes:
+    return hashlib.sha256(record).digest()[:_SEAL_SUM_BYTES]

@@ -1,20 +1,24 @@
 """Group commit: one thread writes everything that waits in one transaction, and answers when it is
-on disk."""
+on disk. A row that is there already is left as it is."""
 
 from __future__ import annotations
 
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
+from typing import Any
 
 import apsw
+import msgspec
 
 from hotset.errors import BadInput, DiskFull, HotsetError, PageDamaged, StoreFailed
+from hotset.files.lru import Lru
 from hotset.nouns.deposit import (
     CommitReceipt,
     Deposit,
@@ -27,32 +31,53 @@ from hotset.nouns.deposit import (
     ReplyReceived,
     RequestReceived,
 )
-from hotset.nouns.page import Digest
-from hotset.store.ballast import Ballast
-from hotset.store.blobs import Pressed, Presser, beside_messages
-from hotset.store.commit_seal import commit
-from hotset.store.connecting import Connection, is_full, leave
-from hotset.store.inserting import write
-from hotset.store.lookup import SqlLookup
-from hotset.store.placing import place, together
-from hotset.store.wal import Checkpointer, save_lost_wal
+from hotset.nouns.message import Message
+from hotset.nouns.page import Digest, Gist, digest
+from hotset.store.connection import (
+    Connection,
+    close_connection,
+    is_full,
+    write_transaction,
+)
+from hotset.store.folder import Ballast
+from hotset.store.placement import merge_receipts, place, whole_system, whole_toolbox
+from hotset.store.port import Blob, Row, Writing
+from hotset.store.queries import SqlLookup
+from hotset.store.rows import (
+    ERASABLE,
+    GIST,
+    NOTE,
+    TABLE_OF,
+    TABLES,
+    TURN,
+    WORTH_COMPRESSING,
+    Compressed,
+    RowTable,
+    Value,
+    compress,
+    pack_hex,
+)
+from hotset.store.wal import Checkpointer, commit, save_lost_wal
 
 _MOST_AT_ONCE = 256
 _MOST_BYTES_AT_ONCE = 4 * 1024 * 1024  # a commit writes them to the disk while it holds the lock
 _TRANSACTION_SECONDS = 0.025
 """Then a transaction is committed and the rest of what waits goes into the next: others wait for
 the lock."""
+_MOST_SEEN = 16384  # digests: the latest requests of some dozens of sessions, in 3 MB
 _MEMORY_BYTES = (
     2048  # about what a memory takes beside its text: actions, files, where it comes from
 )
-_WORTH_PRESSING_AHEAD = 4096  # compressing less than this takes less than a trip to another thread
+_WORTH_COMPRESSING_AHEAD = (
+    4096  # compressing less than this takes less than a trip to another thread
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     deposits: tuple[Deposit, ...]
     future: Future[CommitReceipt] = field(default_factory=Future)
-    pressed: Mapping[Digest, Pressed] = field(default_factory=dict)
+    compressed: Mapping[Digest, Compressed] = field(default_factory=dict)
     """Its content, compressed on the way here."""
 
 
@@ -81,11 +106,11 @@ class Writer:
         self._long: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._door = threading.Lock()
-        self._pressing = 0
+        self._compressing = 0
         """How many stand before the writer's own queue."""
         self._closed = False
         self._threads = [
-            threading.Thread(target=self._press_ahead, name="hotset-presser", daemon=True),
+            threading.Thread(target=self._compress_ahead, name="hotset-presser", daemon=True),
             threading.Thread(target=self._run, name="hotset-writer", daemon=True),
         ]
         for thread in self._threads:
@@ -99,8 +124,8 @@ class Writer:
         with self._door:
             if self._closed:
                 raise StoreFailed("the store is closed")
-            if self._pressing or _bytes_in(deposits) >= _WORTH_PRESSING_AHEAD:
-                self._pressing += 1
+            if self._compressing or _bytes_in(deposits) >= _WORTH_COMPRESSING_AHEAD:
+                self._compressing += 1
                 self._long.put(waiting)
             else:
                 self._queue.put(waiting)
@@ -120,21 +145,21 @@ class Writer:
         for thread in self._threads:
             thread.join()
 
-    def _press_ahead(self) -> None:
-        presser = Presser()
+    def _compress_ahead(self) -> None:
+        compressor = DepositCompressor()
         while (waiting := self._long.get()) is not None:
             with suppress(Exception):  # whatever happens, it is written
                 waiting = replace(
                     waiting,
-                    pressed={
+                    compressed={
                         address: form
                         for each in waiting.deposits
-                        for address, form in presser.pressed(each).items()
+                        for address, form in compressor.compress(each).items()
                     },
                 )
             self._queue.put(waiting)
             with self._door:
-                self._pressing -= 1
+                self._compressing -= 1
         self._queue.put(None)
 
     def _run(self) -> None:
@@ -170,7 +195,7 @@ class Writer:
                     waiting.future.set_exception(answer)
                 elif any(
                     isinstance(each, Erased) for each in waiting.deposits
-                ):  # its words leave the WAL first, and nobody else waits for that
+                ):  # its words leave the WAL first; no other deposit waits for that
                     self._checkpointer.empty(partial(waiting.future.set_result, answer))
                 else:
                     waiting.future.set_result(answer)
@@ -199,19 +224,14 @@ class Writer:
     def _commit(self, batch: Sequence[_Waiting]) -> Sequence[CommitReceipt | BaseException]:
         connection = self._connected()
         connection.refuse_moved()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            answers: list[CommitReceipt | BaseException] = []
+        answers: list[CommitReceipt | BaseException] = []
+        with write_transaction(connection):
             until = time.monotonic() + _TRANSACTION_SECONDS
             for waiting in batch:
                 answers.append(self._place(connection, waiting))
                 if time.monotonic() > until:
                     break
             commit(connection)
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
         return answers
 
     def _place(
@@ -224,8 +244,8 @@ class Writer:
         try:
             for deposit in waiting.deposits:
                 writing, each = place(deposit, SqlLookup(connection))
-                write(connection, writing, waiting.pressed)
-                kept = together(kept, each)
+                write(connection, writing, waiting.compressed)
+                kept = merge_receipts(kept, each)
         except (apsw.FullError, apsw.IOError, apsw.NoMemError, MemoryError):
             raise
         except Exception as error:
@@ -248,29 +268,23 @@ class Writer:
         if self._connection is not None:
             connection, self._connection = self._connection, None
             save_lost_wal(connection)
-            leave(connection)
+            close_connection(connection)
 
 
 def _bytes_in(deposits: tuple[Deposit, ...]) -> int:
     return sum(map(_bytes_of, deposits))
 
 
-def _bytes_of(deposit: Deposit) -> int:  # noqa: PLR0911 - one case a kind of deposit
+def _bytes_of(deposit: Deposit) -> int:
     match deposit:
         case RequestReceived():
             return len(deposit.request.raw)
-        case ReplyReceived():
-            return len(deposit.raw)
-        case PageAdded():
-            return len(deposit.content)
-        case PlanMade() | HiddenKept():
-            return sum(map(len, beside_messages(deposit)))
         case NoteWritten():
             return len(deposit.value or b"")
         case Remembered():
             return sum(_MEMORY_BYTES + len(memory.text) for memory in deposit.memories)
         case _:
-            return 0
+            return sum(map(len, content_beside_messages(deposit)))
 
 
 def _own_fault(error: Exception, translate: Callable[[apsw.Error], StoreFailed]) -> BaseException:
@@ -285,3 +299,180 @@ def _own_fault(error: Exception, translate: Callable[[apsw.Error], StoreFailed])
     failed = StoreFailed(f"a deposit could not be placed: {type(error).__name__}: {error}")
     failed.__cause__ = error
     return failed
+
+
+class DepositCompressor:
+    """Compresses the content of deposits before they come to the writer. For one thread."""
+
+    def __init__(self) -> None:
+        self._seen: Lru[Digest, bool] = Lru(count=_MOST_SEEN)
+        """Content of the latest deposits: most of a request was in the one before it."""
+
+    def compress(self, deposit: Deposit) -> dict[Digest, Compressed]:
+        """Whatever of it may be new to the store."""
+        made: dict[Digest, Compressed] = {}
+        for content in content_beside_messages(deposit):
+            self._compress(content, made)
+        for message in _newest_first(deposit):
+            if not self._compress(message.raw, made):
+                break  # a client resends what is known: what it adds stands behind that
+            for part in message.parts:
+                self._compress(part.content, made)
+        return made
+
+    def _compress(self, content: bytes, made: dict[Digest, Compressed]) -> bool:
+        """False where it was seen before."""
+        address = digest(content)
+        if self._seen.get(address):
+            return False
+        self._seen.put(address, True)
+        if len(content) >= WORTH_COMPRESSING:
+            made[address] = compress(content)
+        return True
+
+
+def content_beside_messages(deposit: Deposit) -> Iterator[bytes]:
+    """The content of a deposit that is no message and no part of one."""
+    match deposit:
+        case RequestReceived(request=request):
+            yield from (part.content for part in request.system)
+            yield from (tool.raw for tool in request.tools)
+            yield from (whole_system(request), whole_toolbox(request), request.params)
+        case ReplyReceived():
+            yield deposit.raw
+        case PageAdded():
+            yield deposit.content
+        case PlanMade():
+            yield from (shown.text for shown in deposit.shown)
+        case HiddenKept():
+            yield from (*deposit.hidden.before, deposit.hidden.instead, *deposit.hidden.after)
+
+
+def _newest_first(deposit: Deposit) -> Iterator[Message]:
+    match deposit:
+        case RequestReceived():
+            yield from reversed(deposit.request.messages)
+        case ReplyReceived():
+            yield from reversed(deposit.reply.messages)
+
+
+_INSERT = {
+    table.name: f'INSERT OR IGNORE INTO "{table.name}" ({table.names}) VALUES ({table.marks})'
+    for table in TABLES
+} | {
+    table.name: (
+        f'INSERT OR IGNORE INTO "{table.name}" ({table.names}, nth) VALUES ({table.marks}, ?)'
+    )
+    for table in TABLES
+    if table.repeats
+}
+_INSERT["turn"] = (
+    f"INSERT INTO turn ({TURN.names}) VALUES ({TURN.marks}) "
+    f"ON CONFLICT (session, number) DO UPDATE SET ({TURN.names}) = ({TURN.qualified('excluded.')})"
+)
+_INSERT["gist"] = (
+    f"INSERT OR IGNORE INTO gist (seq, {GIST.names}) "
+    f"SELECT seq, {GIST.marks} FROM page WHERE id = ?"
+)
+_ERASE = tuple(
+    f"UPDATE {table.name} SET {blanked} WHERE {column} IN (SELECT value FROM json_each(?))"
+    for table in ERASABLE
+    for blanked in [
+        ", ".join(
+            f"{name} = NULL"
+            for name in (*table.names.split(", "), *(["nth"] if table.repeats else ()))
+        )
+    ]
+    for column in table.erased_by
+)
+_OVERWRITE_NOTE = (
+    f"UPDATE note SET ({NOTE.names}) = ({NOTE.marks}) WHERE space = ? AND key = ? AND version = ?"
+)
+
+
+def write(
+    connection: apsw.Connection, writing: Writing, compressed: Mapping[Digest, Compressed]
+) -> None:
+    """The rows of one deposit. `compressed` holds content that was compressed beforehand."""
+    if writing.erased:  # their numbers stay: see `migrations`
+        named = msgspec.json.encode(writing.erased).decode()
+        for sql in _ERASE:
+            connection.execute(sql, (named,))
+    for blob in writing.blobs:
+        insert_blob(connection, blob, compressed.get(blob.digest))
+    rows: Iterable[Row] = chain(
+        writing.sessions,
+        writing.nodes,
+        writing.pages,
+        writing.tools,
+        writing.references,
+        writing.shown,
+        writing.hidden,
+        writing.sent,
+        writing.bills,
+        writing.summaries,
+        writing.memories,
+        () if writing.overwritten else writing.notes,
+        writing.turns,
+        writing.events,
+        writing.links,
+        writing.uses,
+        writing.gists,
+    )
+    for row in rows:
+        insert_row(connection, row)
+    # Rows are numbered without gaps, so none is deleted: see `repair`.
+    for old in writing.overwritten:
+        [note] = writing.notes
+        connection.execute(
+            _OVERWRITE_NOTE, (*NOTE.pack(note), old.space, pack_hex(old.key), old.version)
+        )
+
+
+def insert_row(
+    connection: apsw.Connection, row: Row, nth: Callable[[Value], int] | None = None
+) -> bool:
+    """True where the row is new; what is there already is left as it is, except for a turn.
+
+    In a table that repeats equal rows `nth` numbers those of one seal, from 0; by default it is the
+    next one.
+    """
+    table = TABLE_OF[type(row)]
+    values = table.pack(row)
+    if table.repeats:
+        values = (*values, (nth or partial(_count_equal, connection, table))(values[-1]))
+    if isinstance(row, Gist):
+        values = (*values, row.page)
+    connection.execute(_INSERT[table.name], values)
+    if connection.changes() == 1:
+        return True
+    page = "SELECT 1 FROM page WHERE id = ?"
+    if isinstance(row, Gist) and connection.execute(page, (row.page,)).fetchone() is None:
+        raise BadInput(f"a gist of page {row.page}, which is not there")
+    return False
+
+
+def _count_equal(connection: apsw.Connection, table: RowTable[Any], seal: Value) -> int:
+    sql = f'SELECT count(*) FROM "{table.name}" WHERE seal = ?'
+    row = connection.execute(sql, (seal,)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def has_blob(connection: apsw.Connection, digest: Digest) -> bool:
+    return (
+        connection.execute("SELECT 1 FROM blob WHERE digest = ?", (pack_hex(digest),)).fetchone()
+        is not None
+    )
+
+
+def insert_blob(
+    connection: apsw.Connection, blob: Blob, compressed: Compressed | None = None
+) -> bool:
+    if has_blob(connection, blob.digest):
+        return False
+    form = compressed or compress(blob.content)
+    connection.execute(
+        "INSERT INTO blob (digest, codec, size, body) VALUES (?, ?, ?, ?)",
+        (pack_hex(blob.digest), int(form.codec), form.size, form.body),
+    )
+    return True

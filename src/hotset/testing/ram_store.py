@@ -31,11 +31,10 @@ from hotset.nouns.note import Note, Scope, Space
 from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown, Spot
-from hotset.store.memory_form import refuse_unfit
-from hotset.store.memory_meeting import Meeting
-from hotset.store.needs import latest_versions, needs, supersedes
-from hotset.store.notes import old_note
-from hotset.store.placing import place, together
+from hotset.store.memory import MemoryMerge, refuse_unfit
+from hotset.store.migrations import old_note
+from hotset.store.page_table import read_hidden, read_sent, read_shown
+from hotset.store.placement import merge_receipts, place
 from hotset.store.port import (
     CANDIDATES,
     FEW,
@@ -44,16 +43,19 @@ from hotset.store.port import (
     Blob,
     Census,
     Damage,
+    HiddenRow,
     MemoryRows,
     Row,
+    SentRow,
+    ShownRow,
     Where,
     Writing,
 )
-from hotset.store.showing import Hiding, SentRow, Showing, hidden, sent, shown
+from hotset.store.rows import latest_versions, needs, supersedes
 
 _Key = TypeVar("_Key")
 _Noun = TypeVar("_Noun")
-_Decided = Showing | Hiding | SentRow | Bill | Summary | Note
+_Decided = ShownRow | HiddenRow | SentRow | Bill | Summary | Note
 _Keyed = Session | Node | Page | Turn | ToolSeen | Reference | Gist | _Decided
 _Repeating = Event | MemoryLink | MemoryUse
 
@@ -65,8 +67,8 @@ _SHELF_AND_KEY: Mapping[type[_Keyed], tuple[str, Callable[[Any], Hashable]]] = {
     ToolSeen: ("tools", lambda row: (row.name, row.digest)),
     Reference: ("references", lambda row: row.id),
     Gist: ("gists", lambda row: row.page),
-    Showing: ("shown", lambda row: (row.chain, row.position, row.step, row.session)),
-    Hiding: ("hidden", lambda row: (row.chain, row.step, row.session)),
+    ShownRow: ("shown", lambda row: (row.chain, row.position, row.step, row.session)),
+    HiddenRow: ("hidden", lambda row: (row.chain, row.step, row.session)),
     SentRow: ("sent", lambda row: (row.head, row.step, row.session)),
     Bill: ("bills", lambda row: (row.session, row.turn)),
     Summary: ("summaries", lambda row: (row.session, row.branch, row.turns, row.version)),
@@ -88,8 +90,8 @@ class _Shelves:
         self.events: list[Event] = []
         self.references: dict[str, Reference] = {}
         self.gists: dict[PageId, Gist] = {}
-        self.shown: dict[tuple[Chain, int, int, SessionId], Showing] = {}
-        self.hidden: dict[tuple[Chain, int, SessionId], Hiding] = {}
+        self.shown: dict[tuple[Chain, int, int, SessionId], ShownRow] = {}
+        self.hidden: dict[tuple[Chain, int, SessionId], HiddenRow] = {}
         self.sent: dict[tuple[Chain, int, SessionId], SentRow] = {}
         self.bills: dict[tuple[SessionId | None, int], Bill] = {}
         self.summaries: dict[tuple[SessionId, int, tuple[int, int], int], Summary] = {}
@@ -256,7 +258,7 @@ class _Shelves:
             uses=sum(use.memory in these for use in self.uses),
         )
 
-    def decided(self) -> Iterator[Showing | Hiding | SentRow]:
+    def decided(self) -> Iterator[ShownRow | HiddenRow | SentRow]:
         """The page table, each kind of row in the order in which it was decided."""
         yield from sorted(self.shown.values(), key=lambda row: row.step)
         yield from sorted(self.hidden.values(), key=lambda row: row.step)
@@ -264,7 +266,10 @@ class _Shelves:
 
     def add(self, row: _Keyed) -> bool:
         """Keeps a row that is new; of those with one key the first holds."""
-        if isinstance(row, Hiding) and (note := old_note(row, self.blobs.__getitem__)) is not None:
+        if (
+            isinstance(row, HiddenRow)
+            and (note := old_note(row, self.blobs.__getitem__)) is not None
+        ):
             return self._add_old_note(note)
         name, key = _SHELF_AND_KEY[type(row)]
         shelf: dict[Hashable, _Keyed] = getattr(self, name)
@@ -375,7 +380,7 @@ class RamStore:
                 for deposit in deposits:
                     writing, each = place(deposit, shelves)
                     shelves.write(writing)
-                    kept = together(kept, each)
+                    kept = merge_receipts(kept, each)
             except HotsetError as error:
                 future.set_exception(error)
             else:
@@ -625,14 +630,14 @@ def _table(shelves: _Shelves, chains: Sequence[Chain], as_of: TurnRef | None) ->
         if row.step > step:
             break
         match row:
-            case Showing() if row.chain in depth:
-                all_shown[Spot(row.chain, row.position)] = shown(row, read)
-            case Hiding() if row.chain in depth and _holds(shelves, row, behind.get(row.chain)):
-                all_hidden[row.chain] = hidden(row, read)
+            case ShownRow() if row.chain in depth:
+                all_shown[Spot(row.chain, row.position)] = read_shown(row, read)
+            case HiddenRow() if row.chain in depth and _holds(shelves, row, behind.get(row.chain)):
+                all_hidden[row.chain] = read_hidden(row, read)
             case SentRow() if row.head in depth and (
                 latest is None or depth[row.head] >= latest[0]
             ):
-                latest = (depth[row.head], sent(row))
+                latest = (depth[row.head], read_sent(row))
     return PageTable(all_shown, all_hidden, latest[1] if latest else None)
 
 
@@ -649,7 +654,7 @@ def _step_of(shelves: _Shelves, as_of: TurnRef | None) -> int:
     return max(mine, default=0)
 
 
-def _holds(shelves: _Shelves, row: Hiding, next: Chain | None) -> bool:
+def _holds(shelves: _Shelves, row: HiddenRow, next: Chain | None) -> bool:
     """Did it stand there when the next message was made in reply? What is no reply says nothing of
     that."""
     turns = {(node.session, node.turn) for node in shelves.nodes.values() if node.chain == next}
@@ -678,7 +683,7 @@ def _with(uses: Uses, use: MemoryUse) -> Uses:
 def _take_all(shelves: _Shelves, rows: Iterable[Row]) -> int:
     repeating: tuple[_Repeating, ...] = (*shelves.events, *shelves.links, *shelves.uses)
     had = Counter(map(_fields, repeating))
-    meeting = Meeting(shelves, shelves.versions_of)
+    meeting = MemoryMerge(shelves, shelves.versions_of)
     content: set[Digest] = set()
     sessions: set[SessionId] = set()
     new = 0
@@ -773,7 +778,7 @@ def _belongs(  # noqa: PLR0911 - one case a kind of row
             return row.id == session
         case ToolSeen():
             return row.first_session == session
-        case Showing() | Hiding():
+        case ShownRow() | HiddenRow():
             return row.chain in chains
         case SentRow():
             return row.head in chains or row.session == session

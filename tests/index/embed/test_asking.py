@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hotset.errors import BadConfig
-from hotset.index.embed.asking import Asking
+from hotset.index.embed.embedders import QueryEmbedder
 from hotset.index.embed.table import WordVectors
 
 
@@ -24,7 +24,7 @@ class Pointing:
 
 def test_a_question_lies_between_what_the_two_say_and_belongs_to_the_documents():
     table = WordVectors()
-    asking = Asking(table, Pointing(table.size))
+    asking = QueryEmbedder(table, Pointing(table.size))
     [alone], [both] = (
         table.embed(["where is the cache cleared?"]),
         asking.embed(["where is the cache cleared?"]),
@@ -37,4 +37,4 @@ def test_a_question_lies_between_what_the_two_say_and_belongs_to_the_documents()
 
 def test_a_model_of_another_size_cannot_ask():
     with pytest.raises(BadConfig, match="vectors of 3 numbers"):
-        Asking(WordVectors(), Pointing(3))
+        QueryEmbedder(WordVectors(), Pointing(3))

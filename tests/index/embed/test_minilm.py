@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from hotset.errors import BadConfig
-from hotset.index.embed.minilm import MiniLm
-from hotset.index.embed.minilm_weights import HEADS, find_weights, pack
+from hotset.index.embed.minilm import HEADS, MiniLm, find_weights, pack_weights
 from hotset.index.embed.table import WordVectors
 from hotset.index.embed.wordpiece import tokens_of
 
@@ -66,7 +65,7 @@ def test_a_text_has_the_same_vector_alone_and_among_others(small):
 
 
 def test_packed_weights_give_nearly_the_same_vectors_and_another_identity(small, tmp_path):
-    pack(small, tmp_path / "packed.npz")
+    pack_weights(small, tmp_path / "packed.npz")
     plain, packed = MiniLm(small), MiniLm(tmp_path / "packed.npz")
     texts = [text for text in TEXTS if text]
     assert (plain.embed(texts) * packed.embed(texts)).sum(1).min() > 0.99

@@ -70,7 +70,7 @@ def test_special_words_in_a_text_are_harmless(table):
 
 def test_another_process_gives_the_same_vectors_and_identity(table):
     program = (
-        "from hotset.index.embed.table import Table; t = Table();"
+        "from hotset.index.embed.table import WordVectors; t = WordVectors();"
         "print(t.id, t.embed(['what another process reads'])[0].tobytes().hex())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "7"}

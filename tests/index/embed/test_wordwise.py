@@ -2,10 +2,9 @@
 
 from hypothesis import given, settings, strategies as st
 
-from hotset.index.embed.table import WordVectors
-from hotset.index.embed.wordwise import Wordwise
+from hotset.index.embed.table import TokenMaxSim, WordVectors
 
-_WORDWISE = Wordwise(WordVectors())
+_WORDWISE = TokenMaxSim(WordVectors())
 
 
 def test_a_text_that_has_every_word_answers_in_full_however_long_it_is():

@@ -18,8 +18,8 @@ import pytest
 from code_project import GRAMMARS, RamIndex, run, write
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from hotset.index.database import DATABASE as ROWS
 from hotset.index.local import LocalIndex
-from hotset.index.rows import DATABASE as ROWS
 from hotset.nouns.embedding import Embedding
 from hotset.nouns.finding import Query, Sort
 from hotset.sources.code.indexer import index_project, manifest_identity

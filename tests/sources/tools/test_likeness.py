@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hotset.index.embed.table import WordVectors
-from hotset.index.embed.wordwise import Wordwise
+from hotset.index.embed.table import TokenMaxSim, WordVectors
 from hotset.sources.tools.search import LikenessTable
 
 _TABLE = WordVectors()
@@ -30,7 +29,7 @@ def test_what_is_answered_is_what_the_words_of_name_and_text_say():
     asked = "who wrote this line?"
     told = [f"{name}\n{text}" for name, text in tools]
     assert [each.answered for each in _LIKENING.of(asked, tools)] == pytest.approx(
-        Wordwise(_TABLE).scores(asked, told), abs=1e-5
+        TokenMaxSim(_TABLE).scores(asked, told), abs=1e-5
     )
 
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from hotset.errors import BadConfig, UpstreamFailed
-from hotset.index.embed.port import Vectors, normalised
+from hotset.index.embed.port import Vectors, normalise
 
 _MOST_TEXTS = 64  # of a request: servers take at least so many
 _MOST_REQUEST = 200_000  # characters of a request: some 60,000 tokens, where OpenAI takes 300,000
@@ -58,7 +58,7 @@ class Endpoint:
         vectors = np.zeros((len(texts), self.size), np.float32)
         for places in _batches(texts):
             vectors[places] = self._asked([_sent(texts[place]) for place in places])
-        return normalised(vectors)
+        return normalise(vectors)
 
     def _asked(self, texts: list[str]) -> Vectors:
         body = msgspec.json.encode(

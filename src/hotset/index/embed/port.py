@@ -1,4 +1,4 @@
-"""What turns texts into vectors must be able to do."""
+"""What an embedder is: texts to vectors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hotset.errors import BadInput
 
 Vectors = NDArray[np.float32]
 """One row a text."""
@@ -34,8 +36,26 @@ class Embedder(Protocol):
         """Shape (len(texts), size)."""
 
 
-def normalised(vectors: Vectors) -> Vectors:
+def normalise(vectors: Vectors) -> Vectors:
     """Each row at length 1, in place; a row of zeros stays one. What an embedder does last."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
     np.divide(vectors, lengths, out=vectors, where=lengths > 0)
     return vectors
+
+
+def embed_one(embedder: Embedder, text: str) -> NDArray[np.float32]:
+    """The vector of one text. Raises `BadInput` where the embedder gives anything else."""
+    made: NDArray[np.float32] = embed_checked(embedder, [text])[0]
+    if not np.isfinite(made).all():
+        raise BadInput(f"the embedder {embedder.id} gave something that is not a number")
+    return made
+
+
+def embed_checked(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """Vectors of the promised form, or `BadInput`."""
+    made = np.array(embedder.embed(texts), np.float32)
+    if made.shape != (len(texts), embedder.size):
+        raise BadInput(
+            f"the embedder {embedder.id} gave {made.shape} instead of {(len(texts), embedder.size)}"
+        )
+    return made

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hotset.index.embed.port import Vectors, normalised
+from hotset.index.embed.port import Vectors, normalise
+from hotset.index.embed.threads import one_thread
 from hotset.index.embed.wordpiece import VOCABULARY, counts_of
 
 _SHIPPED = Path(__file__).with_name("data")
@@ -66,13 +68,13 @@ class WordVectors:
                 spread[:many] = packed[:many]
                 np.dot(weights[begin:end], spread[:many], out=vectors[row])
                 begin = end
-        return normalised(vectors)
+        return normalise(vectors)
 
     def directions(self, tokens: NDArray[np.intp]) -> tuple[Vectors, Vectors]:
         """Of each token the vector at length 1, and how much of it goes into a text's sum."""
         rows = self._rows.take(tokens, 0, mode="clip").astype(np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        return normalised(rows), self._weights.take(tokens) * lengths
+        return normalise(rows), self._weights.take(tokens) * lengths
 
 
 def _hash(*files: Path) -> str:
@@ -80,3 +82,47 @@ def _hash(*files: Path) -> str:
     for file in files:
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
+
+
+_MOST_MATCHED_TOKENS = 256  # of a text, as it begins
+
+
+class TokenMaxSim:
+    """How well a text answers each token of a question (late interaction): the table's vectors
+    token against token, instead of sum against sum. Use it from any thread.
+
+    For the few texts that a search has found: a sum forgets which of its words was meant, and a
+    long text hides the one that fits.
+    """
+
+    def __init__(self, table: WordVectors) -> None:
+        self._table = table
+
+    def scores(self, question: str, texts: Sequence[str]) -> list[float]:
+        """For each text the mean, over the question's tokens, of the cosine with the nearest token
+        of the text.
+
+        A token weighs as the square of what it adds to the sum of a text: on four sets of tools
+        NDCG@10 was 53.0 by that alone, and 47.9 with the weight as it is.
+        """
+        tokens, _, ends = counts_of([question, *texts], _MOST_MATCHED_TOKENS)
+        asked, answers = tokens[: ends[0]], tokens[ends[0] :]
+        if not len(asked) or not len(answers):
+            return [0.0] * len(texts)
+        different, place = np.unique(answers, return_inverse=True)
+        directions, weights = self._table.directions(asked)
+        others, _ = self._table.directions(different)
+        with one_thread():
+            cosines = directions @ others.T
+        shares = weights**2 / max(float((weights**2).sum()), 1e-12)
+        begins = np.array(ends[:-1]) - ends[0]
+        return _best_of_each(cosines, place, begins, len(answers), shares)
+
+
+def _best_of_each(cosines: Any, place: Any, begins: Any, end: int, shares: Any) -> list[float]:
+    lengths = np.diff(begins, append=end)
+    there = lengths > 0
+    best: NDArray[np.float32] = np.zeros((len(cosines), len(begins)), np.float32)
+    best[:, there] = np.maximum.reduceat(cosines[:, place], begins[there], axis=1)
+    scores: list[float] = (shares @ best).tolist()
+    return scores

@@ -27,8 +27,8 @@ from hotset.files.lock import hold_lock
 from hotset.files.open import open_private
 from hotset.files.root import Stat, Why
 from hotset.sources.code.scan import ScannedFolder, SkippedFiles
-from hotset.store.connecting import Tuning, connect, in_our_words, leave
-from hotset.store.folder import beside, refuse_links
+from hotset.store.connection import Tuning, close_connection, connect, translate_errors
+from hotset.store.folder import refuse_links, wal_and_shm
 
 if TYPE_CHECKING:
     import msgspec
@@ -185,7 +185,7 @@ class Manifest:
         self.close()
 
     def close(self) -> None:
-        leave(self._db)
+        close_connection(self._db)
 
     @contextmanager
     def alone(self, patience: float = _PATIENCE) -> Iterator[None]:
@@ -306,7 +306,7 @@ class Manifest:
     def _refused(self) -> SkippedFiles:
         """Known files that are not indexed."""
         tally = SkippedFiles()
-        with in_our_words(self.path):
+        with translate_errors(self.path):
             found: Any = self._db.execute(
                 "SELECT folder, name, why FROM file WHERE why != '' ORDER BY folder, name"
             )
@@ -345,7 +345,7 @@ class Manifest:
         try:
             if not self._folders_are_as_they_were(here):
                 return None
-            with in_our_words(
+            with translate_errors(
                 self.path
             ):  # row by row: a million of them at once take half a gigabyte
                 rows: Any = self._db.execute(
@@ -532,7 +532,7 @@ class Manifest:
     def _open(self, identity: str | None) -> None:
         os.close(open_private(self.path))
         refuse_links(self.path)
-        with in_our_words(self.path):
+        with translate_errors(self.path):
             self._db = connect(
                 self.path, Tuning(synchronous="NORMAL")
             )  # derived: what a power cut takes is made again
@@ -542,7 +542,7 @@ class Manifest:
                 if identity is not None:
                     self._prepare(f"{_FORMAT} {identity}")
             except BaseException:
-                leave(self._db)
+                close_connection(self._db)
                 raise
 
     def _prepare(self, identity: str) -> None:
@@ -572,7 +572,7 @@ class Manifest:
         return str(found[0][0]) if found else None
 
     def _select(self, sql: str, *values: Any) -> list[Any]:
-        with in_our_words(self.path):
+        with translate_errors(self.path):
             return self._db.execute(sql, values).fetchall()
 
     def _set(self, name: str, value: str) -> None:
@@ -580,7 +580,7 @@ class Manifest:
 
     @contextmanager
     def _commit(self) -> Iterator[None]:
-        with in_our_words(self.path):
+        with translate_errors(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -598,7 +598,7 @@ def manifest_as_it_is(folder: Path) -> Manifest | None:
 def remove_manifest(folder: Path) -> None:
     """Takes a project's manifest from the disk."""
     database = folder / DATABASE
-    for path in (database, *beside(database), folder / _LOCK):
+    for path in (database, *wal_and_shm(database), folder / _LOCK):
         path.unlink(missing_ok=True)
 
 

@@ -20,7 +20,7 @@ from hotset.files.folder import private_folder
 from hotset.files.lock import FileLock
 from hotset.files.root import NotTaken, Root
 from hotset.index import open_index
-from hotset.index.glance import Rest, at_rest
+from hotset.index.database import SettledIndex, read_settled
 from hotset.index.port import FOLDER, Index
 from hotset.nouns.embedding import Embedding
 from hotset.nouns.finding import Sort
@@ -128,7 +128,7 @@ def take_out(folder: Path, embedding: Embedding) -> int | None:
     The process that had the index open and has not let go of it yet, if there is one: it does as
     soon as it looks, or ends. Raises `StoreBusy` where the indexing process does not stop.
     """
-    from hotset.index.discarding import discard  # noqa: PLC0415 - only removal pays for it
+    from hotset.index.database import discard_index  # noqa: PLC0415 - only removal pays for it
     from hotset.sources.code.consent import revoke  # noqa: PLC0415
     from hotset.sources.code.parsers import GRAMMARS  # noqa: PLC0415
 
@@ -148,7 +148,7 @@ def take_out(folder: Path, embedding: Embedding) -> int | None:
             alone = index.fold()
         # The index holds what was said, too; that comes back from the store.
         if not alone:
-            return discard(index_folder(folder))
+            return discard_index(index_folder(folder))
         revoke(folder, index_folder(folder))
         return None
 
@@ -189,14 +189,14 @@ def unchanged(
 def settle(folder: Path, manifest: Manifest, embedding: Embedding) -> None:
     """A whole run has ended, and all that it found is folded: the next one need not load anything
     to see that."""
-    if said := _settled_identity(at_rest(folder / FOLDER, WATERMARK), manifest, embedding):
+    if said := _settled_identity(read_settled(folder / FOLDER, WATERMARK), manifest, embedding):
         manifest.say(_SETTLED, said)
 
 
 def _is_settled(folder: Path, manifest: Manifest, embedding: Embedding) -> bool:
     said = manifest.said(_SETTLED)
     return said is not None and said == _settled_identity(
-        at_rest(folder / FOLDER, WATERMARK), manifest, embedding
+        read_settled(folder / FOLDER, WATERMARK), manifest, embedding
     )
 
 
@@ -212,7 +212,7 @@ def _is_as_it_was(root: Path, manifest: Manifest, until: float, stop: Callable[[
     return manifest.edited(root, is_enough) == {} and not gave_up
 
 
-def _settled_identity(rest: Rest | None, manifest: Manifest, embedding: Embedding) -> str:
+def _settled_identity(rest: SettledIndex | None, manifest: Manifest, embedding: Embedding) -> str:
     """By what index and manifest were made, where both are at rest and of one mind; else
     nothing."""
     if (

@@ -670,7 +670,7 @@ class MemorySource:
             progress("index what was said", passed, 0)
 
     def consolidate(self, progress: Progress = silent) -> ConsolidationReport:
-        from hotset.index.embed.choosing import embedders  # noqa: PLC0415 - numpy
+        from hotset.index.embed.embedders import embedders  # noqa: PLC0415 - numpy
         from hotset.nouns.embedding import OFF, Embedding  # noqa: PLC0415
         from hotset.sources.memory.consolidate.run import consolidate  # noqa: PLC0415
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotset.errors import HotsetError
-from hotset.index.analysis import split
-from hotset.index.embed.choosing import embedders
+from hotset.index.analysis import split_identifiers
+from hotset.index.embed.embedders import embedders
 from hotset.index.embed.port import Embedder
 from hotset.index.embed.table import WordVectors
 from hotset.index.embed.threads import one_thread
@@ -590,7 +590,7 @@ def word_tool(tool: Tool) -> ToolWording:
 
 def _readable(name: str) -> str:
     """`getUserByID` is `get User By ID`, and `create_pull-request` is `create pull request`."""
-    return " ".join(_JOINTS.sub(" ", split([name])[0]).split())
+    return " ".join(_JOINTS.sub(" ", split_identifiers([name])[0]).split())
 
 
 def _same(title: str, name: str) -> bool:

@@ -14,7 +14,7 @@ import click
 from hotset.errors import BadInput
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Session
-from hotset.store.parents import Parent, parents_in
+from hotset.store.lineage import Parent, parents_in
 from hotset.store.port import Store
 from hotset.surfaces.cli.meant import did_you_mean, listing
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project

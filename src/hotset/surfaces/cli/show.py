@@ -16,7 +16,7 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Kind, Page
 from hotset.nouns.turn import Node, Outcome, Session, Turn
-from hotset.store.parents import Parent, parents_in
+from hotset.store.lineage import Parent, parents_in
 from hotset.store.port import Store, Where
 from hotset.surfaces.cli import meant
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project

@@ -265,11 +265,11 @@ def _indexed(config: Config, store: Store | None, troubles: Sequence[str]) -> In
     """Of the proxy come the troubles that only it knows."""
     if not (folder := config.folder / FOLDER).exists():
         return None
-    from hotset.index.glance import glance  # noqa: PLC0415 - with the rules of secrets 20 ms, where there is an index
+    from hotset.index.database import summarise_index  # noqa: PLC0415 - with the rules of secrets 20 ms, where there is an index
     from hotset.sealing import VERSION  # noqa: PLC0415
     from hotset.sources.history.entries import behind  # noqa: PLC0415
 
-    seen = glance(folder, VERSION)
+    seen = summarise_index(folder, VERSION)
     if seen is None:
         return None
     return Indexed(

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.sources.memory.consolidate.making import EMBEDDER
 
 from hotset.sources.memory.consolidate.run import consolidate
-from hotset.store.connecting import Tuning
+from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore
 
 TUNING = Tuning(ballast_bytes=4096)

@@ -22,7 +22,7 @@ from hotset.sources.memory.consolidate.run import consolidate
 from hotset.sources.memory.consolidate.supersede import settle
 from hotset.sources.memory.consolidate.undo import RollbackOrigin, plan_rollback, rollback, undo
 from hotset.sources.memory.keep import is_derived, next_version
-from hotset.store.connecting import Tuning
+from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 

@@ -43,7 +43,7 @@ from hotset.nouns.memory import (
 )
 from hotset.sealing import seal
 from hotset.sources.memory.kinds import ADVICE_KINDS, NAMED_KINDS, is_memory_id, kind_of, memory_id
-from hotset.store.memory_form import from_fields, refuse_unfit
+from hotset.store.memory import memory_from_fields, refuse_unfit
 from hotset.tokens import count
 
 Item = dict[str, Any]
@@ -605,7 +605,7 @@ def embedded_memory(kind: MemoryKind, item: Item) -> MemoryRecord | None:
     if not isinstance(fields, dict):
         return None
     try:
-        memory = from_fields(fields)
+        memory = memory_from_fields(fields)
         refuse_unfit(memory)
     except (msgspec.ValidationError, BadInput):
         return None
@@ -655,7 +655,7 @@ def foreign_memory(
 
 def sealed(memory: MemoryRecord) -> MemoryRecord:
     """The memory without secrets, and without halves of characters, which no file can hold."""
-    return from_fields(_sealed(msgspec.to_builtins(memory)))
+    return memory_from_fields(_sealed(msgspec.to_builtins(memory)))
 
 
 def _read_foreign(kind: MemoryKind, item: Item, place: str, changed: float) -> MemoryRecord | None:

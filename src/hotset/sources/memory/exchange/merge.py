@@ -39,7 +39,7 @@ from hotset.nouns.progress import Progress, silent
 from hotset.sources.memory.exchange.items import EPISODE, MARK, Item, iso_day, iso_time, sealed
 from hotset.sources.memory.keep import batched, known_memories
 from hotset.sources.memory.kinds import ADVICE_KINDS, is_same
-from hotset.store.memory_form import from_fields, refuse_unfit
+from hotset.store.memory import memory_from_fields, refuse_unfit
 from hotset.store.port import Store
 
 FORMAT = 1
@@ -392,7 +392,7 @@ def merge_memories(
     merge = _Merge(store, place, now, vouched, MergeReport(run_of(place, now)))
     with tempfile.TemporaryFile() as spool:  # has no name: only this process can read it
         count, links = _spool(found, spool)
-        memories = (from_fields(msgspec.json.decode(line)) for line in spool)
+        memories = (memory_from_fields(msgspec.json.decode(line)) for line in spool)
         deposits = chain(
             (
                 (len(batch), Remembered(memories=merge.choose(merge.memory, batch)))

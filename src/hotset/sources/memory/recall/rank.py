@@ -28,7 +28,7 @@ from hotset.text.terms import Term, first_hits
 from hotset.text.words import lowered
 
 if TYPE_CHECKING:
-    from hotset.index.embed.wordwise import Wordwise
+    from hotset.index.embed.table import TokenMaxSim
 
 
 SAME_SESSION = 0.5
@@ -293,11 +293,10 @@ def closely(question: str, texts: Sequence[str]) -> list[float]:
 
 
 @cache
-def _wordwise() -> Wordwise:
-    from hotset.index.embed.table import WordVectors  # noqa: PLC0415 - whoever imports this module may never ask
-    from hotset.index.embed.wordwise import Wordwise  # noqa: PLC0415
+def _wordwise() -> TokenMaxSim:
+    from hotset.index.embed.table import TokenMaxSim, WordVectors  # noqa: PLC0415 - most never ask
 
-    return Wordwise(WordVectors())
+    return TokenMaxSim(WordVectors())
 
 
 Signals = dict[str, float]

@@ -8,8 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from hotset.store.ballast import BALLAST_BYTES
-from hotset.store.folder import DATABASE, beside, has_store
+from hotset.store.folder import BALLAST_BYTES, DATABASE, has_store, wal_and_shm
 from hotset.surfaces.cli.checks.finding import CheckScene, Finding, fail, ok, warn
 from hotset.surfaces.cli.terminal import size
 
@@ -99,7 +98,7 @@ def _room(folder: Path) -> Iterator[Finding]:
             "the reserve for a full disk is used up",
             "make room; the reserve comes back by itself",
         )
-    wal, _ = beside(folder / DATABASE)
+    wal, _ = wal_and_shm(folder / DATABASE)
     grown = wal.stat().st_size if wal.exists() else 0
     if grown > _BIG_WAL:
         yield warn(

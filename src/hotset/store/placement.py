@@ -4,8 +4,9 @@ disagree."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hotset.dialects import DEFAULT
 from hotset.errors import Conflict, NotFound
@@ -25,54 +26,24 @@ from hotset.nouns.deposit import (
     RequestReceived,
 )
 from hotset.nouns.link import Link, link
-from hotset.nouns.message import Part
+from hotset.nouns.message import Part, Request
 from hotset.nouns.note import Note
 from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
-from hotset.nouns.window import WHOLE, Spot, Stub
-from hotset.store.blobs import whole_system, whole_toolbox
-from hotset.store.lineage import fingerprint, recognise
-from hotset.store.memory_placing import erased, remembered
-from hotset.store.parents import Parent, parent_of
-from hotset.store.port import Blob, Lookup, Writing
-from hotset.store.showing import hiding, sending, showing
-from hotset.store.titles import title
+from hotset.nouns.window import WHOLE, Hidden, SentRequest, Shown, Spot, Stub
+from hotset.store.lineage import Parent, find_parent, fingerprint, recognise_session, session_title
+from hotset.store.memory import place_erasure, place_memories
+from hotset.store.port import Blob, HiddenRow, Lookup, SentRow, ShownRow, Writing
 
 _TITLE_CHARS = 80
 
 
-def place(deposit: Deposit, look: Lookup) -> tuple[Writing, CommitReceipt]:  # noqa: C901, PLR0911, PLR0912
+def place(deposit: Deposit, look: Lookup) -> tuple[Writing, CommitReceipt]:
     """What to write for a deposit, and what to answer once it is written."""
-    match deposit:
-        case RequestReceived():
-            return _asked(deposit, look)
-        case ReplyReceived():
-            return _answered(deposit, look)
-        case PageAdded():
-            return _noted(deposit, look)
-        case Gisted():
-            return _gisted(deposit, look)
-        case Event():
-            return Writing(events=(deposit,)), CommitReceipt()
-        case Reference():
-            return Writing(references=(deposit,)), CommitReceipt()
-        case PlanMade():
-            return _planned(deposit, look)
-        case HiddenKept():
-            return _hid(deposit, look)
-        case Billed():
-            return _billed(deposit, look)
-        case Summary():
-            return _summed_up(deposit, look)
-        case Remembered():
-            return remembered(deposit, look), CommitReceipt()
-        case Erased():
-            return erased(deposit, look), CommitReceipt()
-        case NoteWritten():
-            return _note_written(deposit, look)
+    return _PLACE[type(deposit)](deposit, look)
 
 
-def together(kept: CommitReceipt, later: CommitReceipt) -> CommitReceipt:
+def merge_receipts(kept: CommitReceipt, later: CommitReceipt) -> CommitReceipt:
     """What a group became whose deposits became these."""
     return CommitReceipt(kept.turn or later.turn, (*kept.pages, *later.pages))
 
@@ -87,10 +58,10 @@ class _Place:
     time: float
 
 
-def _asked(asked: RequestReceived, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_request(asked: RequestReceived, look: Lookup) -> tuple[Writing, CommitReceipt]:
     request = asked.request
-    known = recognise(asked, look)
-    parent = parent_of(asked, look) if known.session is None else None
+    known = recognise_session(asked, look)
+    parent = find_parent(asked, look) if known.session is None else None
     session = known.session or _new_session(asked, parent, look)
     last = look.last_turn(session.id) if known.session else None
     place = _Place(session.id, asked.agent, (last.number if last else 0) + 1, asked.time)
@@ -132,7 +103,7 @@ def _asked(asked: RequestReceived, look: Lookup) -> tuple[Writing, CommitReceipt
     return writing, _kept(writing, turn)
 
 
-def _answered(answered: ReplyReceived, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_reply(answered: ReplyReceived, look: Lookup) -> tuple[Writing, CommitReceipt]:
     turn = _turn_of(answered.turn, look)
     reply = answered.reply
     place = _Place(turn.session, turn.agent, turn.number, answered.time)
@@ -163,6 +134,14 @@ def _answered(answered: ReplyReceived, look: Lookup) -> tuple[Writing, CommitRec
     return writing, _kept(writing, ended)
 
 
+def whole_system(request: Request) -> bytes:
+    return b"\n\n".join(part.content for part in request.system)
+
+
+def whole_toolbox(request: Request) -> bytes:
+    return b"[" + b",".join(tool.raw for tool in request.tools) + b"]"
+
+
 def _turn_of(named: TurnRef | TurnId, look: Lookup) -> Turn:
     turn = (
         look.turn(named.session, named.number)
@@ -178,7 +157,7 @@ def _turn_of(named: TurnRef | TurnId, look: Lookup) -> Turn:
     return turn
 
 
-def _noted(noted: PageAdded, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_page(noted: PageAdded, look: Lookup) -> tuple[Writing, CommitReceipt]:
     known = look.session(noted.session) if noted.session else look.session_by_key(noted.key)
     if known is None and (noted.session or not noted.key):
         raise NotFound(f"no session {noted.session}")
@@ -216,14 +195,14 @@ def _noted(noted: PageAdded, look: Lookup) -> tuple[Writing, CommitReceipt]:
     return writing, CommitReceipt(pages=(page.id,))
 
 
-def _gisted(gisted: Gisted, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_gists(gisted: Gisted, look: Lookup) -> tuple[Writing, CommitReceipt]:
     for gist in gisted.gists:
         if look.page(gist.page) is None:
             raise NotFound(f"no page {gist.page}")
     return Writing(gists=gisted.gists), CommitReceipt()
 
 
-def _planned(planned: PlanMade, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_plan(planned: PlanMade, look: Lookup) -> tuple[Writing, CommitReceipt]:
     """Rows of one plan share a step. A spot that it decided twice is as it was decided last."""
     turn = _turn_of(planned.turn, look)
     step = look.last_step() + 1
@@ -231,8 +210,8 @@ def _planned(planned: PlanMade, look: Lookup) -> tuple[Writing, CommitReceipt]:
     writing = Writing(
         blobs=tuple(_blob(shown.text) for shown in decided if shown.text),
         references=tuple(_reference(stub, turn.session, look) for stub in planned.stubs),
-        shown=tuple(showing(shown, turn, step) for shown in decided),
-        sent=(sending(planned.sent, turn, step),),
+        shown=tuple(_shown_row(shown, turn, step) for shown in decided),
+        sent=(_sent_row(planned.sent, turn, step),),
     )
     return writing, CommitReceipt(turn.ref)
 
@@ -258,15 +237,48 @@ def _pages_at(spot: Spot, session: SessionId, look: Lookup) -> Sequence[PageId]:
     return (_page_id(session, spot.chain, spot.position),)
 
 
-def _hid(hid: HiddenKept, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_hidden(hid: HiddenKept, look: Lookup) -> tuple[Writing, CommitReceipt]:
     turn = _turn_of(hid.turn, look)
     hidden = hid.hidden
-    row = hiding(hidden, turn, look.last_step() + 1)
+    row = _hidden_row(hidden, turn, look.last_step() + 1)
     raws = (*hidden.before, *((hidden.instead,) if hidden.instead else ()), *hidden.after)
     return Writing(blobs=tuple(map(_blob, raws)), hidden=(row,)), CommitReceipt(turn.ref)
 
 
-def _billed(billed: Billed, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _shown_row(shown: Shown, turn: Turn, step: int) -> ShownRow:
+    return ShownRow(
+        session=turn.session,
+        turn=turn.number,
+        step=step,
+        chain=shown.spot.chain,
+        position=shown.spot.position,
+        form=shown.form,
+        text=digest(shown.text) if shown.text else None,
+        tokens=shown.tokens,
+        whole=shown.whole,
+        cause=shown.cause,
+        time=shown.time,
+    )
+
+
+def _hidden_row(hidden: Hidden, turn: Turn, step: int) -> HiddenRow:
+    return HiddenRow(
+        session=turn.session,
+        turn=turn.number,
+        step=step,
+        chain=hidden.chain,
+        before=tuple(map(digest, hidden.before)),
+        instead=digest(hidden.instead) if hidden.instead else None,
+        after=tuple(map(digest, hidden.after)),
+        asides=hidden.asides,
+    )
+
+
+def _sent_row(sent: SentRequest, turn: Turn, step: int) -> SentRow:
+    return SentRow(turn.session, turn.number, step, sent.head, sent.time, sent.tokens)
+
+
+def _place_bill(billed: Billed, look: Lookup) -> tuple[Writing, CommitReceipt]:
     """A turn has one bill. It was due when its reply had come; where none was kept, when its
     request came."""
     turn = _turn_of(billed.turn, look)
@@ -276,13 +288,13 @@ def _billed(billed: Billed, look: Lookup) -> tuple[Writing, CommitReceipt]:
     return Writing(bills=(bill,)), CommitReceipt(turn.ref)
 
 
-def _summed_up(summary: Summary, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_summary(summary: Summary, look: Lookup) -> tuple[Writing, CommitReceipt]:
     if look.session(summary.session) is None:
         raise NotFound(f"no session {summary.session}")
     return Writing(summaries=(summary,)), CommitReceipt()
 
 
-def _note_written(written: NoteWritten, look: Lookup) -> tuple[Writing, CommitReceipt]:
+def _place_note(written: NoteWritten, look: Lookup) -> tuple[Writing, CommitReceipt]:
     space, key = written.space, written.key
     turn = _turn_of(written.turn, look) if written.turn is not None else None
     kept = CommitReceipt(turn.ref if turn is not None else None)
@@ -510,7 +522,7 @@ def _new_session(asked: RequestReceived, parent: Parent | None, look: Lookup) ->
         asked.agent,
         asked.request.dialect,
         asked.time,
-        title(asked.request.messages, above.title if above else ""),
+        session_title(asked.request.messages, above.title if above else ""),
     )
 
 
@@ -537,3 +549,20 @@ def _session_id(seed: str) -> SessionId:
 
 def _page_id(session: SessionId, chain: str, position: int) -> PageId:
     return PageId("p" + hashlib.sha256(f"{session}:{chain}:{position}".encode()).hexdigest()[:15])
+
+
+_PLACE: Mapping[type, Callable[[Any, Lookup], tuple[Writing, CommitReceipt]]] = {
+    RequestReceived: _place_request,
+    ReplyReceived: _place_reply,
+    PageAdded: _place_page,
+    Gisted: _place_gists,
+    Event: lambda event, _: (Writing(events=(event,)), CommitReceipt()),
+    Reference: lambda reference, _: (Writing(references=(reference,)), CommitReceipt()),
+    PlanMade: _place_plan,
+    HiddenKept: _place_hidden,
+    Billed: _place_bill,
+    Summary: _place_summary,
+    Remembered: lambda deposit, look: (place_memories(deposit, look), CommitReceipt()),
+    Erased: lambda deposit, look: (place_erasure(deposit, look), CommitReceipt()),
+    NoteWritten: _place_note,
+}

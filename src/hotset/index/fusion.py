@@ -26,8 +26,6 @@ _NAMED = 0.6  # deviations for a file whose whole name the question says
 _OTHERS = 0.2  # of what other finds of the same file have, the second a half, the third a third
 _MOST_OTHERS = 4
 _BY_SCORE = itemgetter(0, 1)
-# of reciprocal ranks: between 5 and 20 it makes little difference, 60 flattens the first places
-_RANK_OFFSET = 10
 
 
 class FusedHit(
@@ -102,15 +100,6 @@ def by_file(
         zip(map(neg, scores), (each.doc for each in ranked), ranked, strict=True), key=_BY_SCORE
     )
     return [Ranked(each.found, -score, each.by_words, each.by_meaning) for score, _, each in order]
-
-
-def by_rank(*orders: Sequence[int]) -> dict[int, float]:
-    """Reciprocal ranks, for signals whose scores say nothing about each other."""
-    scores: dict[int, float] = {}
-    for order in orders:
-        for place, doc in enumerate(order):
-            scores[doc] = scores.get(doc, 0.0) + 1.0 / (_RANK_OFFSET + place + 1)
-    return scores
 
 
 def _deviations(scores: Sequence[float | None], *, narrow: bool) -> list[float]:

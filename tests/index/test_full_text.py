@@ -7,9 +7,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hotset.errors import StoreBusy
-from hotset.index.analysis import question, says, split
-from hotset.index.filters import Numbers
-from hotset.index.words import Document, WordIndex, WordsWriter, match, of_tools, score, terms
+from hotset.index.analysis import analyse_query, holds_phrases, split_identifiers
+from hotset.index.filters import NumberFilter
+from hotset.index.full_text import (
+    Document,
+    WordIndex,
+    WordsWriter,
+    fts5_query,
+    query_terms,
+    score_unfolded,
+    tool_terms,
+)
 from hotset.nouns.finding import Entry, EntryId, Sort
 
 _TEXT = st.text(st.characters() | st.sampled_from('aB9_" \0'), max_size=60)
@@ -31,7 +39,9 @@ def _written(folder, *entries):
 def _found(words, text, limit=10):
     return [
         each.doc
-        for each in words.search(terms(question(text)), Numbers(), frozenset(), 10**9, limit)
+        for each in words.search(
+            query_terms(analyse_query(text)), NumberFilter(), frozenset(), 10**9, limit
+        )
     ]
 
 
@@ -52,13 +62,13 @@ def _found(words, text, limit=10):
     ],
 )
 def test_identifiers_come_apart(identifier, apart):
-    assert split([identifier]) == [apart]
+    assert split_identifiers([identifier]) == [apart]
 
 
 @given(st.lists(_TEXT, max_size=5))
 def test_splitting_only_puts_spaces_in_and_each_text_is_split_on_its_own(texts):
-    together = split(texts)
-    assert together == [split([text])[0] for text in texts]
+    together = split_identifiers(texts)
+    assert together == [split_identifiers([text])[0] for text in texts]
     for text, apart in zip(texts, together, strict=True):
         kept = text.replace("\0", " ").encode("utf-8", "replace").decode()
         assert apart.replace(" ", "") == kept.replace(" ", "")
@@ -66,12 +76,12 @@ def test_splitting_only_puts_spaces_in_and_each_text_is_split_on_its_own(texts):
 
 @given(st.text(st.sampled_from("aBcD12_ é漢\0"), max_size=40))
 def test_a_text_comes_apart_in_the_same_places_alone_and_among_much_else(text):
-    assert split([text, "filling " * 200])[0] == split([text])[0]
+    assert split_identifiers([text, "filling " * 200])[0] == split_identifiers([text])[0]
 
 
 @given(_TEXT)
 def test_no_character_of_a_question_is_an_operator_of_full_text(text):
-    expression = match(question(text))
+    expression = fts5_query(analyse_query(text))
     assert re.fullmatch(r'("\w+"( OR "\w+")*)?', expression)
 
 
@@ -110,12 +120,17 @@ def test_words_that_many_say_are_left_out_of_a_question_unless_there_are_no_othe
         tmp_path / "w",
         *[_entry(f"self return {'stoat' if number == 7 else 'none'}") for number in range(1000)],
     )
-    assert words.telling(terms(question("self return stoat unheard"))).loose == ("stoat", "unheard")
+    assert words.telling(query_terms(analyse_query("self return stoat unheard"))).loose == (
+        "stoat",
+        "unheard",
+    )
     for common in (
         "self return",
         "return unheard",
     ):  # what nobody says does not answer in their place
-        assert words.telling(terms(question(common))) == terms(question(common))
+        assert words.telling(query_terms(analyse_query(common))) == query_terms(
+            analyse_query(common)
+        )
 
 
 def test_among_few_documents_no_word_is_common(tmp_path):
@@ -123,7 +138,7 @@ def test_among_few_documents_no_word_is_common(tmp_path):
         tmp_path / "w",
         *[_entry(f"self return {'stoat' if number == 7 else 'none'}") for number in range(10)],
     )
-    assert words.telling(terms(question("self stoat"))).loose == ("self", "stoat")
+    assert words.telling(query_terms(analyse_query("self stoat"))).loose == ("self", "stoat")
 
 
 def test_a_second_writer_is_told_that_there_is_one(tmp_path):
@@ -147,7 +162,9 @@ def test_what_a_fold_left_behind_is_forgotten_by_the_next(tmp_path):
 
 def test_hidden_entries_do_not_take_the_place_of_others(tmp_path):
     words = _written(tmp_path / "w", *[_entry("stoat " * (200 - number)) for number in range(200)])
-    found = words.search(terms(question("stoat")), Numbers(), frozenset(range(190)), 195, 10)
+    found = words.search(
+        query_terms(analyse_query("stoat")), NumberFilter(), frozenset(range(190)), 195, 10
+    )
     assert sorted(each.doc for each in found) == [190, 191, 192, 193, 194, 195]
 
 
@@ -162,27 +179,27 @@ def test_hidden_entries_do_not_take_the_place_of_others(tmp_path):
 def test_an_entry_that_is_not_folded_is_scored_as_if_it_were(text):
     """But for the usual length of texts, which full text knows better: the order among equals in
     length is the same."""
-    asked = terms(question("stoat parseDate"))
+    asked = query_terms(analyse_query("stoat parseDate"))
     entries = [(1, _entry(text)), (2, _entry(" ".join("stoat" for _ in text.split())))]
-    scores = {each.doc: each.score for each in score(asked, entries, None)}
+    scores = {each.doc: each.score for each in score_unfolded(asked, entries, None)}
     assert (scores[1] > 0) == bool({"stoat", "parseDate", "parse", "date"} & set(text.split()))
 
 
 @given(_TEXT, _TEXT)
 def test_a_text_says_each_phrase_that_was_taken_from_it(before, after):
-    phrases = question('"the Otter\'s_Tail"').phrases
+    phrases = analyse_query('"the Otter\'s_Tail"').phrases
     assert phrases == (("the", "otter", "s_tail"),)
-    assert says(f"{before} the OTTER s_tail {after}", phrases)
-    assert not says("the otter and s_tail", phrases)
+    assert holds_phrases(f"{before} the OTTER s_tail {after}", phrases)
+    assert not holds_phrases("the otter and s_tail", phrases)
 
 
 def test_of_tools_is_asked_without_the_words_of_chat_unless_there_are_no_others():
-    assert of_tools(terms(question("Can you please help me find the weather?"))).loose == (
-        "weather",
-    )
+    assert tool_terms(
+        query_terms(analyse_query("Can you please help me find the weather?"))
+    ).loose == ("weather",)
     assert (
-        of_tools(terms(question("can you help me"))).loose
-        == terms(question("can you help me")).loose
+        tool_terms(query_terms(analyse_query("can you help me"))).loose
+        == query_terms(analyse_query("can you help me")).loose
     )
 
 
@@ -192,16 +209,16 @@ def test_a_name_counts_less_for_tools_folded_or_not(tmp_path):
         _entry("words about wind and more of them", title="b"),
     )
     words = _written(tmp_path / "words", *entries)
-    asked = terms(question("rain"))
+    asked = query_terms(analyse_query("rain"))
     for scored in (
-        lambda terms: words.search(terms, Numbers(), frozenset(), 10**9, 10)[0].score,
-        lambda terms: score(terms, list(enumerate(entries)), None)[0].score,
+        lambda terms: words.search(terms, NumberFilter(), frozenset(), 10**9, 10)[0].score,
+        lambda terms: score_unfolded(terms, list(enumerate(entries)), None)[0].score,
     ):
-        assert 0 < scored(of_tools(asked)) < scored(asked)
+        assert 0 < scored(tool_terms(asked)) < scored(asked)
 
 
 _FILTERS = st.builds(
-    Numbers,
+    NumberFilter,
     sorts=st.none() | st.sets(st.integers(0, 3), min_size=1).map(frozenset),
     kinds=st.none() | st.sets(st.integers(0, 40), min_size=1).map(frozenset),
     paths=st.none() | st.sets(st.integers(0, 300), min_size=1).map(frozenset),
@@ -214,8 +231,8 @@ def test_a_filter_takes_the_best_of_those_that_fit_however_many_do(numbered, onl
     """The best of all words stand in the documents with the first numbers: whether a condition
     holds depends on the question."""
     words, many = numbered
-    asked = terms(question("stoat"))
-    every = [each.doc for each in words.search(asked, Numbers(), frozenset(), many, many)]
+    asked = query_terms(analyse_query("stoat"))
+    every = [each.doc for each in words.search(asked, NumberFilter(), frozenset(), many, many)]
     assert len(every) == many
     fitting = [
         doc

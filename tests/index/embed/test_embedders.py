@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hotset.errors import BadConfig
-from hotset.index.embed.choosing import embedders
-from hotset.index.embed.minilm_weights import find_weights
+from hotset.index.embed.embedders import embedders
+from hotset.index.embed.minilm import find_weights
 from hotset.index.embed.table import WordVectors
 from hotset.nouns.embedding import AUTO, OFF, Embedding
 

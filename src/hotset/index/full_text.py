@@ -19,10 +19,10 @@ from typing import Any
 import tantivy
 
 from hotset.errors import DiskFull, StoreBusy, StoreFailed
-from hotset.index.analysis import AnalysedQuery, exact, split
-from hotset.index.filters import SORTS, Numbers
-from hotset.index.generations import FilesDamaged
-from hotset.index.hybrid import FusedHit
+from hotset.index.analysis import AnalysedQuery, exact_words, split_identifiers
+from hotset.index.database import FilesDamaged
+from hotset.index.filters import SORTS, NumberFilter
+from hotset.index.fusion import FusedHit
 from hotset.nouns.finding import Entry
 from hotset.text.stops import CHAT
 
@@ -83,13 +83,13 @@ class Document:
     numbers: tuple[tuple[str, int], ...]
 
 
-def terms(question: AnalysedQuery) -> Terms:
+def query_terms(question: AnalysedQuery) -> Terms:
     words = [
         word
         for word in dict.fromkeys(_WORD.findall(question.text))
         if len(word) <= _LONGEST_IDENTIFIER
     ]
-    text, *apart = split([question.text, *words])
+    text, *apart = split_identifiers([question.text, *words])
     compound = (
         word
         for word, parts in zip(words, apart, strict=True)
@@ -102,7 +102,7 @@ def terms(question: AnalysedQuery) -> Terms:
     )
 
 
-def of_tools(asked: Terms) -> Terms:
+def tool_terms(asked: Terms) -> Terms:
     """The same, for tools: without what people say around their wish, and less for names, which are
     a third of the text.
 
@@ -117,14 +117,14 @@ def of_tools(asked: Terms) -> Terms:
     )
 
 
-def match(question: AnalysedQuery) -> str:
+def fts5_query(question: AnalysedQuery) -> str:
     """The question for FTS5, which stems by itself: every word of it a string, so that none is an
     operator."""
-    words = list(dict.fromkeys(_PART.findall(split([question.text])[0])))
+    words = list(dict.fromkeys(_PART.findall(split_identifiers([question.text])[0])))
     return " OR ".join(f'"{word}"' for word in words[:_MOST_TERMS])
 
 
-def score(
+def score_unfolded(
     asked: Terms, entries: Sequence[tuple[int, Entry]], folded: WordIndex | None
 ) -> list[FusedHit]:
     """What entries that are not folded would be given: the same formula over the same
@@ -158,12 +158,12 @@ def score(
 
 def words_of(text: str) -> frozenset[str]:
     """Every word of a text as questions name it."""
-    return frozenset(_analyzer().analyze(split([text])[0]))
+    return frozenset(_analyzer().analyze(split_identifiers([text])[0]))
 
 
 def words_of_names(paths: Sequence[str]) -> list[frozenset[str]]:
     """The words of each file's name, without what tells its kind."""
-    names = split([path.rpartition("/")[2].partition(".")[0] for path in paths])
+    names = split_identifiers([path.rpartition("/")[2].partition(".")[0] for path in paths])
     return [frozenset(_analyzer().analyze(name)) for name in names]
 
 
@@ -211,7 +211,7 @@ class WordIndex:
         )
 
     def search(
-        self, asked: Terms, only: Numbers, hidden: frozenset[int], upto: int, limit: int
+        self, asked: Terms, only: NumberFilter, hidden: frozenset[int], upto: int, limit: int
     ) -> list[FusedHit]:
         """The best that are not hidden and have numbers up to `upto`, best first."""
         if only.nothing or not asked:
@@ -224,7 +224,7 @@ class WordIndex:
                 raise StoreFailed(f"full text in {self._folder} could not answer") from error
 
     def _search(
-        self, asked: Terms, only: Numbers, hidden: frozenset[int], upto: int, limit: int
+        self, asked: Terms, only: NumberFilter, hidden: frozenset[int], upto: int, limit: int
     ) -> list[FusedHit]:
         searcher = self._searcher
         shares = self._common(searcher, only)
@@ -250,7 +250,7 @@ class WordIndex:
             }
             look = min(look * _FURTHER, _MOST_LOOKED_AT)
 
-    def _common(self, searcher: Any, only: Numbers) -> dict[str, float]:
+    def _common(self, searcher: Any, only: NumberFilter) -> dict[str, float]:
         """The share of all documents that fulfils each of the conditions that many do.
 
         By sort alone, at a million documents: 5 ms if it is looked at afterwards, 11 as a
@@ -264,7 +264,9 @@ class WordIndex:
         }
         return {name: min(1.0, share) for name, share in shares.items() if share >= _COMMON}
 
-    def _query(self, searcher: Any, asked: Terms, only: Numbers, sifted: Collection[str]) -> Any:
+    def _query(
+        self, searcher: Any, asked: Terms, only: NumberFilter, sifted: Collection[str]
+    ) -> Any:
         must, should = tantivy.Occur.Must, tantivy.Occur.Should
         loose = self._rarest(searcher, asked.loose)
         any_of = [(should, self._term(_LOOSE, term)) for term in loose]
@@ -297,7 +299,7 @@ class WordIndex:
             return self._term(_EXACT, _whole(phrase[0]))
         return tantivy.Query.phrase_query(self._schema, _EXACT, [_whole(word) for word in phrase])
 
-    def _conditions(self, only: Numbers, sifted: Collection[str]) -> Iterable[Any]:
+    def _conditions(self, only: NumberFilter, sifted: Collection[str]) -> Iterable[Any]:
         for name, numbers in only.sets:
             if name in sifted:
                 continue
@@ -345,8 +347,8 @@ class WordsWriter:
             self._writer = _opened(folder, new=new).writer(_HEAP_BYTES, 1)
 
     def add(self, documents: Sequence[Document]) -> None:
-        texts = split([_body(document.entry) for document in documents])
-        titles = split([document.entry.title for document in documents])
+        texts = split_identifiers([_body(document.entry) for document in documents])
+        titles = split_identifiers([document.entry.title for document in documents])
         with _in_our_words(self._folder):
             for document, text, title in zip(documents, texts, titles, strict=True):
                 self._writer.add_document(_document(document, text, title))
@@ -503,11 +505,11 @@ def _plain(text: str) -> str:
 
 
 def _counts(entry: Entry) -> dict[str, Counter[str]]:
-    text, title = split([_body(entry), entry.title])
+    text, title = split_identifiers([_body(entry), entry.title])
     return {
         _LOOSE: Counter(_analyzer().analyze(text)),
         _TITLE: Counter(_analyzer().analyze(title)),
-        _EXACT: Counter(exact(f"{entry.text}\n{entry.title}")),
+        _EXACT: Counter(exact_words(f"{entry.text}\n{entry.title}")),
     }
 
 

@@ -1,76 +1,29 @@
-"""How much is done in the time there is: the hot few from memory, most of it in milliseconds, all
-of it in a blink."""
+"""The hot entries: those looked at often or just now, kept in memory, and embedded once more by the
+model that reads questions, for a better order."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
+
+import numpy as np
 
 from hotset.files.lru import Lru
-from hotset.index.analysis import AnalysedQuery, says
-from hotset.index.entries import Entries, still_there
-from hotset.index.filters import holds
-from hotset.index.rows import EntryRows
-from hotset.index.words import Terms, words_of
-from hotset.nouns.finding import Entry, EntryId, Filter, Hits, IndexHit, Query
+from hotset.index.analysis import AnalysedQuery, holds_phrases
+from hotset.index.database import EntryRows
+from hotset.index.embed.port import Embedder, embed_one
+from hotset.index.entries import Entries, embedded_text, still_there
+from hotset.index.filters import matches_filter
+from hotset.index.full_text import Terms, words_of
+from hotset.index.fusion import FusedHit
+from hotset.index.vectors import Floats
+from hotset.nouns.finding import Entry, EntryId, Filter, IndexHit, Query
 
-
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """What a search does."""
-
-    candidates: int
-    """Vectors that are looked at closely, at least: of 100,000, 1,000 hold 98 % of the nearest ten
-    of four words."""
-    share: float
-    """And of very many so many."""
-    found: int
-    """Entries of each signal that are fused."""
-    embeds_tail: bool
-    """Also what is not folded yet is found by its meaning."""
-
-    def candidates_of(self, rows: int) -> int:
-        return max(self.candidates, int(self.share * rows))
-
-
-class SearchTier(Enum):
-    HOT = Effort(candidates=0, share=0.0, found=0, embeds_tail=False)
-    WARM = Effort(candidates=400, share=0.001, found=30, embeds_tail=False)
-    FULL = Effort(candidates=1000, share=0.004, found=40, embeds_tail=True)
-
-
-_HOT_SECONDS = 0.002  # less than that leaves no time to ask anybody
-_WARM_SECONDS = 0.02
 _OFTEN = 3  # looks at an entry that make it hot
 _RECENT_TURNS = 5
 _MOST_TRACKED = 2048
 _MOST_HOT = 256  # in memory: half a megabyte, and half a millisecond to look through
-_MOST_ANSWERS = 128
-
-
-def tier_for(deadline: float) -> SearchTier:
-    if deadline < _HOT_SECONDS:
-        return SearchTier.HOT
-    return SearchTier.WARM if deadline < _WARM_SECONDS else SearchTier.FULL
-
-
-class Answers:
-    """What was answered a moment ago, as long as nothing was added or removed since."""
-
-    def __init__(self) -> None:
-        self._known: Lru[tuple[str, Filter, int], tuple[int, SearchTier, Hits]] = Lru(
-            count=_MOST_ANSWERS
-        )
-
-    def get(self, query: Query, tier: SearchTier, version: int) -> Hits | None:
-        """An answer made with as much effort at least."""
-        at, made_by, hits = self._known.get(_key(query)) or (-1, SearchTier.HOT, Hits())
-        return hits if at == version and made_by.value.candidates >= tier.value.candidates else None
-
-    def put(self, query: Query, tier: SearchTier, version: int, hits: Hits) -> None:
-        self._known.put(_key(query), (version, tier, hits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +39,7 @@ class _Kept:
     words: frozenset[str]
 
 
-class Hot:
+class HotEntries:
     """The entries that were looked at three times, or within the last five turns, in memory."""
 
     def __init__(self, rows: EntryRows, entries: Entries) -> None:
@@ -126,7 +79,8 @@ class Hot:
         fitting = (
             IndexHit(entry, score)
             for score, _, entry in best
-            if holds(query.only, entry) and says(f"{entry.title}\n{entry.text}", asked.phrases)
+            if matches_filter(query.only, entry)
+            and holds_phrases(f"{entry.title}\n{entry.text}", asked.phrases)
         )
         return tuple(hit for hit, _ in zip(fitting, range(query.most), strict=False))
 
@@ -159,5 +113,54 @@ class Hot:
             return list(self._kept.values())
 
 
-def _key(query: Query) -> tuple[str, Filter, int]:
-    return query.words, query.only, query.most
+_FAIR = 0.97
+"""What a cosine with an entry that was read closely is worth beside the others'.
+
+Such an entry is a little nearer to everything. On 1,200 docstrings and as many functions of
+Python's library, the mean of 1/place of what was hot rose from .50 to .56 and from .53 to .61; that
+of the rest fell by .01, and without the factor by up to .02.
+"""
+
+
+class HotReranker:
+    """Embeds hot entries once more with the model that reads questions, one at a time while the
+    machine is idle, and scores them by these vectors. Use it from any thread.
+
+    The vectors stay in the memory of this process as long as an entry is hot: nothing of them is on
+    the disk.
+    """
+
+    def __init__(self, asking: Embedder, hot: HotEntries) -> None:
+        self._asking = asking
+        self._hot = hot
+        self._lock = threading.Lock()
+        self._read: dict[int, Floats] = {}
+
+    def read_one(self) -> bool:
+        """Was there an entry that had not been read?"""
+        hot = dict(self._hot.every())
+        with self._lock:
+            self._read = {doc: vector for doc, vector in self._read.items() if doc in hot}
+            unread = next((doc for doc in hot if doc not in self._read), None)
+        if unread is None:
+            return False
+        made = embed_one(self._asking, embedded_text(hot[unread]))
+        with self._lock:
+            self._read[unread] = made
+        return True
+
+    def found(self, query: Floats, only: Filter) -> list[FusedHit]:
+        """How near those are that were read and fit, on the scale of the documents' own vectors."""
+        with self._lock:
+            read = dict(self._read)
+        every = self._hot.every() if read else []
+        fitting = {
+            doc: entry.sort for doc, entry in every if doc in read and matches_filter(only, entry)
+        }
+        if not fitting:
+            return []
+        cosines = _FAIR * np.einsum("ij,j->i", np.stack([read[doc] for doc in fitting]), query)
+        return [
+            FusedHit(doc, cosine, sort)
+            for (doc, sort), cosine in zip(fitting.items(), cosines.tolist(), strict=True)
+        ]

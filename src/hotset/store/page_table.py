@@ -3,7 +3,7 @@ proven again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,11 +13,10 @@ from hotset.errors import NotFound, PageDamaged
 from hotset.files.lru import Lru
 from hotset.nouns.page import Chain, Digest
 from hotset.nouns.turn import TurnRef
-from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown
-from hotset.store.blobs import unpress
-from hotset.store.lookup import SqlLookup, one
-from hotset.store.rows import HIDDEN, SENT, SHOWN, Value, pack_hex
-from hotset.store.showing import hidden, sent, shown
+from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown, Spot
+from hotset.store.port import HiddenRow, SentRow, ShownRow
+from hotset.store.queries import SqlLookup, read_one
+from hotset.store.rows import HIDDEN, SENT, SHOWN, Value, pack_hex, read_content
 
 # one statement, prepared once, serves lines of any length; longer ones are asked for in several
 # portions
@@ -74,7 +73,7 @@ class _Answered(NamedTuple):
     turn: int
 
 
-class Tables:
+class PageTables:
     """Puts page tables together, and remembers the rows that it has proven."""
 
     def __init__(self, room: int = _ROOM) -> None:
@@ -132,7 +131,7 @@ class Tables:
 
 def planned_at(connection: apsw.Connection, turn: TurnRef) -> int | None:
     """The step of a turn's last plan; None where it was never planned."""
-    row = one(
+    row = read_one(
         connection,
         SENT,
         "session = ? AND turn = ? ORDER BY step DESC LIMIT 1",
@@ -151,7 +150,7 @@ def _in_force(
     made, or else the latest.
 
     Two conversations that open with the same words share their first messages, and may have been
-    told different things there.
+    sent different forms of them.
     """
     behind = dict(pairwise(keys))
     wanted = [
@@ -179,7 +178,7 @@ def _in_force(
 def _read_shown(values: Sequence[Any]) -> Shown:
     *fields, codec, size, body = values
     row = SHOWN.unpack(fields)
-    return shown(
+    return read_shown(
         row, lambda address: _unpressed(address, (codec, size, body) if body is not None else None)
     )
 
@@ -188,8 +187,8 @@ def _read_hidden(connection: apsw.Connection, place: _Place) -> Hidden | None:
     def read(address: Digest) -> bytes:
         return _unpressed(address, connection.execute(_BLOB, (pack_hex(address),)).fetchone())
 
-    row = one(connection, HIDDEN, "chain = ? AND seq = ?", *place)
-    return hidden(row, read) if row is not None else None
+    row = read_one(connection, HIDDEN, "chain = ? AND seq = ?", *place)
+    return read_hidden(row, read) if row is not None else None
 
 
 def _unpressed(address: Digest, form: Sequence[Any] | None) -> bytes:
@@ -197,7 +196,7 @@ def _unpressed(address: Digest, form: Sequence[Any] | None) -> bytes:
         raise PageDamaged(
             f"content {address} is not there; `hotset repair` lets go of the forms that need it"
         )
-    return unpress(address, *form)
+    return read_content(address, *form)
 
 
 def _deepest_sent(
@@ -210,10 +209,10 @@ def _deepest_sent(
         places = connection.execute(_SENT, (*some, step)).fetchall()
         if places:
             head, seq = max(reversed(places), key=lambda place: depth[place[0]])
-            row = one(connection, SENT, "head = ? AND seq = ?", head, seq)
+            row = read_one(connection, SENT, "head = ? AND seq = ?", head, seq)
             if row is None:
                 raise PageDamaged(_BAD_INDEX)
-            return sent(row)
+            return read_sent(row)
     return None
 
 
@@ -230,3 +229,25 @@ def _every(places: Iterable[_Place], rows: dict[_Place, _Noun]) -> Iterator[_Nou
         if row is None:
             raise PageDamaged(_BAD_INDEX)
         yield row
+
+
+Read = Callable[[Digest], bytes]
+"""The content at an address."""
+
+
+def read_shown(row: ShownRow, read: Read) -> Shown:
+    text = read(row.text) if row.text is not None else b""
+    return Shown(
+        Spot(row.chain, row.position), row.form, text, row.tokens, row.whole, row.cause, row.time
+    )
+
+
+def read_hidden(row: HiddenRow, read: Read) -> Hidden:
+    instead = read(row.instead) if row.instead is not None else b""
+    return Hidden(
+        row.chain, tuple(map(read, row.before)), instead, tuple(map(read, row.after)), row.asides
+    )
+
+
+def read_sent(row: SentRow) -> SentRequest:
+    return SentRequest(row.head, row.time, row.tokens)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hotset.index.breaker import Breaker
-from hotset.index.hybrid import FusedHit, Ranked, by_file, by_rank, fuse
+from hotset.index.fusion import FusedHit, Ranked, by_file, fuse
 from hotset.index.local import LocalIndex
-from hotset.index.tiers import SearchTier, tier_for
+from hotset.index.search import SearchTier, tier_for
 from hotset.nouns.finding import Entry, EntryId, Query, Sort
 from hotset.testing import Clock
 from hotset.testing.fakes import HashingEmbedder
@@ -57,12 +57,6 @@ def test_words_count_less_for_memories_than_for_code():
     words, meaning = {1: 9.0, 2: 0.0}, {1: 0.0, 2: 0.9}
     assert _fused(words, meaning, Sort.MEMORY)[0].doc == 2
     assert _fused(words, meaning, Sort.CODE)[0].doc == 1
-
-
-@pytest.mark.row("V2")
-def test_reciprocal_ranks_prefer_what_stands_in_both_orders():
-    scores = by_rank([1, 2, 3], [3, 4])
-    assert max(scores, key=lambda doc: scores[doc]) == 3
 
 
 @pytest.mark.row("V11")

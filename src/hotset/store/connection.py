@@ -1,5 +1,5 @@
-"""One way to open SQLite: durable, patient, on the files that are meant, and with its errors told
-in our words."""
+"""Opens SQLite in one way: durable, with patience for other processes, on the files that are meant;
+and translates its errors."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from urllib.parse import quote
 import apsw
 
 from hotset.errors import DiskFull, PageDamaged, StoreBusy, StoreFailed, StoreMoved
-from hotset.store.ballast import BALLAST_BYTES
-from hotset.store.folder import beside
+from hotset.store.folder import BALLAST_BYTES, wal_and_shm
 
 _OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
 _SHORTEST_WAIT = 0.0002
-# commits take about a millisecond: whoever waits longer than ten loses its turn again and again
+# commits take about a millisecond: a process that waits longer than ten loses its turn
 _LONGEST_WAIT = 0.01
 _IDLE_READERS = 4
 _ALWAYS = {"temp_store": "MEMORY", "trusted_schema": False, "cell_size_check": True}
@@ -63,8 +62,8 @@ _counting = threading.Lock()
 
 
 def is_open_here(database: Path) -> bool:
-    """This process has it open. Then nobody may open and close it by another way: that drops all
-    locks of the process on it."""
+    """True while this process has the database open. Then it must not be opened and closed in
+    another way: that drops all locks of the process on it."""
     return _open_here[_look(database)[0]] > 0
 
 
@@ -78,7 +77,7 @@ class Connection(apsw.Connection):
 
     def works_with(self, database: Path, file: _FileId, size: int) -> None:
         self.database, self.file = database, file
-        self._path, self._wal, self._index = str(database), *map(str, beside(database))
+        self._path, self._wal, self._index = str(database), *map(str, wal_and_shm(database))
         with _counting:
             _open_here[file] += 1
             _sizes[file] = max(size, _sizes.get(file, 0))
@@ -146,7 +145,7 @@ def connect(
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
     connection = Connection(str(database), flags=flags, vfs=tuning.vfs)
     connection.works_with(database, before, size)
-    try:
+    with closing_on_error(connection):
         connection.config(
             apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1
         )  # a database that fails here is left as it is
@@ -160,9 +159,6 @@ def connect(
             connection.pragma(name, value)
         connection.refuse_replaced()
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
-    except BaseException:
-        leave(connection)
-        raise
     return connection
 
 
@@ -174,7 +170,7 @@ def connect_to_read(database: Path, tuning: Tuning) -> Connection:
     try:
         connection = _open_to_read(str(database), tuning)
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError):
-        wal, _ = beside(database)
+        wal, _ = wal_and_shm(database)
         if wal.exists() and wal.stat().st_size:
             connection = _read_copy(
                 database, tuning
@@ -190,22 +186,19 @@ def connect_to_read(database: Path, tuning: Tuning) -> Connection:
 def _open_to_read(name: str, tuning: Tuning) -> Connection:
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOFOLLOW | apsw.SQLITE_OPEN_URI
     connection = Connection(name, flags=flags, vfs=tuning.vfs)
-    try:
+    with closing_on_error(connection):
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_handler(_patient(tuning.patience))
         for setting, value in {**_ALWAYS, **_READING}.items():
             connection.pragma(setting, value)
         connection.pragma("user_version")  # opens the WAL, or fails here
-    except BaseException:
-        leave(connection)
-        raise
     return connection
 
 
 def _read_copy(database: Path, tuning: Tuning) -> Connection:
     """Open files stay until they are closed, whatever becomes of their names."""
     with tempfile.TemporaryDirectory(prefix="hotset-") as folder:
-        for path in (database, beside(database)[0]):
+        for path in (database, wal_and_shm(database)[0]):
             shutil.copyfile(path, Path(folder) / path.name)
         return _open_to_read(f"{folder}/{database.name}", tuning)
 
@@ -219,7 +212,7 @@ def _look(database: Path | str) -> tuple[_FileId, int]:
 
 
 def _beside(database: Path) -> tuple[_FileId, _FileId]:
-    wal, index = beside(database)
+    wal, index = wal_and_shm(database)
     return _look(wal)[0], _look(index)[0]
 
 
@@ -232,7 +225,7 @@ def refuse_old_sqlite(version: str) -> None:
         )
 
 
-def leave(connection: apsw.Connection) -> None:
+def close_connection(connection: apsw.Connection) -> None:
     """Closes it. The last one to leave also moves the WAL into the database; where that fails, the
     next to come will."""
     with suppress(apsw.Error):
@@ -250,24 +243,47 @@ def leave(connection: apsw.Connection) -> None:
             connection.file = None
 
 
+@contextmanager
+def closing_on_error(connection: Connection) -> Iterator[Connection]:
+    """The connection stays open unless something fails."""
+    try:
+        yield connection
+    except BaseException:
+        close_connection(connection)
+        raise
+
+
+@contextmanager
+def write_transaction(connection: apsw.Connection) -> Iterator[None]:
+    """A transaction that has the write lock from its beginning. The caller commits it; whatever was
+    not committed when something fails is rolled back."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
 def is_full(error: BaseException) -> bool:
     return isinstance(error, apsw.FullError | DiskFull)
 
 
 @contextmanager
-def in_our_words(database: Path) -> Iterator[None]:
+def translate_errors(database: Path) -> Iterator[None]:
     """SQLite's errors leave as ours, with what to do next."""
     try:
         yield
     except apsw.Error as error:
-        raise translated(error, database) from error
+        raise translate_error(error, database) from error
     except UnicodeDecodeError as error:
         raise PageDamaged(
             f"{database} is damaged (text that is not UTF-8); `hotset repair` saves what is intact"
         ) from error
 
 
-def translated(error: apsw.Error, database: Path) -> StoreFailed:
+def translate_error(error: apsw.Error, database: Path) -> StoreFailed:
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusy(f"another process kept {database} locked for too long; try again")
@@ -308,17 +324,17 @@ class Readers:
         try:
             yield connection
         except BaseException:
-            leave(connection)
+            close_connection(connection)
             raise
         if self._closed or len(self._idle) >= _IDLE_READERS:
-            leave(connection)
+            close_connection(connection)
         else:
             self._idle.append(connection)
 
     def close(self) -> None:
         self._closed = True
         while self._idle:
-            leave(self._idle.pop())
+            close_connection(self._idle.pop())
 
 
 def _patient(limit: float) -> Callable[[int], bool]:
@@ -337,3 +353,39 @@ def _patient(limit: float) -> Callable[[int], bool]:
         return True
 
     return wait
+
+
+_VERSIONS_OF_ONE = 2**32  # SQLite counts in 32 bits, anew for each connection
+
+
+class DataVersion:
+    """A connection that only ever asks for SQLite's count of what others committed."""
+
+    def __init__(self, open_one: Callable[[], Connection]) -> None:
+        self._open = open_one
+        self._connection: Connection | None = None
+        self._rounds = 0
+        self._lock = threading.Lock()
+
+    def version(self) -> int:
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._open()
+                self._rounds += 1
+            try:
+                self._connection.refuse_moved()
+                count = self._connection.execute("PRAGMA data_version").fetchone()
+            except BaseException:
+                self._close()
+                raise
+        assert count is not None
+        return self._rounds * _VERSIONS_OF_ONE + int(count[0])
+
+    def close(self) -> None:
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            close_connection(self._connection)
+            self._connection = None
