@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hotset.nouns.tool import Http, Returned, Tool, ToolOrigin
+from hotset.nouns.tool import Http, OriginKind, Returned, Tool, ToolOrigin
 from hotset.sources.tools.running.rpc import (
     HANDSHAKES,
     HEADER_MISMATCH,
@@ -86,6 +86,9 @@ async def greet(
     does, and those of both eras take it. By HTTP it is the other way round: a server that keeps no
     sessions cannot forget one.
     """
+    if source.origin is not OriginKind.SERVER:  # a host of ours, which has one version: this one
+        await connection.ask("ready", {}, seconds)
+        return McpSession(source, connection, _Greeted("", "", ""))
     by_http = isinstance(source.launch, Http)
     is_modern_first = known == MODERN or (by_http and known not in HANDSHAKES)
     first, second = (_discover, _initialize) if is_modern_first else (_initialize, _discover)
