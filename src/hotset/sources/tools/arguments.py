@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
 
 
-__all__ = ["check", "compact", "read_arguments", "read_call"]
+__all__ = ["check", "compact", "read_arguments"]
 
 _LARGEST_SCHEMA = 256 * 1024  # bytes; the largest of 228 tools of 21 public servers has 6 kB
 _BACKTRACKS = 10_000  # of one regular expression with look-around; all others take linear time
@@ -243,31 +243,6 @@ def read_arguments(value: object, tool: Tool | None = None) -> Mapping[str, Any]
     if tool and own and "tool_name" in given and "tool_name" not in own:
         return {key: each for key, each in given.items() if key != "tool_name"}
     return given
-
-
-def read_call(given: Mapping[str, Any]) -> tuple[str, object]:
-    """The tool's name and its arguments out of what a model gave to `use_tool`, also where it put
-    one into the other."""
-    name = next((given[each] for each in _NAMES if isinstance(given.get(each), str)), "")
-    wrapper = next((each for each in _WRAPPERS if each in given), "")
-    arguments = (
-        given[wrapper]
-        if wrapper
-        else {key: each for key, each in given.items() if key not in _NAMES}
-    )
-    if not name:
-        inner = _object(arguments)
-        name = next((inner[each] for each in _NAMES[1:] if isinstance(inner.get(each), str)), "")
-        if (
-            not name
-            and isinstance(inner.get("name"), str)
-            and any(each in inner for each in _WRAPPERS)
-        ):
-            name = inner["name"]
-        arguments = {
-            key: each for key, each in inner.items() if inner.get(key) != name or key not in _NAMES
-        }
-    return name, arguments
 
 
 def shown(value: object) -> str:

@@ -20,8 +20,13 @@ from hotset.sources.tools.consent import ToolState
 from hotset.sources.tools.found.created import read_created
 from hotset.sources.tools.found.folders import listing, stat_of
 from hotset.sources.tools.found.servers import read_servers
-from hotset.sources.tools.found.skill_cache import CACHE_FILE, Skill, SkillCache
-from hotset.sources.tools.found.skills import find_skills, skill_folders
+from hotset.sources.tools.found.skills import (
+    CACHE_FILE,
+    Skill,
+    SkillCache,
+    find_skills,
+    skill_folders,
+)
 from hotset.sources.tools.running.session import ToolListing
 
 if TYPE_CHECKING:

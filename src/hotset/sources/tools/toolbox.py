@@ -37,8 +37,7 @@ from hotset.sources.tools.callables import (
 from hotset.sources.tools.catalogue import Catalogue
 from hotset.sources.tools.consent import KnownTool, ToolState
 from hotset.sources.tools.found.created import CreatedTools, create
-from hotset.sources.tools.found.skill_cache import Skill
-from hotset.sources.tools.found.skills import read_skill
+from hotset.sources.tools.found.skills import Skill, read_skill
 from hotset.sources.tools.graph import ToolGraph, word_overlap
 from hotset.sources.tools.registry import Registry
 from hotset.sources.tools.render import render_found

@@ -8,9 +8,8 @@ import pytest
 
 from hotset.nouns.tool import Tooling
 from hotset.sources.tools.found.created import create, read_created
-from hotset.sources.tools.found.signatures import functions
-from hotset.sources.tools.found.skill_cache import SkillFolder
-from hotset.sources.tools.found.skills import find_skills
+from hotset.sources.tools.found.signatures import read_script
+from hotset.sources.tools.found.skills import SkillFolder, find_skills
 from hotset.sources.tools.running.pool_thread import ServerPoolThread
 
 PAGES = '''
@@ -88,7 +87,7 @@ def test_a_skills_process_offers_the_functions_that_were_found(pool, skill):
     found = {tool.own_name for tool in skill.tools if tool.own_name}
     assert found == {"show", "wait", "pages.twice", "lines.twice"}
     assert {tool.own_name for tool in pool.list_tools(skill.source).tools} == found
-    assert {each.name for each in functions(PAGES)} == {"show", "wait", "twice"}
+    assert {each.name for each in read_script(PAGES).functions} == {"show", "wait", "twice"}
 
 
 def test_arguments_of_the_schema_are_what_the_function_takes(pool, skill):

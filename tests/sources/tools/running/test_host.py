@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from running_stories import told as played
 
-from hotset.sources.tools.found.signatures import functions
+from hotset.sources.tools.found.folders import host_launch
+from hotset.sources.tools.found.signatures import read_script
 from hotset.sources.tools.running.host_arguments import Unfit, fitted, kinds
 from hotset.sources.tools.running.host_calls import render_value
-from hotset.sources.tools.running.processes import host_launch
 
 KINDS = """
 from __future__ import annotations
@@ -207,7 +207,7 @@ def test_the_same_functions_are_offered_that_were_read_from_the_text(skill):
     '''
     skill(tools=text)
     listed = skill.play(lambda client: client.ask("tools/list"))["result"]["tools"]
-    read = functions(textwrap.dedent(text))
+    read = read_script(textwrap.dedent(text)).functions
     assert (
         [tool["name"] for tool in listed]
         == [each.name for each in read]

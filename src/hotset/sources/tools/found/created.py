@@ -20,7 +20,14 @@ from hotset.files.lock import hold_folder
 from hotset.files.root import NotTaken, Root, shown
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import OriginKind, Tool, ToolOrigin
-from hotset.sources.tools.found.folders import Listing, content_marks, listing, script_of, stamp_of
+from hotset.sources.tools.found.folders import (
+    Listing,
+    content_marks,
+    host_launch,
+    listing,
+    script_of,
+    stamp_of,
+)
 from hotset.sources.tools.found.signatures import Script, own_names, read_script
 from hotset.sources.tools.tool_names import full_name
 
@@ -224,8 +231,6 @@ def _clash(folder: Path, name: str) -> str:
 
 
 def _source(folder: Path, marks: Mapping[str, str]) -> ToolOrigin:
-    from hotset.sources.tools.running.processes import host_launch  # noqa: PLC0415 - asyncio, which a look at files does not need
-
     launch = host_launch(folder, [folder / path for path in marks])
     return ToolOrigin(
         SOURCE, OriginKind.CREATED, launch, stamp_of(launch, {**marks, "": _FORMAT}), shared=True

@@ -7,7 +7,8 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -150,3 +151,24 @@ def stamp_of(launch: Launch | None, files: Mapping[str, str] | None = None) -> s
             said = ["http", url, sorted(headers.items())]
     said.append(sorted((files or {}).items()))
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+
+def host_launch(folder: Path, scripts: Sequence[Path]) -> Stdio:
+    """How the functions of scripts are served, in the folder's own Python where it has one.
+
+    Nothing compiled is written beside the scripts: a skill's folder is its author's, and its files
+    are hashed.
+    """
+    own = folder / ".venv" / "bin" / "python"
+    python = str(own.absolute()) if own.is_file() else sys.executable
+    host = Path(__file__).parent.with_name("running") / "host.py"
+    return Stdio(
+        (
+            python,
+            "-I",
+            "-B",
+            str(host),
+            str(folder.absolute()),
+            *(str(script.absolute()) for script in scripts),
+        )
+    )

@@ -49,12 +49,6 @@ def read_frontmatter(text: str) -> Frontmatter:
         )
 
 
-def read_strictly(text: str) -> Frontmatter:
-    """As the YAML specification has it. Raises `Malformed`."""
-    head, body = split(text)
-    return Frontmatter(_fields(head), body)
-
-
 def split(text: str) -> tuple[str, str]:
     """What stands between the two lines of dashes, and what follows. Raises `Malformed` where there
     is no such thing."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 import ast
 import json
 import re
-import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import cleandoc
 
@@ -22,6 +21,7 @@ from hotset.sources.tools.found.annotations import (
     definitions,
     with_default,
 )
+from hotset.sources.tools.running.host_calls import tool_functions
 
 _MOST_FUNCTIONS = 200  # of a file: nobody writes more by hand
 _LONGEST_PROBLEM = 200
@@ -88,19 +88,13 @@ class Script:
     """Why it, or a part of it, is not taken; empty if all is well."""
 
 
-def functions(text: str) -> tuple[Function, ...]:
-    """The public functions at the top of a file whose parameters all have a type; none of a file
-    that cannot be read."""
-    return read_script(text).functions
-
-
 def read_script(text: str) -> Script:
-    """Never raises: a file that cannot be parsed is told with the line."""
+    """The public functions at the top of a file whose parameters all have a type.
+
+    Never raises: of a file that cannot be parsed, `trouble` names the line.
+    """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the file's own style
-            module = ast.parse(text)
-        return _script(module)
+        return _script(*tool_functions(text))
     except SyntaxError as error:
         return Script(trouble=f"line {error.lineno or 0}: {_plain(str(error.msg))}")
     except (ValueError, MemoryError, RecursionError) as error:
@@ -113,7 +107,7 @@ def own_names(scripts: Mapping[str, Script]) -> Mapping[tuple[str, str], str]:
     """What the host that serves these scripts calls each function, by script and function: its
     name, or `script.function`.
 
-    `hotset.sources.tools.running.offered` has the same rule.
+    `ScriptFunctions` of `hotset.sources.tools.running.host_calls` has the same rule.
     """
     count = Counter(function.name for script in scripts.values() for function in script.functions)
     return {
@@ -125,18 +119,10 @@ def own_names(scripts: Mapping[str, Script]) -> Mapping[tuple[str, str], str]:
     }
 
 
-def _script(module: ast.Module) -> Script:
+def _script(module: ast.Module, tools: Sequence[ast.FunctionDef | ast.AsyncFunctionDef]) -> Script:
     about = parse_docstring(ast.get_docstring(module) or "")
     known = definitions(module)
     depends = (*_declared(known), *about.depends)
-    found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
-    for node in module.body:
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                found[name] = node
-            case ast.ClassDef(name=name) | ast.Assign(targets=[ast.Name(id=name)]):
-                found.pop(name, None)  # what is said last holds
-    tools = [node for node in found.values() if _is_tool(node)]
     more = len(tools) - _MOST_FUNCTIONS
     return Script(
         tuple(_function(node, known, depends) for node in tools[:_MOST_FUNCTIONS]),
@@ -158,13 +144,6 @@ def _declared(known: Definitions) -> tuple[str, ...]:
         if isinstance(each, ast.Constant) and isinstance(each.value, str)
     )
     return tuple(name for text in texts for name in tool_names(text))
-
-
-def _is_tool(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    takes = node.args
-    if node.name.startswith("_") or takes.posonlyargs or takes.vararg or takes.kwarg:
-        return False
-    return all(each.annotation for each in (*takes.args, *takes.kwonlyargs))
 
 
 def _function(

@@ -378,7 +378,8 @@ class _Script:
             self.functions, self.trouble = {}, self.stamp.trouble
             if self.trouble is None:
                 try:
-                    self.functions = _functions(self.stamp.content, self.path)
+                    nodes = tool_functions(self.stamp.content, self.path)[1]
+                    self.functions = {node.name: FunctionParameters(node) for node in nodes}
                 except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
                     self.trouble = error
 
@@ -421,24 +422,27 @@ class _Loader(importlib.machinery.SourceFileLoader):
         return code
 
 
-def _functions(content: bytes, path: str) -> dict[str, FunctionParameters]:
-    """Public, at the top of the file, every parameter with a type and a name."""
+def tool_functions(
+    content: bytes | str, path: str = "<unknown>"
+) -> tuple[ast.Module, list[ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """A parsed script, and its public functions at the top whose parameters all have a type and can
+    be given by name. Raises what `ast.parse` raises."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # about the script's own style
         module = ast.parse(content, path)
     found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
     for node in module.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             found[node.name] = node
         elif isinstance(node, ast.ClassDef):
-            found.pop(node.name, None)  # what is said last holds
+            found.pop(node.name, None)  # the last definition of a name holds
         elif (
             isinstance(node, ast.Assign)
             and len(node.targets) == 1
             and isinstance(node.targets[0], ast.Name)
         ):
             found.pop(node.targets[0].id, None)
-    return {name: FunctionParameters(node) for name, node in found.items() if _is_tool(node)}
+    return module, [node for node in found.values() if _is_tool(node)]
 
 
 def _is_tool(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -76,27 +76,6 @@ _INHERITED_FAMILIES = ("LC_", "XDG_")
 _SHELL_FUNCTION = "()"  # how a value begins that a shell would run
 
 
-def host_launch(folder: Path, scripts: Sequence[Path]) -> Stdio:
-    """How the functions of scripts are served, in the folder's own Python where it has one.
-
-    Nothing compiled is written beside the scripts: a skill's folder is its author's, and its files
-    are hashed.
-    """
-    own = folder / ".venv" / "bin" / "python"
-    python = str(own.absolute()) if own.is_file() else sys.executable
-    host = Path(__file__).with_name("host.py")
-    return Stdio(
-        (
-            python,
-            "-I",
-            "-B",
-            str(host),
-            str(folder.absolute()),
-            *(str(script.absolute()) for script in scripts),
-        )
-    )
-
-
 def memory_of(pid: int) -> int:
     """Bytes of a process and its descendants that lie in memory; 0 where that cannot be known."""
     if sys.platform == "linux":
