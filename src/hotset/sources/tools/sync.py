@@ -27,7 +27,7 @@ from hotset.sources.tools.found.skills import (
     find_skills,
     skill_folders,
 )
-from hotset.sources.tools.running.session import ToolListing
+from hotset.sources.tools.running.mcp_client import ToolListing
 
 if TYPE_CHECKING:
     from hotset.sources.tools.search import ToolSearch

@@ -41,9 +41,9 @@ from hotset.sources.tools.found.skills import Skill, read_skill
 from hotset.sources.tools.graph import ToolGraph, word_overlap
 from hotset.sources.tools.registry import Registry
 from hotset.sources.tools.render import render_found
+from hotset.sources.tools.running.mcp_client import ToolListing
 from hotset.sources.tools.running.pool_thread import RunningFile, RunningServer, ServerPoolThread
 from hotset.sources.tools.running.server_pool import ADVICE
-from hotset.sources.tools.running.session import ToolListing
 from hotset.sources.tools.sweep import Deletions, ToolPlaces, restore, sweep
 from hotset.sources.tools.sync import CREATED, SourceScanner, ToolSources, ToolSync
 from hotset.store.port import Store

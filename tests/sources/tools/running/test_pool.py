@@ -67,7 +67,11 @@ def test_what_runs_is_told_with_its_pid_its_memory_and_its_calls(tmp_path):
         clock.now += 5
         servers.call(plain(tmp_path), "echo", {"text": "x"}, session="mine", pinned=True)
         (running,) = servers.running()
-    assert (running.source, running.session, running.pid) == ("plain", "mine", starts(tmp_path)[0])
+    assert (running.source, running.session, running.pid) == (
+        "plain",
+        "mine",
+        starts(tmp_path)[0],
+    )
     assert (running.since, running.last_used, running.calls, running.pinned) == (
         1000.0,
         1005.0,
@@ -120,7 +124,7 @@ def test_sessions_of_a_source_that_keeps_nothing_share_one_process(tmp_path):
             text(servers.call(source, "count", {}, session=session)) for session in ("a", "b", "c")
         ] == ["1", "2", "3"]
         (running,) = servers.running()
-        assert running.session == ""
+        assert running.mcp_client == ""
 
 
 def test_what_ran_for_a_session_goes_with_it_and_nothing_else_does(tmp_path):

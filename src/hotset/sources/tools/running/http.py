@@ -21,10 +21,8 @@ from yarl import URL
 from hotset.dialects.sse import Splitter
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Http
-from hotset.sources.tools.running.pipes import ServerGone
-from hotset.sources.tools.running.rpc import (
+from hotset.sources.tools.running.mcp_client import (
     INVALID_REQUEST,
-    LARGEST,
     METHOD_NOT_FOUND,
     MODERN,
     NoAnswer,
@@ -33,6 +31,7 @@ from hotset.sources.tools.running.rpc import (
     RpcMessage,
     RpcRefused,
     TurnedAway,
+    header_value,
     is_change,
     messages,
     notification,
@@ -40,7 +39,7 @@ from hotset.sources.tools.running.rpc import (
     reply_to,
     request,
 )
-from hotset.sources.tools.running.session import header_value
+from hotset.sources.tools.running.processes import LONGEST, ServerGone
 
 _CONNECT_SECONDS = 10.0
 _GOODBYE_SECONDS = 2.0
@@ -85,8 +84,8 @@ class HttpClient:
 
 
 class HttpConnection:
-    """A `Connection` to a server elsewhere. Whoever waits for an answer reads it; nothing else
-    runs."""
+    """An `RpcConnection` to a server elsewhere. The caller that waits for an answer reads it;
+    nothing runs in the background."""
 
     pid = None
 
@@ -215,7 +214,7 @@ class HttpConnection:
             for said in messages(b"".join([chunk async for chunk in self._chunks(reply)])):
                 yield said
             return
-        events, heard = Splitter(LARGEST), 0
+        events, heard = Splitter(LONGEST), 0
         async for chunk in self._chunks(reply):
             for said in (said for event in events.feed(chunk) for said in messages(event.data)):
                 heard += 1
@@ -232,8 +231,8 @@ class HttpConnection:
         size = 0
         async for chunk in reply.content.iter_any():
             size += len(chunk)
-            if size > LARGEST:
-                raise NotUnderstood(f"{self._where} answered with more than {LARGEST >> 20} MiB")
+            if size > LONGEST:
+                raise NotUnderstood(f"{self._where} answered with more than {LONGEST >> 20} MiB")
             yield chunk
 
     def _headers(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from hotset.errors import MemoryClosed
 from hotset.files.folder import private_folder
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import Returned, Tooling, ToolOrigin
+from hotset.sources.tools.running.mcp_client import ToolListing
 from hotset.sources.tools.running.processes import memory_of
 from hotset.sources.tools.running.server_pool import (
     HearsList,
@@ -31,7 +32,6 @@ from hotset.sources.tools.running.server_pool import (
     ServerPool,
     StartHistory,
 )
-from hotset.sources.tools.running.session import ToolListing
 
 _log = logging.getLogger("hotset")
 

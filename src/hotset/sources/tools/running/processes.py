@@ -11,19 +11,20 @@ import asyncio
 import errno
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, TypeVar, cast
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Stdio
 from hotset.sources.tools.running import supervisor
-from hotset.sources.tools.running.pipes import LONGEST, Messages, PipeRoom, ServerGone, Tail
 
 _START_SECONDS = (
     10.0  # for the supervisor to answer: it takes milliseconds, unless the machine is on its knees
@@ -38,42 +39,50 @@ _End = TypeVar("_End", IO[bytes], socket.socket)
 # enough to run, to reach the network and to find the user's own settings: no key of a provider, no
 # token of ours
 _INHERITED = frozenset(
-    (
-        *(
-            "HOME",
-            "LOGNAME",
-            "PATH",
-            "SHELL",
-            "TERM",
-            "USER",
-            "LANG",
-            "LANGUAGE",
-            "TZ",
-            "TMPDIR",
-            "TMP",
-            "TEMP",
-        ),
-        *(
-            "HTTP_PROXY",
-            "HTTPS_PROXY",
-            "ALL_PROXY",
-            "NO_PROXY",
-            "http_proxy",
-            "https_proxy",
-            "all_proxy",
-            "no_proxy",
-        ),
-        *(
-            "SSL_CERT_FILE",
-            "SSL_CERT_DIR",
-            "REQUESTS_CA_BUNDLE",
-            "CURL_CA_BUNDLE",
-            "NODE_EXTRA_CA_CERTS",
-        ),
-    )
+    [
+        "HOME",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "USER",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "TMP",
+        "TEMP",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "NO_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "no_proxy",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+        "NODE_EXTRA_CA_CERTS",
+    ]
 )
 _INHERITED_FAMILIES = ("LC_", "XDG_")
 _SHELL_FUNCTION = "()"  # how a value begins that a shell would run
+
+LONGEST = 32 << 20
+"""Bytes of a message. Servers send files and pictures as base64; what is longer is a mistake or an
+attack."""
+
+_HELD = 1 << 20  # bytes of messages that nobody has taken yet; above that the server has to wait
+_TAIL = 2_000  # characters
+_KEPT = _TAIL * 4  # bytes: the widest character of UTF-8 has four
+_MESSAGE = re.compile(rb"\{|\[\s*\{")  # "[INFO] listening" is none
+_COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+
+
+class ServerGone(ToolFailed):
+    """The process or the connection ended before the answer came."""
 
 
 def memory_of(pid: int) -> int:
@@ -299,7 +308,8 @@ class ServerProcess:
         self._messages.drop()
         if self._stdin is not None:
             self._stdin.close()
-        for step in (self._terminate, self._hang_up, self._kill_group):
+        # a reaper that does not work any more is passed over at last
+        for step in (self._terminate, self._hang_up, lambda: _kill_group(self.pid)):
             with suppress(TimeoutError):
                 async with asyncio.timeout(_GRACE_SECONDS):
                     await self._reaper.gone.wait()
@@ -316,10 +326,6 @@ class ServerProcess:
         if self._line is not None and not self._line.is_closing():
             with suppress(OSError):
                 self._line.get_extra_info("socket").shutdown(socket.SHUT_WR)
-
-    def _kill_group(self) -> None:
-        """What can be done if the reaper itself does not work any more."""
-        _kill_group(self.pid)
 
     def _release(self) -> None:
         """Our ends of everything."""
@@ -514,3 +520,132 @@ _WHY_NOT = {
         "{program!r} was not started: its arguments and environment variables are too long"
     ),
 }
+
+
+class Messages(asyncio.Protocol):
+    """What a server writes to stdout: each line is a message. What is none, as the banners of some,
+    is passed over."""
+
+    def __init__(
+        self, *, on_garbage: Callable[[bytes], None], on_too_long: Callable[[], None]
+    ) -> None:
+        self.garbage = 0
+        """Lines that were no messages."""
+        self._on_garbage = on_garbage
+        self._on_too_long = on_too_long
+        self._messages: deque[bytes] = deque()
+        self._held = 0
+        self._pieces: list[bytes] = []
+        self._length = 0
+        self._news = asyncio.Event()
+        self._ended = False
+        self._dropping = False
+        self._transport: asyncio.ReadTransport | None = None
+
+    async def next(self) -> bytes | None:
+        """None at the end, and from then on."""
+        while not self._messages:
+            if self._ended or self._dropping:
+                return None
+            self._news.clear()
+            await self._news.wait()
+        message = self._messages.popleft()
+        self._held -= len(message)
+        if self._held < _HELD:
+            self._resume()
+        return message
+
+    def drop(self) -> None:
+        """From now on nobody is interested; read on all the same, since a server that cannot write
+        does not end either."""
+        self._dropping = True
+        self._messages.clear()
+        self._pieces.clear()
+        self._resume()
+        self._news.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.ReadTransport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._dropping:
+            return
+        first, *others = data.split(b"\n")
+        self._pieces.append(first)
+        self._length += len(first)
+        if self._length > LONGEST:
+            self.drop()
+            self._on_too_long()
+            return
+        for piece in others:
+            self._take(b"".join(self._pieces))
+            self._pieces, self._length = [piece], len(piece)
+        if self._held >= _HELD and self._transport is not None:
+            self._transport.pause_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._take(b"".join(self._pieces))
+        self._pieces.clear()
+        self._ended = True
+        self._news.set()
+
+    def _take(self, line: bytes) -> None:
+        line = line.strip()
+        if not line or self._dropping:
+            return
+        if not _MESSAGE.match(line):
+            self.garbage += 1
+            self._on_garbage(line)
+            return
+        self._messages.append(line)
+        self._held += len(line)
+        self._news.set()
+
+    def _resume(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+
+class Tail(asyncio.Protocol):
+    """The end of what a server says on stderr. All of it is read: one that talks much must not have
+    to wait for us."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self._bytes = b""
+
+    def text(self) -> str:
+        return _COLOURS.sub("", self._bytes.decode("utf-8", "replace")).strip()[-_TAIL:]
+
+    def add(self, line: bytes) -> None:
+        """Something that it said elsewhere."""
+        self.data_received(line + b"\n")
+
+    def data_received(self, data: bytes) -> None:
+        self._bytes = (self._bytes + data[-_KEPT:])[-_KEPT:]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self.ended.set()
+
+
+class PipeRoom(asyncio.BaseProtocol):
+    """Whether the server has room for more on its stdin, and whether it still reads at all."""
+
+    def __init__(self) -> None:
+        self._free = asyncio.Event()
+        self._free.set()
+
+    async def wait(self) -> None:
+        await self._free.wait()
+
+    def pause_writing(self) -> None:
+        self._free.clear()
+
+    def resume_writing(self) -> None:
+        self._free.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._free.set()

@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hotset.errors import ToolFailed
 from hotset.index.breaker import Breaker
 from hotset.nouns.tool import Launch, OriginKind, Returned, Stdio, Tooling, ToolOrigin
-from hotset.sources.tools.running.pipes import ServerGone
-from hotset.sources.tools.running.processes import Supervisor
-from hotset.sources.tools.running.rpc import (
+from hotset.sources.tools.running.mcp_client import (
+    McpSession,
     NoAnswer,
     NotDelivered,
     NotUnderstood,
-    Rpc,
+    PipeConnection,
     RpcConnection,
     RpcRefused,
+    ToolListing,
+    greet,
 )
-from hotset.sources.tools.running.session import McpSession, ToolListing, greet
+from hotset.sources.tools.running.processes import ServerGone, Supervisor
 
 if TYPE_CHECKING:
     from hotset.sources.tools.running.http import HttpClient
@@ -387,7 +388,9 @@ class ServerPool:
 
     async def _connect(self, launch: Launch) -> RpcConnection:
         if isinstance(launch, Stdio):
-            return Rpc(await self._supervisor.start(launch, cwd=launch.cwd or str(self._project)))
+            return PipeConnection(
+                await self._supervisor.start(launch, cwd=launch.cwd or str(self._project))
+            )
         from hotset.sources.tools.running.http import HttpClient, HttpConnection  # noqa: PLC0415 - aiohttp, only where it is needed
 
         if self._http is None:
