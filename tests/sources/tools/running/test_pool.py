@@ -124,7 +124,7 @@ def test_sessions_of_a_source_that_keeps_nothing_share_one_process(tmp_path):
             text(servers.call(source, "count", {}, session=session)) for session in ("a", "b", "c")
         ] == ["1", "2", "3"]
         (running,) = servers.running()
-        assert running.mcp_client == ""
+        assert running.session == ""
 
 
 def test_what_ran_for_a_session_goes_with_it_and_nothing_else_does(tmp_path):
