@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -26,6 +26,7 @@ from hotset.files.debounce import Debouncer
 from hotset.files.folder import private_folder
 from hotset.files.lock import hold_to_change
 from hotset.files.open import NotRegular, open_regular
+from hotset.files.root import Stat
 from hotset.files.write import is_full, replace_file
 from hotset.store.values import StoredValue
 
@@ -62,14 +63,14 @@ class SharedDocument:
         self._check = check
         self._last = self.path.with_name(f"{path.name}.last")
         self._lock = self.path.with_name(f".{path.name}.lock")
-        self._seen: tuple[_Stamp, dict[str, Any]] | None = None
+        self._seen: tuple[Stat, dict[str, Any]] | None = None
         self._troubles: deque[str] = deque(maxlen=_TROUBLES)
 
     def read(self) -> dict[str, Any]:
         """What it says now; not to be changed. The same object for as long as the file is the
         same."""
         seen = self._seen
-        if seen is not None and seen[0] == _stamp(self.path):
+        if seen is not None and seen[0] == lstat_of(self.path):
             return seen[1]
         found = _look(self.path)
         if found.stamp is None and not self._last.exists():
@@ -102,10 +103,8 @@ class SharedDocument:
         if told not in self._troubles:
             self._troubles.append(told)
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        with hold_to_change(self.path, self._lock):
-            yield
+    def _alone(self) -> AbstractContextManager[None]:
+        return hold_to_change(self.path, self._lock)
 
     def _sound(self) -> dict[str, Any]:
         """A fresh copy of what the file says; mended first, where it has to be. Alone."""
@@ -149,7 +148,7 @@ class SharedDocument:
             for path in (self._last, self.path):
                 with replace_file(path, f".{self.path.name}.new") as file:
                     file.write(content)
-            stamp = _stamp(self.path)
+            stamp = lstat_of(self.path)
             self._seen = (stamp, value) if stamp else None
         except OSError as error:
             if is_full(error):
@@ -224,12 +223,9 @@ class GatheredValue(Generic[_Value, _Item]):
             self.trouble = str(error)
 
 
-_Stamp = tuple[int, int, int, int]
-
-
 @dataclass(frozen=True, slots=True)
 class _Found:
-    stamp: _Stamp | None
+    stamp: Stat | None
     """None where there is no file."""
     value: dict[str, Any] | None = None
     why: str = ""
@@ -242,7 +238,7 @@ def _look(path: Path) -> _Found:
     except FileNotFoundError:
         return _Found(None)
     except NotRegular:
-        return _Found(_stamp(path), why="it is not a regular file")
+        return _Found(lstat_of(path), why="it is not a regular file")
     except OSError as error:
         raise StoreFailed(f"cannot open {path}: {error.strerror}") from error
     try:
@@ -253,7 +249,7 @@ def _look(path: Path) -> _Found:
         raise StoreFailed(f"cannot read {path}: {error.strerror}") from error
     finally:
         os.close(file)
-    stamp = _stamp_of(here)
+    stamp = Stat.of(here)
     if len(content) > _LARGEST:
         return _Found(stamp, why=f"it is larger than {_LARGEST // 1024 // 1024} MB")
     try:
@@ -274,7 +270,7 @@ def _look_when_saved(path: Path) -> _Found:
     while (
         found.why
         and found.stamp is not None
-        and abs(time.time_ns() - found.stamp[0]) < _SAVING * 1e9
+        and abs(time.time_ns() - found.stamp.mtime_ns) < _SAVING * 1e9
     ):
         time.sleep(_SAVING_POLL)
         found = _look(path)
@@ -301,12 +297,9 @@ def _encoded(value: dict[str, Any]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n"
 
 
-def _stamp(path: Path) -> _Stamp | None:
+def lstat_of(path: Path) -> Stat | None:
+    """Of the path itself, links not followed; None where it cannot be known."""
     try:
-        return _stamp_of(path.lstat())
+        return Stat.of(path.lstat())
     except OSError:
         return None
-
-
-def _stamp_of(found: os.stat_result) -> _Stamp:
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns

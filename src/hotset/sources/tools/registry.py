@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -104,9 +104,10 @@ class Registry:
         self._using = (
             threading.Lock()
         )  # held for moments only: whoever tells of a use waits for no disk
-        self._uses: dict[str, _Uses] = {}
-        self._leaving: dict[str, _Uses] = {}
-        """On their way to the file."""
+        self._uses: dict[str, Life] = {}
+        """Calls that are not written yet, as lives that had no others."""
+        self._leaving: dict[str, Life] = {}
+        """Those on their way to the file."""
         self._known: dict[str, Life] | None = None
         """What the file said when somebody last looked."""
         self._soon = Debouncer(self._try_to_write, _GATHER)
@@ -137,7 +138,7 @@ class Registry:
             with self._using:
                 waiting = _all_of(self._leaving, self._uses)
         for name, uses in waiting.items():
-            lives[name] = uses.added_to(lives.get(name))
+            lives[name] = _added(uses, lives.get(name))
         return lives
 
     def is_pinned(self, name: str) -> bool:
@@ -156,14 +157,12 @@ class Registry:
         if self._known is None:
             self._look()
         with self._using:
-            new = self._uses.get(name) or _Uses(Life(name, born=now, origin=origin))
-            self._uses[name] = new = _Uses(
-                after_use(new.since, now, round(seconds, 6), failed=failed)
-            )
+            new = self._uses.get(name) or Life(name, born=now, origin=origin)
+            self._uses[name] = new = after_use(new, now, round(seconds, 6), failed=failed)
             before = (self._known or {}).get(name)
             leaving = self._leaving.get(name)
         self._soon.ask(at_once=before is not None and before.status is ToolStatus.INACTIVE)
-        return new.added_to(before if leaving is None else leaving.added_to(before))
+        return _added(new, before if leaving is None else _added(leaving, before))
 
     def born(self, name: str, origin: OriginKind) -> Life:
         """A tool came into being, or became another under the same name."""
@@ -205,7 +204,7 @@ class Registry:
                     with self._using:
                         self._leaving, self._uses = self._uses, {}
                     for name, uses in self._leaving.items():
-                        entries.put(uses.added_to(entries.get(name)))
+                        entries.put(_added(uses, entries.get(name)))
                     yield entries
                 known = entries.lives()
                 with self._using:
@@ -247,33 +246,23 @@ class Registry:
         return round(self._clock(), 3)
 
 
-@dataclass(frozen=True, slots=True)
-class _Uses:
-    """Calls that are not written yet, as the life of a tool that had no others."""
-
-    since: Life
-
-    def added_to(self, life: Life | None) -> Life:
-        if life is None:
-            return self.since
-        return replace(
-            self.since,
-            born=life.born,
-            origin=life.origin,
-            calls=life.calls + self.since.calls,
-            seconds=round(life.seconds + self.since.seconds, 6),
-            failures=life.failures + self.since.failures,
-            pinned=life.pinned,
-        )
+def _added(uses: Life, life: Life | None) -> Life:
+    """A life with calls that are not written yet: `uses` is a life that had no others."""
+    if life is None:
+        return uses
+    return replace(
+        uses,
+        born=life.born,
+        origin=life.origin,
+        calls=life.calls + uses.calls,
+        seconds=round(life.seconds + uses.seconds, 6),
+        failures=life.failures + uses.failures,
+        pinned=life.pinned,
+    )
 
 
-def _all_of(earlier: Mapping[str, _Uses], later: Mapping[str, _Uses]) -> dict[str, _Uses]:
-    both = {
-        name: _Uses(uses.added_to(earlier[name].since))
-        for name, uses in later.items()
-        if name in earlier
-    }
-    return {**earlier, **later, **both}
+def _all_of(earlier: Mapping[str, Life], later: Mapping[str, Life]) -> dict[str, Life]:
+    return {**earlier, **{name: _added(uses, earlier.get(name)) for name, uses in later.items()}}
 
 
 def life_as_json(life: Life) -> dict[str, Any]:

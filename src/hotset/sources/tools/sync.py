@@ -71,10 +71,10 @@ class ToolSync:
     """Servers that are being asked, for whomever, and since when."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def shelve(self, found: ToolSources, functions: Sequence[Tool]) -> None:
+    def put_readable(self, found: ToolSources, functions: Sequence[Tool]) -> None:
         """What can be read without running anything. `functions` are those of this program, and our
         own."""
-        known = {shelf.name: shelf for shelf in self.catalogue.sources()}
+        known = {record.name: record for record in self.catalogue.sources()}
         here: list[tuple[ToolOrigin, Sequence[Tool]]] = [
             (skill.source, skill.tools) for skill in found.skills.values()
         ]
@@ -88,22 +88,22 @@ class ToolSync:
             )
         with self._lock:
             for source, tools in here:
-                shelf = known.get(source.name)
-                if shelf is None or shelf.stamp != source.stamp or not source.stamp:
+                record = known.get(source.name)
+                if record is None or record.stamp != source.stamp or not source.stamp:
                     self._put(source, tools)
             for name in self._failed.keys() - found.servers.keys():
                 del self._failed[name]
             wanted = {source.name for source, _ in here} | found.servers.keys()
-            for name, shelf in known.items():
+            for name, record in known.items():
                 if (
-                    name not in wanted and shelf.origin is not OriginKind.CALLABLE
+                    name not in wanted and record.origin is not OriginKind.CALLABLE
                 ):  # those are another program's to drop
                     self.catalogue.drop(name)
 
     def unlisted(self, found: ToolSources) -> list[ToolOrigin]:
         """Servers whose tools are not known, or were listed under another launch; not those that
         failed a moment ago."""
-        known = {shelf.name: shelf.stamp for shelf in self.catalogue.sources()}
+        known = {record.name: record.stamp for record in self.catalogue.sources()}
         now = self.monotonic()
         return [
             source

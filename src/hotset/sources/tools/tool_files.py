@@ -15,7 +15,7 @@ import heapq
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -26,14 +26,13 @@ import msgspec
 from hotset.errors import StoreTooNew
 from hotset.files.folder import private_folder
 from hotset.files.lock import hold_to_change
+from hotset.files.root import Stat
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import OriginKind
 from hotset.sources.tools.consent import CatalogueEntry
+from hotset.sources.tools.documents import lstat_of
 from hotset.sources.tools.tool_names import slug
 from hotset.text.characters import skeleton
-
-Stamp = tuple[int, int, int]
-"""Of a file: when it changed, its size, its inode. Another stamp, maybe another content."""
 
 FORMAT = 1
 _LOCK = ".lock"
@@ -84,7 +83,7 @@ class SourceFile(SourceLabel, frozen=True, omit_defaults=True):
 
 
 class UndecodedFile(SourceLabel, frozen=True, omit_defaults=True):
-    """A shelf whose tools are not decoded yet."""
+    """A record whose tools are not decoded yet."""
 
     tools: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
 
@@ -105,21 +104,18 @@ class ToolFiles:
             f"{_ENDING}"
         )
 
-    def scan(self) -> dict[str, Stamp]:
+    def scan(self) -> dict[str, Stat]:
         if not self.folder.is_dir():
             return {}
         with os.scandir(self.folder) as found:
             return {
-                each.name: _stamp(each.stat())
+                each.name: Stat.of(each.stat())
                 for each in found
                 if each.name.endswith(_ENDING) and each.is_file(follow_symlinks=False)
             }
 
-    def stamp(self, file: str) -> Stamp | None:
-        try:
-            return _stamp((self.folder / file).lstat())
-        except OSError:
-            return None
+    def stamp(self, file: str) -> Stat | None:
+        return lstat_of(self.folder / file)
 
     def changed_ns(self) -> int:
         """When a name in the folder last changed; 0 where somebody removed it."""
@@ -145,7 +141,7 @@ class ToolFiles:
         of."""
         path = self.folder / file
         try:
-            shelf = kind.decode(path.read_bytes())
+            record = kind.decode(path.read_bytes())
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -154,24 +150,22 @@ class ToolFiles:
         except (msgspec.MsgspecError, ValueError, RecursionError):
             self._set_aside(path)
             return None
-        if shelf.format > FORMAT:
+        if record.format > FORMAT:
             self._troubles[file] = (
                 f"{path} was written by a newer hotset; update this one, or remove the file"
             )
             return None
         self._troubles.pop(file, None)
-        return shelf
+        return record
 
-    def write(self, file: str, shelf: SourceFile) -> None:
+    def write(self, file: str, record: SourceFile) -> None:
         """Under `alone` only."""
         _refuse_newer(self, file)
-        write_atomically(self.folder / file, msgspec.json.encode(shelf))
+        write_atomically(self.folder / file, msgspec.json.encode(record))
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> AbstractContextManager[None]:
         """One at a time changes something, over all threads and processes."""
-        with hold_to_change(self.folder, self.folder / _LOCK):
-            yield
+        return hold_to_change(self.folder, self.folder / _LOCK)
 
     def _set_aside(self, path: Path) -> None:
         try:
@@ -185,38 +179,24 @@ class ToolFiles:
             )
 
 
-def _refuse_newer(shelves: ToolFiles, file: str) -> None:
+def _refuse_newer(files: ToolFiles, file: str) -> None:
     try:
-        told = msgspec.json.decode((shelves.folder / file).read_bytes(), type=SourceLabel).format
+        told = msgspec.json.decode((files.folder / file).read_bytes(), type=SourceLabel).format
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return
     if told > FORMAT:
-        raise StoreTooNew(f"{shelves.folder / file} was written by a newer hotset; update this one")
+        raise StoreTooNew(f"{files.folder / file} was written by a newer hotset; update this one")
 
 
-def _stamp(found: os.stat_result) -> Stamp:
-    return found.st_mtime_ns, found.st_size, found.st_ino
+class SourceRow(SourceLabel, frozen=True):
+    """What is in memory of a source's file."""
 
-
-@dataclass(frozen=True, slots=True)
-class SourceRow:
-    """What is in memory of a shelf."""
-
-    name: str
-    origin: OriginKind
-    head: str
-    stamp: str
-    listed_at: float
-    away: bool
-    names: tuple[tuple[str, str], ...]
+    names: tuple[tuple[str, str], ...] = ()
     """Of its tools: as models call them, and as it does itself."""
-    tools: int
+    tools: int = 0
     """Tools that are not gone."""
-    pending: int
+    pending: int = 0
     """Of these, those for which a person's word is needed."""
-    may_run: bool
-    approved: str
-    follow: bool
 
 
 class _Glance(msgspec.Struct, frozen=True):
@@ -242,11 +222,11 @@ _DECODER = msgspec.json.Decoder(_NamedFile)
 class NameIndex:
     """Not for two threads at once."""
 
-    def __init__(self, shelves: ToolFiles, clock_ns: Callable[[], int] = time.time_ns) -> None:
-        self._shelves = shelves
+    def __init__(self, files: ToolFiles, clock_ns: Callable[[], int] = time.time_ns) -> None:
+        self._files = files
         self._clock_ns = clock_ns
         self._looked: tuple[int, bool] | None = None
-        self._stamps: dict[str, Stamp] = {}
+        self._stamps: dict[str, Stat] = {}
         self._rows: dict[str, SourceRow] = {}
         self._full: dict[str, str] = {}
         self._own: dict[str, str | tuple[str, ...]] = {}
@@ -254,15 +234,15 @@ class NameIndex:
 
     def glance(self) -> None:
         """Follows what changed, at the price of one stat where nothing did."""
-        changed = self._shelves.changed_ns()
+        changed = self._files.changed_ns()
         if self._looked != (changed, True):
             self.follow()
 
-    def follow(self) -> dict[str, Stamp]:
+    def follow(self) -> dict[str, Stat]:
         """Follows what changed, also in a file that somebody wrote in place. All files with their
         stamps."""
-        changed = self._shelves.changed_ns()
-        found = self._shelves.scan()
+        changed = self._files.changed_ns()
+        found = self._files.scan()
         for file in self._stamps.keys() - found.keys():
             self._forget(file)
         for file, stamp in found.items():
@@ -273,18 +253,18 @@ class NameIndex:
         return found
 
     def rows(self) -> Iterator[tuple[str, SourceRow]]:
-        """All shelves in the order of their files, with the file of each."""
+        """All records in the order of their files, with the file of each."""
         yield from ((file, self._rows[file]) for file in sorted(self._rows))
 
     def row(self, file: str) -> SourceRow | None:
         return self._rows.get(file)
 
     def file_of(self, name: str) -> str | None:
-        """The shelf that has a tool of this name."""
+        """The record that has a tool of this name."""
         return self._full.get(name)
 
     def files_of_own(self, own_name: str) -> tuple[str, ...]:
-        """The shelves whose sources call a tool so."""
+        """The records whose sources call a tool so."""
         found = self._own.get(own_name, ())
         return (found,) if isinstance(found, str) else found
 
@@ -342,17 +322,17 @@ class NameIndex:
             if ratio >= _ALIKE_ENOUGH
         )[:most]
 
-    def _learn(self, file: str, stamp: Stamp) -> None:
+    def _learn(self, file: str, stamp: Stat) -> None:
         self._stamps[file] = stamp
-        shelf = self._shelves.read(file, _DECODER)
-        if shelf is None:
+        record = self._files.read(file, _DECODER)
+        if record is None:
             return
-        names = tuple((name, entry.pin.own_name) for name, entry in shelf.tools.items())
-        entries = [entry for entry in shelf.tools.values() if not entry.gone]
-        pending = sum(map(_is_pending, entries)) if shelf.may_run else len(entries)
-        label = shelf.name, shelf.origin, shelf.head, shelf.stamp, shelf.listed_at, shelf.away
+        names = tuple((name, entry.pin.own_name) for name, entry in record.tools.items())
+        entries = [entry for entry in record.tools.values() if not entry.gone]
+        pending = sum(map(_is_pending, entries)) if record.may_run else len(entries)
+        label = {each: getattr(record, each) for each in SourceLabel.__struct_fields__}
         self._rows[file] = SourceRow(
-            *label, names, len(entries), pending, shelf.may_run, shelf.approved, shelf.follow
+            **{**label, "words": None}, names=names, tools=len(entries), pending=pending
         )
         for name, own in names:
             self._full[name] = file
@@ -390,7 +370,7 @@ class NameIndex:
 
 @dataclass(frozen=True, slots=True)
 class OtherNames:
-    """The names of all shelves but one."""
+    """The names of all records but one."""
 
     names: NameIndex
     file: str

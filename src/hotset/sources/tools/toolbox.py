@@ -531,7 +531,7 @@ class Toolbox:
         """Brings the catalogue up to what can be read without running anything."""
         if self._synced != (found, len(self._bound)):
             functions = [each.tool for each in self._bound.values()]
-            self._opened_parts().sync.shelve(found, functions)
+            self._opened_parts().sync.put_readable(found, functions)
             self._synced = found, len(functions)
 
     def _relate(self) -> None:

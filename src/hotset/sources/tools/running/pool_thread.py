@@ -51,7 +51,7 @@ class RunningServer(msgspec.Struct, frozen=True):
     pid: int | None
     """None for a connection to another machine."""
     since: float
-    """Of the pool's clock here; of the wall clock in `running_everywhere`. So is `last_used`."""
+    """By the pool's clock; by the wall clock in `running_everywhere`. So is `last_used`."""
     calls: int
     last_used: float
     protocol: str
@@ -60,7 +60,7 @@ class RunningServer(msgspec.Struct, frozen=True):
     whose: str = ""
     """Which hotset process it runs for, where another one tells of it."""
     bytes: int = 0
-    """In memory, with all that it started; 0 where that cannot be known."""
+    """In memory, with all that it started; 0 where that was not measured or cannot be known."""
 
 
 class ServerPoolThread:
@@ -85,7 +85,7 @@ class ServerPoolThread:
         self._linger = linger
         self._past: dict[str, StartHistory] = {}
         self._lock = threading.Lock()
-        self._work: _Work | None = None
+        self._work: _LoopThread | None = None
         self._pid = os.getpid()
         self._is_closed = False
 
@@ -130,20 +130,23 @@ class ServerPoolThread:
         )
 
     def running(self) -> Sequence[RunningServer]:
+        return tuple(map(_measured, self.unmeasured()))
+
+    def unmeasured(self) -> Sequence[RunningServer]:
+        """As `running`, without `bytes`; costs nothing."""
         return tuple(
             RunningServer(
                 source=server.source.name,
                 session=server.session_name,
-                pid=pid,
+                pid=session.connection.pid if session is not None else None,
                 since=server.since,
                 calls=server.calls,
                 last_used=server.last_used,
-                protocol=server.session.protocol if server.session is not None else "",
+                protocol=session.protocol if session is not None else "",
                 pinned=server.pinned,
-                bytes=memory_of(pid) if pid is not None else 0,
             )
             for server in self._servers()
-            for pid in (server.session.connection.pid if server.session is not None else None,)
+            for session in (server.session,)
         )
 
     def loaded(self) -> frozenset[str]:
@@ -154,17 +157,6 @@ class ServerPoolThread:
         """The names of the sources that said, while they run, that their tools are others now;
         costs nothing."""
         return frozenset(each.source.name for each in self._servers() if each.has_news)
-
-    def processes(self) -> frozenset[tuple[str, str, int | None]]:
-        """Source, session and process of everything that runs; costs nothing."""
-        return frozenset(
-            (
-                each.source.name,
-                each.session_name,
-                each.session.connection.pid if each.session is not None else None,
-            )
-            for each in self._servers()
-        )
 
     def troubles(self) -> Mapping[str, str]:
         """Sources that are left alone for a while because they failed to start again and again ->
@@ -217,7 +209,7 @@ class ServerPoolThread:
             if self._is_closed:
                 raise MemoryClosed("the tools are closed; open hotset anew")
             if self._work is None:
-                self._work = _Work(self._make_pool, self._may_end, self._linger)
+                self._work = _LoopThread(self._make_pool, self._may_end, self._linger)
             work = self._work
             work.waiting += 1
             future = asyncio.run_coroutine_threadsafe(ask(work.pool), work.loop)
@@ -227,11 +219,11 @@ class ServerPoolThread:
     def _make_pool(self) -> ServerPool:
         return ServerPool(self._tooling, self._project, self._clock, self._past, self._listed)
 
-    def _answered(self, work: _Work) -> None:
+    def _answered(self, work: _LoopThread) -> None:
         with self._lock:
             work.waiting -= 1
 
-    def _may_end(self, work: _Work) -> bool:
+    def _may_end(self, work: _LoopThread) -> bool:
         """Nobody waits, and from now on nobody else will give it anything to do."""
         with self._lock:
             if work.waiting == 0 and work.pool.is_empty and self._work is work:
@@ -239,11 +231,11 @@ class ServerPoolThread:
             return self._work is not work
 
 
-class _Work:
-    """A thread with an event loop, from the first need of one to the last."""
+class _LoopThread:
+    """A thread with an event loop, from the first server to the last."""
 
     def __init__(
-        self, make: Callable[[], ServerPool], may_end: Callable[[_Work], bool], linger: float
+        self, make: Callable[[], ServerPool], may_end: Callable[[_LoopThread], bool], linger: float
     ) -> None:
         self.waiting = 0
         self.loop: asyncio.AbstractEventLoop
@@ -317,8 +309,8 @@ def _result(future: concurrent.futures.Future[_Made]) -> _Made:
 
 
 class RunningFile:
-    """This process's own. Written when something was used; what stopped since is known by its
-    absence."""
+    """Tells other processes which servers run for this one. Written when something was used; what
+    has stopped since is seen by its missing process."""
 
     def __init__(self, folder: Path, whose: str) -> None:
         self._path = folder / _RUNNING / f"{os.getpid()}.json"
@@ -327,7 +319,8 @@ class RunningFile:
 
     def write(self, pool: ServerPoolThread) -> None:
         """Cheap where nothing came or went since."""
-        told = pool.processes()
+        running = pool.unmeasured()
+        told = frozenset((each.source, each.session, each.pid) for each in running)
         if told == self._told:
             return
         ago = time.time() - time.monotonic()
@@ -337,9 +330,8 @@ class RunningFile:
                 since=ago + each.since,
                 last_used=ago + each.last_used,
                 whose=self._whose,
-                bytes=0,
             )
-            for each in pool.running()
+            for each in running
         ]
         private_folder(self._path.parent)
         write_atomically(self._path, msgspec.json.encode(rows))
@@ -360,12 +352,12 @@ def running_everywhere(config: Config) -> list[RunningServer]:
             rows = msgspec.json.decode(path.read_bytes(), type=list[RunningServer])
         except (OSError, msgspec.DecodeError):
             continue
-        alive = (each for each in rows if each.pid is None or _is_alive(each.pid))
-        found += [
-            msgspec.structs.replace(each, bytes=memory_of(each.pid) if each.pid else 0)
-            for each in alive
-        ]
+        found += [_measured(each) for each in rows if each.pid is None or _is_alive(each.pid)]
     return found
+
+
+def _measured(server: RunningServer) -> RunningServer:
+    return msgspec.structs.replace(server, bytes=memory_of(server.pid) if server.pid else 0)
 
 
 def _is_alive(pid: int) -> bool:
