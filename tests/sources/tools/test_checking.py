@@ -9,8 +9,7 @@ from hypothesis import given, settings, strategies as st
 from shop import tool
 
 from hotset.errors import Malformed
-from hotset.sources.tools.arguments import check, read_arguments
-from hotset.sources.tools.render import compact
+from hotset.sources.tools.schemas import check, compact, read_arguments
 from hotset.tokens import count
 
 WRITE = {

@@ -24,14 +24,12 @@ if TYPE_CHECKING:
         readable as readable,
     )
     from hotset.sources.tools.deferral import Deferrals as Deferrals, found_by as found_by
-    from hotset.sources.tools.found.clients import (
+    from hotset.sources.tools.found.servers import (
+        add_servers as add_servers,
         blank_comments as blank_comments,
         decode_jsonc as decode_jsonc,
         known_client_files as known_client_files,
         read_client as read_client,
-    )
-    from hotset.sources.tools.found.servers import (
-        add_servers as add_servers,
         remove_server as remove_server,
     )
     from hotset.sources.tools.graph import (
@@ -53,8 +51,8 @@ if TYPE_CHECKING:
         weigh as weigh,
     )
     from hotset.sources.tools.registry import tier as tier
-    from hotset.sources.tools.render import compact as compact
     from hotset.sources.tools.running.pool_thread import running_everywhere as running_everywhere
+    from hotset.sources.tools.schemas import compact as compact
     from hotset.sources.tools.sweep import CYCLE as CYCLE, summary as summary
     from hotset.sources.tools.toolbox import (
         Toolbox as Toolbox,
@@ -66,15 +64,17 @@ _FACE = {
     "calls": ("USED", "LostReplies", "PendingCall", "ToolCalls"),
     "consent": ("ToolState", "diff", "readable"),
     "deferral": ("Deferrals", "found_by"),
-    "found.clients": ("blank_comments", "decode_jsonc", "known_client_files", "read_client"),
-    "found.servers": ("add_servers", "remove_server"),
+    "found.servers": (
+        *("add_servers", "blank_comments", "decode_jsonc", "known_client_files", "read_client"),
+        "remove_server",
+    ),
     "graph": ("GraphSnapshot", "render_dot", "render_json"),
     "offers": (
         *("NOTHING", "OfferDecision", "OwnToolNames", "SessionOpening", "ToolOffer", "ToolOffers"),
         *("beginning", "kept_offer", "own_tool_names", "prompt_in", "weigh"),
     ),
     "registry": ("tier",),
-    "render": ("compact",),
+    "schemas": ("compact",),
     "running.pool_thread": ("running_everywhere",),
     "sweep": ("CYCLE", "summary"),
     "toolbox": ("ToolLibrary", "ToolUse", "Toolbox"),

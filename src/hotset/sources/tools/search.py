@@ -130,7 +130,7 @@ class ToolSearch:
         """`index` holds nothing but tools: see `FOLDER`. `table` has the vectors of single
         words."""
         self._index = index
-        self._likening = LikenessTable(table)
+        self._table = table
         self._uses = uses
         self._size: int | None = None
         """Tools that can be found; None until somebody asks."""
@@ -224,7 +224,9 @@ class ToolSearch:
         ]
         if not found:
             return [], frozenset()
-        alike = self._likening.of(query, [(each.entry.title, each.entry.text) for each in found])
+        alike = measure_likeness(
+            self._table, query, [(each.entry.title, each.entry.text) for each in found]
+        )
         order, answered, named = (
             _deviations(values, len(hits))
             for values in (
@@ -508,38 +510,32 @@ def _likelihood_of_first(first: RankedTool, found: Sequence[RankedTool], size: i
     )
 
 
-class LikenessTable:
-    """Use it from any thread."""
+def measure_likeness(
+    table: WordVectors, question: str, tools: Sequence[tuple[str, str]]
+) -> list[Likeness]:
+    """Likeness of each tool, given by its name and text in words, to the question.
 
-    def __init__(self, table: WordVectors) -> None:
-        self._table = table
-
-    def of(self, question: str, tools: Sequence[tuple[str, str]]) -> list[Likeness]:
-        """Of each tool's name and text, in words, to the question.
-
-        A token of the one side counts with the cosine of the token of the other side that is
-        nearest to it, and weighs as the square of what it adds to the sum of a text: on four sets
-        of tools NDCG@10 was 53.0 by `answered` alone, and 47.9 with the weight as it is.
-        """
-        names, texts = [name for name, _ in tools], [f"{name}\n{text}" for name, text in tools]
-        tokens, _, ends = counts_of([question, *texts, *names], _MOST_LIKENESS_TOKENS)
-        asked = tokens[: ends[0]]
-        if not len(asked) or not tools:
-            return [Likeness()] * len(tools)
-        different, place = np.unique(tokens[ends[0] :], return_inverse=True)
-        directions, weights = self._table.directions(asked)
-        others, their_weights = self._table.directions(different)
-        with one_thread():
-            cosines = directions @ others.T
-        begins = np.array(ends[:-1]) - ends[0]
-        lengths = np.diff(np.array(ends))
-        many = len(tools)
-        best = _largest(cosines[:, place], begins[:many], lengths[:many])
-        answered = _shares(weights**2) @ best
-        named = _means(
-            cosines.max(0)[place], their_weights[place] ** 2, begins[many:], lengths[many:]
-        )
-        return [Likeness(*pair) for pair in zip(answered.tolist(), named.tolist(), strict=True)]
+    A token of the one side counts with the cosine of the token of the other side that is
+    nearest to it, and weighs as the square of what it adds to the sum of a text: on four sets
+    of tools NDCG@10 was 53.0 by `answered` alone, and 47.9 with the weight as it is.
+    """
+    names, texts = [name for name, _ in tools], [f"{name}\n{text}" for name, text in tools]
+    tokens, _, ends = counts_of([question, *texts, *names], _MOST_LIKENESS_TOKENS)
+    asked = tokens[: ends[0]]
+    if not len(asked) or not tools:
+        return [Likeness()] * len(tools)
+    different, place = np.unique(tokens[ends[0] :], return_inverse=True)
+    directions, weights = table.directions(asked)
+    others, their_weights = table.directions(different)
+    with one_thread():
+        cosines = directions @ others.T
+    begins = np.array(ends[:-1]) - ends[0]
+    lengths = np.diff(np.array(ends))
+    many = len(tools)
+    best = _largest(cosines[:, place], begins[:many], lengths[:many])
+    answered = _shares(weights**2) @ best
+    named = _means(cosines.max(0)[place], their_weights[place] ** 2, begins[many:], lengths[many:])
+    return [Likeness(*pair) for pair in zip(answered.tolist(), named.tolist(), strict=True)]
 
 
 _Places = NDArray[np.intp]

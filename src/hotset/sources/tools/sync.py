@@ -28,6 +28,7 @@ from hotset.sources.tools.found.skills import (
     skill_folders,
 )
 from hotset.sources.tools.running.mcp_client import ToolListing
+from hotset.sources.tools.running.server_pool import ADVICE
 
 if TYPE_CHECKING:
     from hotset.sources.tools.search import ToolSearch
@@ -144,21 +145,18 @@ class ToolSync:
             wait([done for done, _ in asked], timeout=max(0.0, latest + seconds - self.monotonic()))
         pool.shutdown(wait=False)
 
-    def failures(self) -> list[tuple[str, str]]:
-        """Servers that gave no list, and why not."""
-        return [(name, failed.why) for name, failed in sorted(self._failed.items())]
-
-    def waited_for(self) -> list[str]:
-        """Servers that are still being asked."""
-        return sorted(self._asking)
-
     def silent(self) -> list[str]:
         """Servers whose tools nobody knows: they gave no list, or have not given it yet."""
         return sorted({*self._failed, *self._asking})
 
-    def refused(self) -> list[str]:
-        """What was not taken of what sources list, in sentences."""
-        return [sentence for sentences in self._refused.values() for sentence in sentences]
+    def troubles(self) -> list[str]:
+        """Servers that gave no list, and what was not taken of other lists."""
+        told = [
+            f"{name} gave no list of its tools: {failed.why.removesuffix(ADVICE)}"
+            for name, failed in sorted(self._failed.items())
+        ]
+        told += [f"{name} has not told its tools yet" for name in sorted(self._asking)]
+        return [*told, *(each for refused in self._refused.values() for each in refused)]
 
     def index(self, search: ToolSearch) -> None:
         """Everything that can be used can be found, and skills that only wait for a person's

@@ -25,7 +25,6 @@ from hotset.nouns.deposit import PageAdded
 from hotset.nouns.page import Kind, PageId
 from hotset.nouns.tool import UNLIKELY, Ghost, Life, OriginKind, Returned, Tool, ToolOrigin
 from hotset.nouns.turn import Event
-from hotset.sources.tools.arguments import check, read_arguments
 from hotset.sources.tools.callables import (
     OURS,
     BoundFunction,
@@ -40,10 +39,10 @@ from hotset.sources.tools.found.created import CreatedTools, create
 from hotset.sources.tools.found.skills import Skill, read_skill
 from hotset.sources.tools.graph import ToolGraph, word_overlap
 from hotset.sources.tools.registry import Registry
-from hotset.sources.tools.render import render_found
 from hotset.sources.tools.running.mcp_client import ToolListing
 from hotset.sources.tools.running.pool_thread import RunningFile, RunningServer, ServerPoolThread
 from hotset.sources.tools.running.server_pool import ADVICE
+from hotset.sources.tools.schemas import check, read_arguments, render_found
 from hotset.sources.tools.sweep import Deletions, ToolPlaces, restore, sweep
 from hotset.sources.tools.sync import CREATED, SourceScanner, ToolSources, ToolSync
 from hotset.store.port import Store
@@ -392,13 +391,7 @@ class Toolbox:
     def troubles(self) -> Sequence[str]:
         """What is wrong with sources, and what to do about it."""
         parts, pool = self._opened_parts(), self._pool
-        told = [*self._scanner.now().troubles]
-        told += [
-            f"{name} gave no list of its tools: {why.removesuffix(ADVICE)}"
-            for name, why in parts.sync.failures()
-        ]
-        told += [f"{name} has not told its tools yet" for name in parts.sync.waited_for()]
-        told += parts.sync.refused()
+        told = [*self._scanner.now().troubles, *parts.sync.troubles()]
         told += [
             f"{name}: {why.removesuffix(ADVICE)}"
             for name, why in (pool.troubles().items() if pool is not None else ())
