@@ -36,7 +36,7 @@ _SAVING = (
 _SAVING_POLL = 0.05
 _LARGEST = 64 * 1024 * 1024  # bytes; nothing that is kept here comes near
 _TROUBLES = 20
-_GATHER = 1.0  # seconds; nobody waits for it
+_GATHER = 1.0  # seconds, in the background
 _MOST_WAITING = 1000  # items that are remembered while they cannot be written
 _BOM = b"\xef\xbb\xbf"
 
@@ -51,8 +51,8 @@ class CheckedDocument:
 
 
 Check = Callable[[dict[str, Any] | None, dict[str, Any] | None], CheckedDocument]
-"""Is given what a file says and what its copy says, each None where it says nothing, and has the
-one stand in for the other."""
+"""Gets the content of a file and of its copy, each None where there is none, and fills what is
+wrong in the one from the other."""
 
 
 class SharedDocument:

@@ -59,7 +59,7 @@ class _Failed:
 
 @dataclass(slots=True)
 class ToolSync:
-    """Use it from any thread. One look at a time; whoever comes meanwhile waits for it."""
+    """Brings the catalogue up to its sources. Safe to use from several threads, one at a time."""
 
     catalogue: Catalogue
     list_tools: List
@@ -69,12 +69,12 @@ class ToolSync:
     _refused: dict[str, Sequence[str]] = field(default_factory=dict)
     """What was not taken of a source's list."""
     _asking: dict[str, tuple[Future[None], float]] = field(default_factory=dict)
-    """Servers that are being asked, for whomever, and since when."""
+    """Servers that are being asked for their tools, and since when."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def put_readable(self, found: ToolSources, functions: Sequence[Tool]) -> None:
-        """What can be read without running anything. `functions` are those of this program, and our
-        own."""
+        """Puts into the catalogue what can be read without running anything. `functions` are those
+        of this program, and our own."""
         known = {record.name: record for record in self.catalogue.sources()}
         here: list[tuple[ToolOrigin, Sequence[Tool]]] = [
             (skill.source, skill.tools) for skill in found.skills.values()
@@ -119,14 +119,14 @@ class ToolSync:
         seconds: float,
         told: Callable[[str], None],
     ) -> None:
-        """Asks the servers whose tools are not known, and those that `changed`, a few at a time,
-        once for all who want to know.
+        """Lists the servers whose tools are unknown, and those that `changed`, a few at a time.
+        Callers that come meanwhile share the listing.
 
-        They are waited for so many seconds after they were asked: what is not done by then goes on,
-        and is found later.
+        Returns at the latest so many `seconds` after the last one was asked: what is not done by
+        then goes on in the background.
         """
         pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hotset-list")
-        with self._lock:  # what somebody else has just asked is listed, or still being asked
+        with self._lock:  # another thread may have asked or listed them
             unlisted = {source.name for source in self.unlisted(found)}
             sources = [
                 source
@@ -146,7 +146,7 @@ class ToolSync:
         pool.shutdown(wait=False)
 
     def silent(self) -> list[str]:
-        """Servers whose tools nobody knows: they gave no list, or have not given it yet."""
+        """Servers whose tools are unknown: they gave no list, or not yet."""
         return sorted({*self._failed, *self._asking})
 
     def troubles(self) -> list[str]:
@@ -159,8 +159,8 @@ class ToolSync:
         return [*told, *(each for refused in self._refused.values() for each in refused)]
 
     def index(self, search: ToolSearch) -> None:
-        """Everything that can be used can be found, and skills that only wait for a person's
-        yes."""
+        """Indexes every tool that can be used, and skills that only wait for a person's
+        approval."""
         with self._lock:
             tools = (
                 known.tool
@@ -230,8 +230,8 @@ class _Remembered(Generic[_Made]):
 
 
 class SourceScanner:
-    """Looks at the files again when it is asked, and reads those that changed. Use it from any
-    thread."""
+    """Finds servers, skills and created tools in files; reads only those that changed. Safe to use
+    from several threads."""
 
     def __init__(
         self,
@@ -254,8 +254,8 @@ class SourceScanner:
         self._found = ToolSources()
 
     def now(self, *, at_once: bool = False) -> ToolSources:
-        """What there is, the same object while nothing changed; `at_once` without the rest between
-        two looks."""
+        """The sources, the same object while nothing changed. The files are looked at once a second
+        at most, or `at_once`."""
         with self._lock:
             if at_once or self._monotonic() - self._looked >= _REST_SECONDS:
                 found = self._look()

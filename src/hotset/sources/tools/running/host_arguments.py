@@ -277,8 +277,8 @@ _IMPORTED: tuple[tuple[str, str, Callable[[Any], Callable[[Any], Any]]], ...] = 
 
 
 def _imported() -> dict[Any, Callable[[Any], Any]]:
-    """Of modules that somebody imported already: who has an annotation of such a type has done
-    so."""
+    """Types of modules that are imported already: a script with such an annotation has imported
+    them."""
     return {
         kind: made(kind)
         for module, name, made in _IMPORTED

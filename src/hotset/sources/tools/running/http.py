@@ -1,7 +1,7 @@
 """MCP over streamable HTTP: every message a POST, every answer JSON or a stream of events.
 
-A server gets the headers that its operator wrote down for it and nothing of whoever called us. No
-address that a server sends, in a redirect or anywhere else, is ever gone to.
+A server gets the headers that its operator configured for it and nothing of the client that called
+us. No address that a server sends, in a redirect or anywhere else, is ever gone to.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class HttpConnection:
         return ""
 
     async def close(self) -> None:
-        """Says goodbye where there is a session to end; whether that is heard does not matter."""
+        """Ends the server's session where there is one; failures are ignored."""
         if self._session and not self.gone:
             self._farewell("DELETE", None)
         self.gone = True
@@ -208,8 +208,7 @@ class HttpConnection:
         return TurnedAway(code, f"{self._where} answered with status {reply.status}")
 
     async def _said(self, reply: aiohttp.ClientResponse) -> AsyncGenerator[RpcMessage, None]:
-        """Everything that a reply says, as it comes. What asks us something is answered on the
-        way."""
+        """The messages of a reply, as they come. Requests of the server are answered on the way."""
         if reply.content_type != "text/event-stream":
             for said in messages(b"".join([chunk async for chunk in self._chunks(reply)])):
                 yield said
@@ -236,7 +235,7 @@ class HttpConnection:
             yield chunk
 
     def _headers(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:
-        """Those that the operator wrote down, and the protocol's own, which win."""
+        """The configured headers and the protocol's own, which win."""
         headers = {
             **self._own_headers,
             "accept": "application/json, text/event-stream",
@@ -255,8 +254,7 @@ class HttpConnection:
         return headers
 
     def _give_up(self, id: int) -> None:
-        """Since 2026-07-28 the end of its connection tells a server that nobody waits; before, a
-        message does."""
+        """Cancels a request: since 2026-07-28 by ending its connection, before by a message."""
         if self._version and self._version != MODERN:
             self._farewell(
                 "POST",
@@ -309,7 +307,7 @@ _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 def _session(reply: aiohttp.ClientResponse) -> str:
-    """What the server calls this session, where that is something a header can carry."""
+    """The server's id of this session, where a header can carry it."""
     told = reply.headers.get("Mcp-Session-Id", "")
     return told if len(told) <= _LONGEST_ID and told.isascii() and told.isprintable() else ""
 

@@ -38,7 +38,7 @@ _ANSWERS_AT_ONCE = (
 
 
 class RpcRefused(ToolFailed):
-    """The server answered with an error: it understood that something was asked, and says no."""
+    """The server answered the request with an error."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -46,27 +46,27 @@ class RpcRefused(ToolFailed):
 
 
 class TurnedAway(RpcRefused):
-    """Not the server said no, but what stands in front of it: there is a status and no answer."""
+    """Not the server refused, but what is in front of it: there is an HTTP status and no answer."""
 
 
 class NotDelivered(ServerGone):
-    """It had ended, or had forgotten us, before it could have read this: another may be asked the
-    same."""
+    """The server had ended, or had forgotten us, before it could have read this: the request may be
+    sent again."""
 
 
 class NoAnswer(ToolFailed):
-    """The time was up. It was told that nobody waits any more; what it did until then is done."""
+    """The deadline passed and the request was cancelled; what the server did until then is done."""
 
 
 class NotUnderstood(ToolFailed):
-    """What it said is not what the protocol lets it say here."""
+    """The server's answer breaks the protocol."""
 
 
 class RpcConnection(Protocol):
-    """A server that can be asked. Used from one event loop, by any number of tasks."""
+    """A connection to a server. Used from one event loop, by any number of tasks."""
 
     changed: bool
-    """It said that its tools are others than they were."""
+    """It announced a change of its tools."""
 
     @property
     def pid(self) -> int | None: ...
@@ -87,7 +87,7 @@ class RpcConnection(Protocol):
         """The result as JSON. Raises `RpcRefused`, `NoAnswer`, `NotUnderstood`, `ServerGone` and
         `NotDelivered`.
 
-        The headers are for those who look at a message from outside; a pipe has none.
+        The headers are for proxies on the way; a pipe has none.
         """
 
     async def tell(self, method: str) -> None: ...
@@ -130,11 +130,11 @@ Mirrors = Mapping[tuple[str, ...], str]
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
-    """What a server says that it has."""
+    """The tools of a server, as it lists them."""
 
     tools: tuple[Tool, ...]
     instructions: str
-    """What it would like a model to know; nobody has checked it."""
+    """What it would like a model to know; unchecked."""
     server: str
     """Its name and version, as it tells them."""
     protocol: str
@@ -182,7 +182,7 @@ class McpSession:
         return self._greeted.protocol
 
     async def list_tools(self, seconds: float) -> ToolListing:
-        """All that it offers, within bounds. What the protocol does not let be a tool is left
+        """All of its tools, within bounds. What the protocol does not allow as a tool is left
         out."""
         self.connection.changed = False
         tools: dict[str, Tool] = {}
@@ -195,7 +195,7 @@ class McpSession:
         )
 
     async def call(self, own_name: str, arguments: Mapping[str, Any], seconds: float) -> Returned:
-        """What the tool gave; an error that the server answers with is a failure of the tool.
+        """What the tool returned; an error of the server is a failure of the tool.
 
         Raises `NoAnswer`, `NotUnderstood`, `ServerGone`, and `NotDelivered` where another session
         may be tried.
@@ -375,7 +375,7 @@ def _server(info: Any) -> str:
 
 @contextlib.asynccontextmanager
 async def _within(seconds: float) -> AsyncIterator[None]:
-    """Of all that is asked inside together."""
+    """One deadline for all requests inside."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -432,8 +432,7 @@ def _failure(sentence: str) -> Returned:
 
 
 def _sound(text: msgspec.Raw) -> tuple[bytes, Any]:
-    """The bytes that came where anybody can read them, which is checked; otherwise what could be
-    read of them."""
+    """JSON as it came where it is valid; otherwise what could be read of it. And its value."""
     plain = bytes(text)
     try:
         return plain, msgspec.json.decode(plain)
@@ -446,8 +445,8 @@ _Told = TypeVar("_Told")
 
 
 def read_mirrors(schema: Any) -> Mirrors | None:
-    """What a schema marks. None where a mark stands where none may: such a tool must not be
-    used."""
+    """The arguments that a schema marks for headers. None where a mark is not allowed: such a tool
+    must not be used."""
     found: dict[tuple[str, ...], str] = {}
     for path, marked in _marked(schema):
         name = marked[_MARK]
@@ -476,7 +475,7 @@ def mirror_headers(marks: Mirrors, arguments: Mapping[str, Any]) -> dict[str, st
 
 
 def header_value(text: str) -> str:
-    """As it is where a header can carry it; otherwise wrapped so that the other side can tell."""
+    """A text as a header can carry it: as it is, or marked and in base64."""
     if _PLAIN.fullmatch(text) and text == text.strip() and not _WRAPPED.fullmatch(text):
         return text
     return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
@@ -536,7 +535,7 @@ def _at(arguments: Any, path: tuple[str, ...]) -> Any:
 
 
 class RpcMessage(msgspec.Struct):
-    """Any message of a server: its request, notification, answer or error."""
+    """A message of a server: a request, notification, answer or error."""
 
     id: int | str | None = None
     method: str = ""
@@ -612,8 +611,8 @@ class PipeConnection:
         await asyncio.gather(self._reading, *self._sending, return_exceptions=True)
 
     async def _put(self, message: bytes) -> None:
-        """A server that waits for nothing else, and whose pipe takes the message whole, has either
-        got it or never will."""
+        """Sends a request. Where its pipe takes the message whole and nothing else waits, the
+        server has either got it or never will."""
         try:
             await self._channel.send(message)
         except ServerGone as error:
@@ -645,8 +644,8 @@ class PipeConnection:
             answer.set_result(said)
 
     def _send(self, message: bytes) -> None:
-        """Beside whoever reads: a server that reads nothing while it writes must not stop us from
-        reading."""
+        """Sends in the background: a server that reads nothing while it writes must not stop us
+        from reading."""
         if len(self._sending) < _ANSWERS_AT_ONCE and not self._gone:
             task = asyncio.create_task(self._sent(message))
             self._sending.add(task)
@@ -683,8 +682,7 @@ def notification(method: str, params: Mapping[str, Any] | None = None) -> bytes:
 
 
 def messages(line: bytes) -> Iterator[RpcMessage]:
-    """What a line says; nothing where it is no message: programs print to where they should only
-    speak.
+    """The messages of a line; none where it is something else that the program printed.
 
     Several in one array were allowed by the protocol of 2025-03-26.
     """
@@ -727,8 +725,8 @@ def is_change(said: RpcMessage) -> bool:
 
 
 def reply_to(said: RpcMessage) -> bytes | None:
-    """A server may ask for a sign of life, and for nothing else: no model, person or folder of ours
-    is offered to it.
+    """The answer to a request of the server: it may ping, and nothing else. No model, person or
+    folder of ours is offered to it.
 
     Folders (roots) above all: servers let them replace the ones that the operator wrote into their
     arguments.
@@ -742,7 +740,7 @@ def reply_to(said: RpcMessage) -> bytes | None:
 
 
 def outcome(said: RpcMessage) -> bytes:
-    """The result of an answer. Raises what it says instead: `RpcRefused`, or `NotUnderstood` for
+    """The result of an answer. Raises `RpcRefused` for an error, and `NotUnderstood` for
     neither."""
     if error := bytes(said.error):
         raise _refused(error)

@@ -76,8 +76,8 @@ class ServerPoolThread:
         linger: float = _LINGER_SECONDS,
         listed: HearsList | None = None,
     ) -> None:
-        """`listed` hears what a server offers whenever it was started, before it is called, in a
-        thread of its own."""
+        """`listed` is called with what a server offers when it was started, before its first call,
+        in a thread of its own."""
         self._tooling = tooling
         self._listed = listed
         self._project = project
@@ -90,7 +90,7 @@ class ServerPoolThread:
         self._is_closed = False
 
     def list_tools(self, source: ToolOrigin, seconds: float | None = None) -> ToolListing:
-        """What its source offers now; a process that was started for this alone is stopped again.
+        """The tools of a source now; a process that was started for this alone is stopped again.
         Raises `ToolFailed`."""
         limit = self._tooling.list_seconds if seconds is None else seconds
         return _result(self._submit(lambda pool: pool.list_tools(source, limit)))
@@ -121,8 +121,8 @@ class ServerPoolThread:
         session: str = "",
         pinned: bool = False,
     ) -> Returned:
-        """The same from an event loop. Where it is cancelled, the server is told that nobody waits
-        any more."""
+        """The same from an event loop. Where it is cancelled, the call is cancelled at the
+        server."""
         return await asyncio.wrap_future(
             self._submit(
                 lambda pool: pool.call(source, own_name, arguments, session, pinned=pinned)
@@ -154,29 +154,28 @@ class ServerPoolThread:
         return frozenset(server.source.name for server in self._servers())
 
     def changed(self) -> frozenset[str]:
-        """The names of the sources that said, while they run, that their tools are others now;
-        costs nothing."""
+        """The names of the running sources that announced a change of their tools; costs
+        nothing."""
         return frozenset(each.source.name for each in self._servers() if each.has_news)
 
     def troubles(self) -> Mapping[str, str]:
-        """Sources that are left alone for a while because they failed to start again and again ->
-        why."""
+        """Sources that are not started for a while because they failed several times -> why."""
         return {name: past.why for name, past in tuple(self._past.items()) if past.breaker.open}
 
     def end_session(self, session: str) -> None:
-        """What ran for this session alone goes when it has answered what it was asked."""
+        """Stops the servers of this session alone, each when it has answered its calls."""
         if self._servers():
             _result(self._submit(lambda pool: _run_now(pool.end_session, session)))
 
     def stop(self, source_name: str) -> None:
-        """At once, also in the middle of a call; its next call starts it anew, however often it
-        failed before."""
+        """Stops a source at once, also in the middle of a call; its next call starts it anew,
+        however often it failed before."""
         self._past.pop(source_name, None)
         if self._servers():
             _result(self._submit(lambda pool: pool.stop(source_name)))
 
     def tend(self) -> None:
-        """Stops what nobody has used for too long; it is done by itself, too."""
+        """Stops servers that were idle for too long; a timer does so, too."""
         if self._servers():
             _result(self._submit(lambda pool: _run_now(pool.tend)))
 
@@ -224,7 +223,7 @@ class ServerPoolThread:
             work.waiting -= 1
 
     def _may_end(self, work: _LoopThread) -> bool:
-        """Nobody waits, and from now on nobody else will give it anything to do."""
+        """True if nothing waits or runs; from then on no work is submitted to it."""
         with self._lock:
             if work.waiting == 0 and work.pool.is_empty and self._work is work:
                 self._work = None
@@ -280,8 +279,8 @@ class _LoopThread:
 
 
 def _log_fault(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What nobody awaited. asyncio's own log goes to stderr where a program set up none, and quotes
-    what it is about."""
+    """Logs the type of an unhandled fault. asyncio's own log goes to stderr where a program set up
+    none, and quotes content."""
     error = context.get("exception")
     _log.error(
         "a fault of the toolbox: %s",
@@ -298,7 +297,7 @@ async def _run_now(act: Callable[..., None], *given: str) -> None:
 
 
 def _result(future: concurrent.futures.Future[_Made]) -> _Made:
-    """Waits. Whoever is interrupted meanwhile, by Ctrl-C, no longer wants it."""
+    """Waits for the result. Ctrl-C cancels the work."""
     try:
         return future.result()
     except concurrent.futures.CancelledError:

@@ -74,7 +74,7 @@ LONGEST = 32 << 20
 """Bytes of a message. Servers send files and pictures as base64; what is longer is a mistake or an
 attack."""
 
-_HELD = 1 << 20  # bytes of messages that nobody has taken yet; above that the server has to wait
+_HELD = 1 << 20  # bytes of unread messages; above that the server has to wait
 _TAIL = 2_000  # characters
 _KEPT = _TAIL * 4  # bytes: the widest character of UTF-8 has four
 _MESSAGE = re.compile(rb"\{|\[\s*\{")  # "[INFO] listening" is none
@@ -109,7 +109,7 @@ class Supervisor:
         asked = launch_request(launch, cwd, self._environ)
         try:
             return await self._started(launch.command[0], cwd, asked)
-        except ServerGone:  # somebody ended the supervisor; another one can do it
+        except ServerGone:  # the supervisor was killed; another one can do it
             self._dismiss()
             return await self._started(launch.command[0], cwd, asked)
 
@@ -149,8 +149,8 @@ class Supervisor:
         return server
 
     async def _ask(self, asked: bytes, descriptors: Sequence[int]) -> None:
-        """The descriptors go with the last byte, so that the request is whole when they are
-        there."""
+        """Sends a request; its descriptors go with the last byte, so that it is whole when they
+        arrive."""
         loop = asyncio.get_running_loop()
         async with self._asking:
             try:
@@ -287,7 +287,7 @@ class ServerProcess:
 
     async def started(self, cwd: str) -> None:
         """Returns when the program runs. Raises `ToolFailed` if it does not, and `ServerGone` if
-        nobody could try."""
+        the supervisor ended first."""
         await self._reaper.started.wait()
         if self._reaper.failed is not None:
             raise ToolFailed(why_not_started(self._program, cwd, *self._reaper.failed))
@@ -347,20 +347,20 @@ class ServerProcess:
 
 
 class _ReaperLine(asyncio.Protocol):
-    """What the reaper of a server tells about it, until nothing is left of both."""
+    """The connection to the reaper of one server, until nothing is left of both."""
 
     def __init__(self, when_gone: Callable[[], None]) -> None:
         self.pid: int | None = None
         self.failed: tuple[str, int] | None = None
         self.started = asyncio.Event()
-        """Or not: then there is no pid."""
+        """Set also where it did not start: then there is no pid."""
         self.gone = asyncio.Event()
         self._when_gone = when_gone
         self._status: int | None = None
         self._unread = b""
 
     def why(self) -> str:
-        """How the server ended; empty if it did not, or nobody knows."""
+        """How the server ended; empty if it did not, or that is unknown."""
         if self._status is None:
             return ""
         if self._status >= 0:
@@ -449,7 +449,7 @@ def _resident_by_ps(pid: int) -> int:
 
 
 def launch_request(launch: Stdio, cwd: str, environ: Mapping[str, str]) -> bytes:
-    """What the supervisor is asked for, on one line. Raises `ToolFailed` for what no system could
+    """The request to the supervisor, on one line. Raises `ToolFailed` for what no system could
     start."""
     env = {**inherited(environ), **launch.env}
     if not launch.command or not launch.command[0]:
@@ -468,7 +468,7 @@ def launch_request(launch: Stdio, cwd: str, environ: Mapping[str, str]) -> bytes
 
 
 def inherited(environ: Mapping[str, str]) -> dict[str, str]:
-    """The few variables that every server gets."""
+    """The few environment variables that every server inherits."""
     return {
         name: value
         for name, value in environ.items()
@@ -523,8 +523,8 @@ _WHY_NOT = {
 
 
 class Messages(asyncio.Protocol):
-    """What a server writes to stdout: each line is a message. What is none, as the banners of some,
-    is passed over."""
+    """The lines of a server's stdout that are messages. Others, as the banners of some, are
+    skipped."""
 
     def __init__(
         self, *, on_garbage: Callable[[bytes], None], on_too_long: Callable[[], None]
@@ -556,8 +556,8 @@ class Messages(asyncio.Protocol):
         return message
 
     def drop(self) -> None:
-        """From now on nobody is interested; read on all the same, since a server that cannot write
-        does not end either."""
+        """Drops all messages from now on, and reads on: a server that cannot write does not end
+        either."""
         self._dropping = True
         self._messages.clear()
         self._pieces.clear()
@@ -608,8 +608,8 @@ class Messages(asyncio.Protocol):
 
 
 class Tail(asyncio.Protocol):
-    """The end of what a server says on stderr. All of it is read: one that talks much must not have
-    to wait for us."""
+    """The end of a server's stderr. All of it is read: a server that writes much must not have to
+    wait for us."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
@@ -619,7 +619,7 @@ class Tail(asyncio.Protocol):
         return _COLOURS.sub("", self._bytes.decode("utf-8", "replace")).strip()[-_TAIL:]
 
     def add(self, line: bytes) -> None:
-        """Something that it said elsewhere."""
+        """Adds a line that it wrote elsewhere."""
         self.data_received(line + b"\n")
 
     def data_received(self, data: bytes) -> None:
