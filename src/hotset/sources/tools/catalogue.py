@@ -4,9 +4,9 @@ a person accepted it.
 A source that a person chose is believed once: its tools are pinned as they are first listed. A
 server that describes a tool differently later loses that tool until a person has looked at the
 difference; new tools of a known server are pinned and told. A person's own skills, the tools that
-agents wrote here, and functions of this program are followed as they change: whoever could change
-them could change us. A source in the project's folder does not run before a person says so, and
-then as it was when they did.
+agents wrote here, and functions of this program are followed as they change: a program that can
+change them can change us. A source in the project's folder does not run before a person says so,
+and then as it was when they did.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ from hotset.text.characters import visible
 from hotset.text.suspicion import OUR_TOOLS
 
 FOLDER = "catalogue"
-_MOST_TOLD = 3  # names that are offered for one that nobody has
+_MOST_TOLD = 3  # similar names that are offered for an unknown one
 _KEPT_FILES = 16  # read lately, and kept as bytes: a question's answers come from a few sources
 
 MOST_TOOLS = 20_000
-"""That one source may list: a longer list is somebody's mistake, or their attack."""
+"""Tools that one source may list: a longer list is a mistake or an attack."""
 LARGEST = 1 << 20
 """Characters that a tool may say of itself: no model could read more."""
 
 _FOLLOWED = frozenset({OriginKind.SKILL, OriginKind.CREATED, OriginKind.CALLABLE})
-"""Whoever can change these can change us: a person's own files, what was written here after
+"""What can change these can change us: a person's own files, what was written here after
 consent, the program itself."""
 _SUFFIX = 6
 
@@ -96,8 +96,7 @@ class Catalogue:
     def put(
         self, source: ToolOrigin, tools: Sequence[Tool], *, instructions: str = ""
     ) -> ListChange:
-        """Takes a source's list as it is now. The same list again changes nothing and writes
-        nothing.
+        """Stores a source's list of tools. The same list again changes nothing and writes nothing.
 
         Raises `StoreFailed` where it cannot be kept.
         """
@@ -144,8 +143,8 @@ class Catalogue:
             )
 
     def drop(self, source_name: str) -> None:
-        """A source that is not configured any more. What was accepted of it is kept: coming back
-        makes nothing new."""
+        """Marks a source as not configured any more. What was accepted of it is kept for the day it
+        comes back."""
         file = self._files.file_of(source_name)
         with self._changing():
             record = self._stored(file)
@@ -211,7 +210,7 @@ class Catalogue:
             yield from found
 
     def version(self) -> str:
-        """Another one whenever anything changed, rules included."""
+        """A hash that differs whenever anything changed, rules included."""
         with self._lock:
             stamps = self._names.follow()
         return sha256(repr((sorted(stamps.items()), self._rules.version())).encode()).hexdigest()[
@@ -255,7 +254,8 @@ class Catalogue:
     # What a person says
 
     def approve(self, name: str, seen: str = "", *, follow: bool = False) -> Sequence[str]:
-        """A tool as it is now, or a source with all of its tools. The names that it was about.
+        """Approves a tool as it is now, or a source with all of its tools. Returns the names of the
+        approved tools.
 
         `seen` is the `Known.digest` of what the person looked at: a tool that says something else
         by now is not approved, and a source of the project's folder may run with the files that
@@ -276,17 +276,17 @@ class Catalogue:
         return names
 
     def deny(self, name: str) -> None:
-        """A tool, a source or a pattern, in this project."""
+        """Denies a tool, a source or a pattern in this project."""
         with self._changing():
             self._rules.deny(name, self._clock())
 
     def allow(self, name: str) -> None:
-        """Takes back what was denied, here or in the person's settings."""
+        """Allows what was denied, here or in the person's settings."""
         with self._changing():
             self._rules.allow(name, self._clock())
 
     def may_run(self, source: ToolOrigin) -> None:
-        """Raises `ToolRefused` where nobody said that the source may run as it is now."""
+        """Raises `ToolRefused` where no person allowed the source to run as it is now."""
         with self._lock:
             self._glance()
             denied, row = (

@@ -2,8 +2,8 @@
 
 A tool is pinned as it was first seen. From then on the catalogue hands out the pinned text and no
 other: what a server says later waits beside it until a person has looked. Nothing here says
-"ready": that follows from the texts and the hashes each time they are read, so that nobody makes a
-tool ready by writing that it is.
+"ready": that follows from the texts and the hashes each time they are read, so that writing into
+the file makes no tool ready.
 
 Patterns come from the user's own file (for everything) and from `hotset tools allow|deny` (for one
 project). A denial wins over a permission of the same place; what a person said of this project wins
@@ -44,7 +44,7 @@ class ToolState(StrEnum):
     DENIED = "denied"
     """A rule of the person's own."""
     UNAPPROVED = "unapproved"
-    """Its source lies in the project's folder, and nobody said that it may run."""
+    """Its source lies in the project's folder, and no person allowed it to run."""
     GONE = "gone"
     """Its source does not offer it any more."""
 
@@ -66,8 +66,8 @@ class KnownTool:
     """Of what a person would approve: `new` where there is one, otherwise `tool`; the stamp of a
     source that waits as a whole."""
     is_told: bool = False
-    """It is a skill of the project that nobody approved yet; its name and description may be told
-    all the same, as nothing about them is odd. Nothing else of it is told, and nothing is run."""
+    """It is a skill of the project that is not approved yet; its name and description may be shown,
+    as nothing about them is odd. Nothing else of it is shown, and nothing is run."""
 
 
 class ToolPin(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -116,8 +116,7 @@ def digest(tool: Tool) -> str:
 
 
 def pinned(tool: Tool, more: Sequence[str] = ()) -> ToolPin:
-    """A tool as it is now, looked at; `more` is what is odd about it for whoever knows the
-    others."""
+    """Pins a tool as it is now; `more` is what is odd about it beside the others."""
     tool = storable(tool)
     found = suspect(tool)
     return ToolPin(
@@ -139,8 +138,8 @@ def is_same(pin: ToolPin, tool: Tool) -> bool:
 
 
 def storable(tool: Tool) -> Tool:
-    """Text that UTF-8 can say: halves of surrogate pairs and broken bytes become the sign for
-    that."""
+    """The tool with text that UTF-8 can encode: halves of surrogate pairs and broken bytes are
+    replaced."""
     if all(
         text.isascii()
         for text in (tool.own_name, tool.title, tool.description, tool.parameters, tool.annotations)
@@ -157,7 +156,7 @@ def storable(tool: Tool) -> Tool:
 
 
 def is_text(text: str) -> bool:
-    """UTF-8 can say it."""
+    """True if UTF-8 can encode it."""
     return text.isascii() or _clean(text.encode("utf-8", "replace")) == text
 
 
@@ -178,7 +177,7 @@ def listed_again(
 
 
 def accepted(entry: CatalogueEntry) -> CatalogueEntry:
-    """A person said yes to what there is now."""
+    """The entry after a person approved what there is now."""
     pin = entry.waits or entry.pin
     true = digest(
         _tool(pin, entry.name, "", OriginKind.SERVER)
@@ -294,7 +293,7 @@ def _pretty(raw: bytes) -> str:
 
 
 class ProjectRules(msgspec.Struct, frozen=True):
-    """What was said of one project."""
+    """The rules of one project."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
@@ -323,8 +322,8 @@ class ToolRules:
         return self._settings, self.follow()
 
     def follow(self) -> ProjectRules:
-        """Reads what was said of this project. What cannot be read denies everything: a rule may
-        have been lost in it."""
+        """Reads the rules of this project. What cannot be read denies everything: a rule may have
+        been lost in it."""
         try:
             self._project, self.trouble = self._value.read(), ""
             if self._old_file is not None and self._old_file.exists():

@@ -101,15 +101,13 @@ class Registry:
         self._document = SharedDocument(folder / FILE, _check)
         self._clock = clock
         self._changing = threading.RLock()
-        self._using = (
-            threading.Lock()
-        )  # held for moments only: whoever tells of a use waits for no disk
+        self._using = threading.Lock()  # held for moments only: recording a use waits for no disk
         self._uses: dict[str, Life] = {}
         """Calls that are not written yet, as lives that had no others."""
         self._leaving: dict[str, Life] = {}
         """Those on their way to the file."""
         self._known: dict[str, Life] | None = None
-        """What the file said when somebody last looked."""
+        """The content of the file when it was last read."""
         self._soon = Debouncer(self._try_to_write, _GATHER)
 
     def __enter__(self) -> Self:
@@ -119,7 +117,7 @@ class Registry:
         self.close()
 
     def close(self) -> None:
-        """Every use that was told is written, or a trouble tells why not."""
+        """Writes every recorded use; where that fails, a trouble says why."""
         self._soon.close()
 
     @property
@@ -127,8 +125,8 @@ class Registry:
         return self._document.path
 
     def lives(self, known: Mapping[str, OriginKind] | None = None) -> Mapping[str, Life]:
-        """By name: all that live, and of the `known` also those that do not, as if they had come
-        just now."""
+        """All tools of the registry by name; those of `known` that are not in it as if they were
+        created now."""
         now = self._now()
         lives = {
             name: Life(name, born=now, origin=origin) for name, origin in (known or {}).items()
@@ -142,7 +140,7 @@ class Registry:
         return lives
 
     def is_pinned(self, name: str) -> bool:
-        """As the file says now, whoever changed it."""
+        """As the file says now."""
         try:
             entry = self._document.read()["tools"].get(name)
         except StoreFailed as error:
@@ -151,8 +149,8 @@ class Registry:
         return entry is not None and life_from(name, entry).pinned
 
     def used(self, name: str, origin: OriginKind, seconds: float, *, failed: bool = False) -> Life:
-        """Counts a call, and gives what is known of the tool with it. Waits for no disk but at the
-        first use, and never fails."""
+        """Counts a call, and returns the tool's record with it. Waits for no disk but at the first
+        use, and never fails."""
         now = self._now()
         if self._known is None:
             self._look()
@@ -165,7 +163,7 @@ class Registry:
         return _added(new, before if leaving is None else _added(leaving, before))
 
     def born(self, name: str, origin: OriginKind) -> Life:
-        """A tool came into being, or became another under the same name."""
+        """A tool was created, or replaced under the same name."""
         now = self._now()
         with self.changing() as entries:
             known = entries.get(name)
@@ -182,13 +180,13 @@ class Registry:
             )
 
     def unpin(self, name: str) -> Life | None:
-        """None where it does not live: then it is not pinned either."""
+        """None where it is not in the registry: then it is not pinned either."""
         with self.changing() as entries:
             known = entries.get(name)
             return None if known is None else entries.put(pinned(known, pin=False))
 
     def remove(self, *names: str) -> None:
-        """Forgets how they fared."""
+        """Removes their records."""
         with self.changing() as entries:
             for name in names:
                 entries.drop(name)

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
 
 MAX_TOKENS = 1_000
-"""What one tool may take where nobody says otherwise: 19 of 20 tools of 21 public servers need
-about half of it."""
+"""Tokens of one tool by default: 19 of 20 tools of 21 public servers need about half of it."""
 
 _DEEPEST = 4  # objects in objects whose arguments are named; deeper ones are told as `object`
 _MOST_CHOICES = 16
@@ -49,7 +48,7 @@ _PLAIN_TYPES = ("string", "integer", "number", "boolean", "array", "object", "nu
 
 _NOTE_ROOM = 130  # tokens kept for the lines that say how to go on
 _LEAST = 60  # tokens in which a tool can be told at all
-_MOST_OF_WAITING = 300  # characters of the description of a skill that nobody approved
+_MOST_OF_WAITING = 300  # characters of the description of a skill that is not approved
 _NEARLY = (
     "[hotset: nothing fits well; these are only the nearest, and "
     "unlikely to be what you look "
@@ -90,7 +89,7 @@ _NAMES = ("name", "tool_name", "tool")
 _SHOWN = 60  # characters of a value that is told back
 
 MOST_WORK = 5_000_000
-"""Parts of a schema that a value may be held against: about half a second."""
+"""Parts of a schema that a value may be checked against: about half a second."""
 DEEPEST = 64
 """Levels of a value."""
 
@@ -114,7 +113,8 @@ _ELSEWHERE = frozenset({"$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recu
 
 
 def compact(tool: Tool, *, max_tokens: int = MAX_TOKENS) -> str:
-    """What does not fit is left out, the least needed first, and that is said."""
+    """A tool as a model reads it. What does not fit is left out, the least needed first, and a note
+    says so."""
     schema = decode_schema(tool)
     arguments = tuple(_arguments(schema))
     said = " ".join(tool.description.split())
@@ -190,7 +190,7 @@ def _text(
 
 
 def _cut(text: str, max_tokens: int) -> str:
-    """The last resort: hundreds of arguments, or a budget of a few words."""
+    """Cuts a text at any place: for hundreds of arguments, or a budget of a few words."""
     note = "... [left out: the rest]"
     keep = len(text)
     while keep and tokens.count(text[:keep] + note) > max_tokens:
@@ -211,7 +211,7 @@ def _brief(said: str, most: int) -> str:
 
 
 def _arguments(schema: Mapping[str, Any]) -> Iterator[_Argument]:
-    """Those that it needs first."""
+    """The arguments of a schema, required ones first."""
     kinds = _Kinds(schema)
     properties = schema.get("properties")
     required = _names(schema.get("required"))
@@ -232,7 +232,8 @@ def _arguments(schema: Mapping[str, Any]) -> Iterator[_Argument]:
 
 
 class _Kinds:
-    """The parts of one schema, each in a few signs; when too many were told, the rest are `any`."""
+    """Renders the types of one schema, each in a few signs; beyond a number of parts, the rest are
+    `any`."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
@@ -347,8 +348,8 @@ def render_found(
     silent: Sequence[str] = (),
     waiting: Sequence[KnownTool] = (),
 ) -> str:
-    """`silent` are the servers whose tools are not known yet, `waiting` are skills that nobody
-    approved."""
+    """What `find_tools` answers. `silent` are the servers whose tools are not known yet, `waiting`
+    are skills that are not approved."""
     missing = (
         f"; not searched, because they gave no list of their tools: {', '.join(silent)}"
         if silent
@@ -384,7 +385,7 @@ def _render_score(ghost: Ghost) -> str:
 
 
 def _render_waiting(known: KnownTool) -> str:
-    """A skill of the project by its name and description, and what a person has to say first."""
+    """A skill of the project by its name and description, and how a person approves it."""
     said = visible(" ".join(known.tool.description.split()))
     short = clip(said, _MOST_OF_WAITING)
     name = known.tool.source
@@ -395,8 +396,8 @@ def _render_waiting(known: KnownTool) -> str:
 
 
 def check(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """Empty where they fit, or cannot be checked; otherwise what is wrong, line by line, and how
-    the tool is called."""
+    """What is wrong with the arguments, line by line, and how the tool is called; empty where they
+    fit, or cannot be checked."""
     look = _compile_check(tool.parameters)
     wrong = look(arguments) if look else []
     if not wrong:
@@ -440,7 +441,7 @@ def _compile_check(parameters: bytes) -> _Wrong | None:
 
 
 def _lines(error: ValidationError, schema: Mapping[str, Any]) -> Iterator[str]:
-    """One thing that is wrong, as a model should hear it."""
+    """One error in words for a model."""
     if type(error.kind).__name__ in _SCHEMAS_FAULT:
         return
     at, told = _place(error.instance_path), error.kind.value
@@ -473,8 +474,8 @@ def _lines(error: ValidationError, schema: Mapping[str, Any]) -> Iterator[str]:
 def _of_forms(
     error: ValidationError, forms: Sequence[Sequence[ValidationError]], schema: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Of several forms none fits: the types where only these differ, otherwise what the nearest
-    form lacks."""
+    """The error of a value that fits none of several forms: their types where only these differ,
+    otherwise what the nearest form lacks."""
     at = _place(error.instance_path)
     if not all(forms):
         yield f"{at}: fits several of the forms of which it must have one"
@@ -487,7 +488,8 @@ def _of_forms(
 
 
 def _distance(form: Sequence[ValidationError]) -> tuple[bool, int, int]:
-    """A form of another type is farthest; one that fails deep inside is nearest."""
+    """How far a form is from fitting: one of another type is farthest, one that fails deep inside
+    is nearest."""
     return _is_type(form[0]), -max(len(each.instance_path) for each in form), len(form)
 
 
@@ -496,7 +498,7 @@ def _is_type(error: ValidationError) -> bool:
 
 
 def _known_arguments(schema: Mapping[str, Any], error: ValidationError) -> tuple[str, ...]:
-    """The arguments that there are where one was unknown."""
+    """The known arguments at the place of an unknown one."""
     here: Any = schema
     for step in error.schema_path[:-1]:
         here = here.get(step) if isinstance(here, dict) else None
@@ -507,8 +509,8 @@ def _known_arguments(schema: Mapping[str, Any], error: ValidationError) -> tuple
 def _misspelt(
     arguments: Mapping[str, Any], schema: Mapping[str, Any], lines: Sequence[str]
 ) -> Iterator[str]:
-    """Where something is wrong anyway: arguments that the schema lets pass, and that were probably
-    meant to be others."""
+    """Arguments that the schema lets pass, but that are probably misspelt. Only asked where
+    something else is wrong."""
     properties = schema.get("properties")
     known = tuple(properties) if isinstance(properties, dict) else ()
     missing = [each for each in known if each not in arguments]
@@ -593,21 +595,21 @@ def _object(value: object) -> Mapping[str, Any]:
 
 
 class UnboundedSchema(Exception):
-    """Nobody can say beforehand how long this takes."""
+    """A schema whose checking may take any time."""
 
 
 def work(schema: dict[str, Any], depth: int) -> int:
-    """The parts of a schema that are held against one place of a value, at most, and against what
-    lies below it on a way so deep.
+    """The most parts of a schema that one place of a value, with `depth` levels below it, is
+    checked against.
 
-    References multiply: thirty that each name the next one twice are a billion. Raises `Unbounded`,
-    also for references that lead out of the schema or in circles.
+    References multiply: thirty that each name the next one twice are a billion. Raises
+    `UnboundedSchema`, also for references that lead out of the schema or in circles.
     """
     return _Counting(schema).visit(schema, depth, 0)
 
 
 def extent(value: Any) -> tuple[int, int]:
-    """How many parts a value has, and how deep it goes. Raises `Unbounded`."""
+    """How many parts a value has, and how deep it goes. Raises `UnboundedSchema`."""
     parts, deepest, waiting = 0, 0, [(value, 0)]
     while waiting:
         value, depth = waiting.pop()

@@ -1,5 +1,4 @@
-"""The tool that fits what is asked: by its words, by its meaning, and by what was used for the like
-before."""
+"""Search for tools: by words, by meaning, and by what was used for similar queries before."""
 
 from __future__ import annotations
 
@@ -112,7 +111,7 @@ class ToolMatch:
     """From 0 to 1: of first results with 0.8 about eight of ten were right (see `likely`). Those
     behind are never above it."""
     by: frozenset[str]
-    """What speaks for it: `words`, `meaning`, `use`."""
+    """What it was found by: `words`, `meaning`, `use`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ class _Candidate:
 
 
 class ToolSearch:
-    """The tools of a project, to be found. Use it from any thread."""
+    """The search over a project's tools. Safe to use from several threads."""
 
     def __init__(self, index: Index, table: WordVectors, uses: PastUses | None = None) -> None:
         """`index` holds nothing but tools: see `FOLDER`. `table` has the vectors of single
@@ -133,11 +132,11 @@ class ToolSearch:
         self._table = table
         self._uses = uses
         self._size: int | None = None
-        """Tools that can be found; None until somebody asks."""
+        """Number of tools in the index; None until it is needed."""
         self._trouble = ""
 
     def follow(self, version: str, tools: Iterable[Tool]) -> None:
-        """Syncs, unless the index has this version of the catalogue already."""
+        """Syncs the index, unless it has this version of the catalogue already."""
         digest = hashlib.sha256(f"{version} {WORDING_VERSION} {_RULE}".encode()).digest()
         mark = int.from_bytes(digest[:6]) or 1  # 0 says that nothing was followed
         if self._index.watermark(_WATERMARK) != mark:
@@ -145,9 +144,9 @@ class ToolSearch:
             self._index.add((), Watermark(_WATERMARK, mark))
 
     def sync(self, tools: Iterable[Tool]) -> int:
-        """These tools and no others are found from now on; how many came, changed or left.
+        """Indexes these tools and no others. Returns how many came, changed or left.
 
-        Whoever may not be used is not among them. What is unchanged costs a comparison.
+        The caller leaves out tools that may not be used. What is unchanged costs a comparison.
         """
         known = set(self._index.wholes(Sort.TOOL))
         there: set[str] = set()
@@ -176,11 +175,11 @@ class ToolSearch:
     def find(
         self, query: str, most: int = 5, *, only: Sequence[str] = (), deadline: float = 0.2
     ) -> tuple[ToolMatch, ...]:
-        """The best first. `only` names sources; no character of the query is an operator, and
-        nothing is started or asked."""
+        """The best matches first. `only` names sources; no character of the query is an operator,
+        and no server is started or asked."""
         words = query.replace(
             '"', " "
-        )  # somebody's words, not a condition: a tool need not hold the name that is looked up
+        )  # quotes are no operator here: a tool need not hold the words
         if most <= 0 or not words.strip():
             return ()
         weighed, voted = self._weighed(words, frozenset(only), max(_CANDIDATES, most), deadline)
@@ -191,7 +190,8 @@ class ToolSearch:
         )
 
     def used(self, query: str, name: str, now: float) -> None:
-        """It served for this: from now on it ranks higher for the like."""
+        """Records that a tool was used for a query: it ranks higher for similar ones from now
+        on."""
         if self._uses is not None:
             self._uses.add(query, name, now)
 
@@ -207,7 +207,7 @@ class ToolSearch:
     def _weighed(
         self, query: str, only: frozenset[str], most: int, deadline: float
     ) -> tuple[list[RankedTool], frozenset[str]]:
-        """The best first; and the names of those for which the past speaks."""
+        """The candidates, best first; and the names of those that were used for similar queries."""
         hits = self._index.search(
             Query(query, Filter(sorts=_TOOLS, kinds=only), most, deadline)
         ).hits
@@ -251,8 +251,8 @@ class ToolSearch:
         return sorted(weighed, key=lambda each: (-each.score, each.name)), frozenset(votes)
 
     def _looked_through(self, found: int, most: int) -> int:
-        """How many tools a search was among: where it could have brought more than it did, these
-        were all."""
+        """How many tools a search looked through: where it found fewer than it could, these were
+        all."""
         if found < most:
             return found
         if (
@@ -293,13 +293,14 @@ def open_search(
 
 
 def _lifted(score: float, vote: float) -> float:
-    """In full, a vote lifts from the average at least: what served for the same question need not
-    sound like it."""
+    """A score with a vote of past uses. A full vote lifts from the average at least: what served
+    for the same query need not sound like it."""
     return score + vote * (_USES_WEIGHT + max(0.0, -score))
 
 
 def _deviations(values: Sequence[float], first: int) -> list[float]:
-    """From the mean of the first ones: what only the past brings says nothing about the others."""
+    """Deviations from the mean of the first ones: candidates found by past uses alone do not count
+    in it."""
     among = values[:first] or values
     mean = sum(among) / len(among)
     spread = math.sqrt(sum((value - mean) ** 2 for value in among) / len(among))
@@ -319,7 +320,7 @@ def _entry(tool: Tool, whole: str) -> Entry:
 
 
 def _whole(tool: Tool) -> str:
-    """Its name, and a hash of all that is indexed of it and of what makes words of that."""
+    """The id of an indexed tool: its name, and a hash of everything that is indexed of it."""
     made_from = (
         WORDING_VERSION,
         SEALING,
@@ -337,7 +338,7 @@ def _whole(tool: Tool) -> str:
 
 
 class PastUse(msgspec.Struct, frozen=True):
-    """A tool that served for a question."""
+    """A tool that was used for a query."""
 
     query: str
     tool: str
@@ -349,7 +350,8 @@ class _StoredUses(msgspec.Struct, frozen=True):
 
 
 class PastUses:
-    """The past of one project's tools. Use it from any thread and any process; close it."""
+    """Past uses of one project's tools. Safe to use from several threads and processes; close
+    it."""
 
     def __init__(
         self,
@@ -360,8 +362,7 @@ class PastUses:
         clock: Callable[[], float] = time.time,
         old_file: Path | None = None,
     ) -> None:
-        """`embedder` reads questions as they come: it has to be quick, and nothing is kept of what
-        it makes.
+        """`embedder` embeds every query: it has to be quick. Vectors are not stored.
 
         `old_file` is where an earlier version of hotset kept a line for each use.
         """
@@ -375,14 +376,14 @@ class PastUses:
         self._read: tuple[_StoredUses, tuple[PastUse, ...]] | None = None
 
     def add(self, query: str, tool: str, now: float) -> None:
-        """Written soon, without its secrets."""
+        """Records a use, without secrets; it is written soon."""
         question = seal(query[:_LONGEST_QUESTION]).text.strip()
         if question:
             self._stored.put(PastUse(question, tool, now))
 
     def votes(self, query: str) -> Mapping[str, float]:
-        """For each tool that was used for something alike, from 0 to 1: its share of the nearest,
-        by how near the nearest is.
+        """For each tool that was used for a similar query, from 0 to 1: its share of the nearest
+        past uses, by how near the nearest is.
 
         Raises a `HotsetError`.
         """
@@ -464,30 +465,30 @@ def _decode_uses(lines: Iterable[bytes]) -> Iterator[PastUse]:
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """Of one tool to one question."""
+    """The likeness of one tool to one query."""
 
     answered: float = 0.0
-    """Of what the question asks, how much the tool speaks of."""
+    """How much of the query the tool's words cover."""
     named: float = 0.0
-    """Of what the tool is called, how much the question speaks of."""
+    """How much of the tool's name the query covers."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedTool:
-    """A tool that a search found, and what speaks for it."""
+    """A candidate of a search, and the evidence for it."""
 
     name: str
     score: float
     """Its place in the order, in deviations among the candidates."""
     alike: Likeness
     vote: float = 0.0
-    """What the past says for it, from 0 to 1."""
+    """The vote of past uses, from 0 to 1."""
     by: frozenset[str] = field(default_factory=frozenset)
 
 
 def likelihoods(found: Sequence[RankedTool], size: int) -> list[float]:
-    """For each, best first, from 0 to 1: none is likelier than the one before. `size` is the number
-    of tools looked through."""
+    """The likelihood of each candidate, best first, from 0 to 1: none is likelier than the one
+    before. `size` is the number of tools looked through."""
     if not found:
         return []
     first = found[0]
@@ -597,7 +598,7 @@ def _arguments(schema: bytes) -> list[str]:
     try:
         decoded = msgspec.json.decode(schema)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # whoever listed it says what is wrong with it; here it is found by its other words
+        # reported where it is listed; here the tool is found by its other words
         return []
     found = (_argument(name, told) for name, told in _properties(decoded, 0))
     return [each for each, _ in zip(found, range(_MOST_ARGUMENTS), strict=False)]

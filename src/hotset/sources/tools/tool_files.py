@@ -83,7 +83,7 @@ class SourceFile(SourceLabel, frozen=True, omit_defaults=True):
 
 
 class UndecodedFile(SourceLabel, frozen=True, omit_defaults=True):
-    """A record whose tools are not decoded yet."""
+    """A source's file whose tools are not decoded yet."""
 
     tools: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
 
@@ -118,14 +118,14 @@ class ToolFiles:
         return lstat_of(self.folder / file)
 
     def changed_ns(self) -> int:
-        """When a name in the folder last changed; 0 where somebody removed it."""
+        """When a name in the folder last changed; 0 where the folder is gone."""
         try:
             return self.folder.stat().st_mtime_ns
         except OSError:
             return 0
 
     def troubles(self) -> list[str]:
-        """Files that could not be read, and what became of them, until somebody removes them."""
+        """Files that could not be read, and what became of them, until they are removed."""
         aside = sorted(self.folder.glob(f"*{_ENDING}{_DAMAGED}"))
         told = [
             (
@@ -137,8 +137,8 @@ class ToolFiles:
         return [*told, *self._troubles.values()]
 
     def read(self, file: str, kind: msgspec.json.Decoder[_Kind]) -> _Kind | None:
-        """None where there is none, or none that can be read: such a file is set aside, and told
-        of."""
+        """None where there is none, or none that can be read: such a file is set aside, and a
+        trouble says so."""
         path = self.folder / file
         try:
             record = kind.decode(path.read_bytes())
@@ -164,7 +164,7 @@ class ToolFiles:
         write_atomically(self.folder / file, msgspec.json.encode(record))
 
     def alone(self) -> AbstractContextManager[None]:
-        """One at a time changes something, over all threads and processes."""
+        """Held while something is changed: one thread of one process at a time."""
         return hold_to_change(self.folder, self.folder / _LOCK)
 
     def _set_aside(self, path: Path) -> None:
@@ -220,7 +220,7 @@ _DECODER = msgspec.json.Decoder(_NamedFile)
 
 
 class NameIndex:
-    """Not for two threads at once."""
+    """Which source has a tool of a name. Not for two threads at once."""
 
     def __init__(self, files: ToolFiles, clock_ns: Callable[[], int] = time.time_ns) -> None:
         self._files = files
@@ -233,13 +233,13 @@ class NameIndex:
         self._alike: tuple[dict[str, str], dict[str, str]] | None = None
 
     def glance(self) -> None:
-        """Follows what changed, at the price of one stat where nothing did."""
+        """Reads what changed, at the price of one stat where nothing did."""
         changed = self._files.changed_ns()
         if self._looked != (changed, True):
             self.follow()
 
     def follow(self) -> dict[str, Stat]:
-        """Follows what changed, also in a file that somebody wrote in place. All files with their
+        """Reads what changed, also files that were written in place. Returns all files with their
         stamps."""
         changed = self._files.changed_ns()
         found = self._files.scan()
@@ -253,18 +253,18 @@ class NameIndex:
         return found
 
     def rows(self) -> Iterator[tuple[str, SourceRow]]:
-        """All records in the order of their files, with the file of each."""
+        """All rows in the order of their files, with the file of each."""
         yield from ((file, self._rows[file]) for file in sorted(self._rows))
 
     def row(self, file: str) -> SourceRow | None:
         return self._rows.get(file)
 
     def file_of(self, name: str) -> str | None:
-        """The record that has a tool of this name."""
+        """The file of the source that has a tool of this name."""
         return self._full.get(name)
 
     def files_of_own(self, own_name: str) -> tuple[str, ...]:
-        """The records whose sources call a tool so."""
+        """The files of the sources that have a tool of this own name."""
         found = self._own.get(own_name, ())
         return (found,) if isinstance(found, str) else found
 
@@ -275,14 +275,13 @@ class NameIndex:
         )
 
     def alike(self, name: str) -> str:
-        """The full name, of those that are known, which nobody could tell from this one; empty
-        where there is none."""
+        """A known full name that looks the same as this one; empty where there is none."""
         found = self._skeletons()[0].get(skeleton(name), "")
         return found if found != name else ""
 
     def alike_own(self, own_name: str) -> str:
-        """The same of names as sources say them. Case alone disguises nothing: `Search` and
-        `search` are both honest."""
+        """The same for names as sources have them. A difference in case alone disguises nothing:
+        `Search` and `search` are both honest."""
         found = self._skeletons()[1].get(skeleton(own_name), "")
         return found if found.casefold() != own_name.casefold() else ""
 
@@ -370,11 +369,11 @@ class NameIndex:
 
 @dataclass(frozen=True, slots=True)
 class OtherNames:
-    """The names of all records but one."""
+    """The names of all sources but one."""
 
     names: NameIndex
     file: str
-    """Of the one."""
+    """The file of that one."""
 
     def have(self, name: str) -> bool:
         return self.names.file_of(name) not in (None, self.file)
@@ -383,7 +382,7 @@ class OtherNames:
         return any(row.head == head for file, row in self.names.rows() if file != self.file)
 
     def have_own(self, own_name: str) -> bool:
-        """And the one has not."""
+        """True if another source has a tool of this own name, and that one has not."""
         files = self.names.files_of_own(own_name)
         return bool(files) and self.file not in files
 

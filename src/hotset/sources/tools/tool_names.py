@@ -45,7 +45,7 @@ def _plain(text: str) -> str:
 
 
 def _is_whole(text: str) -> bool:
-    """Nothing but separators was replaced: whoever reads the name knows what it stands for."""
+    """True if nothing but separators was replaced: the name is still readable."""
     return not _STRANGE.search(_SEPARATORS.sub("_", text))
 
 

@@ -1,8 +1,8 @@
 """Tools that agents wrote: one Python file each, in one folder of ours, checked by parsing before
 it is written.
 
-A file is one tool: the function that is called like the file. So a tool that nobody uses any more
-can go without taking another with it; what else the file defines only helps it.
+A file is one tool: the function that is called like the file. So an unused tool can be deleted
+without taking another with it; what else the file defines only helps it.
 """
 
 from __future__ import annotations

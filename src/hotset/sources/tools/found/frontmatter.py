@@ -34,8 +34,8 @@ class Frontmatter:
 
 
 def read_frontmatter(text: str) -> Frontmatter:
-    """What people write: a colon in a value that nobody quoted, Windows' line ends, a byte order
-    mark. Raises `Malformed`."""
+    """Reads frontmatter as people write it: an unquoted colon in a value, Windows' line ends, a
+    byte order mark. Raises `Malformed`."""
     head, body = split(text)
     try:
         return Frontmatter(_fields(head), body)

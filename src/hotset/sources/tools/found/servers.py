@@ -284,7 +284,7 @@ def _pairs(entry: Mapping[str, Any], key: str, names: re.Pattern[str]) -> None:
 
 
 def _at_home(path: str, environ: Mapping[str, str]) -> str:
-    """No shell reads these, so nobody else puts a home in a tilde's place."""
+    """Expands a tilde: no shell reads these paths."""
     home = environ.get("HOME", "")
     return home + path[1:] if home and (path == "~" or path.startswith("~/")) else path
 

@@ -23,7 +23,7 @@ from hotset.sources.tools.found.annotations import (
 )
 from hotset.sources.tools.running.host_calls import tool_functions
 
-_MOST_FUNCTIONS = 200  # of a file: nobody writes more by hand
+_MOST_FUNCTIONS = 200  # of a file: more are not written by hand
 _LONGEST_PROBLEM = 200
 
 _LONGEST = (

@@ -2,7 +2,7 @@
 tools; nothing is run.
 
 A skill of the project hides one of the user's that has the same name. It is never trusted by
-itself: whoever cloned the project did not choose it.
+itself: a person who cloned the project did not choose it.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def _look(place: Path, names: frozenset[str], trusted: bool, kept: SkillCache | 
     """One skill, or why it is none.
 
     Of a skill that is not trusted every file counts, also what Python compiled or a package manager
-    installed: code that is not looked at could come in there after somebody agreed to the rest.
+    installed: code that is not looked at could come in there after a person approved the rest.
     """
     deepest = DEEPEST if _SCRIPTS in names else 0
     there = listing(place, deepest=deepest, excluded=EXCLUDED if trusted else frozenset())
@@ -359,7 +359,8 @@ def _reader(source: str, description: str) -> Tool:
 
 
 def _tools(source: str, about: str, scripts: Mapping[str, Script]) -> Iterator[Tool]:
-    """What nobody described is described by its name and by what its skill is about."""
+    """The tools of scripts. A function without a description is described by its name and its
+    skill."""
     by_name = {PurePath(path).stem: script for path, script in scripts.items()}
     own = own_names(by_name)
     for name, script in by_name.items():
@@ -389,7 +390,7 @@ def _digest(head: Frontmatter) -> str:
 
 def read_skill(skill: Skill, file: str = "") -> str:
     """Its instructions with a list of its files; or one of these. Raises `NotFound` with a sentence
-    for whoever asked."""
+    for a model."""
     try:
         root = Root(skill.folder)
     except BadInput as error:
@@ -405,7 +406,7 @@ def read_skill(skill: Skill, file: str = "") -> str:
 def _instructions(text: str) -> str:
     try:
         return split(text)[1].strip()
-    except Malformed:  # somebody is just changing it
+    except Malformed:  # it is being changed
         return text.strip()
 
 
