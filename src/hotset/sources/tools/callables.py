@@ -86,13 +86,13 @@ def bind_function(
                 f"{own}: parameter {parameter.name} needs a type, and to be given by name"
             )
         types[parameter.name] = hints[parameter.name]
-    told = description or inspect.getdoc(function) or ""
+    about = description or inspect.getdoc(function) or ""
     tool = Tool(
         full_name(source.name, own),
         source.name,
         source.origin,
         own,
-        told,
+        about,
         _schema(own, signature, types),
     )
     return BoundFunction(tool, function, types)
@@ -145,10 +145,10 @@ def text_of(returned: Returned) -> str:
     """Every text of it. What is no text is told by its kind and size; a JSON value stands in where
     nothing else was said."""
     blocks = msgspec.json.decode(returned.content)
-    told = [text for block in blocks if isinstance(block, dict) and (text := _told(block))]
-    if not told and returned.structured is not None:
-        told = [returned.structured.decode("utf-8", "replace")]
-    return "\n".join(told)
+    texts = [text for block in blocks if isinstance(block, dict) and (text := _render_block(block))]
+    if not texts and returned.structured is not None:
+        texts = [returned.structured.decode("utf-8", "replace")]
+    return "\n".join(texts)
 
 
 def returned(value: object, *, failed: bool = False) -> Returned:
@@ -171,7 +171,7 @@ def returned(value: object, *, failed: bool = False) -> Returned:
     return Returned(_blocks({"type": "text", "text": text.decode()}), failed, structured)
 
 
-def _told(block: Mapping[str, Any]) -> str:  # noqa: PLR0911 - one case a kind of block
+def _render_block(block: Mapping[str, Any]) -> str:  # noqa: PLR0911 - one case a kind of block
     match block:
         case {"type": "text", "text": str(text)}:
             return text

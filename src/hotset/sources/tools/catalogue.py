@@ -451,13 +451,13 @@ def _is_told(found: KnownTool) -> bool:
 
 
 def _not_found(name: str, near: Sequence[str], *, several: bool = False) -> str:
-    told = f"no tool is called {visible(name[:64])}"
+    unknown = f"no tool is called {visible(name[:64])}"
     if several:
         return f"{visible(name[:64])} could mean {', '.join(near)}: call one by its full name"
     return (
-        f"{told}; did you mean {', '.join(near)}?"
+        f"{unknown}; did you mean {', '.join(near)}?"
         if near
-        else f"{told}; find_tools finds tools by what they do"
+        else f"{unknown}; find_tools finds tools by what they do"
     )
 
 

@@ -232,9 +232,9 @@ def readable(tool: Tool) -> str:
         "description:",
     ]
     lines += [f"  {line}" for line in tool.description.split("\n")]
-    for told, raw in (("parameters", tool.parameters), ("annotations", tool.annotations)):
+    for label, raw in (("parameters", tool.parameters), ("annotations", tool.annotations)):
         if raw != b"{}":
-            lines += [f"{told}:", *(f"  {line}" for line in _pretty(raw).split("\n"))]
+            lines += [f"{label}:", *(f"  {line}" for line in _pretty(raw).split("\n"))]
     return "\n".join(map(visible, lines))
 
 
@@ -341,13 +341,13 @@ class ToolRules:
     def why_denied(self, name: str, source: str) -> str:
         """As `follow` read it last; empty where it may be used. The whole of a source is asked
         about with its name alone."""
-        said = self._project or self.follow()
-        if pattern := _match(said.deny, name, source):
+        rules = self._project or self.follow()
+        if pattern := _match(rules.deny, name, source):
             return (
                 f"it is denied in this project by {pattern!r}; a person can say `hotset tools "
                 f"allow {pattern}`"
             )
-        if _match(said.allow, name, source):
+        if _match(rules.allow, name, source):
             return ""
         if pattern := _match(self._settings.deny, name, source):
             return (
@@ -365,14 +365,16 @@ class ToolRules:
     def deny(self, pattern: str, now: float) -> None:
         """Raises `BadConfig` where what was said before cannot be read."""
         self._change(
-            lambda said: ProjectRules(_without(said.allow, pattern), _with(said.deny, pattern)), now
+            lambda rules: ProjectRules(_without(rules.allow, pattern), _with(rules.deny, pattern)),
+            now,
         )
 
     def allow(self, pattern: str, now: float) -> None:
         """Takes a denial back, or lets through what the person's file shuts out. Raises as `deny`
         does."""
         self._change(
-            lambda said: ProjectRules(_with(said.allow, pattern), _without(said.deny, pattern)), now
+            lambda rules: ProjectRules(_with(rules.allow, pattern), _without(rules.deny, pattern)),
+            now,
         )
 
     def _change(self, change: Callable[[ProjectRules], ProjectRules], now: float) -> None:

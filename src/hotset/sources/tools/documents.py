@@ -99,9 +99,9 @@ class SharedDocument:
         """What happened to it, in sentences, the latest last."""
         return tuple(self._troubles)
 
-    def trouble(self, told: str) -> None:
-        if told not in self._troubles:
-            self._troubles.append(told)
+    def trouble(self, sentence: str) -> None:
+        if sentence not in self._troubles:
+            self._troubles.append(sentence)
 
     def _alone(self) -> AbstractContextManager[None]:
         return hold_to_change(self.path, self._lock)

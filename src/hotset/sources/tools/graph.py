@@ -190,21 +190,21 @@ def word_overlap(texts: Mapping[str, str]) -> Nearest:
         name: frozenset(word.lower() for word in _WORD.findall(text))
         for name, text in texts.items()
     }
-    having = Counter(word for said in words.values() for word in said)
+    having = Counter(word for own in words.values() for word in own)
     telling = {
-        name: frozenset(word for word in said if having[word] * 2 <= max(len(words), 4))
-        for name, said in words.items()
+        name: frozenset(word for word in own if having[word] * 2 <= max(len(words), 4))
+        for name, own in words.items()
     }
     where: dict[str, list[str]] = defaultdict(list)
-    for name, said in telling.items():
-        for word in said:
+    for name, own in telling.items():
+        for word in own:
             where[word].append(name)
 
     def nearest(name: str) -> Iterator[tuple[str, float]]:
-        said = telling.get(name, frozenset())
-        shared = Counter(other for word in said for other in where[word] if other != name)
+        own = telling.get(name, frozenset())
+        shared = Counter(other for word in own for other in where[word] if other != name)
         for other, number in shared.items():
-            yield other, number / (len(said) + len(telling[other]) - number)
+            yield other, number / (len(own) + len(telling[other]) - number)
 
     return nearest
 

@@ -264,7 +264,7 @@ def _all_of(earlier: Mapping[str, Life], later: Mapping[str, Life]) -> dict[str,
 
 
 def life_as_json(life: Life) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "born": time_as_json(life.born),
         "calls": life.calls,
         "failures": life.failures,
@@ -275,9 +275,9 @@ def life_as_json(life: Life) -> dict[str, Any]:
         "status": life.status.value,
     }
     return (
-        told
+        fields
         if life.inactive_since is None
-        else {**told, "inactive_since": time_as_json(life.inactive_since)}
+        else {**fields, "inactive_since": time_as_json(life.inactive_since)}
     )
 
 
@@ -316,44 +316,44 @@ def time_as_json(when: float) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def time_from(said: Any) -> float:
+def time_from(value: Any) -> float:
     """Raises `ValueError`."""
-    if isinstance(said, str):
-        moment = datetime.fromisoformat(said)
+    if isinstance(value, str):
+        moment = datetime.fromisoformat(value)
         when = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     else:
-        when = _amount(said)
+        when = _amount(value)
     if not 0 <= when <= _LATEST:
-        raise ValueError(f"{said} is no time")
+        raise ValueError(f"{value} is no time")
     return round(when, 3)
 
 
-def _time_or_none(said: Any) -> float | None:
-    return None if said is None else time_from(said)
+def _time_or_none(value: Any) -> float | None:
+    return None if value is None else time_from(value)
 
 
-def _number(said: Any) -> int:
-    amount = _amount(said)
+def _number(value: Any) -> int:
+    amount = _amount(value)
     if amount != int(amount):
-        raise ValueError(f"{said} is not a whole number")
+        raise ValueError(f"{value} is not a whole number")
     return int(amount)
 
 
-def _amount(said: Any) -> float:
+def _amount(value: Any) -> float:
     if (
-        isinstance(said, bool)
-        or not isinstance(said, int | float)
-        or not math.isfinite(said)
-        or not 0 <= said <= _MOST_CALLS
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or not 0 <= value <= _MOST_CALLS
     ):
-        raise ValueError(f"{said!r} is not a number from 0 up")
-    return float(said)
+        raise ValueError(f"{value!r} is not a number from 0 up")
+    return float(value)
 
 
-def _flag(said: Any) -> bool:
-    if not isinstance(said, bool):
-        raise ValueError(f"{said!r} is neither true nor false")  # noqa: TRY004 - of a file, not of a program
-    return said
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r} is neither true nor false")  # noqa: TRY004 - of a file, not of a program
+    return value
 
 
 def _lives(document: Mapping[str, Any]) -> dict[str, Life]:

@@ -64,7 +64,7 @@ _LARGEST_SCHEMA = 256 * 1024  # bytes; the largest of 228 tools of 21 public ser
 _BACKTRACKS = 10_000  # of one regular expression with look-around; all others take linear time
 _REGEX_BYTES = 1 << 20
 _MOST_LINES = 8
-_MOST_TOLD_CHOICES = 20
+_MOST_NAMED = 20
 _LONGEST = 240  # characters of a place or a sentence of the library's
 _SCHEMAS_FAULT = frozenset({"BacktrackLimitExceeded", "RegexEngineFailure", "Referencing"})
 
@@ -117,8 +117,8 @@ def compact(tool: Tool, *, max_tokens: int = MAX_TOKENS) -> str:
     says so."""
     schema = decode_schema(tool)
     arguments = tuple(_arguments(schema))
-    said = " ".join(tool.description.split())
-    for text in _ever_shorter(tool.name, said, arguments):
+    description = " ".join(tool.description.split())
+    for text in _ever_shorter(tool.name, description, arguments):
         if len(text) <= max_tokens * _LONGEST_TOKEN and tokens.count(text) <= max_tokens:
             return text
     return _cut(text, max_tokens)
@@ -154,19 +154,19 @@ class _Argument(msgspec.Struct, frozen=True):
     kind: str
     required: bool
     default: str
-    said: str
+    description: str
 
     @property
     def signed(self) -> str:
         return f"{self.name}{'' if self.required else '?'}: {self.kind}{self.default}"
 
 
-def _ever_shorter(name: str, said: str, arguments: Sequence[_Argument]) -> Iterator[str]:
+def _ever_shorter(name: str, description: str, arguments: Sequence[_Argument]) -> Iterator[str]:
     needed = [each for each in arguments if each.required]
-    yield _text(name, arguments, said, arguments)
+    yield _text(name, arguments, description, arguments)
     for most in _BRIEFER:
-        brief = _brief(said, most)
-        cut = "the rest of its description" if brief != said else ""
+        brief = _brief(description, most)
+        cut = "the rest of its description" if brief != description else ""
         yield _text(name, arguments, brief, arguments, cut)
     yield _text(name, arguments, brief, needed, _also(cut, "what optional arguments mean"))
     yield _text(name, arguments, brief, (), _also(cut, "what arguments mean"))
@@ -182,10 +182,17 @@ def _ever_shorter(name: str, said: str, arguments: Sequence[_Argument]) -> Itera
 
 
 def _text(
-    name: str, signed: Sequence[_Argument], said: str, explained: Sequence[_Argument], cut: str = ""
+    name: str,
+    signed: Sequence[_Argument],
+    description: str,
+    explained: Sequence[_Argument],
+    cut: str = "",
 ) -> str:
-    lines = [f"{name}({', '.join(each.signed for each in signed)})", *([said] if said else [])]
-    lines += [f"- {each.name}: {each.said}" for each in explained if each.said]
+    lines = [
+        f"{name}({', '.join(each.signed for each in signed)})",
+        *([description] if description else []),
+    ]
+    lines += [f"- {each.name}: {each.description}" for each in explained if each.description]
     return "\n".join([*lines, *([f"[left out: {cut}]"] if cut else [])])
 
 
@@ -202,12 +209,12 @@ def _also(cut: str, more: str) -> str:
     return f"{cut}, {more}" if cut else more
 
 
-def _brief(said: str, most: int) -> str:
+def _brief(text: str, most: int) -> str:
     """Whole sentences, where there is one."""
-    if len(said) <= most:
-        return said
-    end = said.rfind(". ", 0, most)
-    return said[: end + 1] if end > 0 else said[:most].rstrip() + "..."
+    if len(text) <= most:
+        return text
+    end = text.rfind(". ", 0, most)
+    return text[: end + 1] if end > 0 else text[:most].rstrip() + "..."
 
 
 def _arguments(schema: Mapping[str, Any]) -> Iterator[_Argument]:
@@ -226,9 +233,11 @@ def _arguments(schema: Mapping[str, Any]) -> Iterator[_Argument]:
             if "default" in about and about["default"] is not None
             else ""
         )
-        said = about.get("description") or about.get("title") or ""
-        said = _brief(" ".join(said.split()), _LINE) if isinstance(said, str) else ""
-        yield _Argument(_quoted(name), kinds.of(each), name in required, default, said)
+        description = about.get("description") or about.get("title") or ""
+        description = (
+            _brief(" ".join(description.split()), _LINE) if isinstance(description, str) else ""
+        )
+        yield _Argument(_quoted(name), kinds.of(each), name in required, default, description)
 
 
 class _Kinds:
@@ -386,8 +395,8 @@ def _render_score(ghost: Ghost) -> str:
 
 def _render_waiting(known: KnownTool) -> str:
     """A skill of the project by its name and description, and how a person approves it."""
-    said = visible(" ".join(known.tool.description.split()))
-    short = clip(said, _MOST_OF_WAITING)
+    description = visible(" ".join(known.tool.description.split()))
+    short = clip(description, _MOST_OF_WAITING)
     name = known.tool.source
     return (
         f"- {name}: {short} [a skill of this project; it needs approval, by a person: hotset "
@@ -444,29 +453,29 @@ def _lines(error: ValidationError, schema: Mapping[str, Any]) -> Iterator[str]:
     """One error in words for a model."""
     if type(error.kind).__name__ in _SCHEMAS_FAULT:
         return
-    at, told = _place(error.instance_path), error.kind.value
+    at, expected = _place(error.instance_path), error.kind.value
     match error.kind.name:
         case "required":
-            yield f"{_place([*error.instance_path, told])}: required and missing"
+            yield f"{_place([*error.instance_path, expected])}: required and missing"
         case "additionalProperties" | "unevaluatedProperties" if isinstance(error.instance, dict):
             known = [each for each in _known_arguments(schema, error) if each not in error.instance]
             yield from (
                 f"{f'{at}: ' if error.instance_path else ''}{_unknown(each, known)}"
-                for each in told
+                for each in expected
             )
         case "type":
-            yield f"{at}: must be {' or '.join(map(_a, told))}, not {shown(error.instance)}"
+            yield f"{at}: must be {' or '.join(map(_a, expected))}, not {shown(error.instance)}"
         case "enum":
             yield (
-                f"{at}: must be one of {', '.join(map(shown, told[:_MOST_TOLD_CHOICES]))}, not "
+                f"{at}: must be one of {', '.join(map(shown, expected[:_MOST_NAMED]))}, not "
                 f"{shown(error.instance)}"
             )
         case "const":
-            yield f"{at}: must be {shown(told)}, not {shown(error.instance)}"
-        case "anyOf" | "oneOf" if isinstance(told, list):
-            yield from _of_forms(error, told, schema)
+            yield f"{at}: must be {shown(expected)}, not {shown(error.instance)}"
+        case "anyOf" | "oneOf" if isinstance(expected, list):
+            yield from _of_forms(error, expected, schema)
         case word if word in _LIMITS:
-            yield f"{at}: must {_LIMITS[word].format(shown(told))}, not {shown(error.instance)}"
+            yield f"{at}: must {_LIMITS[word].format(shown(expected))}, not {shown(error.instance)}"
         case _:
             yield f"{at}: {error.message[:_LONGEST]}"
 
@@ -526,10 +535,10 @@ def _unknown(name: str, known: Sequence[str]) -> str:
 
 
 def _place(path: Sequence[str | int]) -> str:
-    told = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(
         "."
     )
-    return told[:_LONGEST] or "arguments"
+    return place[:_LONGEST] or "arguments"
 
 
 def _a(kind: str) -> str:

@@ -308,14 +308,14 @@ def _deviations(values: Sequence[float], first: int) -> list[float]:
 
 
 def _signals(hit: IndexHit) -> frozenset[str]:
-    told = (("words", hit.by_words), ("meaning", hit.by_meaning))
-    return frozenset(name for name, value in told if value is not None)
+    signals = (("words", hit.by_words), ("meaning", hit.by_meaning))
+    return frozenset(name for name, value in signals if value is not None)
 
 
 def _entry(tool: Tool, whole: str) -> Entry:
-    said = word_tool(tool)
+    wording = word_tool(tool)
     return Entry(
-        EntryId(tool.name), whole, Sort.TOOL, said.text, kind=tool.source, title=said.title
+        EntryId(tool.name), whole, Sort.TOOL, wording.text, kind=tool.source, title=wording.title
     )
 
 
@@ -600,23 +600,23 @@ def _arguments(schema: bytes) -> list[str]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # reported where it is listed; here the tool is found by its other words
         return []
-    found = (_argument(name, told) for name, told in _properties(decoded, 0))
+    found = (_argument(name, about) for name, about in _properties(decoded, 0))
     return [each for each, _ in zip(found, range(_MOST_ARGUMENTS), strict=False)]
 
 
-def _argument(name: str, told: Any) -> str:
+def _argument(name: str, about: Any) -> str:
     description, choices = "", []
-    if isinstance(told, Mapping):
-        if isinstance(told.get("description"), str):
-            description = told["description"][:_MOST_OF_ARGUMENT]
-        if isinstance(told.get("enum"), list):
+    if isinstance(about, Mapping):
+        if isinstance(about.get("description"), str):
+            description = about["description"][:_MOST_OF_ARGUMENT]
+        if isinstance(about.get("enum"), list):
             choices = [
                 each[:_MOST_OF_CHOICE]
-                for each in told["enum"][:_MOST_CHOICES]
+                for each in about["enum"][:_MOST_CHOICES]
                 if isinstance(each, str)
             ]
-    said = ", ".join(part for part in (description, *choices) if part)
-    return f"{_readable(name)}: {said}" if said else _readable(name)
+    words = ", ".join(part for part in (description, *choices) if part)
+    return f"{_readable(name)}: {words}" if words else _readable(name)
 
 
 def _properties(schema: Any, depth: int) -> Iterator[tuple[str, Any]]:
@@ -629,13 +629,13 @@ def _properties(schema: Any, depth: int) -> Iterator[tuple[str, Any]]:
     if not isinstance(schema, Mapping):
         return
     properties = schema.get("properties")
-    for name, told in properties.items() if isinstance(properties, Mapping) else ():
-        yield name, told
-        yield from _properties(told, depth + 1)
+    for name, about in properties.items() if isinstance(properties, Mapping) else ():
+        yield name, about
+        yield from _properties(about, depth + 1)
     for inside in ("items", "anyOf", "oneOf", "allOf"):
         yield from _properties(schema.get(inside), depth + 1)
     for named in ("$defs", "definitions"):
-        told = schema.get(named)
+        about = schema.get(named)
         yield from _properties(
-            list(told.values()) if isinstance(told, Mapping) else None, depth + 1
+            list(about.values()) if isinstance(about, Mapping) else None, depth + 1
         )

@@ -117,7 +117,7 @@ class ToolSync:
         found: ToolSources,
         changed: Collection[str],
         seconds: float,
-        told: Callable[[str], None],
+        listed: Callable[[str], None],
     ) -> None:
         """Lists the servers whose tools are unknown, and those that `changed`, a few at a time.
         Callers that come meanwhile share the listing.
@@ -136,7 +136,7 @@ class ToolSync:
             for source in sources:
                 if source.name not in self._asking:
                     self._asking[source.name] = (
-                        pool.submit(self._list, source, told),
+                        pool.submit(self._list, source, listed),
                         self.monotonic(),
                     )
             asked = [self._asking[source.name] for source in sources]
@@ -151,12 +151,12 @@ class ToolSync:
 
     def troubles(self) -> list[str]:
         """Servers that gave no list, and what was not taken of other lists."""
-        told = [
+        found = [
             f"{name} gave no list of its tools: {failed.why.removesuffix(ADVICE)}"
             for name, failed in sorted(self._failed.items())
         ]
-        told += [f"{name} has not told its tools yet" for name in sorted(self._asking)]
-        return [*told, *(each for refused in self._refused.values() for each in refused)]
+        found += [f"{name} has not told its tools yet" for name in sorted(self._asking)]
+        return [*found, *(each for refused in self._refused.values() for each in refused)]
 
     def index(self, search: ToolSearch) -> None:
         """Indexes every tool that can be used, and skills that only wait for a person's
@@ -174,7 +174,7 @@ class ToolSync:
             source, tools, instructions=instructions
         ).refused
 
-    def _list(self, source: ToolOrigin, told: Callable[[str], None]) -> None:
+    def _list(self, source: ToolOrigin, done: Callable[[str], None]) -> None:
         try:
             listed = self.list_tools(source)
             with self._lock:
@@ -185,7 +185,7 @@ class ToolSync:
         finally:
             with self._lock:
                 del self._asking[source.name]
-            told(source.name)
+            done(source.name)
 
     def _failed_lately(self, source: ToolOrigin, now: float) -> bool:
         failed = self._failed.get(source.name)

@@ -127,14 +127,14 @@ class ToolFiles:
     def troubles(self) -> list[str]:
         """Files that could not be read, and what became of them, until they are removed."""
         aside = sorted(self.folder.glob(f"*{_ENDING}{_DAMAGED}"))
-        told = [
+        damaged = [
             (
                 f"{path} was damaged and set aside: what was accepted of its source is forgotten; "
                 f"look at it, and remove it"
             )
             for path in aside
         ]
-        return [*told, *self._troubles.values()]
+        return [*damaged, *self._troubles.values()]
 
     def read(self, file: str, kind: msgspec.json.Decoder[_Kind]) -> _Kind | None:
         """None where there is none, or none that can be read: such a file is set aside, and a
@@ -181,10 +181,10 @@ class ToolFiles:
 
 def _refuse_newer(files: ToolFiles, file: str) -> None:
     try:
-        told = msgspec.json.decode((files.folder / file).read_bytes(), type=SourceLabel).format
+        newest = msgspec.json.decode((files.folder / file).read_bytes(), type=SourceLabel).format
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return
-    if told > FORMAT:
+    if newest > FORMAT:
         raise StoreTooNew(f"{files.folder / file} was written by a newer hotset; update this one")
 
 

@@ -391,14 +391,14 @@ class Toolbox:
     def troubles(self) -> Sequence[str]:
         """What is wrong with sources, and what to do about it."""
         parts, pool = self._opened_parts(), self._pool
-        told = [*self._scanner.now().troubles, *parts.sync.troubles()]
-        told += [
+        found = [*self._scanner.now().troubles, *parts.sync.troubles()]
+        found += [
             f"{name}: {why.removesuffix(ADVICE)}"
             for name, why in (pool.troubles().items() if pool is not None else ())
         ]
         for each in (parts.catalogue, parts.registry, parts.graph, parts.deletions):
-            told += each.troubles()
-        return [*told, *(self._search.troubles() if self._search is not None else ())]
+            found += each.troubles()
+        return [*found, *(self._search.troubles() if self._search is not None else ())]
 
     def ended(self, session: str) -> None:
         """A session is over: what ran for it alone stops."""

@@ -223,7 +223,7 @@ class Schemas:
 
     def _enum(self, values: list[Any]) -> Schema:
         unique = {json.dumps(value): value for value in values}
-        if not unique or not self._spent(sum(len(said) // _NODE for said in unique)):
+        if not unique or not self._spent(sum(len(text) // _NODE for text in unique)):
             return {}
         for kind, name in ((str, "string"), (bool, "boolean"), (int, "integer")):
             if all(type(value) is kind for value in unique.values()):
@@ -251,7 +251,7 @@ class Schemas:
                     | ast.Call(args=[ast.Constant(value=str(text)), *_])
                 ):
                     if self._spent(len(text) // _NODE):
-                        schema.setdefault("description", _said(text))
+                        schema.setdefault("description", encodable(text))
                 case ast.Call(keywords=keywords):
                     found = _limits(keywords, schema)
                     if self._spent(len(json.dumps(found)) // _NODE):
@@ -309,7 +309,7 @@ class Schemas:
             "additionalProperties": False,
         }
         if text := ast.get_docstring(node):
-            schema["description"] = _said(text.split("\n\n")[0])
+            schema["description"] = encodable(text.split("\n\n")[0])
         return schema
 
     def _lineage(self, node: ast.ClassDef) -> list[ast.ClassDef]:
@@ -447,7 +447,7 @@ def _as_json(value: object) -> Any:
         case None | bool():
             return value
         case str():
-            return _said(value)
+            return encodable(value)
         case int() if abs(value) < _LARGEST_NUMBER:
             return value
         case float() if math.isfinite(value):
@@ -455,10 +455,10 @@ def _as_json(value: object) -> Any:
         case list() | tuple():
             return [_as_json(each) for each in value]
         case dict() if all(isinstance(key, str) for key in value):
-            return {_said(key): _as_json(each) for key, each in value.items()}
+            return {encodable(key): _as_json(each) for key, each in value.items()}
     raise ValueError
 
 
-def _said(text: str) -> str:
+def encodable(text: str) -> str:
     """A lone surrogate is a character in Python and none in JSON."""
     return text.encode("utf-8", "replace").decode()

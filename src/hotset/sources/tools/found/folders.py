@@ -143,14 +143,14 @@ def _note(entry: os.DirEntry[str], path: str, found: Listing) -> bool:
 
 def stamp_of(launch: Launch | None, files: Mapping[str, str] | None = None) -> str:
     """`files`: for each by its name, what tells its content from any other."""
-    said: list[object] = []
+    parts: list[object] = []
     match launch:
         case Stdio(command, env, cwd):
-            said = ["stdio", list(command), sorted(env.items()), cwd]
+            parts = ["stdio", list(command), sorted(env.items()), cwd]
         case Http(url, headers):
-            said = ["http", url, sorted(headers.items())]
-    said.append(sorted((files or {}).items()))
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+            parts = ["http", url, sorted(headers.items())]
+    parts.append(sorted((files or {}).items()))
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def host_launch(folder: Path, scripts: Sequence[Path]) -> Stdio:

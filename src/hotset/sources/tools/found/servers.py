@@ -209,19 +209,19 @@ def _source(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> 
 
 
 def _stdio(entry: Mapping[str, Any], environ: Mapping[str, str]) -> Stdio:
-    def said(text: str) -> str:
+    def resolved(text: str) -> str:
         value = resolve_variables(text, environ)
         if "\0" in value:
             raise BadConfig("a value has a zero byte in it: no program takes that")
         return value
 
-    command = _at_home(said(entry["command"]), environ)
+    command = _at_home(resolved(entry["command"]), environ)
     if not command.strip():
         raise BadConfig("its command is empty: name the program to start")
     return Stdio(
-        (command, *(said(each) for each in entry.get("args", ()))),
-        {key: said(value) for key, value in entry.get("env", {}).items()},
-        _at_home(said(entry.get("cwd", "")), environ),
+        (command, *(resolved(each) for each in entry.get("args", ()))),
+        {key: resolved(value) for key, value in entry.get("env", {}).items()},
+        _at_home(resolved(entry.get("cwd", "")), environ),
     )
 
 
@@ -621,13 +621,13 @@ def _entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     return taken
 
 
-def _with(entry: dict[str, Any], said: Callable[[str], str]) -> dict[str, Any]:
-    """The entry with each text as `said` has it; what has no such form stays for `check_entry` to
-    refuse."""
+def _with(entry: dict[str, Any], convert: Callable[[str], str]) -> dict[str, Any]:
+    """The entry with each text as `convert` has it; what has no such form stays for `check_entry`
+    to refuse."""
 
     def value(each: Any) -> Any:
         if isinstance(each, str):
-            return said(each)
+            return convert(each)
         if isinstance(each, list):
             return [value(one) for one in each]
         return {key: value(one) for key, one in each.items()} if isinstance(each, dict) else each

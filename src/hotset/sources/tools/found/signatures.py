@@ -19,6 +19,7 @@ from hotset.sources.tools.found.annotations import (
     Schema,
     Schemas,
     definitions,
+    encodable,
     with_default,
 )
 from hotset.sources.tools.running.host_calls import tool_functions
@@ -126,7 +127,7 @@ def _script(module: ast.Module, tools: Sequence[ast.FunctionDef | ast.AsyncFunct
     more = len(tools) - _MOST_FUNCTIONS
     return Script(
         tuple(_function(node, known, depends) for node in tools[:_MOST_FUNCTIONS]),
-        _encodable(about.description),
+        encodable(about.description),
         f"only its first {_MOST_FUNCTIONS} functions are taken, and not {more} more"
         if more > 0
         else "",
@@ -153,7 +154,7 @@ def _function(
     parameters, foreign = _parameters(node.args, about, known)
     return Function(
         node.name,
-        _encodable(about.description),
+        encodable(about.description),
         json.dumps(parameters, separators=(",", ":")).encode(),
         node.lineno,
         tuple(dict.fromkeys((*depends, *about.depends))),
@@ -176,7 +177,7 @@ def _parameters(
         met = len(schemas.unknown)
         schema = schemas.of(each.annotation)
         if each.arg in about.parameters and "description" not in schema:
-            schema["description"] = _encodable(about.parameters[each.arg])
+            schema["description"] = encodable(about.parameters[each.arg])
         if default is None:
             required.append(each.arg)
             foreign += [each.arg] if len(schemas.unknown) > met else []
@@ -190,10 +191,6 @@ def _parameters(
         "additionalProperties": False,
     }
     return {**whole, "$defs": schemas.defs} if schemas.defs else whole, tuple(foreign)
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
 
 
 def _plain(text: str) -> str:

@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 def main() -> None:
     folder, *scripts = sys.argv[1:]
-    asked, said = _own_stdio()
-    _beside("host_calls").serve(folder, scripts, asked, said, _beside)
+    requests, answers = _own_stdio()
+    _beside("host_calls").serve(folder, scripts, requests, answers, _beside)
 
 
 def _own_stdio() -> tuple[Any, Any]:
     """The protocol's two streams, of which scripts and their own processes know nothing from now
     on."""
-    asked, said = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    return asked, said
+    return requests, answers
 
 
 def _beside(name: str) -> ModuleType:

@@ -315,8 +315,8 @@ def _tried(make: Callable[[Any], Any], value: Any, what: str) -> Any:
 
 
 def _must(what: str, value: Any) -> str:
-    said = repr(value)
-    return f"must be {what}, not {said if len(said) <= _SHOWN else said[:_SHOWN] + '...'}"
+    given = repr(value)
+    return f"must be {what}, not {given if len(given) <= _SHOWN else given[:_SHOWN] + '...'}"
 
 
 def _name(kind: Any) -> str:

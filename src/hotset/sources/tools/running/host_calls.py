@@ -60,20 +60,21 @@ _OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, "<frozen ")
 def serve(
     folder: str,
     scripts: list[str],
-    asked: Iterable[bytes],
-    said: Any,
+    requests: Iterable[bytes],
+    answers: Any,
     beside: Callable[[str], ModuleType],
 ) -> None:
-    """Answers the lines of `asked` on `said` until they end; `beside` loads another file of ours.
+    """Answers the lines of `requests` on `answers` until they end; `beside` loads another file of
+    ours.
 
     Calls that come one after the other run in this thread, the main one, as in a program; those
     that come at the same time run in others.
     """
     workers = _Workers()
-    host = _Host(folder, scripts, said, workers, beside)
+    host = _Host(folder, scripts, answers, workers, beside)
 
     def listen() -> None:
-        for line in asked:
+        for line in requests:
             host.hear(line)
         workers.stop()
 
@@ -120,13 +121,13 @@ class _Host:
         self,
         folder: str,
         scripts: list[str],
-        said: Any,
+        answers: Any,
         workers: _Workers,
         beside: Callable[[str], ModuleType],
     ) -> None:
         self._folder = os.path.abspath(folder)
         self._functions = ScriptFunctions(folder, scripts)
-        self._said = said
+        self._answers = answers
         self._workers = workers
         self._beside = beside
         self._writing = threading.Lock()
@@ -212,8 +213,8 @@ class _Host:
         """Half of a surrogate pair, as of a file's name that is no UTF-8, becomes `?`."""
         line = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         with self._writing:
-            self._said.write(line)
-            self._said.flush()
+            self._answers.write(line)
+            self._answers.flush()
 
 
 def _waited(value: Any) -> Any:
@@ -477,16 +478,16 @@ def render_value(value: Any) -> dict[str, Any]:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return {"content": [_blob(bytes(value))]}
     plain = _plain(value)
-    said = {
+    rendered = {
         "content": [
             _text_block(plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False))
         ]
     }
     if isinstance(plain, dict):
-        return {**said, "structuredContent": plain}
+        return {**rendered, "structuredContent": plain}
     if isinstance(plain, list):
-        return {**said, "structuredContent": {"result": plain}}  # the protocol wants an object
-    return said
+        return {**rendered, "structuredContent": {"result": plain}}  # the protocol wants an object
+    return rendered
 
 
 def render_failure(sentence: str) -> dict[str, Any]:

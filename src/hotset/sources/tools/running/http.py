@@ -149,12 +149,12 @@ class HttpConnection:
             await self._check(reply)
             if method == "initialize":
                 self._session = _session(reply)
-            async with contextlib.aclosing(self._said(reply)) as saying:
-                async for said in saying:
-                    self.changed |= is_change(said)
-                    if said.id == id and not said.method:
+            async with contextlib.aclosing(self._messages(reply)) as incoming:
+                async for heard in incoming:
+                    self.changed |= is_change(heard)
+                    if heard.id == id and not heard.method:
                         await _end(reply)
-                        return said
+                        return heard
         raise ServerGone("it ended before it answered")
 
     @contextlib.asynccontextmanager
@@ -190,8 +190,8 @@ class HttpConnection:
         """Why, in the server's words where it has some."""
         if reply.content_type == "application/json":
             try:
-                for said in messages(b"".join([chunk async for chunk in self._chunks(reply)])):
-                    outcome(said)
+                for message in messages(b"".join([chunk async for chunk in self._chunks(reply)])):
+                    outcome(message)
             except RpcRefused as refused:
                 return refused
             except (aiohttp.ClientError, ToolFailed):
@@ -207,22 +207,24 @@ class HttpConnection:
         code = METHOD_NOT_FOUND if reply.status == 404 else INVALID_REQUEST
         return TurnedAway(code, f"{self._where} answered with status {reply.status}")
 
-    async def _said(self, reply: aiohttp.ClientResponse) -> AsyncGenerator[RpcMessage, None]:
+    async def _messages(self, reply: aiohttp.ClientResponse) -> AsyncGenerator[RpcMessage, None]:
         """The messages of a reply, as they come. Requests of the server are answered on the way."""
         if reply.content_type != "text/event-stream":
-            for said in messages(b"".join([chunk async for chunk in self._chunks(reply)])):
-                yield said
+            for message in messages(b"".join([chunk async for chunk in self._chunks(reply)])):
+                yield message
             return
-        events, heard = Splitter(LONGEST), 0
+        events, count = Splitter(LONGEST), 0
         async for chunk in self._chunks(reply):
-            for said in (said for event in events.feed(chunk) for said in messages(event.data)):
-                heard += 1
-                if heard > _MOST_MESSAGES:
+            for message in (
+                message for event in events.feed(chunk) for message in messages(event.data)
+            ):
+                count += 1
+                if count > _MOST_MESSAGES:
                     raise NotUnderstood(f"{self._where} said {_MOST_MESSAGES} things and no answer")
-                if (back := reply_to(said)) is not None and self._version != MODERN:
+                if (back := reply_to(message)) is not None and self._version != MODERN:
                     async with self._sent("POST", self._headers("", {}), back):
                         pass
-                yield said
+                yield message
 
     async def _chunks(self, reply: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         if reply.headers.get("Content-Encoding", "identity") != "identity":
@@ -264,11 +266,11 @@ class HttpConnection:
             )
 
     def _farewell(self, method: str, body: bytes | None) -> None:
-        task = asyncio.create_task(self._said_goodbye(method, body))
+        task = asyncio.create_task(self._say_goodbye(method, body))
         self._farewells.add(task)
         task.add_done_callback(self._farewells.discard)
 
-    async def _said_goodbye(self, method: str, body: bytes | None) -> None:
+    async def _say_goodbye(self, method: str, body: bytes | None) -> None:
         with contextlib.suppress(TimeoutError, ToolFailed):
             async with (
                 asyncio.timeout(_GOODBYE_SECONDS),
@@ -308,8 +310,8 @@ _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 def _session(reply: aiohttp.ClientResponse) -> str:
     """The server's id of this session, where a header can carry it."""
-    told = reply.headers.get("Mcp-Session-Id", "")
-    return told if len(told) <= _LONGEST_ID and told.isascii() and told.isprintable() else ""
+    id = reply.headers.get("Mcp-Session-Id", "")
+    return id if len(id) <= _LONGEST_ID and id.isascii() and id.isprintable() else ""
 
 
 async def _end(reply: aiohttp.ClientResponse) -> None:

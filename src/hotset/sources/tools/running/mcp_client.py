@@ -187,7 +187,7 @@ class McpSession:
         self.connection.changed = False
         tools: dict[str, Tool] = {}
         async with _within(seconds):
-            async for each in self._told(seconds):
+            async for each in self._listed_tools(seconds):
                 if each.name not in tools and len(tools) < _MOST_TOOLS and self._may_be_used(each):
                     tools[each.name] = _make_tool(self._source, each)
         return ToolListing(
@@ -208,7 +208,7 @@ class McpSession:
             except RpcRefused as error:
                 return _failure(str(error))
 
-    async def _told(self, seconds: float) -> AsyncIterator[_ListedTool]:
+    async def _listed_tools(self, seconds: float) -> AsyncIterator[_ListedTool]:
         cursor, seen, size = "", set[str](), 0
         for _ in range(_MOST_PAGES):
             try:
@@ -218,11 +218,11 @@ class McpSession:
                     return
                 raise
             size += len(page)
-            told = _read(page, _PAGE)
-            for each in told.tools:
+            listed = _read(page, _PAGE)
+            for each in listed.tools:
                 with contextlib.suppress(NotUnderstood):
                     yield _read(bytes(each), _TOOL)
-            cursor = told.nextCursor or ""
+            cursor = listed.nextCursor or ""
             if not cursor or cursor in seen or size > LONGEST:
                 return
             seen.add(cursor)
@@ -342,29 +342,29 @@ _RESULT = msgspec.json.Decoder(_Result)
 async def _initialize(connection: RpcConnection, seconds: float) -> _Greeted:
     connection.speak("")
     params = {"protocolVersion": HANDSHAKES[0], "capabilities": {}, "clientInfo": _CLIENT}
-    said = _read(await connection.ask("initialize", params, seconds), _INITIALIZED)
-    if said.protocolVersion not in HANDSHAKES:
+    answer = _read(await connection.ask("initialize", params, seconds), _INITIALIZED)
+    if answer.protocolVersion not in HANDSHAKES:
         raise NotUnderstood(
-            f"it speaks version {said.protocolVersion[:40]!r} of MCP; hotset speaks {MODERN}, "
+            f"it speaks version {answer.protocolVersion[:40]!r} of MCP; hotset speaks {MODERN}, "
             f"{', '.join(HANDSHAKES)}"
         )
-    connection.speak(said.protocolVersion)
+    connection.speak(answer.protocolVersion)
     await connection.tell("notifications/initialized")
-    return _Greeted(said.protocolVersion, _server(said.serverInfo), said.instructions or "")
+    return _Greeted(answer.protocolVersion, _server(answer.serverInfo), answer.instructions or "")
 
 
 async def _discover(connection: RpcConnection, seconds: float) -> _Greeted:
     connection.speak(MODERN)
-    said = _read(
+    answer = _read(
         await connection.ask("server/discover", {"_meta": _ENVELOPE}, seconds), _DISCOVERED
     )
-    if MODERN not in said.supportedVersions:
+    if MODERN not in answer.supportedVersions:
         raise NotUnderstood(
-            f"it speaks versions {', '.join(said.supportedVersions)[:80]} of MCP; hotset "
+            f"it speaks versions {', '.join(answer.supportedVersions)[:80]} of MCP; hotset "
             f"speaks {MODERN}"
         )
-    meta = said._meta if isinstance(said._meta, dict) else {}  # noqa: SLF001 - the wire's own name
-    return _Greeted(MODERN, _server(meta.get(f"{_META}serverInfo")), said.instructions or "")
+    meta = answer._meta if isinstance(answer._meta, dict) else {}  # noqa: SLF001 - the wire's own name
+    return _Greeted(MODERN, _server(meta.get(f"{_META}serverInfo")), answer.instructions or "")
 
 
 def _server(info: Any) -> str:
@@ -383,24 +383,24 @@ async def _within(seconds: float) -> AsyncIterator[None]:
         raise NoAnswer(f"it did not answer in {seconds:g} s") from None
 
 
-def _read(text: bytes, decoder: msgspec.json.Decoder[_Told]) -> _Told:
+def _read(text: bytes, decoder: msgspec.json.Decoder[_Decoded]) -> _Decoded:
     try:
-        told: _Told = decoded(text, decoder)
+        value: _Decoded = decoded(text, decoder)
     except (ValueError, RecursionError):
         raise NotUnderstood("it answered with something that the protocol does not know") from None
-    return told
+    return value
 
 
-def _make_tool(source: ToolOrigin, told: _ListedTool) -> Tool:
-    annotations, about = _object(told.annotations)
-    title = told.title or about.get("title")
+def _make_tool(source: ToolOrigin, listed: _ListedTool) -> Tool:
+    annotations, about = _object(listed.annotations)
+    title = listed.title or about.get("title")
     return Tool(
-        name=full_name(source.name, told.name),
+        name=full_name(source.name, listed.name),
         source=source.name,
         origin=source.origin,
-        own_name=told.name,
-        description=told.description or "",
-        parameters=_object(told.inputSchema, b'{"type":"object"}')[0],
+        own_name=listed.name,
+        description=listed.description or "",
+        parameters=_object(listed.inputSchema, b'{"type":"object"}')[0],
         title=title if isinstance(title, str) else "",
         annotations=annotations,
     )
@@ -441,7 +441,7 @@ def _sound(text: msgspec.Raw) -> tuple[bytes, Any]:
         return msgspec.json.encode(value), value
 
 
-_Told = TypeVar("_Told")
+_Decoded = TypeVar("_Decoded")
 
 
 def read_mirrors(schema: Any) -> Mirrors | None:
@@ -631,17 +631,17 @@ class PipeConnection:
                 if not answer.done():
                     answer.set_result(None)
 
-    def _hear(self, said: RpcMessage) -> None:
-        if said.method:
-            self.changed |= is_change(said)
-            if (reply := reply_to(said)) is not None:
+    def _hear(self, message: RpcMessage) -> None:
+        if message.method:
+            self.changed |= is_change(message)
+            if (reply := reply_to(message)) is not None:
                 self._send(reply)
             return
-        answer = self._waiting.get(said.id) if said.id is not None else None
+        answer = self._waiting.get(message.id) if message.id is not None else None
         if (
             answer is not None and not answer.done()
         ):  # otherwise it comes too late, twice, or from nowhere
-            answer.set_result(said)
+            answer.set_result(message)
 
     def _send(self, message: bytes) -> None:
         """Sends in the background: a server that reads nothing while it writes must not stop us
@@ -690,10 +690,10 @@ def messages(line: bytes) -> Iterator[RpcMessage]:
     if not line.startswith((b"{", b"[")):
         return
     try:
-        said = decoded(line, _LINE)
+        found = decoded(line, _LINE)
     except (ValueError, RecursionError):
         return
-    yield from said if isinstance(said, list) else [said]
+    yield from found if isinstance(found, list) else [found]
 
 
 _LINE: msgspec.json.Decoder[RpcMessage | list[RpcMessage]] = msgspec.json.Decoder(
@@ -720,31 +720,31 @@ def _repaired(text: bytes) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def is_change(said: RpcMessage) -> bool:
-    return said.method == "notifications/tools/list_changed"
+def is_change(message: RpcMessage) -> bool:
+    return message.method == "notifications/tools/list_changed"
 
 
-def reply_to(said: RpcMessage) -> bytes | None:
+def reply_to(message: RpcMessage) -> bytes | None:
     """The answer to a request of the server: it may ping, and nothing else. No model, person or
     folder of ours is offered to it.
 
     Folders (roots) above all: servers let them replace the ones that the operator wrote into their
     arguments.
     """
-    if not said.method or said.id is None:
+    if not message.method or message.id is None:
         return None
-    if said.method == "ping":
-        return msgspec.json.encode({"jsonrpc": "2.0", "id": said.id, "result": {}})
-    error = {"code": METHOD_NOT_FOUND, "message": f"this client has no {said.method[:80]}"}
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": said.id, "error": error})
+    if message.method == "ping":
+        return msgspec.json.encode({"jsonrpc": "2.0", "id": message.id, "result": {}})
+    error = {"code": METHOD_NOT_FOUND, "message": f"this client has no {message.method[:80]}"}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": message.id, "error": error})
 
 
-def outcome(said: RpcMessage) -> bytes:
+def outcome(message: RpcMessage) -> bytes:
     """The result of an answer. Raises `RpcRefused` for an error, and `NotUnderstood` for
     neither."""
-    if error := bytes(said.error):
+    if error := bytes(message.error):
         raise _refused(error)
-    if result := bytes(said.result):
+    if result := bytes(message.result):
         return result
     raise NotUnderstood("it answered with neither a result nor an error")
 
@@ -759,7 +759,7 @@ _ERROR = msgspec.json.Decoder(_Error)
 
 def _refused(error: bytes) -> RpcRefused:
     try:
-        told = decoded(error, _ERROR)
+        refusal = decoded(error, _ERROR)
     except (ValueError, RecursionError):
-        told = _Error()
-    return RpcRefused(told.code, told.message)
+        refusal = _Error()
+    return RpcRefused(refusal.code, refusal.message)

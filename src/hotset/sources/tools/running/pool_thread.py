@@ -314,13 +314,13 @@ class RunningFile:
     def __init__(self, folder: Path, whose: str) -> None:
         self._path = folder / _RUNNING / f"{os.getpid()}.json"
         self._whose = f"{whose} ({os.getpid()})"
-        self._told: frozenset[tuple[str, str, int | None]] = frozenset()
+        self._written: frozenset[tuple[str, str, int | None]] = frozenset()
 
     def write(self, pool: ServerPoolThread) -> None:
         """Cheap where nothing came or went since."""
         running = pool.unmeasured()
-        told = frozenset((each.source, each.session, each.pid) for each in running)
-        if told == self._told:
+        now = frozenset((each.source, each.session, each.pid) for each in running)
+        if now == self._written:
             return
         ago = time.time() - time.monotonic()
         rows = [
@@ -334,7 +334,7 @@ class RunningFile:
         ]
         private_folder(self._path.parent)
         write_atomically(self._path, msgspec.json.encode(rows))
-        self._told = told
+        self._written = now
 
     def close(self) -> None:
         self._path.unlink(missing_ok=True)

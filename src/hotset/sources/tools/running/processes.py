@@ -261,8 +261,8 @@ class ServerProcess:
         """The tail of what it wrote to stderr, at most 2,000 characters, for a message about its
         end; empty if there is none."""
         why = self._trouble or ("" if self._closing else self._reaper.why())
-        said = self._tail.text()[-(_LAST_WORDS - len(why) - 1) :]
-        return "\n".join(filter(None, (said, why)))
+        words = self._tail.text()[-(_LAST_WORDS - len(why) - 1) :]
+        return "\n".join(filter(None, (words, why)))
 
     def kill(self) -> None:
         """All of it, without waiting for that."""
@@ -370,8 +370,8 @@ class _ReaperLine(asyncio.Protocol):
         return f"[it was ended by signal {-self._status}]"
 
     def data_received(self, data: bytes) -> None:
-        *told, self._unread = (self._unread + data).split(b"\n")
-        for words in told:
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        for words in lines:
             match words.decode().split():
                 case ["started", pid]:
                     self.pid = int(pid)
@@ -433,12 +433,12 @@ def _resident(pid: int) -> int:
 
 def _resident_by_ps(pid: int) -> int:
     try:
-        told = subprocess.run(
+        listed = subprocess.run(
             ["ps", "-axo", "pid=,ppid=,rss="], capture_output=True, check=True, timeout=5
         )
     except (OSError, subprocess.SubprocessError):
         return 0
-    rows = [tuple(map(int, line.split())) for line in told.stdout.splitlines()]
+    rows = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
     family = {pid}
     for _ in rows:
         grown = family | {own for own, parent, _ in rows if parent in family}
