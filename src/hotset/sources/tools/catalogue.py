@@ -48,7 +48,7 @@ from hotset.sources.tools.tool_files import (
     ToolFiles,
     UndecodedFile,
 )
-from hotset.sources.tools.tool_names import LONGEST, full_name, slug
+from hotset.sources.tools.tool_names import HASH, LONGEST, full_name, short_hash, slug
 from hotset.store.port import Store
 from hotset.text.characters import visible
 from hotset.text.suspicion import OUR_TOOLS
@@ -65,7 +65,6 @@ LARGEST = 1 << 20
 _FOLLOWED = frozenset({OriginKind.SKILL, OriginKind.CREATED, OriginKind.CALLABLE})
 """What can change these can change us: a person's own files, what was written here after
 consent, the program itself."""
-_SUFFIX = 6
 
 
 class Catalogue:
@@ -549,9 +548,7 @@ def _head(source: ToolOrigin, others: OtherNames) -> str:
     """What stands in front of its tools' names: a second source of the same slug gets a hash behind
     it."""
     head = slug(source.name)
-    return (
-        f"{head[:32].rstrip('_-')}-{_short_hash(source.name)}" if others.have_head(head) else head
-    )
+    return f"{head[:32].rstrip('_-')}-{short_hash(source.name)}" if others.have_head(head) else head
 
 
 def _name(
@@ -562,8 +559,7 @@ def _name(
     if name not in entries and name not in OUR_TOOLS and not others.have(name):
         return name
     return (
-        f"{name[: LONGEST - _SUFFIX - 1].rstrip('_')}_"
-        f"{_short_hash(record.name + '/' + tool.own_name)}"
+        f"{name[: LONGEST - HASH - 1].rstrip('_')}_{short_hash(record.name + '/' + tool.own_name)}"
     )
 
 
@@ -594,7 +590,3 @@ def _words(text: str, before: CatalogueEntry | None, *, follow: bool) -> Catalog
 
 def _speaking(text: str) -> Tool:
     return Tool("", "", OriginKind.SERVER, "", text[:LARGEST], b"{}")
-
-
-def _short_hash(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_SUFFIX]

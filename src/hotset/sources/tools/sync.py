@@ -18,7 +18,7 @@ from hotset.nouns.tool import OriginKind, Tool, ToolOrigin
 from hotset.sources.tools.catalogue import Catalogue
 from hotset.sources.tools.consent import ToolState
 from hotset.sources.tools.found.created import read_created
-from hotset.sources.tools.found.folders import listing, stat_of
+from hotset.sources.tools.found.files import listing, stat_of
 from hotset.sources.tools.found.servers import read_servers
 from hotset.sources.tools.found.skills import (
     CACHE_FILE,

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,7 +30,7 @@ from hotset.files.write import write_atomically
 from hotset.nouns.tool import OriginKind
 from hotset.sources.tools.consent import CatalogueEntry
 from hotset.sources.tools.documents import lstat_of
-from hotset.sources.tools.tool_names import slug
+from hotset.sources.tools.tool_names import short_hash, slug
 from hotset.text.characters import skeleton
 
 FORMAT = 1
@@ -99,10 +98,7 @@ class ToolFiles:
         self._troubles: dict[str, str] = {}
 
     def file_of(self, source: str) -> str:
-        return (
-            f"{slug(source)}-{sha256(source.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-            f"{_ENDING}"
-        )
+        return f"{slug(source)}-{short_hash(source, 8)}{_ENDING}"
 
     def scan(self) -> dict[str, Stat]:
         if not self.folder.is_dir():
@@ -274,17 +270,6 @@ class NameIndex:
             name for file in files for name, own in self._rows[file].names if own == own_name
         )
 
-    def alike(self, name: str) -> str:
-        """A known full name that looks the same as this one; empty where there is none."""
-        found = self._skeletons()[0].get(skeleton(name), "")
-        return found if found != name else ""
-
-    def alike_own(self, own_name: str) -> str:
-        """The same for names as sources have them. A difference in case alone disguises nothing:
-        `Search` and `search` are both honest."""
-        found = self._skeletons()[1].get(skeleton(own_name), "")
-        return found if found.casefold() != own_name.casefold() else ""
-
     def spelt_otherwise(self, name: str) -> tuple[str, ...]:
         """Full and own names that differ from it in case and separators only."""
         plain = _plain(name)
@@ -357,7 +342,7 @@ class NameIndex:
                 if self._alike is not None and self._alike[1].get(mark := skeleton(own)) == own:
                     del self._alike[1][mark]
 
-    def _skeletons(self) -> tuple[dict[str, str], dict[str, str]]:
+    def skeletons(self) -> tuple[dict[str, str], dict[str, str]]:
         """Of full and of own names; made when a list first brings something new."""
         if self._alike is None:
             self._alike = (
@@ -387,12 +372,16 @@ class OtherNames:
         return bool(files) and self.file not in files
 
     def alike(self, name: str) -> str:
-        found = self.names.alike(name)
-        return found if found and self.have(found) else ""
+        """A full name of theirs that looks the same as this one; empty where there is none."""
+        found = self.names.skeletons()[0].get(skeleton(name), "")
+        return found if found not in ("", name) and self.have(found) else ""
 
     def alike_own(self, own_name: str) -> str:
-        found = self.names.alike_own(own_name)
-        return found if found and self.have_own(found) else ""
+        """The same for names as sources have them. A difference in case alone disguises nothing:
+        `Search` and `search` are both honest."""
+        found = self.names.skeletons()[1].get(skeleton(own_name), "")
+        is_other = found.casefold() != own_name.casefold()
+        return found if found and is_other and self.have_own(found) else ""
 
 
 def _is_pending(entry: _NamedEntry) -> bool:

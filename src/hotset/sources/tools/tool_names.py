@@ -12,8 +12,10 @@ RESERVED = frozenset({"created", "here", "hotset"})
 """Names that no skill and no server may take: of tools that agents wrote, of the program's own
 functions, and ours."""
 
+HASH = 6
+"""Characters of a hash that tells two names apart."""
+
 _LONGEST_SOURCE = 40  # leaves 22 characters to the tool's own name, whatever its source is called
-_HASH = 6
 _SEPARATORS = re.compile(r"[\s./:@]+")
 _STRANGE = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -52,5 +54,8 @@ def _is_whole(text: str) -> bool:
 def _fitted(name: str, longest: int, original: str, *, whole: bool) -> str:
     if whole and len(name) <= longest:
         return name
-    digest = sha256(original.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
-    return f"{name[: longest - _HASH - 1].rstrip('_')}_{digest}"
+    return f"{name[: longest - HASH - 1].rstrip('_')}_{short_hash(original)}"
+
+
+def short_hash(text: str, length: int = HASH) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]

@@ -28,22 +28,20 @@ from hotset.files.open import read_regular
 from hotset.files.root import MOST_BYTES, NotTaken, Root, Stat, Why, parts_of, shown
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import OriginKind, Stdio, Tool, ToolOrigin
-from hotset.sources.tools.found.folders import (
+from hotset.sources.tools.found.files import (
     DEEPEST,
     EXCLUDED,
+    Frontmatter,
     Listing,
     content_marks,
     entries,
     host_launch,
     link_marks,
     listing,
-    script_of,
-    stamp_of,
-)
-from hotset.sources.tools.found.frontmatter import (
-    Frontmatter,
     read_frontmatter,
-    split,
+    script_of,
+    split_frontmatter,
+    stamp_of,
 )
 from hotset.sources.tools.found.signatures import Function, Script, own_names
 from hotset.sources.tools.running import host_calls
@@ -405,7 +403,7 @@ def read_skill(skill: Skill, file: str = "") -> str:
 
 def _instructions(text: str) -> str:
     try:
-        return split(text)[1].strip()
+        return split_frontmatter(text)[1].strip()
     except Malformed:  # it is being changed
         return text.strip()
 
