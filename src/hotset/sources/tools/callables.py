@@ -35,13 +35,13 @@ class BoundFunction:
     types: Mapping[str, Any]
 
     def call(self, arguments: Mapping[str, Any]) -> Returned:
-        """What it raises is what it says, and a failure. Not from a running event loop where the
-        function is async."""
+        """Calls the function; an exception becomes a failed result. Not from a running event loop
+        where the function is async."""
         given = self._converted(arguments)
         try:
             value = self.function(**given)
             return returned(asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value)
-        except Exception as error:  # the program's own code: the model is told, and goes on
+        except Exception as error:  # the program's own code: the model gets the error, and goes on
             return returned(f"{type(error).__name__}: {error}", failed=True)
 
     async def call_async(self, arguments: Mapping[str, Any]) -> Returned:
@@ -99,8 +99,8 @@ def bind_function(
 
 
 def program() -> ToolOrigin:
-    """Where the functions of this program come from: it is called like its script, so that two
-    programs do not meet."""
+    """The source of this program's functions: named like its script, so that two programs do not
+    collide."""
     return ToolOrigin(
         slug(
             Path(sys.argv[0]).stem if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "here"
@@ -142,8 +142,8 @@ async def _awaited(value: Any) -> Any:
 
 
 def text_of(returned: Returned) -> str:
-    """Every text of it. What is no text is told by its kind and size; a JSON value stands in where
-    nothing else was said."""
+    """All texts of a result. What is no text is described by kind and size; a JSON value is used
+    where there is nothing else."""
     blocks = msgspec.json.decode(returned.content)
     texts = [text for block in blocks if isinstance(block, dict) and (text := _render_block(block))]
     if not texts and returned.structured is not None:
@@ -152,7 +152,7 @@ def text_of(returned: Returned) -> str:
 
 
 def returned(value: object, *, failed: bool = False) -> Returned:
-    """What a Python function gave back, as any other tool would say it."""
+    """The value of a Python function as a tool's result."""
     if isinstance(value, Returned):
         return value
     if value is None:

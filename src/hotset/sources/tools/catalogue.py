@@ -3,10 +3,10 @@ a person accepted it.
 
 A source that a person chose is believed once: its tools are pinned as they are first listed. A
 server that describes a tool differently later loses that tool until a person has looked at the
-difference; new tools of a known server are pinned and told. A person's own skills, the tools that
-agents wrote here, and functions of this program are followed as they change: a program that can
-change them can change us. A source in the project's folder does not run before a person says so,
-and then as it was when they did.
+difference; new tools of a known server are pinned and reported. A person's own skills, the tools
+that agents wrote here, and functions of this program are followed as they change: a program that
+can change them can change us. A source in the project's folder does not run before a person says
+so, and then as it was when they did.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _KEPT_FILES = 16  # read lately, and kept as bytes: a question's answers come fr
 MOST_TOOLS = 20_000
 """Tools that one source may list: a longer list is a mistake or an attack."""
 LARGEST = 1 << 20
-"""Characters that a tool may say of itself: no model could read more."""
+"""Characters of all texts of a tool: no model could read more."""
 
 _FOLLOWED = frozenset({OriginKind.SKILL, OriginKind.CREATED, OriginKind.CALLABLE})
 """What can change these can change us: a person's own files, what was written here after
@@ -90,7 +90,7 @@ class Catalogue:
         self._lock = threading.RLock()
         self._clock = clock
 
-    # What sources say
+    # Lists of sources
 
     def put(
         self, source: ToolOrigin, tools: Sequence[Tool], *, instructions: str = ""
@@ -150,7 +150,7 @@ class Catalogue:
             if record is not None and not record.away:
                 self._files.write(file, msgspec.structs.replace(record, away=True))
 
-    # What is asked
+    # Queries
 
     def get(self, name: str) -> KnownTool | None:
         """By its full name."""
@@ -224,8 +224,8 @@ class Catalogue:
         return tuple(sorted(rows, key=lambda each: each.name))
 
     def instructions(self, source_name: str) -> str:
-        """What a server tells models about itself, as it was accepted; empty while a person has to
-        look at it."""
+        """A server's instructions for models, as they were accepted; empty while a person has to
+        look at them."""
         with self._lock:
             self._rules.follow()
             label = self._undecoded(self._files.file_of(source_name))
@@ -250,15 +250,15 @@ class Catalogue:
                 *([self._rules.trouble] if self._rules.trouble else []),
             ]
 
-    # What a person says
+    # Decisions of a person
 
     def approve(self, name: str, seen: str = "", *, follow: bool = False) -> Sequence[str]:
         """Approves a tool as it is now, or a source with all of its tools. Returns the names of the
         approved tools.
 
-        `seen` is the `Known.digest` of what the person looked at: a tool that says something else
-        by now is not approved, and a source of the project's folder may run with the files that
-        they saw. `follow` lets it run whatever becomes of its files.
+        `seen` is the `KnownTool.digest` of what the person looked at: a tool that has changed since
+        is not approved, and a source of the project's folder may run with the files that they saw.
+        `follow` lets it run whatever becomes of its files.
         """
         with self._changing():
             source_file = self._files.file_of(name)
@@ -439,8 +439,8 @@ class Catalogue:
 
 
 def _is_told(found: KnownTool) -> bool:
-    """May a skill of the project be told of before a person agreed? Not its functions, and not what
-    a person should see first."""
+    """True if a skill of the project may be shown before it is approved. Not its functions, and
+    nothing with warnings."""
     return (
         found.tool.origin is OriginKind.SKILL
         and not found.tool.own_name
@@ -545,8 +545,7 @@ def _taken(tools: Sequence[Tool]) -> tuple[list[Tool], list[str]]:
 
 
 def _head(source: ToolOrigin, others: OtherNames) -> str:
-    """What stands in front of its tools' names: a second source of the same slug gets a hash behind
-    it."""
+    """The prefix of its tools' names: a second source of the same slug gets a hash."""
     head = slug(source.name)
     return f"{head[:32].rstrip('_-')}-{short_hash(source.name)}" if others.have_head(head) else head
 

@@ -54,7 +54,7 @@ class KnownTool:
     """A tool of the catalogue."""
 
     tool: Tool
-    """As it was accepted; what its source says since then is `new`."""
+    """As it was accepted; `new` is how its source describes it since then."""
     state: ToolState
     why: str = ""
     """Why it is not ready, and what can be done; empty where it is."""
@@ -93,12 +93,12 @@ class CatalogueEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     pin: ToolPin
     waits: ToolPin | None = None
     approved: str = ""
-    """The digest that a person said yes to, where it took one."""
+    """The digest that a person approved, where that was needed."""
     gone: bool = False
 
 
 def digest(tool: Tool) -> str:
-    """The hash of all that a model is told of a tool. Key order and white space of JSON do not
+    """The hash of everything that a model sees of a tool. Key order and white space of JSON do not
     count; every character does."""
     parts = (
         tool.own_name,
@@ -181,7 +181,7 @@ def accepted(entry: CatalogueEntry) -> CatalogueEntry:
     pin = entry.waits or entry.pin
     true = digest(
         _tool(pin, entry.name, "", OriginKind.SERVER)
-    )  # of the text that was shown, whatever the file says
+    )  # of the text that was shown, not of the digest in the file
     return msgspec.structs.replace(
         entry, pin=msgspec.structs.replace(pin, digest=true), waits=None, approved=true
     )
@@ -318,7 +318,7 @@ class ToolRules:
         self._project: ProjectRules | None = None
 
     def version(self) -> object:
-        """Another one whenever a rule changed, wherever it stands."""
+        """A value that differs whenever a rule changed, in the project or in the settings."""
         return self._settings, self.follow()
 
     def follow(self) -> ProjectRules:
@@ -363,7 +363,7 @@ class ToolRules:
         return ""
 
     def deny(self, pattern: str, now: float) -> None:
-        """Raises `BadConfig` where what was said before cannot be read."""
+        """Raises `BadConfig` where the earlier rules cannot be read."""
         self._change(
             lambda rules: ProjectRules(_without(rules.allow, pattern), _with(rules.deny, pattern)),
             now,

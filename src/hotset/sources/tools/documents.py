@@ -43,11 +43,11 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class CheckedDocument:
-    """What of a file can be used."""
+    """The usable content of a file."""
 
     value: dict[str, Any]
     wrong: tuple[str, ...] = ()
-    """What could not, in a few words each; the value has something else in its place."""
+    """What is wrong, in a few words each; `value` has something else in its place."""
 
 
 Check = Callable[[dict[str, Any] | None, dict[str, Any] | None], CheckedDocument]
@@ -67,8 +67,7 @@ class SharedDocument:
         self._troubles: deque[str] = deque(maxlen=_TROUBLES)
 
     def read(self) -> dict[str, Any]:
-        """What it says now; not to be changed. The same object for as long as the file is the
-        same."""
+        """Its content; not to be changed. The same object while the file is unchanged."""
         seen = self._seen
         if seen is not None and seen[0] == lstat_of(self.path):
             return seen[1]
@@ -85,8 +84,8 @@ class SharedDocument:
 
     @contextmanager
     def changing(self) -> Iterator[dict[str, Any]]:
-        """What it says now, to be changed in place; written when the block ends, unless it fails.
-        Not to be changed after that.
+        """Its content, to be changed in place; written when the block ends, unless it fails. Not to
+        be changed after that.
 
         Raises `StoreFailed`.
         """
@@ -96,7 +95,7 @@ class SharedDocument:
             self._write(value)
 
     def troubles(self) -> Sequence[str]:
-        """What happened to it, in sentences, the latest last."""
+        """What went wrong with the file, in sentences, the latest last."""
         return tuple(self._troubles)
 
     def trouble(self, sentence: str) -> None:
@@ -107,7 +106,7 @@ class SharedDocument:
         return hold_to_change(self.path, self._lock)
 
     def _sound(self) -> dict[str, Any]:
-        """A fresh copy of what the file says; mended first, where it has to be. Alone."""
+        """A fresh copy of its content; repaired first, where it has to be. Under the lock."""
         found = _look_when_saved(self.path)
         if found.stamp is not None and not found.why:
             checked = self._check(found.value, None)
@@ -139,8 +138,8 @@ class SharedDocument:
         return self._check(msgspec.json.decode(_encoded(checked.value)), None).value
 
     def _write(self, value: dict[str, Any]) -> None:
-        """The copy first: whatever happens, one of the two is whole. Nothing, where it says so
-        already. Alone."""
+        """Writes the copy first: whatever happens, one of the two is whole. Nothing where the
+        content is the same. Under the lock."""
         content = _encoded(value)
         try:
             if _content(self.path) == content and self._last.exists():

@@ -185,7 +185,7 @@ class ToolGraph:
 
 def word_overlap(texts: Mapping[str, str]) -> Nearest:
     """Likeness by the words that two texts share, of all words in either; a word that half of the
-    texts have says nothing."""
+    texts have does not count."""
     words = {
         name: frozenset(word.lower() for word in _WORD.findall(text))
         for name, text in texts.items()

@@ -447,9 +447,7 @@ def step(life: Life, now: float) -> Life:
         return replace(life, inactive_since=now)
     if life.inactive_since <= now:
         return life
-    return (
-        replace(life, inactive_since=now) if faded else _awake(life)
-    )  # a clock that was ahead had said so
+    return replace(life, inactive_since=now) if faded else _awake(life)  # the clock was ahead
 
 
 def time_left(life: Life, now: float) -> float:

@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 MAX_TOKENS = 1_000
 """Tokens of one tool by default: 19 of 20 tools of 21 public servers need about half of it."""
 
-_DEEPEST = 4  # objects in objects whose arguments are named; deeper ones are told as `object`
+_DEEPEST = 4  # levels of nested objects that are shown; deeper ones are `object`
 _MOST_CHOICES = 16
 _MOST_FIELDS = 24  # of one nested object
 _DEFAULT = 40  # characters
 _BRIEFER = (2_000, 600, 160)  # characters of a description that has to be shortened
 _LINE = 300  # characters about one argument
-_MOST_PARTS = 2_000  # of a schema that are told: references make a small one endless
+_MOST_PARTS = 2_000  # of a schema that are shown: references make a small one endless
 # characters; longer ones are rare enough for a text of so many times the budget not to be counted
 _LONGEST_TOKEN = 16
 _NAME = re.compile(r"[A-Za-z_$][\w$.-]*\Z")
 _PLAIN_TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 
 _NOTE_ROOM = 130  # tokens kept for the lines that say how to go on
-_LEAST = 60  # tokens in which a tool can be told at all
+_LEAST = 60  # tokens that the shortest form of a tool needs
 _MOST_OF_WAITING = 300  # characters of the description of a skill that is not approved
 _NEARLY = (
     "[hotset: nothing fits well; these are only the nearest, and "
@@ -86,7 +86,7 @@ _Wrong = Callable[[Mapping[str, Any]], list[str]]
 
 _WRAPPERS = ("arguments", "parameters", "args", "input", "params", "tool_input")
 _NAMES = ("name", "tool_name", "tool")
-_SHOWN = 60  # characters of a value that is told back
+_SHOWN = 60  # characters of a wrong value in an error
 
 MOST_WORK = 5_000_000
 """Parts of a schema that a value may be checked against: about half a second."""
@@ -134,7 +134,7 @@ def decode_schema(tool: Tool) -> dict[str, Any]:
 
 
 def resolve_reference(root: Mapping[str, Any], reference: object) -> Any:
-    """What a reference inside the schema stands for; None where it points elsewhere, or nowhere."""
+    """The target of a reference inside the schema; None where it points elsewhere, or nowhere."""
     if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
         return None
     found: Any = root

@@ -67,7 +67,7 @@ _LONGEST_QUESTION = 2000
 _NEAREST = 15  # past questions that vote
 # of a vote, by likeness: with 1 the many that are half alike outvote the one that says the same
 _SHARPNESS = 8
-# the nearest past question: below the first nothing is said, from the second on it counts in full
+# likeness of the nearest past query: below the first it counts nothing, from the second on in full
 _UNLIKE, _ALIKE = (
     0.4,
     0.8,
@@ -77,9 +77,9 @@ _APART_WEIGHT, _NAMED_WEIGHT, _LEAD_WEIGHT, _SIZE_WEIGHT, _CONSTANT = 7.0, 2.7, 
 _SMALLEST = 10  # tools: smaller libraries were not looked at, and count as this
 _FEWEST = 5  # others to compare with: half of a library of ten
 _USUAL = (
-    0.2  # what a tool answers of a question that is not about it: stands in where there are fewer
+    0.2  # how much a tool covers of a query that is not about it; used where there are fewer others
 )
-_LONGEST_LEAD = 3.0  # deviations; more says no more
+_LONGEST_LEAD = 3.0  # deviations; more is no better evidence
 _FALL = 2.0  # deviations behind the first one in which the likelihood falls to a third
 _PAST_WEIGHT = (
     0.8  # of what a vote in full takes away of the doubt: what served once need not serve again
@@ -101,7 +101,7 @@ _DEEPEST = (
 _JOINTS = re.compile(r"[_\-./:|]+")
 _NAMELESS = frozenset(
     {OriginKind.CREATED, OriginKind.CALLABLE}
-)  # their sources are all called alike and tell nothing
+)  # the names of their sources carry no meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class ToolSearch:
     def follow(self, version: str, tools: Iterable[Tool]) -> None:
         """Syncs the index, unless it has this version of the catalogue already."""
         digest = hashlib.sha256(f"{version} {WORDING_VERSION} {_RULE}".encode()).digest()
-        mark = int.from_bytes(digest[:6]) or 1  # 0 says that nothing was followed
+        mark = int.from_bytes(digest[:6]) or 1  # 0 means that nothing was followed
         if self._index.watermark(_WATERMARK) != mark:
             self.sync(tools)
             self._index.add((), Watermark(_WATERMARK, mark))

@@ -173,8 +173,8 @@ def restore(places: ToolPlaces, name: str, now: float) -> Life:
 
 
 def _put_to_sleep(registry: Registry, now: float) -> tuple[tuple[str, ...], list[Life], str]:
-    """The names that became inactive, all lives as they are now, and what there is to say of a jump
-    in time."""
+    """The names that became inactive, all lives as they are now, and a sentence about a jump in
+    time."""
     with registry.changing() as entries:
         before = entries.lives()
         last = entries.swept

@@ -1,11 +1,11 @@
 """The catalogue's files, one for each source of tools, and which of them has a tool of a given
 name.
 
-They stay files: what was accepted stands in them beside megabytes of texts that a source can list
-again, a name is looked up at every call, and a changed file is known by one stat where a store's
-version changes with every turn. A file is written whole or not at all, by one process at a time.
-Names alone are in memory: 100,000 take about 40 MB. A look whether anything changed is one stat of
-the folder: every change of ours renames a file into it.
+They stay files: they hold what was accepted beside megabytes of texts that a source can list again,
+a name is looked up at every call, and a changed file is known by one stat where a store's version
+changes with every turn. A file is written whole or not at all, by one process at a time. Names
+alone are in memory: 100,000 take about 40 MB. A look whether anything changed is one stat of the
+folder: every change of ours renames a file into it.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _ALIKE_ENOUGH = 0.6
 
 
 class SourceLabel(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is kept of a source itself."""
+    """A source without its tools."""
 
     name: str
     origin: OriginKind
     format: int = FORMAT
     head: str = ""
-    """What stands in front of its tools' names."""
+    """The prefix of its tools' names."""
     stamp: str = ""
     trusted: bool = True
     listed_at: float = 0.0

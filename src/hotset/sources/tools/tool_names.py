@@ -23,9 +23,9 @@ _STRANGE = re.compile(r"[^A-Za-z0-9_-]+")
 def full_name(source: str, own_name: str) -> str:
     """The name under which a tool of a source is called; the source's own where the tool has none.
 
-    What stands in front of the first two underscores is the source: no tool can take a name in
-    another source's place. A name that had to be cut, or that says something in letters no provider
-    takes, ends in a hash of what it was.
+    The part before the first two underscores is the source: no tool can take a name of another
+    source. A name that had to be cut, or that has letters no provider takes, ends in a hash of the
+    original.
     """
     head = slug(source)
     if not own_name:
@@ -35,7 +35,7 @@ def full_name(source: str, own_name: str) -> str:
 
 
 def slug(text: str) -> str:
-    """The name of a source: at most 40 letters, digits, `-` and single `_`, which stand inside."""
+    """The name of a source: at most 40 letters, digits, `-` and single `_`, neither at an end."""
     plain = re.sub("__+", "_", _plain(text)).strip("_-")
     return _fitted(
         plain or "source", _LONGEST_SOURCE, text, whole=bool(plain) and _is_whole(text)

@@ -224,7 +224,8 @@ def _no_function(name: str, script: Script) -> str:
 
 
 def _clash(folder: Path, name: str) -> str:
-    """A file of that name, on systems that tell small letters from large ones and on others."""
+    """The stem of a file of that name, ignoring case, as some systems do; empty where there is
+    none."""
     return next(
         (path.stem for path in folder.glob(f"*{_ENDING}") if path.stem.lower() == name.lower()), ""
     )

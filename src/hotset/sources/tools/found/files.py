@@ -53,7 +53,7 @@ class Listing:
 
     files: dict[str, Stat] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
-    """Where each points, as it says itself."""
+    """The target of each, as written."""
     special: list[str] = field(default_factory=list)
     """Pipes, devices, and names that cannot be shown."""
     whole: bool = True
@@ -108,14 +108,13 @@ def script_of(root: Root, path: str, at: Stat, *, hard_links: bool) -> Script:
 
 
 def content_marks(root: Root, found: Listing, *, hard_links: bool) -> Mapping[str, str]:
-    """For each file what tells its content from any other; of what cannot be read, what can be
-    known without."""
+    """A content hash for each file; of one that cannot be read, its size, time and inode."""
     marks = {path: _mark(root, path, at, hard_links=hard_links) for path, at in found.files.items()}
     return {**marks, **link_marks(root.folder, found)}
 
 
 def link_marks(folder: Path, found: Listing) -> Mapping[str, str]:
-    """For each link where it leads, and what can be known of that without reading it."""
+    """For each link its target, and the stat of that."""
     return {
         path: f"link to {target}, {stat_of(folder / path)}" for path, target in found.links.items()
     }
@@ -159,7 +158,7 @@ def _note(entry: os.DirEntry[str], path: str, found: Listing) -> bool:
 
 
 def stamp_of(launch: Launch | None, files: Mapping[str, str] | None = None) -> str:
-    """`files`: for each by its name, what tells its content from any other."""
+    """A hash of how a source is launched and of its files; `files` are content marks by path."""
     parts: list[object] = []
     match launch:
         case Stdio(command, env, cwd):
@@ -217,8 +216,8 @@ def read_frontmatter(text: str) -> Frontmatter:
 
 
 def split_frontmatter(text: str) -> tuple[str, str]:
-    """What stands between the two lines of dashes, and what follows. Raises `Malformed` where there
-    is no such thing."""
+    """The frontmatter between two lines of dashes, and the text after it. Raises `Malformed` where
+    there is none."""
     lines = _LINE_ENDS.sub("\n", text.removeprefix("\ufeff")).split("\n")
     if not _FENCE.fullmatch(lines[0]):
         raise Malformed(
@@ -238,7 +237,7 @@ def split_frontmatter(text: str) -> tuple[str, str]:
 
 
 class _Refused(Exception):
-    """What our YAML does not have; the message says what."""
+    """Something that is not allowed in frontmatter; the message says what."""
 
 
 def _fields(head: str) -> dict[str, Value]:

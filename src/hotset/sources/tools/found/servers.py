@@ -8,10 +8,10 @@
 Besides: `cwd`, `shared` (it keeps nothing between calls: one process for all sessions) and
 `disabled`.
 
-`read_client` takes such entries from the settings of other programs, told apart by what a file
-says: Claude Code (`.mcp.json`, `~/.claude.json`), Claude's desktop app, Cursor, VS Code, Codex,
-opencode. Nothing is written and nothing is run; what cannot be taken over as it is meant is left
-out, with the reason.
+`read_client` takes such entries from the settings of other programs, recognised by their form:
+Claude Code (`.mcp.json`, `~/.claude.json`), Claude's desktop app, Cursor, VS Code, Codex, opencode.
+Nothing is written and nothing is run; what cannot be taken over as it is meant is left out, with
+the reason.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _FILES = {
 }
 _EDITOR_PLACE = re.compile(r"\$\{([^}]*)\}")
 _OPENCODE_PLACE = re.compile(r"\{(env|file):([^}]*)\}")
-_OWN_PATH = re.compile(r"/[\w-]{20,}/mcp/?")  # the token stands in our addresses
+_OWN_PATH = re.compile(r"/[\w-]{20,}/mcp/?")  # our addresses contain a token
 _VERSION = re.compile(r"[@=<>\[]")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -102,11 +102,11 @@ class AddedServers:
     added: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
-    """They stood there already: the same, or something else that was not to be replaced."""
+    """They were there already: the same, or another that was not to be replaced."""
 
 
 def read_servers(file: Path, environ: Mapping[str, str]) -> Servers:
-    """Never raises: what cannot be used is told. A file that is missing has no servers."""
+    """Never raises: `troubles` names what cannot be used. A file that is missing has no servers."""
     try:
         entries = _entries(_read(file), file)
     except BadConfig as error:
@@ -326,7 +326,7 @@ def resolve_variables(text: str, environ: Mapping[str, str]) -> str:
     """The text with each variable's value, or its default where it is not set or empty. `$${`
     stands for `${` itself.
 
-    What a variable says is not looked through again. Raises `BadConfig` for one that is not set and
+    The value of a variable is not expanded again. Raises `BadConfig` for one that is not set and
     has no default.
     """
     return _PLACE.sub(lambda match: _value(match, environ), text)
@@ -360,7 +360,7 @@ def _value(match: re.Match[str], environ: Mapping[str, str]) -> str:
 @dataclass(frozen=True, slots=True)
 class ClientServers:
     client: str
-    """Whose file it is, as far as its form tells."""
+    """The program whose file it is, as far as its form shows."""
     servers: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     """Entries for `add_servers`, by name."""
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -463,7 +463,7 @@ def _form(  # noqa: PLR0911 - one case a form
 
 
 def _called(path: Path) -> str:
-    """The program whose file it is by its name; empty for a name that tells nothing."""
+    """The program whose file it is by its path; empty where that is unknown."""
     return next((client for part, client in _FILES.items() if part in path.parts), "")
 
 

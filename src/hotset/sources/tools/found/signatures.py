@@ -75,16 +75,16 @@ class Function:
     line: int
     depends: tuple[str, ...] = ()
     returns: bool = False
-    """It says what it gives back."""
+    """It has a return annotation."""
     foreign: tuple[str, ...] = ()
-    """Parameters that must be given, and are of a type that JSON cannot say."""
+    """Required parameters of a type that JSON cannot express."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
     functions: tuple[Function, ...] = ()
     description: str = ""
-    """What the file's own docstring says."""
+    """The file's own docstring."""
     trouble: str = ""
     """Why it, or a part of it, is not taken; empty if all is well."""
 
@@ -105,8 +105,8 @@ def read_script(text: str) -> Script:
 
 
 def own_names(scripts: Mapping[str, Script]) -> Mapping[tuple[str, str], str]:
-    """What the host that serves these scripts calls each function, by script and function: its
-    name, or `script.function`.
+    """The name of each function in the host of these scripts, by script and function: its name, or
+    `script.function`.
 
     `ScriptFunctions` of `hotset.sources.tools.running.host_calls` has the same rule.
     """
@@ -200,10 +200,10 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DocstringParts:
-    """What a docstring told."""
+    """The parts of a docstring."""
 
     description: str = ""
-    """What stands in front of the first section."""
+    """The text before the first section."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     depends: tuple[str, ...] = ()
     """Names of tools, from a line `Depends: a, b`."""
@@ -280,7 +280,7 @@ def _end(lines: list[str], start: int, *, indented: bool) -> int:
 
 
 def _google(lines: list[str]) -> Iterator[tuple[str, str]]:
-    """Entries stand as deep as the first one; what is deeper goes on with the last."""
+    """Entries are indented like the first one; deeper lines continue the last entry."""
     depth = next((_depth(line) for line in lines if line.strip()), 0)
     name, text = "", ""
     for line in lines:

@@ -1,4 +1,4 @@
-"""Agent Skills: folders with a SKILL.md. What it says is read; typed functions of its scripts are
+"""Agent Skills: folders with a SKILL.md. Its text is read; typed functions of its scripts are
 tools; nothing is run.
 
 A skill of the project hides one of the user's that has the same name. It is never trusted by
@@ -337,8 +337,8 @@ def _scripts(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> 
 
 
 def _is_for_models(function: Function) -> bool:
-    """Not what only the script itself can call: with an open document, say; nor what reads a
-    command line or asks a person."""
+    """True if a model can call it: its arguments can be given as JSON, and it is no command line
+    program."""
     takes_nothing = b'"properties":{}' in function.parameters
     return not function.foreign and not (
         takes_nothing and (function.name == "main" or not function.returns)
@@ -382,7 +382,7 @@ def _tools(source: str, about: str, scripts: Mapping[str, Script]) -> Iterator[T
 
 
 def _digest(head: Frontmatter) -> str:
-    """Of what makes the tool; what else the file says is read when it is asked for."""
+    """A hash of the frontmatter; the rest of the file is read when it is needed."""
     return hashlib.sha256(json.dumps(head.fields).encode()).hexdigest()
 
 
@@ -496,7 +496,7 @@ class SkillCache:
         self._is_new = False
 
     def get(self, key: object, newest_ns: int, make: Callable[[], SkillScan]) -> SkillScan:
-        """`key` says, by its `repr`, everything that the look depends on; `newest_ns` is when the
+        """`key` is, by its `repr`, everything that the scan depends on; `newest_ns` is when the
         last of its files changed."""
         if (
             not self._made_by

@@ -31,8 +31,7 @@ def main() -> None:
 
 
 def _own_stdio() -> tuple[Any, Any]:
-    """The protocol's two streams, of which scripts and their own processes know nothing from now
-    on."""
+    """The protocol's two streams, out of reach of scripts and their processes from now on."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -43,10 +42,10 @@ def _own_stdio() -> tuple[Any, Any]:
 
 
 def _beside(name: str) -> ModuleType:
-    """A file of ours by its path: this folder is not searched for modules, so that none of ours
-    stands before one of Python's.
+    """Loads a file of ours by its path: this folder is not on `sys.path`, so that none of ours
+    hides a module of Python's.
 
-    What was compiled of ours is kept for the next time, as always; of a skill nothing is.
+    Our compiled files are kept for the next time, as always; those of a skill are not.
     """
     with _LOADING:
         if name not in _LOADED:

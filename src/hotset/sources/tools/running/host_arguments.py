@@ -97,8 +97,8 @@ def _fit(value: Any, kind: Any) -> Any:  # noqa: C901, PLR0911 - one case a kind
 
 
 def _fit_any(value: Any, kinds: tuple[Any, ...]) -> Any:
-    """The first that takes it; one that takes it as it is goes first, so that "5" stays text where
-    text may stand."""
+    """The value as the first type that takes it. One that takes it unchanged goes first, so that
+    "5" stays text where text is allowed."""
     made = []
     for kind in kinds:
         try:

@@ -25,7 +25,7 @@ from hotset.sources.tools.running.processes import LONGEST, ServerGone, ServerPr
 from hotset.sources.tools.tool_names import full_name
 
 MODERN = "2026-07-28"
-"""Since when every request carries all there is to know, and nothing is agreed upon before."""
+"""The version since which there is no handshake: every request carries all there is to know."""
 HANDSHAKES = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 METHOD_NOT_FOUND, INVALID_REQUEST, HEADER_MISMATCH = -32601, -32600, -32020
 
@@ -95,7 +95,7 @@ class RpcConnection(Protocol):
     async def close(self) -> None: ...
 
 
-_CLIENT = {"name": "hotset", "version": "1"}  # of this client: it changes when what it says does
+_CLIENT = {"name": "hotset", "version": "1"}  # changes when this client behaves differently
 _META = "io.modelcontextprotocol/"
 _ENVELOPE = {
     f"{_META}protocolVersion": MODERN,
@@ -136,14 +136,14 @@ class ToolListing:
     instructions: str
     """What it would like a model to know; unchecked."""
     server: str
-    """Its name and version, as it tells them."""
+    """Its name and version."""
     protocol: str
 
 
 async def greet(
     source: ToolOrigin, connection: RpcConnection, seconds: float, known: str = ""
 ) -> McpSession:
-    """Agrees on a version; `known` is the one that was agreed upon last time. Raises `ToolFailed`.
+    """Agrees on a protocol version; `known` is that of the last time. Raises `ToolFailed`.
 
     On a pipe the handshake goes first: servers of its era (rmcp before 3.0) end when anything else
     does, and those of both eras take it. By HTTP it is the other way round: a server that keeps no
@@ -169,7 +169,7 @@ async def greet(
 
 
 class McpSession:
-    """A server that was greeted, and can be called until it ends."""
+    """A session with a server that can be called until it ends."""
 
     def __init__(self, source: ToolOrigin, connection: RpcConnection, greeted: _Greeted) -> None:
         self._source = source
@@ -271,7 +271,7 @@ class McpSession:
         except RpcRefused as error:
             if error.code != HEADER_MISMATCH or own_name in self._mirrors:
                 raise
-        # It looks for headers that only its schemas tell of, and has run nothing yet.
+        # It expects headers that only its schemas name, and has run nothing yet.
         await self.list_tools(seconds)
         return await self._ask(
             "tools/call",
@@ -564,7 +564,7 @@ class PipeConnection:
         return self._gone
 
     def speak(self, version: str) -> None:
-        """A pipe carries no headers that could tell it."""
+        """Nothing to do: a pipe carries no headers."""
 
     async def ask(
         self,

@@ -58,7 +58,7 @@ class RunningServer(msgspec.Struct, frozen=True):
     """Of MCP; empty while it starts."""
     pinned: bool
     whose: str = ""
-    """Which hotset process it runs for, where another one tells of it."""
+    """The hotset process it runs for; empty for this one."""
     bytes: int = 0
     """In memory, with all that it started; 0 where that was not measured or cannot be known."""
 

@@ -1,8 +1,8 @@
 """Servers as processes of this machine: started, spoken to by pipe, measured, and ended with
 everything they started.
 
-What may be killed at any moment must leave nothing behind: `supervisor` is the process that sees to
-that, and tells how.
+hotset may be killed at any moment and must leave nothing behind: the process in `supervisor`
+ensures that.
 """
 
 from __future__ import annotations

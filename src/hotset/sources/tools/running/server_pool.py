@@ -48,7 +48,7 @@ _FAILED_WITHIN = (
 _REST, _LONGEST_REST = 30.0, 600.0  # seconds for which it is
 _UNANSWERED = 2  # calls in a row after which a server is taken to hang, and another one is started
 _CLOSE_SECONDS = 5.0  # for all servers together; the supervisor ends what is left
-_LONGEST_WORDS = 500  # characters of what a server said last that an error tells
+_LONGEST_WORDS = 500  # characters of a server's last words in an error
 _SOONEST = 1.0  # second in which we look again for what was idle for too long
 
 _HOUR = 3600.0
@@ -311,8 +311,8 @@ class ServerPool:
         return server.starting.result()
 
     def _enter(self, source: ToolOrigin, session_name: str) -> PooledServer:
-        """The server of this source and session; started where there is none, it has ended, or its
-        source has changed since."""
+        """The server of this source and session, for one more call; started where there is none, it
+        has ended, or its source has changed."""
         server = self._servers.get((source.name, session_name))
         if server is not None and (server.source.stamp != source.stamp or server.has_ended):
             self._release(server)
