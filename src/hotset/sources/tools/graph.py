@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 import msgspec
 
@@ -71,12 +71,6 @@ class ToolGraph:
         )
         self._read: tuple[StoredNet, tuple[tuple[str, ...], ...], ToolNet] | None = None
         self._trouble = ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._stored.close()

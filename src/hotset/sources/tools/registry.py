@@ -21,7 +21,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -109,12 +109,6 @@ class Registry:
         self._known: dict[str, Life] | None = None
         """The content of the file when it was last read."""
         self._soon = Debouncer(self._try_to_write, _GATHER)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Writes every recorded use; where that fails, a trouble says why."""
