@@ -23,7 +23,7 @@ import msgspec
 from hotset.errors import HotsetError
 from hotset.nouns.note import Space
 from hotset.nouns.tool import ToolTier
-from hotset.sources.tools.documents import GatheredValue
+from hotset.sources.tools.gathered import GatheredValue
 from hotset.store.port import Store
 from hotset.store.values import StoredValue
 

@@ -13,26 +13,41 @@ else is written before the call returns.
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from hotset.errors import StoreFailed
+from hotset.errors import DiskFull, StoreFailed
 from hotset.files.debounce import Debouncer
+from hotset.files.folder import private_folder
+from hotset.files.lock import hold_to_change
+from hotset.files.open import NotRegular, open_regular
+from hotset.files.root import Stat
+from hotset.files.write import is_full, replace_file
 from hotset.nouns.tool import Life, OriginKind, ToolStatus, ToolTier
-from hotset.sources.tools.documents import CheckedDocument, SharedDocument
+from hotset.sources.tools.found.files import lstat_of
 
 FILE = "registry.json"
 _FORMAT = 1
 _GATHER = 0.2  # seconds
+_SAVING = (
+    1.0  # seconds for which a file that was just changed may still be on its way out of an editor
+)
+_SAVING_POLL = 0.05
+_LARGEST = 64 * 1024 * 1024  # bytes; nothing that is kept here comes near
+_TROUBLES = 20
+_BOM = b"\xef\xbb\xbf"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_CALLS = 10**12  # more than that was a slip of the hand
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
@@ -98,7 +113,7 @@ class Registry:
     """One project's. Any thread may use it, and several processes may have one each."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
-        self._document = SharedDocument(folder / FILE, _check)
+        self._document = _RegistryFile(folder / FILE)
         self._clock = clock
         self._changing = threading.RLock()
         self._using = threading.Lock()  # held for moments only: recording a use waits for no disk
@@ -238,6 +253,189 @@ class Registry:
         return round(self._clock(), 3)
 
 
+class _RegistryFile:
+    """A JSON file that several processes change, and a person edits as well. Safe to use from
+    several threads; a change holds a lock that other processes respect.
+
+    It is read anew before each change, written whole, never lost. Beside `NAME` lies `NAME.last`,
+    the copy of what was last written here. A file that cannot be read is set aside as
+    `NAME.damaged-1` (2, 3 ...), what cannot be read of it is taken from the copy, and a trouble
+    says so.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = private_folder(path.parent) / path.name
+        self._last = self.path.with_name(f"{path.name}.last")
+        self._lock = self.path.with_name(f".{path.name}.lock")
+        self._seen: tuple[Stat, dict[str, Any]] | None = None
+        self._troubles: deque[str] = deque(maxlen=_TROUBLES)
+
+    def read(self) -> dict[str, Any]:
+        """Its content; not to be changed. The same object while the file is unchanged."""
+        seen = self._seen
+        if seen is not None and seen[0] == lstat_of(self.path):
+            return seen[1]
+        found = _look(self.path)
+        if found.stamp is None and not self._last.exists():
+            return _check(None, None).value
+        if found.stamp is not None and not found.why:
+            checked = _check(found.value, None)
+            if not checked.wrong:
+                self._seen = found.stamp, checked.value
+                return checked.value
+        with self._alone():
+            return self._sound()
+
+    @contextmanager
+    def changing(self) -> Iterator[dict[str, Any]]:
+        """Its content, to be changed in place; written when the block ends, unless it fails. Not to
+        be changed after that.
+
+        Raises `StoreFailed`.
+        """
+        with self._alone():
+            value = self._sound()
+            yield value
+            self._write(value)
+
+    def troubles(self) -> Sequence[str]:
+        """What went wrong with the file, in sentences, the latest last."""
+        return tuple(self._troubles)
+
+    def trouble(self, sentence: str) -> None:
+        if sentence not in self._troubles:
+            self._troubles.append(sentence)
+
+    def _alone(self) -> AbstractContextManager[None]:
+        return hold_to_change(self.path, self._lock)
+
+    def _sound(self) -> dict[str, Any]:
+        """A fresh copy of its content; repaired first, where it has to be. Under the lock."""
+        found = _look_when_saved(self.path)
+        if found.stamp is not None and not found.why:
+            checked = _check(found.value, None)
+            if not checked.wrong:
+                return checked.value
+        copy = _look(self._last)
+        if found.stamp is None and copy.stamp is None:
+            return _check(None, None).value
+        return self._mend(found, copy)
+
+    def _mend(self, found: _Found, copy: _Found) -> dict[str, Any]:
+        checked = _check(found.value, copy.value)
+        aside = [
+            _set_aside(path) for path, look in ((self.path, found), (self._last, copy)) if look.why
+        ]
+        if not found.why and checked.wrong:
+            aside.append(_set_aside(self.path))
+        why = found.why or "; ".join(checked.wrong) or "it is missing"
+        source = (
+            "started anew" if copy.stamp is None or copy.why else f"mended from {self._last.name}"
+        )
+        kept = (
+            f"; what was there is kept as {', '.join(aside)}"
+            if aside
+            else f"; remove {self._last.name} too to start anew"
+        )
+        self.trouble(f"{self.path} could not be used ({why}) and was {source}{kept}")
+        self._write(checked.value)
+        return _check(msgspec.json.decode(_encoded(checked.value)), None).value
+
+    def _write(self, value: dict[str, Any]) -> None:
+        """Writes the copy first: whatever happens, one of the two is whole. Nothing where the
+        content is the same. Under the lock."""
+        content = _encoded(value)
+        try:
+            if _content(self.path) == content and self._last.exists():
+                return
+            for path in (self._last, self.path):
+                with replace_file(path, f".{self.path.name}.new") as file:
+                    file.write(content)
+            stamp = lstat_of(self.path)
+            self._seen = (stamp, value) if stamp else None
+        except OSError as error:
+            if is_full(error):
+                raise DiskFull(
+                    f"no room is left to write {self.path}; make some, and what was not "
+                    f"written will be"
+                ) from error
+            raise StoreFailed(f"cannot write {self.path}: {error.strerror}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    stamp: Stat | None
+    """None where there is no file."""
+    value: dict[str, Any] | None = None
+    why: str = ""
+    """Why there is no value."""
+
+
+def _look(path: Path) -> _Found:
+    try:
+        file = open_regular(path)
+    except FileNotFoundError:
+        return _Found(None)
+    except NotRegular:
+        return _Found(lstat_of(path), why="it is not a regular file")
+    except OSError as error:
+        raise StoreFailed(f"cannot open {path}: {error.strerror}") from error
+    try:
+        here = os.fstat(file)
+        with os.fdopen(file, "rb", closefd=False) as opened:
+            content = opened.read(_LARGEST + 1)
+    except OSError as error:
+        raise StoreFailed(f"cannot read {path}: {error.strerror}") from error
+    finally:
+        os.close(file)
+    stamp = Stat.of(here)
+    if len(content) > _LARGEST:
+        return _Found(stamp, why=f"it is larger than {_LARGEST // 1024 // 1024} MB")
+    try:
+        value = msgspec.json.decode(content.removeprefix(_BOM))
+        return (
+            _Found(stamp, value)
+            if isinstance(value, dict)
+            else _Found(stamp, why="it is not an object")
+        )
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _Found(stamp, why=f"it is not JSON: {error}" if content.strip() else "it is empty")
+
+
+def _look_when_saved(path: Path) -> _Found:
+    """Some editors empty a file before they fill it: one that makes no sense and is changing is
+    looked at again."""
+    found = _look(path)
+    while (
+        found.why
+        and found.stamp is not None
+        and abs(time.time_ns() - found.stamp.mtime_ns) < _SAVING * 1e9
+    ):
+        time.sleep(_SAVING_POLL)
+        found = _look(path)
+    return found
+
+
+def _content(path: Path) -> bytes:
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""
+
+
+def _set_aside(path: Path) -> str:
+    original = path.name.removesuffix(".last")
+    for number in count(1):
+        aside = path.with_name(f"{original}.damaged-{number}")
+        if not os.path.lexists(aside):
+            path.rename(aside)
+            return aside.name
+    raise AssertionError("numbers do not end")
+
+
+def _encoded(value: dict[str, Any]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n"
+
+
 def _added(uses: Life, life: Life | None) -> Life:
     """A life with calls that are not written yet: `uses` is a life that had no others."""
     if life is None:
@@ -358,14 +556,19 @@ def _swept(document: Mapping[str, Any]) -> float | None:
     return _time_or_none(document.get("swept"))
 
 
-def _check(found: dict[str, Any] | None, copy: dict[str, Any] | None) -> CheckedDocument:
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """The usable content of a file."""
+
+    value: dict[str, Any]
+    wrong: tuple[str, ...] = ()
+    """What is wrong, in a few words each; `value` has something else in its place."""
+
+
+def _check(found: dict[str, Any] | None, copy: dict[str, Any] | None) -> _Checked:
     """Each entry for itself: one slip of the hand costs one entry its edit, and no other."""
     if found is None:
-        return (
-            CheckedDocument({"format": _FORMAT, "tools": {}})
-            if copy is None
-            else _check(copy, None)
-        )
+        return _Checked({"format": _FORMAT, "tools": {}}) if copy is None else _check(copy, None)
     if not isinstance(found.get("tools", {}), dict):
         return replace(_check(None, copy), wrong=("its tools are not an object",))
     value = {"format": _FORMAT, **found, "tools": dict(found.get("tools", {}))}
@@ -384,7 +587,7 @@ def _check(found: dict[str, Any] | None, copy: dict[str, Any] | None) -> Checked
     except ValueError as error:
         wrong.append(f"swept: {error}")
         value.pop("swept")
-    return CheckedDocument(value, tuple(wrong))
+    return _Checked(value, tuple(wrong))
 
 
 def decay(life: Life, now: float) -> float:

@@ -33,7 +33,7 @@ from hotset.nouns.finding import Entry, EntryId, Filter, IndexHit, Query, Sort
 from hotset.nouns.note import Space
 from hotset.nouns.tool import OriginKind, Tool
 from hotset.sealing import VERSION as SEALING, seal
-from hotset.sources.tools.documents import GatheredValue
+from hotset.sources.tools.gathered import GatheredValue
 from hotset.store.port import Store
 from hotset.store.values import StoredValue
 

@@ -29,7 +29,7 @@ from hotset.files.root import Stat
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import OriginKind
 from hotset.sources.tools.consent import CatalogueEntry
-from hotset.sources.tools.documents import lstat_of
+from hotset.sources.tools.found.files import lstat_of
 from hotset.sources.tools.tool_names import short_hash, slug
 from hotset.text.characters import skeleton
 

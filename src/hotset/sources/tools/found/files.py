@@ -138,6 +138,14 @@ def stat_of(path: Path) -> Stat | None:
         return None
 
 
+def lstat_of(path: Path) -> Stat | None:
+    """Of the path itself, links not followed; None where it cannot be known."""
+    try:
+        return Stat.of(path.lstat())
+    except OSError:
+        return None
+
+
 def _note(entry: os.DirEntry[str], path: str, found: Listing) -> bool:
     """Writes down what it is; True for a folder."""
     try:
