@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from hotset.errors import ToolFailed
 from hotset.nouns.tool import Tooling
 from hotset.sources.tools.found.created import create, read_created
 from hotset.sources.tools.found.signatures import read_script
@@ -124,3 +125,34 @@ def test_created_tools_run_and_one_that_is_called_like_anothers_helper_is_itself
     source = read_created(folder).source
     assert said(pool.call(source, "shout", {"x": "ab"})) == "AB"
     assert said(pool.call(source, tool.own_name, {"x": "abc"})) == "3"
+
+
+def test_a_skill_whose_python_does_not_run_did_not_start_and_is_left_alone_after_a_while(
+    pool, skill
+):
+    python = skill.folder / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\necho no such library >&2\nexit 3\n")
+    python.chmod(0o700)
+    (broken,) = find_skills([SkillFolder(skill.folder.parent, trusted=True)]).skills
+    for _ in range(3):
+        with pytest.raises(ToolFailed, match=r"pages did not start: .* no such library"):
+            pool.call(broken.source, "wait", {})
+    with pytest.raises(ToolFailed, match="failed to start several times"):
+        pool.call(broken.source, "wait", {})
+
+
+@pytest.mark.slow
+def test_a_call_of_a_skill_has_a_deadline_and_the_next_one_is_answered(tmp_path):
+    created = tmp_path / "created"
+    for name, code in (("hang", "threading.Event().wait()"), ("go", "pass")):
+        create(created, name, f"import threading\ndef {name}() -> None:\n    'It.'\n    {code}\n")
+    source = read_created(created).source
+    pool = ServerPoolThread(Tooling(call_seconds=3.0), project=tmp_path)
+    try:
+        assert not pool.call(source, "go", {}).failed
+        with pytest.raises(ToolFailed, match="did not answer in 3 s"):
+            pool.call(source, "hang", {})
+        assert not pool.call(source, "go", {}).failed
+    finally:
+        pool.close()

@@ -35,6 +35,37 @@ _PIPE = 1 << 16  # bytes that a pipe of Linux holds; macOS gives up to as many
 _ANSWERS_AT_ONCE = (
     16  # answers of ours that a server may leave unread; what it asks beyond that gets none
 )
+_CLIENT = {"name": "hotset", "version": "1"}  # changes when this client behaves differently
+_META = "io.modelcontextprotocol/"
+_ENVELOPE = {
+    f"{_META}protocolVersion": MODERN,
+    f"{_META}clientInfo": _CLIENT,
+    f"{_META}clientCapabilities": {},
+}
+_MOST_TOOLS = 10_000
+_MOST_PAGES = 200
+_MOST_ROUNDS = (
+    10  # of a call that is answered by "ask me again"; as many as the official client goes
+)
+_FIRST_PAUSE, _LONGEST_PAUSE = (
+    0.05,
+    0.25,
+)  # seconds between two of them, as the official client waits
+_LONGEST_NAME = 200  # characters of a server's name and version; they are only shown
+
+_MARK = "x-mcp-header"
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_PLAIN = re.compile(r"[\x20-\x7e]*")
+_WRAPPED = re.compile(r"=\?base64\?.*\?=")
+_TYPES = (
+    "string",
+    "integer",
+    "boolean",
+)  # the protocol forbids numbers: no two languages write one alike
+_WIDEST = 4096  # bits; Python refuses to write out numbers far beyond that
+
+Mirrors = Mapping[tuple[str, ...], str]
+"""The way to an argument through the schema's properties -> the end of its header's name."""
 
 
 class RpcRefused(ToolFailed):
@@ -93,39 +124,6 @@ class RpcConnection(Protocol):
     async def tell(self, method: str) -> None: ...
     def last_words(self) -> str: ...
     async def close(self) -> None: ...
-
-
-_CLIENT = {"name": "hotset", "version": "1"}  # changes when this client behaves differently
-_META = "io.modelcontextprotocol/"
-_ENVELOPE = {
-    f"{_META}protocolVersion": MODERN,
-    f"{_META}clientInfo": _CLIENT,
-    f"{_META}clientCapabilities": {},
-}
-_MOST_TOOLS = 10_000
-_MOST_PAGES = 200
-_MOST_ROUNDS = (
-    10  # of a call that is answered by "ask me again"; as many as the official client goes
-)
-_FIRST_PAUSE, _LONGEST_PAUSE = (
-    0.05,
-    0.25,
-)  # seconds between two of them, as the official client waits
-_LONGEST_NAME = 200  # characters of a server's name and version; they are only shown
-
-_MARK = "x-mcp-header"
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_PLAIN = re.compile(r"[\x20-\x7e]*")
-_WRAPPED = re.compile(r"=\?base64\?.*\?=")
-_TYPES = (
-    "string",
-    "integer",
-    "boolean",
-)  # the protocol forbids numbers: no two languages write one alike
-_WIDEST = 4096  # bits; Python refuses to write out numbers far beyond that
-
-Mirrors = Mapping[tuple[str, ...], str]
-"""The way to an argument through the schema's properties -> the end of its header's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -582,7 +580,7 @@ class PipeConnection:
         try:
             async with asyncio.timeout(seconds):
                 await self._put(request(id, method, params))
-                said = await answer
+                received = await answer
         except (TimeoutError, asyncio.CancelledError) as error:
             if method not in _OPENING:
                 self._send(
@@ -596,9 +594,9 @@ class PipeConnection:
             raise
         finally:
             del self._waiting[id]
-        if said is None:
+        if received is None:
             raise ServerGone("it ended before it answered")
-        return outcome(said)
+        return outcome(received)
 
     async def tell(self, method: str) -> None:
         await self._channel.send(notification(method))
@@ -622,9 +620,9 @@ class PipeConnection:
 
     async def _read(self) -> None:
         try:
-            while (message := await self._channel.receive()) is not None:
-                for said in messages(message):
-                    self._hear(said)
+            while (line := await self._channel.receive()) is not None:
+                for message in messages(line):
+                    self._hear(message)
         finally:
             self._gone = True
             for answer in self._waiting.values():
