@@ -247,9 +247,10 @@ def test_two_processes_that_learn_at_once_lose_nothing(tmp_path):
         "import sys; from pathlib import Path; from hotset.sources.tools.graph import ToolGraph\n"
         "from hotset.store.sqlite import SqliteStore\n"
         "store = SqliteStore.open(Path(sys.argv[1]))\n"
-        "with closing(ToolGraph(lambda: store)) as graph:\n"
-        "    for _ in range(15):\n"
-        "        graph.used_together(['a', sys.argv[2]]); graph.flush()\n"
+        "graph = ToolGraph(lambda: store)\n"
+        "for _ in range(15):\n"
+        "    graph.used_together(['a', sys.argv[2]]); graph.flush()\n"
+        "graph.close()\n"
         "store.close()\n"
     )
     others = [
