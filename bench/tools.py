@@ -446,7 +446,7 @@ import sys, time
 from pathlib import Path
 folder = Path(sys.argv[1])
 began = time.process_time()
-from hotset.sources.tools.found.skill_cache import CACHE_FILE, SkillCache
+from hotset.sources.tools.found.skills import CACHE_FILE, SkillCache
 from hotset.sources.tools.found.skills import find_skills, skill_folders
 found = find_skills(skill_folders(folder / "project", folder), SkillCache(folder / "data" / CACHE_FILE))
 assert sum(len(skill.tools) for skill in found.skills) == 11_000

@@ -4,6 +4,7 @@ are written, after each."""
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from hotset.nouns.tool import OriginKind
@@ -12,7 +13,7 @@ from hotset.sources.tools.registry import Registry
 
 def main() -> None:
     folder, tool, times = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    with Registry(folder) as registry:
+    with closing(Registry(folder)) as registry:
         for _ in range(times):
             registry.used(tool, OriginKind.CREATED, 0.001)
             registry.flush()

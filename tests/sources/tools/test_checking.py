@@ -9,8 +9,7 @@ from hypothesis import given, settings, strategies as st
 from shop import tool
 
 from hotset.errors import Malformed
-from hotset.sources.tools.arguments import check, read_arguments, read_call
-from hotset.sources.tools.render import compact
+from hotset.sources.tools.schemas import check, compact, read_arguments
 from hotset.tokens import count
 
 WRITE = {
@@ -283,15 +282,6 @@ def test_arguments_come_out_of_every_wrapping_as_they_went_in(arguments):
         {"name": "t", "arguments": plain},
     ):
         assert read_arguments(given_) == plain
-    for name, given_ in (
-        ("f__t", {"name": "f__t", "arguments": plain}),
-        ("f__t", {"tool_name": "f__t", "parameters": text}),
-        ("f__t", {"arguments": {"tool_name": "f__t", **plain}}),
-        ("f__t", {"arguments": json.dumps({"name": "f__t", "arguments": plain})}),
-        ("f__t", {"name": "f__t", **plain}),
-    ):
-        found, inner = read_call(given_)
-        assert (found, read_arguments(inner)) == (name, plain)
 
 
 def test_an_argument_that_is_called_like_a_wrapper_stays_where_it_is():

@@ -55,7 +55,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def graph(tmp_path, clock):
-    with ToolGraph(store_of(tmp_path), clock) as opened:
+    with closing(ToolGraph(store_of(tmp_path), clock)) as opened:
         yield opened
 
 
@@ -195,13 +195,13 @@ def test_a_deleted_tool_leaves_with_all_its_edges(graph):
 
 
 def test_it_is_the_same_after_a_restart(tmp_path, clock):
-    with ToolGraph(store_of(tmp_path), clock) as graph:
+    with closing(ToolGraph(store_of(tmp_path), clock)) as graph:
         graph.used_together(["a", "b", "c"])
         graph.depends("a", ["c"])
         graph.alike(["a"], lambda _: [("b", 0.5)])
         graph.used_together(["a", "c"])
         before = graph.edges()
-    with ToolGraph(store_of(tmp_path), clock) as graph:
+    with closing(ToolGraph(store_of(tmp_path), clock)) as graph:
         for edge, was in zip(graph.edges(), before, strict=True):
             assert (edge.one, edge.other, edge.why.keys()) == (was.one, was.other, was.why.keys())
             assert edge.weight == pytest.approx(was.weight, abs=0.001)
@@ -247,16 +247,17 @@ def test_two_processes_that_learn_at_once_lose_nothing(tmp_path):
         "import sys; from pathlib import Path; from hotset.sources.tools.graph import ToolGraph\n"
         "from hotset.store.sqlite import SqliteStore\n"
         "store = SqliteStore.open(Path(sys.argv[1]))\n"
-        "with ToolGraph(lambda: store) as graph:\n"
-        "    for _ in range(15):\n"
-        "        graph.used_together(['a', sys.argv[2]]); graph.flush()\n"
+        "graph = ToolGraph(lambda: store)\n"
+        "for _ in range(15):\n"
+        "    graph.used_together(['a', sys.argv[2]]); graph.flush()\n"
+        "graph.close()\n"
         "store.close()\n"
     )
     others = [
         subprocess.Popen([sys.executable, "-c", code, str(tmp_path), name]) for name in ("b", "c")
     ]
     assert [other.wait(120) for other in others] == [0, 0]
-    with closing(SqliteStore.open(tmp_path)) as store, ToolGraph(lambda: store) as graph:
+    with closing(SqliteStore.open(tmp_path)) as store, closing(ToolGraph(lambda: store)) as graph:
         assert (round(graph.tools()["b"]), round(graph.tools()["c"])) == (15, 15)
 
 
@@ -266,9 +267,9 @@ def test_the_graph_of_an_earlier_version_is_taken_over_once(tmp_path, clock):
         '{"format": 1, "tools": {"a": {"near": {"b": {"alike": 0.5, "together": 2.0}}, '
         '"needs": ["c"], "uses": 3.0}}}'
     )
-    with ToolGraph(store_of(tmp_path), clock, old_file=old) as graph:
+    with closing(ToolGraph(store_of(tmp_path), clock, old_file=old)) as graph:
         before = graph.edges()
-    with ToolGraph(store_of(tmp_path), clock, old_file=old) as graph:
+    with closing(ToolGraph(store_of(tmp_path), clock, old_file=old)) as graph:
         assert graph.edges() == before
         assert {each.name for each in graph.neighbours("a")} == {"b", "c"}
     assert not old.exists()
@@ -290,7 +291,7 @@ def test_a_graph_of_an_earlier_version_that_makes_no_sense_is_left_where_it_is(
 ):
     old = tmp_path / "graph.json"
     old.write_text(slip)
-    with ToolGraph(store_of(tmp_path), clock, old_file=old) as graph:
+    with closing(ToolGraph(store_of(tmp_path), clock, old_file=old)) as graph:
         assert graph.edges() == ()
         graph.depends("a", ["b"])
         assert closest(graph, "a") == ["b"]
@@ -307,7 +308,7 @@ def test_uses_that_cannot_be_written_wait_and_count(tmp_path, clock):
         return store_of(tmp_path)()
 
     trouble.clear()
-    with ToolGraph(opened, clock) as graph:
+    with closing(ToolGraph(opened, clock)) as graph:
         assert graph.edges() == ()
         trouble.append("the disk is full")
         graph.used_together(["a", "b"])
@@ -319,7 +320,7 @@ def test_uses_that_cannot_be_written_wait_and_count(tmp_path, clock):
         assert closest(graph, "a") == ["b"]
         graph.flush()
         assert graph.troubles() == []
-    with ToolGraph(store_of(tmp_path), clock) as graph:
+    with closing(ToolGraph(store_of(tmp_path), clock)) as graph:
         assert closest(graph, "a") == ["b"]
 
 

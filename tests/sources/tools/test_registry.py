@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -55,7 +55,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def registry(tmp_path, clock):
-    with Registry(tmp_path / "tools", clock) as opened:
+    with closing(Registry(tmp_path / "tools", clock)) as opened:
         yield opened
 
 
@@ -199,10 +199,10 @@ def test_a_use_is_on_disk_soon_without_anybody_asking(registry):
 
 
 def test_every_use_is_on_disk_when_the_registry_is_closed(tmp_path):
-    with Registry(tmp_path) as registry:
+    with closing(Registry(tmp_path)) as registry:
         for _ in range(500):
             registry.used("git__log", OriginKind.SERVER, 0.001)
-    with Registry(tmp_path) as registry:
+    with closing(Registry(tmp_path)) as registry:
         assert registry.lives()["git__log"].calls == 500
         assert registry.lives()["git__log"].seconds == pytest.approx(0.5)
 
@@ -306,7 +306,7 @@ def test_a_person_may_write_little_and_in_their_own_way(registry):
     )
 )
 def test_keys_that_mean_nothing_here_are_kept(tmp_path_factory, value):
-    with Registry(tmp_path_factory.mktemp("tools")) as registry:
+    with closing(Registry(tmp_path_factory.mktemp("tools"))) as registry:
         edit(registry, json.dumps({"tools": {"git__log": {"note": value}}, "mine": value}))
         registry.used("git__log", OriginKind.SERVER, 0.1)
         registry.flush()
@@ -373,11 +373,11 @@ def test_a_slip_of_the_hand_costs_one_entry_its_edit_and_no_other(registry, key,
 
 
 def test_a_file_that_was_cut_at_any_byte_is_mended_and_told(tmp_path):
-    with Registry(tmp_path / "whole", Clock(NOW)) as registry:
+    with closing(Registry(tmp_path / "whole", Clock(NOW))) as registry:
         registry.pin("git__log", OriginKind.SERVER)
         whole, lives = registry.path.read_bytes(), registry.lives()
     for length in range(len(whole) - 1):  # the last byte is a line's end
-        with Registry(tmp_path / f"cut-{length}", Clock(NOW)) as registry:
+        with closing(Registry(tmp_path / f"cut-{length}", Clock(NOW))) as registry:
             registry.path.with_name("registry.json.last").write_bytes(whole)
             edit(registry, whole[:length])
             assert registry.lives() == lives
@@ -446,7 +446,7 @@ def test_two_processes_that_use_tools_at_once_lose_no_use(tmp_path):
     ]
     for other in others:
         other.communicate(timeout=120)
-    with Registry(tmp_path) as registry:
+    with closing(Registry(tmp_path)) as registry:
         lives = registry.lives()
 
     assert [other.returncode for other in others] == [0, 0, 0]
@@ -459,7 +459,7 @@ def test_two_processes_that_use_tools_at_once_lose_no_use(tmp_path):
 def test_a_process_that_is_killed_in_mid_write_costs_nothing_that_was_written(tmp_path):
     chance = random.Random(7)
     written = 0
-    with Registry(tmp_path) as registry:
+    with closing(Registry(tmp_path)) as registry:
         registry.pin("git__log", OriginKind.SERVER)
         for _ in range(20):
             other = started(tmp_path, "created__tidy", 10**6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -479,7 +480,7 @@ def test_a_tool_that_is_used_while_its_content_is_being_kept_stays(house):
     kept = house.places.keep
 
     def used_meanwhile(name: str, code: bytes) -> str:
-        with Registry(house.folder, house.clock) as other:
+        with closing(Registry(house.folder, house.clock)) as other:
             other.used(name, OriginKind.CREATED, 0.1)
         return kept(name, code)
 

@@ -18,14 +18,12 @@ if TYPE_CHECKING:
         diff as diff,
         readable as readable,
     )
-    from hotset.sources.tools.found.clients import (
+    from hotset.sources.tools.found.servers import (
+        add_servers as add_servers,
         blank_comments as blank_comments,
         decode_jsonc as decode_jsonc,
         known_client_files as known_client_files,
         read_client as read_client,
-    )
-    from hotset.sources.tools.found.servers import (
-        add_servers as add_servers,
         remove_server as remove_server,
     )
     from hotset.sources.tools.graph import (
@@ -39,8 +37,8 @@ if TYPE_CHECKING:
         weigh as weigh,
     )
     from hotset.sources.tools.registry import tier as tier
-    from hotset.sources.tools.render import compact as compact
     from hotset.sources.tools.running.pool_thread import running_everywhere as running_everywhere
+    from hotset.sources.tools.schemas import compact as compact
     from hotset.sources.tools.source import ToolSource as ToolSource, tool_hits as tool_hits
     from hotset.sources.tools.sweep import CYCLE as CYCLE, summary as summary
     from hotset.sources.tools.toolbox import (
@@ -52,12 +50,14 @@ if TYPE_CHECKING:
 _FACE = {
     "calls": ("USED",),
     "consent": ("ToolState", "diff", "readable"),
-    "found.clients": ("blank_comments", "decode_jsonc", "known_client_files", "read_client"),
-    "found.servers": ("add_servers", "remove_server"),
+    "found.servers": (
+        *("add_servers", "blank_comments", "decode_jsonc", "known_client_files", "read_client"),
+        "remove_server",
+    ),
     "graph": ("GraphSnapshot", "render_dot", "render_json"),
     "offers": ("beginning", "kept_offer", "weigh"),
     "registry": ("tier",),
-    "render": ("compact",),
+    "schemas": ("compact",),
     "running.pool_thread": ("running_everywhere",),
     "source": ("ToolSource", "tool_hits"),
     "sweep": ("CYCLE", "summary"),

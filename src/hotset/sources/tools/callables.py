@@ -35,13 +35,13 @@ class BoundFunction:
     types: Mapping[str, Any]
 
     def call(self, arguments: Mapping[str, Any]) -> Returned:
-        """What it raises is what it says, and a failure. Not from a running event loop where the
-        function is async."""
+        """Calls the function; an exception becomes a failed result. Not from a running event loop
+        where the function is async."""
         given = self._converted(arguments)
         try:
             value = self.function(**given)
             return returned(asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value)
-        except Exception as error:  # the program's own code: the model is told, and goes on
+        except Exception as error:  # the program's own code: the model gets the error, and goes on
             return returned(f"{type(error).__name__}: {error}", failed=True)
 
     async def call_async(self, arguments: Mapping[str, Any]) -> Returned:
@@ -86,21 +86,21 @@ def bind_function(
                 f"{own}: parameter {parameter.name} needs a type, and to be given by name"
             )
         types[parameter.name] = hints[parameter.name]
-    told = description or inspect.getdoc(function) or ""
+    about = description or inspect.getdoc(function) or ""
     tool = Tool(
         full_name(source.name, own),
         source.name,
         source.origin,
         own,
-        told,
+        about,
         _schema(own, signature, types),
     )
     return BoundFunction(tool, function, types)
 
 
 def program() -> ToolOrigin:
-    """Where the functions of this program come from: it is called like its script, so that two
-    programs do not meet."""
+    """The source of this program's functions: named like its script, so that two programs do not
+    collide."""
     return ToolOrigin(
         slug(
             Path(sys.argv[0]).stem if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "here"
@@ -142,17 +142,17 @@ async def _awaited(value: Any) -> Any:
 
 
 def text_of(returned: Returned) -> str:
-    """Every text of it. What is no text is told by its kind and size; a JSON value stands in where
-    nothing else was said."""
+    """All texts of a result. What is no text is described by kind and size; a JSON value is used
+    where there is nothing else."""
     blocks = msgspec.json.decode(returned.content)
-    told = [text for block in blocks if isinstance(block, dict) and (text := _told(block))]
-    if not told and returned.structured is not None:
-        told = [returned.structured.decode("utf-8", "replace")]
-    return "\n".join(told)
+    texts = [text for block in blocks if isinstance(block, dict) and (text := _render_block(block))]
+    if not texts and returned.structured is not None:
+        texts = [returned.structured.decode("utf-8", "replace")]
+    return "\n".join(texts)
 
 
 def returned(value: object, *, failed: bool = False) -> Returned:
-    """What a Python function gave back, as any other tool would say it."""
+    """The value of a Python function as a tool's result."""
     if isinstance(value, Returned):
         return value
     if value is None:
@@ -171,7 +171,7 @@ def returned(value: object, *, failed: bool = False) -> Returned:
     return Returned(_blocks({"type": "text", "text": text.decode()}), failed, structured)
 
 
-def _told(block: Mapping[str, Any]) -> str:  # noqa: PLR0911 - one case a kind of block
+def _render_block(block: Mapping[str, Any]) -> str:  # noqa: PLR0911 - one case a kind of block
     match block:
         case {"type": "text", "text": str(text)}:
             return text

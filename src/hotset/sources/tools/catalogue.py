@@ -3,10 +3,10 @@ a person accepted it.
 
 A source that a person chose is believed once: its tools are pinned as they are first listed. A
 server that describes a tool differently later loses that tool until a person has looked at the
-difference; new tools of a known server are pinned and told. A person's own skills, the tools that
-agents wrote here, and functions of this program are followed as they change: whoever could change
-them could change us. A source in the project's folder does not run before a person says so, and
-then as it was when they did.
+difference; new tools of a known server are pinned and reported. A person's own skills, the tools
+that agents wrote here, and functions of this program are followed as they change: a program that
+can change them can change us. A source in the project's folder does not run before a person says
+so, and then as it was when they did.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import msgspec
 from hotset.errors import NotFound, ToolRefused
 from hotset.files.folder import private_folder
 from hotset.files.lru import Lru
+from hotset.files.root import Stat
 from hotset.nouns.tool import OriginKind, Tool, ToolOrigin
 from hotset.sources.tools.consent import (
     CatalogueEntry,
@@ -44,37 +45,26 @@ from hotset.sources.tools.tool_files import (
     SourceFile,
     SourceLabel,
     SourceRow,
-    Stamp,
     ToolFiles,
     UndecodedFile,
 )
-from hotset.sources.tools.tool_names import LONGEST, full_name, slug
+from hotset.sources.tools.tool_names import HASH, LONGEST, full_name, short_hash, slug
 from hotset.store.port import Store
 from hotset.text.characters import visible
 from hotset.text.suspicion import OUR_TOOLS
 
 FOLDER = "catalogue"
-_MOST_TOLD = 3  # names that are offered for one that nobody has
-_KEPT_SHELVES = 16  # read lately, and kept as bytes: a question's answers come from a few sources
+_MOST_TOLD = 3  # similar names that are offered for an unknown one
+_KEPT_FILES = 16  # read lately, and kept as bytes: a question's answers come from a few sources
 
 MOST_TOOLS = 20_000
-"""That one source may list: a longer list is somebody's mistake, or their attack."""
+"""Tools that one source may list: a longer list is a mistake or an attack."""
 LARGEST = 1 << 20
-"""Characters that a tool may say of itself: no model could read more."""
+"""Characters of all texts of a tool: no model could read more."""
 
 _FOLLOWED = frozenset({OriginKind.SKILL, OriginKind.CREATED, OriginKind.CALLABLE})
-"""Whoever can change these can change us: a person's own files, what was written here after
+"""What can change these can change us: a person's own files, what was written here after
 consent, the program itself."""
-_SUFFIX = 6
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A shelf as it was read, and the stamp of its file then."""
-
-    stamp: Stamp
-    label: SourceLabel
-    tools: dict[str, msgspec.Raw]
 
 
 class Catalogue:
@@ -93,20 +83,19 @@ class Catalogue:
         """`folder` is that of the project's tools, and `store` has the rules of the project;
         `allow` and `deny` are the patterns of the person's own settings."""
         folder = private_folder(folder)
-        self._shelves = ToolFiles(folder / FOLDER)
+        self._files = ToolFiles(folder / FOLDER)
         self._rules = ToolRules(store, allow=allow, deny=deny, old_file=folder / "rules.json")
-        self._names = NameIndex(self._shelves)
-        self._read: Lru[str, _Read] = Lru(count=_KEPT_SHELVES)
+        self._names = NameIndex(self._files)
+        self._read: Lru[str, tuple[Stat, UndecodedFile]] = Lru(count=_KEPT_FILES)
         self._lock = threading.RLock()
         self._clock = clock
 
-    # What sources say
+    # Lists of sources
 
     def put(
         self, source: ToolOrigin, tools: Sequence[Tool], *, instructions: str = ""
     ) -> ListChange:
-        """Takes a source's list as it is now. The same list again changes nothing and writes
-        nothing.
+        """Stores a source's list of tools. The same list again changes nothing and writes nothing.
 
         Raises `StoreFailed` where it cannot be kept.
         """
@@ -119,7 +108,7 @@ class Catalogue:
                     ),
                 )
             )
-        file = self._shelves.file_of(source.name)
+        file = self._files.file_of(source.name)
         with self._changing():
             before = self._stored(file)
             if before is not None and before.origin is not source.origin:
@@ -145,7 +134,7 @@ class Catalogue:
                 before, listed_at=after.listed_at
             ):
                 return change
-            self._shelves.write(file, after)
+            self._files.write(file, after)
             self._names.follow()
             new = (*change.added, *change.changed)
             return replace(
@@ -153,15 +142,15 @@ class Catalogue:
             )
 
     def drop(self, source_name: str) -> None:
-        """A source that is not configured any more. What was accepted of it is kept: coming back
-        makes nothing new."""
-        file = self._shelves.file_of(source_name)
+        """Marks a source as not configured any more. What was accepted of it is kept for the day it
+        comes back."""
+        file = self._files.file_of(source_name)
         with self._changing():
-            shelf = self._stored(file)
-            if shelf is not None and not shelf.away:
-                self._shelves.write(file, msgspec.structs.replace(shelf, away=True))
+            record = self._stored(file)
+            if record is not None and not record.away:
+                self._files.write(file, msgspec.structs.replace(record, away=True))
 
-    # What is asked
+    # Queries
 
     def get(self, name: str) -> KnownTool | None:
         """By its full name."""
@@ -174,7 +163,7 @@ class Catalogue:
         """By the names that its source has, and has for it."""
         with self._lock:
             self._glance()
-            row = self._names.row(self._shelves.file_of(source_name))
+            row = self._names.row(self._files.file_of(source_name))
             name = next((full for full, own in row.names if own == own_name), "") if row else ""
             return self.get(name) if name else None
 
@@ -194,33 +183,33 @@ class Catalogue:
             )
             usable = [
                 each
-                for each in map(self.get, meant[:_KEPT_SHELVES])
+                for each in map(self.get, meant[:_KEPT_FILES])
                 if each and each.state not in (ToolState.GONE, ToolState.DENIED)
             ]
             ready = [each for each in usable if each.state is ToolState.READY]
-            if len(meant) <= _KEPT_SHELVES and (len(ready) == 1 or len(usable) == 1):
+            if len(meant) <= _KEPT_FILES and (len(ready) == 1 or len(usable) == 1):
                 return (ready or usable)[0]
             near = [each.tool.name for each in usable[:_MOST_TOLD]] or self._near(name)
         raise NotFound(_not_found(name, near, several=len(usable) > 1))
 
     def tools(self) -> Iterator[KnownTool]:
-        """All of them, shelf by shelf; those of sources that are away are left out."""
+        """All of them, record by record; those of sources that are away are left out."""
         with self._lock:
             self._rules.follow()
             self._names.follow()
             files = [file for file, row in self._names.rows() if not row.away]
         for file in files:
             with self._lock:
-                shelf = self._stored(file)
+                record = self._stored(file)
                 found = (
-                    [self._judged(shelf, entry, file) for entry in shelf.tools.values()]
-                    if shelf
+                    [self._judged(record, entry, file) for entry in record.tools.values()]
+                    if record
                     else []
                 )
             yield from found
 
     def version(self) -> str:
-        """Another one whenever anything changed, rules included."""
+        """A hash that differs whenever anything changed, rules included."""
         with self._lock:
             stamps = self._names.follow()
         return sha256(repr((sorted(stamps.items()), self._rules.version())).encode()).hexdigest()[
@@ -235,12 +224,11 @@ class Catalogue:
         return tuple(sorted(rows, key=lambda each: each.name))
 
     def instructions(self, source_name: str) -> str:
-        """What a server tells models about itself, as it was accepted; empty while a person has to
-        look at it."""
+        """A server's instructions for models, as they were accepted; empty while a person has to
+        look at them."""
         with self._lock:
             self._rules.follow()
-            read = self._shelf(self._shelves.file_of(source_name))
-            label = read.label if read else None
+            label = self._undecoded(self._files.file_of(source_name))
             if (
                 label is None
                 or label.words is None
@@ -258,50 +246,51 @@ class Catalogue:
         with self._lock:
             self._rules.follow()
             return [
-                *self._shelves.troubles(),
+                *self._files.troubles(),
                 *([self._rules.trouble] if self._rules.trouble else []),
             ]
 
-    # What a person says
+    # Decisions of a person
 
     def approve(self, name: str, seen: str = "", *, follow: bool = False) -> Sequence[str]:
-        """A tool as it is now, or a source with all of its tools. The names that it was about.
+        """Approves a tool as it is now, or a source with all of its tools. Returns the names of the
+        approved tools.
 
-        `seen` is the `Known.digest` of what the person looked at: a tool that says something else
-        by now is not approved, and a source of the project's folder may run with the files that
-        they saw. `follow` lets it run whatever becomes of its files.
+        `seen` is the `KnownTool.digest` of what the person looked at: a tool that has changed since
+        is not approved, and a source of the project's folder may run with the files that they saw.
+        `follow` lets it run whatever becomes of its files.
         """
         with self._changing():
-            source_file = self._shelves.file_of(name)
+            source_file = self._files.file_of(name)
             file = source_file if self._names.row(source_file) else self._names.file_of(name)
-            shelf = self._stored(file) if file else None
-            if file is None or shelf is None:
+            record = self._stored(file) if file else None
+            if file is None or record is None:
                 raise NotFound(_not_found(name, self._near(name)))
             if file == source_file:
-                after, names = self._approved_whole(shelf, file, seen, follow=follow)
+                after, names = self._approved_whole(record, file, seen, follow=follow)
             else:
-                after, names = self._approved_one(shelf, file, name, seen), [name]
-            if after != shelf:
-                self._shelves.write(file, after)
+                after, names = self._approved_one(record, file, name, seen), [name]
+            if after != record:
+                self._files.write(file, after)
         return names
 
     def deny(self, name: str) -> None:
-        """A tool, a source or a pattern, in this project."""
+        """Denies a tool, a source or a pattern in this project."""
         with self._changing():
             self._rules.deny(name, self._clock())
 
     def allow(self, name: str) -> None:
-        """Takes back what was denied, here or in the person's settings."""
+        """Allows what was denied, here or in the person's settings."""
         with self._changing():
             self._rules.allow(name, self._clock())
 
     def may_run(self, source: ToolOrigin) -> None:
-        """Raises `ToolRefused` where nobody said that the source may run as it is now."""
+        """Raises `ToolRefused` where no person allowed the source to run as it is now."""
         with self._lock:
             self._glance()
             denied, row = (
                 self._why_denied(source.name),
-                self._names.row(self._shelves.file_of(source.name)),
+                self._names.row(self._files.file_of(source.name)),
             )
         if denied:
             raise ToolRefused(f"{source.name} does not run: {denied}")
@@ -326,34 +315,34 @@ class Catalogue:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        with self._lock, self._shelves.alone():
+        with self._lock, self._files.alone():
             self._rules.follow()
             self._names.follow()
             yield
 
     def _stored(self, file: str) -> SourceFile | None:
-        return self._shelves.read(file, _STORED)
+        return self._files.read(file, _STORED)
 
-    def _shelf(self, file: str) -> _Read | None:
+    def _undecoded(self, file: str) -> UndecodedFile | None:
         """As `_stored`, from memory where it is there; tools are decoded one by one."""
-        stamp, read = self._shelves.stamp(file), self._read.get(file)
-        if stamp is None or read is None or read.stamp != stamp:
+        stamp, read = self._files.stamp(file), self._read.get(file)
+        if stamp is None or read is None or read[0] != stamp:
             self._read.pop(file)
-            found = self._shelves.read(file, _UNREAD)
+            found = self._files.read(file, _UNREAD)
             if found is None or stamp is None:
                 return None
-            read = _Read(stamp, found, found.tools)
+            read = stamp, found
             self._read.put(file, read)
-        return read
+        return read[1]
 
     def _known(self, file: str, name: str) -> KnownTool | None:
-        read = self._shelf(file)
-        raw = read.tools.get(name) if read else None
-        if read is None or raw is None:
+        source = self._undecoded(file)
+        raw = source.tools.get(name) if source else None
+        if source is None or raw is None:
             return None
         try:
-            return self._judged(read.label, _ENTRY.decode(raw), file)
-        except (msgspec.MsgspecError, ValueError):  # a file that is JSON and no shelf
+            return self._judged(source, _ENTRY.decode(raw), file)
+        except (msgspec.MsgspecError, ValueError):  # a file that is JSON and not a source's
             self._stored(file)
             return None
 
@@ -396,12 +385,12 @@ class Catalogue:
         ours = name in OUR_TOOLS and file not in self._names.files_of_own(name)
         return ours or others.have_own(name) or others.have(name)
 
-    def _is_flagged(self, shelf: SourceFile, name: str, file: str) -> bool:
-        return self._by_itself(shelf, shelf.tools[name], file).state is ToolState.FLAGGED
+    def _is_flagged(self, record: SourceFile, name: str, file: str) -> bool:
+        return self._by_itself(record, record.tools[name], file).state is ToolState.FLAGGED
 
     def _near(self, name: str) -> list[str]:
         """Names like this one that can be used."""
-        found = map(self.get, self._names.near(name, _KEPT_SHELVES))
+        found = map(self.get, self._names.near(name, _KEPT_FILES))
         return [each.tool.name for each in found if each and each.state is ToolState.READY][
             :_MOST_TOLD
         ]
@@ -409,49 +398,49 @@ class Catalogue:
     def _why_denied(self, source: str, name: str = "") -> str:
         return self._rules.why_denied(name or source, source)
 
-    def _approved_one(self, shelf: SourceFile, file: str, name: str, seen: str) -> SourceFile:
-        entry = shelf.tools[name]
-        if not shelf.may_run:
-            say = f"`hotset tools approve {shelf.name}` is about all of it"
+    def _approved_one(self, record: SourceFile, file: str, name: str, seen: str) -> SourceFile:
+        entry = record.tools[name]
+        if not record.may_run:
+            say = f"`hotset tools approve {record.name}` is about all of it"
             raise ToolRefused(
-                f"{name} is part of {shelf.name}, which lies in the project's folder and runs "
+                f"{name} is part of {record.name}, which lies in the project's folder and runs "
                 f"as one; {say}"
             )
-        if seen and seen != self._by_itself(shelf, entry, file).digest:
+        if seen and seen != self._by_itself(record, entry, file).digest:
             raise ToolRefused(
                 f"{name} changed again since you looked at it; look once more with `hotset "
                 f"tools approve {name}`"
             )
-        return msgspec.structs.replace(shelf, tools={**shelf.tools, name: accepted(entry)})
+        return msgspec.structs.replace(record, tools={**record.tools, name: accepted(entry)})
 
     def _approved_whole(
-        self, shelf: SourceFile, file: str, seen: str, *, follow: bool
+        self, record: SourceFile, file: str, seen: str, *, follow: bool
     ) -> tuple[SourceFile, list[str]]:
         """Everything of it that waits; for a source of the project's folder, that it may run with
         the files that were seen."""
         waiting = {ToolState.CHANGED, ToolState.FLAGGED}
         states = {
-            name: self._by_itself(shelf, entry, file).state for name, entry in shelf.tools.items()
+            name: self._by_itself(record, entry, file).state for name, entry in record.tools.items()
         }
         tools = {
             name: accepted(entry) if states[name] in waiting else entry
-            for name, entry in shelf.tools.items()
+            for name, entry in record.tools.items()
         }
-        words = accepted(shelf.words) if shelf.words else None
-        after = msgspec.structs.replace(shelf, tools=tools, words=words)
-        if shelf.trusted:
+        words = accepted(record.words) if record.words else None
+        after = msgspec.structs.replace(record, tools=tools, words=words)
+        if record.trusted:
             return after, [name for name, state in states.items() if state in waiting]
-        if not (seen or shelf.stamp):
+        if not (seen or record.stamp):
             raise ToolRefused(
-                f"what {shelf.name} runs cannot be told from its files, so nothing can be approved"
+                f"what {record.name} runs cannot be told from its files, so nothing can be approved"
             )
         here = [name for name, state in states.items() if state is not ToolState.GONE]
-        return msgspec.structs.replace(after, approved=seen or shelf.stamp, follow=follow), here
+        return msgspec.structs.replace(after, approved=seen or record.stamp, follow=follow), here
 
 
 def _is_told(found: KnownTool) -> bool:
-    """May a skill of the project be told of before a person agreed? Not its functions, and not what
-    a person should see first."""
+    """True if a skill of the project may be shown before it is approved. Not its functions, and
+    nothing with warnings."""
     return (
         found.tool.origin is OriginKind.SKILL
         and not found.tool.own_name
@@ -461,13 +450,13 @@ def _is_told(found: KnownTool) -> bool:
 
 
 def _not_found(name: str, near: Sequence[str], *, several: bool = False) -> str:
-    told = f"no tool is called {visible(name[:64])}"
+    unknown = f"no tool is called {visible(name[:64])}"
     if several:
         return f"{visible(name[:64])} could mean {', '.join(near)}: call one by its full name"
     return (
-        f"{told}; did you mean {', '.join(near)}?"
+        f"{unknown}; did you mean {', '.join(near)}?"
         if near
-        else f"{told}; find_tools finds tools by what they do"
+        else f"{unknown}; find_tools finds tools by what they do"
     )
 
 
@@ -501,15 +490,15 @@ def apply_list(
     instructions: str,
     now: float,
 ) -> tuple[SourceFile, ListChange]:
-    shelf = before or SourceFile(source.name, source.origin, head=_head(source, others))
-    entries = dict(shelf.tools)
+    record = before or SourceFile(source.name, source.origin, head=_head(source, others))
+    entries = dict(record.tools)
     by_own = {entry.pin.own_name: name for name, entry in entries.items()}
     follow = source.origin in _FOLLOWED
     taken, refused = _taken(tools)
     added, changed = [], []
     for tool in taken:
         if (name := by_own.get(tool.own_name)) is None:
-            name = _name(tool, shelf, entries, others)
+            name = _name(tool, record, entries, others)
             entries[name] = CatalogueEntry(name, pinned(tool, _odd(tool, name, others)))
             added.append(name)
         else:
@@ -525,8 +514,8 @@ def apply_list(
     ]
     entries |= {name: msgspec.structs.replace(entries[name], gone=True) for name in removed}
     label = {"stamp": source.stamp, "trusted": source.trusted, "listed_at": now, "away": False}
-    words = _words(instructions, shelf.words, follow=follow)
-    after = msgspec.structs.replace(shelf, **label, words=words, tools=entries)
+    words = _words(instructions, record.words, follow=follow)
+    after = msgspec.structs.replace(record, **label, words=words, tools=entries)
     return after, ListChange(tuple(added), tuple(changed), tuple(removed), refused=tuple(refused))
 
 
@@ -556,24 +545,20 @@ def _taken(tools: Sequence[Tool]) -> tuple[list[Tool], list[str]]:
 
 
 def _head(source: ToolOrigin, others: OtherNames) -> str:
-    """What stands in front of its tools' names: a second source of the same slug gets a hash behind
-    it."""
+    """The prefix of its tools' names: a second source of the same slug gets a hash."""
     head = slug(source.name)
-    return (
-        f"{head[:32].rstrip('_-')}-{_short_hash(source.name)}" if others.have_head(head) else head
-    )
+    return f"{head[:32].rstrip('_-')}-{short_hash(source.name)}" if others.have_head(head) else head
 
 
 def _name(
-    tool: Tool, shelf: SourceFile, entries: Mapping[str, CatalogueEntry], others: OtherNames
+    tool: Tool, record: SourceFile, entries: Mapping[str, CatalogueEntry], others: OtherNames
 ) -> str:
     """As the source's finder named it, unless that is taken."""
-    name = tool.name if shelf.head == slug(shelf.name) else full_name(shelf.head, tool.own_name)
+    name = tool.name if record.head == slug(record.name) else full_name(record.head, tool.own_name)
     if name not in entries and name not in OUR_TOOLS and not others.have(name):
         return name
     return (
-        f"{name[: LONGEST - _SUFFIX - 1].rstrip('_')}_"
-        f"{_short_hash(shelf.name + '/' + tool.own_name)}"
+        f"{name[: LONGEST - HASH - 1].rstrip('_')}_{short_hash(record.name + '/' + tool.own_name)}"
     )
 
 
@@ -604,7 +589,3 @@ def _words(text: str, before: CatalogueEntry | None, *, follow: bool) -> Catalog
 
 def _speaking(text: str) -> Tool:
     return Tool("", "", OriginKind.SERVER, "", text[:LARGEST], b"{}")
-
-
-def _short_hash(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_SUFFIX]

@@ -2,8 +2,8 @@
 
 A tool is pinned as it was first seen. From then on the catalogue hands out the pinned text and no
 other: what a server says later waits beside it until a person has looked. Nothing here says
-"ready": that follows from the texts and the hashes each time they are read, so that nobody makes a
-tool ready by writing that it is.
+"ready": that follows from the texts and the hashes each time they are read, so that writing into
+the file makes no tool ready.
 
 Patterns come from the user's own file (for everything) and from `hotset tools allow|deny` (for one
 project). A denial wins over a permission of the same place; what a person said of this project wins
@@ -44,7 +44,7 @@ class ToolState(StrEnum):
     DENIED = "denied"
     """A rule of the person's own."""
     UNAPPROVED = "unapproved"
-    """Its source lies in the project's folder, and nobody said that it may run."""
+    """Its source lies in the project's folder, and no person allowed it to run."""
     GONE = "gone"
     """Its source does not offer it any more."""
 
@@ -54,7 +54,7 @@ class KnownTool:
     """A tool of the catalogue."""
 
     tool: Tool
-    """As it was accepted; what its source says since then is `new`."""
+    """As it was accepted; `new` is how its source describes it since then."""
     state: ToolState
     why: str = ""
     """Why it is not ready, and what can be done; empty where it is."""
@@ -66,8 +66,8 @@ class KnownTool:
     """Of what a person would approve: `new` where there is one, otherwise `tool`; the stamp of a
     source that waits as a whole."""
     is_told: bool = False
-    """It is a skill of the project that nobody approved yet; its name and description may be told
-    all the same, as nothing about them is odd. Nothing else of it is told, and nothing is run."""
+    """It is a skill of the project that is not approved yet; its name and description may be shown,
+    as nothing about them is odd. Nothing else of it is shown, and nothing is run."""
 
 
 class ToolPin(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -93,12 +93,12 @@ class CatalogueEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     pin: ToolPin
     waits: ToolPin | None = None
     approved: str = ""
-    """The digest that a person said yes to, where it took one."""
+    """The digest that a person approved, where that was needed."""
     gone: bool = False
 
 
 def digest(tool: Tool) -> str:
-    """The hash of all that a model is told of a tool. Key order and white space of JSON do not
+    """The hash of everything that a model sees of a tool. Key order and white space of JSON do not
     count; every character does."""
     parts = (
         tool.own_name,
@@ -116,8 +116,7 @@ def digest(tool: Tool) -> str:
 
 
 def pinned(tool: Tool, more: Sequence[str] = ()) -> ToolPin:
-    """A tool as it is now, looked at; `more` is what is odd about it for whoever knows the
-    others."""
+    """Pins a tool as it is now; `more` is what is odd about it beside the others."""
     tool = storable(tool)
     found = suspect(tool)
     return ToolPin(
@@ -139,8 +138,8 @@ def is_same(pin: ToolPin, tool: Tool) -> bool:
 
 
 def storable(tool: Tool) -> Tool:
-    """Text that UTF-8 can say: halves of surrogate pairs and broken bytes become the sign for
-    that."""
+    """The tool with text that UTF-8 can encode: halves of surrogate pairs and broken bytes are
+    replaced."""
     if all(
         text.isascii()
         for text in (tool.own_name, tool.title, tool.description, tool.parameters, tool.annotations)
@@ -157,7 +156,7 @@ def storable(tool: Tool) -> Tool:
 
 
 def is_text(text: str) -> bool:
-    """UTF-8 can say it."""
+    """True if UTF-8 can encode it."""
     return text.isascii() or _clean(text.encode("utf-8", "replace")) == text
 
 
@@ -178,11 +177,11 @@ def listed_again(
 
 
 def accepted(entry: CatalogueEntry) -> CatalogueEntry:
-    """A person said yes to what there is now."""
+    """The entry after a person approved what there is now."""
     pin = entry.waits or entry.pin
     true = digest(
         _tool(pin, entry.name, "", OriginKind.SERVER)
-    )  # of the text that was shown, whatever the file says
+    )  # of the text that was shown, not of the digest in the file
     return msgspec.structs.replace(
         entry, pin=msgspec.structs.replace(pin, digest=true), waits=None, approved=true
     )
@@ -233,9 +232,9 @@ def readable(tool: Tool) -> str:
         "description:",
     ]
     lines += [f"  {line}" for line in tool.description.split("\n")]
-    for told, raw in (("parameters", tool.parameters), ("annotations", tool.annotations)):
+    for label, raw in (("parameters", tool.parameters), ("annotations", tool.annotations)):
         if raw != b"{}":
-            lines += [f"{told}:", *(f"  {line}" for line in _pretty(raw).split("\n"))]
+            lines += [f"{label}:", *(f"  {line}" for line in _pretty(raw).split("\n"))]
     return "\n".join(map(visible, lines))
 
 
@@ -294,7 +293,7 @@ def _pretty(raw: bytes) -> str:
 
 
 class ProjectRules(msgspec.Struct, frozen=True):
-    """What was said of one project."""
+    """The rules of one project."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
@@ -319,12 +318,12 @@ class ToolRules:
         self._project: ProjectRules | None = None
 
     def version(self) -> object:
-        """Another one whenever a rule changed, wherever it stands."""
+        """A value that differs whenever a rule changed, in the project or in the settings."""
         return self._settings, self.follow()
 
     def follow(self) -> ProjectRules:
-        """Reads what was said of this project. What cannot be read denies everything: a rule may
-        have been lost in it."""
+        """Reads the rules of this project. What cannot be read denies everything: a rule may have
+        been lost in it."""
         try:
             self._project, self.trouble = self._value.read(), ""
             if self._old_file is not None and self._old_file.exists():
@@ -342,13 +341,13 @@ class ToolRules:
     def why_denied(self, name: str, source: str) -> str:
         """As `follow` read it last; empty where it may be used. The whole of a source is asked
         about with its name alone."""
-        said = self._project or self.follow()
-        if pattern := _match(said.deny, name, source):
+        rules = self._project or self.follow()
+        if pattern := _match(rules.deny, name, source):
             return (
                 f"it is denied in this project by {pattern!r}; a person can say `hotset tools "
                 f"allow {pattern}`"
             )
-        if _match(said.allow, name, source):
+        if _match(rules.allow, name, source):
             return ""
         if pattern := _match(self._settings.deny, name, source):
             return (
@@ -364,16 +363,18 @@ class ToolRules:
         return ""
 
     def deny(self, pattern: str, now: float) -> None:
-        """Raises `BadConfig` where what was said before cannot be read."""
+        """Raises `BadConfig` where the earlier rules cannot be read."""
         self._change(
-            lambda said: ProjectRules(_without(said.allow, pattern), _with(said.deny, pattern)), now
+            lambda rules: ProjectRules(_without(rules.allow, pattern), _with(rules.deny, pattern)),
+            now,
         )
 
     def allow(self, pattern: str, now: float) -> None:
         """Takes a denial back, or lets through what the person's file shuts out. Raises as `deny`
         does."""
         self._change(
-            lambda said: ProjectRules(_with(said.allow, pattern), _without(said.deny, pattern)), now
+            lambda rules: ProjectRules(_with(rules.allow, pattern), _without(rules.deny, pattern)),
+            now,
         )
 
     def _change(self, change: Callable[[ProjectRules], ProjectRules], now: float) -> None:

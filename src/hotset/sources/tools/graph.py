@@ -1,4 +1,5 @@
-"""Which tools belong together: used one after the other, alike, or one needing the other.
+"""The graph of tools that belong together: used one after the other, alike, or one needing the
+other.
 
 All of it but the declared needs is learned, and can be thrown away. A bond by use fades by half in
 a month. A tool keeps its 64 strongest edges. The graph is shown as DOT, for Graphviz and every
@@ -15,19 +16,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 import msgspec
 
 from hotset.errors import HotsetError
 from hotset.nouns.note import Space
 from hotset.nouns.tool import ToolTier
-from hotset.sources.tools.documents import GatheredValue
+from hotset.sources.tools.gathered import GatheredValue
 from hotset.store.port import Store
 from hotset.store.values import StoredValue
 
 MOST_ALIKE = 8
-"""Tools that one is said to resemble."""
+"""Similar tools that are kept for one tool."""
 
 _GRAPH = Space("tool_graph", keeps=1)
 _ALIKE_FROM = 0.3  # below that, two texts share little more than the words of their trade
@@ -71,26 +72,20 @@ class ToolGraph:
         self._read: tuple[StoredNet, tuple[tuple[str, ...], ...], ToolNet] | None = None
         self._trouble = ""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         self._stored.close()
 
     def used_together(self, names: Sequence[str]) -> None:
-        """The last of these was used just now, in a session that had used the others before it, the
-        latest next to it.
+        """Records that the last of these tools was used, in a session that used the others before
+        it, the latest next to it.
 
-        Also for one alone: how often a tool is used without another tells how much they belong
+        Also for one alone: how often a tool is used without another shows how much they belong
         together. Written soon."""
         if names:
             self._stored.put(tuple(dict.fromkeys(reversed(names)))[::-1])
 
     def alike(self, names: Iterable[str], nearest: Nearest) -> None:
-        """Looks up, for each of these, what resembles it now. Raises a `HotsetError`."""
+        """Replaces, for each of these tools, the tools that resemble it. Raises a `HotsetError`."""
         found = {name: dict(_best_alike(name, nearest)) for name in names}
 
         def change(net: ToolNet) -> None:
@@ -100,12 +95,12 @@ class ToolGraph:
         self._change(change)
 
     def depends(self, name: str, on: Iterable[str]) -> None:
-        """What a tool says it needs, in place of what it said before. Raises a `HotsetError`."""
+        """Replaces what a tool declares that it needs. Raises a `HotsetError`."""
         needed = list(on)
         self._change(lambda net: net.say_needs(name, needed))
 
     def without(self, *names: str) -> None:
-        """These tools leave, with all their edges. Raises a `HotsetError`."""
+        """Removes tools with all their edges. Raises a `HotsetError`."""
 
         def change(net: ToolNet) -> None:
             for name in names:
@@ -118,8 +113,8 @@ class ToolGraph:
         return self._net().neighbours(name)[:most]
 
     def boost(self, used: Iterable[str]) -> Mapping[str, float]:
-        """Tools that go with those that a session used, from 0 to 1. What resembles one of them is
-        its like, not its mate."""
+        """Tools that go with those that a session used, from 0 to 1. Likeness does not count: a
+        similar tool is an alternative."""
         net, here = self._net(), set(used)
         missing: dict[str, float] = defaultdict(lambda: 1.0)
         for name in sorted(here):
@@ -184,26 +179,26 @@ class ToolGraph:
 
 def word_overlap(texts: Mapping[str, str]) -> Nearest:
     """Likeness by the words that two texts share, of all words in either; a word that half of the
-    texts have says nothing."""
+    texts have does not count."""
     words = {
         name: frozenset(word.lower() for word in _WORD.findall(text))
         for name, text in texts.items()
     }
-    having = Counter(word for said in words.values() for word in said)
+    having = Counter(word for own in words.values() for word in own)
     telling = {
-        name: frozenset(word for word in said if having[word] * 2 <= max(len(words), 4))
-        for name, said in words.items()
+        name: frozenset(word for word in own if having[word] * 2 <= max(len(words), 4))
+        for name, own in words.items()
     }
     where: dict[str, list[str]] = defaultdict(list)
-    for name, said in telling.items():
-        for word in said:
+    for name, own in telling.items():
+        for word in own:
             where[word].append(name)
 
     def nearest(name: str) -> Iterator[tuple[str, float]]:
-        said = telling.get(name, frozenset())
-        shared = Counter(other for word in said for other in where[word] if other != name)
+        own = telling.get(name, frozenset())
+        shared = Counter(other for word in own for other in where[word] if other != name)
         for other, number in shared.items():
-            yield other, number / (len(said) + len(telling[other]) - number)
+            yield other, number / (len(own) + len(telling[other]) - number)
 
     return nearest
 
@@ -265,7 +260,7 @@ class StoredNet(msgspec.Struct):
 
 @dataclass(slots=True)
 class ToolNet:
-    """All tools and what ties them. Whoever shares it does not change it."""
+    """All tools and their edges. Do not change one that is shared."""
 
     when: float = 0.0
     uses: dict[str, float] = field(default_factory=dict)

@@ -13,26 +13,41 @@ else is written before the call returns.
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
-from hotset.errors import StoreFailed
+from hotset.errors import DiskFull, StoreFailed
+from hotset.files.folder import private_folder
+from hotset.files.lock import hold_to_change
+from hotset.files.open import NotRegular, open_regular
+from hotset.files.root import Stat
 from hotset.files.threads import Debouncer
+from hotset.files.write import is_full, replace_file
 from hotset.nouns.tool import Life, OriginKind, ToolStatus, ToolTier
-from hotset.sources.tools.documents import CheckedDocument, SharedDocument
+from hotset.sources.tools.found.files import lstat_of
 
 FILE = "registry.json"
 _FORMAT = 1
 _GATHER = 0.2  # seconds
+_SAVING = (
+    1.0  # seconds for which a file that was just changed may still be on its way out of an editor
+)
+_SAVING_POLL = 0.05
+_LARGEST = 64 * 1024 * 1024  # bytes; nothing that is kept here comes near
+_TROUBLES = 20
+_BOM = b"\xef\xbb\xbf"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_CALLS = 10**12  # more than that was a slip of the hand
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
@@ -98,27 +113,20 @@ class Registry:
     """One project's. Any thread may use it, and several processes may have one each."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
-        self._document = SharedDocument(folder / FILE, _check)
+        self._document = _RegistryFile(folder / FILE)
         self._clock = clock
         self._changing = threading.RLock()
-        self._using = (
-            threading.Lock()
-        )  # held for moments only: whoever tells of a use waits for no disk
-        self._uses: dict[str, _Uses] = {}
-        self._leaving: dict[str, _Uses] = {}
-        """On their way to the file."""
+        self._using = threading.Lock()  # held for moments only: recording a use waits for no disk
+        self._uses: dict[str, Life] = {}
+        """Calls that are not written yet, as lives that had no others."""
+        self._leaving: dict[str, Life] = {}
+        """Those on their way to the file."""
         self._known: dict[str, Life] | None = None
-        """What the file said when somebody last looked."""
+        """The content of the file when it was last read."""
         self._soon = Debouncer(self._try_to_write, _GATHER)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
-        """Every use that was told is written, or a trouble tells why not."""
+        """Writes every recorded use; where that fails, a trouble says why."""
         self._soon.close()
 
     @property
@@ -126,8 +134,8 @@ class Registry:
         return self._document.path
 
     def lives(self, known: Mapping[str, OriginKind] | None = None) -> Mapping[str, Life]:
-        """By name: all that live, and of the `known` also those that do not, as if they had come
-        just now."""
+        """All tools of the registry by name; those of `known` that are not in it as if they were
+        created now."""
         now = self._now()
         lives = {
             name: Life(name, born=now, origin=origin) for name, origin in (known or {}).items()
@@ -137,11 +145,11 @@ class Registry:
             with self._using:
                 waiting = _all_of(self._leaving, self._uses)
         for name, uses in waiting.items():
-            lives[name] = uses.added_to(lives.get(name))
+            lives[name] = _added(uses, lives.get(name))
         return lives
 
     def is_pinned(self, name: str) -> bool:
-        """As the file says now, whoever changed it."""
+        """As the file says now."""
         try:
             entry = self._document.read()["tools"].get(name)
         except StoreFailed as error:
@@ -150,23 +158,21 @@ class Registry:
         return entry is not None and life_from(name, entry).pinned
 
     def used(self, name: str, origin: OriginKind, seconds: float, *, failed: bool = False) -> Life:
-        """Counts a call, and gives what is known of the tool with it. Waits for no disk but at the
-        first use, and never fails."""
+        """Counts a call, and returns the tool's record with it. Waits for no disk but at the first
+        use, and never fails."""
         now = self._now()
         if self._known is None:
             self._look()
         with self._using:
-            new = self._uses.get(name) or _Uses(Life(name, born=now, origin=origin))
-            self._uses[name] = new = _Uses(
-                after_use(new.since, now, round(seconds, 6), failed=failed)
-            )
+            new = self._uses.get(name) or Life(name, born=now, origin=origin)
+            self._uses[name] = new = after_use(new, now, round(seconds, 6), failed=failed)
             before = (self._known or {}).get(name)
             leaving = self._leaving.get(name)
         self._soon.ask(at_once=before is not None and before.status is ToolStatus.INACTIVE)
-        return new.added_to(before if leaving is None else leaving.added_to(before))
+        return _added(new, before if leaving is None else _added(leaving, before))
 
     def born(self, name: str, origin: OriginKind) -> Life:
-        """A tool came into being, or became another under the same name."""
+        """A tool was created, or replaced under the same name."""
         now = self._now()
         with self.changing() as entries:
             known = entries.get(name)
@@ -183,13 +189,13 @@ class Registry:
             )
 
     def unpin(self, name: str) -> Life | None:
-        """None where it does not live: then it is not pinned either."""
+        """None where it is not in the registry: then it is not pinned either."""
         with self.changing() as entries:
             known = entries.get(name)
             return None if known is None else entries.put(pinned(known, pin=False))
 
     def remove(self, *names: str) -> None:
-        """Forgets how they fared."""
+        """Removes their records."""
         with self.changing() as entries:
             for name in names:
                 entries.drop(name)
@@ -205,7 +211,7 @@ class Registry:
                     with self._using:
                         self._leaving, self._uses = self._uses, {}
                     for name, uses in self._leaving.items():
-                        entries.put(uses.added_to(entries.get(name)))
+                        entries.put(_added(uses, entries.get(name)))
                     yield entries
                 known = entries.lives()
                 with self._using:
@@ -247,37 +253,210 @@ class Registry:
         return round(self._clock(), 3)
 
 
-@dataclass(frozen=True, slots=True)
-class _Uses:
-    """Calls that are not written yet, as the life of a tool that had no others."""
+class _RegistryFile:
+    """A JSON file that several processes change, and a person edits as well. Safe to use from
+    several threads; a change holds a lock that other processes respect.
 
-    since: Life
+    It is read anew before each change, written whole, never lost. Beside `NAME` lies `NAME.last`,
+    the copy of what was last written here. A file that cannot be read is set aside as
+    `NAME.damaged-1` (2, 3 ...), what cannot be read of it is taken from the copy, and a trouble
+    says so.
+    """
 
-    def added_to(self, life: Life | None) -> Life:
-        if life is None:
-            return self.since
-        return replace(
-            self.since,
-            born=life.born,
-            origin=life.origin,
-            calls=life.calls + self.since.calls,
-            seconds=round(life.seconds + self.since.seconds, 6),
-            failures=life.failures + self.since.failures,
-            pinned=life.pinned,
+    def __init__(self, path: Path) -> None:
+        self.path = private_folder(path.parent) / path.name
+        self._last = self.path.with_name(f"{path.name}.last")
+        self._lock = self.path.with_name(f".{path.name}.lock")
+        self._seen: tuple[Stat, dict[str, Any]] | None = None
+        self._troubles: deque[str] = deque(maxlen=_TROUBLES)
+
+    def read(self) -> dict[str, Any]:
+        """Its content; not to be changed. The same object while the file is unchanged."""
+        seen = self._seen
+        if seen is not None and seen[0] == lstat_of(self.path):
+            return seen[1]
+        found = _look(self.path)
+        if found.stamp is None and not self._last.exists():
+            return _check(None, None).value
+        if found.stamp is not None and not found.why:
+            checked = _check(found.value, None)
+            if not checked.wrong:
+                self._seen = found.stamp, checked.value
+                return checked.value
+        with self._alone():
+            return self._sound()
+
+    @contextmanager
+    def changing(self) -> Iterator[dict[str, Any]]:
+        """Its content, to be changed in place; written when the block ends, unless it fails. Not to
+        be changed after that.
+
+        Raises `StoreFailed`.
+        """
+        with self._alone():
+            value = self._sound()
+            yield value
+            self._write(value)
+
+    def troubles(self) -> Sequence[str]:
+        """What went wrong with the file, in sentences, the latest last."""
+        return tuple(self._troubles)
+
+    def trouble(self, sentence: str) -> None:
+        if sentence not in self._troubles:
+            self._troubles.append(sentence)
+
+    def _alone(self) -> AbstractContextManager[None]:
+        return hold_to_change(self.path, self._lock)
+
+    def _sound(self) -> dict[str, Any]:
+        """A fresh copy of its content; repaired first, where it has to be. Under the lock."""
+        found = _look_when_saved(self.path)
+        if found.stamp is not None and not found.why:
+            checked = _check(found.value, None)
+            if not checked.wrong:
+                return checked.value
+        copy = _look(self._last)
+        if found.stamp is None and copy.stamp is None:
+            return _check(None, None).value
+        return self._mend(found, copy)
+
+    def _mend(self, found: _Found, copy: _Found) -> dict[str, Any]:
+        checked = _check(found.value, copy.value)
+        aside = [
+            _set_aside(path) for path, look in ((self.path, found), (self._last, copy)) if look.why
+        ]
+        if not found.why and checked.wrong:
+            aside.append(_set_aside(self.path))
+        why = found.why or "; ".join(checked.wrong) or "it is missing"
+        source = (
+            "started anew" if copy.stamp is None or copy.why else f"mended from {self._last.name}"
         )
+        kept = (
+            f"; what was there is kept as {', '.join(aside)}"
+            if aside
+            else f"; remove {self._last.name} too to start anew"
+        )
+        self.trouble(f"{self.path} could not be used ({why}) and was {source}{kept}")
+        self._write(checked.value)
+        return _check(msgspec.json.decode(_encoded(checked.value)), None).value
+
+    def _write(self, value: dict[str, Any]) -> None:
+        """Writes the copy first: whatever happens, one of the two is whole. Nothing where the
+        content is the same. Under the lock."""
+        content = _encoded(value)
+        try:
+            if _content(self.path) == content and self._last.exists():
+                return
+            for path in (self._last, self.path):
+                with replace_file(path, f".{self.path.name}.new") as file:
+                    file.write(content)
+            stamp = lstat_of(self.path)
+            self._seen = (stamp, value) if stamp else None
+        except OSError as error:
+            if is_full(error):
+                raise DiskFull(
+                    f"no room is left to write {self.path}; make some, and what was not "
+                    f"written will be"
+                ) from error
+            raise StoreFailed(f"cannot write {self.path}: {error.strerror}") from error
 
 
-def _all_of(earlier: Mapping[str, _Uses], later: Mapping[str, _Uses]) -> dict[str, _Uses]:
-    both = {
-        name: _Uses(uses.added_to(earlier[name].since))
-        for name, uses in later.items()
-        if name in earlier
-    }
-    return {**earlier, **later, **both}
+@dataclass(frozen=True, slots=True)
+class _Found:
+    stamp: Stat | None
+    """None where there is no file."""
+    value: dict[str, Any] | None = None
+    why: str = ""
+    """Why there is no value."""
+
+
+def _look(path: Path) -> _Found:
+    try:
+        file = open_regular(path)
+    except FileNotFoundError:
+        return _Found(None)
+    except NotRegular:
+        return _Found(lstat_of(path), why="it is not a regular file")
+    except OSError as error:
+        raise StoreFailed(f"cannot open {path}: {error.strerror}") from error
+    try:
+        here = os.fstat(file)
+        with os.fdopen(file, "rb", closefd=False) as opened:
+            content = opened.read(_LARGEST + 1)
+    except OSError as error:
+        raise StoreFailed(f"cannot read {path}: {error.strerror}") from error
+    finally:
+        os.close(file)
+    stamp = Stat.of(here)
+    if len(content) > _LARGEST:
+        return _Found(stamp, why=f"it is larger than {_LARGEST // 1024 // 1024} MB")
+    try:
+        value = msgspec.json.decode(content.removeprefix(_BOM))
+        return (
+            _Found(stamp, value)
+            if isinstance(value, dict)
+            else _Found(stamp, why="it is not an object")
+        )
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _Found(stamp, why=f"it is not JSON: {error}" if content.strip() else "it is empty")
+
+
+def _look_when_saved(path: Path) -> _Found:
+    """Some editors empty a file before they fill it: one that makes no sense and is changing is
+    looked at again."""
+    found = _look(path)
+    while (
+        found.why
+        and found.stamp is not None
+        and abs(time.time_ns() - found.stamp.mtime_ns) < _SAVING * 1e9
+    ):
+        time.sleep(_SAVING_POLL)
+        found = _look(path)
+    return found
+
+
+def _content(path: Path) -> bytes:
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""
+
+
+def _set_aside(path: Path) -> str:
+    original = path.name.removesuffix(".last")
+    for number in count(1):
+        aside = path.with_name(f"{original}.damaged-{number}")
+        if not os.path.lexists(aside):
+            path.rename(aside)
+            return aside.name
+    raise AssertionError("numbers do not end")
+
+
+def _encoded(value: dict[str, Any]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n"
+
+
+def _added(uses: Life, life: Life | None) -> Life:
+    """A life with calls that are not written yet: `uses` is a life that had no others."""
+    if life is None:
+        return uses
+    return replace(
+        uses,
+        born=life.born,
+        origin=life.origin,
+        calls=life.calls + uses.calls,
+        seconds=round(life.seconds + uses.seconds, 6),
+        failures=life.failures + uses.failures,
+        pinned=life.pinned,
+    )
+
+
+def _all_of(earlier: Mapping[str, Life], later: Mapping[str, Life]) -> dict[str, Life]:
+    return {**earlier, **{name: _added(uses, earlier.get(name)) for name, uses in later.items()}}
 
 
 def life_as_json(life: Life) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "born": time_as_json(life.born),
         "calls": life.calls,
         "failures": life.failures,
@@ -288,9 +467,9 @@ def life_as_json(life: Life) -> dict[str, Any]:
         "status": life.status.value,
     }
     return (
-        told
+        fields
         if life.inactive_since is None
-        else {**told, "inactive_since": time_as_json(life.inactive_since)}
+        else {**fields, "inactive_since": time_as_json(life.inactive_since)}
     )
 
 
@@ -329,44 +508,44 @@ def time_as_json(when: float) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def time_from(said: Any) -> float:
+def time_from(value: Any) -> float:
     """Raises `ValueError`."""
-    if isinstance(said, str):
-        moment = datetime.fromisoformat(said)
+    if isinstance(value, str):
+        moment = datetime.fromisoformat(value)
         when = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     else:
-        when = _amount(said)
+        when = _amount(value)
     if not 0 <= when <= _LATEST:
-        raise ValueError(f"{said} is no time")
+        raise ValueError(f"{value} is no time")
     return round(when, 3)
 
 
-def _time_or_none(said: Any) -> float | None:
-    return None if said is None else time_from(said)
+def _time_or_none(value: Any) -> float | None:
+    return None if value is None else time_from(value)
 
 
-def _number(said: Any) -> int:
-    amount = _amount(said)
+def _number(value: Any) -> int:
+    amount = _amount(value)
     if amount != int(amount):
-        raise ValueError(f"{said} is not a whole number")
+        raise ValueError(f"{value} is not a whole number")
     return int(amount)
 
 
-def _amount(said: Any) -> float:
+def _amount(value: Any) -> float:
     if (
-        isinstance(said, bool)
-        or not isinstance(said, int | float)
-        or not math.isfinite(said)
-        or not 0 <= said <= _MOST_CALLS
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or not 0 <= value <= _MOST_CALLS
     ):
-        raise ValueError(f"{said!r} is not a number from 0 up")
-    return float(said)
+        raise ValueError(f"{value!r} is not a number from 0 up")
+    return float(value)
 
 
-def _flag(said: Any) -> bool:
-    if not isinstance(said, bool):
-        raise ValueError(f"{said!r} is neither true nor false")  # noqa: TRY004 - of a file, not of a program
-    return said
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r} is neither true nor false")  # noqa: TRY004 - of a file, not of a program
+    return value
 
 
 def _lives(document: Mapping[str, Any]) -> dict[str, Life]:
@@ -377,14 +556,19 @@ def _swept(document: Mapping[str, Any]) -> float | None:
     return _time_or_none(document.get("swept"))
 
 
-def _check(found: dict[str, Any] | None, copy: dict[str, Any] | None) -> CheckedDocument:
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """The usable content of a file."""
+
+    value: dict[str, Any]
+    wrong: tuple[str, ...] = ()
+    """What is wrong, in a few words each; `value` has something else in its place."""
+
+
+def _check(found: dict[str, Any] | None, copy: dict[str, Any] | None) -> _Checked:
     """Each entry for itself: one slip of the hand costs one entry its edit, and no other."""
     if found is None:
-        return (
-            CheckedDocument({"format": _FORMAT, "tools": {}})
-            if copy is None
-            else _check(copy, None)
-        )
+        return _Checked({"format": _FORMAT, "tools": {}}) if copy is None else _check(copy, None)
     if not isinstance(found.get("tools", {}), dict):
         return replace(_check(None, copy), wrong=("its tools are not an object",))
     value = {"format": _FORMAT, **found, "tools": dict(found.get("tools", {}))}
@@ -403,7 +587,7 @@ def _check(found: dict[str, Any] | None, copy: dict[str, Any] | None) -> Checked
     except ValueError as error:
         wrong.append(f"swept: {error}")
         value.pop("swept")
-    return CheckedDocument(value, tuple(wrong))
+    return _Checked(value, tuple(wrong))
 
 
 def decay(life: Life, now: float) -> float:
@@ -460,9 +644,7 @@ def step(life: Life, now: float) -> Life:
         return replace(life, inactive_since=now)
     if life.inactive_since <= now:
         return life
-    return (
-        replace(life, inactive_since=now) if faded else _awake(life)
-    )  # a clock that was ahead had said so
+    return replace(life, inactive_since=now) if faded else _awake(life)  # the clock was ahead
 
 
 def time_left(life: Life, now: float) -> float:

@@ -1,5 +1,4 @@
-"""The tool that fits what is asked: by its words, by its meaning, and by what was used for the like
-before."""
+"""Search for tools: by words, by meaning, and by what was used for similar queries before."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ from hotset.nouns.finding import Entry, EntryId, Filter, IndexHit, Query, Sort
 from hotset.nouns.note import Space
 from hotset.nouns.tool import OriginKind, Tool
 from hotset.sealing import VERSION as SEALING, seal
-from hotset.sources.tools.documents import GatheredValue
+from hotset.sources.tools.gathered import GatheredValue
 from hotset.store.port import Store
 from hotset.store.values import StoredValue
 
@@ -68,7 +67,7 @@ _LONGEST_QUESTION = 2000
 _NEAREST = 15  # past questions that vote
 # of a vote, by likeness: with 1 the many that are half alike outvote the one that says the same
 _SHARPNESS = 8
-# the nearest past question: below the first nothing is said, from the second on it counts in full
+# likeness of the nearest past query: below the first it counts nothing, from the second on in full
 _UNLIKE, _ALIKE = (
     0.4,
     0.8,
@@ -78,9 +77,9 @@ _APART_WEIGHT, _NAMED_WEIGHT, _LEAD_WEIGHT, _SIZE_WEIGHT, _CONSTANT = 7.0, 2.7, 
 _SMALLEST = 10  # tools: smaller libraries were not looked at, and count as this
 _FEWEST = 5  # others to compare with: half of a library of ten
 _USUAL = (
-    0.2  # what a tool answers of a question that is not about it: stands in where there are fewer
+    0.2  # how much a tool covers of a query that is not about it; used where there are fewer others
 )
-_LONGEST_LEAD = 3.0  # deviations; more says no more
+_LONGEST_LEAD = 3.0  # deviations; more is no better evidence
 _FALL = 2.0  # deviations behind the first one in which the likelihood falls to a third
 _PAST_WEIGHT = (
     0.8  # of what a vote in full takes away of the doubt: what served once need not serve again
@@ -102,7 +101,7 @@ _DEEPEST = (
 _JOINTS = re.compile(r"[_\-./:|]+")
 _NAMELESS = frozenset(
     {OriginKind.CREATED, OriginKind.CALLABLE}
-)  # their sources are all called alike and tell nothing
+)  # the names of their sources carry no meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ class ToolMatch:
     """From 0 to 1: of first results with 0.8 about eight of ten were right (see `likely`). Those
     behind are never above it."""
     by: frozenset[str]
-    """What speaks for it: `words`, `meaning`, `use`."""
+    """What it was found by: `words`, `meaning`, `use`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,30 +123,30 @@ class _Candidate:
 
 
 class ToolSearch:
-    """The tools of a project, to be found. Use it from any thread."""
+    """The search over a project's tools. Safe to use from several threads."""
 
     def __init__(self, index: Index, table: WordVectors, uses: PastUses | None = None) -> None:
         """`index` holds nothing but tools: see `FOLDER`. `table` has the vectors of single
         words."""
         self._index = index
-        self._likening = LikenessTable(table)
+        self._table = table
         self._uses = uses
         self._size: int | None = None
-        """Tools that can be found; None until somebody asks."""
+        """Number of tools in the index; None until it is needed."""
         self._trouble = ""
 
     def follow(self, version: str, tools: Iterable[Tool]) -> None:
-        """Syncs, unless the index has this version of the catalogue already."""
+        """Syncs the index, unless it has this version of the catalogue already."""
         digest = hashlib.sha256(f"{version} {WORDING_VERSION} {_RULE}".encode()).digest()
-        mark = int.from_bytes(digest[:6]) or 1  # 0 says that nothing was followed
+        mark = int.from_bytes(digest[:6]) or 1  # 0 means that nothing was followed
         if self._index.watermark(_WATERMARK) != mark:
             self.sync(tools)
             self._index.add((), Watermark(_WATERMARK, mark))
 
     def sync(self, tools: Iterable[Tool]) -> int:
-        """These tools and no others are found from now on; how many came, changed or left.
+        """Indexes these tools and no others. Returns how many came, changed or left.
 
-        Whoever may not be used is not among them. What is unchanged costs a comparison.
+        The caller leaves out tools that may not be used. What is unchanged costs a comparison.
         """
         known = set(self._index.wholes(Sort.TOOL))
         there: set[str] = set()
@@ -176,11 +175,11 @@ class ToolSearch:
     def find(
         self, query: str, most: int = 5, *, only: Sequence[str] = (), deadline: float = 0.2
     ) -> tuple[ToolMatch, ...]:
-        """The best first. `only` names sources; no character of the query is an operator, and
-        nothing is started or asked."""
+        """The best matches first. `only` names sources; no character of the query is an operator,
+        and no server is started or asked."""
         words = query.replace(
             '"', " "
-        )  # somebody's words, not a condition: a tool need not hold the name that is looked up
+        )  # quotes are no operator here: a tool need not hold the words
         if most <= 0 or not words.strip():
             return ()
         weighed, voted = self._weighed(words, frozenset(only), max(_CANDIDATES, most), deadline)
@@ -191,7 +190,8 @@ class ToolSearch:
         )
 
     def used(self, query: str, name: str, now: float) -> None:
-        """It served for this: from now on it ranks higher for the like."""
+        """Records that a tool was used for a query: it ranks higher for similar ones from now
+        on."""
         if self._uses is not None:
             self._uses.add(query, name, now)
 
@@ -207,7 +207,7 @@ class ToolSearch:
     def _weighed(
         self, query: str, only: frozenset[str], most: int, deadline: float
     ) -> tuple[list[RankedTool], frozenset[str]]:
-        """The best first; and the names of those for which the past speaks."""
+        """The candidates, best first; and the names of those that were used for similar queries."""
         hits = self._index.search(
             Query(query, Filter(sorts=_TOOLS, kinds=only), most, deadline)
         ).hits
@@ -224,7 +224,9 @@ class ToolSearch:
         ]
         if not found:
             return [], frozenset()
-        alike = self._likening.of(query, [(each.entry.title, each.entry.text) for each in found])
+        alike = measure_likeness(
+            self._table, query, [(each.entry.title, each.entry.text) for each in found]
+        )
         order, answered, named = (
             _deviations(values, len(hits))
             for values in (
@@ -249,8 +251,8 @@ class ToolSearch:
         return sorted(weighed, key=lambda each: (-each.score, each.name)), frozenset(votes)
 
     def _looked_through(self, found: int, most: int) -> int:
-        """How many tools a search was among: where it could have brought more than it did, these
-        were all."""
+        """How many tools a search looked through: where it found fewer than it could, these were
+        all."""
         if found < most:
             return found
         if (
@@ -291,13 +293,14 @@ def open_search(
 
 
 def _lifted(score: float, vote: float) -> float:
-    """In full, a vote lifts from the average at least: what served for the same question need not
-    sound like it."""
+    """A score with a vote of past uses. A full vote lifts from the average at least: what served
+    for the same query need not sound like it."""
     return score + vote * (_USES_WEIGHT + max(0.0, -score))
 
 
 def _deviations(values: Sequence[float], first: int) -> list[float]:
-    """From the mean of the first ones: what only the past brings says nothing about the others."""
+    """Deviations from the mean of the first ones: candidates found by past uses alone do not count
+    in it."""
     among = values[:first] or values
     mean = sum(among) / len(among)
     spread = math.sqrt(sum((value - mean) ** 2 for value in among) / len(among))
@@ -305,19 +308,19 @@ def _deviations(values: Sequence[float], first: int) -> list[float]:
 
 
 def _signals(hit: IndexHit) -> frozenset[str]:
-    told = (("words", hit.by_words), ("meaning", hit.by_meaning))
-    return frozenset(name for name, value in told if value is not None)
+    signals = (("words", hit.by_words), ("meaning", hit.by_meaning))
+    return frozenset(name for name, value in signals if value is not None)
 
 
 def _entry(tool: Tool, whole: str) -> Entry:
-    said = word_tool(tool)
+    wording = word_tool(tool)
     return Entry(
-        EntryId(tool.name), whole, Sort.TOOL, said.text, kind=tool.source, title=said.title
+        EntryId(tool.name), whole, Sort.TOOL, wording.text, kind=tool.source, title=wording.title
     )
 
 
 def _whole(tool: Tool) -> str:
-    """Its name, and a hash of all that is indexed of it and of what makes words of that."""
+    """The id of an indexed tool: its name, and a hash of everything that is indexed of it."""
     made_from = (
         WORDING_VERSION,
         SEALING,
@@ -335,7 +338,7 @@ def _whole(tool: Tool) -> str:
 
 
 class PastUse(msgspec.Struct, frozen=True):
-    """A tool that served for a question."""
+    """A tool that was used for a query."""
 
     query: str
     tool: str
@@ -347,7 +350,8 @@ class _StoredUses(msgspec.Struct, frozen=True):
 
 
 class PastUses:
-    """The past of one project's tools. Use it from any thread and any process; close it."""
+    """Past uses of one project's tools. Safe to use from several threads and processes; close
+    it."""
 
     def __init__(
         self,
@@ -358,8 +362,7 @@ class PastUses:
         clock: Callable[[], float] = time.time,
         old_file: Path | None = None,
     ) -> None:
-        """`embedder` reads questions as they come: it has to be quick, and nothing is kept of what
-        it makes.
+        """`embedder` embeds every query: it has to be quick. Vectors are not stored.
 
         `old_file` is where an earlier version of hotset kept a line for each use.
         """
@@ -373,14 +376,14 @@ class PastUses:
         self._read: tuple[_StoredUses, tuple[PastUse, ...]] | None = None
 
     def add(self, query: str, tool: str, now: float) -> None:
-        """Written soon, without its secrets."""
+        """Records a use, without secrets; it is written soon."""
         question = seal(query[:_LONGEST_QUESTION]).text.strip()
         if question:
             self._stored.put(PastUse(question, tool, now))
 
     def votes(self, query: str) -> Mapping[str, float]:
-        """For each tool that was used for something alike, from 0 to 1: its share of the nearest,
-        by how near the nearest is.
+        """For each tool that was used for a similar query, from 0 to 1: its share of the nearest
+        past uses, by how near the nearest is.
 
         Raises a `HotsetError`.
         """
@@ -462,30 +465,30 @@ def _decode_uses(lines: Iterable[bytes]) -> Iterator[PastUse]:
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """Of one tool to one question."""
+    """The likeness of one tool to one query."""
 
     answered: float = 0.0
-    """Of what the question asks, how much the tool speaks of."""
+    """How much of the query the tool's words cover."""
     named: float = 0.0
-    """Of what the tool is called, how much the question speaks of."""
+    """How much of the tool's name the query covers."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedTool:
-    """A tool that a search found, and what speaks for it."""
+    """A candidate of a search, and the evidence for it."""
 
     name: str
     score: float
     """Its place in the order, in deviations among the candidates."""
     alike: Likeness
     vote: float = 0.0
-    """What the past says for it, from 0 to 1."""
+    """The vote of past uses, from 0 to 1."""
     by: frozenset[str] = field(default_factory=frozenset)
 
 
 def likelihoods(found: Sequence[RankedTool], size: int) -> list[float]:
-    """For each, best first, from 0 to 1: none is likelier than the one before. `size` is the number
-    of tools looked through."""
+    """The likelihood of each candidate, best first, from 0 to 1: none is likelier than the one
+    before. `size` is the number of tools looked through."""
     if not found:
         return []
     first = found[0]
@@ -508,38 +511,32 @@ def _likelihood_of_first(first: RankedTool, found: Sequence[RankedTool], size: i
     )
 
 
-class LikenessTable:
-    """Use it from any thread."""
+def measure_likeness(
+    table: WordVectors, question: str, tools: Sequence[tuple[str, str]]
+) -> list[Likeness]:
+    """Likeness of each tool, given by its name and text in words, to the question.
 
-    def __init__(self, table: WordVectors) -> None:
-        self._table = table
-
-    def of(self, question: str, tools: Sequence[tuple[str, str]]) -> list[Likeness]:
-        """Of each tool's name and text, in words, to the question.
-
-        A token of the one side counts with the cosine of the token of the other side that is
-        nearest to it, and weighs as the square of what it adds to the sum of a text: on four sets
-        of tools NDCG@10 was 53.0 by `answered` alone, and 47.9 with the weight as it is.
-        """
-        names, texts = [name for name, _ in tools], [f"{name}\n{text}" for name, text in tools]
-        tokens, _, ends = counts_of([question, *texts, *names], _MOST_LIKENESS_TOKENS)
-        asked = tokens[: ends[0]]
-        if not len(asked) or not tools:
-            return [Likeness()] * len(tools)
-        different, place = np.unique(tokens[ends[0] :], return_inverse=True)
-        directions, weights = self._table.directions(asked)
-        others, their_weights = self._table.directions(different)
-        with one_thread():
-            cosines = directions @ others.T
-        begins = np.array(ends[:-1]) - ends[0]
-        lengths = np.diff(np.array(ends))
-        many = len(tools)
-        best = _largest(cosines[:, place], begins[:many], lengths[:many])
-        answered = _shares(weights**2) @ best
-        named = _means(
-            cosines.max(0)[place], their_weights[place] ** 2, begins[many:], lengths[many:]
-        )
-        return [Likeness(*pair) for pair in zip(answered.tolist(), named.tolist(), strict=True)]
+    A token of the one side counts with the cosine of the token of the other side that is
+    nearest to it, and weighs as the square of what it adds to the sum of a text: on four sets
+    of tools NDCG@10 was 53.0 by `answered` alone, and 47.9 with the weight as it is.
+    """
+    names, texts = [name for name, _ in tools], [f"{name}\n{text}" for name, text in tools]
+    tokens, _, ends = counts_of([question, *texts, *names], _MOST_LIKENESS_TOKENS)
+    asked = tokens[: ends[0]]
+    if not len(asked) or not tools:
+        return [Likeness()] * len(tools)
+    different, place = np.unique(tokens[ends[0] :], return_inverse=True)
+    directions, weights = table.directions(asked)
+    others, their_weights = table.directions(different)
+    with one_thread():
+        cosines = directions @ others.T
+    begins = np.array(ends[:-1]) - ends[0]
+    lengths = np.diff(np.array(ends))
+    many = len(tools)
+    best = _largest(cosines[:, place], begins[:many], lengths[:many])
+    answered = _shares(weights**2) @ best
+    named = _means(cosines.max(0)[place], their_weights[place] ** 2, begins[many:], lengths[many:])
+    return [Likeness(*pair) for pair in zip(answered.tolist(), named.tolist(), strict=True)]
 
 
 _Places = NDArray[np.intp]
@@ -601,25 +598,25 @@ def _arguments(schema: bytes) -> list[str]:
     try:
         decoded = msgspec.json.decode(schema)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # whoever listed it says what is wrong with it; here it is found by its other words
+        # reported where it is listed; here the tool is found by its other words
         return []
-    found = (_argument(name, told) for name, told in _properties(decoded, 0))
+    found = (_argument(name, about) for name, about in _properties(decoded, 0))
     return [each for each, _ in zip(found, range(_MOST_ARGUMENTS), strict=False)]
 
 
-def _argument(name: str, told: Any) -> str:
+def _argument(name: str, about: Any) -> str:
     description, choices = "", []
-    if isinstance(told, Mapping):
-        if isinstance(told.get("description"), str):
-            description = told["description"][:_MOST_OF_ARGUMENT]
-        if isinstance(told.get("enum"), list):
+    if isinstance(about, Mapping):
+        if isinstance(about.get("description"), str):
+            description = about["description"][:_MOST_OF_ARGUMENT]
+        if isinstance(about.get("enum"), list):
             choices = [
                 each[:_MOST_OF_CHOICE]
-                for each in told["enum"][:_MOST_CHOICES]
+                for each in about["enum"][:_MOST_CHOICES]
                 if isinstance(each, str)
             ]
-    said = ", ".join(part for part in (description, *choices) if part)
-    return f"{_readable(name)}: {said}" if said else _readable(name)
+    words = ", ".join(part for part in (description, *choices) if part)
+    return f"{_readable(name)}: {words}" if words else _readable(name)
 
 
 def _properties(schema: Any, depth: int) -> Iterator[tuple[str, Any]]:
@@ -632,13 +629,13 @@ def _properties(schema: Any, depth: int) -> Iterator[tuple[str, Any]]:
     if not isinstance(schema, Mapping):
         return
     properties = schema.get("properties")
-    for name, told in properties.items() if isinstance(properties, Mapping) else ():
-        yield name, told
-        yield from _properties(told, depth + 1)
+    for name, about in properties.items() if isinstance(properties, Mapping) else ():
+        yield name, about
+        yield from _properties(about, depth + 1)
     for inside in ("items", "anyOf", "oneOf", "allOf"):
         yield from _properties(schema.get(inside), depth + 1)
     for named in ("$defs", "definitions"):
-        told = schema.get(named)
+        about = schema.get(named)
         yield from _properties(
-            list(told.values()) if isinstance(told, Mapping) else None, depth + 1
+            list(about.values()) if isinstance(about, Mapping) else None, depth + 1
         )

@@ -1,12 +1,12 @@
-"""The clean-up: unused tools fall asleep; those of them that an agent wrote are deleted, few at a
-time, and can be restored.
+"""The clean-up: unused tools become inactive; those of them that an agent wrote are deleted, few at
+a time, and can be restored.
 
 Nothing else is ever deleted. Content is kept first; then the file goes, the edges of the graph, and
 last the entry in the registry: a sweep that was cut off is finished by the next one.
 
 Time that jumps deletes nothing. Between two sweeps lies a minute; where it seems to be more than a
-day, forward or back, the clock was changed, the machine slept or nobody was here. Then that sweep
-deletes nothing, and every inactive tool has its whole time from there on.
+day, forward or back, the clock was changed, or hotset did not run. Then that sweep deletes nothing,
+and every inactive tool has its whole time from there on.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class LifeSummary:
 
 
 def summary(lives: Iterable[Life], now: float, most: int = 5) -> LifeSummary:
-    """How things stand now, whether or not anybody has swept lately. Pure."""
+    """The state of all tools now, also where no sweep ran lately. Pure."""
     here = [step(life, now) for life in lives]
     order = [
         ToolToEvict(life.name, life.status, tier(life, now), decay(life, now), time_left(life, now))
@@ -173,8 +173,8 @@ def restore(places: ToolPlaces, name: str, now: float) -> Life:
 
 
 def _put_to_sleep(registry: Registry, now: float) -> tuple[tuple[str, ...], list[Life], str]:
-    """The names that became inactive, all lives as they are now, and what there is to say of a jump
-    in time."""
+    """The names that became inactive, all lives as they are now, and a sentence about a jump in
+    time."""
     with registry.changing() as entries:
         before = entries.lives()
         last = entries.swept
@@ -197,7 +197,8 @@ def _put_to_sleep(registry: Registry, now: float) -> tuple[tuple[str, ...], list
 
 
 def _jump(last: float | None, now: float) -> str:
-    """Also before the first sweep ever nobody can tell how long a tool has really slept."""
+    """A sentence where time jumped since the last sweep. Before the first sweep it is unknown how
+    long a tool has been inactive."""
     if last is None:
         return "nobody had swept before"
     if abs(now - last) <= _JUMP:
@@ -211,7 +212,7 @@ def _jump(last: float | None, now: float) -> str:
 
 
 def _delete(places: ToolPlaces, name: str, now: float) -> bool:
-    """False where somebody used, pinned or changed it meanwhile."""
+    """False where it was used, pinned or changed meanwhile."""
     code = _code(places, name)
     content = (
         "" if code is None else _kept(places, name, code)

@@ -18,11 +18,17 @@ from hotset.nouns.tool import OriginKind, Tool, ToolOrigin
 from hotset.sources.tools.catalogue import Catalogue
 from hotset.sources.tools.consent import ToolState
 from hotset.sources.tools.found.created import read_created
-from hotset.sources.tools.found.folders import listing, stat_of
+from hotset.sources.tools.found.files import listing, stat_of
 from hotset.sources.tools.found.servers import read_servers
-from hotset.sources.tools.found.skill_cache import CACHE_FILE, Skill, SkillCache
-from hotset.sources.tools.found.skills import find_skills, skill_folders
-from hotset.sources.tools.running.session import ToolListing
+from hotset.sources.tools.found.skills import (
+    CACHE_FILE,
+    Skill,
+    SkillCache,
+    find_skills,
+    skill_folders,
+)
+from hotset.sources.tools.running.mcp_client import ToolListing
+from hotset.sources.tools.running.server_pool import ADVICE
 
 if TYPE_CHECKING:
     from hotset.sources.tools.search import ToolSearch
@@ -53,7 +59,7 @@ class _Failed:
 
 @dataclass(slots=True)
 class ToolSync:
-    """Use it from any thread. One look at a time; whoever comes meanwhile waits for it."""
+    """Brings the catalogue up to its sources. Safe to use from several threads, one at a time."""
 
     catalogue: Catalogue
     list_tools: List
@@ -63,13 +69,13 @@ class ToolSync:
     _refused: dict[str, Sequence[str]] = field(default_factory=dict)
     """What was not taken of a source's list."""
     _asking: dict[str, tuple[Future[None], float]] = field(default_factory=dict)
-    """Servers that are being asked, for whomever, and since when."""
+    """Servers that are being asked for their tools, and since when."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def shelve(self, found: ToolSources, functions: Sequence[Tool]) -> None:
-        """What can be read without running anything. `functions` are those of this program, and our
-        own."""
-        known = {shelf.name: shelf for shelf in self.catalogue.sources()}
+    def put_readable(self, found: ToolSources, functions: Sequence[Tool]) -> None:
+        """Puts into the catalogue what can be read without running anything. `functions` are those
+        of this program, and our own."""
+        known = {record.name: record for record in self.catalogue.sources()}
         here: list[tuple[ToolOrigin, Sequence[Tool]]] = [
             (skill.source, skill.tools) for skill in found.skills.values()
         ]
@@ -83,22 +89,22 @@ class ToolSync:
             )
         with self._lock:
             for source, tools in here:
-                shelf = known.get(source.name)
-                if shelf is None or shelf.stamp != source.stamp or not source.stamp:
+                record = known.get(source.name)
+                if record is None or record.stamp != source.stamp or not source.stamp:
                     self._put(source, tools)
             for name in self._failed.keys() - found.servers.keys():
                 del self._failed[name]
             wanted = {source.name for source, _ in here} | found.servers.keys()
-            for name, shelf in known.items():
+            for name, record in known.items():
                 if (
-                    name not in wanted and shelf.origin is not OriginKind.CALLABLE
+                    name not in wanted and record.origin is not OriginKind.CALLABLE
                 ):  # those are another program's to drop
                     self.catalogue.drop(name)
 
     def unlisted(self, found: ToolSources) -> list[ToolOrigin]:
         """Servers whose tools are not known, or were listed under another launch; not those that
         failed a moment ago."""
-        known = {shelf.name: shelf.stamp for shelf in self.catalogue.sources()}
+        known = {record.name: record.stamp for record in self.catalogue.sources()}
         now = self.monotonic()
         return [
             source
@@ -111,16 +117,16 @@ class ToolSync:
         found: ToolSources,
         changed: Collection[str],
         seconds: float,
-        told: Callable[[str], None],
+        listed: Callable[[str], None],
     ) -> None:
-        """Asks the servers whose tools are not known, and those that `changed`, a few at a time,
-        once for all who want to know.
+        """Lists the servers whose tools are unknown, and those that `changed`, a few at a time.
+        Callers that come meanwhile share the listing.
 
-        They are waited for so many seconds after they were asked: what is not done by then goes on,
-        and is found later.
+        Returns at the latest so many `seconds` after the last one was asked: what is not done by
+        then goes on in the background.
         """
         pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hotset-list")
-        with self._lock:  # what somebody else has just asked is listed, or still being asked
+        with self._lock:  # another thread may have asked or listed them
             unlisted = {source.name for source in self.unlisted(found)}
             sources = [
                 source
@@ -130,7 +136,7 @@ class ToolSync:
             for source in sources:
                 if source.name not in self._asking:
                     self._asking[source.name] = (
-                        pool.submit(self._list, source, told),
+                        pool.submit(self._list, source, listed),
                         self.monotonic(),
                     )
             asked = [self._asking[source.name] for source in sources]
@@ -139,25 +145,22 @@ class ToolSync:
             wait([done for done, _ in asked], timeout=max(0.0, latest + seconds - self.monotonic()))
         pool.shutdown(wait=False)
 
-    def failures(self) -> list[tuple[str, str]]:
-        """Servers that gave no list, and why not."""
-        return [(name, failed.why) for name, failed in sorted(self._failed.items())]
-
-    def waited_for(self) -> list[str]:
-        """Servers that are still being asked."""
-        return sorted(self._asking)
-
     def silent(self) -> list[str]:
-        """Servers whose tools nobody knows: they gave no list, or have not given it yet."""
+        """Servers whose tools are unknown: they gave no list, or not yet."""
         return sorted({*self._failed, *self._asking})
 
-    def refused(self) -> list[str]:
-        """What was not taken of what sources list, in sentences."""
-        return [sentence for sentences in self._refused.values() for sentence in sentences]
+    def troubles(self) -> list[str]:
+        """Servers that gave no list, and what was not taken of other lists."""
+        found = [
+            f"{name} gave no list of its tools: {failed.why.removesuffix(ADVICE)}"
+            for name, failed in sorted(self._failed.items())
+        ]
+        found += [f"{name} has not told its tools yet" for name in sorted(self._asking)]
+        return [*found, *(each for refused in self._refused.values() for each in refused)]
 
     def index(self, search: ToolSearch) -> None:
-        """Everything that can be used can be found, and skills that only wait for a person's
-        yes."""
+        """Indexes every tool that can be used, and skills that only wait for a person's
+        approval."""
         with self._lock:
             tools = (
                 known.tool
@@ -171,7 +174,7 @@ class ToolSync:
             source, tools, instructions=instructions
         ).refused
 
-    def _list(self, source: ToolOrigin, told: Callable[[str], None]) -> None:
+    def _list(self, source: ToolOrigin, done: Callable[[str], None]) -> None:
         try:
             listed = self.list_tools(source)
             with self._lock:
@@ -182,7 +185,7 @@ class ToolSync:
         finally:
             with self._lock:
                 del self._asking[source.name]
-            told(source.name)
+            done(source.name)
 
     def _failed_lately(self, source: ToolOrigin, now: float) -> bool:
         failed = self._failed.get(source.name)
@@ -227,8 +230,8 @@ class _Remembered(Generic[_Made]):
 
 
 class SourceScanner:
-    """Looks at the files again when it is asked, and reads those that changed. Use it from any
-    thread."""
+    """Finds servers, skills and created tools in files; reads only those that changed. Safe to use
+    from several threads."""
 
     def __init__(
         self,
@@ -251,8 +254,8 @@ class SourceScanner:
         self._found = ToolSources()
 
     def now(self, *, at_once: bool = False) -> ToolSources:
-        """What there is, the same object while nothing changed; `at_once` without the rest between
-        two looks."""
+        """The sources, the same object while nothing changed. The files are looked at once a second
+        at most, or `at_once`."""
         with self._lock:
             if at_once or self._monotonic() - self._looked >= _REST_SECONDS:
                 found = self._look()

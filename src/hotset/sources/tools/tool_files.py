@@ -1,11 +1,11 @@
 """The catalogue's files, one for each source of tools, and which of them has a tool of a given
 name.
 
-They stay files: what was accepted stands in them beside megabytes of texts that a source can list
-again, a name is looked up at every call, and a changed file is known by one stat where a store's
-version changes with every turn. A file is written whole or not at all, by one process at a time.
-Names alone are in memory: 100,000 take about 40 MB. A look whether anything changed is one stat of
-the folder: every change of ours renames a file into it.
+They stay files: they hold what was accepted beside megabytes of texts that a source can list again,
+a name is looked up at every call, and a changed file is known by one stat where a store's version
+changes with every turn. A file is written whole or not at all, by one process at a time. Names
+alone are in memory: 100,000 take about 40 MB. A look whether anything changed is one stat of the
+folder: every change of ours renames a file into it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import heapq
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,14 +25,13 @@ import msgspec
 from hotset.errors import StoreTooNew
 from hotset.files.folder import private_folder
 from hotset.files.lock import hold_to_change
+from hotset.files.root import Stat
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import OriginKind
 from hotset.sources.tools.consent import CatalogueEntry
-from hotset.sources.tools.tool_names import slug
+from hotset.sources.tools.found.files import lstat_of
+from hotset.sources.tools.tool_names import short_hash, slug
 from hotset.text.characters import skeleton
-
-Stamp = tuple[int, int, int]
-"""Of a file: when it changed, its size, its inode. Another stamp, maybe another content."""
 
 FORMAT = 1
 _LOCK = ".lock"
@@ -50,13 +48,13 @@ _ALIKE_ENOUGH = 0.6
 
 
 class SourceLabel(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is kept of a source itself."""
+    """A source without its tools."""
 
     name: str
     origin: OriginKind
     format: int = FORMAT
     head: str = ""
-    """What stands in front of its tools' names."""
+    """The prefix of its tools' names."""
     stamp: str = ""
     trusted: bool = True
     listed_at: float = 0.0
@@ -84,7 +82,7 @@ class SourceFile(SourceLabel, frozen=True, omit_defaults=True):
 
 
 class UndecodedFile(SourceLabel, frozen=True, omit_defaults=True):
-    """A shelf whose tools are not decoded yet."""
+    """A source's file whose tools are not decoded yet."""
 
     tools: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
 
@@ -100,52 +98,46 @@ class ToolFiles:
         self._troubles: dict[str, str] = {}
 
     def file_of(self, source: str) -> str:
-        return (
-            f"{slug(source)}-{sha256(source.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-            f"{_ENDING}"
-        )
+        return f"{slug(source)}-{short_hash(source, 8)}{_ENDING}"
 
-    def scan(self) -> dict[str, Stamp]:
+    def scan(self) -> dict[str, Stat]:
         if not self.folder.is_dir():
             return {}
         with os.scandir(self.folder) as found:
             return {
-                each.name: _stamp(each.stat())
+                each.name: Stat.of(each.stat())
                 for each in found
                 if each.name.endswith(_ENDING) and each.is_file(follow_symlinks=False)
             }
 
-    def stamp(self, file: str) -> Stamp | None:
-        try:
-            return _stamp((self.folder / file).lstat())
-        except OSError:
-            return None
+    def stamp(self, file: str) -> Stat | None:
+        return lstat_of(self.folder / file)
 
     def changed_ns(self) -> int:
-        """When a name in the folder last changed; 0 where somebody removed it."""
+        """When a name in the folder last changed; 0 where the folder is gone."""
         try:
             return self.folder.stat().st_mtime_ns
         except OSError:
             return 0
 
     def troubles(self) -> list[str]:
-        """Files that could not be read, and what became of them, until somebody removes them."""
+        """Files that could not be read, and what became of them, until they are removed."""
         aside = sorted(self.folder.glob(f"*{_ENDING}{_DAMAGED}"))
-        told = [
+        damaged = [
             (
                 f"{path} was damaged and set aside: what was accepted of its source is forgotten; "
                 f"look at it, and remove it"
             )
             for path in aside
         ]
-        return [*told, *self._troubles.values()]
+        return [*damaged, *self._troubles.values()]
 
     def read(self, file: str, kind: msgspec.json.Decoder[_Kind]) -> _Kind | None:
-        """None where there is none, or none that can be read: such a file is set aside, and told
-        of."""
+        """None where there is none, or none that can be read: such a file is set aside, and a
+        trouble says so."""
         path = self.folder / file
         try:
-            shelf = kind.decode(path.read_bytes())
+            record = kind.decode(path.read_bytes())
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -154,24 +146,22 @@ class ToolFiles:
         except (msgspec.MsgspecError, ValueError, RecursionError):
             self._set_aside(path)
             return None
-        if shelf.format > FORMAT:
+        if record.format > FORMAT:
             self._troubles[file] = (
                 f"{path} was written by a newer hotset; update this one, or remove the file"
             )
             return None
         self._troubles.pop(file, None)
-        return shelf
+        return record
 
-    def write(self, file: str, shelf: SourceFile) -> None:
+    def write(self, file: str, record: SourceFile) -> None:
         """Under `alone` only."""
         _refuse_newer(self, file)
-        write_atomically(self.folder / file, msgspec.json.encode(shelf))
+        write_atomically(self.folder / file, msgspec.json.encode(record))
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """One at a time changes something, over all threads and processes."""
-        with hold_to_change(self.folder, self.folder / _LOCK):
-            yield
+    def alone(self) -> AbstractContextManager[None]:
+        """Held while something is changed: one thread of one process at a time."""
+        return hold_to_change(self.folder, self.folder / _LOCK)
 
     def _set_aside(self, path: Path) -> None:
         try:
@@ -185,38 +175,24 @@ class ToolFiles:
             )
 
 
-def _refuse_newer(shelves: ToolFiles, file: str) -> None:
+def _refuse_newer(files: ToolFiles, file: str) -> None:
     try:
-        told = msgspec.json.decode((shelves.folder / file).read_bytes(), type=SourceLabel).format
+        newest = msgspec.json.decode((files.folder / file).read_bytes(), type=SourceLabel).format
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return
-    if told > FORMAT:
-        raise StoreTooNew(f"{shelves.folder / file} was written by a newer hotset; update this one")
+    if newest > FORMAT:
+        raise StoreTooNew(f"{files.folder / file} was written by a newer hotset; update this one")
 
 
-def _stamp(found: os.stat_result) -> Stamp:
-    return found.st_mtime_ns, found.st_size, found.st_ino
+class SourceRow(SourceLabel, frozen=True):
+    """What is in memory of a source's file."""
 
-
-@dataclass(frozen=True, slots=True)
-class SourceRow:
-    """What is in memory of a shelf."""
-
-    name: str
-    origin: OriginKind
-    head: str
-    stamp: str
-    listed_at: float
-    away: bool
-    names: tuple[tuple[str, str], ...]
+    names: tuple[tuple[str, str], ...] = ()
     """Of its tools: as models call them, and as it does itself."""
-    tools: int
+    tools: int = 0
     """Tools that are not gone."""
-    pending: int
+    pending: int = 0
     """Of these, those for which a person's word is needed."""
-    may_run: bool
-    approved: str
-    follow: bool
 
 
 class _Glance(msgspec.Struct, frozen=True):
@@ -240,29 +216,29 @@ _DECODER = msgspec.json.Decoder(_NamedFile)
 
 
 class NameIndex:
-    """Not for two threads at once."""
+    """Which source has a tool of a name. Not for two threads at once."""
 
-    def __init__(self, shelves: ToolFiles, clock_ns: Callable[[], int] = time.time_ns) -> None:
-        self._shelves = shelves
+    def __init__(self, files: ToolFiles, clock_ns: Callable[[], int] = time.time_ns) -> None:
+        self._files = files
         self._clock_ns = clock_ns
         self._looked: tuple[int, bool] | None = None
-        self._stamps: dict[str, Stamp] = {}
+        self._stamps: dict[str, Stat] = {}
         self._rows: dict[str, SourceRow] = {}
         self._full: dict[str, str] = {}
         self._own: dict[str, str | tuple[str, ...]] = {}
         self._alike: tuple[dict[str, str], dict[str, str]] | None = None
 
     def glance(self) -> None:
-        """Follows what changed, at the price of one stat where nothing did."""
-        changed = self._shelves.changed_ns()
+        """Reads what changed, at the price of one stat where nothing did."""
+        changed = self._files.changed_ns()
         if self._looked != (changed, True):
             self.follow()
 
-    def follow(self) -> dict[str, Stamp]:
-        """Follows what changed, also in a file that somebody wrote in place. All files with their
+    def follow(self) -> dict[str, Stat]:
+        """Reads what changed, also files that were written in place. Returns all files with their
         stamps."""
-        changed = self._shelves.changed_ns()
-        found = self._shelves.scan()
+        changed = self._files.changed_ns()
+        found = self._files.scan()
         for file in self._stamps.keys() - found.keys():
             self._forget(file)
         for file, stamp in found.items():
@@ -273,18 +249,18 @@ class NameIndex:
         return found
 
     def rows(self) -> Iterator[tuple[str, SourceRow]]:
-        """All shelves in the order of their files, with the file of each."""
+        """All rows in the order of their files, with the file of each."""
         yield from ((file, self._rows[file]) for file in sorted(self._rows))
 
     def row(self, file: str) -> SourceRow | None:
         return self._rows.get(file)
 
     def file_of(self, name: str) -> str | None:
-        """The shelf that has a tool of this name."""
+        """The file of the source that has a tool of this name."""
         return self._full.get(name)
 
     def files_of_own(self, own_name: str) -> tuple[str, ...]:
-        """The shelves whose sources call a tool so."""
+        """The files of the sources that have a tool of this own name."""
         found = self._own.get(own_name, ())
         return (found,) if isinstance(found, str) else found
 
@@ -293,18 +269,6 @@ class NameIndex:
         return tuple(
             name for file in files for name, own in self._rows[file].names if own == own_name
         )
-
-    def alike(self, name: str) -> str:
-        """The full name, of those that are known, which nobody could tell from this one; empty
-        where there is none."""
-        found = self._skeletons()[0].get(skeleton(name), "")
-        return found if found != name else ""
-
-    def alike_own(self, own_name: str) -> str:
-        """The same of names as sources say them. Case alone disguises nothing: `Search` and
-        `search` are both honest."""
-        found = self._skeletons()[1].get(skeleton(own_name), "")
-        return found if found.casefold() != own_name.casefold() else ""
 
     def spelt_otherwise(self, name: str) -> tuple[str, ...]:
         """Full and own names that differ from it in case and separators only."""
@@ -342,17 +306,17 @@ class NameIndex:
             if ratio >= _ALIKE_ENOUGH
         )[:most]
 
-    def _learn(self, file: str, stamp: Stamp) -> None:
+    def _learn(self, file: str, stamp: Stat) -> None:
         self._stamps[file] = stamp
-        shelf = self._shelves.read(file, _DECODER)
-        if shelf is None:
+        record = self._files.read(file, _DECODER)
+        if record is None:
             return
-        names = tuple((name, entry.pin.own_name) for name, entry in shelf.tools.items())
-        entries = [entry for entry in shelf.tools.values() if not entry.gone]
-        pending = sum(map(_is_pending, entries)) if shelf.may_run else len(entries)
-        label = shelf.name, shelf.origin, shelf.head, shelf.stamp, shelf.listed_at, shelf.away
+        names = tuple((name, entry.pin.own_name) for name, entry in record.tools.items())
+        entries = [entry for entry in record.tools.values() if not entry.gone]
+        pending = sum(map(_is_pending, entries)) if record.may_run else len(entries)
+        label = {each: getattr(record, each) for each in SourceLabel.__struct_fields__}
         self._rows[file] = SourceRow(
-            *label, names, len(entries), pending, shelf.may_run, shelf.approved, shelf.follow
+            **{**label, "words": None}, names=names, tools=len(entries), pending=pending
         )
         for name, own in names:
             self._full[name] = file
@@ -378,7 +342,7 @@ class NameIndex:
                 if self._alike is not None and self._alike[1].get(mark := skeleton(own)) == own:
                     del self._alike[1][mark]
 
-    def _skeletons(self) -> tuple[dict[str, str], dict[str, str]]:
+    def skeletons(self) -> tuple[dict[str, str], dict[str, str]]:
         """Of full and of own names; made when a list first brings something new."""
         if self._alike is None:
             self._alike = (
@@ -390,11 +354,11 @@ class NameIndex:
 
 @dataclass(frozen=True, slots=True)
 class OtherNames:
-    """The names of all shelves but one."""
+    """The names of all sources but one."""
 
     names: NameIndex
     file: str
-    """Of the one."""
+    """The file of that one."""
 
     def have(self, name: str) -> bool:
         return self.names.file_of(name) not in (None, self.file)
@@ -403,17 +367,21 @@ class OtherNames:
         return any(row.head == head for file, row in self.names.rows() if file != self.file)
 
     def have_own(self, own_name: str) -> bool:
-        """And the one has not."""
+        """True if another source has a tool of this own name, and that one has not."""
         files = self.names.files_of_own(own_name)
         return bool(files) and self.file not in files
 
     def alike(self, name: str) -> str:
-        found = self.names.alike(name)
-        return found if found and self.have(found) else ""
+        """A full name of theirs that looks the same as this one; empty where there is none."""
+        found = self.names.skeletons()[0].get(skeleton(name), "")
+        return found if found not in ("", name) and self.have(found) else ""
 
     def alike_own(self, own_name: str) -> str:
-        found = self.names.alike_own(own_name)
-        return found if found and self.have_own(found) else ""
+        """The same for names as sources have them. A difference in case alone disguises nothing:
+        `Search` and `search` are both honest."""
+        found = self.names.skeletons()[1].get(skeleton(own_name), "")
+        is_other = found.casefold() != own_name.casefold()
+        return found if found and is_other and self.have_own(found) else ""
 
 
 def _is_pending(entry: _NamedEntry) -> bool:

@@ -12,8 +12,10 @@ RESERVED = frozenset({"created", "here", "hotset"})
 """Names that no skill and no server may take: of tools that agents wrote, of the program's own
 functions, and ours."""
 
+HASH = 6
+"""Characters of a hash that tells two names apart."""
+
 _LONGEST_SOURCE = 40  # leaves 22 characters to the tool's own name, whatever its source is called
-_HASH = 6
 _SEPARATORS = re.compile(r"[\s./:@]+")
 _STRANGE = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -21,9 +23,9 @@ _STRANGE = re.compile(r"[^A-Za-z0-9_-]+")
 def full_name(source: str, own_name: str) -> str:
     """The name under which a tool of a source is called; the source's own where the tool has none.
 
-    What stands in front of the first two underscores is the source: no tool can take a name in
-    another source's place. A name that had to be cut, or that says something in letters no provider
-    takes, ends in a hash of what it was.
+    The part before the first two underscores is the source: no tool can take a name of another
+    source. A name that had to be cut, or that has letters no provider takes, ends in a hash of the
+    original.
     """
     head = slug(source)
     if not own_name:
@@ -33,7 +35,7 @@ def full_name(source: str, own_name: str) -> str:
 
 
 def slug(text: str) -> str:
-    """The name of a source: at most 40 letters, digits, `-` and single `_`, which stand inside."""
+    """The name of a source: at most 40 letters, digits, `-` and single `_`, neither at an end."""
     plain = re.sub("__+", "_", _plain(text)).strip("_-")
     return _fitted(
         plain or "source", _LONGEST_SOURCE, text, whole=bool(plain) and _is_whole(text)
@@ -45,12 +47,15 @@ def _plain(text: str) -> str:
 
 
 def _is_whole(text: str) -> bool:
-    """Nothing but separators was replaced: whoever reads the name knows what it stands for."""
+    """True if nothing but separators was replaced: the name is still readable."""
     return not _STRANGE.search(_SEPARATORS.sub("_", text))
 
 
 def _fitted(name: str, longest: int, original: str, *, whole: bool) -> str:
     if whole and len(name) <= longest:
         return name
-    digest = sha256(original.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
-    return f"{name[: longest - _HASH - 1].rstrip('_')}_{digest}"
+    return f"{name[: longest - HASH - 1].rstrip('_')}_{short_hash(original)}"
+
+
+def short_hash(text: str, length: int = HASH) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]

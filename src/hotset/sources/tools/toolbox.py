@@ -25,7 +25,6 @@ from hotset.nouns.deposit import PageAdded
 from hotset.nouns.page import Kind, PageId
 from hotset.nouns.tool import UNLIKELY, Ghost, Life, OriginKind, Returned, Tool, ToolOrigin
 from hotset.nouns.turn import Event
-from hotset.sources.tools.arguments import check, read_arguments
 from hotset.sources.tools.callables import (
     OURS,
     BoundFunction,
@@ -37,14 +36,13 @@ from hotset.sources.tools.callables import (
 from hotset.sources.tools.catalogue import Catalogue
 from hotset.sources.tools.consent import KnownTool, ToolState
 from hotset.sources.tools.found.created import CreatedTools, create
-from hotset.sources.tools.found.skill_cache import Skill
-from hotset.sources.tools.found.skills import read_skill
+from hotset.sources.tools.found.skills import Skill, read_skill
 from hotset.sources.tools.graph import ToolGraph, word_overlap
 from hotset.sources.tools.registry import Registry
-from hotset.sources.tools.render import render_found
+from hotset.sources.tools.running.mcp_client import ToolListing
 from hotset.sources.tools.running.pool_thread import RunningFile, RunningServer, ServerPoolThread
 from hotset.sources.tools.running.server_pool import ADVICE
-from hotset.sources.tools.running.session import ToolListing
+from hotset.sources.tools.schemas import check, read_arguments, render_found
 from hotset.sources.tools.sweep import Deletions, ToolPlaces, restore, sweep
 from hotset.sources.tools.sync import CREATED, SourceScanner, ToolSources, ToolSync
 from hotset.store.port import Store
@@ -68,8 +66,8 @@ _MOST_USED = 16
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A call that was made; or one that was not, because its arguments were wrong: then it says
-    what is wrong with them."""
+    """A call that was made; or one that was not, because its arguments were wrong: then `returned`
+    says what is wrong with them."""
 
     tool: Tool
     returned: Returned
@@ -78,20 +76,20 @@ class ToolUse:
 
     @property
     def text(self) -> str:
-        """What it gave, for a model; what is no text is told by kind and size."""
+        """What it returned, for a model; what is no text is described by kind and size."""
         return text_of(self.returned)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolMatches:
-    """What a question for tools brings."""
+    """The result of a search for tools."""
 
     ghosts: tuple[Ghost, ...] = ()
     """The best first. Where even that is below `UNLIKELY`, nothing fits, and these are only the
     nearest."""
     waiting: tuple[KnownTool, ...] = ()
-    """Skills of the project that fit, too, and that nobody approved: their names and descriptions
-    may be told, and no more."""
+    """Skills of the project that fit, too, and that no person approved yet: only their names and
+    descriptions may be shown."""
 
 
 class ToolLibrary(Protocol):
@@ -156,14 +154,14 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """What a session looked for and used lately: what was asked for is what a call was good for."""
+    """What a session searched for and used lately: the query tells what a call was good for."""
 
     questions: Lru[str, frozenset[str]] = field(default_factory=lambda: Lru(count=_MOST_QUESTIONS))
-    """With the tools that each of them brought."""
+    """Queries, with the tools that each of them found."""
     used: Lru[str, None] = field(default_factory=lambda: Lru(count=_MOST_USED))
 
     def question(self, tool: str) -> str:
-        """The latest question that brought this tool; empty where none did."""
+        """The latest query that found this tool; empty where none did."""
         return next(
             (asked for asked, names in reversed(self.questions.items()) if tool in names), ""
         )
@@ -210,13 +208,13 @@ class Toolbox:
 
     @property
     def empty(self) -> bool:
-        """There is nothing in it. Costs a look at a few files, at most once a second."""
+        """True if there is nothing in it. Costs a look at a few files, at most once a second."""
         return not self._config.tooling.enabled or not (self._bound or self._scanner.now().sources)
 
     @property
     def ready(self) -> bool:
-        """A question takes milliseconds. Before that somebody has to wait until everything is
-        opened: see `warm`."""
+        """True when a search takes milliseconds. Before that everything has to be opened: see
+        `warm`."""
         return self._search is not None
 
     @property
@@ -239,22 +237,22 @@ class Toolbox:
         return self._bind(function, program(), name=name, description=description)
 
     def warm(self) -> None:
-        """Everything that the first question needs, while nobody waits for it. What fails here
-        fails again where it is told."""
+        """Opens everything that the first search needs, ahead of it. What fails here fails again
+        where it is reported."""
         with suppress(HotsetError, OSError):
             if not self.empty:
                 self.stock(self._config.tooling.list_seconds)
                 self.index()
 
     def stock(self, seconds: float, told: Callable[[str], None] = lambda _: None) -> None:
-        """Lists servers that are not known yet. `told` hears of each that is done, for a person who
-        waits."""
+        """Lists servers that are not known yet, and calls `told` with the name of each that is
+        done, for a person who waits."""
         found = self._scanner.now()
         self._follow(found)
         self._opened_parts().sync.list_all(found, self._changed(), seconds, told)
 
     def index(self) -> None:
-        """Makes what is new findable."""
+        """Indexes what is new."""
         self._opened_parts().sync.index(self._opened_search())
 
     def find(
@@ -393,20 +391,14 @@ class Toolbox:
     def troubles(self) -> Sequence[str]:
         """What is wrong with sources, and what to do about it."""
         parts, pool = self._opened_parts(), self._pool
-        told = [*self._scanner.now().troubles]
-        told += [
-            f"{name} gave no list of its tools: {why.removesuffix(ADVICE)}"
-            for name, why in parts.sync.failures()
-        ]
-        told += [f"{name} has not told its tools yet" for name in parts.sync.waited_for()]
-        told += parts.sync.refused()
-        told += [
+        found = [*self._scanner.now().troubles, *parts.sync.troubles()]
+        found += [
             f"{name}: {why.removesuffix(ADVICE)}"
             for name, why in (pool.troubles().items() if pool is not None else ())
         ]
         for each in (parts.catalogue, parts.registry, parts.graph, parts.deletions):
-            told += each.troubles()
-        return [*told, *(self._search.troubles() if self._search is not None else ())]
+            found += each.troubles()
+        return [*found, *(self._search.troubles() if self._search is not None else ())]
 
     def ended(self, session: str) -> None:
         """A session is over: what ran for it alone stops."""
@@ -420,8 +412,8 @@ class Toolbox:
         return restore(self._places(), name, self._clock())
 
     def tend(self) -> Sequence[str]:
-        """One round of the clean-up; what a person should know of it. Its own troubles are for the
-        next round to mend."""
+        """One round of the clean-up. Returns what a person should know of it; where it fails, the
+        next round tries again."""
         with suppress(HotsetError):
             notes = sweep(self._places(), self._clock()).notes
             self._relate()
@@ -470,8 +462,8 @@ class Toolbox:
         return ToolMatches(tuple(found[:most]), tuple(waiting[: knobs.waiting]))
 
     def _call(self, name: str, arguments: object) -> _Call | ToolUse:
-        """What there is to call; or, where the arguments are wrong, what a model has to know to get
-        them right."""
+        """The call to make; or, where the arguments are wrong, what a model has to know to correct
+        them."""
         known = self.resolve(name)
         found, tool = self._scanner.now(), known.tool
         if known.state is not ToolState.READY:
@@ -497,9 +489,8 @@ class Toolbox:
     def _note_use(
         self, tool: Tool, session: str, query: str, begun: float, *, failed: bool
     ) -> float:
-        """What becomes of a call: the tool's record, the audit, and what makes it easier to find
-        next time. The seconds that it took. `query` is empty where the latest question that brought
-        the tool tells what it was for."""
+        """Records a call: in the registry, as an event, and for the search. Returns the seconds
+        that it took. Where `query` is empty, the latest query that found the tool stands in."""
         if self._pool is not None:
             self._running_file.write(self._pool)
         seconds, now = time.monotonic() - begun, self._clock()
@@ -525,19 +516,18 @@ class Toolbox:
         return self._sessions.get_or_make(session, _Session)
 
     def _changed(self) -> frozenset[str]:
-        """Servers that said, while they run, that their tools are others now."""
+        """Running servers that announced a change of their tools."""
         return self._pool.changed() if self._pool is not None else frozenset()
 
     def _follow(self, found: ToolSources) -> None:
-        """Brings the catalogue up to what can be read without running anything."""
+        """Brings the catalogue up to date with what can be read without running anything."""
         if self._synced != (found, len(self._bound)):
             functions = [each.tool for each in self._bound.values()]
-            self._opened_parts().sync.shelve(found, functions)
+            self._opened_parts().sync.put_readable(found, functions)
             self._synced = found, len(functions)
 
     def _relate(self) -> None:
-        """Tells the graph what the tools that live say of themselves, when others live than last
-        time."""
+        """Updates declared needs and likeness in the graph when other tools live than last time."""
         living = frozenset(self.registry.lives())
         if living == self._related:
             return
@@ -608,8 +598,8 @@ class Toolbox:
         return self._opened_pool().list_tools(source, seconds)
 
     def _relisted(self, source: ToolOrigin, listed: ToolListing, own_name: str) -> None:
-        """A server that was started says what it offers now: what differs from what was seen before
-        is not called."""
+        """A server that was started lists its tools anew: a tool that differs from what was
+        accepted is not called."""
         self.catalogue.put(source, listed.tools, instructions=listed.instructions)
         known = self.catalogue.get_own(source.name, own_name)
         if known is None or known.state is not ToolState.READY:

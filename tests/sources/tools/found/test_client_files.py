@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hotset.errors import BadConfig, NotFound
-from hotset.sources.tools.found.clients import decode_jsonc, known_client_files, read_client
-from hotset.sources.tools.found.servers import add_servers, read_servers
+from hotset.sources.tools.found.servers import (
+    add_servers,
+    decode_jsonc,
+    known_client_files,
+    read_client,
+    read_servers,
+)
 
 CLAUDE_PROJECT = """{
   "mcpServers": {

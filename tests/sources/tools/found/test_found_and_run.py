@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from hotset.errors import ToolFailed
 from hotset.nouns.tool import Tooling
 from hotset.sources.tools.found.created import create, read_created
-from hotset.sources.tools.found.signatures import functions
-from hotset.sources.tools.found.skill_cache import SkillFolder
-from hotset.sources.tools.found.skills import find_skills
+from hotset.sources.tools.found.signatures import read_script
+from hotset.sources.tools.found.skills import SkillFolder, find_skills
 from hotset.sources.tools.running.pool_thread import ServerPoolThread
 
 PAGES = '''
@@ -88,7 +88,7 @@ def test_a_skills_process_offers_the_functions_that_were_found(pool, skill):
     found = {tool.own_name for tool in skill.tools if tool.own_name}
     assert found == {"show", "wait", "pages.twice", "lines.twice"}
     assert {tool.own_name for tool in pool.list_tools(skill.source).tools} == found
-    assert {each.name for each in functions(PAGES)} == {"show", "wait", "twice"}
+    assert {each.name for each in read_script(PAGES).functions} == {"show", "wait", "twice"}
 
 
 def test_arguments_of_the_schema_are_what_the_function_takes(pool, skill):
@@ -125,3 +125,34 @@ def test_created_tools_run_and_one_that_is_called_like_anothers_helper_is_itself
     source = read_created(folder).source
     assert said(pool.call(source, "shout", {"x": "ab"})) == "AB"
     assert said(pool.call(source, tool.own_name, {"x": "abc"})) == "3"
+
+
+def test_a_skill_whose_python_does_not_run_did_not_start_and_is_left_alone_after_a_while(
+    pool, skill
+):
+    python = skill.folder / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\necho no such library >&2\nexit 3\n")
+    python.chmod(0o700)
+    (broken,) = find_skills([SkillFolder(skill.folder.parent, trusted=True)]).skills
+    for _ in range(3):
+        with pytest.raises(ToolFailed, match=r"pages did not start: .* no such library"):
+            pool.call(broken.source, "wait", {})
+    with pytest.raises(ToolFailed, match="failed to start several times"):
+        pool.call(broken.source, "wait", {})
+
+
+@pytest.mark.slow
+def test_a_call_of_a_skill_has_a_deadline_and_the_next_one_is_answered(tmp_path):
+    created = tmp_path / "created"
+    for name, code in (("hang", "threading.Event().wait()"), ("go", "pass")):
+        create(created, name, f"import threading\ndef {name}() -> None:\n    'It.'\n    {code}\n")
+    source = read_created(created).source
+    pool = ServerPoolThread(Tooling(call_seconds=3.0), project=tmp_path)
+    try:
+        assert not pool.call(source, "go", {}).failed
+        with pytest.raises(ToolFailed, match="did not answer in 3 s"):
+            pool.call(source, "hang", {})
+        assert not pool.call(source, "go", {}).failed
+    finally:
+        pool.close()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from hotset.errors import Malformed
-from hotset.sources.tools.found.frontmatter import read_frontmatter, read_strictly
+from hotset.sources.tools.found.files import read_frontmatter
 
 FIELDS = st.dictionaries(
     st.from_regex(r"[a-z][a-z-]{0,10}", fullmatch=True),
@@ -50,7 +50,8 @@ def test_what_was_quoted_comes_back(fields):
     text = "\n".join(
         f"{key}: '{value.replace(chr(39), chr(39) * 2)}'" for key, value in fields.items()
     )
-    assert read_strictly(head(text)).fields == fields
+    read = read_frontmatter(head(text))
+    assert (read.fields, read.troubles) == (fields, ())
 
 
 @pytest.mark.parametrize(
@@ -68,8 +69,6 @@ def test_a_colon_that_nobody_quoted_is_read_and_told(text, fields):
     read = read_frontmatter(head(text))
     assert read.fields == fields
     assert "quote" in read.troubles[0]
-    with pytest.raises(Malformed):
-        read_strictly(head(text))
 
 
 def test_windows_line_ends_and_a_byte_order_mark_do_not_matter():

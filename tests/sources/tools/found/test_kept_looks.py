@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hotset.sources.tools.found.skill_cache import SkillCache
-from hotset.sources.tools.found.skills import find_skills, skill_folders
+from hotset.sources.tools.found.skills import SkillCache, find_skills, skill_folders
 
 SCRIPT = (
     'def merge(files: list[str], out: str = "out.pdf") -> str:\n    '
@@ -24,7 +23,7 @@ _LOOK = """
 import sys, time
 from pathlib import Path
 from hotset.sources.tools.found import signatures
-from hotset.sources.tools.found.skill_cache import SkillCache
+from hotset.sources.tools.found.skills import SkillCache
 from hotset.sources.tools.found.skills import find_skills, skill_folders
 project, home, file, later = sys.argv[1:]
 kept = SkillCache(Path(file), lambda: time.time_ns() + int(later))

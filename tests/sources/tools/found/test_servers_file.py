@@ -139,7 +139,7 @@ def test_one_that_is_switched_off_is_no_source(file):
         file,
         {"a": {"command": "x", "disabled": True}, "b": {"command": "${MISSING}", "enabled": False}},
     )
-    assert (read.sources, read.troubles, read.disabled) == ((), (), ("a", "b"))
+    assert (read.sources, read.troubles) == ((), ())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from hotset.sources.tools.found.signatures import functions, own_names, read_script
+from hotset.sources.tools.found.signatures import own_names, read_script
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,12}", fullmatch=True).filter(
     lambda name: not keyword.iskeyword(name)
@@ -68,7 +68,7 @@ def written(name, first, rest):
 
 
 def schema(text, name="f"):
-    return json.loads({each.name: each for each in functions(text)}[name].parameters)
+    return json.loads({each.name: each for each in read_script(text).functions}[name].parameters)
 
 
 def kind(annotation, before=""):
@@ -81,7 +81,7 @@ def test_a_functions_schema_has_its_parameters_and_requires_those_without_a_defa
     name, signature
 ):
     first, rest = signature
-    (function,) = functions(written(name, first, rest))
+    (function,) = read_script(written(name, first, rest)).functions
     said = json.loads(function.parameters)
     assert (function.name, function.description, function.line) == (name, "Does it.", 1)
     assert list(said["properties"]) == [each[0] for each in (*first, *rest)]
@@ -127,7 +127,7 @@ def twice(b: str): ...
 async def later(a: int, *, b: str = "x"): ...
 def nothing(): ...
 """
-    assert [each.name for each in functions(text)] == ["twice", "later", "nothing"]
+    assert [each.name for each in read_script(text).functions] == ["twice", "later", "nothing"]
     assert list(schema(text, "twice")["properties"]) == ["b"]
 
 
@@ -282,7 +282,9 @@ def f(town: Town, options: Options, color: Color = Color.BLUE): ...
     ids=["google", "numpy", "sphinx"],
 )
 def test_a_docstring_describes_the_function_and_its_parameters(docstring):
-    (function,) = functions(f"def f(files: list[str], out: str):\n    '''{docstring}'''\n")
+    (function,) = read_script(
+        f"def f(files: list[str], out: str):\n    '''{docstring}'''\n"
+    ).functions
     said = json.loads(function.parameters)["properties"]
     assert function.description == "Merges files.\n\nIn the order in which they come."
     assert said["files"]["description"] == "Which ones, two at least."
@@ -302,9 +304,9 @@ def test_a_line_that_only_looks_like_another_parameter_goes_on_with_the_last():
 
 
 def test_a_file_that_python_would_warn_of_is_read_without_a_word():
-    assert [each.name for each in functions("def f(a: str = '\\d', b: bool = 1 is 1): ...")] == [
-        "f"
-    ]
+    assert [
+        each.name for each in read_script("def f(a: str = '\\d', b: bool = 1 is 1): ...").functions
+    ] == ["f"]
 
 
 def test_a_function_says_what_other_tools_it_needs():
@@ -322,7 +324,7 @@ def f(a: int):
 
 def g(): ...
 '''
-    first, second = functions(text)
+    first, second = read_script(text).functions
     assert first.depends == ("fs__read", "git__log", "a__b", "c")
     assert second.depends == ("fs__read", "git__log")
     assert first.description == "Does it."
@@ -337,7 +339,7 @@ class Job:
 class Own: ...
 def f(a: Reader, b: list[Reader], c: Own, d: Job, e: Job, f: Callable[[int], int], g: int | Reader, h: Any, i: Reader = None): ...
 """  # noqa: E501
-    (function,) = functions(text)
+    (function,) = read_script(text).functions
     assert function.foreign == ("a", "b", "c", "d", "e", "f")
     assert schema(text)["properties"]["g"] == {"type": "integer"}
 
@@ -371,7 +373,7 @@ def test_a_file_is_never_run(tmp_path):
     text = (
         f"open({str(mark)!r}, 'w').close()\nraise SystemExit(3)\ndef f(a: int = print('x')): ...\n"
     )
-    assert [each.name for each in functions(text)] == ["f"]
+    assert [each.name for each in read_script(text).functions] == ["f"]
     assert not mark.exists()
 
 

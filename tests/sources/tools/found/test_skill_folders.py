@@ -14,8 +14,8 @@ import pytest
 
 from hotset.errors import NotFound
 from hotset.nouns.tool import OriginKind
-from hotset.sources.tools.found.skill_cache import SkillFolder
-from hotset.sources.tools.found.skills import find_skills, read_skill, skill_folders, validate
+from hotset.sources.tools.found.files import listing
+from hotset.sources.tools.found.skills import SkillFolder, find_skills, read_skill, skill_folders
 
 BODY = "# Guide\n\nSee [forms](references/forms.md).\n"
 SCRIPT = '''"""Works on pages."""
@@ -98,7 +98,12 @@ def test_a_skill_is_a_tool_that_reads_it_and_one_for_each_typed_function_of_its_
     assert skill.source.shared
     assert skill.source.trusted
     assert skill.source.launch.command[-1] == str(folder / "scripts/pages.py")
-    assert skill.files == ("references/forms.md", "scripts/pages.py", "scripts/run.sh")
+    assert list(listing(skill.folder).files) == [
+        "SKILL.md",
+        "references/forms.md",
+        "scripts/pages.py",
+        "scripts/run.sh",
+    ]
 
 
 def test_a_skill_without_typed_functions_has_nothing_to_run(project, home):
@@ -424,7 +429,7 @@ def test_of_a_users_skill_what_was_compiled_or_installed_does_not_count(project,
         (folder / path).parent.mkdir(parents=True)
         (folder / path).write_bytes(b"x")
     assert one(project, home).source.stamp == stamp
-    assert one(project, home).files == ("scripts/a.py",)
+    assert list(listing(one(project, home).folder).files) == ["SKILL.md", "scripts/a.py"]
 
 
 def test_a_large_file_counts_by_its_time_and_size(project, home):
@@ -585,58 +590,6 @@ def test_a_file_that_is_not_there_names_one_that_is(project, home):
     mine(home, files={"references/forms.md": "x"})
     with pytest.raises(NotFound, match=r"references/forms\.md"):
         read_skill(one(project, home), "reference/form.md")
-
-
-def test_the_specifications_examples_are_valid(tmp_path):
-    about = "description: Extract PDF text, fill forms, merge files. Use when handling PDFs."
-    optional = """license: Apache-2.0
-compatibility: Requires git, docker, jq, and access to the internet
-metadata:
-  author: example-org
-  version: "1.0"
-allowed-tools: Bash(git:*) Bash(jq:*) Read"""
-    for name, more in (
-        ("skill-name", ""),
-        ("pdf-processing", optional),
-        ("code-review", "allowed-tools:\n  - Bash(git:*)\n  - Read"),
-    ):
-        assert validate(make(tmp_path, name, head=f"name: {name}\n{about}\n{more}")) == ()
-
-
-@pytest.mark.parametrize(
-    ("head", "because"),
-    [
-        ("description: x", "name is missing"),
-        ("name: PDF-Processing\ndescription: x", "small letters"),
-        ("name: -pdf\ndescription: x", "begin or end with a hyphen"),
-        ("name: pdf-\ndescription: x", "begin or end with a hyphen"),
-        ("name: pdf--processing\ndescription: x", "two hyphens"),
-        ("name: " + "a" * 65 + "\ndescription: x", "65 characters"),
-        ("name: other\ndescription: x", "name of its folder"),
-        ("name: pdf", "description is missing"),
-        ("name: pdf\ndescription: ''", "description is missing"),
-        ("name: pdf\ndescription: " + "x" * 1025, "1,025 characters"),
-        ("name: pdf\ndescription: x\ncompatibility: ''", "compatibility"),
-        ("name: pdf\ndescription: x\ncompatibility: " + "x" * 501, "compatibility"),
-        ("name: pdf\ndescription: x\nmetadata: [a]", "metadata"),
-        ("name: pdf\ndescription: x\nmetadata: {a: [b]}", "metadata"),
-        ("name: pdf\ndescription: x\nallowed-tools: {a: b}", "allowed-tools"),
-        ("name: pdf\ndescription: x\nlicense: [a]", "license"),
-        ("name: pdf\ndescription: x\nversion: 1", "version is no field"),
-        ("name: pdf\ndescription: Use when: asked", "line 3"),
-        ("name: pdf\ndescription: !!str x", "tags"),
-    ],
-)
-def test_each_broken_rule_is_a_sentence(tmp_path, head, because):
-    told = validate(make(tmp_path, "pdf", head=head))
-    assert any(because in each for each in told), told
-
-
-def test_a_folder_without_a_skill_and_a_file_in_another_encoding_are_told(tmp_path):
-    assert "no SKILL.md" in validate(tmp_path)[0]
-    (make(tmp_path, "pdf") / "SKILL.md").write_bytes(b"---\nname: pdf\ndescription: \xff\n---\n")
-    assert "UTF-8" in validate(tmp_path / "pdf")[0]
-    assert validate(tmp_path / "none") != ()
 
 
 def test_finding_skills_loads_no_yaml_where_there_are_none_and_no_asyncio_where_nothing_runs(

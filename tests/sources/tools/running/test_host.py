@@ -1,9 +1,8 @@
-"""The functions of a skill's scripts are called in a process of their own, as MCP says, and as
-their annotations ask."""
+"""The functions of a skill's scripts are called in a process of their own, as their annotations
+ask."""
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import itertools
 import json
@@ -17,18 +16,10 @@ from pathlib import Path
 import pytest
 from running_stories import told as played
 
-from hotset.sources.tools.found.signatures import functions
-from hotset.sources.tools.running.fitting import Unfit, fitted, kinds
-from hotset.sources.tools.running.processes import host_launch
-from hotset.sources.tools.running.serving import render_value
-
-META = "io.modelcontextprotocol/"
-ENVELOPE = {
-    f"{META}protocolVersion": "2026-07-28",
-    f"{META}clientInfo": {"name": "t", "version": "1"},
-    f"{META}clientCapabilities": {},
-}
-
+from hotset.sources.tools.found.files import host_launch
+from hotset.sources.tools.found.signatures import read_script
+from hotset.sources.tools.running.host_arguments import Unfit, fitted, kinds
+from hotset.sources.tools.running.host_calls import render_value
 
 KINDS = """
 from __future__ import annotations
@@ -154,92 +145,41 @@ def text_of(result):
     return block["text"]
 
 
-def test_the_handshake_of_2025_is_answered(skill):
-    skill(tools="def add(a: int, b: int) -> int:\n    return a + b\n")
-
-    async def story(client):
-        greeted = await client.ask(
-            "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}}
-        )
-        await client.say("notifications/initialized")
-        return (
-            greeted["result"],
-            (await client.ask("ping"))["result"],
-            (await client.call("add", a=1, b=2)),
-        )
-
-    greeted, pong, sum_ = skill.play(story)
-    assert greeted["protocolVersion"] == "2025-11-25"
-    assert greeted["capabilities"] == {"tools": {}}
-    assert pong == {}
-    assert sum_ == {"isError": False, "content": [{"type": "text", "text": "3"}]}
-
-
-def test_the_requests_of_2026_are_answered(skill):
-    skill(tools="def add(a: int, b: int) -> int:\n    return a + b\n")
-
-    async def story(client):
-        found = await client.ask("server/discover", {"_meta": ENVELOPE})
-        listed = await client.ask("tools/list", {"_meta": ENVELOPE})
-        called = await client.ask(
-            "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}, "_meta": ENVELOPE}
-        )
-        other = await client.ask(
-            "tools/list", {"_meta": {**ENVELOPE, f"{META}protocolVersion": "2031-01-01"}}
-        )
-        return found["result"], listed["result"], called["result"], other["error"]
-
-    found, listed, called, other = skill.play(story)
-    assert found["supportedVersions"][0] == "2026-07-28"
-    assert [each["resultType"] for each in (found, listed, called)] == ["complete"] * 3
-    assert [tool["name"] for tool in listed["tools"]] == ["add"]
-    assert text_of(called) == "3"
-    assert other["code"] == -32022
-
-
-def test_the_official_client_lists_and_calls(skill):
-    mcp = pytest.importorskip("mcp")
-    from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415 - it takes a second
-
+def test_a_host_says_when_it_is_ready_lists_its_functions_and_calls_them(skill):
     skill(
         tools='def add(a: int, b: int = 2) -> dict:\n    """Adds."""\n    return {"sum": a + b}\n'
     )
-    command, *arguments = host_launch(skill.folder.parent, [skill.folder / "tools.py"]).command
 
-    async def story():
-        async with (
-            stdio_client(StdioServerParameters(command=command, args=arguments)) as (
-                reading,
-                writing,
-            ),
-            mcp.ClientSession(reading, writing) as session,
-        ):
-            await session.initialize()
-            return await session.list_tools(), await session.call_tool("add", {"a": 3})
+    async def story(client):
+        return (
+            await client.ask("ready"),
+            (await client.ask("tools/list"))["result"]["tools"],
+            await client.call("add", a=3),
+        )
 
-    listed, called = asyncio.run(story())
-    assert [(tool.name, tool.description) for tool in listed.tools] == [("add", "Adds.")]
-    assert called.structured_content == {"sum": 5}
+    ready, listed, called = skill.play(story)
+    assert ready == {"id": 1, "result": {}}
+    assert [(tool["name"], tool["description"]) for tool in listed] == [("add", "Adds.")]
+    assert called["isError"] is False
+    assert called["structuredContent"] == {"sum": 5}
 
 
-def test_what_is_no_request_is_refused_and_the_next_one_is_answered(skill):
+def test_a_line_that_makes_no_sense_is_refused_and_the_next_one_is_answered(skill):
     skill(tools="")
 
     async def story(client):
-        codes = []
-        for line in (
-            b"{",
-            b"[{}]",
-            b'{"jsonrpc": "1.0", "id": 1}',
-            b'{"jsonrpc": "2.0", "id": 1, "method": "x", "params": [1]}',
-        ):
+        refused = []
+        for line in (b"{", b"[{}]", b'{"id": 1}', b'{"id": 1, "method": "x", "params": [1]}'):
             await client.channel.send(line)
-            codes.append((await client.hear())["error"]["code"])
-        codes.append((await client.ask("resources/list"))["error"]["code"])
-        codes.append((await client.ask("tools/call", {"name": 7}))["error"]["code"])
-        return codes, (await client.ask("tools/list"))["result"]
+            refused.append(await client.hear())
+        refused.append(await client.ask("resources/list"))
+        refused.append(await client.ask("tools/call", {"nom": 7}))
+        return refused, (await client.ask("tools/list"))["result"]
 
-    assert skill.play(story) == ([-32700, -32600, -32600, -32602, -32601, -32602], {"tools": []})
+    refused, listed = skill.play(story)
+    assert [each["id"] for each in refused] == [None, None, 1, 1, 1, 2]
+    assert all("the host failed" in each["error"]["message"] for each in refused)
+    assert listed == {"tools": []}
 
 
 def test_the_same_functions_are_offered_that_were_read_from_the_text(skill):
@@ -267,7 +207,7 @@ def test_the_same_functions_are_offered_that_were_read_from_the_text(skill):
     '''
     skill(tools=text)
     listed = skill.play(lambda client: client.ask("tools/list"))["result"]["tools"]
-    read = functions(textwrap.dedent(text))
+    read = read_script(textwrap.dedent(text)).functions
     assert (
         [tool["name"] for tool in listed]
         == [each.name for each in read]
@@ -693,7 +633,7 @@ def test_a_call_that_nobody_waits_for_any_more_is_not_answered(skill):
         await client.say("tools/call", {"name": "wait"}, id=7)
         await client.say("notifications/cancelled", {"requestId": 7})
         said = [text_of(await client.call("open_gate"))]
-        return [*said, await client.ask("ping")]
+        return [*said, await client.ask("ready")]
 
     opened, pong = skill.play(story)
     assert opened == "open"

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Tooling
-from hotset.sources.tools.running.rpc import HANDSHAKES, MODERN
+from hotset.sources.tools.running.mcp_client import HANDSHAKES, MODERN
 
 RESULT = {"content": [{"type": "text", "text": "it works"}]}
 TOOL = {"name": "work", "inputSchema": {"type": "object"}}

@@ -4,7 +4,7 @@ them."""
 from hypothesis import given, settings, strategies as st
 from mcp.shared import inbound
 
-from hotset.sources.tools.running.session import header_value, mirror_headers, read_mirrors
+from hotset.sources.tools.running.mcp_client import header_value, mirror_headers, read_mirrors
 
 MARKED = st.fixed_dictionaries(
     {"type": st.sampled_from(["string", "integer", "boolean", "number", "object", ["string"]])},

@@ -67,7 +67,11 @@ def test_what_runs_is_told_with_its_pid_its_memory_and_its_calls(tmp_path):
         clock.now += 5
         servers.call(plain(tmp_path), "echo", {"text": "x"}, session="mine", pinned=True)
         (running,) = servers.running()
-    assert (running.source, running.session, running.pid) == ("plain", "mine", starts(tmp_path)[0])
+    assert (running.source, running.session, running.pid) == (
+        "plain",
+        "mine",
+        starts(tmp_path)[0],
+    )
     assert (running.since, running.last_used, running.calls, running.pinned) == (
         1000.0,
         1005.0,

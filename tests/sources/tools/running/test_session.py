@@ -10,17 +10,16 @@ from plain_servers import plain, text
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import OriginKind, Stdio, ToolOrigin
-from hotset.sources.tools.running.pipes import ServerGone
-from hotset.sources.tools.running.processes import Supervisor
-from hotset.sources.tools.running.rpc import (
+from hotset.sources.tools.running.mcp_client import (
     HANDSHAKES,
     MODERN,
     NoAnswer,
     NotDelivered,
     NotUnderstood,
-    Rpc,
+    PipeConnection,
+    greet,
 )
-from hotset.sources.tools.running.session import greet
+from hotset.sources.tools.running.processes import ServerGone, Supervisor
 
 SDK = Path(__file__).with_name("sdk_server.py")
 SECONDS = 20.0
@@ -31,7 +30,7 @@ def with_session(source, use, known="", cwd="/"):
 
     async def run():
         supervisor = Supervisor()
-        connection = Rpc(await supervisor.start(source.launch, cwd=cwd))
+        connection = PipeConnection(await supervisor.start(source.launch, cwd=cwd))
         try:
             return await use(await greet(source, connection, SECONDS, known))
         finally:

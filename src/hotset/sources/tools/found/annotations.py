@@ -73,7 +73,7 @@ _LIMITS = {
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """What a file says about the names that its annotations use."""
+    """The names of a file that its annotations may use."""
 
     classes: Mapping[str, ast.ClassDef] = field(default_factory=dict)
     aliases: Mapping[str, ast.expr] = field(default_factory=dict)
@@ -101,12 +101,13 @@ def definitions(module: ast.Module) -> Definitions:
 
 
 class Schemas:
-    """The schemas of one function's parameters; classes that they name are told once, in `defs`."""
+    """The schemas of one function's parameters; classes that they name are defined once, in
+    `defs`."""
 
     def __init__(self, known: Definitions) -> None:
         self.defs: dict[str, Schema] = {}
         self.unknown: list[str] = []
-        """Types that were met and that JSON, as far as can be told from the file, cannot say."""
+        """Types that JSON cannot express, as far as the file shows."""
         self._known = known
         self._foreign: set[str] = set()
         """Classes of this file that have such a type in them."""
@@ -129,7 +130,7 @@ class Schemas:
         return {}
 
     def default(self, value: ast.expr) -> tuple[Any] | None:
-        """What a literal says, as JSON can say it; None where it is no literal."""
+        """The JSON value of a literal; None where it is none."""
         if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):
             members = dict(self._members(value.value.id))
             return (members[value.attr],) if value.attr in members else None
@@ -171,7 +172,7 @@ class Schemas:
         return {}
 
     def _union(self, kinds: Iterable[ast.expr], depth: int) -> Schema:
-        """What JSON cannot say is left out where something else may be given instead."""
+        """Alternatives that JSON cannot express are left out where there are others."""
         before = len(self.unknown)
         known: list[Schema] = []
         for kind in kinds:
@@ -223,7 +224,7 @@ class Schemas:
 
     def _enum(self, values: list[Any]) -> Schema:
         unique = {json.dumps(value): value for value in values}
-        if not unique or not self._spent(sum(len(said) // _NODE for said in unique)):
+        if not unique or not self._spent(sum(len(text) // _NODE for text in unique)):
             return {}
         for kind, name in ((str, "string"), (bool, "boolean"), (int, "integer")):
             if all(type(value) is kind for value in unique.values()):
@@ -251,7 +252,7 @@ class Schemas:
                     | ast.Call(args=[ast.Constant(value=str(text)), *_])
                 ):
                     if self._spent(len(text) // _NODE):
-                        schema.setdefault("description", _said(text))
+                        schema.setdefault("description", encodable(text))
                 case ast.Call(keywords=keywords):
                     found = _limits(keywords, schema)
                     if self._spent(len(json.dumps(found)) // _NODE):
@@ -272,7 +273,7 @@ class Schemas:
             return self._any(name)
         if name not in self.defs:
             before = len(self.unknown)
-            self.defs[name] = {}  # stands there while it is made: a class may name itself
+            self.defs[name] = {}  # a placeholder while it is made: a class may name itself
             self.defs[name] = self._record(node, depth)
             self._foreign |= {name} if len(self.unknown) > before else set()
         elif name in self._foreign:
@@ -309,11 +310,11 @@ class Schemas:
             "additionalProperties": False,
         }
         if text := ast.get_docstring(node):
-            schema["description"] = _said(text.split("\n\n")[0])
+            schema["description"] = encodable(text.split("\n\n")[0])
         return schema
 
     def _lineage(self, node: ast.ClassDef) -> list[ast.ClassDef]:
-        """The class behind those of this file that it stands on."""
+        """The class and its bases in this file, bases first."""
         line: list[ast.ClassDef] = []
         waiting = [node]
         while waiting:
@@ -442,12 +443,12 @@ def _literal(value: ast.expr) -> tuple[Any] | None:
 
 
 def _as_json(value: object) -> Any:
-    """Raises `ValueError` for what JSON cannot say."""
+    """Raises `ValueError` for what JSON cannot express."""
     match value:
         case None | bool():
             return value
         case str():
-            return _said(value)
+            return encodable(value)
         case int() if abs(value) < _LARGEST_NUMBER:
             return value
         case float() if math.isfinite(value):
@@ -455,10 +456,10 @@ def _as_json(value: object) -> Any:
         case list() | tuple():
             return [_as_json(each) for each in value]
         case dict() if all(isinstance(key, str) for key in value):
-            return {_said(key): _as_json(each) for key, each in value.items()}
+            return {encodable(key): _as_json(each) for key, each in value.items()}
     raise ValueError
 
 
-def _said(text: str) -> str:
+def encodable(text: str) -> str:
     """A lone surrogate is a character in Python and none in JSON."""
     return text.encode("utf-8", "replace").decode()

@@ -1,8 +1,8 @@
 """Tools that agents wrote: one Python file each, in one folder of ours, checked by parsing before
 it is written.
 
-A file is one tool: the function that is called like the file. So a tool that nobody uses any more
-can go without taking another with it; what else the file defines only helps it.
+A file is one tool: the function that is called like the file. So an unused tool can be deleted
+without taking another with it; what else the file defines only helps it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from hotset.files.lock import hold_folder
 from hotset.files.root import NotTaken, Root, shown
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import OriginKind, Tool, ToolOrigin
-from hotset.sources.tools.found.folders import Listing, content_marks, listing, script_of, stamp_of
+from hotset.sources.tools.found.files import (
+    Listing,
+    content_marks,
+    host_launch,
+    listing,
+    script_of,
+    stamp_of,
+)
 from hotset.sources.tools.found.signatures import Script, own_names, read_script
 from hotset.sources.tools.tool_names import full_name
 
@@ -217,15 +224,14 @@ def _no_function(name: str, script: Script) -> str:
 
 
 def _clash(folder: Path, name: str) -> str:
-    """A file of that name, on systems that tell small letters from large ones and on others."""
+    """The stem of a file of that name, ignoring case, as some systems do; empty where there is
+    none."""
     return next(
         (path.stem for path in folder.glob(f"*{_ENDING}") if path.stem.lower() == name.lower()), ""
     )
 
 
 def _source(folder: Path, marks: Mapping[str, str]) -> ToolOrigin:
-    from hotset.sources.tools.running.processes import host_launch  # noqa: PLC0415 - asyncio, which a look at files does not need
-
     launch = host_launch(folder, [folder / path for path in marks])
     return ToolOrigin(
         SOURCE, OriginKind.CREATED, launch, stamp_of(launch, {**marks, "": _FORMAT}), shared=True

@@ -9,9 +9,8 @@ from __future__ import annotations
 import ast
 import json
 import re
-import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import cleandoc
 
@@ -20,10 +19,12 @@ from hotset.sources.tools.found.annotations import (
     Schema,
     Schemas,
     definitions,
+    encodable,
     with_default,
 )
+from hotset.sources.tools.running.host_calls import tool_functions
 
-_MOST_FUNCTIONS = 200  # of a file: nobody writes more by hand
+_MOST_FUNCTIONS = 200  # of a file: more are not written by hand
 _LONGEST_PROBLEM = 200
 
 _LONGEST = (
@@ -74,33 +75,27 @@ class Function:
     line: int
     depends: tuple[str, ...] = ()
     returns: bool = False
-    """It says what it gives back."""
+    """It has a return annotation."""
     foreign: tuple[str, ...] = ()
-    """Parameters that must be given, and are of a type that JSON cannot say."""
+    """Required parameters of a type that JSON cannot express."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
     functions: tuple[Function, ...] = ()
     description: str = ""
-    """What the file's own docstring says."""
+    """The file's own docstring."""
     trouble: str = ""
     """Why it, or a part of it, is not taken; empty if all is well."""
 
 
-def functions(text: str) -> tuple[Function, ...]:
-    """The public functions at the top of a file whose parameters all have a type; none of a file
-    that cannot be read."""
-    return read_script(text).functions
-
-
 def read_script(text: str) -> Script:
-    """Never raises: a file that cannot be parsed is told with the line."""
+    """The public functions at the top of a file whose parameters all have a type.
+
+    Never raises: of a file that cannot be parsed, `trouble` names the line.
+    """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the file's own style
-            module = ast.parse(text)
-        return _script(module)
+        return _script(*tool_functions(text))
     except SyntaxError as error:
         return Script(trouble=f"line {error.lineno or 0}: {_plain(str(error.msg))}")
     except (ValueError, MemoryError, RecursionError) as error:
@@ -110,10 +105,10 @@ def read_script(text: str) -> Script:
 
 
 def own_names(scripts: Mapping[str, Script]) -> Mapping[tuple[str, str], str]:
-    """What the host that serves these scripts calls each function, by script and function: its
-    name, or `script.function`.
+    """The name of each function in the host of these scripts, by script and function: its name, or
+    `script.function`.
 
-    `hotset.sources.tools.running.offered` has the same rule.
+    `ScriptFunctions` of `hotset.sources.tools.running.host_calls` has the same rule.
     """
     count = Counter(function.name for script in scripts.values() for function in script.functions)
     return {
@@ -125,22 +120,14 @@ def own_names(scripts: Mapping[str, Script]) -> Mapping[tuple[str, str], str]:
     }
 
 
-def _script(module: ast.Module) -> Script:
+def _script(module: ast.Module, tools: Sequence[ast.FunctionDef | ast.AsyncFunctionDef]) -> Script:
     about = parse_docstring(ast.get_docstring(module) or "")
     known = definitions(module)
     depends = (*_declared(known), *about.depends)
-    found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
-    for node in module.body:
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                found[name] = node
-            case ast.ClassDef(name=name) | ast.Assign(targets=[ast.Name(id=name)]):
-                found.pop(name, None)  # what is said last holds
-    tools = [node for node in found.values() if _is_tool(node)]
     more = len(tools) - _MOST_FUNCTIONS
     return Script(
         tuple(_function(node, known, depends) for node in tools[:_MOST_FUNCTIONS]),
-        _encodable(about.description),
+        encodable(about.description),
         f"only its first {_MOST_FUNCTIONS} functions are taken, and not {more} more"
         if more > 0
         else "",
@@ -160,13 +147,6 @@ def _declared(known: Definitions) -> tuple[str, ...]:
     return tuple(name for text in texts for name in tool_names(text))
 
 
-def _is_tool(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    takes = node.args
-    if node.name.startswith("_") or takes.posonlyargs or takes.vararg or takes.kwarg:
-        return False
-    return all(each.annotation for each in (*takes.args, *takes.kwonlyargs))
-
-
 def _function(
     node: ast.FunctionDef | ast.AsyncFunctionDef, known: Definitions, depends: tuple[str, ...]
 ) -> Function:
@@ -174,7 +154,7 @@ def _function(
     parameters, foreign = _parameters(node.args, about, known)
     return Function(
         node.name,
-        _encodable(about.description),
+        encodable(about.description),
         json.dumps(parameters, separators=(",", ":")).encode(),
         node.lineno,
         tuple(dict.fromkeys((*depends, *about.depends))),
@@ -197,7 +177,7 @@ def _parameters(
         met = len(schemas.unknown)
         schema = schemas.of(each.annotation)
         if each.arg in about.parameters and "description" not in schema:
-            schema["description"] = _encodable(about.parameters[each.arg])
+            schema["description"] = encodable(about.parameters[each.arg])
         if default is None:
             required.append(each.arg)
             foreign += [each.arg] if len(schemas.unknown) > met else []
@@ -213,10 +193,6 @@ def _parameters(
     return {**whole, "$defs": schemas.defs} if schemas.defs else whole, tuple(foreign)
 
 
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
-
-
 def _plain(text: str) -> str:
     """On one line, and not longer than a sentence."""
     return re.sub(r"\s+", " ", text)[:_LONGEST_PROBLEM]
@@ -224,10 +200,10 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DocstringParts:
-    """What a docstring told."""
+    """The parts of a docstring."""
 
     description: str = ""
-    """What stands in front of the first section."""
+    """The text before the first section."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     depends: tuple[str, ...] = ()
     """Names of tools, from a line `Depends: a, b`."""
@@ -304,7 +280,7 @@ def _end(lines: list[str], start: int, *, indented: bool) -> int:
 
 
 def _google(lines: list[str]) -> Iterator[tuple[str, str]]:
-    """Entries stand as deep as the first one; what is deeper goes on with the last."""
+    """Entries are indented like the first one; deeper lines continue the last entry."""
     depth = next((_depth(line) for line in lines if line.strip()), 0)
     name, text = "", ""
     for line in lines:

@@ -1,8 +1,8 @@
-"""Agent Skills: folders with a SKILL.md. What it says is read; typed functions of its scripts are
+"""Agent Skills: folders with a SKILL.md. Its text is read; typed functions of its scripts are
 tools; nothing is run.
 
 A skill of the project hides one of the user's that has the same name. It is never trusted by
-itself: whoever cloned the project did not choose it.
+itself: a person who cloned the project did not choose it.
 """
 
 from __future__ import annotations
@@ -11,43 +11,44 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path, PurePath
 
-from hotset.errors import BadInput, Malformed, NotFound
+import msgspec
+
+from hotset.errors import BadInput, Malformed, NotFound, StoreFailed
+from hotset.files.folder import private_folder
 from hotset.files.lru import Lru
+from hotset.files.open import read_regular
 from hotset.files.root import MOST_BYTES, NotTaken, Root, Stat, Why, parts_of, shown
+from hotset.files.write import write_atomically
 from hotset.nouns.tool import OriginKind, Stdio, Tool, ToolOrigin
-from hotset.sources.tools.found.folders import (
+from hotset.sources.tools.found.files import (
     DEEPEST,
     EXCLUDED,
+    Frontmatter,
     Listing,
     content_marks,
     entries,
+    host_launch,
     link_marks,
     listing,
+    read_frontmatter,
     script_of,
+    split_frontmatter,
     stamp_of,
 )
-from hotset.sources.tools.found.frontmatter import (
-    Frontmatter,
-    Value,
-    read_frontmatter,
-    read_strictly,
-    split,
-)
 from hotset.sources.tools.found.signatures import Function, Script, own_names
-from hotset.sources.tools.found.skill_cache import (
-    SKILL_FILE,
-    Skill,
-    SkillCache,
-    SkillFolder,
-    SkillScan,
-)
+from hotset.sources.tools.running import host_calls
 from hotset.sources.tools.tool_names import RESERVED, full_name, slug
 from hotset.text.decoding import decode
 
+SKILL_FILE = "SKILL.md"
 _MOST_FOLDERS = 2000
 _LONGEST_NAME = 200
 _LONGEST_DESCRIPTION = (
@@ -56,7 +57,6 @@ _LONGEST_DESCRIPTION = (
 _PLACES = (".agents/skills", ".claude/skills")
 _SCRIPTS = "scripts"
 _SCRIPT = re.compile(r"scripts/[^_/][^/]*\.py")
-_looks: Lru[tuple[object, ...], SkillScan] = Lru(count=4096)
 _FORMAT = "1"  # of what is made of a skill; counted up when the same files give other tools
 _FILE_PARAMETER = {
     "type": "object",
@@ -73,11 +73,45 @@ _MOST_BYTES = 262_144  # of one file: what a model can read at all
 _SHOWN_FILES = 200
 _PROPOSED = 3
 
-_LONGEST_VALID_DESCRIPTION = 1024
-_LONGEST_VALID_NAME = 64
-_LONGEST_COMPATIBILITY = 500
-_NAME = re.compile(r"[a-z0-9-]+")
-_FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+CACHE_FILE = "skills.kept"
+"""In the folder of a project's tools."""
+
+_LARGEST = 256_000_000  # bytes; 10,000 tools take some 5 MB
+_SETTLED_NS = 2_000_000_000  # the coarsest clock of a file system in use ticks every two seconds
+_DIGEST = hashlib.sha256().digest_size
+
+
+@dataclass(frozen=True, slots=True)
+class SkillFolder:
+    """A folder with skills in it."""
+
+    path: Path
+    trusted: bool
+    """The user's own; False for one that came with a project."""
+    within: Path | None = None
+    """Where it has to lie, whatever links are on the way to it; None is anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    source: ToolOrigin
+    tools: tuple[Tool, ...]
+    """First the one that reads it, named like the skill itself; then one for each typed function of
+    its scripts."""
+    folder: Path
+    name: str
+    """As it calls itself."""
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkillScan:
+    skills: tuple[Skill, ...] = ()
+    troubles: tuple[str, ...] = ()
+    """One sentence for each thing that was left out, or should be mended."""
+
+
+_looks: Lru[tuple[object, ...], SkillScan] = Lru(count=4096)
 
 
 def skill_folders(project: Path, home: Path, more: Sequence[str] = ()) -> tuple[SkillFolder, ...]:
@@ -199,7 +233,7 @@ def _look(place: Path, names: frozenset[str], trusted: bool, kept: SkillCache | 
     """One skill, or why it is none.
 
     Of a skill that is not trusted every file counts, also what Python compiled or a package manager
-    installed: code that is not looked at could come in there after somebody agreed to the rest.
+    installed: code that is not looked at could come in there after a person approved the rest.
     """
     deepest = DEEPEST if _SCRIPTS in names else 0
     there = listing(place, deepest=deepest, excluded=EXCLUDED if trusted else frozenset())
@@ -248,7 +282,7 @@ def _skill(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> Sk
             f"{where} can be read, but not run: it has more files than hotset can watch"
         )
         scripts = {}
-    launch = _launch(root.folder, scripts) if scripts else None
+    launch = host_launch(root.folder, [root.folder / each for each in scripts]) if scripts else None
     marks = content_marks(root, there, hard_links=trusted) if launch else {}
     tools = {
         tool.name: tool
@@ -303,8 +337,8 @@ def _scripts(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> 
 
 
 def _is_for_models(function: Function) -> bool:
-    """Not what only the script itself can call: with an open document, say; nor what reads a
-    command line or asks a person."""
+    """True if a model can call it: its arguments can be given as JSON, and it is no command line
+    program."""
     takes_nothing = b'"properties":{}' in function.parameters
     return not function.foreign and not (
         takes_nothing and (function.name == "main" or not function.returns)
@@ -323,7 +357,8 @@ def _reader(source: str, description: str) -> Tool:
 
 
 def _tools(source: str, about: str, scripts: Mapping[str, Script]) -> Iterator[Tool]:
-    """What nobody described is described by its name and by what its skill is about."""
+    """The tools of scripts. A function without a description is described by its name and its
+    skill."""
     by_name = {PurePath(path).stem: script for path, script in scripts.items()}
     own = own_names(by_name)
     for name, script in by_name.items():
@@ -346,20 +381,14 @@ def _tools(source: str, about: str, scripts: Mapping[str, Script]) -> Iterator[T
             )
 
 
-def _launch(folder: Path, scripts: Mapping[str, Script]) -> Stdio:
-    from hotset.sources.tools.running.processes import host_launch  # noqa: PLC0415 - asyncio, which a look at files does not need
-
-    return host_launch(folder, [folder / path for path in scripts])
-
-
 def _digest(head: Frontmatter) -> str:
-    """Of what makes the tool; what else the file says is read when it is asked for."""
+    """A hash of the frontmatter; the rest of the file is read when it is needed."""
     return hashlib.sha256(json.dumps(head.fields).encode()).hexdigest()
 
 
 def read_skill(skill: Skill, file: str = "") -> str:
     """Its instructions with a list of its files; or one of these. Raises `NotFound` with a sentence
-    for whoever asked."""
+    for a model."""
     try:
         root = Root(skill.folder)
     except BadInput as error:
@@ -374,8 +403,8 @@ def read_skill(skill: Skill, file: str = "") -> str:
 
 def _instructions(text: str) -> str:
     try:
-        return split(text)[1].strip()
-    except Malformed:  # somebody is just changing it
+        return split_frontmatter(text)[1].strip()
+    except Malformed:  # it is being changed
         return text.strip()
 
 
@@ -445,73 +474,139 @@ def _size(at: Stat) -> str:
     return f"{at.size:,} bytes" if at.size < 10_000 else f"{at.size / 1000:,.0f} KB"
 
 
-def validate(folder: Path) -> tuple[str, ...]:
-    """What a skill's author should mend; empty where all is well. Whatever can be used at all is
-    used all the same."""
-    try:
-        with Root(folder) as root:
-            if SKILL_FILE not in root.names(""):
-                return (f"there is no {SKILL_FILE} in {folder}: write one, in just these letters",)
-            data = root.read(SKILL_FILE, MOST_BYTES, hard_links=True).data
-        head = read_strictly(data.decode("utf-8"))
-    except UnicodeDecodeError:
-        return (f"{SKILL_FILE} is not in UTF-8: save it so",)
-    except NotTaken as error:
-        return (f"{SKILL_FILE} is not read: {error.why}",)
-    except Malformed as error:
-        return (f"{SKILL_FILE}: {error}",)
-    except BadInput as error:
-        return (str(error),)
-    return (
-        *_check_name(head.fields, folder.resolve().name),
-        *_check_description(head.fields),
-        *_check_others(head.fields),
+class SkillCache:
+    """What was made of skills, kept on disk for the next process: parsing a thousand of them takes
+    seconds, reading this milliseconds.
+
+    Derived, and safe to delete at any time. A file that is damaged, or that another version of the
+    parser wrote, is ignored. A scan is kept under everything that it depended on: of each file its
+    path, size, inode and times. What changed a moment ago is not kept: it may change again before a
+    file system's clock has ticked, and would look as it was.
+
+    Not for two threads at once. Processes may share the file: the last one that writes wins.
+    """
+
+    def __init__(self, path: Path, clock_ns: Callable[[], int] = time.time_ns) -> None:
+        self._path = path
+        self._clock_ns = clock_ns
+        self._made_by = ""
+        self._read: dict[str, msgspec.Raw] = {}
+        self._live: dict[str, msgspec.Raw] = {}
+        """What this process needed: the rest is of skills that are gone or have changed."""
+        self._is_new = False
+
+    def get(self, key: object, newest_ns: int, make: Callable[[], SkillScan]) -> SkillScan:
+        """`key` is, by its `repr`, everything that the scan depends on; `newest_ns` is when the
+        last of its files changed."""
+        if (
+            not self._made_by
+        ):  # once: the code that this process runs stays, whatever becomes of its files
+            self._made_by = _made_by()
+            self._read = _read(self._path, self._made_by)
+        name = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()
+        if (raw := self._read.get(name)) is not None and (known := _decode(raw)) is not None:
+            self._live[name] = raw
+            return known
+        found = make()
+        if self._clock_ns() - newest_ns > _SETTLED_NS and (encoded := _encode(found)) is not None:
+            self._live[name] = encoded
+            self._is_new = True
+        return found
+
+    def save(self) -> None:
+        """Writes what was learned, if anything was. What cannot be written costs the next process
+        its time, and nothing else."""
+        if not self._is_new:
+            return
+        self._is_new = False
+        body = _BODY.encode(_Body(self._made_by, self._live))
+        with suppress(StoreFailed, OSError):
+            private_folder(self._path.parent)
+            write_atomically(self._path, hashlib.sha256(body).digest() + body)
+
+
+class _CachedSkill(msgspec.Struct, array_like=True):
+    source: str
+    stamp: str
+    trusted: bool
+    command: tuple[str, ...]
+    """Empty where nothing runs."""
+    folder: str
+    name: str
+    description: str
+    tools: tuple[Tool, ...]
+
+
+class _CachedScan(msgspec.Struct, array_like=True):
+    skills: tuple[_CachedSkill, ...]
+    troubles: tuple[str, ...]
+
+
+class _Body(msgspec.Struct):
+    made_by: str
+    looks: dict[str, msgspec.Raw]
+
+
+_BODY = msgspec.msgpack.Encoder()
+_BODIES = msgspec.msgpack.Decoder(_Body)
+_LOOKS = msgspec.msgpack.Decoder(_CachedScan)
+
+
+def _made_by() -> str:
+    """What the same files would have to be parsed again for: other code of ours, another Python to
+    read or to run scripts."""
+    made = hashlib.sha256(
+        repr((sys.version, sys.executable, __file__)).encode("utf-8", "surrogatepass")
     )
+    for path in (*sorted(Path(__file__).parent.glob("*.py")), Path(host_calls.__file__)):
+        made.update(path.read_bytes())
+    return made.hexdigest()
 
 
-def _check_name(fields: Mapping[str, Value], folder: str) -> Iterator[str]:
-    name = fields.get("name")
-    if not isinstance(name, str) or not name:
-        yield f"name is missing: add `name: {folder}`"
-        return
-    if len(name) > _LONGEST_VALID_NAME:
-        yield f"name has {len(name)} characters; at most {_LONGEST_NAME} are allowed"
-    if not _NAME.fullmatch(name):
-        yield "name may have small letters a to z, digits and hyphens only"
-    if name.startswith("-") or name.endswith("-"):
-        yield "name must not begin or end with a hyphen"
-    if "--" in name:
-        yield "name must not have two hyphens in a row"
-    if name != folder:
-        yield f"name is not the name of its folder, {folder}: rename one of them"
+def _read(path: Path, made_by: str) -> dict[str, msgspec.Raw]:
+    try:
+        data = read_regular(path, _LARGEST)
+        if hashlib.sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
+            return {}
+        body = _BODIES.decode(data[_DIGEST:])
+    except (NotFound, msgspec.MsgspecError):
+        return {}
+    return body.looks if body.made_by == made_by else {}
 
 
-def _check_description(fields: Mapping[str, Value]) -> Iterator[str]:
-    description = fields.get("description")
-    if not isinstance(description, str) or not description.strip():
-        yield "description is missing: say what the skill does and when to use it"
-    elif len(description) > _LONGEST_VALID_DESCRIPTION:
-        yield (
-            f"description has {len(description):,} characters; at most {_LONGEST_DESCRIPTION:,} "
-            f"are allowed"
+def _decode(raw: msgspec.Raw) -> SkillScan | None:
+    try:
+        found = _LOOKS.decode(raw)
+    except msgspec.MsgspecError:
+        return None
+    return SkillScan(tuple(map(_decode_skill, found.skills)), found.troubles)
+
+
+def _decode_skill(kept: _CachedSkill) -> Skill:
+    launch = Stdio(kept.command) if kept.command else None
+    source = ToolOrigin(
+        kept.source, OriginKind.SKILL, launch, kept.stamp, shared=True, trusted=kept.trusted
+    )
+    return Skill(source, kept.tools, Path(kept.folder), kept.name, kept.description)
+
+
+def _encode(found: SkillScan) -> msgspec.Raw | None:
+    """None for what would not come back as it is."""
+    skills = tuple(
+        _CachedSkill(
+            skill.source.name,
+            skill.source.stamp,
+            skill.source.trusted,
+            skill.source.launch.command if isinstance(skill.source.launch, Stdio) else (),
+            str(skill.folder),
+            skill.name,
+            skill.description,
+            skill.tools,
         )
-
-
-def _check_others(fields: Mapping[str, Value]) -> Iterator[str]:
-    if not isinstance(fields.get("license", ""), str):
-        yield "license must be text"
-    compatibility = fields.get("compatibility", "-")
-    if not isinstance(compatibility, str) or not 1 <= len(compatibility) <= _LONGEST_COMPATIBILITY:
-        yield f"compatibility must be text of 1 to {_LONGEST_COMPATIBILITY} characters, or left out"
-    metadata = fields.get("metadata", {})
-    if not isinstance(metadata, dict) or not all(
-        isinstance(each, str) for each in metadata.values()
-    ):
-        yield "metadata must be a map of texts to texts"
-    allowed = fields.get("allowed-tools", "")
-    if not isinstance(allowed, str) and not (
-        isinstance(allowed, list) and all(isinstance(each, str) for each in allowed)
-    ):
-        yield "allowed-tools must be names with spaces between them, or a list of names"
-    for unknown in fields.keys() - set(_FIELDS):
-        yield f"{unknown[:80]} is no field of a skill: put it under metadata"
+        for skill in found.skills
+    )
+    try:
+        raw = msgspec.Raw(_BODY.encode(_CachedScan(skills, found.troubles)))
+    except (UnicodeEncodeError, msgspec.MsgspecError):  # names that are no text
+        return None
+    return raw if _decode(raw) == found else None

@@ -1,2 +1,2 @@
-"""Processes and connections that tools run in: started at their first call, stopped when nobody
-needs them."""
+"""Processes and connections that tools run in: started at their first call, stopped when they are
+idle."""

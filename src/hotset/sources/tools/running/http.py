@@ -1,7 +1,7 @@
 """MCP over streamable HTTP: every message a POST, every answer JSON or a stream of events.
 
-A server gets the headers that its operator wrote down for it and nothing of whoever called us. No
-address that a server sends, in a redirect or anywhere else, is ever gone to.
+A server gets the headers that its operator configured for it and nothing of the client that called
+us. No address that a server sends, in a redirect or anywhere else, is ever gone to.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from yarl import URL
 from hotset.dialects.sse import Splitter
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Http
-from hotset.sources.tools.running.pipes import ServerGone
-from hotset.sources.tools.running.rpc import (
+from hotset.sources.tools.running.mcp_client import (
     INVALID_REQUEST,
-    LARGEST,
     METHOD_NOT_FOUND,
     MODERN,
     NoAnswer,
@@ -33,6 +31,7 @@ from hotset.sources.tools.running.rpc import (
     RpcMessage,
     RpcRefused,
     TurnedAway,
+    header_value,
     is_change,
     messages,
     notification,
@@ -40,7 +39,7 @@ from hotset.sources.tools.running.rpc import (
     reply_to,
     request,
 )
-from hotset.sources.tools.running.session import header_value
+from hotset.sources.tools.running.processes import LONGEST, ServerGone
 
 _CONNECT_SECONDS = 10.0
 _GOODBYE_SECONDS = 2.0
@@ -85,8 +84,8 @@ class HttpClient:
 
 
 class HttpConnection:
-    """A `Connection` to a server elsewhere. Whoever waits for an answer reads it; nothing else
-    runs."""
+    """An `RpcConnection` to a server elsewhere. The caller that waits for an answer reads it;
+    nothing runs in the background."""
 
     pid = None
 
@@ -137,7 +136,7 @@ class HttpConnection:
         return ""
 
     async def close(self) -> None:
-        """Says goodbye where there is a session to end; whether that is heard does not matter."""
+        """Ends the server's session where there is one; failures are ignored."""
         if self._session and not self.gone:
             self._farewell("DELETE", None)
         self.gone = True
@@ -150,12 +149,12 @@ class HttpConnection:
             await self._check(reply)
             if method == "initialize":
                 self._session = _session(reply)
-            async with contextlib.aclosing(self._said(reply)) as saying:
-                async for said in saying:
-                    self.changed |= is_change(said)
-                    if said.id == id and not said.method:
+            async with contextlib.aclosing(self._messages(reply)) as incoming:
+                async for heard in incoming:
+                    self.changed |= is_change(heard)
+                    if heard.id == id and not heard.method:
                         await _end(reply)
-                        return said
+                        return heard
         raise ServerGone("it ended before it answered")
 
     @contextlib.asynccontextmanager
@@ -191,8 +190,8 @@ class HttpConnection:
         """Why, in the server's words where it has some."""
         if reply.content_type == "application/json":
             try:
-                for said in messages(b"".join([chunk async for chunk in self._chunks(reply)])):
-                    outcome(said)
+                for message in messages(b"".join([chunk async for chunk in self._chunks(reply)])):
+                    outcome(message)
             except RpcRefused as refused:
                 return refused
             except (aiohttp.ClientError, ToolFailed):
@@ -208,23 +207,24 @@ class HttpConnection:
         code = METHOD_NOT_FOUND if reply.status == 404 else INVALID_REQUEST
         return TurnedAway(code, f"{self._where} answered with status {reply.status}")
 
-    async def _said(self, reply: aiohttp.ClientResponse) -> AsyncGenerator[RpcMessage, None]:
-        """Everything that a reply says, as it comes. What asks us something is answered on the
-        way."""
+    async def _messages(self, reply: aiohttp.ClientResponse) -> AsyncGenerator[RpcMessage, None]:
+        """The messages of a reply, as they come. Requests of the server are answered on the way."""
         if reply.content_type != "text/event-stream":
-            for said in messages(b"".join([chunk async for chunk in self._chunks(reply)])):
-                yield said
+            for message in messages(b"".join([chunk async for chunk in self._chunks(reply)])):
+                yield message
             return
-        events, heard = Splitter(LARGEST), 0
+        events, count = Splitter(LONGEST), 0
         async for chunk in self._chunks(reply):
-            for said in (said for event in events.feed(chunk) for said in messages(event.data)):
-                heard += 1
-                if heard > _MOST_MESSAGES:
+            for message in (
+                message for event in events.feed(chunk) for message in messages(event.data)
+            ):
+                count += 1
+                if count > _MOST_MESSAGES:
                     raise NotUnderstood(f"{self._where} said {_MOST_MESSAGES} things and no answer")
-                if (back := reply_to(said)) is not None and self._version != MODERN:
+                if (back := reply_to(message)) is not None and self._version != MODERN:
                     async with self._sent("POST", self._headers("", {}), back):
                         pass
-                yield said
+                yield message
 
     async def _chunks(self, reply: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         if reply.headers.get("Content-Encoding", "identity") != "identity":
@@ -232,12 +232,12 @@ class HttpConnection:
         size = 0
         async for chunk in reply.content.iter_any():
             size += len(chunk)
-            if size > LARGEST:
-                raise NotUnderstood(f"{self._where} answered with more than {LARGEST >> 20} MiB")
+            if size > LONGEST:
+                raise NotUnderstood(f"{self._where} answered with more than {LONGEST >> 20} MiB")
             yield chunk
 
     def _headers(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:
-        """Those that the operator wrote down, and the protocol's own, which win."""
+        """The configured headers and the protocol's own, which win."""
         headers = {
             **self._own_headers,
             "accept": "application/json, text/event-stream",
@@ -256,8 +256,7 @@ class HttpConnection:
         return headers
 
     def _give_up(self, id: int) -> None:
-        """Since 2026-07-28 the end of its connection tells a server that nobody waits; before, a
-        message does."""
+        """Cancels a request: since 2026-07-28 by ending its connection, before by a message."""
         if self._version and self._version != MODERN:
             self._farewell(
                 "POST",
@@ -267,11 +266,11 @@ class HttpConnection:
             )
 
     def _farewell(self, method: str, body: bytes | None) -> None:
-        task = asyncio.create_task(self._said_goodbye(method, body))
+        task = asyncio.create_task(self._say_goodbye(method, body))
         self._farewells.add(task)
         task.add_done_callback(self._farewells.discard)
 
-    async def _said_goodbye(self, method: str, body: bytes | None) -> None:
+    async def _say_goodbye(self, method: str, body: bytes | None) -> None:
         with contextlib.suppress(TimeoutError, ToolFailed):
             async with (
                 asyncio.timeout(_GOODBYE_SECONDS),
@@ -310,9 +309,9 @@ _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 def _session(reply: aiohttp.ClientResponse) -> str:
-    """What the server calls this session, where that is something a header can carry."""
-    told = reply.headers.get("Mcp-Session-Id", "")
-    return told if len(told) <= _LONGEST_ID and told.isascii() and told.isprintable() else ""
+    """The server's id of this session, where a header can carry it."""
+    id = reply.headers.get("Mcp-Session-Id", "")
+    return id if len(id) <= _LONGEST_ID and id.isascii() and id.isprintable() else ""
 
 
 async def _end(reply: aiohttp.ClientResponse) -> None:

@@ -24,6 +24,7 @@ from hotset.errors import MemoryClosed
 from hotset.files.folder import private_folder
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import Returned, Tooling, ToolOrigin
+from hotset.sources.tools.running.mcp_client import ToolListing
 from hotset.sources.tools.running.processes import memory_of
 from hotset.sources.tools.running.server_pool import (
     HearsList,
@@ -31,7 +32,6 @@ from hotset.sources.tools.running.server_pool import (
     ServerPool,
     StartHistory,
 )
-from hotset.sources.tools.running.session import ToolListing
 
 _log = logging.getLogger("hotset")
 
@@ -51,16 +51,16 @@ class RunningServer(msgspec.Struct, frozen=True):
     pid: int | None
     """None for a connection to another machine."""
     since: float
-    """Of the pool's clock here; of the wall clock in `running_everywhere`. So is `last_used`."""
+    """By the pool's clock; by the wall clock in `running_everywhere`. So is `last_used`."""
     calls: int
     last_used: float
     protocol: str
     """Of MCP; empty while it starts."""
     pinned: bool
     whose: str = ""
-    """Which hotset process it runs for, where another one tells of it."""
+    """The hotset process it runs for; empty for this one."""
     bytes: int = 0
-    """In memory, with all that it started; 0 where that cannot be known."""
+    """In memory, with all that it started; 0 where that was not measured or cannot be known."""
 
 
 class ServerPoolThread:
@@ -76,8 +76,8 @@ class ServerPoolThread:
         linger: float = _LINGER_SECONDS,
         listed: HearsList | None = None,
     ) -> None:
-        """`listed` hears what a server offers whenever it was started, before it is called, in a
-        thread of its own."""
+        """`listed` is called with what a server offers when it was started, before its first call,
+        in a thread of its own."""
         self._tooling = tooling
         self._listed = listed
         self._project = project
@@ -85,12 +85,12 @@ class ServerPoolThread:
         self._linger = linger
         self._past: dict[str, StartHistory] = {}
         self._lock = threading.Lock()
-        self._work: _Work | None = None
+        self._work: _LoopThread | None = None
         self._pid = os.getpid()
         self._is_closed = False
 
     def list_tools(self, source: ToolOrigin, seconds: float | None = None) -> ToolListing:
-        """What its source offers now; a process that was started for this alone is stopped again.
+        """The tools of a source now; a process that was started for this alone is stopped again.
         Raises `ToolFailed`."""
         limit = self._tooling.list_seconds if seconds is None else seconds
         return _result(self._submit(lambda pool: pool.list_tools(source, limit)))
@@ -121,8 +121,8 @@ class ServerPoolThread:
         session: str = "",
         pinned: bool = False,
     ) -> Returned:
-        """The same from an event loop. Where it is cancelled, the server is told that nobody waits
-        any more."""
+        """The same from an event loop. Where it is cancelled, the call is cancelled at the
+        server."""
         return await asyncio.wrap_future(
             self._submit(
                 lambda pool: pool.call(source, own_name, arguments, session, pinned=pinned)
@@ -130,20 +130,23 @@ class ServerPoolThread:
         )
 
     def running(self) -> Sequence[RunningServer]:
+        return tuple(map(_measured, self.unmeasured()))
+
+    def unmeasured(self) -> Sequence[RunningServer]:
+        """As `running`, without `bytes`; costs nothing."""
         return tuple(
             RunningServer(
                 source=server.source.name,
                 session=server.session_name,
-                pid=pid,
+                pid=session.connection.pid if session is not None else None,
                 since=server.since,
                 calls=server.calls,
                 last_used=server.last_used,
-                protocol=server.session.protocol if server.session is not None else "",
+                protocol=session.protocol if session is not None else "",
                 pinned=server.pinned,
-                bytes=memory_of(pid) if pid is not None else 0,
             )
             for server in self._servers()
-            for pid in (server.session.connection.pid if server.session is not None else None,)
+            for session in (server.session,)
         )
 
     def loaded(self) -> frozenset[str]:
@@ -151,40 +154,28 @@ class ServerPoolThread:
         return frozenset(server.source.name for server in self._servers())
 
     def changed(self) -> frozenset[str]:
-        """The names of the sources that said, while they run, that their tools are others now;
-        costs nothing."""
+        """The names of the running sources that announced a change of their tools; costs
+        nothing."""
         return frozenset(each.source.name for each in self._servers() if each.has_news)
 
-    def processes(self) -> frozenset[tuple[str, str, int | None]]:
-        """Source, session and process of everything that runs; costs nothing."""
-        return frozenset(
-            (
-                each.source.name,
-                each.session_name,
-                each.session.connection.pid if each.session is not None else None,
-            )
-            for each in self._servers()
-        )
-
     def troubles(self) -> Mapping[str, str]:
-        """Sources that are left alone for a while because they failed to start again and again ->
-        why."""
+        """Sources that are not started for a while because they failed several times -> why."""
         return {name: past.why for name, past in tuple(self._past.items()) if past.breaker.open}
 
     def end_session(self, session: str) -> None:
-        """What ran for this session alone goes when it has answered what it was asked."""
+        """Stops the servers of this session alone, each when it has answered its calls."""
         if self._servers():
             _result(self._submit(lambda pool: _run_now(pool.end_session, session)))
 
     def stop(self, source_name: str) -> None:
-        """At once, also in the middle of a call; its next call starts it anew, however often it
-        failed before."""
+        """Stops a source at once, also in the middle of a call; its next call starts it anew,
+        however often it failed before."""
         self._past.pop(source_name, None)
         if self._servers():
             _result(self._submit(lambda pool: pool.stop(source_name)))
 
     def tend(self) -> None:
-        """Stops what nobody has used for too long; it is done by itself, too."""
+        """Stops servers that were idle for too long; a timer does so, too."""
         if self._servers():
             _result(self._submit(lambda pool: _run_now(pool.tend)))
 
@@ -217,7 +208,7 @@ class ServerPoolThread:
             if self._is_closed:
                 raise MemoryClosed("the tools are closed; open hotset anew")
             if self._work is None:
-                self._work = _Work(self._make_pool, self._may_end, self._linger)
+                self._work = _LoopThread(self._make_pool, self._may_end, self._linger)
             work = self._work
             work.waiting += 1
             future = asyncio.run_coroutine_threadsafe(ask(work.pool), work.loop)
@@ -227,23 +218,23 @@ class ServerPoolThread:
     def _make_pool(self) -> ServerPool:
         return ServerPool(self._tooling, self._project, self._clock, self._past, self._listed)
 
-    def _answered(self, work: _Work) -> None:
+    def _answered(self, work: _LoopThread) -> None:
         with self._lock:
             work.waiting -= 1
 
-    def _may_end(self, work: _Work) -> bool:
-        """Nobody waits, and from now on nobody else will give it anything to do."""
+    def _may_end(self, work: _LoopThread) -> bool:
+        """True if nothing waits or runs; from then on no work is submitted to it."""
         with self._lock:
             if work.waiting == 0 and work.pool.is_empty and self._work is work:
                 self._work = None
             return self._work is not work
 
 
-class _Work:
-    """A thread with an event loop, from the first need of one to the last."""
+class _LoopThread:
+    """A thread with an event loop, from the first server to the last."""
 
     def __init__(
-        self, make: Callable[[], ServerPool], may_end: Callable[[_Work], bool], linger: float
+        self, make: Callable[[], ServerPool], may_end: Callable[[_LoopThread], bool], linger: float
     ) -> None:
         self.waiting = 0
         self.loop: asyncio.AbstractEventLoop
@@ -288,8 +279,8 @@ class _Work:
 
 
 def _log_fault(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What nobody awaited. asyncio's own log goes to stderr where a program set up none, and quotes
-    what it is about."""
+    """Logs the type of an unhandled fault. asyncio's own log goes to stderr where a program set up
+    none, and quotes content."""
     error = context.get("exception")
     _log.error(
         "a fault of the toolbox: %s",
@@ -306,7 +297,7 @@ async def _run_now(act: Callable[..., None], *given: str) -> None:
 
 
 def _result(future: concurrent.futures.Future[_Made]) -> _Made:
-    """Waits. Whoever is interrupted meanwhile, by Ctrl-C, no longer wants it."""
+    """Waits for the result. Ctrl-C cancels the work."""
     try:
         return future.result()
     except concurrent.futures.CancelledError:
@@ -317,18 +308,19 @@ def _result(future: concurrent.futures.Future[_Made]) -> _Made:
 
 
 class RunningFile:
-    """This process's own. Written when something was used; what stopped since is known by its
-    absence."""
+    """Tells other processes which servers run for this one. Written when something was used; what
+    has stopped since is seen by its missing process."""
 
     def __init__(self, folder: Path, whose: str) -> None:
         self._path = folder / _RUNNING / f"{os.getpid()}.json"
         self._whose = f"{whose} ({os.getpid()})"
-        self._told: frozenset[tuple[str, str, int | None]] = frozenset()
+        self._written: frozenset[tuple[str, str, int | None]] = frozenset()
 
     def write(self, pool: ServerPoolThread) -> None:
         """Cheap where nothing came or went since."""
-        told = pool.processes()
-        if told == self._told:
+        running = pool.unmeasured()
+        now = frozenset((each.source, each.session, each.pid) for each in running)
+        if now == self._written:
             return
         ago = time.time() - time.monotonic()
         rows = [
@@ -337,13 +329,12 @@ class RunningFile:
                 since=ago + each.since,
                 last_used=ago + each.last_used,
                 whose=self._whose,
-                bytes=0,
             )
-            for each in pool.running()
+            for each in running
         ]
         private_folder(self._path.parent)
         write_atomically(self._path, msgspec.json.encode(rows))
-        self._told = told
+        self._written = now
 
     def close(self) -> None:
         self._path.unlink(missing_ok=True)
@@ -360,12 +351,12 @@ def running_everywhere(config: Config) -> list[RunningServer]:
             rows = msgspec.json.decode(path.read_bytes(), type=list[RunningServer])
         except (OSError, msgspec.DecodeError):
             continue
-        alive = (each for each in rows if each.pid is None or _is_alive(each.pid))
-        found += [
-            msgspec.structs.replace(each, bytes=memory_of(each.pid) if each.pid else 0)
-            for each in alive
-        ]
+        found += [_measured(each) for each in rows if each.pid is None or _is_alive(each.pid)]
     return found
+
+
+def _measured(server: RunningServer) -> RunningServer:
+    return msgspec.structs.replace(server, bytes=memory_of(server.pid) if server.pid else 0)
 
 
 def _is_alive(pid: int) -> bool:

@@ -1,8 +1,8 @@
 """Servers as processes of this machine: started, spoken to by pipe, measured, and ended with
 everything they started.
 
-What may be killed at any moment must leave nothing behind: `supervisor` is the process that sees to
-that, and tells how.
+hotset may be killed at any moment and must leave nothing behind: the process in `supervisor`
+ensures that.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ import asyncio
 import errno
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, TypeVar, cast
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Stdio
 from hotset.sources.tools.running import supervisor
-from hotset.sources.tools.running.pipes import LONGEST, Messages, PipeRoom, ServerGone, Tail
 
 _START_SECONDS = (
     10.0  # for the supervisor to answer: it takes milliseconds, unless the machine is on its knees
@@ -38,63 +39,50 @@ _End = TypeVar("_End", IO[bytes], socket.socket)
 # enough to run, to reach the network and to find the user's own settings: no key of a provider, no
 # token of ours
 _INHERITED = frozenset(
-    (
-        *(
-            "HOME",
-            "LOGNAME",
-            "PATH",
-            "SHELL",
-            "TERM",
-            "USER",
-            "LANG",
-            "LANGUAGE",
-            "TZ",
-            "TMPDIR",
-            "TMP",
-            "TEMP",
-        ),
-        *(
-            "HTTP_PROXY",
-            "HTTPS_PROXY",
-            "ALL_PROXY",
-            "NO_PROXY",
-            "http_proxy",
-            "https_proxy",
-            "all_proxy",
-            "no_proxy",
-        ),
-        *(
-            "SSL_CERT_FILE",
-            "SSL_CERT_DIR",
-            "REQUESTS_CA_BUNDLE",
-            "CURL_CA_BUNDLE",
-            "NODE_EXTRA_CA_CERTS",
-        ),
-    )
+    [
+        "HOME",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "USER",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "TMP",
+        "TEMP",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "NO_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "no_proxy",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+        "NODE_EXTRA_CA_CERTS",
+    ]
 )
 _INHERITED_FAMILIES = ("LC_", "XDG_")
 _SHELL_FUNCTION = "()"  # how a value begins that a shell would run
 
+LONGEST = 32 << 20
+"""Bytes of a message. Servers send files and pictures as base64; what is longer is a mistake or an
+attack."""
 
-def host_launch(folder: Path, scripts: Sequence[Path]) -> Stdio:
-    """How the functions of scripts are served, in the folder's own Python where it has one.
+_HELD = 1 << 20  # bytes of unread messages; above that the server has to wait
+_TAIL = 2_000  # characters
+_KEPT = _TAIL * 4  # bytes: the widest character of UTF-8 has four
+_MESSAGE = re.compile(rb"\{|\[\s*\{")  # "[INFO] listening" is none
+_COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
-    Nothing compiled is written beside the scripts: a skill's folder is its author's, and its files
-    are hashed.
-    """
-    own = folder / ".venv" / "bin" / "python"
-    python = str(own.absolute()) if own.is_file() else sys.executable
-    host = Path(__file__).with_name("host.py")
-    return Stdio(
-        (
-            python,
-            "-I",
-            "-B",
-            str(host),
-            str(folder.absolute()),
-            *(str(script.absolute()) for script in scripts),
-        )
-    )
+
+class ServerGone(ToolFailed):
+    """The process or the connection ended before the answer came."""
 
 
 def memory_of(pid: int) -> int:
@@ -121,7 +109,7 @@ class Supervisor:
         asked = launch_request(launch, cwd, self._environ)
         try:
             return await self._started(launch.command[0], cwd, asked)
-        except ServerGone:  # somebody ended the supervisor; another one can do it
+        except ServerGone:  # the supervisor was killed; another one can do it
             self._dismiss()
             return await self._started(launch.command[0], cwd, asked)
 
@@ -161,8 +149,8 @@ class Supervisor:
         return server
 
     async def _ask(self, asked: bytes, descriptors: Sequence[int]) -> None:
-        """The descriptors go with the last byte, so that the request is whole when they are
-        there."""
+        """Sends a request; its descriptors go with the last byte, so that it is whole when they
+        arrive."""
         loop = asyncio.get_running_loop()
         async with self._asking:
             try:
@@ -273,8 +261,8 @@ class ServerProcess:
         """The tail of what it wrote to stderr, at most 2,000 characters, for a message about its
         end; empty if there is none."""
         why = self._trouble or ("" if self._closing else self._reaper.why())
-        said = self._tail.text()[-(_LAST_WORDS - len(why) - 1) :]
-        return "\n".join(filter(None, (said, why)))
+        words = self._tail.text()[-(_LAST_WORDS - len(why) - 1) :]
+        return "\n".join(filter(None, (words, why)))
 
     def kill(self) -> None:
         """All of it, without waiting for that."""
@@ -299,7 +287,7 @@ class ServerProcess:
 
     async def started(self, cwd: str) -> None:
         """Returns when the program runs. Raises `ToolFailed` if it does not, and `ServerGone` if
-        nobody could try."""
+        the supervisor ended first."""
         await self._reaper.started.wait()
         if self._reaper.failed is not None:
             raise ToolFailed(why_not_started(self._program, cwd, *self._reaper.failed))
@@ -320,7 +308,8 @@ class ServerProcess:
         self._messages.drop()
         if self._stdin is not None:
             self._stdin.close()
-        for step in (self._terminate, self._hang_up, self._kill_group):
+        # a reaper that does not work any more is passed over at last
+        for step in (self._terminate, self._hang_up, lambda: _kill_group(self.pid)):
             with suppress(TimeoutError):
                 async with asyncio.timeout(_GRACE_SECONDS):
                     await self._reaper.gone.wait()
@@ -337,10 +326,6 @@ class ServerProcess:
         if self._line is not None and not self._line.is_closing():
             with suppress(OSError):
                 self._line.get_extra_info("socket").shutdown(socket.SHUT_WR)
-
-    def _kill_group(self) -> None:
-        """What can be done if the reaper itself does not work any more."""
-        _kill_group(self.pid)
 
     def _release(self) -> None:
         """Our ends of everything."""
@@ -362,20 +347,20 @@ class ServerProcess:
 
 
 class _ReaperLine(asyncio.Protocol):
-    """What the reaper of a server tells about it, until nothing is left of both."""
+    """The connection to the reaper of one server, until nothing is left of both."""
 
     def __init__(self, when_gone: Callable[[], None]) -> None:
         self.pid: int | None = None
         self.failed: tuple[str, int] | None = None
         self.started = asyncio.Event()
-        """Or not: then there is no pid."""
+        """Set also where it did not start: then there is no pid."""
         self.gone = asyncio.Event()
         self._when_gone = when_gone
         self._status: int | None = None
         self._unread = b""
 
     def why(self) -> str:
-        """How the server ended; empty if it did not, or nobody knows."""
+        """How the server ended; empty if it did not, or that is unknown."""
         if self._status is None:
             return ""
         if self._status >= 0:
@@ -385,8 +370,8 @@ class _ReaperLine(asyncio.Protocol):
         return f"[it was ended by signal {-self._status}]"
 
     def data_received(self, data: bytes) -> None:
-        *told, self._unread = (self._unread + data).split(b"\n")
-        for words in told:
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        for words in lines:
             match words.decode().split():
                 case ["started", pid]:
                     self.pid = int(pid)
@@ -448,12 +433,12 @@ def _resident(pid: int) -> int:
 
 def _resident_by_ps(pid: int) -> int:
     try:
-        told = subprocess.run(
+        listed = subprocess.run(
             ["ps", "-axo", "pid=,ppid=,rss="], capture_output=True, check=True, timeout=5
         )
     except (OSError, subprocess.SubprocessError):
         return 0
-    rows = [tuple(map(int, line.split())) for line in told.stdout.splitlines()]
+    rows = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
     family = {pid}
     for _ in rows:
         grown = family | {own for own, parent, _ in rows if parent in family}
@@ -464,7 +449,7 @@ def _resident_by_ps(pid: int) -> int:
 
 
 def launch_request(launch: Stdio, cwd: str, environ: Mapping[str, str]) -> bytes:
-    """What the supervisor is asked for, on one line. Raises `ToolFailed` for what no system could
+    """The request to the supervisor, on one line. Raises `ToolFailed` for what no system could
     start."""
     env = {**inherited(environ), **launch.env}
     if not launch.command or not launch.command[0]:
@@ -483,7 +468,7 @@ def launch_request(launch: Stdio, cwd: str, environ: Mapping[str, str]) -> bytes
 
 
 def inherited(environ: Mapping[str, str]) -> dict[str, str]:
-    """The few variables that every server gets."""
+    """The few environment variables that every server inherits."""
     return {
         name: value
         for name, value in environ.items()
@@ -535,3 +520,132 @@ _WHY_NOT = {
         "{program!r} was not started: its arguments and environment variables are too long"
     ),
 }
+
+
+class Messages(asyncio.Protocol):
+    """The lines of a server's stdout that are messages. Others, as the banners of some, are
+    skipped."""
+
+    def __init__(
+        self, *, on_garbage: Callable[[bytes], None], on_too_long: Callable[[], None]
+    ) -> None:
+        self.garbage = 0
+        """Lines that were no messages."""
+        self._on_garbage = on_garbage
+        self._on_too_long = on_too_long
+        self._messages: deque[bytes] = deque()
+        self._held = 0
+        self._pieces: list[bytes] = []
+        self._length = 0
+        self._news = asyncio.Event()
+        self._ended = False
+        self._dropping = False
+        self._transport: asyncio.ReadTransport | None = None
+
+    async def next(self) -> bytes | None:
+        """None at the end, and from then on."""
+        while not self._messages:
+            if self._ended or self._dropping:
+                return None
+            self._news.clear()
+            await self._news.wait()
+        message = self._messages.popleft()
+        self._held -= len(message)
+        if self._held < _HELD:
+            self._resume()
+        return message
+
+    def drop(self) -> None:
+        """Drops all messages from now on, and reads on: a server that cannot write does not end
+        either."""
+        self._dropping = True
+        self._messages.clear()
+        self._pieces.clear()
+        self._resume()
+        self._news.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.ReadTransport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._dropping:
+            return
+        first, *others = data.split(b"\n")
+        self._pieces.append(first)
+        self._length += len(first)
+        if self._length > LONGEST:
+            self.drop()
+            self._on_too_long()
+            return
+        for piece in others:
+            self._take(b"".join(self._pieces))
+            self._pieces, self._length = [piece], len(piece)
+        if self._held >= _HELD and self._transport is not None:
+            self._transport.pause_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._take(b"".join(self._pieces))
+        self._pieces.clear()
+        self._ended = True
+        self._news.set()
+
+    def _take(self, line: bytes) -> None:
+        line = line.strip()
+        if not line or self._dropping:
+            return
+        if not _MESSAGE.match(line):
+            self.garbage += 1
+            self._on_garbage(line)
+            return
+        self._messages.append(line)
+        self._held += len(line)
+        self._news.set()
+
+    def _resume(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+
+class Tail(asyncio.Protocol):
+    """The end of a server's stderr. All of it is read: a server that writes much must not have to
+    wait for us."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self._bytes = b""
+
+    def text(self) -> str:
+        return _COLOURS.sub("", self._bytes.decode("utf-8", "replace")).strip()[-_TAIL:]
+
+    def add(self, line: bytes) -> None:
+        """Adds a line that it wrote elsewhere."""
+        self.data_received(line + b"\n")
+
+    def data_received(self, data: bytes) -> None:
+        self._bytes = (self._bytes + data[-_KEPT:])[-_KEPT:]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self.ended.set()
+
+
+class PipeRoom(asyncio.BaseProtocol):
+    """Whether the server has room for more on its stdin, and whether it still reads at all."""
+
+    def __init__(self) -> None:
+        self._free = asyncio.Event()
+        self._free.set()
+
+    async def wait(self) -> None:
+        await self._free.wait()
+
+    def pause_writing(self) -> None:
+        self._free.clear()
+
+    def resume_writing(self) -> None:
+        self._free.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._free.set()

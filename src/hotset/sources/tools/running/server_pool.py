@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hotset.errors import ToolFailed
 from hotset.index.breaker import Breaker
 from hotset.nouns.tool import Launch, OriginKind, Returned, Stdio, Tooling, ToolOrigin
-from hotset.sources.tools.running.pipes import ServerGone
-from hotset.sources.tools.running.processes import Supervisor
-from hotset.sources.tools.running.rpc import (
+from hotset.sources.tools.running.mcp_client import (
+    McpSession,
     NoAnswer,
     NotDelivered,
     NotUnderstood,
-    Rpc,
+    PipeConnection,
     RpcConnection,
     RpcRefused,
+    ToolListing,
+    greet,
 )
-from hotset.sources.tools.running.session import McpSession, ToolListing, greet
+from hotset.sources.tools.running.processes import ServerGone, Supervisor
 
 if TYPE_CHECKING:
     from hotset.sources.tools.running.http import HttpClient
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], float]
 HearsList = Callable[[ToolOrigin, ToolListing, str], None]
-"""Hears what a server offers before its first call, and the tool that is about to be called; raises
-where it must not be."""
+"""Called with what a server offers before its first call, and the tool that is about to be called;
+raises where that must not be."""
 
 ADVICE = " Use another tool, or ask a person to look at `hotset tools status`."
-"""What a model can do, behind what went wrong."""
+"""What a model can do; it follows what went wrong."""
 
 _FAILED_WITHIN = (
     60.0  # seconds in which a source fails to start three times before it is left alone
@@ -47,7 +48,7 @@ _FAILED_WITHIN = (
 _REST, _LONGEST_REST = 30.0, 600.0  # seconds for which it is
 _UNANSWERED = 2  # calls in a row after which a server is taken to hang, and another one is started
 _CLOSE_SECONDS = 5.0  # for all servers together; the supervisor ends what is left
-_LONGEST_WORDS = 500  # characters of what a server said last that an error tells
+_LONGEST_WORDS = 500  # characters of a server's last words in an error
 _SOONEST = 1.0  # second in which we look again for what was idle for too long
 
 _HOUR = 3600.0
@@ -66,7 +67,7 @@ class UsageRate:
 
 @dataclass(slots=True)
 class StartHistory:
-    """What is known of a source from before: whether it starts, how often it is used, which version
+    """What earlier runs of a source showed: whether it starts, how often it is used, which version
     it speaks."""
 
     stamp: str
@@ -78,8 +79,7 @@ class StartHistory:
 
 @dataclass(eq=False, slots=True)
 class PooledServer:
-    """One process or connection, from the moment that it is started until nobody uses it any
-    more."""
+    """One process or connection, from its start to its end."""
 
     source: ToolOrigin
     session_name: str
@@ -91,7 +91,7 @@ class PooledServer:
     pinned: bool = False
     unanswered: int = 0
     was_listed: bool = False
-    """Somebody has heard what it offers in this run."""
+    """Its tools were listed since it was started."""
 
     @property
     def is_idle(self) -> bool:
@@ -113,7 +113,7 @@ class PooledServer:
 
     @property
     def has_news(self) -> bool:
-        """It said that its tools are others than they were when they were last listed."""
+        """It announced a change of its tools since they were last listed."""
         return self.session is not None and self.session.connection.changed
 
     @property
@@ -150,7 +150,7 @@ class ServerPool:
         self._http: HttpClient | None = None
         self._servers: dict[tuple[str, str], PooledServer] = {}
         self._leaving: set[PooledServer] = set()
-        """Those that get no more calls, and end when they have answered the ones they have."""
+        """Servers that get no more calls, and end when they have answered the ones they have."""
         self._closing: set[asyncio.Task[None]] = set()
         self._is_empty = asyncio.Event()
         self._is_empty.set()
@@ -221,7 +221,7 @@ class ServerPool:
             ) from None
 
     def end_session(self, session_name: str) -> None:
-        """What ran for this session alone goes when it has answered."""
+        """Stops the servers of this session alone, each when it has answered."""
         for server in [
             each
             for each in self._servers.values()
@@ -239,7 +239,7 @@ class ServerPool:
             await asyncio.wait(closing, timeout=_CLOSE_SECONDS)
 
     def tend(self) -> None:
-        """Stops what nobody has used for too long."""
+        """Stops servers that were idle for too long."""
         now = self._clock()
         for server in self.servers():
             if server.has_ended or (
@@ -266,8 +266,8 @@ class ServerPool:
         seconds: float,
         work: Callable[[PooledServer, McpSession], Coroutine[Any, Any, _Made]],
     ) -> _Made:
-        """Tries again once where the server had ended, or had forgotten us, before it could have
-        read what was asked."""
+        """Runs `work` with a started server. Tries again once where the server had ended, or had
+        forgotten us, before it could have read the request."""
         for is_last in (False, True):
             server = self._enter(source, session_name)
             try:
@@ -294,7 +294,8 @@ class ServerPool:
         raise AssertionError("the last try returns or raises")
 
     async def _started(self, server: PooledServer, seconds: float) -> McpSession:
-        """Shared by all who wait for it; whoever stops waiting does not stop it."""
+        """The session of a server, once it has started. All callers share the start; one that stops
+        waiting does not stop it."""
         done, _ = await asyncio.wait([server.starting], timeout=seconds)
         if not done:
             raise ToolFailed(
@@ -310,8 +311,8 @@ class ServerPool:
         return server.starting.result()
 
     def _enter(self, source: ToolOrigin, session_name: str) -> PooledServer:
-        """The server of this source and session; started where there is none, it has ended, or its
-        source has changed since."""
+        """The server of this source and session, for one more call; started where there is none, it
+        has ended, or its source has changed."""
         server = self._servers.get((source.name, session_name))
         if server is not None and (server.source.stamp != source.stamp or server.has_ended):
             self._release(server)
@@ -357,7 +358,8 @@ class ServerPool:
         return server
 
     async def _open(self, source: ToolOrigin, launch: Launch, past: StartHistory) -> McpSession:
-        """Within the longer of both times: who waits for less can come back to it."""
+        """Starts and greets a server, within the longer of both times: a caller that waits for less
+        can come back to it."""
         seconds = max(self._tooling.list_seconds, self._tooling.call_seconds)
         connection: RpcConnection | None = None
         session: McpSession | None = None
@@ -387,7 +389,9 @@ class ServerPool:
 
     async def _connect(self, launch: Launch) -> RpcConnection:
         if isinstance(launch, Stdio):
-            return Rpc(await self._supervisor.start(launch, cwd=launch.cwd or str(self._project)))
+            return PipeConnection(
+                await self._supervisor.start(launch, cwd=launch.cwd or str(self._project))
+            )
         from hotset.sources.tools.running.http import HttpClient, HttpConnection  # noqa: PLC0415 - aiohttp, only where it is needed
 
         if self._http is None:
@@ -429,7 +433,7 @@ class ServerPool:
         return self._close_beside(server.close())
 
     def _close_beside(self, closing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Nobody waits for a process that takes its time to end."""
+        """Closes in the background: a process may take its time to end."""
         task = asyncio.create_task(closing)
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -498,7 +502,7 @@ def _last_words(source: ToolOrigin, words: str) -> str:
 
 
 def _sealed(source: ToolOrigin, words: str) -> str:
-    """What a server says may hold keys; those of its own configuration are known, whatever they
+    """A server's words without secrets; the keys of its own configuration are known, whatever they
     look like."""
     from hotset.sealing import KnownSecrets, seal  # noqa: PLC0415 - 50 ms that no start pays
 
@@ -525,10 +529,8 @@ def patience(use: UsageRate, idle_seconds: float) -> float:
 
 
 def to_make_room(processes: Iterable[PooledServer], limit: int) -> list[PooledServer]:
-    """Those that have to go so that no more than the limit are left: the ones that were not used
-    for longest.
-
-    Never one that is in use. So there may be fewer of them than it would take.
+    """The servers to stop so that no more than the limit are left: idle ones, the longest unused
+    first. Where too many are in use, fewer than it would take.
     """
     every = list(processes)
     idle = sorted((each for each in every if each.is_idle), key=lambda each: each.last_used)

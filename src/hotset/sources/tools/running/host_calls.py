@@ -1,16 +1,20 @@
-"""MCP for a host of scripts: from a message to what answers it, and the functions that are called
-for it.
+"""Answers the lines that hotset sends to a host of scripts, and calls the functions of the scripts.
 
-Stdlib only, and for older Pythons, too. Both eras of the protocol are spoken: see
-`hotset.surfaces.mcp.protocol`.
+Stdlib only, and for older Pythons, too: this runs in the skill's own Python, which has nothing of
+ours. Each line is a JSON object. hotset sends `{"id", "method", "params"}` and gets `{"id",
+"result"}` or `{"id", "error"}`:
+
+- `ready`: answered as soon as the host runs.
+- `tools/list`: the functions of all scripts that can be parsed.
+- `tools/call` with `name` and `arguments`: content, `isError` and `structuredContent` as in MCP.
+- `notifications/cancelled` with `requestId`: that call is not answered any more. It runs on, since
+  no thread can be stopped.
 
 Names of functions come by parsing, they themselves by importing at the first call. A script is read
 again at each call when it, or a module beside it, is not what it was: by the time of its last
 change first, then by its content. Everything that came from the folder is then forgotten and comes
-anew, as in a fresh process.
-
-`hotset.sources.tools.found.signatures` names the same functions, and tells what they take; this
-part runs in the skill's own Python, which has nothing of ours.
+anew, as in a fresh process. `hotset.sources.tools.found.signatures` names the same functions, and
+reads which types they take.
 """
 
 # ruff: noqa: PTH100, PTH116, PTH119, PTH120, PTH122, PTH123 - few imports: it must start fast
@@ -28,34 +32,23 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from queue import SimpleQueue
 from types import CodeType, ModuleType
 
 TYPE_CHECKING = False  # typing takes longer to import than most of what is called here takes to run
 if TYPE_CHECKING:
     from typing import Any
 
-_MODERN = "2026-07-28"
-_HANDSHAKES = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-_PARSE_ERROR, _INVALID_REQUEST, _METHOD_NOT_FOUND, _INVALID_PARAMS, _INTERNAL_ERROR = (
-    -32700,
-    -32600,
-    -32601,
-    -32602,
-    -32603,
-)
-_UNSUPPORTED_VERSION = -32022
-_META = "io.modelcontextprotocol/"
-_KEPT = {"ttlMs": 0, "cacheScope": "private"}  # the list may change with the scripts
 _AS_THEY_ARE = (str, int, float, bool)  # types of JSON that are the same in Python
 
 Job = Callable[[], Callable[[], None]]
-"""Does the work, and gives what sends the answer."""
+"""Does the work, and returns what sends the answer."""
 
 # the coarsest clock of a file system: two changes within it can leave the same time
 _SETTLED_NS = 2_000_000_000
 
 _LONGEST = 4_000  # characters of a traceback
-_DEEPEST = 100  # beyond it a value is told as Python would print it
+_DEEPEST = 100  # levels of a value: what lies deeper is shown as Python would print it
 _PICTURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -64,81 +57,104 @@ _PICTURES = (
 _OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, "<frozen ")
 
 
-class Host:
-    """Answers messages; calls are handed out as jobs, to whoever has a thread for them."""
+def serve(
+    folder: str,
+    scripts: list[str],
+    requests: Iterable[bytes],
+    answers: Any,
+    beside: Callable[[str], ModuleType],
+) -> None:
+    """Answers the lines of `requests` on `answers` until they end; `beside` loads another file of
+    ours.
 
+    Calls that come one after the other run in this thread, the main one, as in a program; those
+    that come at the same time run in others.
+    """
+    workers = _Workers()
+    host = _Host(folder, scripts, answers, workers, beside)
+
+    def listen() -> None:
+        for line in requests:
+            host.hear(line)
+        workers.stop()
+
+    threading.Thread(target=listen, daemon=True).start()
+    workers.work()
+
+
+class _Workers:
+    """Run jobs in the main thread whenever it is free, otherwise in one that is or in a new one.
+
+    A thread is free before its answer is out: the next call may follow at once.
+    """
+
+    def __init__(self) -> None:
+        self._main: SimpleQueue[Job | None] = SimpleQueue()
+        self._idle = [self._main]
+        self._lock = threading.Lock()
+
+    def run(self, job: Job) -> None:
+        with self._lock:
+            queue = self._idle.pop() if self._idle else None
+        if queue is None:
+            queue = SimpleQueue()
+            threading.Thread(target=self._work, args=(queue,), daemon=True).start()
+        queue.put(job)
+
+    def work(self) -> None:
+        """The main thread's part: until `stop`."""
+        self._work(self._main)
+
+    def stop(self) -> None:
+        self._main.put(None)
+
+    def _work(self, queue: SimpleQueue[Job | None]) -> None:
+        while (job := queue.get()) is not None:
+            send = job()
+            with self._lock:
+                self._idle.insert(len(self._idle) if queue is self._main else 0, queue)
+            send()
+
+
+class _Host:
     def __init__(
         self,
         folder: str,
         scripts: list[str],
-        write: Callable[[bytes], Any],
-        run: Callable[[Job], None],
+        answers: Any,
+        workers: _Workers,
         beside: Callable[[str], ModuleType],
     ) -> None:
         self._folder = os.path.abspath(folder)
-        self._beside = beside
         self._functions = ScriptFunctions(folder, scripts)
-        self._write = write
-        self._run = run
+        self._answers = answers
+        self._workers = workers
+        self._beside = beside
         self._writing = threading.Lock()
-        self._calls: set[Any] = set()
+        self._wanted: set[Any] = set()
+        """Ids of the calls whose answers are wanted."""
 
     def hear(self, line: bytes) -> None:
+        id = None
         try:
-            said = json.loads(line)
-        except (ValueError, RecursionError):
-            self._fail(None, _PARSE_ERROR, "this is not JSON")
-            return
-        if not isinstance(said, dict) or said.get("jsonrpc") != "2.0":
-            self._fail(None, _INVALID_REQUEST, "a message is one JSON-RPC 2.0 object")
-        elif "id" not in said:
-            self._note(said)
-        elif "method" in said:
-            self._answer(said["id"], said["method"], said.get("params") or {})
-
-    def _note(self, said: dict[str, Any]) -> None:
-        """A call that nobody waits for any more runs on, since no thread can be stopped; its answer
-        is not sent."""
-        params = said.get("params")
-        if said.get("method") == "notifications/cancelled" and isinstance(params, dict):
-            self._calls.discard(str(params.get("requestId")))
-
-    def _answer(self, id: Any, method: Any, params: Any) -> None:
-        try:
-            modern = _is_modern(params)
+            asked = json.loads(line)
+            id, method, params = asked.get("id"), asked.get("method"), asked.get("params") or {}
             if method == "tools/call":
-                self._call(id, params, modern)
+                self._start(id, params["name"], params.get("arguments") or {})
+            elif method == "tools/list":
+                self._say({"id": id, "result": {"tools": self._listed()}})
+            elif method == "ready":
+                self._say({"id": id, "result": {}})
+            elif method == "notifications/cancelled":
+                self._wanted.discard(params["requestId"])
             else:
-                self._reply(id, self._result(method, params, modern), modern)
-        except _Refused as error:
-            self._fail(id, error.code, str(error), error.data)
-        except Exception as error:  # a bug of ours costs one answer
-            self._fail(id, _INTERNAL_ERROR, f"the host failed ({type(error).__name__}: {error})")
-
-    def _result(self, method: Any, params: dict[str, Any], modern: bool) -> dict[str, Any]:
-        if method == "tools/list":
-            return {"tools": self._listed(), **(_KEPT if modern else {})}
-        if method == "server/discover" and modern:
-            return {
-                "supportedVersions": [_MODERN, *_HANDSHAKES],
-                "capabilities": {"tools": {}},
-                **_KEPT,
-            }
-        if method == "initialize" and not modern:
-            wanted = params.get("protocolVersion")
-            version = wanted if wanted in _HANDSHAKES else _HANDSHAKES[0]
-            return {
-                "protocolVersion": version,
-                "capabilities": {"tools": {}},
-                "serverInfo": self._server(),
-            }
-        if method == "ping" and not modern:
-            return {}
-        raise _Refused(_METHOD_NOT_FOUND, f"there is no method {str(method)[:80]!r} here")
+                raise ValueError(f"there is no method {method!r:.80}")  # noqa: TRY301
+        except Exception as error:  # a line that makes no sense costs one answer
+            sentence = f"the host failed ({type(error).__name__}: {error})"
+            self._say({"id": id, "error": {"message": sentence}})
 
     def _listed(self) -> list[dict[str, Any]]:
-        """By parsing; the types of the arguments are told by
-        `hotset.sources.tools.found.signatures`."""
+        """By parsing, without the types of the arguments."""
         return [
             {
                 "name": name,
@@ -152,36 +168,34 @@ class Host:
             for name, takes in self._functions.names().items()
         ]
 
-    def _call(self, id: Any, params: dict[str, Any], modern: bool) -> None:
-        name, arguments = params.get("name"), params.get("arguments") or {}
-        if not isinstance(name, str) or not isinstance(arguments, dict):
-            raise _Refused(_INVALID_PARAMS, "a call has a name and an object of arguments")
-        self._calls.add(str(id))
+    def _start(self, id: Any, name: str, arguments: dict[str, Any]) -> None:
+        self._wanted.add(id)
 
         def job() -> Callable[[], None]:
-            result = self._called(name, arguments)
-            return lambda: self._return(id, result, modern)
+            result = self._call(name, arguments)
+            return lambda: self._answer(id, result)
 
-        self._run(job)
+        self._workers.run(job)
 
-    def _return(self, id: Any, result: dict[str, Any], modern: bool) -> None:
-        if str(id) in self._calls:
-            self._calls.discard(str(id))
-            self._reply(id, result, modern)
+    def _answer(self, id: Any, result: dict[str, Any]) -> None:
+        if id in self._wanted:
+            self._wanted.discard(id)
+            self._say({"id": id, "result": result})
 
-    def _called(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         try:
             function, takes = self._functions.function(name)
             value = _waited(function(**self._made(function, takes, arguments)))
-            result: dict[str, Any] = {"isError": False, **render_value(value)}
+            return {"isError": False, **render_value(value)}
         except Uncallable as error:
-            result = render_failure(f"{name}: {error}")
+            return render_failure(f"{name}: {error}")
         except BaseException as error:
             # whatever a script raises, also sys.exit(), is the answer to this call
-            result = render_failure(render_error(error, self._folder))
-        return result
+            return render_failure(render_error(error, self._folder))
 
-    def _made(self, function: Any, takes: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _made(
+        self, function: Any, takes: FunctionParameters, arguments: dict[str, Any]
+    ) -> dict[str, Any]:
         """The arguments as the function's annotations ask for them; mostly they are so already."""
         kinds = getattr(function, "__annotations__", {})
         if set(takes.required) <= set(arguments) <= set(takes.names) and all(
@@ -189,63 +203,18 @@ class Host:
             for name, value in arguments.items()
         ):
             return arguments
-        fitting = self._beside("fitting")
+        fitting = self._beside("host_arguments")
         try:
             return fitting.fitted(arguments, fitting.kinds(function), takes.names, takes.required)  # type: ignore[no-any-return]
         except fitting.Unfit as error:
             raise Uncallable(str(error)) from None
 
-    def _reply(self, id: Any, result: dict[str, Any], modern: bool) -> None:
-        if modern:
-            result = {
-                **result,
-                "resultType": "complete",
-                "_meta": {f"{_META}serverInfo": self._server()},
-            }
-        self._say({"jsonrpc": "2.0", "id": id, "result": result})
-
-    def _fail(self, id: Any, code: int, sentence: str, data: Any = None) -> None:
-        error = {"code": code, "message": sentence}
-        self._say(
-            {
-                "jsonrpc": "2.0",
-                "id": id,
-                "error": error if data is None else {**error, "data": data},
-            }
-        )
-
     def _say(self, message: dict[str, Any]) -> None:
         """Half of a surrogate pair, as of a file's name that is no UTF-8, becomes `?`."""
         line = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         with self._writing:
-            self._write(line)
-
-    def _server(self) -> dict[str, str]:
-        return {"name": os.path.basename(self._folder) or "skill", "version": "1"}
-
-
-class _Refused(Exception):
-    """A request that is no request of this protocol."""
-
-    def __init__(self, code: int, sentence: str, data: Any = None) -> None:
-        super().__init__(sentence)
-        self.code = code
-        self.data = data
-
-
-def _is_modern(params: Any) -> bool:
-    if not isinstance(params, dict):
-        raise _Refused(_INVALID_PARAMS, "params must be an object")
-    meta = params.get("_meta")
-    if not isinstance(meta, dict) or f"{_META}protocolVersion" not in meta:
-        return False
-    version = meta[f"{_META}protocolVersion"]
-    if version != _MODERN:
-        known = {"supported": [_MODERN, *_HANDSHAKES], "requested": str(version)[:80]}
-        raise _Refused(_UNSUPPORTED_VERSION, "unsupported protocol version", known)
-    if not isinstance(meta.get(f"{_META}clientCapabilities"), dict):
-        raise _Refused(_INVALID_PARAMS, f"_meta needs {_META}clientCapabilities, an object")
-    return True
+            self._answers.write(line)
+            self._answers.flush()
 
 
 def _waited(value: Any) -> Any:
@@ -410,7 +379,8 @@ class _Script:
             self.functions, self.trouble = {}, self.stamp.trouble
             if self.trouble is None:
                 try:
-                    self.functions = _functions(self.stamp.content, self.path)
+                    nodes = tool_functions(self.stamp.content, self.path)[1]
+                    self.functions = {node.name: FunctionParameters(node) for node in nodes}
                 except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
                     self.trouble = error
 
@@ -453,24 +423,27 @@ class _Loader(importlib.machinery.SourceFileLoader):
         return code
 
 
-def _functions(content: bytes, path: str) -> dict[str, FunctionParameters]:
-    """Public, at the top of the file, every parameter with a type and a name."""
+def tool_functions(
+    content: bytes | str, path: str = "<unknown>"
+) -> tuple[ast.Module, list[ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """A parsed script, and its public functions at the top whose parameters all have a type and can
+    be given by name. Raises what `ast.parse` raises."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # about the script's own style
         module = ast.parse(content, path)
     found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
     for node in module.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             found[node.name] = node
         elif isinstance(node, ast.ClassDef):
-            found.pop(node.name, None)  # what is said last holds
+            found.pop(node.name, None)  # the last definition of a name holds
         elif (
             isinstance(node, ast.Assign)
             and len(node.targets) == 1
             and isinstance(node.targets[0], ast.Name)
         ):
             found.pop(node.targets[0].id, None)
-    return {name: FunctionParameters(node) for name, node in found.items() if _is_tool(node)}
+    return module, [node for node in found.values() if _is_tool(node)]
 
 
 def _is_tool(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -505,16 +478,16 @@ def render_value(value: Any) -> dict[str, Any]:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return {"content": [_blob(bytes(value))]}
     plain = _plain(value)
-    said = {
+    rendered = {
         "content": [
             _text_block(plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False))
         ]
     }
     if isinstance(plain, dict):
-        return {**said, "structuredContent": plain}
+        return {**rendered, "structuredContent": plain}
     if isinstance(plain, list):
-        return {**said, "structuredContent": {"result": plain}}  # the protocol wants an object
-    return said
+        return {**rendered, "structuredContent": {"result": plain}}  # the protocol wants an object
+    return rendered
 
 
 def render_failure(sentence: str) -> dict[str, Any]:

@@ -97,8 +97,8 @@ def _fit(value: Any, kind: Any) -> Any:  # noqa: C901, PLR0911 - one case a kind
 
 
 def _fit_any(value: Any, kinds: tuple[Any, ...]) -> Any:
-    """The first that takes it; one that takes it as it is goes first, so that "5" stays text where
-    text may stand."""
+    """The value as the first type that takes it. One that takes it unchanged goes first, so that
+    "5" stays text where text is allowed."""
     made = []
     for kind in kinds:
         try:
@@ -277,8 +277,8 @@ _IMPORTED: tuple[tuple[str, str, Callable[[Any], Callable[[Any], Any]]], ...] = 
 
 
 def _imported() -> dict[Any, Callable[[Any], Any]]:
-    """Of modules that somebody imported already: who has an annotation of such a type has done
-    so."""
+    """Types of modules that are imported already: a script with such an annotation has imported
+    them."""
     return {
         kind: made(kind)
         for module, name, made in _IMPORTED
@@ -315,8 +315,8 @@ def _tried(make: Callable[[Any], Any], value: Any, what: str) -> Any:
 
 
 def _must(what: str, value: Any) -> str:
-    said = repr(value)
-    return f"must be {what}, not {said if len(said) <= _SHOWN else said[:_SHOWN] + '...'}"
+    given = repr(value)
+    return f"must be {what}, not {given if len(given) <= _SHOWN else given[:_SHOWN] + '...'}"
 
 
 def _name(kind: Any) -> str:

@@ -1,7 +1,8 @@
-"""An MCP client: agrees on a version with a server, asks for its tools, and calls them.
+"""An MCP client: agrees on a version with a server, lists its tools, and calls them.
 
 Both eras are spoken: the handshake of 2024-11-05 to 2025-11-25, and 2026-07-28, where every request
-carries all there is to know.
+carries all there is to know. Below it is JSON-RPC as MCP uses it: each request is answered once,
+refused, or given up; whatever else a server says does no harm.
 """
 
 from __future__ import annotations
@@ -9,30 +10,32 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import itertools
+import json
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from hotset.nouns.tool import Http, Returned, Tool, ToolOrigin
-from hotset.sources.tools.running.rpc import (
-    HANDSHAKES,
-    HEADER_MISMATCH,
-    LARGEST,
-    METHOD_NOT_FOUND,
-    MODERN,
-    NoAnswer,
-    NotUnderstood,
-    RpcConnection,
-    RpcRefused,
-    TurnedAway,
-    decoded,
-)
+from hotset.errors import ToolFailed
+from hotset.nouns.tool import Http, OriginKind, Returned, Tool, ToolOrigin
+from hotset.sources.tools.running.processes import LONGEST, ServerGone, ServerProcess
 from hotset.sources.tools.tool_names import full_name
 
-_CLIENT = {"name": "hotset", "version": "1"}  # of this client: it changes when what it says does
+MODERN = "2026-07-28"
+"""The version since which there is no handshake: every request carries all there is to know."""
+HANDSHAKES = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+METHOD_NOT_FOUND, INVALID_REQUEST, HEADER_MISMATCH = -32601, -32600, -32020
+
+_OPENING = ("initialize", "server/discover")
+"""Must not be cancelled: the protocol says so."""
+_PIPE = 1 << 16  # bytes that a pipe of Linux holds; macOS gives up to as many
+_ANSWERS_AT_ONCE = (
+    16  # answers of ours that a server may leave unread; what it asks beyond that gets none
+)
+_CLIENT = {"name": "hotset", "version": "1"}  # changes when this client behaves differently
 _META = "io.modelcontextprotocol/"
 _ENVELOPE = {
     f"{_META}protocolVersion": MODERN,
@@ -65,27 +68,88 @@ Mirrors = Mapping[tuple[str, ...], str]
 """The way to an argument through the schema's properties -> the end of its header's name."""
 
 
+class RpcRefused(ToolFailed):
+    """The server answered the request with an error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class TurnedAway(RpcRefused):
+    """Not the server refused, but what is in front of it: there is an HTTP status and no answer."""
+
+
+class NotDelivered(ServerGone):
+    """The server had ended, or had forgotten us, before it could have read this: the request may be
+    sent again."""
+
+
+class NoAnswer(ToolFailed):
+    """The deadline passed and the request was cancelled; what the server did until then is done."""
+
+
+class NotUnderstood(ToolFailed):
+    """The server's answer breaks the protocol."""
+
+
+class RpcConnection(Protocol):
+    """A connection to a server. Used from one event loop, by any number of tasks."""
+
+    changed: bool
+    """It announced a change of its tools."""
+
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def gone(self) -> bool:
+        """True where a request would raise `NotDelivered`."""
+
+    def speak(self, version: str) -> None:
+        """The protocol's version from now on; empty where none is agreed upon."""
+
+    async def ask(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        seconds: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """The result as JSON. Raises `RpcRefused`, `NoAnswer`, `NotUnderstood`, `ServerGone` and
+        `NotDelivered`.
+
+        The headers are for proxies on the way; a pipe has none.
+        """
+
+    async def tell(self, method: str) -> None: ...
+    def last_words(self) -> str: ...
+    async def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ToolListing:
-    """What a server says that it has."""
+    """The tools of a server, as it lists them."""
 
     tools: tuple[Tool, ...]
     instructions: str
-    """What it would like a model to know; nobody has checked it."""
+    """What it would like a model to know; unchecked."""
     server: str
-    """Its name and version, as it tells them."""
+    """Its name and version."""
     protocol: str
 
 
 async def greet(
     source: ToolOrigin, connection: RpcConnection, seconds: float, known: str = ""
 ) -> McpSession:
-    """Agrees on a version; `known` is the one that was agreed upon last time. Raises `ToolFailed`.
+    """Agrees on a protocol version; `known` is that of the last time. Raises `ToolFailed`.
 
     On a pipe the handshake goes first: servers of its era (rmcp before 3.0) end when anything else
     does, and those of both eras take it. By HTTP it is the other way round: a server that keeps no
     sessions cannot forget one.
     """
+    if source.origin is not OriginKind.SERVER:  # a host of ours, which has one version: this one
+        await connection.ask("ready", {}, seconds)
+        return McpSession(source, connection, _Greeted("", "", ""))
     by_http = isinstance(source.launch, Http)
     is_modern_first = known == MODERN or (by_http and known not in HANDSHAKES)
     first, second = (_discover, _initialize) if is_modern_first else (_initialize, _discover)
@@ -103,7 +167,7 @@ async def greet(
 
 
 class McpSession:
-    """A server that was greeted, and can be called until it ends."""
+    """A session with a server that can be called until it ends."""
 
     def __init__(self, source: ToolOrigin, connection: RpcConnection, greeted: _Greeted) -> None:
         self._source = source
@@ -116,12 +180,12 @@ class McpSession:
         return self._greeted.protocol
 
     async def list_tools(self, seconds: float) -> ToolListing:
-        """All that it offers, within bounds. What the protocol does not let be a tool is left
+        """All of its tools, within bounds. What the protocol does not allow as a tool is left
         out."""
         self.connection.changed = False
         tools: dict[str, Tool] = {}
         async with _within(seconds):
-            async for each in self._told(seconds):
+            async for each in self._listed_tools(seconds):
                 if each.name not in tools and len(tools) < _MOST_TOOLS and self._may_be_used(each):
                     tools[each.name] = _make_tool(self._source, each)
         return ToolListing(
@@ -129,7 +193,7 @@ class McpSession:
         )
 
     async def call(self, own_name: str, arguments: Mapping[str, Any], seconds: float) -> Returned:
-        """What the tool gave; an error that the server answers with is a failure of the tool.
+        """What the tool returned; an error of the server is a failure of the tool.
 
         Raises `NoAnswer`, `NotUnderstood`, `ServerGone`, and `NotDelivered` where another session
         may be tried.
@@ -142,7 +206,7 @@ class McpSession:
             except RpcRefused as error:
                 return _failure(str(error))
 
-    async def _told(self, seconds: float) -> AsyncIterator[_ListedTool]:
+    async def _listed_tools(self, seconds: float) -> AsyncIterator[_ListedTool]:
         cursor, seen, size = "", set[str](), 0
         for _ in range(_MOST_PAGES):
             try:
@@ -152,12 +216,12 @@ class McpSession:
                     return
                 raise
             size += len(page)
-            told = _read(page, _PAGE)
-            for each in told.tools:
+            listed = _read(page, _PAGE)
+            for each in listed.tools:
                 with contextlib.suppress(NotUnderstood):
                     yield _read(bytes(each), _TOOL)
-            cursor = told.nextCursor or ""
-            if not cursor or cursor in seen or size > LARGEST:
+            cursor = listed.nextCursor or ""
+            if not cursor or cursor in seen or size > LONGEST:
                 return
             seen.add(cursor)
 
@@ -205,7 +269,7 @@ class McpSession:
         except RpcRefused as error:
             if error.code != HEADER_MISMATCH or own_name in self._mirrors:
                 raise
-        # It looks for headers that only its schemas tell of, and has run nothing yet.
+        # It expects headers that only its schemas name, and has run nothing yet.
         await self.list_tools(seconds)
         return await self._ask(
             "tools/call",
@@ -276,29 +340,29 @@ _RESULT = msgspec.json.Decoder(_Result)
 async def _initialize(connection: RpcConnection, seconds: float) -> _Greeted:
     connection.speak("")
     params = {"protocolVersion": HANDSHAKES[0], "capabilities": {}, "clientInfo": _CLIENT}
-    said = _read(await connection.ask("initialize", params, seconds), _INITIALIZED)
-    if said.protocolVersion not in HANDSHAKES:
+    answer = _read(await connection.ask("initialize", params, seconds), _INITIALIZED)
+    if answer.protocolVersion not in HANDSHAKES:
         raise NotUnderstood(
-            f"it speaks version {said.protocolVersion[:40]!r} of MCP; hotset speaks {MODERN}, "
+            f"it speaks version {answer.protocolVersion[:40]!r} of MCP; hotset speaks {MODERN}, "
             f"{', '.join(HANDSHAKES)}"
         )
-    connection.speak(said.protocolVersion)
+    connection.speak(answer.protocolVersion)
     await connection.tell("notifications/initialized")
-    return _Greeted(said.protocolVersion, _server(said.serverInfo), said.instructions or "")
+    return _Greeted(answer.protocolVersion, _server(answer.serverInfo), answer.instructions or "")
 
 
 async def _discover(connection: RpcConnection, seconds: float) -> _Greeted:
     connection.speak(MODERN)
-    said = _read(
+    answer = _read(
         await connection.ask("server/discover", {"_meta": _ENVELOPE}, seconds), _DISCOVERED
     )
-    if MODERN not in said.supportedVersions:
+    if MODERN not in answer.supportedVersions:
         raise NotUnderstood(
-            f"it speaks versions {', '.join(said.supportedVersions)[:80]} of MCP; hotset "
+            f"it speaks versions {', '.join(answer.supportedVersions)[:80]} of MCP; hotset "
             f"speaks {MODERN}"
         )
-    meta = said._meta if isinstance(said._meta, dict) else {}  # noqa: SLF001 - the wire's own name
-    return _Greeted(MODERN, _server(meta.get(f"{_META}serverInfo")), said.instructions or "")
+    meta = answer._meta if isinstance(answer._meta, dict) else {}  # noqa: SLF001 - the wire's own name
+    return _Greeted(MODERN, _server(meta.get(f"{_META}serverInfo")), answer.instructions or "")
 
 
 def _server(info: Any) -> str:
@@ -309,7 +373,7 @@ def _server(info: Any) -> str:
 
 @contextlib.asynccontextmanager
 async def _within(seconds: float) -> AsyncIterator[None]:
-    """Of all that is asked inside together."""
+    """One deadline for all requests inside."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -317,24 +381,24 @@ async def _within(seconds: float) -> AsyncIterator[None]:
         raise NoAnswer(f"it did not answer in {seconds:g} s") from None
 
 
-def _read(text: bytes, decoder: msgspec.json.Decoder[_Told]) -> _Told:
+def _read(text: bytes, decoder: msgspec.json.Decoder[_Decoded]) -> _Decoded:
     try:
-        told: _Told = decoded(text, decoder)
+        value: _Decoded = decoded(text, decoder)
     except (ValueError, RecursionError):
         raise NotUnderstood("it answered with something that the protocol does not know") from None
-    return told
+    return value
 
 
-def _make_tool(source: ToolOrigin, told: _ListedTool) -> Tool:
-    annotations, about = _object(told.annotations)
-    title = told.title or about.get("title")
+def _make_tool(source: ToolOrigin, listed: _ListedTool) -> Tool:
+    annotations, about = _object(listed.annotations)
+    title = listed.title or about.get("title")
     return Tool(
-        name=full_name(source.name, told.name),
+        name=full_name(source.name, listed.name),
         source=source.name,
         origin=source.origin,
-        own_name=told.name,
-        description=told.description or "",
-        parameters=_object(told.inputSchema, b'{"type":"object"}')[0],
+        own_name=listed.name,
+        description=listed.description or "",
+        parameters=_object(listed.inputSchema, b'{"type":"object"}')[0],
         title=title if isinstance(title, str) else "",
         annotations=annotations,
     )
@@ -366,8 +430,7 @@ def _failure(sentence: str) -> Returned:
 
 
 def _sound(text: msgspec.Raw) -> tuple[bytes, Any]:
-    """The bytes that came where anybody can read them, which is checked; otherwise what could be
-    read of them."""
+    """JSON as it came where it is valid; otherwise what could be read of it. And its value."""
     plain = bytes(text)
     try:
         return plain, msgspec.json.decode(plain)
@@ -376,13 +439,12 @@ def _sound(text: msgspec.Raw) -> tuple[bytes, Any]:
         return msgspec.json.encode(value), value
 
 
-_ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
-_Told = TypeVar("_Told")
+_Decoded = TypeVar("_Decoded")
 
 
 def read_mirrors(schema: Any) -> Mirrors | None:
-    """What a schema marks. None where a mark stands where none may: such a tool must not be
-    used."""
+    """The arguments that a schema marks for headers. None where a mark is not allowed: such a tool
+    must not be used."""
     found: dict[tuple[str, ...], str] = {}
     for path, marked in _marked(schema):
         name = marked[_MARK]
@@ -411,7 +473,7 @@ def mirror_headers(marks: Mirrors, arguments: Mapping[str, Any]) -> dict[str, st
 
 
 def header_value(text: str) -> str:
-    """As it is where a header can carry it; otherwise wrapped so that the other side can tell."""
+    """A text as a header can carry it: as it is, or marked and in base64."""
     if _PLAIN.fullmatch(text) and text == text.strip() and not _WRAPPED.fullmatch(text):
         return text
     return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
@@ -468,3 +530,234 @@ def _at(arguments: Any, path: tuple[str, ...]) -> Any:
             return None
         arguments = arguments.get(key)
     return arguments
+
+
+class RpcMessage(msgspec.Struct):
+    """A message of a server: a request, notification, answer or error."""
+
+    id: int | str | None = None
+    method: str = ""
+    result: msgspec.Raw = msgspec.Raw(b"")
+    error: msgspec.Raw = msgspec.Raw(b"")
+
+
+class PipeConnection:
+    """An `RpcConnection` to a process, over its pipes. Made inside a running event loop."""
+
+    def __init__(self, channel: ServerProcess) -> None:
+        self.changed = False
+        self._channel = channel
+        self._ids = itertools.count(1)
+        self._waiting: dict[int | str, asyncio.Future[RpcMessage | None]] = {}
+        self._sending: set[asyncio.Task[None]] = set()
+        self._gone = False
+        self._reading = asyncio.create_task(self._read())
+
+    @property
+    def pid(self) -> int | None:
+        return self._channel.pid
+
+    @property
+    def gone(self) -> bool:
+        return self._gone
+
+    def speak(self, version: str) -> None:
+        """Nothing to do: a pipe carries no headers."""
+
+    async def ask(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        seconds: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        del headers
+        if self._gone:
+            raise NotDelivered("it has ended")
+        id = next(self._ids)
+        answer: asyncio.Future[RpcMessage | None] = asyncio.get_running_loop().create_future()
+        self._waiting[id] = answer
+        try:
+            async with asyncio.timeout(seconds):
+                await self._put(request(id, method, params))
+                received = await answer
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if method not in _OPENING:
+                self._send(
+                    notification(
+                        "notifications/cancelled",
+                        {"requestId": id, "reason": "nobody waits any more"},
+                    )
+                )
+            if isinstance(error, TimeoutError):
+                raise NoAnswer(f"it did not answer in {seconds:g} s") from None
+            raise
+        finally:
+            del self._waiting[id]
+        if received is None:
+            raise ServerGone("it ended before it answered")
+        return outcome(received)
+
+    async def tell(self, method: str) -> None:
+        await self._channel.send(notification(method))
+
+    def last_words(self) -> str:
+        return self._channel.last_words()
+
+    async def close(self) -> None:
+        await self._channel.close()
+        await asyncio.gather(self._reading, *self._sending, return_exceptions=True)
+
+    async def _put(self, message: bytes) -> None:
+        """Sends a request. Where its pipe takes the message whole and nothing else waits, the
+        server has either got it or never will."""
+        try:
+            await self._channel.send(message)
+        except ServerGone as error:
+            if len(message) < _PIPE and len(self._waiting) == 1:
+                raise NotDelivered(str(error)) from None
+            raise
+
+    async def _read(self) -> None:
+        try:
+            while (line := await self._channel.receive()) is not None:
+                for message in messages(line):
+                    self._hear(message)
+        finally:
+            self._gone = True
+            for answer in self._waiting.values():
+                if not answer.done():
+                    answer.set_result(None)
+
+    def _hear(self, message: RpcMessage) -> None:
+        if message.method:
+            self.changed |= is_change(message)
+            if (reply := reply_to(message)) is not None:
+                self._send(reply)
+            return
+        answer = self._waiting.get(message.id) if message.id is not None else None
+        if (
+            answer is not None and not answer.done()
+        ):  # otherwise it comes too late, twice, or from nowhere
+            answer.set_result(message)
+
+    def _send(self, message: bytes) -> None:
+        """Sends in the background: a server that reads nothing while it writes must not stop us
+        from reading."""
+        if len(self._sending) < _ANSWERS_AT_ONCE and not self._gone:
+            task = asyncio.create_task(self._sent(message))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+
+    async def _sent(self, message: bytes) -> None:
+        try:
+            await self._channel.send(message)
+        except ServerGone:
+            return  # then it wants no answer either
+
+
+def request(id: int, method: str, params: Mapping[str, Any]) -> bytes:
+    try:
+        message = msgspec.json.encode(
+            {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+        )
+    except (TypeError, ValueError, RecursionError):
+        raise ToolFailed(
+            "the arguments cannot be written as JSON; give it plain texts, numbers, lists and "
+            "objects"
+        ) from None
+    if len(message) > LONGEST:
+        raise ToolFailed(
+            f"the arguments take more than {LONGEST >> 20} MiB; put them in a file and name that"
+        )
+    return message
+
+
+def notification(method: str, params: Mapping[str, Any] | None = None) -> bytes:
+    return msgspec.json.encode(
+        {"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params})
+    )
+
+
+def messages(line: bytes) -> Iterator[RpcMessage]:
+    """The messages of a line; none where it is something else that the program printed.
+
+    Several in one array were allowed by the protocol of 2025-03-26.
+    """
+    line = line.strip()
+    if not line.startswith((b"{", b"[")):
+        return
+    try:
+        found = decoded(line, _LINE)
+    except (ValueError, RecursionError):
+        return
+    yield from found if isinstance(found, list) else [found]
+
+
+_LINE: msgspec.json.Decoder[RpcMessage | list[RpcMessage]] = msgspec.json.Decoder(
+    RpcMessage | list[RpcMessage]
+)
+_ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+
+
+def decoded(text: bytes, decoder: msgspec.json.Decoder[Any] = _ANYTHING) -> Any:
+    """JSON as it should be and as programs write it. Raises `ValueError` and `RecursionError`.
+
+    Half an emoji becomes `?`, NaN null, and bytes that are no UTF-8 a sign for that.
+    """
+    try:
+        return decoder.decode(text)
+    except msgspec.ValidationError:
+        raise
+    except ValueError:  # of msgspec, and of bytes that are no text
+        return decoder.decode(_repaired(text))
+
+
+def _repaired(text: bytes) -> bytes:
+    value = json.loads(text.decode("utf-8", "replace"), parse_constant=lambda _: None)
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def is_change(message: RpcMessage) -> bool:
+    return message.method == "notifications/tools/list_changed"
+
+
+def reply_to(message: RpcMessage) -> bytes | None:
+    """The answer to a request of the server: it may ping, and nothing else. No model, person or
+    folder of ours is offered to it.
+
+    Folders (roots) above all: servers let them replace the ones that the operator wrote into their
+    arguments.
+    """
+    if not message.method or message.id is None:
+        return None
+    if message.method == "ping":
+        return msgspec.json.encode({"jsonrpc": "2.0", "id": message.id, "result": {}})
+    error = {"code": METHOD_NOT_FOUND, "message": f"this client has no {message.method[:80]}"}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": message.id, "error": error})
+
+
+def outcome(message: RpcMessage) -> bytes:
+    """The result of an answer. Raises `RpcRefused` for an error, and `NotUnderstood` for
+    neither."""
+    if error := bytes(message.error):
+        raise _refused(error)
+    if result := bytes(message.result):
+        return result
+    raise NotUnderstood("it answered with neither a result nor an error")
+
+
+class _Error(msgspec.Struct):
+    code: int = 0
+    message: str = "it refused, and did not say why"
+
+
+_ERROR = msgspec.json.Decoder(_Error)
+
+
+def _refused(error: bytes) -> RpcRefused:
+    try:
+        refusal = decoded(error, _ERROR)
+    except (ValueError, RecursionError):
+        refusal = _Error()
+    return RpcRefused(refusal.code, refusal.message)
