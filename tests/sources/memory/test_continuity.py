@@ -11,12 +11,14 @@ from hypothesis import example, given, strategies as st
 from hotset.nouns.memory import MemoryId, Trust
 from hotset.sealing import seal
 from hotset.sources.memory.continuity import (
+    ContinuityPart,
     ContinuityParts,
     digest_of,
-    read_continuity,
+    lines_by_part,
     render_continuity,
     updated,
 )
+from hotset.sources.memory.kinds import ids_in
 from hotset.testing.secrets import planted
 
 _FULL = ContinuityParts(
@@ -124,14 +126,11 @@ def test_what_stands_outside_the_markers_is_the_same_after_every_update(text, fi
 
 def test_a_new_file_has_every_part_and_is_read_back():
     text = updated(None, _FULL)
-    read = read_continuity(text)
-    assert read.state == _FULL.state
-    assert read.decisions == _FULL.decisions
-    assert read.known == _FULL.known
-    assert read.blockers == _FULL.blockers
-    assert read.memories == (MemoryId("sem-001"), MemoryId("ep-2026-01-05-012"))
-    assert read.mistakes == _FULL.mistakes
-    assert read.own == ()
+    read = lines_by_part(text)
+    for part in ("state", "decisions", "known", "blockers", "mistakes"):
+        assert tuple(read[ContinuityPart(part)]) == getattr(_FULL, part)
+    assert ids_in(text) == [MemoryId("sem-001"), MemoryId("ep-2026-01-05-012")]
+    assert read[None] == []
     assert text.endswith("-->\n")
 
 
@@ -234,10 +233,10 @@ def test_a_file_of_another_program_is_read_too():
         "Mistakes & Learnings\n- forgot a "
         "type\n\n## Next Steps\n1. form"
     )
-    read = read_continuity(text)
-    assert read.state == ("**Phase:** build",)
-    assert read.mistakes == ("forgot a type",)
-    assert read.own == ("## Next Steps", "1. form")
+    read = lines_by_part(text)
+    assert read[ContinuityPart.STATE] == ["**Phase:** build"]
+    assert read[ContinuityPart.MISTAKES] == ["forgot a type"]
+    assert read[None] == ["## Next Steps", "1. form"]
 
 
 def test_a_file_that_nobody_accepted_is_told_as_a_quotation():
