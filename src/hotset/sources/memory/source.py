@@ -243,7 +243,7 @@ class MemorySource:
             raise BadInput("what is to be recalled? Ask with a few words")
         if more < 0:
             raise BadInput("more is 0 for the first answer, and then 1, 2 and so on")
-        from hotset.sources.memory.recall.search import RecallQuery, beside_pages  # noqa: PLC0415 - numpy
+        from hotset.sources.memory.recall.search import RecallQuery, neighbour_pages  # noqa: PLC0415 - numpy
 
         wanted = frozenset(kind_named(kind) for kind in kinds)
         asking = RecallQuery(
@@ -261,9 +261,9 @@ class MemorySource:
         begun = time.monotonic()
         found = self._find(store, asking)
         took = 1000 * (time.monotonic() - begun)
-        beside = beside_pages(found.items, store, query, but=asking.session) if asking.talk else ()
+        near = neighbour_pages(found.items, store, query, but=asking.session) if asking.talk else ()
         text = self._render(
-            store, found.items, query, found.task, max_tokens=max_tokens, beside=beside
+            store, found.items, query, found.task, max_tokens=max_tokens, beside=near
         )
         if more:
             found, text = self._recall_more(store, asking, text, max_tokens, more)
@@ -292,7 +292,7 @@ class MemorySource:
     ) -> Disclosure:
         """As far as a question needs: the index, the timeline where that may answer it, and
         memories where it does not."""
-        from hotset.sources.memory.recall.search import RecallQuery, beside_pages  # noqa: PLC0415 - numpy
+        from hotset.sources.memory.recall.search import RecallQuery, neighbour_pages  # noqa: PLC0415 - numpy
         from hotset.sources.memory.recall.tasks import detect_task  # noqa: PLC0415
 
         store = self._open()
@@ -310,7 +310,7 @@ class MemorySource:
             return found
 
         def beside(_items: Sequence[RecalledItem]) -> Iterable[RecalledItem]:
-            return beside_pages(found, store, query, but=SessionId(session) if session else None)
+            return neighbour_pages(found, store, query, but=SessionId(session) if session else None)
 
         shown = unfold(
             query,
@@ -755,7 +755,7 @@ class MemorySource:
         Nothing is kept between the steps: each is worked out from the first answer, so that asking
         again gives the same.
         """
-        from hotset.sources.memory.recall.search import elsewhere_pages  # noqa: PLC0415 - numpy
+        from hotset.sources.memory.recall.search import pages_elsewhere  # noqa: PLC0415 - numpy
 
         asking = replace(asking, advice=self._knobs.advice)
         found = self._find(store, replace(asking, most=_FURTHER))
@@ -768,7 +768,7 @@ class MemorySource:
             pages = (
                 list(
                     islice(
-                        elsewhere_pages(asking, found, self._index(), store, told=known), _FURTHER
+                        pages_elsewhere(asking, found, self._index(), store, told=known), _FURTHER
                     )
                 )
                 if asking.talk
