@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from memories_made import fact
+from memories_made import fact, holding
 
 from hotset.errors import BadInput
-from hotset.nouns.memory import MemoryId, Trust
+from hotset.nouns.memory import MemoryId, Standing, Trust
 from hotset.sources.memory.continuity import (
     NAME,
     ContinuityParts,
     load_continuity,
     render_continuity,
+    resolve,
     write_continuity,
 )
 from hotset.sources.memory.kinds import ids_in
@@ -60,10 +61,17 @@ def test_what_came_with_the_project_is_not_accepted_because_we_wrote_beside_it(t
     )
 
 
-def test_the_memories_that_it_names_are_found_by_their_ids(tmp_path: Path):
-    named = ((fact("here").id, "one"), (fact("other").id, "two"), (MemoryId("sem-001"), "gone"))
-    written = write_continuity(tmp_path, ContinuityParts(memories=named))
-    assert ids_in(written.text) == [id for id, _ in named]
+def test_ids_are_resolved_to_memories_that_somebody_may_see(tmp_path: Path):
+    here, forgotten = fact("here"), fact("forgotten", standing=Standing.FORGOTTEN)
+    written = write_continuity(
+        tmp_path,
+        ContinuityParts(
+            memories=((here.id, "one"), (forgotten.id, "two"), (MemoryId("sem-001"), "gone"))
+        ),
+    )
+    ids = ids_in(written.text)
+    assert ids == [here.id, forgotten.id, "sem-001"]
+    assert resolve(ids, holding([here, forgotten])) == {here.id: here}
 
 
 def test_no_file_is_made_to_say_nothing(tmp_path: Path):

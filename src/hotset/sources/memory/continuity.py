@@ -43,6 +43,7 @@ from hotset.files.write import create_file, is_full
 from hotset.nouns.memory import Ending, MemoryId, MemoryRecord, Pitfall, Standing, Trust
 from hotset.nouns.note import Scope, Space
 from hotset.sealing import seal
+from hotset.sources.memory.keep import known_memories
 from hotset.sources.memory.kinds import WARNING_KINDS
 from hotset.sources.memory.render.overview import Overview, OverviewLine
 from hotset.sources.memory.render.text import RenderedText, day, one_line, unmarked
@@ -460,6 +461,13 @@ def write_continuity(
     raise BadInput(
         f"{path} was changed again and again while it was written; it is as it was: try again later"
     )
+
+
+def resolve(ids: Iterable[MemoryId], store: Store) -> dict[MemoryId, MemoryRecord]:
+    """The memories that are named, as they are now. Those that are not there, or that somebody
+    forgot, are left out."""
+    found = known_memories(store, ids)
+    return {each.id: each for each in found if each.standing is not Standing.FORGOTTEN}
 
 
 class _Found(NamedTuple):
