@@ -16,7 +16,7 @@ from hashlib import blake2b
 from heapq import nlargest
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
@@ -27,7 +27,6 @@ from hotset.nouns.deposit import Remembered
 from hotset.nouns.finding import Filter, Query, Sort
 from hotset.nouns.memory import (
     Checkpoint,
-    Detail,
     Ending,
     Episode,
     MemoryId,
@@ -104,9 +103,9 @@ def joined(one: MemoryRecord, other: MemoryRecord) -> MemoryRecord:
 def joined_sources(one: Provenance, other: Provenance) -> Provenance:
     also = [f"{SESSION}{other.session}"] if other.session not in (None, one.session) else []
     also += [f"{AGENT}{other.agent}"] if other.agent not in ("", one.agent) else []
-    return replace(
-        one, pages=_union(one.pages, other.pages), places=_union(one.places, other.places, also)
-    )
+    pages = dict.fromkeys((*one.pages, *other.pages))
+    places = dict.fromkeys((*one.places, *other.places, *also))
+    return replace(one, pages=tuple(pages), places=tuple(places))
 
 
 def heard_in(source: Provenance, session: str | None) -> bool:
@@ -121,10 +120,6 @@ def sessions_of(source: Provenance) -> frozenset[str]:
         place.removeprefix(SESSION) for place in source.places if place.startswith(SESSION)
     )
     return others if source.session is None else others | {source.session}
-
-
-def _union(*parts: Iterable[_T]) -> tuple[_T, ...]:
-    return tuple(dict.fromkeys(each for part in parts for each in part))
 
 
 def known_memory(store: Store, id: MemoryId) -> MemoryRecord | None:
@@ -607,25 +602,20 @@ def checked_text(text: str) -> str:
     return sealed
 
 
-def sealed_detail(detail: Detail) -> Detail:
+def sealed_detail(value: Any) -> Any:
     """The same of what belongs to a kind alone: not one of its words is a secret."""
-    return None if detail is None else cast("Detail", _sealed(detail))
-
-
-def _sealed(value: object) -> object:
     match value:
         case Enum():
             return value
         case str():
             return seal(value).text
         case tuple():
-            return tuple(map(_sealed, value))
+            return tuple(map(sealed_detail, value))
         case dict():
-            return {_sealed(key): _sealed(each) for key, each in value.items()}
+            return {sealed_detail(key): sealed_detail(each) for key, each in value.items()}
         case _ if is_dataclass(value) and not isinstance(value, type):
-            return replace(
-                value, **{each.name: _sealed(getattr(value, each.name)) for each in fields(value)}
-            )
+            held = {each.name: getattr(value, each.name) for each in fields(value)}
+            return replace(value, **{name: sealed_detail(each) for name, each in held.items()})
         case _:
             return value
 

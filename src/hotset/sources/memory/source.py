@@ -434,10 +434,8 @@ class MemorySource:
             dict.fromkeys(_around(store, root[0], depth) if root else store.memory_links())
         )
         named = dict.fromkeys((*root, *(each for link in links for each in (link.of, link.to))))
-        memories = {}
-        for each in list(named)[:_MOST_GRAPH]:
-            with suppress(NotFound):
-                memories[each] = store.memory(each)
+        known = keep.known_memories(store, list(named)[:_MOST_GRAPH])
+        memories = {each.id: each for each in known}
         return MemoryGraph(
             tuple(memories.values()),
             tuple(link for link in links if link.of in memories and link.to in memories),

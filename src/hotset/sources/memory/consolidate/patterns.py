@@ -13,6 +13,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -215,10 +216,9 @@ def _kept(words: list[str]) -> list[str]:
 
 
 def _shell_words(part: str) -> list[str]:
-    try:
+    with suppress(ValueError):
         return shlex.split(part)
-    except ValueError:
-        return part.split()
+    return part.split()
 
 
 LEAST_SURE = 0.8
@@ -575,7 +575,7 @@ def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memor
         or _ONE_OFF.search(trouble.target)
         or is_of_a_day(command)
         or is_risky(command)
-        or _orders(command)
+        or (is_order(command) and not is_plain_check(command))  # `npm run lint` says "run"
     ):
         return None
     resolved = _resolved_by_edits(met)
@@ -607,11 +607,6 @@ def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memor
         trust=Trust.OUTCOME,
         tokens=count(text),
     )
-
-
-def _orders(command: str) -> bool:
-    """`npm run lint` says "run", and is none."""
-    return is_order(command) and not is_plain_check(command)
 
 
 def _edited(trouble: Trouble) -> list[str]:

@@ -320,9 +320,9 @@ class _Table:
             link.to if link.of == id else link.of for link in links
         )  # what became of it since is for good
         amended = any(link.of == id and link.relation is Relation.SUPERSEDES for link in links)
-        for old in self._standing(id, near):
+        for old in self._known(id, near):
             now = self._latest[id]
-            if old.id in decided or now.standing is not Standing.ACTIVE:
+            if old.id in decided or {old.standing, now.standing} != {Standing.ACTIVE}:
                 continue
             earlier, later = _in_time(old, now)
             loose = not subject_of(old) or subject_of(old) != subject_of(now)
@@ -336,9 +336,6 @@ class _Table:
         return Settlement(
             tuple(self._written.values()), tuple(self._links.values()), dict(self._absorbed)
         )
-
-    def _standing(self, id: MemoryId, near: Sequence[MemoryId]) -> Iterator[MemoryRecord]:
-        return (old for old in self._known(id, near) if old.standing is Standing.ACTIVE)
 
     def _known(self, id: MemoryId, near: Sequence[MemoryId]) -> Iterator[MemoryRecord]:
         return (old for other in near if other != id and (old := self._read(other)) is not None)
@@ -374,7 +371,7 @@ class _Table:
         if (
             rank(later.trust) >= rank(earlier.trust)
             and later.created > earlier.created
-            and not _is_held(earlier, later)
+            and not (earlier.pinned and later.trust is not Trust.PERSON)  # a person holds to it
         ):
             self._change(
                 earlier,
@@ -418,11 +415,6 @@ def _speaks_for(old: MemoryRecord, new: MemoryRecord) -> bool:
         rank(old.trust) >= rank(new.trust)
         or statement_words(old.text).words == statement_words(new.text).words
     )
-
-
-def _is_held(earlier: MemoryRecord, later: MemoryRecord) -> bool:
-    """A person pinned it, and no person says otherwise."""
-    return earlier.pinned and later.trust is not Trust.PERSON
 
 
 def _another_value(one: StatementWords, other: StatementWords, subject: frozenset[str]) -> bool:
