@@ -184,7 +184,7 @@ def lines_by_part(text: str) -> dict[ContinuityPart | None, list[str]]:
     return {part: [line for line in said if line] for part, said in found.items()}
 
 
-def updated(text: str | None, parts: ContinuityParts) -> str:
+def update_text(text: str | None, parts: ContinuityParts) -> str:
     """The text with these parts; the same again when it is done again. Whatever a person wrote is
     in it, as it was."""
     mark, body = (_BOM, text[1:]) if text and text.startswith(_BOM) else ("", text or "")
@@ -449,7 +449,7 @@ def write_continuity(
         for _ in range(_TRIES):
             found = _read(project, name)
             before = found.text if found is not None else None
-            after = updated(before, parts)
+            after = update_text(before, parts)
             trusted = not before or digest_of(before) in accepted
             if after == (before or ""):
                 return ContinuityWrite(path, after, changed=False, trusted=trusted)

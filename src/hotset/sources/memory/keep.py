@@ -375,7 +375,7 @@ def remember_session(
     encoded = encode_session(material)
     made = keep_memories(store, encoded.memories, encoded.links, now, similar)
     _leave_behind(store, session, encoded.memories, now)
-    _count_heeded(store, material, encoded.memories, now)
+    _count_useful(store, material, encoded.memories, now)
     return made
 
 
@@ -413,9 +413,9 @@ def _leave_behind(
     store: Store, session: SessionId, made: Sequence[MemoryRecord], now: float
 ) -> None:
     """Ledgers of work that this session went on with, or that came to its end in it."""
-    from hotset.sources.memory.consolidate.supersede import overtaken  # noqa: PLC0415 - as above
+    from hotset.sources.memory.consolidate.supersede import overtaken_ledgers  # noqa: PLC0415 - as above
 
-    versions, links = overtaken(
+    versions, links = overtaken_ledgers(
         store.memories(kinds_of(Checkpoint), frozenset({Standing.ACTIVE})), session, made, now
     )
     if versions:
@@ -423,7 +423,7 @@ def _leave_behind(
             commit(store, versions, links)
 
 
-def _count_heeded(
+def _count_useful(
     store: Store, material: Material, made: Sequence[MemoryRecord], now: float
 ) -> None:
     """Which of the memories that the session was told helped or misled it, by what it did then."""

@@ -44,7 +44,7 @@ from hotset.nouns.turn import Event
 from hotset.sources.memory import keep
 from hotset.sources.memory.continuity import CONTINUITY_TOKENS, Continuity
 from hotset.sources.memory.kinds import NAMED_KINDS, REMINDED_KINDS, is_memory_id, kind_named
-from hotset.sources.memory.recall.weights import DEFAULT, from_dict, recalled_event
+from hotset.sources.memory.recall.weights import DEFAULT, recalled_event, weights_from_dict
 from hotset.sources.memory.reminders import OPENING, Reminder, asks_what_was, fits
 from hotset.sources.memory.render.economics import (
     Occasion,
@@ -67,7 +67,7 @@ from hotset.sources.memory.render.layers import (
 )
 from hotset.sources.memory.render.memories import (
     TermRarity,
-    explained,
+    explain_memory,
     layer_of,
     render_memories,
     render_whole,
@@ -424,7 +424,7 @@ class MemorySource:
 
     def why(self, id: str) -> tuple[str, ...]:
         """Where a memory comes from and why it stands as it does, in sentences for a person."""
-        return explained(self.details(id), self.store())
+        return explain_memory(self.details(id), self.store())
 
     def graph(self, id: str = "", *, depth: int = 1) -> MemoryGraph:
         """What is linked with what: around one memory, or the links of all."""
@@ -742,7 +742,7 @@ class MemorySource:
     def _find(self, store: Store, asking: RecallQuery) -> RecallResult:
         from hotset.sources.memory.recall.search import recall  # noqa: PLC0415 - numpy
 
-        return recall(asking, self._index(), store, from_dict(arrangement(store).weights))
+        return recall(asking, self._index(), store, weights_from_dict(arrangement(store).weights))
 
     def _recall_more(
         self, store: Store, asking: RecallQuery, text: RenderedText, max_tokens: int, steps: int

@@ -318,7 +318,7 @@ def things_of(episode: MemoryRecord) -> frozenset[str]:
     return frozenset((*words, *changed, *read, *steps))
 
 
-def is_ground(episode: MemoryRecord) -> bool:
+def can_derive_from(episode: MemoryRecord) -> bool:
     """May something be derived from it? Not from what was put aside, and not from the words of
     tools."""
     return (
@@ -392,7 +392,7 @@ class _Shared:
         self.last = 0.0
 
     def add(self, episode: MemoryRecord) -> None:
-        if not is_ground(episode):
+        if not can_derive_from(episode):
             return
         assert isinstance(episode.detail, Episode)
         self.goal = self.goal or episode.detail.goal
@@ -539,7 +539,7 @@ class TroubleHistory:
     last: float = 0.0
 
 
-def meet(episode: MemoryRecord, met: dict[str, TroubleHistory]) -> None:
+def count_troubles(episode: MemoryRecord, met: dict[str, TroubleHistory]) -> None:
     """Counts an episode's troubles; in whatever order episodes come, the same comes of it."""
     if not isinstance(episode.detail, Episode):
         return

@@ -37,9 +37,9 @@ from hotset.sources.memory.consolidate.patterns import (
     TroubleHistory,
     advice_words,
     borrowed_steps,
-    is_ground,
+    can_derive_from,
+    count_troubles,
     lasting_pitfall,
-    meet,
     pattern_of,
     proves,
     shared_procedure,
@@ -386,9 +386,9 @@ def _gather(work: _Work) -> _Ground:
 
     def passing() -> Iterator[MemoryRecord]:
         for number, episode in enumerate(work.store.memories(kinds_of(Episode), _ACTIVE)):
-            if is_ground(episode):
+            if can_derive_from(episode):
                 ground.common.count(episode)
-                meet(episode, ground.met)
+                count_troubles(episode, ground.met)
                 yield episode
             if number % _READ == 0:
                 work.progress("reading episodes", number, 0)

@@ -130,7 +130,7 @@ def alike(one: StatementWords, other: StatementWords) -> float:
     return len(one.words & other.words) / every if every else 0.0
 
 
-def of_two_things(one: str, other: str) -> bool:
+def speak_of_two_things(one: str, other: str) -> bool:
     """Do they say something else, each of another one of its sort? `Host 1 is called heron`, `Host
     2 is called crane`.
 
@@ -249,7 +249,7 @@ def judge(earlier: MemoryRecord, later: MemoryRecord, *, nearest: bool = False) 
         within = one.words <= other.words or other.words <= one.words
         if one.words == other.words or (within and alike(one, other) >= _SAME and not other.amends):
             return FactVerdict.SAME
-    if of_two_things(earlier.text, later.text) and not other.amends:
+    if speak_of_two_things(earlier.text, later.text) and not other.amends:
         return FactVerdict.UNRELATED
     subject = subject_of(earlier)
     if subject and subject == subject_of(later):
@@ -437,7 +437,7 @@ _SAME_GOAL = 0.6  # of the telling words of both goals
 _FEWEST_WORDS = 3
 
 
-def overtaken(
+def overtaken_ledgers(
     ledgers: Iterable[MemoryRecord],
     session: SessionId,
     made: Sequence[MemoryRecord],

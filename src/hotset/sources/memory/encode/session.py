@@ -404,7 +404,7 @@ def own_words(line: Sequence[Utterance]) -> frozenset[int]:
     )
 
 
-def returned(line: Sequence[Utterance]) -> frozenset[int]:
+def action_results(line: Sequence[Utterance]) -> frozenset[int]:
     """The places of user messages that hold the result of an action which the model wrote as
     text."""
     return frozenset(
@@ -433,7 +433,7 @@ def goal_spans(line: Sequence[Utterance], own: frozenset[int] | None = None) -> 
     """
     now: _OpenSpan | None = None
     fresh = False
-    own, results = own_words(line) if own is None else own, returned(line)
+    own, results = own_words(line) if own is None else own, action_results(line)
     for place, said in enumerate(() if is_title(line) else line):
         heard = (
             prompt_words(said.text)

@@ -177,7 +177,7 @@ class IndexQuestion:
     until: float | None = None
 
 
-def telling(query: str) -> str:
+def query_words(query: str) -> str:
     """The words of a question that tell it from others; all of them, where none does. Quotes are no
     condition here."""
     words = query.replace('"', " ")
@@ -262,7 +262,7 @@ def own_statements(text: str) -> float:
     return min(1.0, told / _ENOUGH_TOLD)
 
 
-def closely(question: str, texts: Sequence[str]) -> list[float]:
+def score_wordwise(question: str, texts: Sequence[str]) -> list[float]:
     """How well each text answers each word of the question."""
     return _wordwise().scores(question, texts)
 
@@ -332,7 +332,7 @@ def first_signals(
     return signals
 
 
-def of_text(each: RecallCandidate, setting: RankSetting) -> Signals:
+def text_signals(each: RecallCandidate, setting: RankSetting) -> Signals:
     """What a person's words tell by themselves: looked at only where they may be shown."""
     if each.kind != _PERSON:
         return {}
@@ -348,7 +348,7 @@ def wanted_kind(kind: MemoryKind, task: Task) -> float:
     return row.get(kind, _OTHER_KINDS) / max(row.values())
 
 
-def of_memory(memory: MemoryRecord, uses: Uses | None, setting: RankSetting) -> Signals:
+def memory_signals(memory: MemoryRecord, uses: Uses | None, setting: RankSetting) -> Signals:
     """What a memory's own record tells."""
     signals: Signals = {}
     if uses is not None:

@@ -37,17 +37,17 @@ from hotset.sources.memory.recall.rank import (
     RankSetting,
     RecallCandidate,
     Signals,
-    closely,
     day,
     evidence_boosts,
     first_signals,
     gather,
     held_then,
-    of_memory,
-    of_text,
+    memory_signals,
     order,
+    query_words,
+    score_wordwise,
     spread,
-    telling,
+    text_signals,
     why,
 )
 from hotset.sources.memory.recall.tasks import detect_task
@@ -151,7 +151,7 @@ def recall(
     until = clock() + asking.deadline
     query = asking.query[:_LONGEST_QUESTION]
     meant = time_words(query, asking.now)
-    words = telling(query)  # with its time: what happened in March often says so
+    words = query_words(query)  # with its time: what happened in March often says so
     task = asking.task or detect_task(query).task
     nothing = RecallResult((), task, words, meant.since, meant.until)
     if asking.most <= 0 or not words:
@@ -316,7 +316,7 @@ class _Ranked:
         self.memories = fitting
         self.uses = store.memory_uses([memory.id for memory in fitting.values()]) if fitting else {}
         for key, memory in fitting.items():
-            self.signals[key] |= of_memory(memory, self.uses.get(memory.id), self.setting)
+            self.signals[key] |= memory_signals(memory, self.uses.get(memory.id), self.setting)
             if isinstance(memory.detail, Episode) and memory.source.session in self.decided_anew:
                 self.signals[key]["outdated"] = SAME_SESSION
                 self.notes[key] = self.decided_anew[memory.source.session]
@@ -328,9 +328,9 @@ class _Ranked:
         first = [key for key, _ in order(self.signals, self.weights)[:_CLOSELY]]
         for key in first:
             if key in self.candidates:
-                self.signals[key] |= of_text(self.candidates[key], self.setting)
+                self.signals[key] |= text_signals(self.candidates[key], self.setting)
         texts = [self.text_of(key) for key in first]
-        for key, value in zip(first, spread(closely(words, texts)), strict=True):
+        for key, value in zip(first, spread(score_wordwise(words, texts)), strict=True):
             self.signals[key]["closely"] = value
 
     def put_what_holds_first(self) -> None:

@@ -77,7 +77,7 @@ SIGNALS: tuple[str, ...] = tuple(field.name for field in fields(SignalWeights))
 DEFAULT = SignalWeights()
 
 
-def from_dict(given: Mapping[str, float]) -> SignalWeights:
+def weights_from_dict(given: Mapping[str, float]) -> SignalWeights:
     """What it does not name is as by default; what is no signal is left out."""
     return replace(
         DEFAULT, **{name: float(value) for name, value in given.items() if name in SIGNALS}

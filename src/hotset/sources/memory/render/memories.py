@@ -520,7 +520,7 @@ def render_whole(memory: MemoryRecord, store: Store, max_tokens: int) -> Rendere
     return RenderedText(text, count(text), memory.topics, {memory.id: Layer.FULL})
 
 
-def explained(shown: MemoryDetails, store: Store) -> tuple[str, ...]:
+def explain_memory(shown: MemoryDetails, store: Store) -> tuple[str, ...]:
     """Sentences for a person."""
     memory, uses = shown.memory, shown.uses
     source = memory.source
