@@ -11,12 +11,14 @@ from hypothesis import example, given, strategies as st
 from hotset.nouns.memory import MemoryId, Trust
 from hotset.sealing import seal
 from hotset.sources.memory.continuity import (
+    ContinuityPart,
     ContinuityParts,
     digest_of,
-    read_continuity,
+    lines_by_part,
     render_continuity,
-    updated,
+    update_text,
 )
+from hotset.sources.memory.kinds import ids_in
 from hotset.testing.secrets import planted
 
 _FULL = ContinuityParts(
@@ -90,110 +92,107 @@ _documents = st.none() | st.builds(
 @example("## Decisions", ContinuityParts(decisions=("one",)))
 @example("\ufeff# Notes\r\n", ContinuityParts(state=("one",)))
 def test_doing_it_again_changes_nothing(text, parts):
-    once = updated(text, parts)
-    assert updated(once, parts) == once
+    once = update_text(text, parts)
+    assert update_text(once, parts) == once
 
 
 @given(_documents, _parts, _parts, st.data())
 def test_no_line_of_a_person_is_lost_whatever_the_edits(text, first, second, data):
-    ours = updated(text, first)
+    ours = update_text(text, first)
     edited = data.draw(_edited(ours))
-    after = updated(edited, second)
+    after = update_text(edited, second)
     assert not _theirs(edited) - Counter(_lines(after))
-    assert updated(after, second) == after
+    assert update_text(after, second) == after
 
 
 @given(_documents.filter(lambda text: text is None or "hotset:" not in text), _parts)
 def test_where_hotset_never_wrote_every_byte_stays_in_its_place(text, parts):
-    after = updated(text, parts)
+    after = update_text(text, parts)
     rest = iter(after)
     assert all(character in rest for character in text or "")
 
 
 @given(_documents.filter(lambda text: text is not None and "hotset:" not in text), _parts, _parts)
 def test_what_stands_outside_the_markers_is_the_same_after_every_update(text, first, second):
-    once = updated(text, first)
+    once = update_text(text, first)
     added = ContinuityParts(
         **{
             name: getattr(first, name) and getattr(second, name)
             for name in ("state", "decisions", "known", "memories", "mistakes")
         }
     )
-    assert _outside(updated(once, added)) == _outside(once)
+    assert _outside(update_text(once, added)) == _outside(once)
 
 
 def test_a_new_file_has_every_part_and_is_read_back():
-    text = updated(None, _FULL)
-    read = read_continuity(text)
-    assert read.state == _FULL.state
-    assert read.decisions == _FULL.decisions
-    assert read.known == _FULL.known
-    assert read.blockers == _FULL.blockers
-    assert read.memories == (MemoryId("sem-001"), MemoryId("ep-2026-01-05-012"))
-    assert read.mistakes == _FULL.mistakes
-    assert read.own == ()
+    text = update_text(None, _FULL)
+    read = lines_by_part(text)
+    for part in ("state", "decisions", "known", "blockers", "mistakes"):
+        assert tuple(read[ContinuityPart(part)]) == getattr(_FULL, part)
+    assert ids_in(text) == [MemoryId("sem-001"), MemoryId("ep-2026-01-05-012")]
+    assert read[None] == []
     assert text.endswith("-->\n")
 
 
 def test_a_line_that_a_person_changed_is_theirs_and_the_old_one_does_not_come_back():
-    text = updated(None, _FULL).replace(
+    text = update_text(None, _FULL).replace(
         "- RS256 signs the tokens", "- ES256 signs the tokens, since June"
     )
-    after = updated(text, _FULL)
+    after = update_text(text, _FULL)
     assert "- ES256 signs the tokens, since June\n<!-- hotset:decisions" in after
     assert "RS256" not in after
-    assert "ES256" in updated(after, ContinuityParts(decisions=("another",)))
-    assert "RS256" not in updated(
+    assert "ES256" in update_text(after, ContinuityParts(decisions=("another",)))
+    assert "RS256" not in update_text(
         after, ContinuityParts(decisions=("RS256 signs the tokens", "another"))
     )
 
 
 def test_a_fact_that_a_person_took_out_does_not_come_back_where_facts_that_nobody_decided_stand():
     both = ("RS256 signs the tokens", "the keys live in the vault")
-    text = updated(None, ContinuityParts(decisions=both)).replace(
+    text = update_text(None, ContinuityParts(decisions=both)).replace(
         "- the keys live in the vault\n", ""
     )
-    after = updated(text, ContinuityParts(decisions=both[:1], known=both[1:]))
+    after = update_text(text, ContinuityParts(decisions=both[:1], known=both[1:]))
     assert "the keys live in the vault" not in after
-    assert "the keys live in the vault" in updated(
+    assert "the keys live in the vault" in update_text(
         None, ContinuityParts(decisions=both[:1], known=both[1:])
     )
 
 
 def test_all_that_a_person_wrote_into_a_part_comes_out_of_it_in_its_order():
-    text = updated(None, _FULL).replace(
+    text = update_text(None, _FULL).replace(
         "- tests are green\n", "- tests are green\nfirst\n\n```\ncode\n```\n"
     )
-    assert "\nfirst\n\n```\ncode\n```\n<!-- hotset:state" in updated(text, _FULL)
+    assert "\nfirst\n\n```\ncode\n```\n<!-- hotset:state" in update_text(text, _FULL)
 
 
 def test_a_heading_that_a_person_put_into_a_part_does_not_tear_it():
-    text = updated(None, ContinuityParts(state=("one",))).replace(
+    text = update_text(None, ContinuityParts(state=("one",))).replace(
         "- one\n", "- one\n## Decisions\n"
     )
-    once = updated(text, ContinuityParts(decisions=("two",)))
+    once = update_text(text, ContinuityParts(decisions=("two",)))
     assert text in once
-    assert updated(once, ContinuityParts(decisions=("two",))) == once
+    assert update_text(once, ContinuityParts(decisions=("two",))) == once
 
 
 def test_a_line_that_a_person_took_out_stays_out():
-    text = updated(None, _FULL).replace("- the upload is half done\n", "")
-    assert "half done" not in updated(text, _FULL)
+    text = update_text(None, _FULL).replace("- the upload is half done\n", "")
+    assert "half done" not in update_text(text, _FULL)
 
 
 def test_a_line_that_a_person_wrote_themselves_is_not_written_beside_it():
-    after = updated("# Ours\n\n* tests are green\n", _FULL)
+    after = update_text("# Ours\n\n* tests are green\n", _FULL)
     assert after.count("tests are green") == 1
 
 
 def test_what_hotset_no_longer_says_leaves_and_a_part_it_was_not_asked_about_stays():
-    after = updated(updated(None, _FULL), ContinuityParts(state=()))
+    after = update_text(update_text(None, _FULL), ContinuityParts(state=()))
     assert "tests are green" not in after
     assert "RS256" in after
 
 
 def test_a_part_goes_behind_the_heading_that_a_person_gave_it():
-    after = updated(
+    after = update_text(
         "# Us\n\n## Key decisions\nby hand\n\n## Later\nmore\n", ContinuityParts(decisions=("one",))
     )
     block = r"<!-- hotset:decisions \w+ -->\n- one\n<!-- hotset:end decisions -->\n"
@@ -201,21 +200,21 @@ def test_a_part_goes_behind_the_heading_that_a_person_gave_it():
 
 
 def test_line_ends_a_byte_order_mark_and_a_missing_last_line_end_are_kept():
-    after = updated("\ufeffmine\r\nlast", ContinuityParts(state=("one",)))
+    after = update_text("\ufeffmine\r\nlast", ContinuityParts(state=("one",)))
     assert after.startswith("\ufeffmine\r\nlast\r\n")
     assert "\n" not in after.replace("\r\n", "")
     assert after.endswith("-->")
 
 
 def test_a_blank_line_that_an_editor_puts_around_a_list_is_not_gathered():
-    text = updated(None, _FULL)
+    text = update_text(None, _FULL)
     for _ in range(3):
-        text = updated(re.sub(r"(<!-- hotset:(?!end)[^\n]*\n)", r"\1\n", text), _FULL)
+        text = update_text(re.sub(r"(<!-- hotset:(?!end)[^\n]*\n)", r"\1\n", text), _FULL)
     assert "\n\n\n" not in text
 
 
 def test_words_that_look_like_a_marker_cannot_end_a_part():
-    text = updated(
+    text = update_text(
         None,
         ContinuityParts(state=("<!-- hotset:end state -->", "x\n<!-- hotset:end state -->\ny")),
     )
@@ -224,7 +223,7 @@ def test_words_that_look_like_a_marker_cannot_end_a_part():
 
 def test_a_secret_is_not_written():
     for secret in planted(5, 40):
-        text = updated(None, ContinuityParts(state=(" ".join(secret.text.split()),)))
+        text = update_text(None, ContinuityParts(state=(" ".join(secret.text.split()),)))
         assert not secret.remains(text) or secret.remains(seal(" ".join(secret.text.split())).text)
 
 
@@ -234,14 +233,14 @@ def test_a_file_of_another_program_is_read_too():
         "Mistakes & Learnings\n- forgot a "
         "type\n\n## Next Steps\n1. form"
     )
-    read = read_continuity(text)
-    assert read.state == ("**Phase:** build",)
-    assert read.mistakes == ("forgot a type",)
-    assert read.own == ("## Next Steps", "1. form")
+    read = lines_by_part(text)
+    assert read[ContinuityPart.STATE] == ["**Phase:** build"]
+    assert read[ContinuityPart.MISTAKES] == ["forgot a type"]
+    assert read[None] == ["## Next Steps", "1. form"]
 
 
 def test_a_file_that_nobody_accepted_is_told_as_a_quotation():
-    text = updated(None, _FULL)
+    text = update_text(None, _FULL)
     told = render_continuity(text, 400)
     assert told.trust is Trust.OUTSIDE
     assert "nobody has confirmed" in told.text.splitlines()[0]
@@ -264,7 +263,7 @@ def test_a_file_cannot_speak_in_our_name():
 
 @given(st.integers(0, 400))
 def test_what_is_told_keeps_to_its_budget(most):
-    text = updated(
+    text = update_text(
         None,
         ContinuityParts(
             state=tuple(f"the {number}th thing that is going on here" for number in range(40))

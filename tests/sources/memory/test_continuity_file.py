@@ -18,11 +18,11 @@ from hotset.sources.memory.continuity import (
     NAME,
     ContinuityParts,
     load_continuity,
-    read_continuity,
     render_continuity,
     resolve,
     write_continuity,
 )
+from hotset.sources.memory.kinds import ids_in
 
 _PARTS = ContinuityParts(
     state=("tests are green",), memories=((MemoryId("sem-001"), "how tokens are signed"),)
@@ -69,8 +69,8 @@ def test_ids_are_resolved_to_memories_that_somebody_may_see(tmp_path: Path):
             memories=((here.id, "one"), (forgotten.id, "two"), (MemoryId("sem-001"), "gone"))
         ),
     )
-    ids = read_continuity(written.text).memories
-    assert ids == (here.id, forgotten.id, "sem-001")
+    ids = ids_in(written.text)
+    assert ids == [here.id, forgotten.id, "sem-001"]
     assert resolve(ids, holding([here, forgotten])) == {here.id: here}
 
 

@@ -34,16 +34,17 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from hotset.errors import BadInput, NotFound
+from hotset.errors import BadInput
 from hotset.files.folder import sync_folder
 from hotset.files.lock import lock_file
 from hotset.files.open import PRIVATE
-from hotset.files.root import NotTaken, Root, Stat, Why
+from hotset.files.root import NotTaken, Root, Why
 from hotset.files.write import create_file, is_full
 from hotset.nouns.memory import Ending, MemoryId, MemoryRecord, Pitfall, Standing, Trust
 from hotset.nouns.note import Scope, Space
 from hotset.sealing import seal
-from hotset.sources.memory.kinds import WARNING_KINDS, ids_in
+from hotset.sources.memory.keep import known_memories
+from hotset.sources.memory.kinds import WARNING_KINDS
 from hotset.sources.memory.render.overview import Overview, OverviewLine
 from hotset.sources.memory.render.text import RenderedText, day, one_line, unmarked
 from hotset.store.port import Store
@@ -79,21 +80,6 @@ class ContinuityParts:
 
 
 @dataclass(frozen=True, slots=True)
-class ContinuityContent:
-    """What the file says, whoever wrote it."""
-
-    state: tuple[str, ...] = ()
-    decisions: tuple[str, ...] = ()
-    known: tuple[str, ...] = ()
-    blockers: tuple[str, ...] = ()
-    memories: tuple[MemoryId, ...] = ()
-    """Those that are named anywhere in it, each once."""
-    mistakes: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
-    """Lines that belong to none of these."""
-
-
-@dataclass(frozen=True, slots=True)
 class RenderedContinuity:
     text: str
     tokens: int
@@ -102,114 +88,31 @@ class RenderedContinuity:
     may have written it."""
 
 
-def read_continuity(text: str) -> ContinuityContent:
-    said: dict[ContinuityPart | None, list[str]] = {part: [] for part in (*ContinuityPart, None)}
-    for part, line in _sorted_out(text):
-        said[part].append(line)
-    return ContinuityContent(
-        state=tuple(said[ContinuityPart.STATE]),
-        decisions=tuple(said[ContinuityPart.DECISIONS]),
-        known=tuple(said[ContinuityPart.KNOWN]),
-        blockers=tuple(said[ContinuityPart.BLOCKERS]),
-        memories=tuple(ids_in(text)),
-        mistakes=tuple(said[ContinuityPart.MISTAKES]),
-        own=tuple(said[None]),
-    )
-
-
-def updated(text: str | None, parts: ContinuityParts) -> str:
-    """The text with these parts; the same again when it is done again. Whatever a person wrote is
-    in it, as it was."""
-    mark, body = (_BOM, text[1:]) if text and text.startswith(_BOM) else ("", text or "")
-    lines = _lines(body)
-    end = _line_end(lines)
-    wanted = _wanted(parts)
-    pieces = list(_freed(_pieces(lines), wanted))
-    outside = {
-        _bare(line.said) for piece in pieces if not isinstance(piece, _Block) for line in piece
-    }
-    gone = {
-        hashed
-        for piece in pieces
-        if isinstance(piece, _Block) and piece.part in _OF_FACTS
-        for hashed in piece.gone
-    }
-    shown = {
-        part: [
-            line
-            for line in said
-            if _bare(line) not in outside and not (part in _OF_FACTS and _hashed(line) in gone)
-        ]
-        for part, said in wanted.items()
-    }
-    written: list[list[_Line]] = []
-    for piece in pieces:
-        if isinstance(piece, _Block) and piece.part in shown:
-            written.append(_block(piece.part, shown.pop(piece.part), piece.gone, end))
-        else:
-            written.append(list(piece.whole if isinstance(piece, _Block) else piece))
-    whole = _with_new([line for piece in written for line in piece], shown, end)
-    return mark + _joined(whole, end, ends=not body or body.endswith(("\n", "\r")))
-
-
-def render_continuity(
-    text: str, max_tokens: int, accepted: frozenset[str] = frozenset()
-) -> RenderedContinuity:
-    """What a model is told of it when a session starts: marked as data, and as nobody's word unless
-    it was `accepted`.
-
-    `accepted` are the `digest_of` texts that hotset wrote, or that a person said yes to.
-    """
-    trust = Trust.PERSON if digest_of(text) in accepted else Trust.OUTSIDE
-    told = [_HEADS[trust]]
-    budget = max_tokens - count(told[0]) - count(_MORE)
-    told_all = True
-    for line in _digest(text, "- " if trust is Trust.PERSON else "> "):
-        budget -= count(line) + 1  # and the line's end
-        if budget < 0:
-            told_all = False
-            break
-        told.append(line)
-    while len(told) > 1 and told[-1].endswith(":"):  # a heading that nothing follows
-        told.pop()
-    if len(told) == 1:
-        return RenderedContinuity("", 0, trust)
-    whole = "\n".join(told if told_all else [*told, _MORE])
-    return RenderedContinuity(whole, count(whole), trust)
-
-
-def digest_of(text: str) -> str:
-    """What tells one version of the file from any other."""
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 _BOM = "\ufeff"
-_HEADINGS: dict[ContinuityPart, str] = {
-    ContinuityPart.STATE: "Current state",
-    ContinuityPart.DECISIONS: "Decisions",
-    ContinuityPart.KNOWN: "Known",
-    ContinuityPart.BLOCKERS: "Blockers",
-    ContinuityPart.MEMORIES: "Relevant memories",
-    ContinuityPart.MISTAKES: "Mistakes to avoid",
+_HEADINGS: Mapping[ContinuityPart | None, tuple[str, ...]] = {
+    ContinuityPart.STATE: ("Current state", "state"),
+    ContinuityPart.BLOCKERS: ("Blockers", "active blockers"),
+    ContinuityPart.MISTAKES: (
+        "Mistakes to avoid",
+        "mistakes",
+        "mistakes & learnings",
+        "mistakes and learnings",
+    ),
+    ContinuityPart.DECISIONS: ("Decisions", "decisions made", "key decisions"),
+    ContinuityPart.KNOWN: ("Known", "facts", "known facts"),
+    ContinuityPart.MEMORIES: ("Relevant memories", "memories"),
+    None: ("Also there",),
 }
-_ALSO: dict[str, ContinuityPart] = {
-    "state": ContinuityPart.STATE,
-    "decisions made": ContinuityPart.DECISIONS,
-    "key decisions": ContinuityPart.DECISIONS,
-    "facts": ContinuityPart.KNOWN,
-    "known facts": ContinuityPart.KNOWN,
-    "active blockers": ContinuityPart.BLOCKERS,
-    "memories": ContinuityPart.MEMORIES,
-    "mistakes": ContinuityPart.MISTAKES,
-    "mistakes & learnings": ContinuityPart.MISTAKES,
-    "mistakes and learnings": ContinuityPart.MISTAKES,
+"""In the order in which a model is told of them: how each is headed, and what else others call
+it."""
+_PARTS = {
+    title.lower(): part
+    for part, titles in _HEADINGS.items()
+    for title in titles
+    if part is not None
 }
-_OF_FACTS = frozenset(
-    {ContinuityPart.DECISIONS, ContinuityPart.KNOWN}
-)  # a fact may come to stand in the other one: taken out is taken out of both
-_TITLES: Mapping[str, ContinuityPart] = {
-    title.lower(): part for part, title in _HEADINGS.items()
-} | _ALSO
+_OF_FACTS = frozenset({ContinuityPart.DECISIONS, ContinuityPart.KNOWN})
+"""A fact may come to stand in the other one: taken out is taken out of both."""
 _TITLE = "# Continuity"
 _NOTE = (
     "<!-- hotset writes between its markers. Everything else is "
@@ -225,15 +128,6 @@ _HEADS = {
     ),
 }
 _MORE = f"[hotset: {NAME} says more]"
-_TOLD_FIRST = (
-    ContinuityPart.STATE,
-    ContinuityPart.BLOCKERS,
-    ContinuityPart.MISTAKES,
-    ContinuityPart.DECISIONS,
-    ContinuityPart.KNOWN,
-    ContinuityPart.MEMORIES,
-    None,
-)
 
 _MOST_LINES = 40  # of a part: the file is for reading at a glance
 _MOST_OF_LINE = 300  # characters
@@ -251,26 +145,99 @@ _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]+")
 
 
 class _Line(NamedTuple):
-    said: str
+    text: str
     end: str
 
     @property
     def bare(self) -> str:
-        return self.said.strip(" \t")
+        return self.text.strip(" \t")
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
-    """What stands between two markers, and the markers."""
+class _Piece:
+    """What stands between two of our markers, with the markers; or a person's text around that."""
 
-    part: ContinuityPart
-    whole: tuple[_Line, ...]
-    ours: tuple[str, ...]
+    lines: Sequence[_Line]
+    part: ContinuityPart | None = None
+    """None for a person's text."""
+    ours: Sequence[str] = ()
     """Hashes of the lines that hotset wrote."""
-    gone: tuple[str, ...]
+    gone: Sequence[str] = ()
 
 
-_Piece = Sequence[_Line] | _Block
+def lines_by_part(text: str) -> dict[ContinuityPart | None, list[str]]:
+    """What the file says of each part, whoever wrote it; of None what belongs to no part."""
+    found: dict[ContinuityPart | None, list[str]] = {part: [] for part in _HEADINGS}
+    pieces = _pieces(_lines(text.removeprefix(_BOM)))
+    for piece in pieces:
+        if piece.part is not None:
+            found[piece.part] += [_bare(line.text) for line in piece.lines[1:-1]]
+    outside = [line for piece in pieces if piece.part is None for line in piece.lines]
+    level, part = 0, None
+    for line, heading in zip(outside, _headings(outside), strict=True):
+        if heading is not None and (heading[1] is not None or heading[0] <= level or part is None):
+            level, part = heading
+            if part is not None or level == 1:
+                continue
+        if not (line.bare.startswith("<!--") and line.bare.endswith("-->")):
+            found[part].append(_bare(line.text))
+    return {part: [line for line in said if line] for part, said in found.items()}
+
+
+def update_text(text: str | None, parts: ContinuityParts) -> str:
+    """The text with these parts; the same again when it is done again. Whatever a person wrote is
+    in it, as it was."""
+    mark, body = (_BOM, text[1:]) if text and text.startswith(_BOM) else ("", text or "")
+    lines = _lines(body)
+    end = _line_end(lines)
+    wanted = _wanted(parts)
+    pieces = [each for piece in _pieces(lines) for each in _freed(piece, wanted)]
+    outside = {_bare(line.text) for piece in pieces if piece.part is None for line in piece.lines}
+    gone = {each for piece in pieces if piece.part in _OF_FACTS for each in piece.gone}
+    shown = {
+        part: [
+            line
+            for line in said
+            if _bare(line) not in outside and not (part in _OF_FACTS and _hashed(line) in gone)
+        ]
+        for part, said in wanted.items()
+    }
+    written: list[_Line] = []
+    for piece in pieces:
+        if piece.part in shown:
+            written += _block(piece.part, shown.pop(piece.part), piece.gone, end)
+        else:
+            written += piece.lines
+    return mark + _joined(_with_new(written, shown, end), end, body)
+
+
+def render_continuity(
+    text: str, max_tokens: int, accepted: frozenset[str] = frozenset()
+) -> RenderedContinuity:
+    """What a model is told of it when a session starts: marked as data, and as nobody's word unless
+    it was `accepted`.
+
+    `accepted` are the `digest_of` texts that hotset wrote, or that a person said yes to.
+    """
+    trust = Trust.PERSON if digest_of(text) in accepted else Trust.OUTSIDE
+    told = [_HEADS[trust]]
+    budget = max_tokens - count(told[0]) - count(_MORE)
+    for line in _digest(text, "- " if trust is Trust.PERSON else "> "):
+        budget -= count(line) + 1  # and the line's end
+        if budget < 0:
+            break
+        told.append(line)
+    while len(told) > 1 and told[-1].endswith(":"):  # a heading that nothing follows
+        told.pop()
+    if len(told) == 1:
+        return RenderedContinuity("", 0, trust)
+    whole = "\n".join(told if budget >= 0 else [*told, _MORE])
+    return RenderedContinuity(whole, count(whole), trust)
+
+
+def digest_of(text: str) -> str:
+    """What tells one version of the file from any other."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _lines(text: str) -> list[_Line]:
@@ -282,111 +249,88 @@ def _line_end(lines: Iterable[_Line]) -> str:
     """Of our lines. A carriage return alone only where nothing else is: before a line feed it would
     be one end with it."""
     ends = Counter(line.end for line in lines if line.end)
-    if ends and set(ends) == {"\r"}:
+    if set(ends) == {"\r"}:
         return "\r"
     return "\r\n" if ends["\r\n"] > ends["\n"] else "\n"
 
 
 def _pieces(lines: Sequence[_Line]) -> list[_Piece]:
-    """Blocks, and what stands around them. A marker without its counterpart, or a second block of a
-    part, is a person's text."""
+    """Our blocks, and what stands around them. A marker without its counterpart, or a second block
+    of a part, is a person's text."""
     pieces: list[_Piece] = []
-    met: set[ContinuityPart] = set()
-    at = done = 0
-    while at < len(lines):
-        begin = _BEGIN.fullmatch(lines[at].bare)
-        close = _closed(lines, at) if begin and ContinuityPart(begin[1]) not in met else None
-        if begin is None or close is None:
-            at += 1
+    done = 0
+    for at, line in enumerate(lines):
+        begin = _BEGIN.fullmatch(line.bare) if at >= done else None
+        if begin is None or any(piece.part == begin[1] for piece in pieces):
             continue
-        part = ContinuityPart(begin[1])
-        met.add(part)
-        block = _Block(
-            part,
-            tuple(lines[at : close + 1]),
-            tuple(begin[2].split()),
-            tuple((begin[3] or "").split()),
-        )
-        pieces += [lines[done:at], block]
-        at = done = close + 1
-    pieces.append(lines[done:])
-    return pieces
+        if (close := _close(begin[1], lines, at)) is not None:
+            ours, gone = begin[2].split(), (begin[3] or "").split()
+            block = _Piece(lines[at : close + 1], ContinuityPart(begin[1]), ours, gone)
+            pieces += [_Piece(lines[done:at]), block]
+            done = close + 1
+    return [*pieces, _Piece(lines[done:])]
 
 
-def _closed(lines: Sequence[_Line], begin: int) -> int | None:
-    """Where the block ends that begins here: no other marker stands in it."""
-    opened = _BEGIN.fullmatch(lines[begin].bare)
+def _close(part: str, lines: Sequence[_Line], begin: int) -> int | None:
+    """Where the block of a part ends that begins here: no other marker stands in it."""
     for at in range(begin + 1, len(lines)):
-        line = lines[at].bare
-        if (end := _END.fullmatch(line)) is not None:
-            return at if opened is not None and end[1] == opened[1] else None
-        if _BEGIN.fullmatch(line):
+        if (end := _END.fullmatch(lines[at].bare)) is not None:
+            return at if end[1] == part else None
+        if _BEGIN.fullmatch(lines[at].bare):
             return None
     return None
 
 
 def _wanted(parts: ContinuityParts) -> dict[ContinuityPart, list[str]]:
-    memories = (
-        None if parts.memories is None else tuple(f"[{id}] {line}" for id, line in parts.memories)
-    )
-    said = {
-        ContinuityPart.STATE: parts.state,
-        ContinuityPart.DECISIONS: parts.decisions,
-        ContinuityPart.KNOWN: parts.known,
-        ContinuityPart.BLOCKERS: parts.blockers,
-        ContinuityPart.MEMORIES: memories,
-        ContinuityPart.MISTAKES: parts.mistakes,
-    }
-    return {part: _items(lines) for part, lines in said.items() if lines is not None}
-
-
-def _items(lines: Iterable[str]) -> list[str]:
-    """One line each, without secrets and without anything that could be taken for a marker."""
-    plain = (
-        " ".join(_UNSEEN.sub(" ", seal(line).text).split())[:_MOST_OF_LINE].rstrip()
-        for line in lines
-    )
-    safe = (line.replace("<!--", "&lt;!--").replace("-->", "--&gt;") for line in plain if line)
-    return list(dict.fromkeys(f"- {line}" for line in safe))[:_MOST_LINES]
-
-
-def _freed(pieces: Iterable[_Piece], wanted: Mapping[ContinuityPart, object]) -> Iterator[_Piece]:
-    """A person's lines come out of the blocks that will be written anew; what they took out is
-    noted as gone."""
-    for piece in pieces:
-        if not isinstance(piece, _Block) or piece.part not in wanted:
-            yield piece
+    """Of each part one line an item, without secrets and without anything that could be taken for a
+    marker."""
+    wanted: dict[ContinuityPart, list[str]] = {}
+    for part in ContinuityPart:
+        lines = getattr(parts, part)
+        if lines is None:
             continue
-        left = Counter(piece.ours)
-        theirs: list[_Line] = []
-        blank: list[_Line] = []
-        for line in piece.whole[1:-1]:
-            if not line.bare:
-                blank.append(line)
-            elif left[hashed := _hashed(line.bare)] > 0:
-                left[hashed] -= 1
-            else:
-                theirs += [*blank, line] if theirs else [line]
-                blank = []
-        yield theirs
-        gone = tuple(dict.fromkeys((*piece.gone, *left.elements())))[-_MOST_GONE:]
-        yield _Block(piece.part, piece.whole, piece.ours, gone)
+        if part is ContinuityPart.MEMORIES:
+            lines = [f"[{id}] {line}" for id, line in lines]
+        plain = (_plain(line)[:_MOST_OF_LINE].rstrip() for line in lines)
+        safe = (line.replace("<!--", "&lt;!--").replace("-->", "--&gt;") for line in plain if line)
+        wanted[part] = list(dict.fromkeys(f"- {line}" for line in safe))[:_MOST_LINES]
+    return wanted
+
+
+def _plain(line: str) -> str:
+    return " ".join(_UNSEEN.sub(" ", seal(line).text).split())
+
+
+def _freed(piece: _Piece, wanted: Mapping[ContinuityPart, object]) -> Iterator[_Piece]:
+    """A person's lines come out of a block that will be written anew; what they took out is noted
+    as gone."""
+    if piece.part not in wanted:
+        yield piece
+        return
+    left = Counter(piece.ours)
+    theirs: list[_Line] = []
+    blank: list[_Line] = []
+    for line in piece.lines[1:-1]:
+        if not line.bare:
+            blank.append(line)
+        elif left[hashed := _hashed(line.bare)] > 0:
+            left[hashed] -= 1
+        else:
+            theirs += [*blank, line] if theirs else [line]
+            blank = []
+    yield _Piece(theirs)
+    gone = tuple(dict.fromkeys((*piece.gone, *left.elements())))[-_MOST_GONE:]
+    yield _Piece(piece.lines, piece.part, piece.ours, gone)
 
 
 def _block(
-    part: ContinuityPart, shown: Iterable[str], gone: Sequence[str], end: str
+    part: ContinuityPart | None, shown: Iterable[str], gone: Sequence[str], end: str
 ) -> list[_Line]:
     lines = {line: hashed for line in shown if (hashed := _hashed(line)) not in gone}
     ours = "".join(f" {hashed}" for hashed in lines.values())
-    gone_told = f"; gone {' '.join(gone)}" if gone else ""
-    return [
-        _Line(line, end)
-        for line in (
-            f"<!-- hotset:{part}{ours}{gone_told} -->",
-            *lines,
-            f"<!-- hotset:end {part} -->",
-        )
-    ]
+    taken_out = f"; gone {' '.join(gone)}" if gone else ""
+    marked = (f"<!-- hotset:{part}{ours}{taken_out} -->", *lines, f"<!-- hotset:end {part} -->")
+    return [_Line(line, end) for line in marked]
 
 
 def _with_new(
@@ -402,52 +346,40 @@ def _with_new(
         if (at := _heading_of(part, lines)) is not None:
             lines = [*lines[: at + 1], blank, *block, *lines[at + 1 :]]
             continue
-        if not any(line.said for line in lines):
+        if not any(line.text for line in lines):
             lines = [_Line(_TITLE, end), blank, _Line(_NOTE, end), *lines]
         gap = [blank] if lines[-1].bare else []
-        lines = [*lines, *gap, _Line(f"## {_HEADINGS[part]}", end), blank, *block]
+        lines = [*lines, *gap, _Line(f"## {_HEADINGS[part][0]}", end), blank, *block]
     return lines
 
 
 def _heading_of(part: ContinuityPart, lines: Sequence[_Line]) -> int | None:
     """A heading that somebody put into one of our blocks is none: what goes behind it would tear
     the block."""
-    free = [
-        not isinstance(piece, _Block)
-        for piece in _pieces(lines)
-        for _ in (piece.whole if isinstance(piece, _Block) else piece)
-    ]
-    headings = (heading for _, heading in _headed(lines))
-    found = (
-        at
-        for at, heading in enumerate(headings)
-        if heading is not None and heading[1] is part and free[at]
-    )
-    return next(found, None)
+    owners = [piece.part for piece in _pieces(lines) for _ in piece.lines]
+    for at, (heading, owner) in enumerate(zip(_headings(lines), owners, strict=True)):
+        if heading is not None and heading[1] is part and owner is None:
+            return at
+    return None
 
 
-def _headed(
-    lines: Iterable[_Line],
-) -> Iterator[tuple[_Line, tuple[int, ContinuityPart | None] | None]]:
-    """Each line, with its level and part where it is a heading; what stands in a fence is none."""
+def _headings(lines: Iterable[_Line]) -> Iterator[tuple[int, ContinuityPart | None] | None]:
+    """Of each line its level and part where it is a heading; what stands in a fence is none."""
     fence = ""
     for line in lines:
-        found = _FENCE.match(line.said)
+        found = _FENCE.match(line.text)
         if found and not fence:
             fence = found[1]
         elif found and found[1] == fence:
             fence = ""
-        heading = _HEADING.fullmatch(line.said) if not fence and not found else None
-        yield (
-            line,
-            (len(heading[1]), _TITLES.get(heading[2].lower().rstrip(":"))) if heading else None,
-        )
+        heading = _HEADING.fullmatch(line.text) if not fence and not found else None
+        yield (len(heading[1]), _PARTS.get(heading[2].lower().rstrip(":"))) if heading else None
 
 
-def _joined(lines: Sequence[_Line], end: str, *, ends: bool) -> str:
+def _joined(lines: Sequence[_Line], end: str, before: str) -> str:
     """Only the last line may be without an end, and only where that was so before."""
-    text = "".join(line.said + (line.end or end) for line in lines)
-    if ends or not lines:
+    text = "".join(line.text + (line.end or end) for line in lines)
+    if not lines or not before or before.endswith(("\n", "\r")):
         return text
     return text.removesuffix(lines[-1].end or end)
 
@@ -461,47 +393,12 @@ def _bare(line: str) -> str:
     return line.strip(" \t").lstrip("-*+").strip(" \t")
 
 
-def _sorted_out(text: str) -> Iterator[tuple[ContinuityPart | None, str]]:
-    """Each line that says something, with the part that it belongs to."""
-    for piece in _pieces(_lines(text.removeprefix(_BOM))):
-        if isinstance(piece, _Block):
-            yield from (
-                (piece.part, _bare(line.said)) for line in piece.whole[1:-1] if _bare(line.said)
-            )
-    level, part = 0, None
-    for line, heading in _headed(
-        line for piece in _pieces(_lines(text.removeprefix(_BOM))) for line in _outside(piece)
-    ):
-        if heading is not None and (heading[1] is not None or heading[0] <= level or part is None):
-            level, part = heading
-            if part is not None or heading[0] == 1:
-                continue
-        if _bare(line.said) and not _is_comment(line.bare):
-            yield part, _bare(line.said)
-
-
-def _outside(piece: _Piece) -> Sequence[_Line]:
-    return () if isinstance(piece, _Block) else piece
-
-
-def _is_comment(line: str) -> bool:
-    return line.startswith("<!--") and line.endswith("-->")
-
-
 def _digest(text: str, bullet: str) -> Iterator[str]:
     """Lines to tell, the most useful first."""
-    said: dict[ContinuityPart | None, list[str]] = {}
-    for part, line in _sorted_out(text):
-        said.setdefault(part, []).append(line)
-    for part in _TOLD_FIRST:
-        if said.get(part):
-            yield f"{_HEADINGS[part] if part is not None else 'Also there'}:"
-            yield from (bullet + _tellable(line) for line in said[part])
-
-
-def _tellable(line: str) -> str:
-    plain = " ".join(_UNSEEN.sub(" ", seal(line).text).split())
-    return unmarked(clip(plain, _MOST_OF_LINE))
+    for part, lines in lines_by_part(text).items():
+        if lines:
+            yield f"{_HEADINGS[part][0]}:"
+            yield from (bullet + unmarked(clip(_plain(line), _MOST_OF_LINE)) for line in lines)
 
 
 # what a model is told of it are a few hundred tokens; a file of this size is something else
@@ -542,7 +439,7 @@ def write_continuity(
     """Brings the file up to date, and makes it where there is none. Whole or not at all. Raises
     `BadInput`.
 
-    `accepted` as in `told_continuity`: what stands in a file that nobody accepted is not accepted
+    `accepted` as in `render_continuity`: what stands in a file that nobody accepted is not accepted
     because hotset adds to it.
     """
     with Root(root) as project, _alone(project.folder):
@@ -552,17 +449,15 @@ def write_continuity(
         for _ in range(_TRIES):
             found = _read(project, name)
             before = found.text if found is not None else None
-            after = updated(before, parts)
+            after = update_text(before, parts)
             trusted = not before or digest_of(before) in accepted
             if after == (before or ""):
                 return ContinuityWrite(path, after, changed=False, trusted=trusted)
-            _refuse_read_only(path, found)
-            draft = _drafted(path, after, found)
-            try:
-                if _same(found, _read(project, name)) and _put(draft, path, found):
+            if found is not None:
+                _refuse_read_only(path, found)
+            with _draft(path, after, found.mode if found is not None else PRIVATE) as draft:
+                if _same(found, _read(project, name)) and _put(draft, path, is_new=found is None):
                     return ContinuityWrite(path, after, changed=True, trusted=trusted)
-            finally:
-                draft.unlink(missing_ok=True)
     raise BadInput(
         f"{path} was changed again and again while it was written; it is as it was: try again later"
     )
@@ -571,19 +466,12 @@ def write_continuity(
 def resolve(ids: Iterable[MemoryId], store: Store) -> dict[MemoryId, MemoryRecord]:
     """The memories that are named, as they are now. Those that are not there, or that somebody
     forgot, are left out."""
-    found: dict[MemoryId, MemoryRecord] = {}
-    for id in ids:
-        with suppress(NotFound):
-            memory = store.memory(id)
-            if memory.standing is not Standing.FORGOTTEN:
-                found[id] = memory
-    return found
+    found = known_memories(store, ids)
+    return {each.id: each for each in found if each.standing is not Standing.FORGOTTEN}
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     text: str
-    stat: Stat
     mode: int
     owner: int
 
@@ -608,7 +496,7 @@ def _within(project: Root) -> str:
 def _read(project: Root, name: str) -> _Found | None:
     path = project.folder / name
     try:
-        content = project.read(name, MOST_BYTES)
+        text = project.read(name, MOST_BYTES).data.decode("utf-8")
         found = path.lstat()
     except NotTaken as error:
         if error.why is Why.GONE:
@@ -616,69 +504,56 @@ def _read(project: Root, name: str) -> _Found | None:
         raise BadInput(f"{path} cannot be used: {error.why}") from error
     except OSError as error:
         raise BadInput(f"{path} cannot be used: {error.strerror}") from error
-    try:
-        text = content.data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(
             f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8, or move it away"
         ) from error
-    return _Found(text, content.stat, stat.S_IMODE(found.st_mode), found.st_uid)
+    return _Found(text, stat.S_IMODE(found.st_mode), found.st_uid)
 
 
-def _refuse_read_only(path: Path, found: _Found | None) -> None:
-    if found is None:
-        return
+def _refuse_read_only(path: Path, found: _Found) -> None:
     if not found.mode & stat.S_IWUSR:
         raise BadInput(f"{path} is read-only; `chmod u+w` it, or `hotset continuity off`")
     if found.owner != os.geteuid():
         raise BadInput(f"{path} belongs to another user (uid {found.owner}); it is as it was")
 
 
-def _drafted(path: Path, text: str, found: _Found | None) -> Path:
-    """The new text under another name beside it, with the rights that the file has."""
+@contextmanager
+def _draft(path: Path, text: str, mode: int) -> Iterator[Path]:
+    """The new text under another name beside the file, for as long as the block lasts."""
     draft = path.with_name(f".{NAME}.{secrets.token_hex(6)}.hotset")
     try:
         with create_file(draft) as file:
-            os.fchmod(file.fileno(), found.mode if found is not None else PRIVATE)
+            os.fchmod(file.fileno(), mode)
             file.write(text.encode("utf-8"))
+        yield draft
     except OSError as error:
+        why = "no room is left" if is_full(error) else error.strerror
+        raise BadInput(f"{path} could not be written: {why}; it is as it was") from error
+    finally:
         draft.unlink(missing_ok=True)
-        raise _not_written(path, error) from error
-    return draft
 
 
 def _same(before: _Found | None, now: _Found | None) -> bool:
     """An editor that saves the same bytes anew has made another file, which has the same words."""
-    return (before.text, before.mode) == (now.text, now.mode) if before and now else before is now
+    return before[:2] == now[:2] if before and now else before is now
 
 
-def _put(draft: Path, path: Path, found: _Found | None) -> bool:
+def _put(draft: Path, path: Path, *, is_new: bool) -> bool:
     """False where there was no file and somebody else has made one in the meantime."""
     try:
-        if found is not None or not _linked(draft, path):
+        if is_new:
+            os.link(draft, path)  # a link refuses where a file is
+        else:
             draft.replace(path)
-        sync_folder(path.parent)
     except FileExistsError:
         return False
     except OSError as error:
-        raise _not_written(path, error) from error
+        if not is_new or error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        draft.replace(path)  # a file system without links
+    sync_folder(path.parent)
     return True
-
-
-def _linked(draft: Path, path: Path) -> bool:
-    """A link refuses where a file is; False on a file system that has none."""
-    try:
-        os.link(draft, path)
-    except OSError as error:
-        if error.errno in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
-            return False
-        raise
-    return True
-
-
-def _not_written(path: Path, error: OSError) -> BadInput:
-    why = "no room is left" if is_full(error) else error.strerror
-    return BadInput(f"{path} could not be written: {why}; it is as it was")
 
 
 @contextmanager

@@ -4,9 +4,9 @@ following the store."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
+from typing import Any
 
 from hotset.errors import NotFound, PageDamaged
 from hotset.files.lru import Lru
@@ -110,6 +110,10 @@ _LONGEST_PAGE = (
 _MOST_PROMPTS = 24  # of an episode that are read: it is found by the first few thousand characters
 
 
+_Entries = Callable[[Sequence[tuple[int, Any]]], Iterable[Entry]]
+"""The entries of a batch of versions, or of pages."""
+
+
 def follow_memories(
     store: Store, index: Index, until: float, clock: Callable[[], float] = time.monotonic
 ) -> int:
@@ -119,12 +123,26 @@ def follow_memories(
     it makes the same index. Raises a `HotsetError` where the store cannot be read or the index not
     be written.
     """
-    return _memories(store, index, until, clock) + _talk(store, index, until, clock)
+    line = _Line(store)
+    followed: tuple[tuple[str, int, _Entries], ...] = (
+        (MEMORIES, _MEMORIES_AT_ONCE, lambda batch: _memory_entries(store, index, batch)),
+        (TALK, _PAGES_AT_ONCE, lambda batch: _window_entries(line, batch)),
+    )
+    passed = 0
+    for mark, most, entries in followed:
+        at = _reached(store, index, mark)
+        while batch := _after(store, mark, at, most):
+            at = batch[-1][0]
+            index.add(entries(batch), _watermark(mark, *batch[-1]))
+            passed += len(batch)
+            if clock() >= until:
+                break
+    return passed
 
 
 def memories_indexed(store: Store, index: Index) -> int:
     """The number of the last version that the index came by: those behind it are not found yet."""
-    return _memories_reached(store, index.watermark(MEMORIES))
+    return _reached(store, index, MEMORIES)
 
 
 def drop_erased(store: Store, index: Index) -> int:
@@ -139,42 +157,37 @@ def drop_erased(store: Store, index: Index) -> int:
     return len(gone)
 
 
-def _memories(store: Store, index: Index, until: float, clock: Callable[[], float]) -> int:
-    at = _memories_reached(store, index.watermark(MEMORIES))
-    passed = 0
-    while batch := store.memories_after(at, _MEMORIES_AT_ONCE):
-        at, last = batch[-1]
-        # Whichever version came by, the latest is written: two processes that follow write the
-        # same.
-        latest = known_memories(store, dict.fromkeys(memory.id for _, memory in batch))
-        shown = [memory for memory in latest if is_found(memory)]
-        hidden = {memory.id for _, memory in batch} - {memory.id for memory in shown}
-        if hidden:
-            index.remove(sorted(hidden))
-        index.add(
-            (entry_of(memory, list(_prompts(store, memory))) for memory in shown),
-            _memory_mark(at, last),
-        )
-        passed += len(batch)
-        if clock() >= until:
-            break
-    return passed
+def _after(store: Store, mark: str, number: int, most: int) -> Sequence[tuple[int, Any]]:
+    """The next versions of memories, or pages, each with its number."""
+    return (store.memories_after if mark == MEMORIES else store.pages_after)(number, most)
 
 
-def _memories_reached(store: Store, mark: int) -> int:
-    """0 where the version that it stood at is not there any more: another store, or one from which
-    something was erased."""
-    number = mark >> _TAG_BITS
-    there = store.memories_after(number - 1, 1) if number else ()
-    return number if there and _memory_mark(*there[0]).number == mark else 0
+def _reached(store: Store, index: Index, mark: str) -> int:
+    """0 where what it stood at is not there any more: another store, or one from which something
+    was erased."""
+    known = index.watermark(mark)
+    number = known >> _TAG_BITS
+    there = _after(store, mark, number - 1, 1) if number else ()
+    return number if there and _watermark(mark, *there[0]).number == known else 0
 
 
-def _memory_mark(number: int, memory: MemoryRecord) -> Watermark:
-    return Watermark(MEMORIES, number << _TAG_BITS | _tag(f"{memory.id} {memory.version}"))
+def _watermark(mark: str, number: int, last: MemoryRecord | Page) -> Watermark:
+    name = f"{last.id} {last.version}" if isinstance(last, MemoryRecord) else last.id
+    tag = int.from_bytes(blake2b(name.encode(), digest_size=_TAG_BITS // 8).digest())
+    return Watermark(mark, number << _TAG_BITS | tag)
 
 
-def _tag(name: str) -> int:
-    return int.from_bytes(blake2b(name.encode(), digest_size=_TAG_BITS // 8).digest())
+def _memory_entries(
+    store: Store, index: Index, batch: Sequence[tuple[int, MemoryRecord]]
+) -> Iterator[Entry]:
+    """Whichever version came by, the latest is written: two processes that follow write the same.
+    What is no longer found is taken out."""
+    latest = known_memories(store, dict.fromkeys(memory.id for _, memory in batch))
+    shown = [memory for memory in latest if is_found(memory)]
+    hidden = {memory.id for _, memory in batch} - {memory.id for memory in shown}
+    if hidden:
+        index.remove(sorted(hidden))
+    return (entry_of(memory, list(_prompts(store, memory))) for memory in shown)
 
 
 def _prompts(store: Store, memory: MemoryRecord) -> Iterator[str]:
@@ -187,10 +200,7 @@ def _prompts(store: Store, memory: MemoryRecord) -> Iterator[str]:
         turns=memory.detail.turns,
         limit=_MOST_PROMPTS,
     )
-    for page in store.pages(where):
-        text = _text(store, page)
-        if text:
-            yield text
+    yield from filter(None, (_text(store, page) for page in store.pages(where)))
 
 
 def _text(store: Store, page: Page) -> str:
@@ -202,46 +212,21 @@ def _text(store: Store, page: Page) -> str:
     )
 
 
-def _talk(store: Store, index: Index, until: float, clock: Callable[[], float]) -> int:
-    line = _Line(store)
-    at = _talk_reached(store, index.watermark(TALK))
-    passed = 0
-    while batch := store.pages_after(at, _PAGES_AT_ONCE):
-        at, last = batch[-1]
-        windows: dict[EntryId, Entry] = {}
-        for _, page in batch:
-            line.meet(page)
-            if is_talk(page):
-                windows.update((window.id, window) for window in _windows(line.upto(page)))
-        index.add(windows.values(), _talk_mark(at, last))
-        passed += len(batch)
-        if clock() >= until:
-            break
-    return passed
+def _window_entries(line: _Line, batch: Sequence[tuple[int, Page]]) -> Iterable[Entry]:
+    windows: dict[EntryId, Entry] = {}
+    for _, page in batch:
+        line.meet(page)
+        if is_talk(page):
+            windows.update((window.id, window) for window in _windows(line.upto(page)))
+    return windows.values()
 
 
-def _talk_reached(store: Store, mark: int) -> int:
-    number = mark >> _TAG_BITS
-    there = store.pages_after(number - 1, 1) if number else ()
-    return number if there and _talk_mark(*there[0]).number == mark else 0
-
-
-def _talk_mark(number: int, page: Page) -> Watermark:
-    return Watermark(TALK, number << _TAG_BITS | _tag(page.id))
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    page: Page
-    text: str
-
-
-def _windows(line: Sequence[_Said]) -> Iterator[Entry]:
+def _windows(line: Sequence[tuple[Page, str]]) -> Iterator[Entry]:
     """Of the last one, and of those that now have it behind them."""
-    texts = [said.text for said in line]
+    texts = [text for _, text in line]
     for at in range(max(0, len(line) - 1 - BESIDE), len(line)):
         if texts[at].strip():
-            yield window_of(line[at].page, texts[at], texts[:at], texts[at + 1 :])
+            yield window_of(line[at][0], texts[at], texts[:at], texts[at + 1 :])
 
 
 class _Line:
@@ -256,9 +241,9 @@ class _Line:
     def meet(self, page: Page) -> None:
         self._pages.put(page.id, page)
 
-    def upto(self, page: Page) -> list[_Said]:
+    def upto(self, page: Page) -> list[tuple[Page, str]]:
         """The page and as many before it as the windows in which it stands need."""
-        line = [_Said(page, self._text(page))]
+        line = [(page, self._text(page))]
         at = page
         for _ in range(_FAR_BACK):
             before = self._before(at)
@@ -266,7 +251,7 @@ class _Line:
                 break
             at = before
             if is_talk(at):
-                line.append(_Said(at, self._text(at)))
+                line.append((at, self._text(at)))
         return line[::-1]
 
     def _before(self, page: Page) -> Page | None:

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from heapq import nlargest
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
@@ -27,7 +27,6 @@ from hotset.nouns.deposit import Remembered
 from hotset.nouns.finding import Filter, Query, Sort
 from hotset.nouns.memory import (
     Checkpoint,
-    Detail,
     Ending,
     Episode,
     MemoryId,
@@ -104,9 +103,9 @@ def joined(one: MemoryRecord, other: MemoryRecord) -> MemoryRecord:
 def joined_sources(one: Provenance, other: Provenance) -> Provenance:
     also = [f"{SESSION}{other.session}"] if other.session not in (None, one.session) else []
     also += [f"{AGENT}{other.agent}"] if other.agent not in ("", one.agent) else []
-    return replace(
-        one, pages=_union(one.pages, other.pages), places=_union(one.places, other.places, also)
-    )
+    pages = dict.fromkeys((*one.pages, *other.pages))
+    places = dict.fromkeys((*one.places, *other.places, *also))
+    return replace(one, pages=tuple(pages), places=tuple(places))
 
 
 def heard_in(source: Provenance, session: str | None) -> bool:
@@ -121,10 +120,6 @@ def sessions_of(source: Provenance) -> frozenset[str]:
         place.removeprefix(SESSION) for place in source.places if place.startswith(SESSION)
     )
     return others if source.session is None else others | {source.session}
-
-
-def _union(*parts: Iterable[_T]) -> tuple[_T, ...]:
-    return tuple(dict.fromkeys(each for part in parts for each in part))
 
 
 def known_memory(store: Store, id: MemoryId) -> MemoryRecord | None:
@@ -380,7 +375,7 @@ def remember_session(
     encoded = encode_session(material)
     made = keep_memories(store, encoded.memories, encoded.links, now, similar)
     _leave_behind(store, session, encoded.memories, now)
-    _count_heeded(store, material, encoded.memories, now)
+    _count_useful(store, material, encoded.memories, now)
     return made
 
 
@@ -418,9 +413,9 @@ def _leave_behind(
     store: Store, session: SessionId, made: Sequence[MemoryRecord], now: float
 ) -> None:
     """Ledgers of work that this session went on with, or that came to its end in it."""
-    from hotset.sources.memory.consolidate.supersede import overtaken  # noqa: PLC0415 - as above
+    from hotset.sources.memory.consolidate.supersede import overtaken_ledgers  # noqa: PLC0415 - as above
 
-    versions, links = overtaken(
+    versions, links = overtaken_ledgers(
         store.memories(kinds_of(Checkpoint), frozenset({Standing.ACTIVE})), session, made, now
     )
     if versions:
@@ -428,7 +423,7 @@ def _leave_behind(
             commit(store, versions, links)
 
 
-def _count_heeded(
+def _count_useful(
     store: Store, material: Material, made: Sequence[MemoryRecord], now: float
 ) -> None:
     """Which of the memories that the session was told helped or misled it, by what it did then."""
@@ -607,25 +602,20 @@ def checked_text(text: str) -> str:
     return sealed
 
 
-def sealed_detail(detail: Detail) -> Detail:
+def sealed_detail(value: Any) -> Any:
     """The same of what belongs to a kind alone: not one of its words is a secret."""
-    return None if detail is None else cast("Detail", _sealed(detail))
-
-
-def _sealed(value: object) -> object:
     match value:
         case Enum():
             return value
         case str():
             return seal(value).text
         case tuple():
-            return tuple(map(_sealed, value))
+            return tuple(map(sealed_detail, value))
         case dict():
-            return {_sealed(key): _sealed(each) for key, each in value.items()}
+            return {sealed_detail(key): sealed_detail(each) for key, each in value.items()}
         case _ if is_dataclass(value) and not isinstance(value, type):
-            return replace(
-                value, **{each.name: _sealed(getattr(value, each.name)) for each in fields(value)}
-            )
+            held = {each.name: getattr(value, each.name) for each in fields(value)}
+            return replace(value, **{name: sealed_detail(each) for name, each in held.items()})
         case _:
             return value
 

@@ -44,7 +44,7 @@ from hotset.nouns.turn import Event
 from hotset.sources.memory import keep
 from hotset.sources.memory.continuity import CONTINUITY_TOKENS, Continuity
 from hotset.sources.memory.kinds import NAMED_KINDS, REMINDED_KINDS, is_memory_id, kind_named
-from hotset.sources.memory.recall.weights import DEFAULT, from_dict, recalled_event
+from hotset.sources.memory.recall.weights import DEFAULT, recalled_event, weights_from_dict
 from hotset.sources.memory.reminders import OPENING, Reminder, asks_what_was, fits
 from hotset.sources.memory.render.economics import (
     Occasion,
@@ -67,7 +67,7 @@ from hotset.sources.memory.render.layers import (
 )
 from hotset.sources.memory.render.memories import (
     TermRarity,
-    explained,
+    explain_memory,
     layer_of,
     render_memories,
     render_whole,
@@ -243,7 +243,7 @@ class MemorySource:
             raise BadInput("what is to be recalled? Ask with a few words")
         if more < 0:
             raise BadInput("more is 0 for the first answer, and then 1, 2 and so on")
-        from hotset.sources.memory.recall.search import RecallQuery, beside_pages  # noqa: PLC0415 - numpy
+        from hotset.sources.memory.recall.search import RecallQuery, neighbour_pages  # noqa: PLC0415 - numpy
 
         wanted = frozenset(kind_named(kind) for kind in kinds)
         asking = RecallQuery(
@@ -261,9 +261,9 @@ class MemorySource:
         begun = time.monotonic()
         found = self._find(store, asking)
         took = 1000 * (time.monotonic() - begun)
-        beside = beside_pages(found.items, store, query, but=asking.session) if asking.talk else ()
+        near = neighbour_pages(found.items, store, query, but=asking.session) if asking.talk else ()
         text = self._render(
-            store, found.items, query, found.task, max_tokens=max_tokens, beside=beside
+            store, found.items, query, found.task, max_tokens=max_tokens, beside=near
         )
         if more:
             found, text = self._recall_more(store, asking, text, max_tokens, more)
@@ -292,7 +292,7 @@ class MemorySource:
     ) -> Disclosure:
         """As far as a question needs: the index, the timeline where that may answer it, and
         memories where it does not."""
-        from hotset.sources.memory.recall.search import RecallQuery, beside_pages  # noqa: PLC0415 - numpy
+        from hotset.sources.memory.recall.search import RecallQuery, neighbour_pages  # noqa: PLC0415 - numpy
         from hotset.sources.memory.recall.tasks import detect_task  # noqa: PLC0415
 
         store = self._open()
@@ -310,7 +310,7 @@ class MemorySource:
             return found
 
         def beside(_items: Sequence[RecalledItem]) -> Iterable[RecalledItem]:
-            return beside_pages(found, store, query, but=SessionId(session) if session else None)
+            return neighbour_pages(found, store, query, but=SessionId(session) if session else None)
 
         shown = unfold(
             query,
@@ -424,7 +424,7 @@ class MemorySource:
 
     def why(self, id: str) -> tuple[str, ...]:
         """Where a memory comes from and why it stands as it does, in sentences for a person."""
-        return explained(self.details(id), self.store())
+        return explain_memory(self.details(id), self.store())
 
     def graph(self, id: str = "", *, depth: int = 1) -> MemoryGraph:
         """What is linked with what: around one memory, or the links of all."""
@@ -434,10 +434,8 @@ class MemorySource:
             dict.fromkeys(_around(store, root[0], depth) if root else store.memory_links())
         )
         named = dict.fromkeys((*root, *(each for link in links for each in (link.of, link.to))))
-        memories = {}
-        for each in list(named)[:_MOST_GRAPH]:
-            with suppress(NotFound):
-                memories[each] = store.memory(each)
+        known = keep.known_memories(store, list(named)[:_MOST_GRAPH])
+        memories = {each.id: each for each in known}
         return MemoryGraph(
             tuple(memories.values()),
             tuple(link for link in links if link.of in memories and link.to in memories),
@@ -744,7 +742,7 @@ class MemorySource:
     def _find(self, store: Store, asking: RecallQuery) -> RecallResult:
         from hotset.sources.memory.recall.search import recall  # noqa: PLC0415 - numpy
 
-        return recall(asking, self._index(), store, from_dict(arrangement(store).weights))
+        return recall(asking, self._index(), store, weights_from_dict(arrangement(store).weights))
 
     def _recall_more(
         self, store: Store, asking: RecallQuery, text: RenderedText, max_tokens: int, steps: int
@@ -755,7 +753,7 @@ class MemorySource:
         Nothing is kept between the steps: each is worked out from the first answer, so that asking
         again gives the same.
         """
-        from hotset.sources.memory.recall.search import elsewhere_pages  # noqa: PLC0415 - numpy
+        from hotset.sources.memory.recall.search import pages_elsewhere  # noqa: PLC0415 - numpy
 
         asking = replace(asking, advice=self._knobs.advice)
         found = self._find(store, replace(asking, most=_FURTHER))
@@ -768,7 +766,7 @@ class MemorySource:
             pages = (
                 list(
                     islice(
-                        elsewhere_pages(asking, found, self._index(), store, told=known), _FURTHER
+                        pages_elsewhere(asking, found, self._index(), store, told=known), _FURTHER
                     )
                 )
                 if asking.talk

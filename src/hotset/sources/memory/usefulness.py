@@ -111,18 +111,6 @@ def verdict_deposits(
     return uses, tuple(told)
 
 
-@dataclass(frozen=True, slots=True)
-class _Advice:
-    """What of a memory an action can copy."""
-
-    commands: frozenset[str] = frozenset()
-    files: frozenset[str] = frozenset()
-    tools: frozenset[str] = frozenset()
-    names: frozenset[str] = frozenset()
-    fewest: int = 1
-    """How much of it has to be copied."""
-
-
 class _Conversation:
     """What was said and done in a session, by turn."""
 
@@ -138,12 +126,13 @@ class _Conversation:
         later = [
             act for act in self._acts if self._turn(act) >= turn and act.doing is not ActKind.PLAN
         ]
-        unsaid = self._unsaid(_advice(memory), turn)
+        advice, fewest = _advice(memory)
+        unsaid = frozenset(each for each in advice if not self._is_said(each, turn))
         copied: dict[str, Act] = {}
         for act in later:
-            for what in self._copies(act, unsaid):
+            for what in self._things(act, unsaid) & unsaid:
                 copied.setdefault(what, act)
-        if len(copied) < unsaid.fewest:
+        if len(copied) < fewest:
             return None
         first = min(copied.values(), key=lambda act: act.place)
         sorts = sorted({what.split(" ", 1)[0] for what in copied})
@@ -167,27 +156,20 @@ class _Conversation:
     def _turn(self, act: Act) -> int:
         return self._line[act.place].page.turn
 
-    def _copies(self, act: Act, advice: _Advice) -> Iterator[str]:
+    def _things(self, act: Act, advice: frozenset[str]) -> frozenset[str]:
+        """What an action is made of, each under its sort; names only where the advice has any."""
+        found: list[str] = []
         if act.command:
-            parts = {general(part, self._root) or part for part in parts_of(act.command)} | {
-                act.command,
-                *parts_of(act.command),
-            }
-            yield from (f"command {each}" for each in parts & advice.commands)
+            parts = parts_of(act.command)
+            general_parts = (general(part, self._root) or part for part in parts)
+            found += [f"command {each}" for each in (act.command, *parts, *general_parts)]
         if act.doing is ActKind.EDIT:
-            yield from (
-                f"file {each}"
-                for path in act.files
-                if (each := _end(in_project(path, self._root))) in advice.files
-            )
-        tool = act.tool.rpartition("__")[2]
-        if tool in advice.tools and act.passed:
-            yield f"tool {tool}"
-        if advice.names:
-            yield from (
-                f"name {each}"
-                for each in advice.names.intersection(names(self._line[act.place].text))
-            )
+            found += [f"file {_end(in_project(path, self._root))}" for path in act.files]
+        if act.passed:
+            found.append(f"tool {act.tool.rpartition('__')[2]}")
+        if any(each.startswith("name ") for each in advice):
+            found += [f"name {each}" for each in names(self._line[act.place].text)]
+        return frozenset(found)
 
     def _came_again(self, pitfall: Pitfall, first: Act, later: Sequence[Act]) -> bool:
         command, kind, said = (
@@ -204,20 +186,10 @@ class _Conversation:
                     return True
         return False
 
-    def _unsaid(self, advice: _Advice, turn: int) -> _Advice:
-        """Without what stood in the conversation before."""
-        before = self._said_before(turn)
-
-        def new(each: str) -> bool:
-            return squeezed(each.split(" <", 1)[0].encode("utf-8", "replace")) not in before
-
-        return _Advice(
-            frozenset(filter(new, advice.commands)),
-            frozenset(filter(new, advice.files)),
-            frozenset(filter(new, advice.tools)),
-            frozenset(filter(new, advice.names)),
-            advice.fewest,
-        )
+    def _is_said(self, advice: str, turn: int) -> bool:
+        """Did it stand in the conversation before?"""
+        words = advice.split(" ", 1)[1].split(" <", 1)[0]
+        return squeezed(words.encode("utf-8", "replace")) in self._said_before(turn)
 
     def _said_before(self, turn: int) -> bytes:
         if turn not in self._before:
@@ -240,27 +212,25 @@ def _words(said: Utterance) -> bytes:
     return b"\n".join((squeezed(text.encode("utf-8", "replace")), said.outside))
 
 
-def _advice(memory: MemoryRecord) -> _Advice:
+def _advice(memory: MemoryRecord) -> tuple[frozenset[str], int]:
+    """What of a memory an action can copy, each under its sort; and how much of it has to be."""
     match memory.detail:
         case Pitfall(instead=instead):
-            return _Advice(frozenset(_COMMAND.findall(instead)), frozenset(_paths(instead)))
+            return _doings(instead), 1
         case Procedure(steps=steps):
             text = "; ".join(steps)
-            found = _Advice(
-                frozenset(_COMMAND.findall(text)),
-                frozenset(_paths(text)),
-                frozenset(_CALLS.findall(text)),
-            )
-            many = len(found.commands) + len(found.files) + len(found.tools)
-            return _Advice(
-                found.commands, found.files, found.tools, fewest=min(_FEWEST_STEPS, max(1, many))
-            )
+            found = _doings(text) | {f"tool {each}" for each in _CALLS.findall(text)}
+            return found, min(_FEWEST_STEPS, max(1, len(found)))
         case _ if KINDS[memory.kind].is_free_text:  # an episode names all that was ever touched
-            return _Advice(
-                names=frozenset(name for name in names(memory.text) if len(name) >= _SHORTEST_NAME)
-            )
+            found = frozenset(names(memory.text))
+            return frozenset(f"name {each}" for each in found if len(each) >= _SHORTEST_NAME), 1
         case _:
-            return _Advice()
+            return frozenset(), 1
+
+
+def _doings(text: str) -> frozenset[str]:
+    commands = (f"command {each}" for each in _COMMAND.findall(text))
+    return frozenset((*commands, *(f"file {each}" for each in _paths(text))))
 
 
 def _paths(text: str) -> Iterator[str]:

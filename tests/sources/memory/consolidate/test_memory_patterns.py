@@ -19,10 +19,10 @@ from hotset.sources.memory.consolidate.patterns import (
     LEAST_SURE,
     ThingCounts,
     confidence,
+    count_troubles,
     is_lasting_file,
     is_risky,
     lasting_pitfall,
-    meet,
     pattern_of,
     proves,
     shared_procedure,
@@ -50,7 +50,7 @@ def lasting(episodes):
     common, met = ThingCounts(), {}
     for each in episodes:
         common.count(each)
-        meet(each, met)
+        count_troubles(each, met)
     return [
         found
         for key, each in met.items()

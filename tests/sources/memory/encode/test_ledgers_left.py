@@ -9,7 +9,7 @@ from told_sessions import NOW, PASSED, Told
 
 from hotset.nouns.memory import Checkpoint, MemoryKind, MemoryRecord, Standing
 from hotset.nouns.page import SessionId
-from hotset.sources.memory.consolidate.supersede import overtaken
+from hotset.sources.memory.consolidate.supersede import overtaken_ledgers
 
 TODOS = [
     {"content": "Add the column to the table", "status": "completed"},
@@ -122,7 +122,7 @@ def test_a_ledger_ends_with_its_work_and_with_the_session_that_goes_on():
         "Go on with the report of invoices, the year is missing."
     )
     later.edits("/home/ada/shop/src/report.py").runs("make test-report", PASSED).says("Done.")
-    (version,), (link,) = overtaken([left], SessionId("two"), later.encoded().memories, NOW)
+    (version,), (link,) = overtaken_ledgers([left], SessionId("two"), later.encoded().memories, NOW)
     assert (version.standing, version.version, link.to) == (
         Standing.SUPERSEDED,
         left.version + 1,
@@ -136,9 +136,9 @@ def test_a_ledger_ends_with_its_work_and_with_the_session_that_goes_on():
         .encoded()
         .memories
     )
-    (own,), _ = overtaken([left], SessionId("one"), ended, NOW)
+    (own,), _ = overtaken_ledgers([left], SessionId("one"), ended, NOW)
     assert own.why == "its work came to an end"
-    assert overtaken([version], SessionId("two"), later.encoded().memories, NOW) == ((), ())
+    assert overtaken_ledgers([version], SessionId("two"), later.encoded().memories, NOW) == ((), ())
 
 
 def test_a_ledger_stays_while_its_work_is_open_and_others_do_something_else():
@@ -156,9 +156,12 @@ def test_a_ledger_stays_while_its_work_is_open_and_others_do_something_else():
         .edits("/home/ada/shop/src/report.py")
         .says("Done.")
     )
-    assert overtaken([left], SessionId("one"), unfinished().encoded().memories, NOW) == ((), ())
-    assert overtaken([left], SessionId("two"), other.encoded().memories, NOW) == ((), ())
-    assert overtaken([left], SessionId("zero"), before.encoded().memories, NOW) == ((), ())
+    assert overtaken_ledgers([left], SessionId("one"), unfinished().encoded().memories, NOW) == (
+        (),
+        (),
+    )
+    assert overtaken_ledgers([left], SessionId("two"), other.encoded().memories, NOW) == ((), ())
+    assert overtaken_ledgers([left], SessionId("zero"), before.encoded().memories, NOW) == ((), ())
 
 
 def test_a_ledger_that_an_agent_wrote_is_left_alone():
@@ -173,4 +176,4 @@ def test_a_ledger_that_an_agent_wrote_is_left_alone():
         .encoded()
         .memories
     )
-    assert overtaken([own], SessionId("one"), ended, NOW) == ((), ())
+    assert overtaken_ledgers([own], SessionId("one"), ended, NOW) == ((), ())

@@ -14,12 +14,12 @@ from hotset.sources.memory.recall.rank import (
     first_signals,
     order,
     own_statements,
+    query_words,
     spread,
-    telling,
     wanted_kind,
 )
 from hotset.sources.memory.recall.time_words import time_words
-from hotset.sources.memory.recall.weights import DEFAULT, SIGNALS, SignalWeights, from_dict
+from hotset.sources.memory.recall.weights import DEFAULT, SIGNALS, SignalWeights, weights_from_dict
 
 _numbers = st.none() | st.floats(0, 50)
 _candidates = st.lists(
@@ -97,8 +97,8 @@ def test_spread_values_keep_their_order_between_0_and_1(values):
 def test_weights_come_back_from_what_was_written_and_strange_names_are_left_out():
     weights = SignalWeights(words=2.0, window=0.0)
 
-    assert from_dict(weights.as_dict()) == weights
-    assert from_dict({"words": 2.0, "astrology": 9.0}) == SignalWeights(words=2.0)
+    assert weights_from_dict(weights.as_dict()) == weights
+    assert weights_from_dict({"words": 2.0, "astrology": 9.0}) == SignalWeights(words=2.0)
 
 
 def test_each_task_wants_one_kind_most():
@@ -107,9 +107,9 @@ def test_each_task_wants_one_kind_most():
 
 
 def test_what_people_say_around_their_question_tells_nothing():
-    assert telling("Can you please tell me where the retry policy is?") == "retry policy"
-    assert telling("what is it?") == "what is it?"
-    assert telling('the "retry policy"') == "retry policy"
+    assert query_words("Can you please tell me where the retry policy is?") == "retry policy"
+    assert query_words("what is it?") == "what is it?"
+    assert query_words('the "retry policy"') == "retry policy"
 
 
 def test_statements_about_oneself_are_counted_and_questions_are_not():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hotset.nouns.memory import Episode, MemoryKind, MemoryRecord, Provenance
 from hotset.nouns.page import Kind, SessionId
 from hotset.sources.memory.kinds import memory_id
-from hotset.sources.memory.recall.search import BESIDE_WHY, SAID, RecalledItem, beside_pages
+from hotset.sources.memory.recall.search import NEIGHBOUR_WHY, SAID, RecalledItem, neighbour_pages
 from hotset.store.port import Store, Where
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_talk import StoreTalk
@@ -53,11 +53,11 @@ def test_what_was_said_nearest_to_what_was_found_comes_first_and_only_the_person
         "The piano in our hall needs a tuner.",
     )
 
-    beside = list(beside_pages([said[2]], store, "how many instruments do I own?"))
+    beside = list(neighbour_pages([said[2]], store, "how many instruments do I own?"))
 
     assert texts(beside) == [said[1].text, said[3].text, said[0].text]
     assert {(item.speaker, item.kind, item.why) for item in beside} == {
-        ("user", SAID, (BESIDE_WHY,))
+        ("user", SAID, (NEIGHBOUR_WHY,))
     }
 
 
@@ -74,7 +74,7 @@ def test_sessions_take_turns_in_the_order_of_what_was_found():
         store, "two", "Delta trains stop in the valley.", "Epsilon trains stop in the valley."
     )
 
-    beside = texts(beside_pages([two[0], one[0]], store))
+    beside = texts(neighbour_pages([two[0], one[0]], store))
 
     assert beside == [two[1].text, one[1].text, one[2].text]
 
@@ -93,7 +93,7 @@ def test_nothing_of_whoever_asks_nothing_that_says_nothing_and_nothing_twice():
         store, "two", "Delta trains stop in the valley.", "Epsilon trains stop in the valley."
     )
 
-    assert texts(beside_pages([one[0], two[0]], store, but=two[0].session)) == [one[2].text]
+    assert texts(neighbour_pages([one[0], two[0]], store, but=two[0].session)) == [one[2].text]
 
 
 def test_an_episode_that_was_found_brings_what_the_person_said_in_it():
@@ -114,7 +114,7 @@ def test_an_episode_that_was_found_brings_what_the_person_said_in_it():
         id, MemoryKind.EPISODE, "Boats", episode.text, 0.0, 1.0, (), {}, episode, session=session
     )
 
-    assert texts(beside_pages([item], store)) == texts(said)
+    assert texts(neighbour_pages([item], store)) == texts(said)
 
 
 def test_pages_are_read_only_when_they_are_wanted():
@@ -133,7 +133,7 @@ def test_pages_are_read_only_when_they_are_wanted():
             reads.append(digest)
             return store.content(digest)
 
-    first = beside_pages(said[:1], Watched())  # type: ignore[arg-type]  # the three methods that it needs
+    first = neighbour_pages(said[:1], Watched())  # type: ignore[arg-type]  # the three methods that it needs
     next(first)
     assert (
         len(set(reads)) <= 2

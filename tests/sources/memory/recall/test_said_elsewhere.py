@@ -19,7 +19,7 @@ from hotset.sources.memory.recall.search import (
     RecalledItem,
     RecallQuery,
     RecallResult,
-    elsewhere_pages,
+    pages_elsewhere,
     recall,
 )
 from hotset.store.port import Store
@@ -72,7 +72,7 @@ def test_words_that_share_none_with_the_question_are_told_once_more_is_asked_for
     )
 
     asking, found = asked(store, index, SIBLINGS)
-    elsewhere = list(elsewhere_pages(asking, found, index, store))
+    elsewhere = list(pages_elsewhere(asking, found, index, store))
 
     assert not any("three girls" in item.text for item in found.items)
     assert any("three girls" in item.text for item in elsewhere)
@@ -89,7 +89,7 @@ def test_what_models_said_stands_behind_peoples_words_and_before_them_where_it_i
     speakers = {}
     for query in (SIBLINGS, "What did you suggest about my siblings?"):
         asking, found = asked(store, index, query)
-        speakers[query] = [item.speaker for item in elsewhere_pages(asking, found, index, store)]
+        speakers[query] = [item.speaker for item in pages_elsewhere(asking, found, index, store)]
 
     one, other = speakers.values()
     assert one == sorted(one, reverse=True)
@@ -107,7 +107,7 @@ def test_nothing_that_was_told_nothing_twice_and_nothing_of_whoever_asks(index: 
 
     asking, found = asked(store, index, SIBLINGS, session=asks)
     every = [
-        item for item in elsewhere_pages(asking, found, index, store) if item.speaker == "user"
+        item for item in pages_elsewhere(asking, found, index, store) if item.speaker == "user"
     ]
     assert sorted(item.text for item in every) == [
         "I have two siblings who live abroad.",
@@ -115,12 +115,12 @@ def test_nothing_that_was_told_nothing_twice_and_nothing_of_whoever_asks(index: 
     ]
 
     told = frozenset({every[0].id})
-    left = elsewhere_pages(asking, found, index, store, told=told)
+    left = pages_elsewhere(asking, found, index, store, told=told)
     assert [item.text for item in left if item.speaker == "user"] == [every[1].text]
     answers = [
-        item for item in elsewhere_pages(asking, found, index, store) if item.speaker == "assistant"
+        item for item in pages_elsewhere(asking, found, index, store) if item.speaker == "assistant"
     ]
-    rest = elsewhere_pages(asking, found, index, store, told=frozenset(item.id for item in answers))
+    rest = pages_elsewhere(asking, found, index, store, told=frozenset(item.id for item in answers))
     assert {item.speaker for item in rest} == {"user"}
 
 
@@ -136,7 +136,7 @@ def test_sessions_take_turns(index: LocalIndex):
     asking, found = asked(store, index, SIBLINGS)
     order = [
         item.session
-        for item in elsewhere_pages(asking, found, index, store)
+        for item in pages_elsewhere(asking, found, index, store)
         if item.speaker == "user"
     ]
 
@@ -155,7 +155,7 @@ def test_without_an_index_the_sessions_that_were_found_are_read_on():
     )
 
     said = texts(
-        elsewhere_pages(
+        pages_elsewhere(
             RecallQuery(SIBLINGS, NOW),
             RecallResult((item,), words=SIBLINGS),
             None,

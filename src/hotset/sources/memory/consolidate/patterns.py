@@ -13,6 +13,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -215,10 +216,9 @@ def _kept(words: list[str]) -> list[str]:
 
 
 def _shell_words(part: str) -> list[str]:
-    try:
+    with suppress(ValueError):
         return shlex.split(part)
-    except ValueError:
-        return part.split()
+    return part.split()
 
 
 LEAST_SURE = 0.8
@@ -318,7 +318,7 @@ def things_of(episode: MemoryRecord) -> frozenset[str]:
     return frozenset((*words, *changed, *read, *steps))
 
 
-def is_ground(episode: MemoryRecord) -> bool:
+def can_derive_from(episode: MemoryRecord) -> bool:
     """May something be derived from it? Not from what was put aside, and not from the words of
     tools."""
     return (
@@ -392,7 +392,7 @@ class _Shared:
         self.last = 0.0
 
     def add(self, episode: MemoryRecord) -> None:
-        if not is_ground(episode):
+        if not can_derive_from(episode):
             return
         assert isinstance(episode.detail, Episode)
         self.goal = self.goal or episode.detail.goal
@@ -539,7 +539,7 @@ class TroubleHistory:
     last: float = 0.0
 
 
-def meet(episode: MemoryRecord, met: dict[str, TroubleHistory]) -> None:
+def count_troubles(episode: MemoryRecord, met: dict[str, TroubleHistory]) -> None:
     """Counts an episode's troubles; in whatever order episodes come, the same comes of it."""
     if not isinstance(episode.detail, Episode):
         return
@@ -575,7 +575,7 @@ def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memor
         or _ONE_OFF.search(trouble.target)
         or is_of_a_day(command)
         or is_risky(command)
-        or _orders(command)
+        or (is_order(command) and not is_plain_check(command))  # `npm run lint` says "run"
     ):
         return None
     resolved = _resolved_by_edits(met)
@@ -607,11 +607,6 @@ def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memor
         trust=Trust.OUTCOME,
         tokens=count(text),
     )
-
-
-def _orders(command: str) -> bool:
-    """`npm run lint` says "run", and is none."""
-    return is_order(command) and not is_plain_check(command)
 
 
 def _edited(trouble: Trouble) -> list[str]:

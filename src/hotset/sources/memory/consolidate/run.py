@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +37,9 @@ from hotset.sources.memory.consolidate.patterns import (
     TroubleHistory,
     advice_words,
     borrowed_steps,
-    is_ground,
+    can_derive_from,
+    count_troubles,
     lasting_pitfall,
-    meet,
     pattern_of,
     proves,
     shared_procedure,
@@ -152,9 +151,14 @@ def sketch(sets: Sequence[Sequence[tuple[int, float]]], size: int) -> Vectors:
             for turn in range(4):
                 part = number >> 16 * turn
                 drawn[row, (part & 0x7FFF) % size] += weight if part & 0x8000 else -weight
-    lengths = np.sqrt(np.einsum("ij,ij->i", drawn, drawn))[:, None]
-    np.divide(drawn, lengths, out=drawn, where=lengths > 0)
-    return drawn
+    return _normalised(drawn)
+
+
+def _normalised(vectors: Vectors) -> Vectors:
+    """Of length 1, in place; those of length 0 as they are."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
+    np.divide(vectors, lengths, out=vectors, where=lengths > 0)
+    return vectors
 
 
 def _nearest(rows: Vectors, led: Vectors) -> tuple[Vectors, NDArray[np.intp]]:
@@ -197,8 +201,7 @@ def clusters_of(episodes: Iterable[MemoryRecord], embed: Embed, least: float) ->
     """
     ids: list[tuple[float, MemoryId]] = []
     parts: list[Vectors] = []
-    stream = iter(episodes)
-    while batch := list(islice(stream, _BATCH)):
+    for batch in batched(episodes, _BATCH):
         ids.extend((memory.created, memory.id) for memory in batch)
         parts.append(vectors_of(batch, embed).astype(np.float16))
     if not ids:
@@ -220,17 +223,12 @@ def vectors_of(episodes: Sequence[MemoryRecord], embed: Embed) -> Vectors:
     both = np.concatenate(
         (goals * np.sqrt(_GOAL), traits * np.sqrt(_TRAITS)), axis=1, dtype=np.float32
     )
-    lengths = np.sqrt(np.einsum("ij,ij->i", both, both))[:, None]
-    np.divide(both, lengths, out=both, where=lengths > 0)
-    return both
+    return _normalised(both)
 
 
 def _goal(memory: MemoryRecord) -> str:
-    return (
-        memory.detail.goal
-        if isinstance(memory.detail, Episode) and memory.detail.goal
-        else memory.title
-    )
+    goal = memory.detail.goal if isinstance(memory.detail, Episode) else ""
+    return goal or memory.title
 
 
 def _traits(memory: MemoryRecord) -> list[tuple[int, float]]:
@@ -362,8 +360,6 @@ class _Work:
         return texts
 
     def vectors(self, texts: Iterable[str]) -> Vectors:
-        import numpy as np  # noqa: PLC0415
-
         parts = [self.embed(some).astype(np.float16) for some in batched(texts, _READ)]
         return np.concatenate(parts) if parts else np.zeros((0, 1), np.float16)
 
@@ -390,9 +386,9 @@ def _gather(work: _Work) -> _Ground:
 
     def passing() -> Iterator[MemoryRecord]:
         for number, episode in enumerate(work.store.memories(kinds_of(Episode), _ACTIVE)):
-            if is_ground(episode):
+            if can_derive_from(episode):
                 ground.common.count(episode)
-                meet(episode, ground.met)
+                count_troubles(episode, ground.met)
                 yield episode
             if number % _READ == 0:
                 work.progress("reading episodes", number, 0)
@@ -410,12 +406,10 @@ def _patterns(
     def drafts() -> Iterator[Draft]:
         for number, cluster in enumerate(ground.large):
             work.progress("patterns", number, len(ground.large))
-            pattern = pattern_of(
-                cluster.leader, known_memories(work.store, cluster.members), ground.common
-            )
-            if pattern is not None:
-                facts.update(dict.fromkeys(cluster.members, pattern.fact.id))
-                yield Draft(pattern.fact, pattern.episodes)
+            members = known_memories(work.store, cluster.members)
+            if (found := pattern_of(cluster.leader, members, ground.common)) is not None:
+                facts.update(dict.fromkeys(cluster.members, found.fact.id))
+                yield Draft(found.fact, found.episodes)
 
     return replace(done, facts=work.write("patterns", kinds_of(Fact), drafts())), facts
 

@@ -130,7 +130,7 @@ def alike(one: StatementWords, other: StatementWords) -> float:
     return len(one.words & other.words) / every if every else 0.0
 
 
-def of_two_things(one: str, other: str) -> bool:
+def speak_of_two_things(one: str, other: str) -> bool:
     """Do they say something else, each of another one of its sort? `Host 1 is called heron`, `Host
     2 is called crane`.
 
@@ -249,7 +249,7 @@ def judge(earlier: MemoryRecord, later: MemoryRecord, *, nearest: bool = False) 
         within = one.words <= other.words or other.words <= one.words
         if one.words == other.words or (within and alike(one, other) >= _SAME and not other.amends):
             return FactVerdict.SAME
-    if of_two_things(earlier.text, later.text) and not other.amends:
+    if speak_of_two_things(earlier.text, later.text) and not other.amends:
         return FactVerdict.UNRELATED
     subject = subject_of(earlier)
     if subject and subject == subject_of(later):
@@ -320,9 +320,9 @@ class _Table:
             link.to if link.of == id else link.of for link in links
         )  # what became of it since is for good
         amended = any(link.of == id and link.relation is Relation.SUPERSEDES for link in links)
-        for old in self._standing(id, near):
+        for old in self._known(id, near):
             now = self._latest[id]
-            if old.id in decided or now.standing is not Standing.ACTIVE:
+            if old.id in decided or {old.standing, now.standing} != {Standing.ACTIVE}:
                 continue
             earlier, later = _in_time(old, now)
             loose = not subject_of(old) or subject_of(old) != subject_of(now)
@@ -336,9 +336,6 @@ class _Table:
         return Settlement(
             tuple(self._written.values()), tuple(self._links.values()), dict(self._absorbed)
         )
-
-    def _standing(self, id: MemoryId, near: Sequence[MemoryId]) -> Iterator[MemoryRecord]:
-        return (old for old in self._known(id, near) if old.standing is Standing.ACTIVE)
 
     def _known(self, id: MemoryId, near: Sequence[MemoryId]) -> Iterator[MemoryRecord]:
         return (old for other in near if other != id and (old := self._read(other)) is not None)
@@ -374,7 +371,7 @@ class _Table:
         if (
             rank(later.trust) >= rank(earlier.trust)
             and later.created > earlier.created
-            and not _is_held(earlier, later)
+            and not (earlier.pinned and later.trust is not Trust.PERSON)  # a person holds to it
         ):
             self._change(
                 earlier,
@@ -420,11 +417,6 @@ def _speaks_for(old: MemoryRecord, new: MemoryRecord) -> bool:
     )
 
 
-def _is_held(earlier: MemoryRecord, later: MemoryRecord) -> bool:
-    """A person pinned it, and no person says otherwise."""
-    return earlier.pinned and later.trust is not Trust.PERSON
-
-
 def _another_value(one: StatementWords, other: StatementWords, subject: frozenset[str]) -> bool:
     """Do two facts on one subject give it another value, or do they say different things about
     it?"""
@@ -445,7 +437,7 @@ _SAME_GOAL = 0.6  # of the telling words of both goals
 _FEWEST_WORDS = 3
 
 
-def overtaken(
+def overtaken_ledgers(
     ledgers: Iterable[MemoryRecord],
     session: SessionId,
     made: Sequence[MemoryRecord],

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import reduce
 from itertools import pairwise
 from typing import Any, Self
 
@@ -226,13 +227,8 @@ class _Share:
     """Of the memory, after that."""
 
     def is_of(self, origin: RollbackOrigin) -> bool:
-        source = self.source
-        return (
-            (not origin.by or source.by == origin.by)
-            and (not origin.session or source.session == origin.session)
-            and (not origin.agent or source.agent == origin.agent)
-            and (not origin.place or any(_is_in(place, origin.place) for place in source.places))
-        )
+        """A share has one session and one agent, and those of others are not among its places."""
+        return _touches(self.source, origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,10 +415,7 @@ def _is_still(part: Provenance, whole: Provenance) -> bool:
 
 
 def _whole(shares: Sequence[_Share]) -> Provenance:
-    whole = shares[0].source
-    for share in shares[1:]:
-        whole = joined_sources(whole, share.source)
-    return whole
+    return reduce(joined_sources, (share.source for share in shares))
 
 
 def _less(confidence: float, left: int, of: int) -> float:
@@ -437,10 +430,5 @@ def _is_in(place: str, wanted: str) -> bool:
 
 
 def _told(origin: RollbackOrigin) -> str:
-    named = (
-        ("place", origin.place),
-        ("session", origin.session),
-        ("agent", origin.agent),
-        ("by", origin.by),
-    )
-    return ", ".join(f"{what} {name}" for what, name in named if name)
+    named = {field.name: getattr(origin, field.name) for field in fields(origin)}
+    return ", ".join(f"{what} {name}" for what, name in named.items() if name)

@@ -7,7 +7,7 @@ Only heads and tails of results are looked at, whichever client ran the call.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -191,15 +191,11 @@ def _code(text: str) -> int | None:
 
 
 def _is_broken(text: str) -> bool:
-    return _BROKEN.search(text) is not None and not _passes_last(text)
-
-
-def _passes_last(text: str) -> bool:
-    """The last that it says is that all is well: an error before that was one of those that tests
-    provoke."""
-    passed = [found.start() for found in _PASSED.finditer(text)]
-    broken = [found.start() for found in _BROKEN.finditer(text)]
-    return bool(passed) and passed[-1] > broken[-1]
+    """It says that something broke, and not behind that that all is well: then the error was one of
+    those that tests provoke."""
+    broken = max((found.start() for found in _BROKEN.finditer(text)), default=-1)
+    passed = max((found.start() for found in _PASSED.finditer(text)), default=-1)
+    return broken >= 0 and passed <= broken
 
 
 def _kind(line: str, text: str, code: int | None) -> str:
@@ -485,12 +481,9 @@ def _of_shell(place: int, call: Utterance, command: str) -> Act:
             patched or written or once(_named_files(_QUOTED.sub(" ", head)), _MOST_FILES),
         )
         target = files[0] if files else head
-    elif family:
-        doing, files, target = ActKind.CHECK, once(_named_files(head), _MOST_FILES), head
-    elif is_look(head):
-        doing, files, target = ActKind.READ, once(_named_files(head), _MOST_FILES), head
     else:
-        doing, files, target = ActKind.RUN, once(_named_files(head), _MOST_FILES), head
+        doing = ActKind.CHECK if family else ActKind.READ if is_look(head) else ActKind.RUN
+        files, target = once(_named_files(head), _MOST_FILES), head
     return Act(
         place=place,
         page=call.page.id,
@@ -507,10 +500,7 @@ def _of_shell(place: int, call: Utterance, command: str) -> Act:
 
 
 def _of_tool(place: int, call: Utterance, plain: str, arguments: Mapping[str, Any]) -> Act:
-    path = next(
-        (value for name in PATH_NAMES if isinstance(value := arguments.get(name), str) and value),
-        "",
-    )
+    path = _first_text(arguments, PATH_NAMES)
     text = (
         " ".join(value for value in arguments.values() if isinstance(value, str))
         if arguments
@@ -518,10 +508,6 @@ def _of_tool(place: int, call: Utterance, plain: str, arguments: Mapping[str, An
     )
     patched = once((name.strip() for name in _PATCHED.findall(text)), _MOST_FILES)
     files = patched or ((path,) if path and "://" not in path else ())
-    query = next(
-        (value for name in _QUERY_NAMES if isinstance(value := arguments.get(name), str) and value),
-        "",
-    )
     views = plain in _EDITORS and arguments.get("command") == "view"
     if plain in _PLANNERS:
         doing = ActKind.PLAN
@@ -531,7 +517,11 @@ def _of_tool(place: int, call: Utterance, plain: str, arguments: Mapping[str, An
         doing = ActKind.EDIT
     else:
         doing = ActKind.OTHER
-    target = (patched[0] if patched else path) or query or _brief(arguments)
+    target = (
+        (patched[0] if patched else path)
+        or _first_text(arguments, _QUERY_NAMES)
+        or _brief(arguments)
+    )
     return Act(
         place=place,
         page=call.page.id,
@@ -542,6 +532,12 @@ def _of_tool(place: int, call: Utterance, plain: str, arguments: Mapping[str, An
         files=files,
         made=plain in _WRITERS or _ADDED.search(text) is not None,
     )
+
+
+def _first_text(arguments: Mapping[str, Any], names: Iterable[str]) -> str:
+    """The first of these arguments that is a text."""
+    given = (arguments.get(name) for name in names)
+    return next((value for value in given if isinstance(value, str) and value), "")
 
 
 def _brief(arguments: Mapping[str, Any]) -> str:
@@ -636,7 +632,7 @@ def change_of(call: str, place: int, others: OutsideWords) -> str:
     """Of an edit's call, `place` in the line; empty where it does not say, or not in words of its
     own."""
     old, new = _sides(call)
-    if len(new) < _SHORTEST or _is_not_its_own(new, place, others):
+    if len(new) < _SHORTEST or _is_doubtful(new) or others.says(new, place, LEAST_SENTENCE):
         return ""
     told = quoted(new, _LONGEST)
     if not told:
@@ -681,10 +677,6 @@ def _first_difference(old: list[str], new: list[str]) -> tuple[str, str]:
     gone = [line.strip() for line in old if line.strip() and line.strip() not in after]
     came = [line.strip() for line in new if line.strip() and line.strip() not in before]
     return (gone[0] if gone else "", came[0] if came else "")
-
-
-def _is_not_its_own(text: str, place: int, others: OutsideWords) -> bool:
-    return _is_doubtful(text) or others.says(text, place, LEAST_SENTENCE)
 
 
 def _is_doubtful(text: str) -> bool:

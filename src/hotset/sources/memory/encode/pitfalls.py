@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from hotset.nouns.memory import Pitfall, Trouble
 from hotset.sources.memory.encode.calls import Act, ActKind, change_of, decoded, shell_words
@@ -101,23 +101,19 @@ def mishaps(acts: Sequence[Act]) -> list[Mishap]:
         if act.doing in (ActKind.READ, ActKind.PLAN):
             continue
         if act.failed:
-            again = [each for each in waiting if _same(each.failed, act)]
+            again = [each for each in waiting if _same(each.mishap.failed, act)]
             for each in again:
                 each.fail_again(act, number, acts)
             if not again:
-                watched = _Watched(act, number, number)
+                watched = _Watched(Mishap(act), number, number)
                 found.append(watched)
                 waiting.append(watched)
         elif act.passed:
             waiting = [each for each in waiting if not each.settled(act, number, acts)]
     for each in waiting:
-        each.settle_by_mending(acts)
-    return [
-        Mishap(
-            each.failed, each.by, each.instead, each.between, each.final, each.tries, each.lately
-        )
-        for each in found
-    ]
+        if each.mended >= 0:
+            each.settle(acts[each.mended], each.mended + 1, acts)
+    return [each.mishap for each in found]
 
 
 def step(act: Act) -> str:
@@ -133,45 +129,35 @@ def step(act: Act) -> str:
 class _Watched:
     """A failure that waits for what settles it."""
 
-    failed: Act
+    mishap: Mishap
     number: int
     last: int
     """Where the same error was seen last."""
-    by: Act | None = None
-    instead: bool = False
-    between: tuple[Act, ...] = field(default=())
-    final: tuple[Act, ...] = field(default=())
-    tries: int = 1
-    lately: Act | None = None
     mended: int = -1
     """Where a check mended what it found, and found nothing more."""
 
     def fail_again(self, act: Act, number: int, acts: Sequence[Act]) -> None:
-        self.mended, self.lately = -1, act
-        if error_key(act.verdict.kind, act.verdict.said) == error_key(
-            self.failed.verdict.kind, self.failed.verdict.said
-        ):
-            self.tries += bool(_between(acts[self.last + 1 : number]))
-            self.last = number
+        self.mended, self.mishap = -1, replace(self.mishap, lately=act)
+        first = self.mishap.failed.verdict
+        if error_key(act.verdict.kind, act.verdict.said) == error_key(first.kind, first.said):
+            tries = self.mishap.tries + bool(_between(acts[self.last + 1 : number]))
+            self.last, self.mishap = number, replace(self.mishap, tries=tries)
 
     def settled(self, act: Act, number: int, acts: Sequence[Act]) -> bool:
         """Did this action, which worked, settle it?"""
-        same = _same(self.failed, act)
-        if same and act.fixes and not self.failed.fixes:
+        failed = self.mishap.failed
+        same = _same(failed, act)
+        if same and act.fixes and not failed.fixes:
             self.mended = number
             return False
-        if not same and not _in_its_place(self.failed, act, number - self.number):
+        if not same and not _in_its_place(failed, act, number - self.number):
             return False
-        self.by, self.instead = act, not same
-        self.between = _between(acts[self.number + 1 : number])
-        self.final = _between(acts[self.last + 1 : number])
+        self.settle(act, number, acts, instead=not same)
         return True
 
-    def settle_by_mending(self, acts: Sequence[Act]) -> None:
-        if self.mended >= 0:
-            self.by = acts[self.mended]
-            self.between = _between(acts[self.number + 1 : self.mended + 1])
-            self.final = _between(acts[self.last + 1 : self.mended + 1])
+    def settle(self, by: Act, end: int, acts: Sequence[Act], *, instead: bool = False) -> None:
+        between, final = (_between(acts[begin + 1 : end]) for begin in (self.number, self.last))
+        self.mishap = replace(self.mishap, by=by, instead=instead, between=between, final=final)
 
 
 def is_misuse(act: Act) -> bool:

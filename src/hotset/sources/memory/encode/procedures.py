@@ -25,7 +25,7 @@ from hotset.sources.memory.encode.speakers import (
     is_plain_check,
 )
 from hotset.text.clip import clip_prose
-from hotset.text.words import once
+from hotset.text.words import once, word_set
 
 if TYPE_CHECKING:
     from hotset.sources.memory.encode.work import WorkOutcome
@@ -94,81 +94,19 @@ _VALUE_FLAG = re.compile(
     r"parent|deps)"
 )
 _PYTHON = re.compile(r"(?:\S+/)?python[\d.]*$")
-_RUNNERS = frozenset(
-    [
-        "pytest",
-        "py.test",
-        "unittest",
-        "jest",
-        "vitest",
-        "mocha",
-        "rspec",
-        "phpunit",
-        "test",
-        "tests",
-        "runtests.py",
-        "nextest",
-        "ctest",
-        "tox",
-        "nox",
-        "trial",
-        "nosetests",
-    ]
-)
+_RUNNERS = word_set("""
+    pytest py.test unittest jest vitest mocha rspec phpunit test tests runtests.py nextest ctest tox
+    nox trial nosetests
+    """)
 """Words after which names are those of tests."""
-_ROOT_PARTS = frozenset(
-    [
-        "src",
-        "lib",
-        "libs",
-        "app",
-        "apps",
-        "packages",
-        "package",
-        "tests",
-        "test",
-        "spec",
-        "specs",
-        "docs",
-        "doc",
-        "frontend",
-        "backend",
-        "server",
-        "client",
-        "web",
-        "internal",
-        "pkg",
-        "cmd",
-        "scripts",
-        "bin",
-        "examples",
-        "components",
-        ".github",
-        ".agents",
-        ".claude",
-        "prompts",
-    ]
-)
-_NO_PROJECT = frozenset(
-    [
-        "home",
-        "users",
-        "code",
-        "projects",
-        "project",
-        "repos",
-        "repo",
-        "workspaces",
-        "workspace",
-        "work",
-        "src",
-        "testbed",
-        "app",
-        "root",
-        "tmp",
-        "var",
-    ]
-)
+_ROOT_PARTS = word_set("""
+    src lib libs app apps packages package tests test spec specs docs doc frontend backend server
+    client web internal pkg cmd scripts bin examples components .github .agents .claude prompts
+    """)
+_NO_PROJECT = word_set("""
+    home users code projects project repos repo workspaces workspace work src testbed app root tmp
+    var
+    """)
 _ELSEWHERE = ("/tmp/", "/var/", "/usr/", "/opt/", ("/private/"), "/etc/", "/dev/")  # noqa: S108
 _WORKTREE = re.compile(r"/([\w.-]+?)(?:/\.|__|[._-])worktrees?/[^/]+$")
 """Where a branch is checked out beside its project: `shop/.worktrees/fix-cart`,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -266,10 +267,7 @@ def _short(text: str) -> str:
     """Its beginning, and which files a patch is for."""
     if len(text) <= _ARGUMENT:
         return seal(text).text
-    rest = [
-        found.group()
-        for found, _ in zip(_PATCHED.finditer(text, _ARGUMENT), range(_MOST_PATCHED), strict=False)
-    ]
+    rest = (found.group() for found in islice(_PATCHED.finditer(text, _ARGUMENT), _MOST_PATCHED))
     return seal("\n".join((_until_border(text[:_ARGUMENT]), *rest))).text
 
 
@@ -406,7 +404,7 @@ def own_words(line: Sequence[Utterance]) -> frozenset[int]:
     )
 
 
-def returned(line: Sequence[Utterance]) -> frozenset[int]:
+def action_results(line: Sequence[Utterance]) -> frozenset[int]:
     """The places of user messages that hold the result of an action which the model wrote as
     text."""
     return frozenset(
@@ -435,7 +433,7 @@ def goal_spans(line: Sequence[Utterance], own: frozenset[int] | None = None) -> 
     """
     now: _OpenSpan | None = None
     fresh = False
-    own, results = own_words(line) if own is None else own, returned(line)
+    own, results = own_words(line) if own is None else own, action_results(line)
     for place, said in enumerate(() if is_title(line) else line):
         heard = (
             prompt_words(said.text)
@@ -484,7 +482,7 @@ def _opens(now: _OpenSpan, heard: PromptWords, time: float) -> bool:
         # Nobody answered yet: a client may say in several messages what belongs together.
         return False
     text = without_fences(heard.text).strip()
-    if time - now.time > _PAUSE and not _is_bare(text):
+    if time - now.time > _PAUSE and len(text.split()) >= 3:  # more than "go on", "commit"
         return True
     if not now.ended or goes_on(text):
         return False
@@ -494,19 +492,10 @@ def _opens(now: _OpenSpan, heard: PromptWords, time: float) -> bool:
     return not now.asks and share < _SHARED
 
 
-def _is_bare(text: str) -> bool:
-    return len(text.split()) < 3  # "go on", "commit"
-
-
 def _share(text: str, now: _OpenSpan) -> float:
     words = set(_telling(text))
     return sum(word in now.words for word in words) / len(words) if words else 1.0
 
 
 def _telling(text: str) -> list[str]:
-    found: list[str] = []
-    for word in topic_words(text):
-        found.append(word)
-        if len(found) >= _MOST_WORDS:
-            break
-    return found
+    return list(islice(topic_words(text), _MOST_WORDS))

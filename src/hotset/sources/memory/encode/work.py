@@ -492,11 +492,8 @@ def _did(acts: Sequence[Act]) -> str:
     called = once(act.tool for act in acts if act.doing is ActKind.OTHER)
     told = []
     if edited:
-        told.append(
-            f"changed "
-            f"{', '.join(_short_path(path) for path in edited[:_FILES_TOLD])}"
-            f"{_more(len(edited), _FILES_TOLD)}"
-        )
+        short = ("/".join(path.strip("/").split("/")[-2:]) for path in edited[:_FILES_TOLD])
+        told.append(f"changed {', '.join(short)}{_more(len(edited), _FILES_TOLD)}")
     if commands:
         told.append(f"ran {', '.join(commands[:_COMMANDS_TOLD])}")
     if called:
@@ -504,7 +501,8 @@ def _did(acts: Sequence[Act]) -> str:
     if not told:
         looked = sum(act.doing is ActKind.READ for act in acts)
         return f"Looked at {looked} things." if looked else ""
-    return f"{_capital('; '.join(told))}."
+    text = "; ".join(told)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _went_wrong(mishaps: Sequence[Mishap]) -> list[str]:
@@ -513,11 +511,7 @@ def _went_wrong(mishaps: Sequence[Mishap]) -> list[str]:
     for mishap in [each for each in mishaps if each.failed.doing is not ActKind.EDIT][
         :_TROUBLES_TOLD
     ]:
-        how = (
-            f"resolved: {', '.join(mishap.resolved[:2])}"
-            if mishap.by is not None and mishap.resolved
-            else ""
-        )
+        how = f"resolved: {', '.join(mishap.resolved[:2])}" if mishap.resolved else ""
         if mishap.by is None:
             how = "not resolved"
         where = clip_prose(first_words(mishap.failed.target, 8), _LONGEST_COMMAND)
@@ -540,16 +534,8 @@ def _ended(text: str) -> str:
     return text if text.endswith((".", "!", "?", "…", ":")) else f"{text}."
 
 
-def _short_path(path: str) -> str:
-    return "/".join(path.strip("/").split("/")[-2:])
-
-
 def _more(many: int, shown: int) -> str:
     return f" and {many - shown} more" if many > shown else ""
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 _MOST = 6  # points of a list

@@ -1,7 +1,6 @@
-"""Every kind of memory in files: where it stands in an export, and its fields as loki-mode names
-them. Pure.
+"""Every kind of memory in loki-mode's files: where it stands in an export, and its fields. Pure.
 
-`show_...` gives the fields of a memory as loki-mode names them. `read_...` gives title, text and
+`show` gives the fields of a memory as loki-mode names them. `read` gives title, lines of text and
 detail of an object that any version or program wrote: unknown fields are passed over, missing ones
 done without, and no value is trusted to have its type.
 
@@ -15,12 +14,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from hotset.errors import BadInput
 from hotset.nouns.memory import (
+    DETAILS,
     Action,
     Checkpoint,
     Detail,
@@ -42,22 +42,32 @@ from hotset.nouns.memory import (
     Uses,
 )
 from hotset.sealing import seal
-from hotset.sources.memory.kinds import ADVICE_KINDS, NAMED_KINDS, is_memory_id, kind_of, memory_id
+from hotset.sources.memory.kinds import ADVICE_KINDS, is_memory_id, kind_of, memory_id
 from hotset.store.memory import memory_from_fields, refuse_unfit
 from hotset.tokens import count
 
 Item = dict[str, Any]
-Reading = tuple[str, str, Detail]
-"""Title, text and detail."""
+Reading = tuple[str, Sequence[str], Detail]
+"""Title, lines of text and detail."""
+
+MARK = "hotset"
+"""The field in which loki-mode's files have what is hotset's own."""
 
 MOST_TEXT = 20_000  # characters of what others wrote; the longest of real files are some hundred
 _MOST_ITEMS = 200  # of a list in what others wrote
+_MOST_TITLE = 160
 _LATEST = 253402300799  # the last second that has a date
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _ENDINGS = {"failed": Ending.FAILURE, "error": Ending.FAILURE} | {
     each.value: each for each in Ending
 }
 _FAILED = frozenset({"fail", "failed", "failure", "error"})
-_D = TypeVar("_D", Episode, Pitfall, Procedure, Checkpoint)
+_TIMES = ("timestamp", "created_at", "created", "date", "last_checkpoint")
+_BESIDE = frozenset(
+    f"{MARK} links source_episodes source usage_count last_used last_accessed access_count".split()
+)
+"""Fields that may differ from the memory under `hotset`: counted elsewhere, or stated by the
+links."""
 
 
 def iso_time(time: float) -> str:
@@ -71,139 +81,13 @@ def iso_day(time: float) -> str:
     return iso_time(time)[:10] or "undated"
 
 
-# Memories as their fields
+# Fields of others as title, lines of text and detail
 
 
-def show_episode(memory: MemoryRecord) -> Item:
-    detail = _detail(memory, Episode(goal=memory.title))
-    return {
-        "id": memory.id,
-        "task_id": memory.id,
-        "timestamp": iso_time(memory.created),
-        "duration_seconds": detail.seconds,
-        "agent": memory.source.agent,
-        "context": {
-            "phase": detail.phase,
-            "goal": detail.goal,
-            "constraints": [],
-            "files_involved": list(detail.files),
-        },
-        "action_log": [
-            {
-                "t": each.at,
-                "action": each.tool,
-                "target": each.target,
-                "result": "fail" if each.failed else "pass",
-            }
-            for each in detail.actions
-        ],
-        "outcome": memory.ending.value,
-        "errors_encountered": [
-            {"type": each.kind, "message": each.said, "resolution": "; ".join(each.resolved)}
-            for each in detail.troubles
-        ],
-        "artifacts_produced": list(detail.artifacts),
-        "git_commit": None,
-        "tokens_used": detail.tokens,
-        "files_read": list(detail.files),
-        "files_modified": list(detail.artifacts),
-        "summary": memory.text,
-    }
-
-
-def show_fact(memory: MemoryRecord) -> Item:
-    return {
-        "id": memory.id,
-        "pattern": memory.text,
-        "category": memory.topics[0] if memory.topics else "general",
-        "conditions": [],
-        "correct_approach": "",
-        "incorrect_approach": "",
-        "confidence": memory.confidence,
-    }
-
-
-def show_pitfall(memory: MemoryRecord) -> Item:
-    detail = _detail(memory, Pitfall(what=memory.text))
-    return {
-        "id": memory.id,
-        "what_fails": detail.what,
-        "why": detail.why,
-        "prevention": detail.instead,
-        "category": memory.topics[0] if memory.topics else "general",
-        "confidence": memory.confidence,
-    }
-
-
-def show_procedure(memory: MemoryRecord) -> Item:
-    detail = _detail(memory, Procedure())
-    return {
-        "id": memory.id,
-        "name": memory.title,
-        "description": memory.text,
-        "prerequisites": [detail.when] if detail.when else [],
-        "steps": list(detail.steps),
-        "common_errors": [],
-        "exit_criteria": [],
-    }
-
-
-def show_ledger(memory: MemoryRecord) -> Item:
-    detail = _detail(memory, Checkpoint())
-    return {
-        "id": memory.id,
-        "agent_id": memory.source.agent,
-        "last_checkpoint": iso_time(memory.created),
-        "tasks_completed": len(detail.done),
-        "current_task": detail.doing,
-        "state": {
-            "completed": list(detail.done),
-            "next": list(detail.next),
-            "blockers": list(detail.blockers),
-        },
-        "context": {"current_goal": memory.title},
-        "summary": memory.text,
-    }
-
-
-def show_handoff(memory: MemoryRecord) -> Item:
-    detail = _detail(memory, Checkpoint())
-    return {
-        "id": memory.id,
-        "from_agent": memory.source.agent,
-        "to_agent": detail.to,
-        "timestamp": iso_time(memory.created),
-        "context": {
-            "what_was_done": "; ".join(detail.done) or memory.title,
-            "artifacts": [],
-            "needs_testing": list(detail.next),
-            "known_issues": list(detail.blockers),
-        },
-        "summary": memory.text,
-    }
-
-
-def show_learning(memory: MemoryRecord) -> Item:
-    return {
-        "id": memory.id,
-        "timestamp": iso_time(memory.created),
-        "title": memory.title,
-        "learning": memory.text,
-    }
-
-
-def _detail(memory: MemoryRecord, otherwise: _D) -> _D:
-    return memory.detail if isinstance(memory.detail, type(otherwise)) else otherwise
-
-
-# Fields of others as title, text and detail
-
-
-def read_episode(item: Item) -> Reading:
+def _read_episode(item: Item) -> Reading:
     goal = word(item, "context.goal", "goal", "title", "summary", "task_id", "id")
     log = item.get("action_log")
     actions = tuple(_action(each) for each in _listed(log) if isinstance(each, dict))
-    troubles = tuple(map(_trouble, _listed(item.get("errors_encountered"))))
     artifacts = words(item, "artifacts_produced") + words(item, "files_modified")
     detail = Episode(
         goal=goal,
@@ -211,134 +95,121 @@ def read_episode(item: Item) -> Reading:
         seconds=max(0.0, number(item.get("duration_seconds"))),
         actions=actions,
         more_actions=max(0, len(log) - len(actions)) if isinstance(log, list) else 0,
-        troubles=troubles,
+        troubles=tuple(map(_trouble, _listed(item.get("errors_encountered")))),
         files=words(item, "files_read", "context.files_involved", "context.files"),
         artifacts=tuple(dict.fromkeys(artifacts)),
         tokens=max(0, int(number(item.get("tokens_used")))),
     )
-    text = _lines(
-        word(item, "summary") or goal,
-        _line("Outcome", (word(item, "outcome"),)),
-        _line("Changed", detail.artifacts),
-        *(
-            _line(
-                "Went wrong",
-                (": ".join(filter(None, (each.kind, each.said))), *each.resolved),
-                " → ",
-            )
-            for each in troubles
+    errors = ((": ".join(filter(None, (e.kind, e.said))), *e.resolved) for e in detail.troubles)
+    return (
+        goal,
+        (
+            word(item, "summary") or goal,
+            _line("Outcome", word(item, "outcome")),
+            _line("Changed", *detail.artifacts),
+            *(_line("Went wrong", *each, between=" → ") for each in errors),
         ),
+        detail,
     )
-    return goal, text, detail
 
 
-def read_fact(item: Item) -> Reading:
-    fact = word(
-        item, "pattern", "fact", "text", "content", "statement", "description", "decision", "value"
+def _action(entry: Item) -> Action:
+    result = word(entry, "result", "output", "status").lower()
+    return Action(
+        max(0.0, number(entry.get("t", entry.get("timestamp")))),
+        word(entry, "action", "tool"),
+        word(entry, "target", "input", "command")[:300],
+        result in _FAILED or bool(entry.get("error")),
     )
-    text = _lines(
+
+
+def _trouble(entry: object) -> Trouble:
+    if not isinstance(entry, dict):
+        return Trouble("", _text(entry), "", "")
+    resolution = words(entry, "resolution")
+    kind, said = word(entry, "type", "error_type"), word(entry, "message")
+    return Trouble(kind, said, "", "", resolution, bool(resolution))
+
+
+def _read_fact(item: Item) -> Reading:
+    said = ("pattern", "fact", "text", "content", "statement", "description", "decision", "value")
+    fact = word(item, *said)
+    lines = (
         fact,
-        _line("When", words(item, "conditions")),
-        _line("Do", words(item, "correct_approach")),
-        _line("Not", words(item, "incorrect_approach")),
-        _line("Why", words(item, "rationale")),
+        _line("When", *words(item, "conditions")),
+        _line("Do", *words(item, "correct_approach")),
+        _line("Not", *words(item, "incorrect_approach")),
+        _line("Why", *words(item, "rationale")),
     )
-    return word(item, "title") or fact, text, Fact()
+    return word(item, "title") or fact, lines, Fact()
 
 
-def read_pitfall(item: Item) -> Reading:
+def _read_pitfall(item: Item) -> Reading:
     what = word(item, "what_fails", "what", "incorrect_approach", "pattern", "error", "type")
     why = word(item, "why", "message", "reason")
     instead = word(item, "prevention", "resolution", "fix", "correct_approach", "instead")
-    return (
-        what,
-        _lines(what, _line("Why", (why,)), _line("Instead", (instead,))),
-        Pitfall(what, why, instead),
-    )
+    lines = (what, _line("Why", why), _line("Instead", instead))
+    return what, lines, Pitfall(what, why, instead)
 
 
-def read_procedure(item: Item) -> Reading:
-    name, steps, needs = (
-        word(item, "name", "title", "id"),
-        words(item, "steps"),
-        words(item, "prerequisites"),
-    )
-    errors = [
+def _read_procedure(item: Item) -> Reading:
+    name, steps = word(item, "name", "title", "id"), words(item, "steps")
+    needs, description = words(item, "prerequisites"), word(item, "description")
+    errors = (
         (word(each, "error"), word(each, "fix")) if isinstance(each, dict) else (_text(each),)
         for each in _listed(item.get("common_errors"))
-    ]
-    text = _lines(
-        word(item, "description"),
-        _line("Needs", needs),
-        *(f"{place}. {step}" for place, step in enumerate(steps, 1)),
-        *(_line("When it fails", each, " → ") for each in errors),
-        _line("Done when", words(item, "exit_criteria")),
     )
-    return name, text or name, Procedure("; ".join(needs), steps)
+    lines = (
+        description,
+        _line("Needs", *needs),
+        *(f"{place}. {step}" for place, step in enumerate(steps, 1)),
+        *(_line("When it fails", *each, between=" → ") for each in errors),
+        _line("Done when", *words(item, "exit_criteria")),
+    )
+    return name, lines if any(lines) else (name,), Procedure("; ".join(needs), steps)
 
 
-def read_ledger(item: Item) -> Reading:
+def _read_ledger(item: Item) -> Reading:
     doing = word(item, "current_task")
     goal = word(item, "context.current_goal", "current_task", "title", "agent_id", "id")
     done, upcoming, blockers = (
         words(item, f"state.{name}", name) for name in ("completed", "next", "blockers")
     )
-    text = _lines(
+    lines = (
         word(item, "summary") or goal,
-        _line("Doing", (doing,)),
-        _line("Changed", words(item, "state.files_modified")),
-        _line("Next", upcoming),
-        _line("Blocked by", blockers),
+        _line("Doing", doing),
+        _line("Changed", *words(item, "state.files_modified")),
+        _line("Next", *upcoming),
+        _line("Blocked by", *blockers),
     )
-    return goal, text, Checkpoint(done, doing, upcoming, blockers)
+    return goal, lines, Checkpoint(done, doing, upcoming, blockers)
 
 
-def read_handoff(item: Item) -> Reading:
+def _read_handoff(item: Item) -> Reading:
     done = words(item, "context.what_was_done") + words(item, "recent_commits")
     upcoming = words(item, "context.needs_testing") + words(item, "open_questions")
     blockers = words(item, "context.known_issues") + words(item, "blockers")
     title = (done or words(item, "reason") or (word(item, "id") or "handoff",))[0]
-    text = _lines(
+    lines = (
         word(item, "summary") or title,
-        _line("Done", done),
-        _line("Decided", words(item, "key_decisions")),
-        _line("Changed", words(item, "context.artifacts") + words(item, "files_modified")),
-        _line("Next", upcoming),
-        _line("Known issues", blockers),
+        _line("Done", *done),
+        _line("Decided", *words(item, "key_decisions")),
+        _line("Changed", *words(item, "context.artifacts"), *words(item, "files_modified")),
+        _line("Next", *upcoming),
+        _line("Known issues", *blockers),
     )
-    return title, text, Checkpoint(done, "", upcoming, blockers, word(item, "to_agent"))
+    return title, lines, Checkpoint(done, "", upcoming, blockers, word(item, "to_agent"))
 
 
-def read_learning(item: Item) -> Reading:
-    lesson = word(
-        item,
-        "learning",
-        "lesson",
-        "text",
-        "content",
-        "description",
-        "rootCause",
-        "message",
-        "title",
-    )
-    text = _lines(
+def _read_learning(item: Item) -> Reading:
+    said = ("learning", "lesson", "text", "content", "description", "rootCause", "message", "title")
+    lesson = word(item, *said)
+    lines = (
         lesson,
-        _line("Fix", words(item, "fix")),
-        _line("From now on", words(item, "preventInFuture")),
+        _line("Fix", *words(item, "fix")),
+        _line("From now on", *words(item, "preventInFuture")),
     )
-    return word(item, "title") or lesson, text, None
-
-
-def read_created(item: Item, otherwise: float) -> float:
-    """The time that an object gives for itself."""
-    times = map(
-        _time, map(item.get, ("timestamp", "created_at", "created", "date", "last_checkpoint"))
-    )
-    return next((time for time in times if time is not None), otherwise)
-
-
-def read_ending(item: Item) -> Ending:
-    return _ENDINGS.get(word(item, "outcome").lower(), Ending.UNKNOWN)
+    return word(item, "title") or lesson, lines, None
 
 
 def read_links(item: Item) -> Iterator[tuple[str, str]]:
@@ -368,30 +239,6 @@ def number(value: object, otherwise: float = 0.0) -> float:
     return float(value) if is_number and abs(value) < 1e15 else otherwise  # type: ignore[arg-type]
 
 
-def _action(entry: Item) -> Action:
-    failed = word(entry, "result", "output", "status").lower() in _FAILED or bool(
-        entry.get("error")
-    )
-    at = max(0.0, number(entry.get("t", entry.get("timestamp"))))
-    return Action(
-        at, word(entry, "action", "tool"), word(entry, "target", "input", "command")[:300], failed
-    )
-
-
-def _trouble(entry: object) -> Trouble:
-    if not isinstance(entry, dict):
-        return Trouble("", _text(entry), "", "")
-    resolution = words(entry, "resolution")
-    return Trouble(
-        word(entry, "type", "error_type"),
-        word(entry, "message"),
-        "",
-        "",
-        resolution,
-        bool(resolution),
-    )
-
-
 def _field(item: Item, path: str) -> object:
     outer, _, name = path.rpartition(".")
     holder = item.get(outer) if outer else item
@@ -406,16 +253,11 @@ def _listed(value: object) -> list[Any]:
 
 
 def _text(value: object) -> str:
-    match value:
-        case str():
-            return value.strip()[:MOST_TEXT]
-        case int() | float() if not isinstance(value, bool):
-            return str(value)
-        case dict():
-            return word(
-                value, "description", "text", "title", "name", "decision", "action", "message"
-            )
-    return ""
+    if isinstance(value, dict):
+        return word(value, "description", "text", "title", "name", "decision", "action", "message")
+    if isinstance(value, str):
+        return value.strip()[:MOST_TEXT]
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 
 def _time(value: Any) -> float | None:
@@ -433,144 +275,195 @@ def _time(value: Any) -> float | None:
     return seconds if 0 <= seconds <= _LATEST else None
 
 
-def _lines(*lines: str) -> str:
-    return "\n".join(filter(None, lines))
-
-
-def _line(label: str, texts: Iterable[str], between: str = "; ") -> str:
+def _line(label: str, *texts: str, between: str = "; ") -> str:
     text = between.join(filter(None, texts))
     return f"{label}: {text}" if text else ""
 
 
-MARK = "hotset"
-"""The field in which loki-mode's files have what is hotset's own."""
-_BESIDE = frozenset(
-    {
-        MARK,
-        "links",
-        "source_episodes",
-        "source",
-        "usage_count",
-        "last_used",
-        "last_accessed",
-        "access_count",
-    }
-)
-"""Fields that may differ from the memory under `hotset`: counted elsewhere, or stated by the
-links."""
-_SURROGATES = re.compile("[\ud800-\udfff]")
-_MOST_TITLE = 160
-
-
 @dataclass(frozen=True, slots=True)
 class KindFormat:
-    """One kind of memory in files."""
+    """One kind of memory in loki-mode's files."""
 
-    page: str
-    """The Markdown page that has its entries; a folder of pages for episodes."""
     folder: str
-    """Where loki-mode keeps it."""
-    names: str
-    """A pattern for the JSON files in that folder that hold it."""
-    file: str
-    """The file that hotset writes for each of them; empty where they stand in a list."""
-    list: str
-    """The list in which hotset writes them, or an entry for each."""
-    show: Callable[[MemoryRecord], Item]
     read: Callable[[Item], Reading]
+    show: Callable[[MemoryRecord, Any], Item]
+    """The fields of a memory and its detail."""
+    names: str = ""
+    """A pattern for the JSON files in that folder that hold it."""
+    file: str = ""
+    """The file that hotset writes for each of them; empty where they stand in a list."""
+    list: str = ""
+    """The list in which hotset writes them, or an entry for each."""
 
 
 EPISODE, FACT, LEARNING = MemoryKind.EPISODE, MemoryKind.FACT, MemoryKind.LEARNING
-INTERNAL = frozenset(MemoryKind) - NAMED_KINDS
-"""Kinds that no file holds."""
 
 FORMATS: Mapping[MemoryKind, KindFormat] = {
     MemoryKind.EPISODE: KindFormat(
-        page="episodes",
-        folder="episodic",
+        "episodic",
         names="(?!index)",
         file="episodic/{day}/task-{id}.json",
         list="episodes",
-        show=show_episode,
-        read=read_episode,
+        read=_read_episode,
+        show=lambda memory, detail: {
+            "id": memory.id,
+            "task_id": memory.id,
+            "timestamp": iso_time(memory.created),
+            "duration_seconds": detail.seconds,
+            "agent": memory.source.agent,
+            "context": {
+                "phase": detail.phase,
+                "goal": detail.goal,
+                "constraints": [],
+                "files_involved": list(detail.files),
+            },
+            "action_log": [
+                {
+                    "t": each.at,
+                    "action": each.tool,
+                    "target": each.target,
+                    "result": "fail" if each.failed else "pass",
+                }
+                for each in detail.actions
+            ],
+            "outcome": memory.ending.value,
+            "errors_encountered": [
+                {"type": each.kind, "message": each.said, "resolution": "; ".join(each.resolved)}
+                for each in detail.troubles
+            ],
+            "artifacts_produced": list(detail.artifacts),
+            "git_commit": None,
+            "tokens_used": detail.tokens,
+            "files_read": list(detail.files),
+            "files_modified": list(detail.artifacts),
+            "summary": memory.text,
+        },
     ),
     MemoryKind.FACT: KindFormat(
-        page="facts",
-        folder="semantic",
+        "semantic",
         names="patterns|facts",
-        file="",
         list="facts",
-        show=show_fact,
-        read=read_fact,
+        read=_read_fact,
+        show=lambda memory, _detail: {
+            "id": memory.id,
+            "pattern": memory.text,
+            "category": memory.topics[0] if memory.topics else "general",
+            "conditions": [],
+            "correct_approach": "",
+            "incorrect_approach": "",
+            "confidence": memory.confidence,
+        },
     ),
     MemoryKind.PITFALL: KindFormat(
-        page="pitfalls",
-        folder="semantic",
+        "semantic",
         names="anti-patterns",
-        file="",
         list="anti_patterns",
-        show=show_pitfall,
-        read=read_pitfall,
+        read=_read_pitfall,
+        show=lambda memory, detail: {
+            "id": memory.id,
+            "what_fails": detail.what,
+            "why": detail.why,
+            "prevention": detail.instead,
+            "category": memory.topics[0] if memory.topics else "general",
+            "confidence": memory.confidence,
+        },
     ),
     MemoryKind.PROCEDURE: KindFormat(
-        page="procedures",
-        folder="skills",
-        names="",
+        "skills",
         file="skills/{name}{id}.md",
-        list="",
-        show=show_procedure,
-        read=read_procedure,
+        read=_read_procedure,
+        show=lambda memory, detail: {
+            "id": memory.id,
+            "name": memory.title,
+            "description": memory.text,
+            "prerequisites": [detail.when] if detail.when else [],
+            "steps": list(detail.steps),
+            "common_errors": [],
+            "exit_criteria": [],
+        },
     ),
     MemoryKind.LEDGER: KindFormat(
-        page="ledgers",
-        folder="ledgers",
-        names="",
+        "ledgers",
         file="ledgers/{id}.json",
-        list="",
-        show=show_ledger,
-        read=read_ledger,
+        read=_read_ledger,
+        show=lambda memory, detail: {
+            "id": memory.id,
+            "agent_id": memory.source.agent,
+            "last_checkpoint": iso_time(memory.created),
+            "tasks_completed": len(detail.done),
+            "current_task": detail.doing,
+            "state": {
+                "completed": list(detail.done),
+                "next": list(detail.next),
+                "blockers": list(detail.blockers),
+            },
+            "context": {"current_goal": memory.title},
+            "summary": memory.text,
+        },
     ),
     MemoryKind.HANDOFF: KindFormat(
-        page="handoffs",
-        folder="handoffs",
-        names="",
+        "handoffs",
         file="handoffs/{id}.json",
-        list="",
-        show=show_handoff,
-        read=read_handoff,
+        read=_read_handoff,
+        show=lambda memory, detail: {
+            "id": memory.id,
+            "from_agent": memory.source.agent,
+            "to_agent": detail.to,
+            "timestamp": iso_time(memory.created),
+            "context": {
+                "what_was_done": "; ".join(detail.done) or memory.title,
+                "artifacts": [],
+                "needs_testing": list(detail.next),
+                "known_issues": list(detail.blockers),
+            },
+            "summary": memory.text,
+        },
     ),
     MemoryKind.LEARNING: KindFormat(
-        page="learnings",
-        folder="learnings",
-        names="",
-        file="",
+        "learnings",
         list="learnings",
-        show=show_learning,
-        read=read_learning,
+        read=_read_learning,
+        show=lambda memory, _detail: {
+            "id": memory.id,
+            "timestamp": iso_time(memory.created),
+            "title": memory.title,
+            "learning": memory.text,
+        },
     ),
 }
-"""In the order in which they are written."""
+"""In the order in which they are written. What is not here is hotset's own, and in no file."""
+
+
+def fields_of(memory: MemoryRecord) -> Item:
+    """A memory's fields as loki-mode names them."""
+    shape = DETAILS[memory.kind]
+    empty: dict[type | None, Detail] = {
+        Episode: Episode(goal=memory.title),
+        Pitfall: Pitfall(what=memory.text),
+        Procedure: Procedure(),
+        Checkpoint: Checkpoint(),
+    }
+    is_fit = shape is not None and isinstance(memory.detail, shape)
+    return FORMATS[memory.kind].show(memory, memory.detail if is_fit else empty.get(shape))
 
 
 def item_of(
     memory: MemoryRecord, links: Sequence[MemoryLink] = (), uses: Uses | None = None
 ) -> Item:
     """A memory as an object of loki-mode's files. `links` are those from this memory."""
-    form = FORMATS[memory.kind]
     beside: Item = {}
-    if form.folder == "semantic":
-        others = [link for link in links if link.relation is not Relation.DERIVED_FROM]
+    if FORMATS[memory.kind].folder == "semantic":
+        drawn = [link.to for link in links if link.relation is Relation.DERIVED_FROM]
+        others = (link for link in links if link.relation is not Relation.DERIVED_FROM)
         beside = {
-            "source_episodes": [
-                link.to for link in links if link.relation is Relation.DERIVED_FROM
-            ],
+            "source_episodes": drawn,
             "links": [
                 {"to": link.to, "relation": link.relation.value, "strength": 1.0} for link in others
             ],
             "usage_count": uses.read + uses.helped if uses else 0,
             "last_used": iso_time(uses.last) if uses and uses.last else None,
         }
-    return {**form.show(memory), **beside, MARK: msgspec.to_builtins(memory)}
+    return {**fields_of(memory), **beside, MARK: msgspec.to_builtins(memory)}
 
 
 def memory_of(kind: MemoryKind, item: Item, place: str, changed: float) -> MemoryRecord | None:
@@ -581,41 +474,28 @@ def memory_of(kind: MemoryKind, item: Item, place: str, changed: float) -> Memor
     it is empty.
     """
     own = embedded_memory(kind, item)
-    if own is not None and FORMATS[kind].show(own) == {
+    if own is not None and fields_of(own) == {
         name: item[name] for name in item if name not in _BESIDE
     }:
         return own
     theirs = _read_foreign(kind, item, place, changed)
     if own is None or theirs is None or theirs.kind is not kind:
         return theirs
-    return replace(
-        theirs,
-        id=own.id,
-        created=own.created,
-        topics=own.topics,
-        task=own.task,
-        version=own.version,
-        time=own.time,
-    )
+    kept = ("id", "created", "topics", "task", "version", "time")
+    return replace(theirs, **{name: getattr(own, name) for name in kept})
 
 
 def embedded_memory(kind: MemoryKind, item: Item) -> MemoryRecord | None:
     """The memory under `hotset`, if it is valid and of this kind and id."""
-    fields = item.get(MARK)
-    if not isinstance(fields, dict):
+    if not isinstance(fields := item.get(MARK), dict):
         return None
     try:
         memory = memory_from_fields(fields)
         refuse_unfit(memory)
     except (msgspec.ValidationError, BadInput):
         return None
-    fits = (
-        memory.kind is kind
-        and memory.id == item.get("id")
-        and is_memory_id(memory.id)
-        and kind_of(memory.id) is kind
-    )
-    return memory if fits else None
+    is_fit = memory.kind is kind and memory.id == item.get("id") and _is_id_of(kind, memory.id)
+    return memory if is_fit else None
 
 
 def foreign_memory(
@@ -634,42 +514,39 @@ def foreign_memory(
     title = " ".join((title or text).split())[:_MOST_TITLE]
     text = text.strip()[:MOST_TEXT]
     key = f"loki:{id}" if isinstance(id, str) and id else f"loki\0{title}\0{text}"
-    is_kept = isinstance(id, str) and is_memory_id(id) and kind_of(MemoryId(id)) is kind
+    named = (" ".join(each.lower().split())[:60] for each in topics)
     return MemoryRecord(
-        id=MemoryId(str(id)) if is_kept else memory_id(kind, key, created),
+        id=MemoryId(str(id)) if _is_id_of(kind, id) else memory_id(kind, key, created),
         kind=kind,
         title=title,
         text=text,
         created=created,
         source=Provenance(by="import", agent=agent, places=(place,)),
-        topics=tuple(
-            dict.fromkeys(
-                topic for each in topics if (topic := " ".join(each.lower().split())[:60])
-            )
-        ),
+        topics=tuple(dict.fromkeys(topic for topic in named if topic)),
         trust=Trust.OUTSIDE,
         standing=Standing.CANDIDATE if kind in ADVICE_KINDS else Standing.ACTIVE,
         tokens=count(text),
     )
 
 
-def sealed(memory: MemoryRecord) -> MemoryRecord:
-    """The memory without secrets, and without halves of characters, which no file can hold."""
-    return memory_from_fields(_sealed(msgspec.to_builtins(memory)))
+def _is_id_of(kind: MemoryKind, id: object) -> bool:
+    return isinstance(id, str) and is_memory_id(id) and kind_of(MemoryId(id)) is kind
 
 
 def _read_foreign(kind: MemoryKind, item: Item, place: str, changed: float) -> MemoryRecord | None:
-    if kind is MemoryKind.FACT and word(item, "category") in ("anti-pattern", "anti_pattern"):
+    if kind is FACT and word(item, "category") in ("anti-pattern", "anti_pattern"):
         kind = MemoryKind.PITFALL  # some versions keep them among the patterns
-    title, text, detail = FORMATS[kind].read(item)
+    title, lines, detail = FORMATS[kind].read(item)
+    text = "\n".join(filter(None, lines))
     if not title and not text:
         return None
+    times = (time for name in _TIMES if (time := _time(item.get(name))) is not None)
     memory = foreign_memory(
         kind,
         title,
         text,
         id=item.get("id"),
-        created=read_created(item, changed),
+        created=next(times, changed),
         place=place,
         agent=word(item, "agent", "agent_id", "from_agent"),
         topics=words(item, "category"),
@@ -678,10 +555,15 @@ def _read_foreign(kind: MemoryKind, item: Item, place: str, changed: float) -> M
     return replace(
         memory,
         detail=detail,
-        ending=read_ending(item),
+        ending=_ENDINGS.get(word(item, "outcome").lower(), Ending.UNKNOWN),
         task=Task(task) if task in Task._value2member_map_ else None,
         confidence=min(1.0, max(0.0, number(item.get("confidence"), memory.confidence))),
     )
+
+
+def sealed(memory: MemoryRecord) -> MemoryRecord:
+    """The memory without secrets, and without halves of characters, which no file can hold."""
+    return memory_from_fields(_sealed(msgspec.to_builtins(memory)))
 
 
 def _sealed(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, groupby
 from operator import itemgetter
@@ -28,7 +29,6 @@ from hotset.sources.memory.exchange.items import (
     EPISODE,
     FACT,
     FORMATS,
-    INTERNAL,
     LEARNING,
     MARK,
     Item,
@@ -92,28 +92,20 @@ def _visible(memory: MemoryRecord) -> str:
     detail = memory.detail if isinstance(memory.detail, Procedure) else Procedure()
     needs = f"\n## Prerequisites\n- {detail.when}\n" if detail.when else ""
     steps = "".join(f"{number}. {step}\n" for number, step in enumerate(detail.steps, 1))
-    return f"# Skill: {memory.title}\n\n{memory.text}\n{needs}" + (
-        f"\n## Steps\n{steps}" if steps else ""
-    )
+    listed = f"\n## Steps\n{steps}" if steps else ""
+    return f"# Skill: {memory.title}\n\n{memory.text}\n{needs}{listed}"
 
 
 def _fields(text: str) -> dict[str, Any]:
-    try:
-        fields = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return {}
-    return fields if isinstance(fields, dict) else {}
+    with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        if isinstance(fields := msgspec.json.decode(text), dict):
+            return fields
+    return {}
 
 
 def _skill_sections(text: str) -> Item:
     """A heading, words below it, and lists under headings of their own."""
-    item: Item = {
-        "name": "",
-        "prerequisites": [],
-        "steps": [],
-        "common_errors": [],
-        "exit_criteria": [],
-    }
+    item: Item = {"name": "", **{name: [] for name in _SECTIONS.values()}}
     described: list[str] = []
     into: list[str] | None = None
     for line in text.split("\n"):
@@ -134,12 +126,10 @@ def _skill_sections(text: str) -> Item:
     return {**item, "description": "\n".join(described).strip()}
 
 
-_FOLDERS = ("episodic", "semantic", "skills", "ledgers", "handoffs", "learnings")
+_FOLDERS = tuple(dict.fromkeys(form.folder for form in FORMATS.values()))
 _EXPORTED = frozenset(Standing) - {Standing.FORGOTTEN}
-_EVERY = 200  # memories between two reports of progress
-_SHARD_BYTES = (
-    4 * 1024 * 1024
-)  # of a list: an editor opens it, and it is far from what is still read
+# of a list: an editor opens it, and it is far from what is still read
+_SHARD_BYTES = 4 * 1024 * 1024
 _LISTS = {
     "episodes": "episodic/index.json",
     "patterns": "semantic/patterns.json",
@@ -159,19 +149,7 @@ _OURS = re.compile(
     rf"|learnings/{_DAY}(?:-\d+)?\.json"
     r"|hotset/others(?:-\d+)?\.json"
 )
-_READ_LISTS = frozenset(
-    {
-        "patterns",
-        "anti_patterns",
-        "facts",
-        "links",
-        "learnings",
-        "lessons",
-        "others",
-        "episodes",
-        "skills",
-    }
-)
+_READ_LISTS = frozenset((*_LISTS, "learnings", "lessons", "skills"))
 _PAGED = frozenset({"skills", "ledgers", "handoffs", "learnings"})
 """Folders in which some versions have pages of text, too."""
 _RELATIONS = dict.fromkeys(("elaborates", "example_of", "supports"), Relation.RELATED_TO) | {
@@ -198,12 +176,10 @@ def write_loki(store: Store, folder: Path, progress: Progress = silent) -> int:
     cannot be written.
     """
     with whole_folder(folder, _refuse_foreign) as draft:
-        export = _LokiExport(draft, store)
+        export = _LokiExport(draft, store, progress)
         for kind in FORMATS:
             for memory in store.memories(frozenset({kind}), _EXPORTED):
                 export.add(sealed(memory))
-                if export.survey.count % _EVERY == 0:
-                    progress(f"{kind}s", export.survey.count, 0)
         written = export.close()
         progress("memories", written, written)
         return written
@@ -222,14 +198,10 @@ def read_loki(folder: Path) -> Iterator[MemoryRecord | MemoryLink]:
         names: dict[str, MemoryId] = {}  # by the id in the file, which could not always be kept
         stated: list[tuple[object, object, object, object]] = []
         for found, item in chain(_memories(tree), _own_memories(tree), _decisions(tree)):
-            hashed = hash((found.title, found.text))
-            is_other = (
-                words.get(found.id, hashed) != hashed
-            )  # two that have one name and differ are two
-            key = f"loki:{found.id}\0{found.text}"
-            memory = (
-                replace(found, id=memory_id(found.kind, key, found.created)) if is_other else found
-            )
+            hashed, memory = hash((found.title, found.text)), found
+            if words.get(found.id, hashed) != hashed:  # two that have one name and differ are two
+                key = f"loki:{found.id}\0{found.text}"
+                memory = replace(found, id=memory_id(found.kind, key, found.created))
             if isinstance(name := item.get("id"), str):
                 names.setdefault(name, memory.id)
             stated += [(memory.id, relation, to, None) for relation, to in read_links(item)]
@@ -261,53 +233,46 @@ def layout(folder: Path) -> Path:
 class _LokiExport:
     """One export while it is written."""
 
-    def __init__(self, draft: Path, store: Store) -> None:
-        hidden = {
-            memory.id for memory in store.memories(frozenset(), frozenset({Standing.FORGOTTEN}))
-        }
-        hidden |= {memory.id for memory in store.memories(INTERNAL)}
-        self._all_links = [
-            link for link in store.memory_links() if link.of not in hidden and link.to not in hidden
-        ]
-        self._links: defaultdict[MemoryId, list[MemoryLink]] = defaultdict(list)
-        for link in self._all_links:
-            self._links[link.of].append(link)
-        self._uses = store.memory_uses()
-        self._store = store
-        self._draft = draft
+    def __init__(self, draft: Path, store: Store, progress: Progress) -> None:
+        ours = store.memories(frozenset(MemoryKind) - FORMATS.keys())
+        forgotten = store.memories(standings=frozenset({Standing.FORGOTTEN}))
+        hidden = {memory.id for memory in chain(ours, forgotten)}
+        self._store, self._draft, self._uses = store, draft, store.memory_uses()
+        self._links = [link for link in store.memory_links() if not {link.of, link.to} & hidden]
+        self._links_of: defaultdict[MemoryId, list[MemoryLink]] = defaultdict(list)
+        for link in self._links:
+            self._links_of[link.of].append(link)
         heads = {name: {"version": VERSION} for name in _LISTS} | {"others": {"format": FORMAT}}
         self._lists = {name: self._list(path, name, heads[name]) for name, path in _LISTS.items()}
         self._learnings: list[tuple[str, MemoryId]] = []
-        self.survey = Survey()
+        self.survey = Survey(progress)
 
     def add(self, memory: MemoryRecord) -> None:
         """`memory` is sealed."""
-        self.survey.count += 1
+        self.survey.written(memory.kind)
         if memory.standing is Standing.ACTIVE:
             self._place(memory)
             self.survey.add(memory)
         else:
-            own = item_of(memory)[MARK]
-            self._append("others", {"id": memory.id, "kind": memory.kind.value, MARK: own})
+            own = {"id": memory.id, "kind": memory.kind.value, MARK: msgspec.to_builtins(memory)}
+            self._append("others", own)
 
     def close(self) -> int:
-        for day, dated in groupby(
-            sorted(self._learnings), key=itemgetter(0)
-        ):  # only ids were held until now
+        # only ids were held until now
+        for day, dated in groupby(sorted(self._learnings), key=itemgetter(0)):
             name = f"learnings/{day}.json"
             self._lists[name] = self._list(name, "learnings", {"date": day})
             for _, id in dated:
                 self._append(name, item_of(sealed(self._store.memory(id))))
-        for link in self._all_links:
+        for link in self._links:
             row = {"from": link.of, "to": link.to, "relation": link.relation.value, "strength": 1.0}
             self._append("links", {**row, MARK: {"time": link.time, "run": link.run}})
         for each in self._lists.values():
             each.close()
-        economics = _token_economics(self._store)
         documents = {
             "index": self.survey.index(),
             "timeline": self.survey.timeline(),
-            "token_economics": economics,
+            "token_economics": _token_economics(self._store),
         }
         for name, document in documents.items():
             if document is not None:
@@ -317,27 +282,22 @@ class _LokiExport:
     def _place(self, memory: MemoryRecord) -> None:
         """An active memory goes where loki-mode keeps its kind."""
         form, day = FORMATS[memory.kind], iso_day(memory.created)
-        links = self._links.get(memory.id, ())
+        links = self._links_of.get(memory.id, ())
         if memory.kind is LEARNING:
             self._learnings.append((day, memory.id))
         elif not form.file:
-            derived = memory.kind is FACT and any(
+            # what episodes have in common is a pattern, as loki-mode calls it
+            is_pattern = memory.kind is FACT and any(
                 link.relation is Relation.DERIVED_FROM for link in links
             )
-            # what episodes have in common is a pattern, as loki-mode calls it
-            self._append(
-                "patterns" if derived else form.list,
-                item_of(memory, links, self._uses.get(memory.id)),
-            )
+            item = item_of(memory, links, self._uses.get(memory.id))
+            self._append("patterns" if is_pattern else form.list, item)
         else:
             name = re.sub(r"[^a-z0-9]+", "-", memory.title.lower())[:40].strip("-")
             path = form.file.format(day=day, id=memory.id, name=f"{name}-" if name else "")
             is_text = path.endswith(".md")
-            write_file(
-                self._draft,
-                path,
-                skill_text(memory).encode() if is_text else as_json(item_of(memory)),
-            )
+            data = skill_text(memory).encode() if is_text else as_json(item_of(memory))
+            write_file(self._draft, path, data)
             if memory.kind is EPISODE:
                 about = {"goal": memory.title, "outcome": memory.ending.value}
                 self._append(form.list, {"id": memory.id, "date": day, "file": path, **about})
@@ -399,35 +359,27 @@ def _refuse_foreign(folder: Path) -> None:
 
 def _is_ours(folder: Path) -> bool:
     with FileTree(folder) as tree:
-        index = (
-            tree.file("index.json").decode_json()
-            if "index.json" in tree.file_names("", ".json")
-            else None
-        )
+        named = "index.json" in tree.names("", ".json")
+        index = tree.file("index.json").decode_json() if named else None
     return isinstance(index, dict) and isinstance(index.get(MARK), dict)
 
 
 def _memories(tree: FileTree) -> Iterator[tuple[MemoryRecord, Item]]:
     """The memories of all folders, episodes last, each with the object it was read from."""
     for kind, form in sorted(FORMATS.items(), key=lambda each: each[0] is EPISODE):
-        days = (
-            [f"{form.folder}/{day}" for day in tree.folder_names(form.folder)]
-            if kind is EPISODE
-            else []
-        )
-        for folder in (form.folder, *days):
-            below = folder.removeprefix(form.folder)
+        days = tree.names(form.folder, folders=True) if kind is EPISODE else []
+        for folder in (form.folder, *(f"{form.folder}/{day}" for day in days)):
             described = [
                 name
-                for name in tree.file_names(folder, ".json")
-                if below or re.match(form.names, name)
+                for name in tree.names(folder, ".json")
+                if folder != form.folder or re.match(form.names, name)
             ]
             for name in described:
                 file = tree.file(f"{folder}/{name}")
                 for item in _items(file.decode_json()):
                     if (memory := memory_of(kind, item, file.place, file.changed)) is not None:
                         yield memory, item
-            for name in tree.file_names(folder, ".md") if folder in _PAGED else ():
+            for name in tree.names(folder, ".md") if folder in _PAGED else ():
                 if folder == "skills" and name.removesuffix(".md") + ".json" in described:
                     continue  # some versions write each skill twice
                 if (memory := _page(kind, name, tree.file(f"{folder}/{name}"))) is not None:
@@ -439,25 +391,19 @@ def _page(kind: MemoryKind, name: str, file: TreeFile) -> MemoryRecord | None:
     text = file.decode_text()
     if FORMATS[kind].folder == "skills":
         return skill_of(kind, text, file.place, file.changed)
+    if not text.strip():
+        return None
     title = text.strip().split("\n", 1)[0].lstrip("# ")
-    return (
-        foreign_memory(kind, title, text, id=name, created=file.changed, place=file.place)
-        if text.strip()
-        else None
-    )
+    return foreign_memory(kind, title, text, id=name, created=file.changed, place=file.place)
 
 
 def _own_memories(tree: FileTree) -> Iterator[tuple[MemoryRecord, Item]]:
     """What hotset keeps beside loki-mode's own folders."""
-    for name in tree.file_names("hotset", ".json"):
+    for name in tree.names("hotset", ".json"):
         file = tree.file(f"hotset/{name}")
         for place, item in enumerate(_items(file.decode_json()), 1):
-            kind = item.get("kind")
-            memory = (
-                embedded_memory(MemoryKind(kind), item)
-                if isinstance(kind, str) and kind in FORMATS
-                else None
-            )
+            kind = next((each for each in FORMATS if each == item.get("kind")), None)
+            memory = embedded_memory(kind, item) if kind is not None else None
             if memory is None:
                 raise BadInput(
                     f"{file.place}: the {place}. memory cannot be read; remove it, or export again"
@@ -467,7 +413,7 @@ def _own_memories(tree: FileTree) -> Iterator[tuple[MemoryRecord, Item]]:
 
 def _decisions(tree: FileTree) -> Iterator[tuple[MemoryRecord, Item]]:
     """The decisions of a timeline. Ours are parts of episodes; others have them nowhere else."""
-    if "timeline.json" not in tree.file_names("", ".json") or _is_ours(tree.folder):
+    if "timeline.json" not in tree.names("", ".json") or _is_ours(tree.folder):
         return
     file = tree.file("timeline.json")
     timeline = file.decode_json()
@@ -478,7 +424,7 @@ def _decisions(tree: FileTree) -> Iterator[tuple[MemoryRecord, Item]]:
 
 
 def _link_rows(tree: FileTree) -> Iterator[tuple[object, object, object, object]]:
-    for name in tree.file_names("semantic", ".json"):
+    for name in tree.names("semantic", ".json"):
         if name.startswith("links"):
             for item in _items(tree.file(f"semantic/{name}").decode_json()):
                 ends = item.get("from", item.get("from_id")), item.get("to", item.get("to_id"))
@@ -496,18 +442,13 @@ def _link(
     )
     if relation == _SUPERSEDED_BY:
         one, other, relation = other, one, Relation.SUPERSEDES.value
-    if (
-        one is None
-        or other is None
-        or one == other
-        or not isinstance(relation, str)
-        or relation not in _RELATIONS
-    ):
+    known = _RELATIONS.get(relation) if isinstance(relation, str) else None
+    if one is None or other is None or one == other or known is None:
         return None
     match mark:
         case {"time": int() | float() as time, "run": str(run)}:
-            return MemoryLink(one, other, _RELATIONS[relation], float(time), run)
-    return MemoryLink(one, other, _RELATIONS[relation])
+            return MemoryLink(one, other, known, float(time), run)
+    return MemoryLink(one, other, known)
 
 
 def _items(value: Any) -> Iterable[Item]:
@@ -523,8 +464,6 @@ def _items(value: Any) -> Iterable[Item]:
     lists = [
         inner for name, inner in value.items() if name in _READ_LISTS and isinstance(inner, list)
     ]
-    return (
-        [item for inner in lists for item in _items(inner)]
-        if lists and "id" not in value
-        else [value]
-    )
+    if not lists or "id" in value:
+        return [value]
+    return [item for inner in lists for item in _items(inner)]

@@ -84,23 +84,17 @@ class PageEntry:
 
 def entry_text(memory: MemoryRecord) -> str:
     title, text = shown_of(memory)
-    ending = memory.ending.value if memory.ending is not Ending.UNKNOWN else ""
-    topics = " ".join(", ".join(memory.topics).split())
-    about = " · ".join(
-        filter(
-            None,
-            (
-                f"`{memory.id}`",
-                iso_day(memory.created),
-                topics,
-                ending,
-                _STANDINGS.get(memory.standing),
-            ),
-        )
+    about = (
+        f"`{memory.id}`",
+        iso_day(memory.created),
+        " ".join(", ".join(memory.topics).split()),
+        memory.ending.value if memory.ending is not Ending.UNKNOWN else "",
+        _STANDINGS.get(memory.standing),
     )
     marker = f"<!-- hotset:begin {memory.id} {memory.version} {hash_of(title, text)} -->"
     body = f"{_escaped(text)}\n" if text else ""
-    return f"## {title}\n\n{about}\n\n{marker}\n{body}<!-- hotset:end {memory.id} -->\n"
+    head = f"## {title}\n\n{' · '.join(filter(None, about))}"
+    return f"{head}\n\n{marker}\n{body}<!-- hotset:end {memory.id} -->\n"
 
 
 def entries_of(page: str) -> Iterator[PageEntry]:
@@ -154,19 +148,18 @@ def _sections(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
             yield title, section
             title, section = line[3:].strip(), []
             continue
-        if at > until and _BEGIN.fullmatch(line.strip()):
-            until = _closed(lines, at)
+        if at > until and (begin := _BEGIN.fullmatch(line.strip())):
+            until = _end_of(begin[1], lines, at)
         section.append(line)
     yield title, section
 
 
-def _closed(lines: list[str], begin: int) -> int:
+def _end_of(id: str, lines: list[str], begin: int) -> int:
     """Where the text ends that begins here; here, where somebody took its end away."""
-    opened = _BEGIN.fullmatch(lines[begin].strip())
-    for at in range(begin + 1, len(lines)):
-        if _BEGIN.fullmatch(lines[at].strip()):
+    for at, line in enumerate(lines[begin + 1 :], begin + 1):
+        if _BEGIN.fullmatch(line.strip()):
             break
-        if opened and (end := _END.fullmatch(lines[at].strip())) and end[1] == opened[1]:
+        if (end := _END.fullmatch(line.strip())) and end[1] == id:
             return at
     return begin
 
@@ -179,25 +172,20 @@ def _entry(title: str, lines: list[str]) -> PageEntry | None:
         bare = line.strip()
         if found := _BEGIN.fullmatch(bare):
             marker = marker or found
-        elif not (_END.fullmatch(bare) or _is_ours(bare, inside=marker is not None)):
+        elif not (_END.fullmatch(bare) or (marker is None and _is_ours(bare))):
             said.append(line)
     text = _unescaped(_trimmed(said))
     if not (title or text or marker):
         return None
-    title = (
-        " ".join(title.split())
-        or " ".join(text.split("\n", 1)[0].lstrip("#").split())[:160]
-        or _UNTITLED
-    )
+    first = " ".join(text.split("\n", 1)[0].lstrip("#").split())[:160]
+    title = " ".join(title.split()) or first or _UNTITLED
     if marker is None or not is_memory_id(marker[1]):
         return PageEntry(title, text or title)
     return PageEntry(title, text, MemoryId(marker[1]), int(marker[2]), marker[3])
 
 
-def _is_ours(line: str, *, inside: bool) -> bool:
+def _is_ours(line: str) -> bool:
     """The page's own title and note, and the line about a memory."""
-    if inside:
-        return False
     about = _ABOUT.fullmatch(line)
     return (
         _HEAD.fullmatch(line) is not None
@@ -206,21 +194,14 @@ def _is_ours(line: str, *, inside: bool) -> bool:
     )
 
 
-_PAGES = (
-    "facts",
-    "procedures",
-    "pitfalls",
-    "ledgers",
-    "handoffs",
-    "learnings",
-)  # in the order of the index
-_KINDS = {form.page: kind for kind, form in FORMATS.items()}
-_EPISODES = FORMATS[EPISODE].page
+_PAGES = ("facts", "procedures", "pitfalls", "ledgers", "handoffs", "learnings")
+"""In the order of the index."""
+_KINDS = {f"{kind}s": kind for kind in FORMATS}
+_EPISODES = f"{EPISODE}s"
 _INDEX = "index.md"
 _EXPORTED = frozenset({Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED})
 _PAGE_BYTES = 1024 * 1024  # what an editor opens at once; more goes on in `facts-2.md`
 _TOPICS = 200
-_EVERY = 200
 _NOTE = (
     "<!-- hotset:memories. Titles and texts can be edited; `hotset memory import` brings the "
     "edits back. "
@@ -258,21 +239,17 @@ def write_markdown(store: Store, folder: Path, progress: Progress = silent) -> i
     imported, and `StoreFailed` where it cannot be written.
     """
     with whole_folder(folder, lambda there: _refuse_foreign(there, store)) as draft:
-        survey, pages, episodes = Survey(), {}, {}
+        survey, pages, episodes = Survey(progress), {}, {}
         for name in _PAGES:
             memories = store.memories(frozenset({_KINDS[name]}), _EXPORTED)
-            pages[name] = _write_page(
-                _page(draft, name, name.capitalize()), memories, survey, progress
-            )
+            pages[name] = _write_page(draft, name, name.capitalize(), memories, survey)
         dated = sorted(
             (memory.created, memory.id)
             for memory in store.memories(frozenset({EPISODE}), _EXPORTED)
         )
         for month, ids in groupby(dated, key=lambda each: _month(each[0])):  # only ids are held
-            page = _page(draft, f"{_EPISODES}/{month}", f"Episodes, {month}")
-            episodes[f"{_EPISODES}/{month}"] = _write_page(
-                page, (store.memory(id) for _, id in ids), survey, progress
-            )
+            path, found = f"{_EPISODES}/{month}", (store.memory(id) for _, id in ids)
+            episodes[path] = _write_page(draft, path, f"Episodes, {month}", found, survey)
         write_file(draft, _INDEX, _index(pages | dict(reversed(episodes.items())), survey).encode())
         progress("memories", survey.count, survey.count)
         return survey.count
@@ -332,33 +309,27 @@ def merge_markdown(
 
 
 def _write_page(
-    page: Shards[str], memories: Iterable[MemoryRecord], survey: Survey, progress: Progress
+    draft: Path, path: str, title: str, memories: Iterable[MemoryRecord], survey: Survey
 ) -> int:
     """Writes a page, if there is anything for it. Gives the number of entries."""
-    for each in memories:
-        memory = sealed(each)
+    head = f"# {title}\n\n{_NOTE}\n"
+    page = Shards[str](
+        draft, f"{path}.md", _PAGE_BYTES, lambda entries: "\n".join((head, *entries)).encode()
+    )
+    for memory in map(sealed, memories):
         text = entry_text(memory)
         page.add(text, len(text))
         survey.add(memory)
-        survey.count += 1
-        if survey.count % _EVERY == 0:
-            progress(f"{memory.kind}s", survey.count, 0)
+        survey.written(memory.kind)
     if page.count:
         page.close()
     return page.count
 
 
-def _page(draft: Path, path: str, title: str) -> Shards[str]:
-    head = f"# {title}\n\n{_NOTE}\n"
-    return Shards(
-        draft, f"{path}.md", _PAGE_BYTES, lambda entries: "\n".join((head, *entries)).encode()
-    )
-
-
 def _pages(tree: FileTree) -> list[str]:
     paths = [
-        *tree.file_names("", ".md"),
-        *(f"{_EPISODES}/{name}" for name in tree.file_names(_EPISODES, ".md")),
+        *tree.names("", ".md"),
+        *(f"{_EPISODES}/{name}" for name in tree.names(_EPISODES, ".md")),
     ]
     return [path for path in paths if _OURS.fullmatch(path)]
 
@@ -369,7 +340,7 @@ def _month(created: float) -> str:
 
 
 def _index(pages: dict[str, int], survey: Survey) -> str:
-    named = sorted(survey.topics.items(), key=lambda each: (-each[1].memories, each[0]))[:_TOPICS]
+    named = survey.named_topics(_TOPICS)
     lines = [
         "# Memories",
         "",
@@ -395,7 +366,7 @@ def _refuse_foreign(folder: Path, store: Store) -> None:
         return
     with FileTree(folder) as tree:
         if (
-            _INDEX not in tree.file_names("", ".md")
+            _INDEX not in tree.names("", ".md")
             or "<!-- hotset:memories" not in tree.file(_INDEX).decode_text()
         ):
             raise BadInput(f"{folder} has pages that hotset did not write; choose an empty folder")
@@ -459,9 +430,8 @@ def _new_detail(kind: MemoryKind, entry: PageEntry) -> Detail:
     shape = DETAILS[kind]
     if shape is Procedure:
         return Procedure(entry.title, _numbered_steps(entry.text))
-    made: Detail = (
-        None if shape is None else shape(entry.title) if shape in (Episode, Pitfall) else shape()
-    )
+    given = (entry.title,) if shape in (Episode, Pitfall) else ()
+    made: Detail = shape(*given) if shape is not None else None
     return made
 
 

@@ -10,13 +10,13 @@ import secrets
 import shutil
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -29,6 +29,7 @@ from hotset.nouns.memory import (
     Checkpoint,
     Episode,
     MemoryId,
+    MemoryKind,
     MemoryLink,
     MemoryRecord,
     Relation,
@@ -48,6 +49,7 @@ VERSION = "1.0"
 
 _TOPICS = 500  # in the index; further ones are found all the same
 _RECENT = 20  # in the timeline
+_EVERY = 200  # memories between two reports of progress
 
 
 @dataclass(slots=True)
@@ -60,13 +62,21 @@ class _Topic:
 
 @dataclass(slots=True)
 class Survey:
+    """What an export holds, counted while it is written."""
+
+    progress: Progress
     count: int = 0
     tokens: int = 0
     last: float = 0.0
     topics: defaultdict[str, _Topic] = field(default_factory=lambda: defaultdict(_Topic))
-    recent: list[tuple[float, str, MemoryRecord]] = field(default_factory=list)
-    """The latest episodes, as a heap."""
+    recent: list[MemoryRecord] = field(default_factory=list)
+    """The latest episodes, newest first."""
     checkpoint: MemoryRecord | None = None
+
+    def written(self, kind: MemoryKind) -> None:
+        self.count += 1
+        if self.count % _EVERY == 0:
+            self.progress(f"{kind}s", self.count, 0)
 
     def add(self, memory: MemoryRecord) -> None:
         self.tokens += memory.tokens
@@ -78,17 +88,19 @@ class Survey:
             if memory.created >= topic.last:
                 topic.last, topic.title = memory.created, memory.title
         if memory.kind is EPISODE:
-            heapq.heappush(self.recent, (memory.created, memory.id, memory))
-            if len(self.recent) > _RECENT:
-                heapq.heappop(self.recent)
+            every = (*self.recent, memory)
+            self.recent = heapq.nlargest(_RECENT, every, key=lambda each: (each.created, each.id))
         if isinstance(memory.detail, Checkpoint) and (
             self.checkpoint is None or memory.created >= self.checkpoint.created
         ):
             self.checkpoint = memory
 
+    def named_topics(self, most: int) -> list[tuple[str, _Topic]]:
+        """Those with most memories first."""
+        return sorted(self.topics.items(), key=lambda each: (-each[1].memories, each[0]))[:most]
+
     def index(self) -> Item:
         most = max((topic.memories for topic in self.topics.values()), default=1)
-        named = sorted(self.topics.items(), key=lambda each: (-each[1].memories, each[0]))[:_TOPICS]
         return {
             "version": VERSION,
             "last_updated": iso_time(self.last),
@@ -100,7 +112,7 @@ class Survey:
                     "last_accessed": iso_time(topic.last),
                     "token_count": topic.tokens,
                 }
-                for name, topic in named
+                for name, topic in self.named_topics(_TOPICS)
             ],
             "total_memories": self.count,
             "total_tokens_available": self.tokens,
@@ -108,14 +120,8 @@ class Survey:
         }
 
     def timeline(self) -> Item:
-        recent = [
-            memory for _, _, memory in sorted(self.recent, key=lambda each: each[:2], reverse=True)
-        ]
-        checkpoint = (
-            self.checkpoint.detail
-            if self.checkpoint and isinstance(self.checkpoint.detail, Checkpoint)
-            else Checkpoint()
-        )
+        left = self.checkpoint.detail if self.checkpoint else None
+        checkpoint = left if isinstance(left, Checkpoint) else Checkpoint()
         decisions = [
             {
                 "decision": said,
@@ -123,7 +129,7 @@ class Survey:
                 "date": iso_day(memory.created),
                 "topic_id": _topic(memory),
             }
-            for memory in recent
+            for memory in self.recent
             if isinstance(memory.detail, Episode)
             for said in memory.detail.decisions
         ]
@@ -137,11 +143,11 @@ class Survey:
                     "outcome": memory.ending.value,
                     "topic_id": _topic(memory),
                 }
-                for memory in recent
+                for memory in self.recent
             ],
             "key_decisions": decisions[:_RECENT],
             "active_context": {
-                "current_focus": _topic(recent[0]) if recent else None,
+                "current_focus": _topic(self.recent[0]) if self.recent else None,
                 "blocked_by": list(checkpoint.blockers),
                 "next_up": list(checkpoint.next),
             },
@@ -152,9 +158,8 @@ def _topic(memory: MemoryRecord) -> str:
     return memory.topics[0] if memory.topics else ""
 
 
-_MOST_BYTES = (
-    16 * 1024 * 1024
-)  # of a file that is read; what JSON of that size can become in memory is half a gigabyte at worst
+# of a file that is read; what JSON of that size can become in memory is half a gigabyte at worst
+_MOST_BYTES = 16 * 1024 * 1024
 _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700
 _BOM = b"\xef\xbb\xbf"
@@ -221,24 +226,22 @@ def files_of_export(folder: Path, ours: re.Pattern[str]) -> list[Path]:
     return paths
 
 
+@dataclass(slots=True)
 class Shards(Generic[_Item]):
     """A list that may be long: what is too much for one file goes on in `NAME-2.json`, and so
     on."""
 
-    def __init__(
-        self, draft: Path, path: str, most_bytes: int, render: Callable[[list[_Item]], bytes]
-    ) -> None:
-        self.count = 0
-        self._draft = draft
-        self._path = path
-        self._most_bytes = most_bytes
-        self._render = render
-        self._pieces: list[_Item] = []
-        self._bytes = 0
-        self._files = 0
+    draft: Path
+    path: str
+    most_bytes: int
+    render: Callable[[list[_Item]], bytes]
+    count: int = 0
+    _pieces: list[_Item] = field(default_factory=list)
+    _bytes: int = 0
+    _files: int = 0
 
     def add(self, piece: _Item, size: int) -> None:
-        if self._pieces and self._bytes + size > self._most_bytes:
+        if self._pieces and self._bytes + size > self.most_bytes:
             self._write()
         self._pieces.append(piece)
         self._bytes += size
@@ -251,9 +254,9 @@ class Shards(Generic[_Item]):
 
     def _write(self) -> None:
         self._files += 1
-        stem, _, suffix = self._path.rpartition(".")
-        path = self._path if self._files == 1 else f"{stem}-{self._files}.{suffix}"
-        write_file(self._draft, path, self._render(self._pieces))
+        stem, _, suffix = self.path.rpartition(".")
+        path = self.path if self._files == 1 else f"{stem}-{self._files}.{suffix}"
+        write_file(self.draft, path, self.render(self._pieces))
         self._pieces, self._bytes = [], 0
 
 
@@ -306,17 +309,13 @@ class FileTree(Root):
             ) from error
         return TreeFile(f"{self.folder.name}/{path}", content.data, content.stat.mtime_ns / 1e9)
 
-    def file_names(self, path: str, suffix: str) -> list[str]:
-        """Files in a folder whose names end like that, in order; none where there is no such
-        folder. Raises `BadInput`."""
+    def names(self, path: str, suffix: str = "", *, folders: bool = False) -> list[str]:
+        """Files, or folders, in a folder whose names end like that, in order; none where there is
+        no such folder. Raises `BadInput`."""
+        entries = self._entries(path)
         return [
-            name
-            for name, is_folder in self._entries(path)
-            if not is_folder and name.endswith(suffix)
+            name for name, is_folder in entries if is_folder is folders and name.endswith(suffix)
         ]
-
-    def folder_names(self, path: str) -> list[str]:
-        return [name for name, is_folder in self._entries(path) if is_folder]
 
     def _entries(self, path: str) -> list[tuple[str, bool]]:
         folder = self.folder / path
@@ -353,7 +352,6 @@ def _swap(draft: Path, folder: Path, aside: Path, refuse_foreign: Callable[[Path
 BATCH = 500  # memories a commit
 _IMPORT = "import-"
 _AGAINST = frozenset({Relation.SUPERSEDES, Relation.CONTRADICTS})
-_T = TypeVar("_T", MemoryRecord, MemoryLink)
 
 
 @dataclass(slots=True)
@@ -391,24 +389,26 @@ def merge_memories(
     """
     merge = _Merge(store, place, now, vouched, MergeReport(run_of(place, now)))
     with tempfile.TemporaryFile() as spool:  # has no name: only this process can read it
-        count, links = _spool(found, spool)
+        links: list[MemoryLink] = []
+        total = 0
+        for each in found:
+            total += 1
+            if isinstance(each, MemoryLink):
+                links.append(each)
+                continue
+            memory = sealed(each)
+            refuse_unfit(memory)
+            spool.write(msgspec.json.encode(memory) + b"\n")
+        spool.seek(0)
         memories = (memory_from_fields(msgspec.json.decode(line)) for line in spool)
-        deposits = chain(
-            (
-                (len(batch), Remembered(memories=merge.choose(merge.memory, batch)))
-                for batch in batched(memories, BATCH)
-            ),
-            (
-                (len(batch), Remembered(links=merge.choose(merge.link, batch)))
-                for batch in batched(links, BATCH)
-            ),
-        )
         done = 0
-        for size, deposit in deposits:
-            if deposit.memories or deposit.links:
-                store.keep(deposit).result()
-            done += size
-            progress("memories", done, count + len(links))
+        batches: Iterable[Sequence[MemoryRecord | MemoryLink]] = chain(
+            batched(memories, BATCH), batched(links, BATCH)
+        )
+        for some in batches:
+            merge.keep(some)
+            done += len(some)
+            progress("memories", done, total)
     return merge.report
 
 
@@ -418,24 +418,6 @@ def run_of(place: str, now: float) -> str:
         _IMPORT
         + blake2b(f"{place}\0{now}".encode("utf-8", "surrogateescape"), digest_size=5).hexdigest()
     )
-
-
-def _spool(
-    found: Iterable[MemoryRecord | MemoryLink], spool: IO[bytes]
-) -> tuple[int, list[MemoryLink]]:
-    """Writes the memories, sealed, one a line, so that any number of them takes no room. Gives how
-    many, and the links."""
-    count, links = 0, []
-    for each in found:
-        if isinstance(each, MemoryLink):
-            links.append(each)
-            continue
-        memory = sealed(each)
-        refuse_unfit(memory)
-        spool.write(msgspec.json.encode(memory) + b"\n")
-        count += 1
-    spool.seek(0)
-    return count, links
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,9 +430,16 @@ class _Merge:
     vouched: bool
     report: MergeReport
 
-    @staticmethod
-    def choose(decide: Callable[[_T], _T | None], batch: Iterable[_T]) -> tuple[_T, ...]:
-        return tuple(row for each in batch if (row := decide(each)) is not None)
+    def keep(self, batch: Iterable[MemoryRecord | MemoryLink]) -> None:
+        """One commit of what is new of these."""
+        memories = [self.memory(each) for each in batch if isinstance(each, MemoryRecord)]
+        links = [self.link(each) for each in batch if isinstance(each, MemoryLink)]
+        new = Remembered(
+            memories=tuple(each for each in memories if each is not None),
+            links=tuple(each for each in links if each is not None),
+        )
+        if new.memories or new.links:
+            self.store.keep(new).result()
 
     def memory(self, read: MemoryRecord) -> MemoryRecord | None:
         """The version to write, if any."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hotset.index.port import Index
 from hotset.nouns.finding import Filter, IndexHit, Query, Sort
@@ -38,7 +38,7 @@ holds."""
 _MEANING_SHARE = 0.4  # beside words, in how well a memory fits
 
 
-def lifts(
+def evidence_boosts(
     candidates: Mapping[str, RecallCandidate],
     signals: Mapping[str, Signals],
     memories: Mapping[str, MemoryRecord],
@@ -47,18 +47,19 @@ def lifts(
     """For each page that was found. `replaced` are the memories that hold no longer, with what
     holds now, if anything does.
 
-    A memory that was replaced lifts the words of the one that holds now instead of its own.
+    A memory that was replaced boosts the words of the one that holds now instead of its own.
     """
-    lift = _Lift()
+    boost = _EvidenceBoost()
     for id, share in _evidence_shares(signals, memories).items():
         memory = memories[id]
+        session = memory.source.session or ""
         if isinstance(memory.detail, Episode):
-            lift.episode(memory, memory.detail, share)
+            boost.stretches.setdefault(session, []).append((memory.detail.turns, share))
         elif id in replaced:
-            lift.replaced(memory, replaced[id], share)
+            boost.replace(memory, replaced[id], share)
         else:
-            lift.holds(memory, share)
-    return {key: lift.of(each) for key, each in candidates.items() if each.is_talk}
+            boost.point(memory, share)
+    return {key: boost.signals(each) for key, each in candidates.items() if each.is_talk}
 
 
 def _evidence_shares(
@@ -77,7 +78,9 @@ def _evidence_shares(
 
 
 @dataclass(slots=True)
-class _Lift:
+class _EvidenceBoost:
+    """What the memories that fit say for the pages they stand on."""
+
     pages: dict[str, float] = field(default_factory=dict)
     stretches: dict[str, list[tuple[tuple[int, int], float]]] = field(default_factory=dict)
     """By session: turns of an episode, and how well it fits."""
@@ -86,24 +89,21 @@ class _Lift:
     moved: dict[str, set[str]] = field(default_factory=dict)
     """By session: those in which something was decided that this one replaced."""
 
-    def episode(self, memory: MemoryRecord, episode: Episode, share: float) -> None:
-        self.stretches.setdefault(memory.source.session or "", []).append((episode.turns, share))
-
-    def holds(self, memory: MemoryRecord, share: float) -> None:
+    def point(self, memory: MemoryRecord, share: float) -> None:
         for page in memory.source.pages:
             self.pages[page] = max(self.pages.get(page, 0.0), share)
 
-    def replaced(self, old: MemoryRecord, new: MemoryRecord | None, share: float) -> None:
+    def replace(self, old: MemoryRecord, new: MemoryRecord | None, share: float) -> None:
         self.old_pages.update(old.source.pages)
         if new is None:
             return
-        self.holds(new, share)
+        self.point(new, share)
         before, now = old.source.session, new.source.session
         if before and now and before != now:
             self.old_sessions.add(before)
             self.moved.setdefault(now, set()).add(before)
 
-    def of(self, each: RecallCandidate) -> Signals:
+    def signals(self, each: RecallCandidate) -> Signals:
         fits = [
             share
             for turns, share in self.stretches.get(each.session, ())
@@ -156,7 +156,6 @@ class RecallCandidate:
     title: str = ""
     text: str = ""
     """Its best stretch; empty where only what stands around it was found."""
-    lines: tuple[int, int] = (0, 0)
     words: float | None = None
     meaning: float | None = None
     window: float | None = None
@@ -178,14 +177,7 @@ class IndexQuestion:
     until: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FoundCandidates:
-    candidates: Mapping[str, RecallCandidate]
-    lacking: frozenset[str] = frozenset()
-    """What did not serve in all of the searches."""
-
-
-def telling(query: str) -> str:
+def query_words(query: str) -> str:
     """The words of a question that tell it from others; all of them, where none does. Quotes are no
     condition here."""
     words = query.replace('"', " ")
@@ -195,41 +187,33 @@ def telling(query: str) -> str:
 
 def gather(
     asked: IndexQuestion, index: Index, until: float, clock: Callable[[], float] = time.monotonic
-) -> FoundCandidates:
-    """Everything that shares a telling word with the question, or is close to it in meaning."""
+) -> tuple[dict[str, RecallCandidate], frozenset[str]]:
+    """Everything that shares a telling word with the question, or is close to it in meaning; and
+    what did not serve in one of the searches."""
     candidates: dict[str, RecallCandidate] = {}
-    lacking: set[str] | None = None
+    lacking: frozenset[str] = frozenset()
     for query in _queries(asked):
         hits = index.search(replace(query, deadline=max(0.0, until - clock())))
-        lacking = set(hits.lacking) if lacking is None else lacking | hits.lacking
+        lacking |= hits.lacking
         for new in _candidates(hits.hits):
             candidates[new.key] = _together(candidates.get(new.key), new)
-    return FoundCandidates(candidates, frozenset(lacking or ()))
+    return candidates, lacking
 
 
 def _queries(asked: IndexQuestion) -> Iterator[Query]:
-    ranges: list[tuple[float | None, float | None, float]] = [(None, None, 1.0)]
+    wanted: list[tuple[Sort, frozenset[str], int]] = []
+    if asked.talk:
+        wanted += [(Sort.PAGE, frozenset({kind}), most) for kind, most in TALK_KINDS.items()]
+        wanted.append((Sort.MEMORY, frozenset({WINDOW}), _WINDOWS))
+    if asked.kinds:
+        wanted.append((Sort.MEMORY, frozenset(map(str, asked.kinds)), _MEMORIES))
+    spans: list[tuple[float | None, float | None, float]] = [(None, None, 1.0)]
     if asked.since is not None or asked.until is not None:
-        ranges.append((asked.since, asked.until, 0.5))
-    for since, until, share in ranges:
-        if asked.talk:
-            for kind, most in TALK_KINDS.items():
-                only = Filter(
-                    sorts=frozenset({Sort.PAGE}), kinds=frozenset({kind}), since=since, until=until
-                )
-                yield Query(asked.words, only, int(most * share))
-            only = Filter(
-                sorts=frozenset({Sort.MEMORY}), kinds=frozenset({WINDOW}), since=since, until=until
-            )
-            yield Query(asked.words, only, int(_WINDOWS * share))
-        if asked.kinds:
-            only = Filter(
-                sorts=frozenset({Sort.MEMORY}),
-                kinds=frozenset(map(str, asked.kinds)),
-                since=since,
-                until=until,
-            )
-            yield Query(asked.words, only, int(_MEMORIES * share))
+        spans.append((asked.since, asked.until, 0.5))
+    for since, until, share in spans:
+        for sort, kinds, most in wanted:
+            only = Filter(sorts=frozenset({sort}), kinds=kinds, since=since, until=until)
+            yield Query(asked.words, only, int(most * share))
 
 
 def _candidates(hits: Iterable[IndexHit]) -> Iterator[RecallCandidate]:
@@ -248,9 +232,9 @@ def _candidates(hits: Iterable[IndexHit]) -> Iterator[RecallCandidate]:
                     window=hit.by_words,
                 )
         else:
-            words, meaning = hit.by_words, hit.by_meaning
-            place = entry.session, entry.time, entry.turn, entry.title, entry.text, entry.lines
-            yield RecallCandidate(entry.whole, entry.kind, *place, words=words, meaning=meaning)
+            about = entry.session, entry.time, entry.turn, entry.title, entry.text
+            fit = hit.by_words, hit.by_meaning
+            yield RecallCandidate(entry.whole, entry.kind, *about, *fit)
 
 
 def _together(one: RecallCandidate | None, other: RecallCandidate) -> RecallCandidate:
@@ -261,20 +245,11 @@ def _together(one: RecallCandidate | None, other: RecallCandidate) -> RecallCand
     best = max(
         one, other, key=lambda each: (bool(each.text), each.words or 0.0, each.meaning or 0.0)
     )
-    return replace(
-        best,
-        words=_greater(one.words, other.words),
-        meaning=_greater(one.meaning, other.meaning),
-        window=_greater(one.window, other.window),
-    )
-
-
-def _greater(one: float | None, other: float | None) -> float | None:
-    return other if one is None else one if other is None else max(one, other)
-
-
-def has_number(text: str) -> bool:
-    return _NUMBER.search(text) is not None
+    found: dict[str, Any] = {}
+    for name in ("words", "meaning", "window"):
+        known = [v for each in (one, other) if (v := getattr(each, name)) is not None]
+        found[name] = max(known, default=None)
+    return replace(best, **found)
 
 
 def own_statements(text: str) -> float:
@@ -287,7 +262,7 @@ def own_statements(text: str) -> float:
     return min(1.0, told / _ENOUGH_TOLD)
 
 
-def closely(question: str, texts: Sequence[str]) -> list[float]:
+def score_wordwise(question: str, texts: Sequence[str]) -> list[float]:
     """How well each text answers each word of the question."""
     return _wordwise().scores(question, texts)
 
@@ -327,10 +302,6 @@ class RankSetting:
     of_oneself: bool = False
     for_a_number: bool = False
 
-    @property
-    def has_range(self) -> bool:
-        return self.spoken.since is not None or self.spoken.until is not None
-
 
 def first_signals(
     candidates: Mapping[str, RecallCandidate], setting: RankSetting
@@ -347,8 +318,8 @@ def first_signals(
             "meaning": meaning.get(key, 0.0),
             "window": windows.get(key, 0.0),
         }
-        found["recent"] = _recency(each.time, setting.now)
-        if setting.has_range:
+        found["recent"] = math.exp(-abs(setting.now - each.time) / (_RECENT_DAYS * DAY))
+        if setting.spoken.since is not None or setting.spoken.until is not None:
             found["when"] = fits(each.time, setting.spoken)
         if late:
             found["latest"] = late[key] if setting.spoken.latest else 1.0 - late[key]
@@ -360,13 +331,13 @@ def first_signals(
     return signals
 
 
-def of_text(each: RecallCandidate, setting: RankSetting) -> Signals:
+def text_signals(each: RecallCandidate, setting: RankSetting) -> Signals:
     """What a person's words tell by themselves: looked at only where they may be shown."""
     if each.kind != _PERSON:
         return {}
     return {
         "told": own_statements(each.text) if setting.of_oneself else 0.0,
-        "number": float(setting.for_a_number and has_number(each.text)),
+        "number": float(setting.for_a_number and _NUMBER.search(each.text) is not None),
     }
 
 
@@ -376,7 +347,7 @@ def wanted_kind(kind: MemoryKind, task: Task) -> float:
     return row.get(kind, _OTHER_KINDS) / max(row.values())
 
 
-def of_memory(memory: MemoryRecord, uses: Uses | None, setting: RankSetting) -> Signals:
+def memory_signals(memory: MemoryRecord, uses: Uses | None, setting: RankSetting) -> Signals:
     """What a memory's own record tells."""
     signals: Signals = {}
     if uses is not None:
@@ -384,7 +355,8 @@ def of_memory(memory: MemoryRecord, uses: Uses | None, setting: RankSetting) -> 
         signals["used"] = max(
             -1.0, min(1.0, math.copysign(math.log1p(abs(useful)) / math.log1p(_MANY_USES), useful))
         )
-    if setting.task is Task.DEBUGGING and _went_wrong(memory):
+    has_trouble = isinstance(memory.detail, Episode) and bool(memory.detail.troubles)
+    if setting.task is Task.DEBUGGING and (memory.ending is Ending.FAILURE or has_trouble):
         signals["failed"] = 1.0
     if memory.standing is Standing.SUPERSEDED and not held_then(memory, setting):
         signals["outdated"] = 1.0
@@ -439,38 +411,26 @@ def _places(candidates: Mapping[str, RecallCandidate]) -> dict[str, float]:
     return {key: place[each.time] for key, each in candidates.items()}
 
 
-def _recency(time: float, now: float) -> float:
-    return math.exp(-abs(now - time) / (_RECENT_DAYS * DAY))
-
-
-def _went_wrong(memory: MemoryRecord) -> bool:
-    return memory.ending is Ending.FAILURE or (
-        isinstance(memory.detail, Episode) and bool(memory.detail.troubles)
-    )
-
-
 _SPOKEN_WORD = re.compile(r"[\w'-]*\w")
 _MOST_WORDS = 5
 _NOTABLE = 0.5  # of a signal that goes from 0 to 1
 _LATELY_DAYS = 7.0
 
 
-@dataclass(frozen=True, slots=True)
-class ReasonedItem:
-    """Something that is told."""
-
-    text: str
-    """What of it was compared with the question."""
-    signals: Mapping[str, float]
-    memory: MemoryRecord | None = None
-    uses: Uses | None = None
-
-
-def why(chosen: ReasonedItem, wanted: tuple[Term, ...], setting: RankSetting) -> tuple[str, ...]:
-    """What spoke for it, the plainest first."""
+def why(
+    text: str,
+    signals: Signals,
+    wanted: tuple[Term, ...],
+    setting: RankSetting,
+    *,
+    memory: MemoryRecord | None = None,
+    uses: Uses | None = None,
+) -> tuple[str, ...]:
+    """What spoke for something that is told, the plainest first; `text` is what of it was compared
+    with the question."""
     return (
-        *_of_signals(chosen, _shared(chosen.text, wanted), setting),
-        *_of_memory(chosen, setting),
+        *_of_signals(signals, _shared(text, wanted), setting),
+        *(_of_memory(memory, uses, signals, setting) if memory is not None else ()),
     )
 
 
@@ -478,8 +438,7 @@ def day(time: float) -> str:
     return f"{datetime.fromtimestamp(time, UTC):%-d %B %Y}"
 
 
-def _of_signals(chosen: ReasonedItem, shared: list[str], setting: RankSetting) -> Iterator[str]:
-    signals = chosen.signals
+def _of_signals(signals: Signals, shared: list[str], setting: RankSetting) -> Iterator[str]:
     if shared:
         yield f"words: {', '.join(shared)}"
     if signals.get("meaning", 0.0) >= _NOTABLE or (not shared and signals.get("meaning", 0.0) > 0):
@@ -496,12 +455,12 @@ def _of_signals(chosen: ReasonedItem, shared: list[str], setting: RankSetting) -
         yield "said in an episode that fits"
 
 
-def _of_memory(chosen: ReasonedItem, setting: RankSetting) -> Iterator[str]:
-    memory, uses, signals = chosen.memory, chosen.uses, chosen.signals
-    if memory is None:
-        return
+def _of_memory(
+    memory: MemoryRecord, uses: Uses | None, signals: Signals, setting: RankSetting
+) -> Iterator[str]:
     if memory.kind in ADVICE_KINDS and signals.get("kind", 0.0) > 0:
-        yield f"{memory.kind} for {_article(setting.task)} {setting.task} task"
+        article = "an" if setting.task[0] in "aeiou" else "a"
+        yield f"{memory.kind} for {article} {setting.task} task"
     if signals.get("failed"):
         yield "it went wrong there"
     if uses is not None and uses.read:
@@ -533,7 +492,3 @@ def _range(said: TimeWords) -> str:
     if said.until - said.since <= DAY:
         return day(said.since)
     return f"{day(said.since)} to {day(said.until - 1)}"
-
-
-def _article(word: str) -> str:
-    return "an" if word[0] in "aeiou" else "a"

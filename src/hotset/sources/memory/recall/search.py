@@ -33,27 +33,25 @@ from hotset.sources.memory.keep import known_content, known_memory, known_page
 from hotset.sources.memory.kinds import ADVICE_KINDS, NAMED_KINDS, WARNING_KINDS
 from hotset.sources.memory.recall.rank import (
     SAME_SESSION,
-    FoundCandidates,
     IndexQuestion,
     RankSetting,
-    ReasonedItem,
     RecallCandidate,
     Signals,
-    closely,
     day,
+    evidence_boosts,
     first_signals,
     gather,
     held_then,
-    lifts,
-    of_memory,
-    of_text,
+    memory_signals,
     order,
+    query_words,
+    score_wordwise,
     spread,
-    telling,
+    text_signals,
     why,
 )
 from hotset.sources.memory.recall.tasks import detect_task
-from hotset.sources.memory.recall.time_words import TimeWords, time_words
+from hotset.sources.memory.recall.time_words import time_words
 from hotset.sources.memory.recall.weights import DEFAULT, SignalWeights
 from hotset.sources.memory.render.memories import asks_for_a_number, asks_of_oneself, asks_the_model
 from hotset.store.port import Store, Where
@@ -153,35 +151,38 @@ def recall(
     until = clock() + asking.deadline
     query = asking.query[:_LONGEST_QUESTION]
     meant = time_words(query, asking.now)
-    words = telling(query)  # with its time: what happened in March often says so
+    words = query_words(query)  # with its time: what happened in March often says so
     task = asking.task or detect_task(query).task
     nothing = RecallResult((), task, words, meant.since, meant.until)
     if asking.most <= 0 or not words:
         return nothing
-    setting = _setting(asking, query, meant, task)
-    asked = IndexQuestion(words, asking.kinds or NAMED_KINDS, asking.talk, meant.since, meant.until)
-    found = (
-        gather(asked, index, until, clock)
-        if index is not None
-        else FoundCandidates({}, frozenset({"index"}))
+    setting = RankSetting(
+        now=asking.now,
+        task=task,
+        spoken=meant,
+        of_the_model=asks_the_model(query),
+        of_oneself=asks_of_oneself(query),
+        for_a_number=asks_for_a_number(query),
     )
-    if not found.candidates and (index is None or found.lacking >= _NOTHING_SERVES):
-        found = FoundCandidates(_scanned(store, asked), found.lacking | {"index"})
-    ranked = _Ranked(found.candidates, setting, weights)
+    asked = IndexQuestion(words, asking.kinds or NAMED_KINDS, asking.talk, meant.since, meant.until)
+    candidates, lacking = (
+        gather(asked, index, until, clock) if index is not None else ({}, _NOTHING_SERVES)
+    )
+    if not candidates and lacking >= _NOTHING_SERVES:
+        candidates = _scanned(store, asked)
+        lacking = frozenset({"index"}) if index is None else lacking | {"index"}
+    ranked = _Ranked(candidates, setting, weights)
     ranked.look_into(store)
-    lacking = set(found.lacking)
     if clock() < until:
-        ranked.read_closely(words)
+        ranked.rerank(words)
     else:
-        lacking.add("closely")
+        lacking |= {"closely"}
     ranked.put_what_holds_first()
     serving = _Serving(asking, store, ranked, terms(query))
     first = tuple(
         (key, ranked.signals[key]) for key, _ in order(ranked.signals, ranked.weights)[:_LOGGED]
     )
-    return replace(
-        nothing, items=tuple(serving.items()), lacking=frozenset(lacking), candidates=first
-    )
+    return replace(nothing, items=tuple(serving.items()), lacking=lacking, candidates=first)
 
 
 def best_stretch(page: Page, store: Store, wanted: Sequence[Term]) -> str:
@@ -237,17 +238,6 @@ def heading(text: str) -> str:
 
 def _shared(text: str, wanted: Sequence[Term]) -> float:
     return sum(term.weight for _, term in first_hits(text, wanted))
-
-
-def _setting(asking: RecallQuery, query: str, meant: TimeWords, task: Task) -> RankSetting:
-    return RankSetting(
-        now=asking.now,
-        task=task,
-        spoken=meant,
-        of_the_model=asks_the_model(query),
-        of_oneself=asks_of_oneself(query),
-        for_a_number=asks_for_a_number(query),
-    )
 
 
 def _scanned(store: Store, asked: IndexQuestion) -> dict[str, RecallCandidate]:
@@ -318,7 +308,7 @@ class _Ranked:
             fitting[key] = memory
             if memory.standing is Standing.SUPERSEDED and not held_then(memory, self.setting):
                 replaced[key] = _holding_now(store, memory)
-        lifted = lifts(self.candidates, self.signals, fitting, replaced)
+        boosts = evidence_boosts(self.candidates, self.signals, fitting, replaced)
         for key, new in replaced.items():
             if new is not None:
                 self._put_in_its_place(fitting.pop(key), new)
@@ -326,21 +316,21 @@ class _Ranked:
         self.memories = fitting
         self.uses = store.memory_uses([memory.id for memory in fitting.values()]) if fitting else {}
         for key, memory in fitting.items():
-            self.signals[key] |= of_memory(memory, self.uses.get(memory.id), self.setting)
+            self.signals[key] |= memory_signals(memory, self.uses.get(memory.id), self.setting)
             if isinstance(memory.detail, Episode) and memory.source.session in self.decided_anew:
                 self.signals[key]["outdated"] = SAME_SESSION
                 self.notes[key] = self.decided_anew[memory.source.session]
-        for key, more in lifted.items():
+        for key, more in boosts.items():
             self.signals[key] |= more
 
-    def read_closely(self, words: str) -> None:
+    def rerank(self, words: str) -> None:
         """Of the first ones each word is compared with each of the question's."""
         first = [key for key, _ in order(self.signals, self.weights)[:_CLOSELY]]
         for key in first:
             if key in self.candidates:
-                self.signals[key] |= of_text(self.candidates[key], self.setting)
+                self.signals[key] |= text_signals(self.candidates[key], self.setting)
         texts = [self.text_of(key) for key in first]
-        for key, value in zip(first, spread(closely(words, texts)), strict=True):
+        for key, value in zip(first, spread(score_wordwise(words, texts)), strict=True):
             self.signals[key]["closely"] = value
 
     def put_what_holds_first(self) -> None:
@@ -376,12 +366,12 @@ class _Ranked:
             )
 
     def _best_said(self, session: str) -> str | None:
-        said = {key: each for key, each in self.signals.items() if self._is_said_in(key, session)}
+        said = {
+            key: each
+            for key, each in self.signals.items()
+            if (found := self.candidates.get(key)) and found.is_talk and found.session == session
+        }
         return next((key for key, _ in order(said, self.weights)), None)
-
-    def _is_said_in(self, key: str, session: str) -> bool:
-        candidate = self.candidates.get(key)
-        return candidate is not None and candidate.is_talk and candidate.session == session
 
 
 def _holding_now(store: Store, old: MemoryRecord) -> MemoryRecord | None:
@@ -458,17 +448,10 @@ class _Serving:
         reasons = self._why(key, f"{memory.title}\n{memory.text}", memory)
         if key in self.ranked.notes:
             reasons = (self.ranked.notes[key], *reasons)
+        said = memory.title, memory.text, memory.created, round(score, 6)
+        signals, session = dict(self.ranked.signals[key]), memory.source.session
         return RecalledItem(
-            memory.id,
-            memory.kind,
-            memory.title,
-            memory.text,
-            memory.created,
-            round(score, 6),
-            reasons,
-            self._signals(key),
-            memory,
-            session=memory.source.session,
+            memory.id, memory.kind, *said, reasons, signals, memory, session=session
         )
 
     def _said(self, key: str, score: float) -> RecalledItem | None:
@@ -484,34 +467,26 @@ class _Serving:
         reasons = self._why(key, text, None)
         if candidate.session in self.ranked.decided_anew:
             reasons = (self.ranked.decided_anew[candidate.session], *reasons)
-        place = candidate.time, round(score, 6), reasons, self._signals(key)
-        speaker = speaker_of(page, self.store)
-        return RecalledItem(
-            key,
-            SAID,
-            heading(text),
-            text,
-            *place,
-            None,
-            PageId(key),
-            speaker,
-            page.session,
-            page.turn,
+        return replace(
+            _page_item(page, self.store, text, reasons),
+            time=candidate.time,
+            score=round(score, 6),
+            signals=dict(self.ranked.signals[key]),
         )
 
     def _why(self, key: str, text: str, memory: MemoryRecord | None) -> tuple[str, ...]:
-        uses = self.ranked.uses.get(memory.id) if memory is not None else None
-        return why(
-            ReasonedItem(text, self.ranked.signals[key], memory, uses),
-            self.wanted,
-            self.ranked.setting,
-        )
-
-    def _signals(self, key: str) -> Mapping[str, float]:
-        return dict(self.ranked.signals[key])
+        ranked = self.ranked
+        uses = ranked.uses.get(memory.id) if memory is not None else None
+        return why(text, ranked.signals[key], self.wanted, ranked.setting, memory=memory, uses=uses)
 
 
-BESIDE_WHY = "said where something else was found"
+def _page_item(page: Page, store: Store, text: str, reasons: tuple[str, ...]) -> RecalledItem:
+    said = heading(text), text, page.time, 0.0, reasons, dict[str, float]()
+    speaker = speaker_of(page, store)
+    return RecalledItem(page.id, SAID, *said, None, page.id, speaker, page.session, page.turn)
+
+
+NEIGHBOUR_WHY = "said where something else was found"
 
 _SESSIONS = 8  # the first, by what was found of them
 _AROUND = 40  # turns before the first and after the last that was found in a session
@@ -519,7 +494,7 @@ _PAGES = 200  # of a session that are looked at
 _PROMPTS = frozenset({Kind.PROMPT})
 
 
-def beside_pages(
+def neighbour_pages(
     items: Sequence[RecalledItem], store: Store, query: str = "", *, but: SessionId | None = None
 ) -> Iterator[RecalledItem]:
     """A session after the other by turns, in each the nearest to what was found first. Nothing is
@@ -538,7 +513,7 @@ def beside_pages(
         if page is None or page.id in known or page.digest in told:
             continue
         told.add(page.digest)
-        if (item := as_recalled(page, store, wanted, BESIDE_WHY)) is not None:
+        if (item := as_recalled(page, store, wanted, NEIGHBOUR_WHY)) is not None:
             yield item
 
 
@@ -547,7 +522,10 @@ def turns_of(items: Iterable[RecalledItem]) -> dict[SessionId, list[int]]:
     found: dict[SessionId, list[int]] = {}
     for item in items:
         if item.session is not None:
-            found.setdefault(item.session, []).extend(_turns(item))
+            detail = item.memory.detail if item.memory is not None else None
+            made_of = detail.turns if isinstance(detail, Episode) else ()
+            turns = (item.turn,) if item.memory is None else made_of
+            found.setdefault(item.session, []).extend(turns)
     return found
 
 
@@ -563,29 +541,7 @@ def said_near(turns: Sequence[int], session: SessionId, store: Store) -> list[Pa
 def as_recalled(page: Page, store: Store, wanted: Sequence[Term], why: str) -> RecalledItem | None:
     """A person's words; None where they say nothing."""
     text = best_stretch(page, store, wanted)
-    if not says_something(text):
-        return None
-    return RecalledItem(
-        page.id,
-        SAID,
-        heading(text),
-        text,
-        page.time,
-        0.0,
-        (why,),
-        {},
-        None,
-        page.id,
-        speaker_of(page, store),
-        page.session,
-        page.turn,
-    )
-
-
-def _turns(item: RecalledItem) -> tuple[int, ...]:
-    if item.memory is None:
-        return (item.turn,)
-    return item.memory.detail.turns if isinstance(item.memory.detail, Episode) else ()
+    return _page_item(page, store, text, (why,)) if says_something(text) else None
 
 
 ELSEWHERE_WHY = "said in a session that may be about it"
@@ -601,7 +557,7 @@ _PERSON, _MODEL = "user", "assistant"
 _ONLY_PROMPTS = Filter(sorts=frozenset({Sort.PAGE}), kinds=frozenset({str(Kind.PROMPT)}))
 
 
-def elsewhere_pages(
+def pages_elsewhere(
     asking: RecallQuery,
     found: RecallResult,
     index: Index | None,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 from hotset.nouns.memory import MemoryKind, Task
 from hotset.sources.memory.kinds import KINDS
@@ -369,11 +370,7 @@ def detect_task(goal: str, actions: Sequence[str] = (), phase: str = "") -> Task
         return TaskGuess(Task.IMPLEMENTATION, 0.0)
     if scores[best] == scores[second] and scores[Task.IMPLEMENTATION] == scores[best]:
         best = Task.IMPLEMENTATION
-    confidence = (
-        (scores[best] - scores[second]) / (scores[best] + _DOUBT)
-        if scores[best] > scores[second]
-        else 0.0
-    )
+    confidence = max(0.0, scores[best] - scores[second]) / (scores[best] + _DOUBT)
     told = sorted((one for one in evidence if one.task is best), key=lambda one: -one.weight)
     return TaskGuess(
         best, round(confidence, 3), tuple(dict.fromkeys(one.why for one in told))[:_REASONS]
@@ -458,11 +455,11 @@ def _from_heads(prose: str) -> Iterator[_Evidence]:
     seen: set[Task] = set()
     is_asked = False
     for start, clause in _clauses(prose):
-        said = _polite().sub("", clause, count=1)
-        if _denied().match(said):
+        said = _pattern(POLITE, r"[\W_]*(?:(?:{})[\W_]*)*").sub("", clause, count=1)
+        if _pattern(DENIALS).match(said):
             continue
-        for task, weight, pattern in _heads():
-            if hit := pattern.match(said):
+        for task, weight, words in HEADS:
+            if hit := _pattern(words).match(said):
                 if task not in seen:
                     place = (_LATER if is_asked else 1.0) * _nearness(start)
                     yield _Evidence(task, weight * place, f"asks to “{_shortened(hit[0])}”")
@@ -485,12 +482,16 @@ def _nearness(start: int) -> float:
 
 def _from_statement(prose: str) -> Iterator[_Evidence]:
     """Who asks for nothing and wishes nothing reports something."""
-    if (said := _statement().match(prose[:_NEAR])) and not _wish().search(prose[:_NEAR]):
+    said = _pattern(STATEMENTS, r"[\W_]*(?:{})\s+\w+").match(prose[:_NEAR])
+    if said and not _pattern(WISHES, r"(?<!\w)(?:{})").search(prose[:_NEAR]):
         yield _Evidence(Task.DEBUGGING, _SIGN, f"reports something (“{_shortened(said[0])} …”)")
 
 
-# Compiled when the first goal comes: a twentieth of a second that the start of a program need not
-# wait for.
+@cache
+def _pattern(words: str, form: str = "{}") -> re.Pattern[str]:
+    """Compiled when the first goal comes: a twentieth of a second that the start of a program need
+    not wait for."""
+    return re.compile(form.format(phrases(words)), re.IGNORECASE)
 
 
 @cache
@@ -503,68 +504,24 @@ def _clause() -> re.Pattern[str]:
     )
 
 
-@cache
-def _polite() -> re.Pattern[str]:
-    return re.compile(rf"[\W_]*(?:(?:{phrases(POLITE)})[\W_]*)*", re.IGNORECASE)
-
-
-@cache
-def _denied() -> re.Pattern[str]:
-    return re.compile(phrases(DENIALS), re.IGNORECASE)
-
-
-@cache
-def _heads() -> tuple[tuple[Task, float, re.Pattern[str]], ...]:
-    return tuple(
-        (task, weight, re.compile(phrases(words), re.IGNORECASE)) for task, weight, words in HEADS
-    )
-
-
 def _shortened(text: str) -> str:
     return " ".join(text.split()[:3]).lower()
 
 
 def _from_signs(prose: str) -> Iterator[_Evidence]:
-    for task, pattern in _signs().items():
+    denial = _pattern(
+        DENIALS, r"(?<!\w)(?:{})(?:\s+(?:a|an|any|the|to|yet|do|be|really|need))*\s*$"
+    )
+    for task, words in SIGNS.items():
         said: dict[str, float] = {}
-        for hit in pattern.finditer(prose):
-            if not _is_denied(prose, hit.start()):
+        for hit in _pattern(words, r"(?<![a-zA-Z])(?:{})").finditer(prose):
+            if not denial.search(prose[max(0, hit.start() - _DENIED_WITHIN) : hit.start()]):
                 said.setdefault(" ".join(hit[0].lower().split()), _SIGN * _nearness(hit.start()))
         for word, weight in list(said.items())[:_SIGNS_AT_MOST]:
             yield _Evidence(task, weight, f"says “{word}”")
 
 
-@cache
-def _statement() -> re.Pattern[str]:
-    return re.compile(rf"[\W_]*(?:{phrases(STATEMENTS)})\s+\w+", re.IGNORECASE)
-
-
-@cache
-def _wish() -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)(?:{phrases(WISHES)})", re.IGNORECASE)
-
-
-@cache
-def _signs() -> dict[Task, re.Pattern[str]]:
-    return {
-        task: re.compile(rf"(?<![a-zA-Z])(?:{phrases(words)})", re.IGNORECASE)
-        for task, words in SIGNS.items()
-    }
-
-
-def _is_denied(prose: str, start: int) -> bool:
-    return _denial().search(prose[max(0, start - _DENIED_WITHIN) : start]) is not None
-
-
 _DENIED_WITHIN = 30  # characters before the word: "not a", "no need for any"
-
-
-@cache
-def _denial() -> re.Pattern[str]:
-    return re.compile(
-        rf"(?<!\w)(?:{phrases(DENIALS)})(?:\s+(?:a|an|any|the|to|yet|do|be|really|need))*\s*$",
-        re.IGNORECASE,
-    )
 
 
 def _from_actions(actions: Sequence[str]) -> Iterator[_Evidence]:
@@ -596,14 +553,10 @@ _RECENT = 40
 def _act(action: str) -> str:
     name, _, rest = action.strip().partition(" ")
     tool = _HUMP.sub("_", name.rpartition("__")[2].strip(":")).lower()
-    for act, pattern in _TOOLS.items():
-        if pattern.fullmatch(tool):
-            return act
     command = rest if _SHELL.fullmatch(tool) else action
-    for act, pattern in _COMMANDS.items():
-        if pattern.search(command):
-            return act
-    return ""
+    by_tool = (act for act, pattern in _TOOLS.items() if pattern.fullmatch(tool))
+    by_command = (act for act, pattern in _COMMANDS.items() if pattern.search(command))
+    return next(chain(by_tool, by_command), "")
 
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -671,14 +624,6 @@ _COMMANDS: Mapping[str, re.Pattern[str]] = {
 def _from_phase(phase: str) -> list[_Evidence]:
     return [
         _Evidence(task, weight, f"phase “{phase.strip()}”")
-        for task, weight, pattern in _phases()
-        if pattern.search(phase)
-    ]
-
-
-@cache
-def _phases() -> tuple[tuple[Task, float, re.Pattern[str]], ...]:
-    return tuple(
-        (task, weight, re.compile(rf"\b(?:{phrases(words)})", re.IGNORECASE))
         for task, weight, words in PHASES
-    )
+        if _pattern(words, r"\b(?:{})").search(phase)
+    ]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -76,7 +77,7 @@ SIGNALS: tuple[str, ...] = tuple(field.name for field in fields(SignalWeights))
 DEFAULT = SignalWeights()
 
 
-def from_dict(given: Mapping[str, float]) -> SignalWeights:
+def weights_from_dict(given: Mapping[str, float]) -> SignalWeights:
     """What it does not name is as by default; what is no signal is left out."""
     return replace(
         DEFAULT, **{name: float(value) for name, value in given.items() if name in SIGNALS}
@@ -122,15 +123,10 @@ def learn_weights(
     import numpy as np  # noqa: PLC0415
 
     telling = [one for one in log if _tells(one)][-_MOST:]
+    few = f"{len(telling)} recalls can tell something; {_LEAST} are needed"
+    kept = LearnedWeights(dict(defaults), 0.0, 0.0, 0.0, len(telling), few)
     if len(telling) < _LEAST:
-        return LearnedWeights(
-            dict(defaults),
-            0.0,
-            0.0,
-            0.0,
-            len(telling),
-            f"{len(telling)} recalls can tell something; {_LEAST} are needed",
-        )
+        return kept
     rng = np.random.default_rng(seed)
     split = round(len(telling) * _FIT)
     names = tuple(name for name, weight in defaults.items() if weight)
@@ -141,26 +137,20 @@ def learn_weights(
     told = (
         f"{gain:+.3f} [{low:+.3f}, {high:+.3f}] NDCG@10 on {len(telling) - split} recalls held out"
     )
-    kept = LearnedWeights(dict(defaults), gain, low, high, len(telling), f"kept: {told}")
+    kept = replace(kept, gain=gain, low=low, high=high, why=f"kept: {told}")
     if low <= 0:
         return kept
     canary = _search(older.shuffled(rng), start)
     if _gained(newer.shuffled(rng), start, canary, rng)[1] > 0:
-        return LearnedWeights(
-            dict(defaults),
-            gain,
-            low,
-            high,
-            len(telling),
-            "kept: shuffled labels won as well, so the log shows something else",
-        )
-    weights = {**defaults, **dict(zip(names, (float(weight) for weight in found), strict=True))}
+        won = "kept: shuffled labels won as well, so the log shows something else"
+        return replace(kept, why=won)
     moved = ", ".join(
         f"{name} x{now / before:.2g}"
         for name, now, before in zip(names, found, start, strict=True)
         if now != before
     )
-    return LearnedWeights(weights, gain, low, high, len(telling), f"adapted: {moved}; {told}")
+    weights = {**defaults, **dict(zip(names, map(float, found), strict=True))}
+    return replace(kept, weights=weights, why=f"adapted: {moved}; {told}")
 
 
 _LEAST = 40  # recalls: below that the interval of the gain is wider than any gain that was seen
@@ -349,37 +339,24 @@ def weights_from_events(events: Iterable[Event]) -> LearnedWeights:
     return learn_weights(list(_log(events)), DEFAULT.as_dict())
 
 
-@dataclass(slots=True)
-class _Open:
-    time: float
-    candidates: tuple[LoggedCandidate, ...]
-    good: set[str]
-
-
 def _log(events: Iterable[Event]) -> Iterator[RecallLog]:
-    asked: dict[SessionId | None, list[_Open]] = {}
+    asked: dict[SessionId | None, list[tuple[float, tuple[LoggedCandidate, ...], set[str]]]] = {}
     for event in events:
         if event.name == RECALLED_EVENT and (candidates := _candidates(event.detail)):
-            asked.setdefault(event.session, []).append(_Open(event.time, candidates, set()))
+            asked.setdefault(event.session, []).append((event.time, candidates, set()))
         elif (
             event.name == LOADED
             and event.detail.get("layer") == Layer.FULL
             and event.detail.get("asked")
         ):
             ids = str(event.detail.get("ids", "")).split()
-            for each in (
-                asked.get(event.session, ()) if len(ids) == 1 else ()
-            ):  # what a recall itself showed has several
-                if 0 <= event.time - each.time <= _SOON and any(
-                    one.id == ids[0] for one in each.candidates
-                ):
-                    each.good.add(ids[0])
-    for every in asked.values():
-        yield from (
-            RecallLog(each.candidates, frozenset(each.good), frozenset())
-            for each in every
-            if each.good
-        )
+            # what a recall itself showed has several
+            for time, candidates, good in asked.get(event.session, ()) if len(ids) == 1 else ():
+                if 0 <= event.time - time <= _SOON:
+                    good.update(one.id for one in candidates if one.id == ids[0])
+    for _, candidates, good in chain.from_iterable(asked.values()):
+        if good:
+            yield RecallLog(candidates, frozenset(good))
 
 
 def _candidates(detail: Mapping[str, str | int | float]) -> tuple[LoggedCandidate, ...]:
@@ -388,9 +365,7 @@ def _candidates(detail: Mapping[str, str | int | float]) -> tuple[LoggedCandidat
         signals = msgspec.json.decode(str(detail.get("signals", "")), type=list[dict[str, float]])
     except msgspec.DecodeError:  # somebody else's event
         return ()
-    known = [{name: value for name, value in each.items() if name in SIGNALS} for each in signals]
-    return (
-        tuple(LoggedCandidate(*pair) for pair in zip(ids, known, strict=False))
-        if len(ids) == len(known)
-        else ()
-    )
+    if len(ids) != len(signals):
+        return ()
+    known = ({name: value for name, value in each.items() if name in SIGNALS} for each in signals)
+    return tuple(map(LoggedCandidate, ids, known))

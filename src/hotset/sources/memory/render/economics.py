@@ -210,7 +210,9 @@ def check(occasion: Occasion, economics: Economics) -> tuple[Breach, ...]:
     breaches = []
     for each in LIMITS:
         value = economics.value(each.metric)
-        if each.metric in _LOOKED_AT[occasion] and value is not None and _is_crossed(each, value):
+        if each.metric not in _LOOKED_AT[occasion] or value is None:
+            continue
+        if value < each.limit if each.is_least else value > each.limit:
             breaches.append(Breach(each.metric, value, each.limit, each.remedy))
     return tuple(breaches)
 
@@ -248,21 +250,16 @@ Topics = Callable[[MemoryId], Sequence[str]]
 def economics_of(events: Iterable[Event], topics: Topics = lambda _id: ()) -> Economics:
     """Of all loads among the events: give those of one session, or of one task (see `by_task`)."""
     loads = [each for event in events if (each := _load(event)) is not None]
-    of_layer = {layer: [each for each in loads if each.layer is layer] for layer in Layer}
-    full = of_layer[Layer.FULL]
-    by_prompt = [
-        sum(1 for each in full if each.key == key)
-        for key in dict.fromkeys(each.key for each in full)
-    ]
+    index, timeline, full = ([each for each in loads if each.layer is layer] for layer in Layer)
     tasks = [each.task for each in loads if each.task is not None]
     return Economics(
-        index_loads=len(of_layer[Layer.INDEX]),
-        index_tokens=sum(each.tokens for each in of_layer[Layer.INDEX]),
-        timeline_loads=len(of_layer[Layer.TIMELINE]),
-        timeline_tokens=sum(each.tokens for each in of_layer[Layer.TIMELINE]),
+        index_loads=len(index),
+        index_tokens=sum(each.tokens for each in index),
+        timeline_loads=len(timeline),
+        timeline_tokens=sum(each.tokens for each in timeline),
         full_loads=len(full),
         read_tokens=sum(each.tokens for each in full),
-        most_full_loads=max(by_prompt, default=0),
+        most_full_loads=max(Counter(each.key for each in full).values(), default=0),
         available=max((each.available for each in loads), default=0),
         asked=sum(each.asked for each in loads),
         task=max(dict.fromkeys(tasks), key=tasks.count) if tasks else None,
@@ -317,10 +314,6 @@ def _named(ids: Sequence[MemoryId], topics: Topics) -> tuple[str, ...]:
     return tuple(topic for topic, _ in often.most_common(TOP_TOPICS))
 
 
-def _is_crossed(threshold: EconomicsLimit, value: float) -> bool:
-    return value < threshold.limit if threshold.is_least else value > threshold.limit
-
-
 ARRANGED = "MemoryArranged"
 """The name of the event."""
 
@@ -338,6 +331,17 @@ _MOST_COMPOSITES = 8
 _MOST_STALE = _MOST_ALIASES = 200
 _CONSIDERED = 1000  # topics, the weightiest: those that could reach an index
 _BYPASS_SECONDS = DAY
+
+
+_CHANGED_BY: Mapping[Remedy, tuple[str, ...]] = {
+    Remedy.COMPRESS: ("full_days", "line_days", "excerpt"),
+    Remedy.RESCORE: ("scores",),
+    Remedy.COMPOSE: ("composites",),
+    Remedy.REORGANISE: ("aliases", "stale"),
+    Remedy.SPLIT: ("split",),
+    Remedy.BYPASS: ("bypass",),
+}
+"""The fields of an arrangement that a remedy changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,24 +378,7 @@ def carry_out(  # noqa: PLR0917 - each of them is of another kind
 def take_back(remedy: Remedy, arrangement: Arrangement) -> Arrangement:
     """As if it had never been carried out."""
     plain = Arrangement()
-    match remedy:
-        case Remedy.COMPRESS:
-            return replace(
-                arrangement,
-                full_days=plain.full_days,
-                line_days=plain.line_days,
-                excerpt=plain.excerpt,
-            )
-        case Remedy.RESCORE:
-            return replace(arrangement, scores={})
-        case Remedy.COMPOSE:
-            return replace(arrangement, composites={})
-        case Remedy.REORGANISE:
-            return replace(arrangement, aliases={}, stale=())
-        case Remedy.SPLIT:
-            return replace(arrangement, split=plain.split)
-        case Remedy.BYPASS:
-            return replace(arrangement, bypass={})
+    return replace(arrangement, **{name: getattr(plain, name) for name in _CHANGED_BY[remedy]})
 
 
 def uses_by_topic(uses: Mapping[MemoryId, Uses], topics: Topics) -> dict[str, Uses]:
@@ -400,13 +387,8 @@ def uses_by_topic(uses: Mapping[MemoryId, Uses], topics: Topics) -> dict[str, Us
     for id, use in uses.items():
         for topic in dict.fromkeys(topics(id)):
             one = added.get(topic, Uses())
-            added[topic] = Uses(
-                one.shown + use.shown,
-                one.read + use.read,
-                one.helped + use.helped,
-                one.misled + use.misled,
-                max(one.last, use.last),
-            )
+            many = (one.shown + use.shown, one.read + use.read, one.helped + use.helped)
+            added[topic] = Uses(*many, one.misled + use.misled, max(one.last, use.last))
     return added
 
 

@@ -101,23 +101,17 @@ def render_index(
     `relevant` is what a search found out about topics, between 0 and 1; `how` is the sentence that
     says how to get more.
     """
-    if not overview.memories:
+    head = _head(overview, how, max_tokens) if overview.memories else ""
+    if not head:
         return RenderedText()
-    lines = _head(overview, how, max_tokens)
-    if not lines:
-        return RenderedText()
-    told: list[str] = []
-    names: list[str] = []
-    text = lines
-    for each in ranked_topics(
-        overview, arrangement, now, query=query, relevant=relevant, most=_CONSIDERED
-    ):
-        longer = lines + "\n" + "; ".join([*told, _entry(each)])
-        if count(longer) <= max_tokens:
-            told.append(_entry(each))
-            names.append(each.topic.name)
-            text = longer
-    return RenderedText(text, count(text), tuple(names))
+    told: dict[str, str] = {}
+    text = head
+    for each in ranked_topics(overview, arrangement, now, query=query, relevant=relevant):
+        longer = "; ".join([*told.values(), entry := _entry(each)])
+        if count(f"{head}\n{longer}") <= max_tokens:
+            told[each.topic.name] = entry
+            text = f"{head}\n{longer}"
+    return RenderedText(text, count(text), tuple(told))
 
 
 def whole_index(overview: Overview, arrangement: Arrangement) -> str:
@@ -142,16 +136,13 @@ def ranked_topics(
     named = frozenset(_naming(overview, wanted))
 
     def fitting(topic: IndexTopic) -> TopicFit:
-        by_words = max((_fit(name, wanted) for name in topic.members if name in named), default=0.0)
-        by_search = (
-            max(found.get(name, 0.0) for name in (topic.name, *topic.members)) if found else 0.0
-        )
-        return TopicFit(topic, min(1.0, max(by_words, by_search) * topic.score))
+        by_words = (_fit(name, wanted) for name in topic.members if name in named)
+        by_search = (found.get(name, 0.0) for name in (topic.name, *topic.members))
+        return TopicFit(topic, min(1.0, max(*by_words, *by_search) * topic.score))
 
     def rank(each: TopicFit) -> tuple[float, float, str]:
-        ahead = max(
-            0.0, each.topic.last - now
-        )  # of a clock that goes wrong, or of what was brought from elsewhere
+        # of a clock that goes wrong, or of what was brought from elsewhere
+        ahead = max(0.0, each.topic.last - now)
         return round(each.fit, 6), each.topic.rank - ahead / HALF_LIFE, each.topic.name
 
     shown = shown_topics(overview, arrangement, {*named, *found, *overview.heavy})
@@ -279,8 +270,6 @@ def _fit(name: str, wanted: Sequence[Term]) -> float:
     """How much of the name the question says, and a little of how much of the question the name
     says."""
     words = _WORD.findall(lowered(name))
-    if not words:
-        return 0.0
     said = [term for term in wanted if any(_means(term, word) for word in words)]
     if not said:
         return 0.0
@@ -299,13 +288,11 @@ def _head(overview: Overview, how: str, max_tokens: int) -> str:
         f"{overview.memories:,} memor{'y' if overview.memories == 1 else 'ies'}, "
         f"{size(overview.tokens)} tokens"
     )
-    for head in (
+    heads = (
         f"[hotset memory: {DATA}. {many}; {how}. By topic, memories/tokens fit:]",
         f"[hotset memory: {DATA}. {many}]",
-    ):
-        if count(head) <= max_tokens:
-            return head
-    return ""
+    )
+    return next((head for head in heads if count(head) <= max_tokens), "")
 
 
 def _entry(each: TopicFit) -> str:
@@ -327,12 +314,8 @@ _ABOUT = 160  # characters of a checkpoint's line
 _UNFINISHED = frozenset({Ending.PARTIAL, Ending.FAILURE})
 
 
-@dataclass(frozen=True, slots=True)
-class _HeadedLine:
-    """A line, and the heading under which it stands."""
-
-    heading: str
-    line: TimelineLine
+_HeadedLine = tuple[str, TimelineLine]
+"""A line, and the heading under which it stands."""
 
 
 def render_timeline(
@@ -367,7 +350,7 @@ def render_timeline(
     if many <= 0:
         return RenderedText()
     text = render(many)
-    told = tuple(each.line for each in lines[:many])
+    told = tuple(line for _, line in lines[:many])
     names = dict.fromkeys(shown_as(topic, arrangement) for line in told for topic in line.topics)
     shown = {line.id: Layer.TIMELINE for line in told if line.id}
     return RenderedText(text, count(text), tuple(names), shown, told)
@@ -378,21 +361,15 @@ def _by_sort(
 ) -> list[_HeadedLine]:
     """In the order of their worth: what is open, then by turns what was done, what was decided and
     what is known."""
-    open_, done = _open(overview, arrangement, wanted), _done(overview, arrangement, wanted)
-    decided, known = (
-        _facts(_DECIDED, overview.decisions, wanted),
-        _facts(_KNOWN, overview.known, wanted),
+    open_ = _open(overview, arrangement, wanted)
+    named = frozenset(line.id for _, line in open_)
+    done = (line for line in _recent(overview, arrangement) if line.id not in named)
+    by_turns = zip_longest(
+        _headed(_DONE, map(_of_action, done), wanted),
+        _headed(_DECIDED, map(_of_fact, overview.decisions), wanted),
+        _headed(_KNOWN, map(_of_fact, overview.known), wanted),
     )
-    named = frozenset(each.line.id for each in open_)
-    rest = [each for each in done if each.line.id not in named]
-    return [
-        *open_,
-        *(
-            each
-            for each in chain.from_iterable(zip_longest(rest, decided, known))
-            if each is not None
-        ),
-    ]
+    return [*open_, *(each for each in chain.from_iterable(by_turns) if each is not None)]
 
 
 def _by_topic(
@@ -409,13 +386,10 @@ def _by_topic(
         each.topic.name for each in ranked_topics(overview, arrangement, now, most=_MOST_TOPICS)
     ]
     told: dict[str, list[_HeadedLine]] = {name: [] for name in names}
-    for each in every:
-        name = next(
-            (name for topic in each.line.topics if (name := shown_as(topic, arrangement)) in told),
-            None,
-        )
-        if name is not None:
-            told[name].append(_HeadedLine(name, each.line))
+    for _, line in every:
+        shown = (shown_as(topic, arrangement) for topic in line.topics)
+        if (name := next((name for name in shown if name in told), None)) is not None:
+            told[name].append((name, line))
     return [each for each in chain.from_iterable(zip_longest(*told.values())) if each is not None]
 
 
@@ -426,52 +400,34 @@ def _open(
     lasts: dict[tuple[str, str], CheckpointLine] = {}
     for point in overview.points:
         lasts.setdefault((point.agent, point.to), point)
-    points = [
-        _HeadedLine(_OPEN, _of_point(point))
-        for point in lasts.values()
-        if _about(point.topics, wanted) and _has_content(point)
-    ]
-    unfinished = [
-        _HeadedLine(_OPEN, _of_action(line))
-        for line in _unfinished(overview, arrangement)
-        if _about(line.topics, wanted)
-    ]
-    return [*points[:_MOST_OPEN], *unfinished[:_MOST_OPEN]]
-
-
-def _done(
-    overview: Overview, arrangement: Arrangement, wanted: frozenset[str]
-) -> list[_HeadedLine]:
-    lines = (line for line in _recent(overview, arrangement) if _about(line.topics, wanted))
-    return [_HeadedLine(_DONE, _of_action(line)) for line in lines][:_MOST_LINES]
-
-
-def _facts(
-    heading: str, facts: Sequence[OverviewLine], wanted: frozenset[str]
-) -> list[_HeadedLine]:
-    """However old: a fact holds until another one replaces it."""
-    lines = (line for line in facts if _about(line.topics, wanted))
+    left = (point for point in lasts.values() if point.blockers or point.doing or point.next)
+    unfinished = map(_of_action, _unfinished(overview, arrangement))
     return [
-        _HeadedLine(
-            heading,
-            TimelineLine(f"{day(line.time)} {line.title} [{line.id}]", line.id, line.topics),
-        )
-        for line in lines
-    ][:_MOST_LINES]
+        *_headed(_OPEN, map(_of_point, left), wanted)[:_MOST_OPEN],
+        *_headed(_OPEN, unfinished, wanted)[:_MOST_OPEN],
+    ]
+
+
+def _headed(
+    heading: str, lines: Iterable[TimelineLine], wanted: frozenset[str]
+) -> list[_HeadedLine]:
+    """Those that are about the topics that are wanted."""
+    fitting = (line for line in lines if not wanted or not wanted.isdisjoint(line.topics))
+    return [(heading, line) for line in fitting][:_MOST_LINES]
 
 
 def _left_out(
     overview: Overview, wanted: frozenset[str], lines: Sequence[_HeadedLine]
 ) -> Iterator[_HeadedLine]:
     """The last titles of the topics that were asked for and have no line."""
-    told = frozenset(topic for each in lines for topic in each.line.topics)
-    named = {each.line.id for each in lines}
+    told = frozenset(topic for _, line in lines for topic in line.topics)
+    named = {line.id for _, line in lines}
     for name in sorted(wanted - told):
         topic = overview.topics.get(name)
         if topic is not None and topic.summary and topic.latest not in named:
             named.add(topic.latest)
             text = f"{day(topic.last)} {topic.summary} [{topic.latest}]"
-            yield _HeadedLine(name, TimelineLine(text, topic.latest, (name,)))
+            yield name, TimelineLine(text, topic.latest, (name,))
 
 
 def _recent(overview: Overview, arrangement: Arrangement) -> list[OverviewLine]:
@@ -496,12 +452,9 @@ def _unfinished(overview: Overview, arrangement: Arrangement) -> list[OverviewLi
     return left
 
 
-def _about(topics: Sequence[str], wanted: frozenset[str]) -> bool:
-    return not wanted or not wanted.isdisjoint(topics)
-
-
-def _has_content(point: CheckpointLine) -> bool:
-    return bool(point.blockers or point.doing or point.next)
+def _of_fact(line: OverviewLine) -> TimelineLine:
+    """However old: a fact holds until another one replaces it."""
+    return TimelineLine(f"{day(line.time)} {line.title} [{line.id}]", line.id, line.topics)
 
 
 def _of_action(line: OverviewLine) -> TimelineLine:
@@ -524,9 +477,9 @@ def _of_point(point: CheckpointLine) -> TimelineLine:
 
 def _rendered(lines: Sequence[_HeadedLine]) -> Iterator[str]:
     """Under their headings, each heading once, in the order in which they first come up."""
-    for heading in dict.fromkeys(each.heading for each in lines):
+    for heading in dict.fromkeys(heading for heading, _ in lines):
         yield f"{one_line(heading, _ABOUT)}:"
-        yield from (f"- {each.line.text}" for each in lines if each.heading == heading)
+        yield from (f"- {line.text}" for under, line in lines if under == heading)
 
 
 TOP_TOPICS = 2
@@ -640,7 +593,9 @@ def is_answered(query: str, lines: Sequence[TimelineLine], topics: frozenset[str
     said = (
         " ".join((line.text, *line.topics)) for line in lines if not topics.isdisjoint(line.topics)
     )
-    return bool(wanted) and any(_has_all(text, wanted) for text in said)
+    return bool(wanted) and any(
+        sum(1 for _ in first_hits(text, wanted)) == len(wanted) for text in said
+    )
 
 
 def top_topics(
@@ -654,7 +609,8 @@ def top_topics(
     for rank, item in enumerate(
         items, 1
     ):  # by ranks: scores of one recall are no measure for another
-        for name in _names(item, arrangement):
+        topics = item.memory.topics if item.memory is not None else ()
+        for name in dict.fromkeys(shown_as(topic, arrangement) for topic in topics):
             weights[name] += arrangement.scores.get(name, 1.0) / rank
     for name in fitting:
         if name in weights:
@@ -665,10 +621,6 @@ def top_topics(
 
 def is_bypassed(arrangement: Arrangement, task: Task | None, now: float) -> bool:
     return task is not None and now < arrangement.bypass.get(task, now)
-
-
-def _has_all(text: str, wanted: Sequence[Term]) -> bool:
-    return sum(1 for _ in first_hits(text, wanted)) == len(wanted)
 
 
 def _timeline(
@@ -708,13 +660,6 @@ def _forms(
         item.id: layers.get(item.id, Layer.FULL) if item.id in own else Layer.INDEX
         for item in items
     }
-
-
-def _names(item: RecalledItem, arrangement: Arrangement) -> dict[str, None]:
-    return dict.fromkeys(
-        shown_as(topic, arrangement)
-        for topic in (item.memory.topics if item.memory is not None else ())
-    )
 
 
 def _disclosure(

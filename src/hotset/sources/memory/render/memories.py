@@ -8,7 +8,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from math import log
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from hotset.errors import NotFound
 from hotset.files.folder import private_folder
 from hotset.files.write import write_atomically
 from hotset.nouns.memory import (
@@ -36,6 +34,7 @@ from hotset.nouns.memory import (
     Trust,
     Uses,
 )
+from hotset.sources.memory.keep import known_memory
 from hotset.sources.memory.kinds import ADVICE_KINDS, KINDS, WARNING_KINDS, kinds_of
 from hotset.sources.memory.render.text import (
     DATA,
@@ -74,12 +73,13 @@ _BETTER = {Layer.INDEX: Layer.TIMELINE, Layer.TIMELINE: Layer.FULL, Layer.FULL: 
 _EDGES = 100  # a mass is known to one part in so many
 
 
-@dataclass(frozen=True, slots=True)
-class WordFrequencies:
+class WordFrequencies(msgspec.Struct, frozen=True):
     """In how many memories each word stands, and what that makes of them."""
 
+    time: float | None = None
+    """When they were counted; None where they are not known."""
     memories: int = 0
-    words: Mapping[str, int] = field(default_factory=dict)
+    words: Mapping[str, int] = {}
     edges: tuple[float, ...] = ()
     """Weights of memories, each above as many of them as the one before it; ascending."""
 
@@ -119,7 +119,8 @@ def mass(memory: MemoryRecord, frequencies: WordFrequencies) -> float:
     than its own."""
     if not frequencies.edges:
         return 0.0
-    weight = _weight(frozenset(topic_words(memory.text)), frequencies.words, frequencies.memories)
+    words, every = sorted(frozenset(topic_words(memory.text))), frequencies.memories
+    weight = sum(_worth(frequencies.words.get(word, 0), every) for word in words)
     return bisect_left(frequencies.edges, weight) / len(frequencies.edges)
 
 
@@ -136,11 +137,7 @@ def frequencies(memories: Iterable[MemoryRecord]) -> WordFrequencies:
     worth = [_worth(counted[word], len(read)) for word in numbers]
     weights = sorted(sum(worth[number] for number in each) for each in read)
     step = max(1, len(weights) // _EDGES)
-    return WordFrequencies(len(read), counted, tuple(weights[::step]))
-
-
-def _weight(words: frozenset[str], counted: Mapping[str, int], memories: int) -> float:
-    return sum(_worth(counted.get(word, 0), memories) for word in sorted(words))
+    return WordFrequencies(None, len(read), counted, tuple(weights[::step]))
 
 
 def _worth(held_by: int, memories: int) -> float:
@@ -153,25 +150,17 @@ _MOST_WORDS = 50_000  # the most common ones; whatever is not among them is rare
 _STANDING = frozenset({Standing.ACTIVE, Standing.SUPERSEDED})
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    time: float | None = None
-    memories: int = 0
-    words: dict[str, int] = {}
-    edges: tuple[float, ...] = ()
-
-
 class TermRarity:
     """Derived: where the file is lost, nothing is rare until it is made again. Use it from any
     thread."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _FILE
-        self._known: tuple[int, _Kept] = (0, _Kept())
+        self._known = (0, WordFrequencies())
 
     def of(self, memory: MemoryRecord) -> float:
         """From 0 to 1: the share of episodes that tell less."""
-        kept = self._read()
-        return mass(memory, WordFrequencies(kept.memories, kept.words, kept.edges))
+        return mass(memory, self._read())
 
     @property
     def renewed(self) -> float | None:
@@ -182,25 +171,23 @@ class TermRarity:
         """Reads every episode once."""
         found = frequencies(store.memories(kinds_of(Episode), _STANDING))
         common = dict(Counter(found.words).most_common(_MOST_WORDS))
+        kept = WordFrequencies(now, found.memories, common, found.edges)
         private_folder(self._path.parent)
-        write_atomically(
-            self._path, msgspec.json.encode(_Kept(now, found.memories, common, found.edges))
-        )
+        write_atomically(self._path, msgspec.json.encode(kept))
 
     def drop(self) -> None:
         """Something was erased: none of its words may stay."""
         self._path.unlink(missing_ok=True)
 
-    def _read(self) -> _Kept:
+    def _read(self) -> WordFrequencies:
         try:
             stamp = self._path.stat().st_mtime_ns
         except OSError:
-            return _Kept()
+            return WordFrequencies()
         if self._known[0] != stamp:
-            try:
-                kept = msgspec.json.decode(self._path.read_bytes(), type=_Kept)
-            except (OSError, msgspec.DecodeError):
-                kept = _Kept()
+            kept = WordFrequencies()
+            with suppress(OSError, msgspec.DecodeError):
+                kept = msgspec.json.decode(self._path.read_bytes(), type=WordFrequencies)
             self._known = stamp, kept
         return self._known[1]
 
@@ -253,12 +240,8 @@ def asks_for_a_number(query: str) -> bool:
     return _FOR_A_NUMBER.search(query) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """One way of showing an item."""
-
-    layer: Layer
-    text: str
+_Form = tuple[Layer, str]
+"""One way of showing an item."""
 
 
 def render_memories(
@@ -304,7 +287,7 @@ def render_memories(
     ):
         if telling.left < _LEAST_ROOM:
             break
-        form = _Form(Layer.FULL, _in_full(ItemGroup(item), arrangement, query))
+        form = (Layer.FULL, _in_full(ItemGroup(item), arrangement, query))
         took = telling.show(item, [form], models if _is_models(item) else max_tokens)
         models -= took if _is_models(item) else 0
     telling.name_the_rest()
@@ -342,7 +325,7 @@ class _Renderer:
     def will_name(self, chosen: Iterable[ItemGroup[RecalledItem]]) -> None:
         for each in chosen:
             form = _short(each)
-            self._unnamed[each.item.id] = (each.item, form, _tokens_of(f"- {form.text}"))
+            self._unnamed[each.item.id] = (each.item, form, _tokens_of(f"- {form[1]}"))
 
     def show(
         self, item: RecalledItem, forms: Iterable[_Form], most: int, *, is_best: bool = False
@@ -356,11 +339,11 @@ class _Renderer:
         heading = _AVOID if self._is_debugging and item.kind in WARNING_KINDS else _FOUND
         first = 0 if any(heading == known for known, _ in self._told) else _tokens_of(f"{heading}:")
         room = min(most, self._room - self._tokens if is_best else self.left)
-        for form in forms:
-            tokens = first + _tokens_of(f"- {form.text}")
+        for layer, text in forms:
+            tokens = first + _tokens_of(f"- {text}")
             if tokens <= room:
-                self._told.append((heading, form.text))
-                self.shown[item.id] = form.layer
+                self._told.append((heading, text))
+                self.shown[item.id] = layer
                 self._tokens += tokens
                 return tokens
         if kept is not None:
@@ -402,9 +385,9 @@ def _forms(
 ) -> Iterator[_Form]:
     """From the largest that its layer allows to the smallest."""
     if layer is Layer.FULL or (layer is Layer.TIMELINE and count(each.item.text) <= _AS_SHORT):
-        yield _Form(Layer.FULL, _in_full(each, arrangement, query))
+        yield Layer.FULL, _in_full(each, arrangement, query)
     if layer is not Layer.INDEX:
-        yield _Form(Layer.TIMELINE, _line(each))
+        yield Layer.TIMELINE, _line(each)
     yield _short(each)
 
 
@@ -416,7 +399,7 @@ def _short(each: ItemGroup[RecalledItem]) -> _Form:
         if item.memory is None
         else name_of(item.memory)
     )
-    return _Form(Layer.INDEX, f"{name} [{item.id}]".lstrip())
+    return Layer.INDEX, f"{name} [{item.id}]".lstrip()
 
 
 def _in_full(each: ItemGroup[RecalledItem], arrangement: Arrangement, query: str) -> str:
@@ -537,7 +520,7 @@ def render_whole(memory: MemoryRecord, store: Store, max_tokens: int) -> Rendere
     return RenderedText(text, count(text), memory.topics, {memory.id: Layer.FULL})
 
 
-def explained(shown: MemoryDetails, store: Store) -> tuple[str, ...]:
+def explain_memory(shown: MemoryDetails, store: Store) -> tuple[str, ...]:
     """Sentences for a person."""
     memory, uses = shown.memory, shown.uses
     source = memory.source
@@ -598,7 +581,8 @@ def _body(memory: MemoryRecord, store: Store) -> Iterator[str]:
         yield f"Note: {_QUOTED}."
     if memory.standing is not Standing.ACTIVE:
         yield f"Note: {_STANDS[memory.standing]}."
-    yield from _detail(memory)
+    # what others worded stands in one line each, behind a word of ours
+    yield from (one_line(line, _LONGEST) for line in _details(memory))
     for link in store.memory_links(memory.id):
         yield f"- {_linked(memory, link, store)}"
     if memory.source.pages:
@@ -608,11 +592,6 @@ def _body(memory: MemoryRecord, store: Store) -> Iterator[str]:
 def _theirs(text: str) -> Iterator[str]:
     """Set in, as no line of ours is: what it says of itself is not what we say of it."""
     yield from (f"  {line}" if line.strip() else "" for line in as_data(text).splitlines())
-
-
-def _detail(memory: MemoryRecord) -> Iterator[str]:
-    """What others worded stands in one line each, behind a word of ours."""
-    yield from (one_line(line, _LONGEST) for line in _details(memory))
 
 
 def _details(memory: MemoryRecord) -> Iterator[str]:
@@ -644,32 +623,26 @@ def _details(memory: MemoryRecord) -> Iterator[str]:
             steps = [step for step in procedure.steps if step not in memory.text]
             yield from (f"{number}. {step}" for number, step in enumerate(steps, 1))
         case Pitfall() as pitfall:
-            parts = (
-                ("Fails", pitfall.what),
-                ("Because", pitfall.why),
-                ("Instead", pitfall.instead),
-            )
+            said = {"Fails": pitfall.what, "Because": pitfall.why, "Instead": pitfall.instead}
             yield from (
-                f"{name}: {words}" for name, words in parts if words and words not in memory.text
+                f"{name}: {words}"
+                for name, words in said.items()
+                if words and words not in memory.text
             )
         case Checkpoint() as point:
-            parts = (
-                ("Done", "; ".join(point.done)),
-                ("Doing", point.doing),
-                ("Next", "; ".join(point.next)),
-            )
-            yield from (f"{name}: {words}" for name, words in parts if words)
-            if point.blockers:
-                yield f"Blocked by: {'; '.join(point.blockers)}"
-        case _:
-            return
+            left = {
+                "Done": "; ".join(point.done),
+                "Doing": point.doing,
+                "Next": "; ".join(point.next),
+                "Blocked by": "; ".join(point.blockers),
+            }
+            yield from (f"{name}: {words}" for name, words in left.items() if words)
 
 
 def _linked(memory: MemoryRecord, link: MemoryLink, store: Store) -> str:
     other = link.to if link.of == memory.id else link.of
-    title = ""
-    with suppress(NotFound):
-        title = f" {one_line(store.memory(other).title, _TITLE)}"
+    known = known_memory(store, other)
+    title = f" {one_line(known.title, _TITLE)}" if known is not None else ""
     return f"{_SAID[link.relation][link.of != memory.id]} [{other}]{title}"
 
 

@@ -9,15 +9,16 @@ be held of each memory.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from heapq import nlargest
 from math import log1p, log2
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import structs
 
 from hotset.errors import StoreFailed
 from hotset.files.folder import private_folder
@@ -47,6 +48,8 @@ _TITLE = 100  # characters
 _SUMMARY = 60
 _QUOTED_GOAL = "a task in words from outside"
 _MOST_TOLD = 3  # steps ahead and blockers of a checkpoint
+_LINES = ("actions", "decisions", "known", "points")
+"""The fields of an overview that hold lines."""
 
 
 class Topic(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -172,11 +175,10 @@ class _OverviewFold:
         self._kinds = dict(before.kinds)
         self._topics = dict(before.topics)
         self._heavy = before.heavy
-        self._touched: dict[str, _Counts] = {}
-        self._actions = {line.id: line for line in before.actions}
-        self._decisions = {line.id: line for line in before.decisions}
-        self._known = {line.id: line for line in before.known}
-        self._points = {point.id: point for point in before.points}
+        self._touched: dict[str, Topic] = {}
+        self._lines: dict[str, dict[str, Any]] = {
+            name: {line.id: line for line in getattr(before, name)} for name in _LINES
+        }
 
     def add(self, memory: MemoryRecord) -> None:
         if not _counts(memory):
@@ -186,50 +188,41 @@ class _OverviewFold:
         is_outside = memory.trust is Trust.OUTSIDE
         is_quoted = isinstance(memory.detail, Episode) and memory.detail.quoted
         for name in dict.fromkeys(memory.topics):
-            topic = self._touch(name)
-            topic.count(memory, 1)
+            topic = self._count_topic(name, memory, 1)
             if memory.created >= topic.last:
-                topic.last, topic.latest = memory.created, memory.id
-                topic.summary = (
-                    ""
-                    if is_outside or is_quoted
-                    else line(memory.title, memory.tokens, most=_SUMMARY)
+                summary = line(memory.title, memory.tokens, most=_SUMMARY)
+                self._touched[name] = structs.replace(
+                    topic,
+                    last=memory.created,
+                    latest=memory.id,
+                    summary="" if is_outside or is_quoted else summary,
                 )
-        if KINDS[memory.kind].is_dated and not is_outside:
-            self._actions[memory.id] = _line(memory)
-            self._actions = _newest(self._actions, _SPARE)
-        elif KINDS[memory.kind].settles and not is_outside:
-            self._add_fact(memory)
-        elif isinstance(memory.detail, Checkpoint) and not is_outside:
-            self._points[memory.id] = _point(memory, memory.detail)
-            self._points = _newest_points(self._points, _SPARE)
+        if is_outside:
+            return
+        if KINDS[memory.kind].is_dated:
+            self._add_line("actions", _line(memory))
+        elif KINDS[memory.kind].settles:
+            from hotset.sources.memory.encode.facts import is_decision  # noqa: PLC0415 - its patterns, where there are facts
 
-    def _add_fact(self, memory: MemoryRecord) -> None:
-        from hotset.sources.memory.encode.facts import is_decision  # noqa: PLC0415 - its patterns, where there are facts
-
-        if is_decision(memory.text):
-            self._decisions[memory.id] = _line(memory)
-            self._decisions = _newest(self._decisions, _SPARE)
-        else:
-            self._known[memory.id] = _line(memory)
-            self._known = _newest(self._known, _SPARE)
+            self._add_line("decisions" if is_decision(memory.text) else "known", _line(memory))
+        elif isinstance(memory.detail, Checkpoint):
+            self._add_line("points", _point(memory, memory.detail))
 
     def take_back(self, memory: MemoryRecord) -> None:
         if not _counts(memory):
             return
         self._count(memory, -1)
         for name in dict.fromkeys(memory.topics):
-            topic = self._touch(name)
-            topic.count(memory, -1)
+            topic = self._count_topic(name, memory, -1)
             if topic.latest == memory.id:
-                topic.summary = topic.latest = ""
-        for lines in (self._actions, self._decisions, self._known, self._points):
+                self._touched[name] = structs.replace(topic, summary="", latest="")
+        for lines in self._lines.values():
             lines.pop(memory.id, None)
 
     def done(self) -> Overview:
-        for name, counts in self._touched.items():
-            if counts.many > 0:
-                self._topics[name] = counts.frozen(name)
+        for name, topic in self._touched.items():
+            if topic.count > 0:
+                self._topics[name] = structs.replace(topic, tokens=max(0, topic.tokens))
             else:
                 self._topics.pop(name, None)
         return Overview(
@@ -241,10 +234,10 @@ class _OverviewFold:
             kinds={kind: many for kind, many in self._kinds.items() if many > 0},
             topics=self._topics,
             heavy=self._heaviest(),
-            actions=tuple(_newest(self._actions, 1).values()),
-            decisions=tuple(_newest(self._decisions, 1).values()),
-            known=tuple(_newest(self._known, 1).values()),
-            points=tuple(_newest_points(self._points, 1).values()),
+            actions=_newest(self._lines["actions"]),
+            decisions=_newest(self._lines["decisions"]),
+            known=_newest(self._lines["known"]),
+            points=_newest(self._lines["points"]),
         )
 
     def _heaviest(self) -> tuple[str, ...]:
@@ -259,27 +252,18 @@ class _OverviewFold:
         self._tokens += sign * memory.tokens
         self._kinds[memory.kind] = self._kinds.get(memory.kind, 0) + sign
 
-    def _touch(self, name: str) -> _Counts:
-        if name not in self._touched:
-            self._touched[name] = _Counts(self._topics.get(name, Topic(name)))
-        return self._touched[name]
+    def _count_topic(self, name: str, memory: MemoryRecord, sign: int) -> Topic:
+        topic = self._touched.get(name) or self._topics.get(name, Topic(name))
+        self._touched[name] = counted = structs.replace(
+            topic, count=topic.count + sign, tokens=topic.tokens + sign * memory.tokens
+        )
+        return counted
 
-
-class _Counts:
-    """A topic while it changes."""
-
-    __slots__ = ("last", "latest", "many", "summary", "tokens")
-
-    def __init__(self, topic: Topic) -> None:
-        self.many, self.tokens = topic.count, topic.tokens
-        self.last, self.summary, self.latest = topic.last, topic.summary, topic.latest
-
-    def count(self, memory: MemoryRecord, sign: int) -> None:
-        self.many += sign
-        self.tokens += sign * memory.tokens
-
-    def frozen(self, name: str) -> Topic:
-        return Topic(name, self.many, max(0, self.tokens), self.last, self.summary, self.latest)
+    def _add_line(self, name: str, line: OverviewLine | CheckpointLine) -> None:
+        lines = self._lines[name]
+        lines[line.id] = line
+        if len(lines) > _SPARE * _MOST_LINES:
+            self._lines[name] = {line.id: line for line in _newest(lines)}
 
 
 def _counts(memory: MemoryRecord) -> bool:
@@ -310,25 +294,17 @@ def _point(memory: MemoryRecord, left: Checkpoint) -> CheckpointLine:
 
 
 def _short(texts: Iterable[str]) -> tuple[str, ...]:
-    lines = (one_line(text, _TITLE) for text in texts)
-    return tuple(line for line in lines if line)[:_MOST_TOLD]
+    return tuple(line for text in texts if (line := one_line(text, _TITLE)))[:_MOST_TOLD]
 
 
-def _newest(lines: dict[str, OverviewLine], times: int) -> dict[str, OverviewLine]:
-    """In their order, and no more than so many times what is kept."""
-    if times > 1 and len(lines) <= times * _MOST_LINES:
-        return lines
+def _newest(lines: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The latest, newest first; pinned ones before all others."""
     ranked = sorted(
-        lines.values(), key=lambda line: (line.pinned, line.time, line.id), reverse=True
+        lines.values(),
+        key=lambda line: (getattr(line, "pinned", False), line.time, line.id),
+        reverse=True,
     )
-    return {line.id: line for line in ranked[:_MOST_LINES]}
-
-
-def _newest_points(points: dict[str, CheckpointLine], times: int) -> dict[str, CheckpointLine]:
-    if times > 1 and len(points) <= times * _MOST_LINES:
-        return points
-    ranked = sorted(points.values(), key=lambda point: (point.time, point.id), reverse=True)
-    return {point.id: point for point in ranked[:_MOST_LINES]}
+    return tuple(ranked[:_MOST_LINES])
 
 
 FILE = "overview.json"

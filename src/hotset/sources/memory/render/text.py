@@ -94,15 +94,10 @@ def one_line(text: str, most: int) -> str:
 
 def size(tokens: int) -> str:
     """`840`, `2.4k`, `31k`, `1.2M`: two digits tell enough, and each costs a token."""
-    for above, sign in ((999_500, "M"), (1000, "k")):
-        if tokens >= above:
-            amount = tokens / (1_000_000 if sign == "M" else 1000)
-            return (
-                f"{amount:.0f}{sign}"
-                if amount >= 9.95
-                else f"{amount:.1f}".removesuffix(".0") + sign
-            )
-    return str(tokens)
+    if tokens < 1000:
+        return str(tokens)
+    amount, sign = (tokens / 1_000_000, "M") if tokens >= 999_500 else (tokens / 1000, "k")
+    return f"{amount:.0f}{sign}" if amount >= 9.95 else f"{amount:.1f}".removesuffix(".0") + sign
 
 
 def day(time: float) -> str:
@@ -152,12 +147,11 @@ def group_items(items: Sequence[_T], text: Callable[[_T], str]) -> list[ItemGrou
     groups: list[tuple[_SaidWords, list[_T]]] = []
     for item in items:
         said = _words_of(text(item))
-        for other, group in groups:
-            if _same(said, other):
-                group.append(item)
-                break
-        else:
+        alike = next((group for other, group in groups if _same(said, other)), None)
+        if alike is None:
             groups.append((said, [item]))
+        else:
+            alike.append(item)
     return [ItemGroup(group[0], tuple(group[1:])) for _, group in groups]
 
 
@@ -172,25 +166,19 @@ def new_items(items: Iterable[_T], known: Iterable[_T], text: Callable[[_T], str
             yield item
 
 
-@dataclass(frozen=True, slots=True)
-class _SaidWords:
-    words: frozenset[str]
-    exact: frozenset[str]
-    """Words with digits, and those that turn a sentence into its contrary."""
+_SaidWords = tuple[frozenset[str], frozenset[str]]
+"""All words; and those with digits, and those that turn a sentence into its contrary."""
 
 
 def _words_of(text: str) -> _SaidWords:
     words = frozenset(_WORD.findall(text.lower()))
-    return _SaidWords(
-        words, frozenset(word for word in words if word in _TURNS or any(map(str.isdigit, word)))
-    )
+    exact = (word for word in words if word in _TURNS or any(map(str.isdigit, word)))
+    return words, frozenset(exact)
 
 
 def _same(one: _SaidWords, other: _SaidWords) -> bool:
-    if one.exact != other.exact:
-        return False
-    both = len(one.words & other.words)
-    return both >= SAME * (len(one.words) + len(other.words) - both) and bool(both)
+    both = len(one[0] & other[0])
+    return one[1] == other[1] and 0 < both >= SAME * (len(one[0]) + len(other[0]) - both)
 
 
 _GAP = "…"
