@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from hotset.config import load
-from hotset.runtime.memory import open_memories
+from hotset.runtime.reader import open_memories
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.cli.memory import _COMMANDS, memory
 from tests.cli.conftest import Desk, Ran, desk_in, fill

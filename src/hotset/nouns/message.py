@@ -142,6 +142,11 @@ class Usage:
     estimated: bool = False
     """It is our own count: the provider reported none."""
 
+    @property
+    def prompt(self) -> int:
+        """Tokens of the prompt, cached or not."""
+        return self.input + self.cache_read + self.cache_write
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

@@ -9,8 +9,8 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hotset.dialects.wire import Field, fields
 from hotset.errors import BadConfig, Malformed
+from hotset.runtime.wire import Field, fields
 from hotset.sources.tools import blank_comments, decode_jsonc
 
 _TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)

@@ -8,14 +8,13 @@ from typing import Any
 import click
 import msgspec
 
-from hotset.dialects import DIALECTS
 from hotset.errors import BadInput, NotFound
 from hotset.nouns.page import Page
 from hotset.nouns.turn import Session, Turn
 from hotset.nouns.window import Cause, Form
 from hotset.runtime.difference import Change, Difference, Spliced, difference
-from hotset.store.port import Store
-from hotset.surfaces.cli import meant
+from hotset.runtime.reader import Store, find_session, open_existing
+from hotset.runtime.wire import DIALECTS
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import (
     count,
@@ -28,7 +27,6 @@ from hotset.surfaces.cli.terminal import (
     shortened,
     width,
 )
-from hotset.window.ledger import prompt_of
 
 _FIRST_LINES = 3
 _INDENT = 6
@@ -71,8 +69,8 @@ def diff(chosen: Chosen, session: str, turn: str, *, full: bool, as_json: bool) 
     `last` by default.
     """
     config = chosen.config()
-    with meant.reading(config) as store:
-        found = meant.session(store, session)
+    with open_existing(config) as store:
+        found = find_session(store, session)
         told = difference(store, turn_meant(store, found, turn), DIALECTS, inject=config.inject)
         if as_json:
             emit_json(_document(store, told, full))
@@ -151,11 +149,11 @@ def _total(told: Difference) -> str:
             f"as we estimate them; this "
             f"turn has no bill"
         )
-    sent, whole = prompt_of(told.bill.sent), prompt_of(told.bill.whole)
+    sent, whole = told.bill.sent.prompt, told.bill.whole.prompt
     share = f" ({100 * sent / whole:.0f} %)" if whole else ""
     calls = f" over {told.bill.calls} calls" if told.bill.calls > 1 else ""
     if told.bill.usage.estimated:
-        count = f"{prompt_of(told.bill.usage):,}{calls}"
+        count = f"{told.bill.usage.prompt:,}{calls}"
         return (
             f"instead of {whole:,} tokens we sent {sent:,}{share}; the provider reported no "
             f"usage, by our count it was {count}\n"
@@ -163,7 +161,7 @@ def _total(told: Difference) -> str:
         )
     return (
         f"instead of {whole:,} tokens we sent {sent:,}{share}; the provider measured "
-        f"{prompt_of(told.bill.usage):,}{calls}\n"
+        f"{told.bill.usage.prompt:,}{calls}\n"
         "all figures but the measured one are estimated, in the provider's tokens"
     )
 
@@ -264,11 +262,9 @@ def _document(store: Store, told: Difference, full: bool) -> dict[str, Any]:
         "turn": told.turn.number,
         "model": told.turn.model,
         "changed": bool(told.changes or told.spliced or told.tools),
-        "estimated": {"sent": prompt_of(bill.sent), "whole": prompt_of(bill.whole)}
-        if bill
-        else None,
+        "estimated": {"sent": bill.sent.prompt, "whole": bill.whole.prompt} if bill else None,
         "measured": {
-            "sent": prompt_of(bill.usage),
+            "sent": bill.usage.prompt,
             "calls": bill.calls,
             "estimated": bill.usage.estimated,
         }

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 
-from hotset.errors import BadInput, BadRow
+from hotset.errors import BadInput
 from hotset.files.write import write_output
-from hotset.sealing import VERSION
-from hotset.store.exchange import read_lines, write_lines
-from hotset.store.port import Row
-from hotset.store.sealed import SealedRows
-from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.cli import meant
+from hotset.runtime.care import Export, import_lines
+from hotset.runtime.reader import find_session_id, open_existing
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import count, counting, emit_json, say
 
@@ -49,23 +43,22 @@ def export(chosen: Chosen, session: str | None, output: str, *, with_secrets: bo
     """
     if output == "-" and sys.stdout.isatty():
         raise BadInput("export writes data, not something to read: give a file with -o, or a pipe")
-    with meant.reading(chosen.config()) as store:
-        one = meant.session_id(store, session)
+    with open_existing(chosen.config()) as store:
+        one = find_session_id(store, session)
         census = store.census()
         total = None if one else census.sessions + census.turns + census.pages + census.blobs
-        sealed = None if with_secrets else SealedRows(partial(store.dump, one))
-        rows: Iterable[Row] = store.dump(one) if sealed is None else sealed
+        exported = Export(store, one, with_secrets=with_secrets)
         with counting("exporting", total, quiet=chosen.quiet) as counter:
-            lines = counter.over(write_lines(rows, sealed=VERSION if sealed is not None else 0))
+            lines = counter.over(exported)
             if output == "-":
                 sys.stdout.buffer.writelines(lines)
                 sys.stdout.buffer.flush()
             else:
                 write_output(Path(output), lines)
     say(f"{count(counter.count, 'row')} written", quiet=chosen.quiet)
-    if sealed is not None and sealed.secrets:
+    if exported.secrets:
         say(
-            f"{count(sealed.secrets, 'secret')} sealed; --with-secrets leaves them in",
+            f"{count(exported.secrets, 'secret')} sealed; --with-secrets leaves them in",
             quiet=chosen.quiet,
         )
 
@@ -87,41 +80,12 @@ def import_(chosen: Chosen, file: str, *, with_gaps: bool, as_json: bool) -> Non
     Nothing is changed where the file is cut off or wrong. An import that is broken off can be run
     again: it adds the rest.
     """
-    store = SqliteStore.open(chosen.config().folder)
-    try:
-        with _source(file) as source, counting("importing", None, quiet=chosen.quiet) as counter:
-            lines = _Lines(source)
-            try:
-                new = store.load(counter.over(read_lines(lines)), gaps=with_gaps)
-            except BadRow as error:
-                raise BadInput(
-                    f"line {lines.of_row(error.row)}: {error.why}; nothing was changed"
-                ) from error
-    finally:
-        store.close()
+    folder = chosen.config().folder
+    with _source(file) as source, counting("importing", None, quiet=chosen.quiet) as counter:
+        new = import_lines(folder, source, counter.over, gaps=with_gaps)
     if as_json:
         emit_json({"rows": counter.count, "new": new})
     say(f"{count(counter.count, 'row')} read, {new:,} of them new", quiet=chosen.quiet)
-
-
-class _Lines:
-    """The lines of an export. Behind its header each is a row, but for empty ones."""
-
-    def __init__(self, source: Iterable[bytes]) -> None:
-        self._source = source
-        self._empty: list[int] = []
-
-    def __iter__(self) -> Iterator[bytes]:
-        for number, line in enumerate(self._source, 1):
-            if not line.strip():
-                self._empty.append(number)
-            yield line
-
-    def of_row(self, row: int) -> int:
-        line = row + 1
-        for empty in self._empty:
-            line += empty <= line
-        return line
 
 
 def _source(file: str) -> BinaryIO:

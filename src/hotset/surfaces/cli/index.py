@@ -24,7 +24,7 @@ from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import console, count, emit, emit_json, moment, say, size, span
 
 if TYPE_CHECKING:
-    from hotset.index.port import IndexState
+    from hotset.runtime.reader import IndexState
     from hotset.sources.code import IndexProgress, IndexReport, Totals
 
 _LOOK_SECONDS = 0.5  # between two looks whether it is still allowed
@@ -137,7 +137,7 @@ def _work(
     chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool, told: bool
 ) -> int:
     """Brings the index up to date, unless it was told to be, and goes on where it is to watch."""
-    from hotset.index import open_index  # noqa: PLC0415 - half a second with all below it: where there is work
+    from hotset.runtime.reader import open_index  # noqa: PLC0415 - where there is work
 
     status = OK
     with (
@@ -366,7 +366,7 @@ class IndexStatus:
 
 
 def _standing(config: Config) -> IndexStatus:
-    from hotset.index import open_index  # noqa: PLC0415
+    from hotset.runtime.reader import open_index  # noqa: PLC0415
 
     said = code.read_consent(config.folder)
     about = said.answer if said.root == str(config.project) else code.ConsentAnswer.UNANSWERED

@@ -12,8 +12,13 @@ import click
 
 from hotset.errors import HotsetError, NotFound
 from hotset.nouns.progress import Progress, silent
-from hotset.store.folder import has_store
-from hotset.surfaces.cli import meant
+from hotset.runtime.reader import (
+    empty_where_missing,
+    find_session,
+    has_store,
+    open_existing,
+    open_memories,
+)
 from hotset.surfaces.cli.options import Chosen
 from hotset.surfaces.cli.terminal import console, say
 
@@ -41,13 +46,11 @@ def opened(chosen: Chosen, *, makes: bool = False, lists: bool = False) -> Itera
 
     A list of a project without one is an empty list.
     """
-    from hotset.runtime.memory import open_memories  # noqa: PLC0415 - a quarter of a second; help should not pay for it
-
     config = chosen.config()
     if lists:
         is_there = has_store(config.folder)
         with (
-            meant.empty_where_missing(config, is_there=is_there) as there,
+            empty_where_missing(config, is_there=is_there) as there,
             open_memories(there) as memories,
         ):
             yield memories
@@ -76,8 +79,8 @@ def session_named(chosen: Chosen, typed: str) -> str:
     agent's over MCP, as typed."""
     if not typed:
         return ""
-    with meant.reading(chosen.config()) as store, suppress(NotFound):
-        return meant.session(store, typed).id
+    with open_existing(chosen.config()) as store, suppress(NotFound):
+        return find_session(store, typed).id
     return typed
 
 

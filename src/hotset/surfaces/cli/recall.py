@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from hotset.surfaces.cli import meant
+from hotset.runtime.reader import find_content, gist_of, open_existing
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import emit, emit_json, plain
-from hotset.window.gist import gist
 
 
 @click.command(
@@ -31,10 +30,10 @@ def recall(chosen: Chosen, id: str, as_json: bool) -> None:
     ID is a page's id or the beginning of one, a tool call's id (its result is meant), or content's
     SHA-256.
     """
-    with meant.reading(chosen.config()) as store:
-        page, address = meant.content(store, id)
+    with open_existing(chosen.config()) as store:
+        page, address = find_content(store, id)
         content = store.content(address)
-        about = (store.gist(page.id) or gist(page, content)) if page is not None else None
+        about = gist_of(store, page, content) if page is not None else None
     if as_json:
         emit_json(
             {"page": page, "gist": about, "digest": address, "size": len(content), **_told(content)}

@@ -4,22 +4,15 @@ deleted."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
 
 import click
-import msgspec
 
-from hotset.dialects import DIALECTS
-from hotset.errors import BadInput, Malformed, NotFound
-from hotset.nouns.message import DialectName, Message
-from hotset.store.folder import has_store
-from hotset.store.repair import RepairReport, repair as repair_store
+from hotset.errors import BadInput, NotFound
+from hotset.runtime.care import RepairReport, repair_store
+from hotset.runtime.reader import has_store
 from hotset.surfaces.cli.ending import FOUND
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import count, counting, emit, emit_json, harmless, say
-
-_STREAMED = (b"event:", b"data:", b":")
 
 
 @click.command(epilog=examples("hotset repair", "hotset repair --yes --json"))
@@ -44,7 +37,7 @@ def repair(chosen: Chosen, yes: bool, as_json: bool) -> int | None:
             f"file is kept."
         )
     with counting("repairing", None, quiet=chosen.quiet):
-        report = repair_store(config.folder, _read_again)
+        report = repair_store(config.folder)
     if as_json:
         emit_json({"whole": report.whole, **_document(report)})
     else:
@@ -80,14 +73,3 @@ def _document(report: RepairReport) -> dict[str, object]:
         "missing": report.missing,
         "damaged": str(report.damaged),
     }
-
-
-def _read_again(name: DialectName, raw: bytes) -> Iterator[Message]:
-    """The messages in some raw bytes: one message of a request, or a whole reply. The store's
-    hashes tell what is right."""
-    dialect = DIALECTS[name]
-    with suppress(Malformed):
-        yield from dialect.parse(
-            msgspec.json.encode({"model": "", **dialect.compose("", [msgspec.Raw(raw)])})
-        ).messages
-    yield from dialect.read(raw, streamed=raw.lstrip().startswith(_STREAMED)).messages

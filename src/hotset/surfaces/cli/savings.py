@@ -7,13 +7,18 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from hotset.runtime.ledger import Savings, SessionAccount, empty_ledger, savings as saved_in
-from hotset.store.folder import has_store
-from hotset.surfaces.cli import meant
+from hotset.runtime.ledger import (
+    Account,
+    Saved,
+    Savings,
+    SessionAccount,
+    empty_ledger,
+    savings as saved_in,
+)
+from hotset.runtime.reader import find_session_id, has_store, open_existing
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.sessions import moment_meant
 from hotset.surfaces.cli.terminal import count, emit, emit_json, field, money, say, shortened, width
-from hotset.window.ledger import Account, Saved
 
 _HEADINGS = (
     ("", "session"),
@@ -53,8 +58,8 @@ def savings(chosen: Chosen, session: str | None, since: str | None, as_json: boo
     if session is None and not has_store(config.folder):
         found = Savings(empty_ledger(config).total(), (), 0)  # looking must not make a store
     else:
-        with meant.reading(config) as store:
-            found = saved_in(store, config, meant.session_id(store, session), earliest)
+        with open_existing(config) as store:
+            found = saved_in(store, config, find_session_id(store, session), earliest)
     if as_json:
         emit_json(
             {

@@ -10,24 +10,29 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from hotset.config import Config
 from hotset.errors import BadInput, HotsetError
-from hotset.index import open_index
-from hotset.index.analysis import wordings
-from hotset.index.port import Index
 from hotset.nouns.finding import Filter, Query, SearchHit, Sort
 from hotset.nouns.page import Kind, including
-from hotset.runtime.search import code_hits, memory_hits, merge_hits, page_hits, tool_hits
-from hotset.sources.code import below, catch_up, find_code, has_code
-from hotset.sources.history import find, follow
+from hotset.runtime.reader import (
+    Store,
+    empty_where_missing,
+    find_session_id,
+    has_store,
+    open_existing,
+    open_index,
+    open_or_empty,
+    open_toolbox,
+)
+from hotset.runtime.search import memory_hits, merge_hits, text_hits, tool_hits
+from hotset.sources.code import below, catch_up, has_code
+from hotset.sources.history import follow
 from hotset.sources.memory import MemorySource
-from hotset.store.folder import has_store
-from hotset.store.port import Store
-from hotset.surfaces.cli import meant, toolbox
 from hotset.surfaces.cli.consenting import is_allowed
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
@@ -45,6 +50,9 @@ from hotset.surfaces.cli.terminal import (
 from hotset.text.excerpt import ExcerptLine, excerpt
 from hotset.text.languages import LANGUAGES
 from hotset.text.terms import Term, terms
+
+if TYPE_CHECKING:
+    from hotset.runtime.reader import Index
 
 _SECONDS = 2.0  # for the search itself; cold files are read from disk
 _FOLLOW_SECONDS = (
@@ -198,7 +206,7 @@ def _kinds(typed: str | None) -> tuple[frozenset[str], frozenset[Sort]]:
 
 
 def _holds_pages(config: Config) -> bool:
-    with meant.listing(config) as store:
+    with open_or_empty(config) as store:
         return store.census().pages > 0
 
 
@@ -219,7 +227,7 @@ def _search_index(
         store = None
         searches_pages = searches_memories = False
         if asked.types & {Sort.PAGE, Sort.MEMORY} and has_store(config.folder):
-            store = opened.enter_context(meant.reading(config))
+            store = opened.enter_context(open_existing(config))
             searches_pages = Sort.PAGE in asked.types and config.search and store.census().pages > 0
             is_asked = Sort.MEMORY in asked.types and bool(asked.words.strip())
             searches_memories = is_asked and any(True for _ in store.memories())
@@ -263,33 +271,16 @@ def _search_text(
 ) -> None:
     """The project's files on the path `of_code`, where they are searched, and pages, where there is
     a store."""
-    session = meant.session_id(store, asked.session) if store is not None else None
+    session = find_session_id(store, asked.session) if store is not None else None
     only = replace(asked.only, sessions=frozenset({session} if session else ()))
-    found: list[Sequence[SearchHit]] = []
-    lacking: frozenset[str] = frozenset()
-    note = ""
-    for wording in wordings(asked.words):
-        found, lacking, note = [], frozenset(), wording.note
-        query = Query(wording.words, only, asked.most, _SECONDS)
-        if of_code is not None:
-            hits = find_code(index, replace(query, only=replace(only, path=of_code)))
-            lacking |= hits.lacking
-            found.append(code_hits(hits))
-        if store is not None:
-            pages = find(query, store, index)
-            lacking |= pages.lacking
-            found.append(page_hits(pages, store))
-        if (
-            any(found) or "words" in lacking
-        ):  # which did not answer: what holds the phrase is not known
-            break
-    results.groups += found
-    results.loose = bool(note) and any(found)
+    found = text_hits(Query(asked.words, only, asked.most, _SECONDS), index, store, of_code)
+    results.groups += found.groups
+    results.loose = bool(found.note) and any(found.groups)
     if results.loose:
-        results.notes.append(note)
-    if lacking:
+        results.notes.append(found.note)
+    if found.lacking:
         results.notes.append(
-            f"searched without {', '.join(sorted(lacking))}, which did not answer in time; "
+            f"searched without {', '.join(sorted(found.lacking))}, which did not answer in time; "
             f"the order may be worse"
         )
 
@@ -301,8 +292,8 @@ def _search_tools(config: Config, asked: SearchRequest, results: SearchResults) 
     known = replace(config, tooling=msgspec.structs.replace(config.tooling, list_seconds=0.0))
     try:
         with (
-            meant.empty_where_missing(known, is_there=has_store(known.folder)) as there,
-            toolbox.opened(there) as tools,
+            empty_where_missing(known, is_there=has_store(known.folder)) as there,
+            open_toolbox(there) as tools,
         ):
             if not tools.empty:
                 results.groups.append(tool_hits(tools, asked.words, asked.most))

@@ -14,9 +14,7 @@ import click
 from hotset.errors import BadInput
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Session
-from hotset.store.parents import Parent, parents_in
-from hotset.store.port import Store
-from hotset.surfaces.cli.meant import did_you_mean, listing
+from hotset.runtime.reader import Parent, Store, did_you_mean, open_or_empty, parents_in
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import emit_json, moment, say, span, table
 
@@ -66,7 +64,7 @@ def sessions(
     now = time.time()
     config = chosen.config()
     earliest = moment_meant(since, now) if since else None
-    with listing(config) as store:
+    with open_or_empty(config) as store:
         every = store.recent_sessions()
         above = parents_in(store)
         told = (

@@ -16,9 +16,14 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Kind, Page
 from hotset.nouns.turn import Node, Outcome, Session, Turn
-from hotset.store.parents import Parent, parents_in
-from hotset.store.port import Store, Where
-from hotset.surfaces.cli import meant
+from hotset.runtime.reader import (
+    Parent,
+    Store,
+    Where,
+    find_session,
+    open_existing,
+    parents_in,
+)
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import (
     count,
@@ -34,7 +39,6 @@ from hotset.surfaces.cli.terminal import (
     span,
     width,
 )
-from hotset.window.ledger import prompt_of
 
 _ID_WIDTH, _KIND_WIDTH, _SIZE_WIDTH = 16, 13, 8
 
@@ -91,8 +95,8 @@ def show(
     default.
     """
     bounds = turn_range(turns) if turns else None
-    with meant.reading(chosen.config()) as store:
-        story = tell(store, meant.session(store, session), bounds, Kind(kind) if kind else None)
+    with open_existing(chosen.config()) as store:
+        story = tell(store, find_session(store, session), bounds, Kind(kind) if kind else None)
         if as_json:
             emit_json(_document(store, story, full))
             return
@@ -146,11 +150,7 @@ def _last_changed(story: Story) -> int:
     """The latest of these turns of which less was sent than the client said; 0 where there is
     none."""
     return max(
-        (
-            bill.turn
-            for bill in story.bills.values()
-            if prompt_of(bill.sent) < prompt_of(bill.whole)
-        ),
+        (bill.turn for bill in story.bills.values() if bill.sent.prompt < bill.whole.prompt),
         default=0,
     )
 
@@ -218,7 +218,7 @@ def _turn_line(turn: Turn, bill: Bill | None) -> str:
     ]
     if turn.error:
         told.append(field(turn.error))
-    if prompt_of(turn.usage):
+    if turn.usage.prompt:
         told.append(_tokens(turn.usage))
         if (
             bill is not None and bill.calls > 1
@@ -234,7 +234,7 @@ def _turn_line(turn: Turn, bill: Bill | None) -> str:
 
 def _tokens(usage: Usage) -> str:
     cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
-    return f"{prompt_of(usage):,}{cached} → {usage.output:,} tokens"
+    return f"{usage.prompt:,}{cached} → {usage.output:,} tokens"
 
 
 def _page_lines(store: Store, page: Page, full: bool) -> Iterator[str]:

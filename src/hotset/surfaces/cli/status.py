@@ -12,11 +12,9 @@ import click
 
 from hotset.config import Config
 from hotset.errors import NotFound, StoreFailed
-from hotset.index.port import FOLDER
 from hotset.nouns.turn import Event
 from hotset.runtime.ledger import Metrics, over_store
-from hotset.store.port import Census, Store
-from hotset.surfaces.cli import meant
+from hotset.runtime.reader import Census, Indexed, glance_at_index, open_existing
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project, switched
 from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, money, plain, size, span
 from hotset.surfaces.proxy.address import Address, ask, read_note
@@ -74,24 +72,6 @@ class StoreReport:
     metrics: Metrics
     alerts: tuple[Event, ...]
     """Raised within the last day."""
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """How the index is."""
-
-    entries: int
-    waiting: int
-    """Entries that are found by their words already, but not yet by their meaning and not yet
-    fastest."""
-    behind: int
-    """Pages of the store that are not in it yet, up to a thousand."""
-    embedder: str
-    writer: int | None
-    """The process that folds, if any does."""
-    building: bool
-    """A new one is made beside it."""
-    troubles: tuple[str, ...]
 
 
 @click.command(
@@ -252,37 +232,13 @@ def _kept(
 ) -> tuple[StoreReport | None, Indexed | None, str]:
     """The last is what is wrong with the store."""
     try:
-        with meant.reading(config) as store:
+        with open_existing(config) as store:
             kept = StoreReport(store.census(), *over_store(store, config, time.time() - _LATELY))
-            return kept, _indexed(config, store, troubles), store.only_read
+            return kept, glance_at_index(config, store, troubles, _MOST_BEHIND + 1), store.only_read
     except NotFound:
-        return None, _indexed(config, None, troubles), ""
+        return None, glance_at_index(config, None, troubles, 0), ""
     except StoreFailed as error:
-        return None, _indexed(config, None, troubles), str(error)
-
-
-def _indexed(config: Config, store: Store | None, troubles: Sequence[str]) -> Indexed | None:
-    """Of the proxy come the troubles that only it knows."""
-    if not (folder := config.folder / FOLDER).exists():
-        return None
-    from hotset.index.glance import glance  # noqa: PLC0415 - with the rules of secrets 20 ms, where there is an index
-    from hotset.sealing import VERSION  # noqa: PLC0415
-    from hotset.sources.history.entries import behind  # noqa: PLC0415
-
-    seen = glance(folder, VERSION)
-    if seen is None:
-        return None
-    return Indexed(
-        seen.entries,
-        seen.waiting,
-        behind(store, seen.watermarks, _MOST_BEHIND + 1)
-        if store is not None and config.search and not seen.trouble
-        else 0,
-        seen.embedder,
-        seen.writer,
-        seen.building,
-        (*([seen.trouble] if seen.trouble else ()), *troubles),
-    )
+        return None, glance_at_index(config, None, troubles, 0), str(error)
 
 
 def _bytes_below(folder: Path) -> int:

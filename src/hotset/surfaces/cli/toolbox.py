@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hotset.config import Config
-from hotset.nouns.turn import Event
 from hotset.surfaces.cli.options import Chosen
 from hotset.surfaces.cli.terminal import counting, say
 
@@ -21,30 +20,22 @@ PATIENCE = 60.0
 @contextmanager
 def looking(config: Config) -> Iterator[Toolbox]:
     """For a command that looks: where nothing is kept yet, nothing is made."""
-    from hotset.surfaces.cli.meant import empty_where_missing  # noqa: PLC0415 - with the store
+    from hotset.runtime.reader import empty_where_missing, open_toolbox  # noqa: PLC0415 - with the store
 
     with (
         empty_where_missing(config, is_there=config.folder.exists()) as there,
-        opened(there) as toolbox,
+        open_toolbox(there) as toolbox,
     ):
         yield toolbox
 
 
 @contextmanager
 def opened(config: Config) -> Iterator[Toolbox]:
-    """For a command that looks, or calls one tool. Every use is in the audit."""
-    from hotset.sources.tools import Toolbox  # noqa: PLC0415
-    from hotset.store.sqlite import SqliteStore  # noqa: PLC0415
+    """For a command that changes something, or calls one tool. Every use is in the audit."""
+    from hotset.runtime.reader import open_toolbox  # noqa: PLC0415
 
-    with closing(SqliteStore.open_to_look(config.folder)) as store:
-
-        def happened(event: Event) -> None:
-            store.keep(event)
-
-        with closing(
-            Toolbox(config, lambda: store, whose="hotset tools", happened=happened)
-        ) as toolbox:
-            yield toolbox
+    with open_toolbox(config) as toolbox:
+        yield toolbox
 
 
 def stock(toolbox: Toolbox, chosen: Chosen, seconds: float | None = None) -> None:

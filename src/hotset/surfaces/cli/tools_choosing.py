@@ -178,8 +178,8 @@ def remove(chosen: Chosen, name: str) -> int:
 @_yes
 def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
     """Allow a tool or a source that is new or has changed, after a look at what it says now."""
+    from hotset.runtime.reader import did_you_mean  # noqa: PLC0415
     from hotset.sources.tools import ToolState, compact, diff, readable  # noqa: PLC0415 - with the toolbox
-    from hotset.surfaces.cli.meant import did_you_mean  # noqa: PLC0415
 
     with opened(chosen.config()) as toolbox:
         stock(toolbox, chosen)

@@ -51,8 +51,8 @@ _NONE_KNOWN = "no tool is known yet; add some: {}"
 @as_json
 def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> int:
     """Every tool that is known, with its state and its use."""
+    from hotset.runtime.reader import did_you_mean  # noqa: PLC0415
     from hotset.sources.tools import tier  # noqa: PLC0415 - with the toolbox
-    from hotset.surfaces.cli.meant import did_you_mean  # noqa: PLC0415
 
     with looking(chosen.config()) as toolbox:
         stock(toolbox, chosen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hotset.surfaces.cli import meant
+from hotset.runtime.reader import open_existing
 from hotset.surfaces.cli.ending import FOUND
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import count, counting, emit_json, say, size, table
@@ -15,7 +15,7 @@ from hotset.surfaces.cli.terminal import count, counting, emit_json, say, size, 
 @as_json
 def verify(chosen: Chosen, as_json: bool) -> int | None:
     """Check every byte that is kept. Changes nothing; exits with 1 where something is damaged."""
-    with meant.reading(chosen.config()) as store:
+    with open_existing(chosen.config()) as store:
         census, missing = store.census(), store.missing()
         with counting("checking", None, quiet=chosen.quiet) as counter:
             damages = list(counter.over(store.verify()))

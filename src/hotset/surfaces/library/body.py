@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from hotset.dialects import Dialect
 from hotset.errors import BadInput
+from hotset.runtime.wire import Dialect
 from hotset.surfaces.library.messages import as_json
 
 _BESIDE = ("extra_headers", "extra_query", "extra_body", "timeout")

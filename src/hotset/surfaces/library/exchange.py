@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from hotset.nouns.call import ClientCall
+from hotset.runtime.wire import back
 from hotset.surfaces.library.driving import Flow
 from hotset.surfaces.library.engine import Work
 from hotset.surfaces.library.errand import (
@@ -23,7 +24,6 @@ from hotset.surfaces.library.errand import (
     SendFailure,
     Show,
 )
-from hotset.upstream.headers import back
 
 ForClient = Begin | Show | ReplyEnd | Broken
 

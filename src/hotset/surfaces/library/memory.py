@@ -16,13 +16,11 @@ from hotset.nouns.call import Headers
 from hotset.nouns.page import SessionId
 from hotset.nouns.retrieval import MAX_TOKENS, Retrieved
 from hotset.runtime import ledger
-from hotset.runtime.machine import Machine
+from hotset.runtime.machine import Machine, open_store as open_project_store
+from hotset.runtime.reader import Store, find_content
 from hotset.runtime.record import KEEPING
 from hotset.sources.memory import MemorySource
 from hotset.sources.tools import Toolbox
-from hotset.store.port import Store
-from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.cli import meant
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
 from hotset.surfaces.library.memories import AsyncMemories, Memories
@@ -64,7 +62,7 @@ def open(
         budget=budget,
         profile=profile,
     )
-    return Memory(config, open_store or partial(SqliteStore.open, config.folder))
+    return Memory(config, open_store or partial(open_project_store, config))
 
 
 def wrap(
@@ -93,9 +91,7 @@ def _of_this_project() -> Memory:
     with _sharing:
         memory = _shared.get(config.folder)
         if memory is None or memory.closed:
-            memory = _shared[config.folder] = Memory(
-                config, partial(SqliteStore.open, config.folder)
-            )
+            memory = _shared[config.folder] = Memory(config, partial(open_project_store, config))
         return memory
 
 
@@ -168,7 +164,7 @@ class _Opened(Generic[_Window]):
 
     def _recall(self, id: str) -> bytes:
         store = self._store
-        return store.content(meant.content(store, id)[1])
+        return store.content(find_content(store, id)[1])
 
     def _savings(self, session: str, since: float | None) -> ledger.Savings:
         return ledger.savings(

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hotset.dialects import DEFAULT, DIALECTS
 from hotset.errors import BadInput
 from hotset.nouns.message import DialectName
+from hotset.runtime.wire import DEFAULT, DIALECTS
 
 
 def as_json(value: Any) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hotset.config import Upstream
-from hotset.dialects import DIALECTS
 from hotset.nouns.message import DialectName
+from hotset.runtime.wire import DIALECTS
 
 
 def dialect_of(method: str, path: str) -> DialectName | None:

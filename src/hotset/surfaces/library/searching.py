@@ -8,22 +8,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from math import inf
+from typing import TYPE_CHECKING
 
 from hotset.errors import BadInput, HotsetError
-from hotset.index import open_index
-from hotset.index.port import Index
 from hotset.nouns.finding import Filter, Query, SearchHit, Sort
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place, Retrieved, Search
 from hotset.runtime import recall
+from hotset.runtime.model_tools import clipped, count, fitting
+from hotset.runtime.reader import Store, open_index
 from hotset.runtime.search import memory_hits, merge_hits, tool_hits
 from hotset.sources.code import catch_up, has_code, index_folder, read_consent
 from hotset.sources.tools import Toolbox
-from hotset.store.port import Store
 from hotset.surfaces.library.engine import Engine
 from hotset.text.languages import LANGUAGES
-from hotset.tokens import count
-from hotset.window.slice.fit import clipped, fitting
+
+if TYPE_CHECKING:
+    from hotset.runtime.reader import Index
 
 _EVERY_SESSION = "all"
 _MOST_HITS = 20

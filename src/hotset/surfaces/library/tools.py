@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hotset.dialects import DIALECTS
 from hotset.nouns.message import ToolSpec
 from hotset.nouns.tool import UNLIKELY, Ghost
+from hotset.runtime.wire import DIALECTS
 from hotset.sources.tools import Toolbox, ToolUse
 from hotset.surfaces.library.messages import dialect_named
 

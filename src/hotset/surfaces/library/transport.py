@@ -17,12 +17,12 @@ from hotset.errors import MemoryClosed
 from hotset.nouns.call import ClientCall, Headers
 from hotset.runtime.codings import MOST
 from hotset.runtime.planning import Planner
+from hotset.runtime.wire import onward
 from hotset.surfaces.library.driving import Flow, awaiting, blocking
 from hotset.surfaces.library.engine import Engine, Work
 from hotset.surfaces.library.errand import Begin, Broken, Errand, ReplyEnd, Show
 from hotset.surfaces.library.exchange import Exchange, Hands
 from hotset.surfaces.library.routes import dialect_of, upstream_of
-from hotset.upstream.headers import onward
 
 _OURS = "x-hotset-"
 

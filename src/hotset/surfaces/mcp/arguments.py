@@ -9,7 +9,7 @@ from typing import Any
 
 from hotset.errors import Malformed
 from hotset.nouns.retrieval import END, MAX_TOKENS, Pieces, Span
-from hotset.window.pieces import typed_pieces
+from hotset.runtime.model_tools import typed_pieces
 
 LEAST_TOKENS, MOST_TOKENS = 100, 20_000
 """As for the tools of a conversation: room for the lines that say what came and what did not; a

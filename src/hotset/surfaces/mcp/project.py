@@ -10,19 +10,16 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
-from hotset import tokens
 from hotset.config import Config
 from hotset.errors import HotsetError, NotFound, StoreMoved
-from hotset.index import open_index
-from hotset.index.port import Index
 from hotset.nouns.finding import Query
 from hotset.nouns.page import SessionId
+from hotset.runtime.model_tools import warm
+from hotset.runtime.reader import Store, has_store, open_index, open_to_look
 from hotset.sources.code import GRAMMARS, Parsers, has_code, index_folder, read_consent
-from hotset.store.folder import has_store
-from hotset.store.port import Store
-from hotset.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from hotset.runtime.reader import Index
     from hotset.sources.memory import MemorySource
 
 # seconds of processor time for one file: a model waits, and a megabyte of ordinary code takes a
@@ -51,7 +48,7 @@ class Project:
     def warm(self) -> None:
         """Loads what the first answers need, while the agent is still starting. What fails here
         fails again where it is told."""
-        tokens.warm()
+        warm()
         with suppress(HotsetError):
             if self._config.search and index_folder(self._config.folder).exists():
                 self._index.search(Query("warm"))
@@ -152,7 +149,7 @@ class Project:
 
     @cached_property
     def _store(self) -> Store:
-        return self._opened.enter_context(closing(SqliteStore.open_to_look(self._config.folder)))
+        return self._opened.enter_context(open_to_look(self._config.folder))
 
     @cached_property
     def _index(self) -> Index:

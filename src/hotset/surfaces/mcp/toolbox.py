@@ -18,12 +18,11 @@ from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import MAX_TOKENS
 from hotset.nouns.turn import Event
+from hotset.runtime.model_tools import FIND, TOOLBOX_SPECS, USE, alone, parse_find, parse_use
+from hotset.runtime.reader import Store
 from hotset.sources.tools import CYCLE, Toolbox, ToolUse
-from hotset.store.port import Store
 from hotset.surfaces.mcp.project import Project
 from hotset.surfaces.mcp.protocol import McpTool, ToolReply
-from hotset.window.birth import alone
-from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS, USE, parse_find, parse_use
 
 _TITLES = {FIND: "Find tools", USE: "Use a tool"}
 _KEEP_SECONDS = 5.0

@@ -18,15 +18,21 @@ from hotset.errors import Malformed
 from hotset.files.root import below
 from hotset.nouns.finding import Filter, Query
 from hotset.nouns.retrieval import MAX_TOKENS, Place, Regex, Retrieve
+from hotset.runtime.model_tools import (
+    RANGE,
+    RETRIEVE,
+    SEARCH,
+    SPECS,
+    count,
+    parse_call,
+    refused,
+)
 from hotset.runtime.recall import answer, event_of
 from hotset.sources.code import DATA, CodeText, get_file, outline_path, tell_code
 from hotset.surfaces.mcp.arguments import Arguments
 from hotset.surfaces.mcp.project import Project
 from hotset.surfaces.mcp.protocol import McpTool, ToolReply
 from hotset.text.languages import LANGUAGES
-from hotset.tokens import count
-from hotset.window.slice.regex import refused
-from hotset.window.tools import RANGE, RETRIEVE, SEARCH, SPECS, parse_call
 
 INSTRUCTIONS = (
     "hotset has many more tools than are listed: find_tools says which fit, use_tool calls "

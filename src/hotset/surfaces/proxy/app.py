@@ -12,12 +12,12 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hotset.dialects import DEFAULT, Dialects
 from hotset.nouns.call import ClientCall, Headers, header
 from hotset.nouns.message import DialectName
 from hotset.runtime.codings import MOST
 from hotset.runtime.machine import Machine
 from hotset.runtime.walk import pass_through, walk
+from hotset.runtime.wire import DEFAULT, Dialects
 from hotset.surfaces.proxy.guard import Guard, Refusal, encoded
 from hotset.surfaces.proxy.routes import route
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from hotset.dialects import DEFAULT
+from hotset.runtime.wire import DEFAULT
 
 MOST_HEADER_BYTES = 64 << 10  # the request line and all headers
 MOST_HEADERS = 256

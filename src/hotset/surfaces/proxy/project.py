@@ -3,12 +3,16 @@ that are open already."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hotset.errors import NotFound, StoreFailed
-from hotset.index.port import Index
 from hotset.runtime.machine import Machine
+from hotset.runtime.reader import Store
 from hotset.sources.memory import MemorySource
-from hotset.store.port import Store
 from hotset.surfaces.mcp.project import Project
+
+if TYPE_CHECKING:
+    from hotset.runtime.reader import Index
 
 
 class MachineProject(Project):

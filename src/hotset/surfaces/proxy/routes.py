@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from hotset.dialects import DIALECTS
 from hotset.nouns.call import Headers, header
 from hotset.nouns.message import DialectName
+from hotset.runtime.wire import DIALECTS
 
 _CONVERSATIONS = {each.path: (each.provider, name) for name, each in DIALECTS.items()}
 """Below the version prefix; everything else passes through unread."""

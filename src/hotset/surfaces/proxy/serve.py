@@ -28,11 +28,11 @@ from hotset.config import DEFAULT_PORT, Config
 from hotset.errors import BadConfig, StoreFailed
 from hotset.files.folder import private_folder
 from hotset.runtime.bounded import Bounded
-from hotset.runtime.machine import Machine
+from hotset.runtime.machine import Machine, open_store as open_project_store
+from hotset.runtime.reader import Store
 from hotset.runtime.record import KEEPING
+from hotset.runtime.wire import open_wire
 from hotset.sources.tools import Toolbox, ToolLibrary
-from hotset.store.port import Store
-from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.mcp.protocol import Server
 from hotset.surfaces.proxy.address import (
     HOST,
@@ -46,7 +46,6 @@ from hotset.surfaces.proxy.app import build
 from hotset.surfaces.proxy.guard import Guard
 from hotset.surfaces.proxy.limits import BoundedHttp, Limits, sweep
 from hotset.surfaces.proxy.mcp import McpDoor
-from hotset.upstream.http import HttpWire
 
 _log = logging.getLogger("hotset")
 
@@ -93,7 +92,7 @@ def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
             ready(address)
 
         try:
-            open_store = partial(SqliteStore.open, config.folder, makes_folder=False)
+            open_store = partial(open_project_store, config, makes_folder=False)
             runner.run(run(config, listener, open_store, told, on_signal=on_signal))
         finally:
             _leave(runner, threads)
@@ -178,7 +177,7 @@ async def run(
     machine = Machine.start(
         config,
         open_store,
-        HttpWire(config.upstreams),
+        open_wire(config),
         toolbox,
         sleep=sleep,
         bounded=bounded,

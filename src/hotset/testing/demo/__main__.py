@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from hotset.config import Config
-from hotset.runtime.memory import open_memories
+from hotset.runtime.reader import open_memories
 from hotset.sources.memory import HOW, Reminder
 from hotset.surfaces.cli.ending import run
 from hotset.surfaces.cli.options import Chosen, of_project

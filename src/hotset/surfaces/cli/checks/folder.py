@@ -8,8 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from hotset.store.ballast import BALLAST_BYTES
-from hotset.store.folder import DATABASE, beside, has_store
+from hotset.runtime.reader import BALLAST_BYTES, DATABASE, beside, has_store
 from hotset.surfaces.cli.checks.finding import CheckScene, Finding, fail, ok, warn
 from hotset.surfaces.cli.terminal import size
 

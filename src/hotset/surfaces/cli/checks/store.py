@@ -13,10 +13,14 @@ import apsw
 from hotset.errors import HotsetError, StoreTooNew
 from hotset.files.open import open_regular
 from hotset.nouns.turn import Event
-from hotset.store.folder import DATABASE, has_store
-from hotset.store.migrations import VERSION
-from hotset.store.port import Store, Where
-from hotset.store.sqlite import SqliteStore
+from hotset.runtime.reader import (
+    DATABASE,
+    STORE_VERSION,
+    Store,
+    Where,
+    has_store,
+    open_to_look,
+)
 from hotset.surfaces.cli.checks.finding import CheckScene, Finding, fail, ok, warn
 from hotset.surfaces.cli.terminal import count, plain, size, span
 
@@ -67,22 +71,22 @@ def _format(database: Path) -> Finding:
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
         return fail("format", f"{database} does not look like a store", "run: hotset repair")
     (version,) = struct.unpack_from(">I", header, _FORMAT_AT)
-    if version > VERSION:
+    if version > STORE_VERSION:
         return fail(
             "format",
-            f"format {version}; this hotset knows up to {VERSION}",
+            f"format {version}; this hotset knows up to {STORE_VERSION}",
             "run: pip install -U hotset",
         )
     return ok(
         "format",
         f"format {version}"
-        + ("" if version == VERSION else f"; becomes {VERSION} when it is next used"),
+        + ("" if version == STORE_VERSION else f"; becomes {STORE_VERSION} when it is next used"),
     )
 
 
 def _contents(scene: CheckScene) -> Iterator[Finding]:
     try:
-        store = SqliteStore.open_to_look(scene.config.folder)
+        store = open_to_look(scene.config.folder)
     except StoreTooNew:
         return  # told by `format`
     except HotsetError as error:
