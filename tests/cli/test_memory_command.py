@@ -11,7 +11,7 @@ import pytest
 from hotset.config import load
 from hotset.runtime.reader import open_memories
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.cli.memory import _COMMANDS, memory
+from hotset.surfaces.cli.tree import _COMMANDS, memory
 from tests.cli.conftest import Desk, Ran, desk_in, fill
 from tests.cli.test_bad_questions import EMPTY, LONG, SQL, STRANGE, is_answered
 from tests.cli.test_terminal import on_a_terminal

@@ -1,29 +1,35 @@
 """`hotset connect` and `hotset disconnect`: hotset among the MCP servers of another program, and
-out of them again."""
+out of them again; every other byte of its file stays."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hotset.config import Config
-from hotset.errors import BadConfig, NotFound
+from hotset.errors import BadConfig, Malformed, NotFound
 from hotset.files.folder import private_folder
 from hotset.files.write import replace_file, write_atomically
+from hotset.sources import tools
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import Chosen, examples, of_project
 from hotset.surfaces.cli.terminal import emit, say
+
+if TYPE_CHECKING:
+    from hotset.runtime.wire import Field
 
 NAME = "hotset"
 _FOLDER = "connected"
@@ -176,7 +182,6 @@ def _arguments(chosen: Chosen, client: AgentClient) -> tuple[str, ...]:
 
 
 def _put(text: str, client: AgentClient, path: Path, arguments: tuple[str, ...]) -> str:
-    from hotset.surfaces.cli.client_files import put_json, put_toml  # noqa: PLC0415 - only where something is changed
 
     command, *before = _command()
     entry = client.entry(command, (*before, *arguments))
@@ -189,7 +194,6 @@ def _put(text: str, client: AgentClient, path: Path, arguments: tuple[str, ...])
 
 
 def _take(text: str, client: AgentClient, path: Path) -> str:
-    from hotset.surfaces.cli.client_files import take_json, take_toml  # noqa: PLC0415 - only where something is changed
 
     try:
         if path.suffix == ".toml":
@@ -241,3 +245,124 @@ def _keep(config: Config, client: str, before: str | None, after: str) -> None:
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
+
+
+def put_json(text: str, container: str, name: str, entry: Mapping[str, Any]) -> str:
+    """Into the object under `container`, which is made where it is missing. Raises `BadConfig`
+    where the file cannot be read."""
+    if not text.strip():
+        return json.dumps({container: {name: entry}}, indent=2) + "\n"
+    if _json_entry(text, container, name) == entry:
+        return text
+    body = take_json(text, container, name).encode()
+    indent = _indent(text)
+    plain = _plain(body)
+    there = _fields(plain, "the file")
+    if container in there:
+        at, inner, deep = there[container].value.start + 1, _inside(plain, there[container]), 2
+        new = f"{json.dumps(name)}: {_dumped(entry, indent, deep)}"
+    else:
+        at, inner, deep = plain.index(b"{") + 1, there, 1
+        new = f"{json.dumps(container)}: {_dumped({name: entry}, indent, deep)}"
+    end = "," if inner else f"\n{indent * (deep - 1)}"
+    return (body[:at] + f"\n{indent * deep}{new}{end}".encode() + body[at:]).decode()
+
+
+def take_json(text: str, container: str, name: str) -> str:
+    """Without that entry; the same text where it is not there. Raises `BadConfig` where the file
+    cannot be read."""
+    if not text.strip():
+        return text
+    body = text.encode()
+    plain = _plain(body)
+    outer = _fields(plain, "the file").get(container)
+    entry = _inside(plain, outer).get(name) if outer is not None else None
+    if outer is None or entry is None:
+        return text
+    start, end = outer.value.start + entry.key.start, outer.value.start + entry.value.end
+    behind = re.compile(rb"\s*,").match(plain, end)
+    if behind is not None:
+        end = behind.end()
+    elif (before := re.compile(rb",\s*\Z").search(plain, 0, start)) is not None:
+        start = before.start()
+    # The line break in front of it goes with it.
+    start = (
+        len(plain[:start].rstrip(b" \t\r\n"))
+        if behind is not None or plain[:start].rstrip().endswith(b"{")
+        else start
+    )
+    return (body[:start] + body[end:]).decode()
+
+
+def put_toml(text: str, tables: Sequence[str], entry: Mapping[str, str | list[str]]) -> str:
+    """As a table at the end. Raises `BadConfig` where the file cannot be read."""
+    if _toml_entry(text, tables) == entry:
+        return text
+    text = take_toml(text, tables)
+    told = "".join(f"{key} = {json.dumps(value)}\n" for key, value in entry.items())
+    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    return f"{text}{gap}[{'.'.join(tables)}]\n{told}"
+
+
+def take_toml(text: str, tables: Sequence[str]) -> str:
+    """Without that table and those below it. Raises `BadConfig` where the file cannot be read."""
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadConfig(f"it is not TOML: {error}") from error
+    name = r"[ \t]*\.[ \t]*".join(f'"?{re.escape(table)}"?' for table in tables)
+    header = re.compile(rf"^[ \t]*\[[ \t]*{name}[ \t]*(\.[^\]]*)?\][^\n]*\n?", re.MULTILINE)
+    while (found := header.search(text)) is not None:
+        behind = _TABLE.search(text, found.end())
+        front = text[: found.start()]
+        rest = text[behind.start() :] if behind is not None else ""
+        text = (front if rest else front.rstrip("\n") + "\n" * bool(front.strip())) + rest
+    return text
+
+
+def _toml_entry(text: str, tables: Sequence[str]) -> Any:
+    try:
+        found: Any = tomllib.loads(text)
+        for table in tables:
+            found = found[table]
+    except (tomllib.TOMLDecodeError, LookupError, TypeError):
+        return None
+    return found
+
+
+def _json_entry(text: str, container: str, name: str) -> Any:
+    """The entry as it stands there; None where it does not."""
+    try:
+        inner = tools.decode_jsonc(text)[container]
+        return inner[name]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def _plain(body: bytes) -> bytes:
+    return tools.blank_comments(body.decode()).encode()
+
+
+def _fields(plain: bytes, what: str) -> dict[str, Field]:
+    from hotset.runtime.wire import fields  # noqa: PLC0415 - only where something is changed
+
+    try:
+        return fields(plain)
+    except Malformed as error:
+        raise BadConfig(f"{what} cannot be changed: {error}") from error
+
+
+def _inside(plain: bytes, outer: Field) -> dict[str, Field]:
+    return _fields(plain[outer.value.start : outer.value.end], "what is to hold it")
+
+
+def _dumped(value: Mapping[str, Any], indent: str, deep: int) -> str:
+    return json.dumps(value, indent=indent).replace("\n", f"\n{indent * deep}")
+
+
+def _indent(text: str) -> str:
+    found = re.search(r"\n([ \t]+)\S", text)
+    return found[1] if found else "  "

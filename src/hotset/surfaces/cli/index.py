@@ -1,24 +1,27 @@
-"""`hotset index`: the project's files, found by whoever asks for them."""
+"""`hotset index`: the project's files, indexed once, watched, or followed by a child process beside
+whatever runs here."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
 from hotset.config import Config
 from hotset.files.root import Why
 from hotset.sources import code
-from hotset.surfaces.cli.consenting import allow, is_allowed
+from hotset.sources.code import read_consent, who_indexes
+from hotset.surfaces.cli.consent import allow, is_allowed
 from hotset.surfaces.cli.ending import FOUND, INTERRUPTED, OK
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import console, count, emit, emit_json, moment, say, size, span
@@ -489,3 +492,73 @@ def _revoke(chosen: Chosen, config: Config, *, as_json: bool) -> int:
         quiet=chosen.quiet,
     )
     return OK
+
+
+_CONSENT_SECONDS = (
+    1.0  # between two looks at the answer: it may be given, or taken back, in another terminal
+)
+_REST_SECONDS = 30.0  # after one that ended: whatever was the matter may be over
+
+
+class IndexFollower:
+    """A context: it follows until the block ends. It ends with its process, however that ends,
+    because its stdin does."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="hotset-follow-code", daemon=True)
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        if self._child is not None:
+            _end_child(self._child)
+
+    def _follow(self) -> None:
+        earliest = 0.0
+        while not self._ended.wait(_CONSENT_SECONDS):
+            if self._child is not None:
+                if self._child.poll() is None:
+                    continue
+                _end_child(self._child)
+                self._child = None
+                earliest = time.monotonic() + _REST_SECONDS
+            config = self._config
+            allowed = read_consent(config.folder).allows(config.project)
+            if allowed and time.monotonic() >= earliest and who_indexes(config.folder) is None:
+                self._child = _start_child(config)
+
+
+def _start_child(config: Config) -> subprocess.Popen[bytes]:
+    """With -P, because we may run in the project's folder: what lies there must not be imported."""
+    about = ["--project", str(config.project), "--data", str(config.folder)]
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "hotset",
+            "index",
+            "--watch",
+            "--while-stdin",
+            "--quiet",
+            *about,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for us: it ends when we close its stdin
+    )
+
+
+def _end_child(child: subprocess.Popen[bytes]) -> None:
+    """It stops by itself once its stdin is closed, after what it is in the middle of: nobody has to
+    wait for that."""
+    assert child.stdin is not None
+    with suppress(OSError):
+        child.stdin.close()

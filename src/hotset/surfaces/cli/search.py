@@ -33,7 +33,7 @@ from hotset.runtime.search import memory_hits, merge_hits, text_hits, tool_hits
 from hotset.sources.code import below, catch_up, has_code
 from hotset.sources.history import follow
 from hotset.sources.memory import MemorySource
-from hotset.surfaces.cli.consenting import is_allowed
+from hotset.surfaces.cli.consent import is_allowed
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.sessions import moment_meant

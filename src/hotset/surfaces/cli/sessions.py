@@ -1,22 +1,54 @@
-"""`hotset sessions`: what was kept, by session."""
+"""`hotset sessions`, `hotset show` and `hotset recall`: what was kept by session, one session turn
+by turn, and the exact bytes of one page."""
 
 from __future__ import annotations
 
+import base64
 import re
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
 import click
+import msgspec
 
 from hotset.errors import BadInput
-from hotset.nouns.page import SessionId
-from hotset.nouns.turn import Session
-from hotset.runtime.reader import Parent, Store, did_you_mean, open_or_empty, parents_in
+from hotset.nouns.bill import Bill
+from hotset.nouns.message import Usage
+from hotset.nouns.page import Kind, Page, SessionId
+from hotset.nouns.turn import Node, Outcome, Session, Turn
+from hotset.runtime.reader import (
+    Parent,
+    Store,
+    Where,
+    did_you_mean,
+    find_content,
+    find_session,
+    gist_of,
+    open_existing,
+    open_or_empty,
+    parents_in,
+)
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.terminal import emit_json, moment, say, span, table
+from hotset.surfaces.cli.terminal import (
+    count,
+    emit,
+    emit_json,
+    field,
+    moment,
+    one_line,
+    plain,
+    say,
+    shortened,
+    size,
+    span,
+    table,
+    width,
+)
 
 _DEEPEST = 4  # steps to the right: a table has no room for more
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -152,3 +184,299 @@ def moment_meant(typed: str, now: float) -> float:
         raise BadInput(
             f"--since {typed}: say 30m, 12h, 2d, 1w or a date like {moment(now)[:10]}"
         ) from None
+
+
+_ID_WIDTH, _KIND_WIDTH, _SIZE_WIDTH = 16, 13, 8
+
+_COLOURS = {
+    Kind.PROMPT: "green",
+    Kind.RESPONSE: "cyan",
+    Kind.THINKING: "bright_black",
+    Kind.TOOL_CALL: "yellow",
+    Kind.TOOL_RESULT: "blue",
+    Kind.SYSTEM: "magenta",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What is shown of a session."""
+
+    session: Session
+    turns: tuple[Turn, ...]
+    pages: dict[int, list[Page]]
+    """By the turn that brought them."""
+    bills: dict[int, Bill]
+    """By the turn that they are of."""
+    parent: Parent | None
+    children: tuple[tuple[Session, Parent], ...]
+    """The sessions that belong to it, in the order in which they began."""
+    forks: dict[int, int]
+    """For each branch but the first, the turn after which it leaves an older line; 0 where it began
+    anew."""
+
+
+@click.command(
+    epilog=examples(
+        "hotset show",
+        "hotset show s3f9a --turns 10-20",
+        "hotset show last --kind tool_result --full",
+        "hotset show last --json | jq '.turns[].model'",
+    )
+)
+@click.argument("session", default="last")
+@of_project
+@click.option("--turns", metavar="A-B", help="Only these turns: 7, 3-9, 12- or -5.")
+@click.option(
+    "--kind", type=click.Choice([kind.value for kind in Kind]), help="Only pages of this kind."
+)
+@click.option("--full", is_flag=True, help="Whole contents instead of first lines.")
+@as_json
+def show(
+    chosen: Chosen, session: str, *, turns: str | None, kind: str | None, full: bool, as_json: bool
+) -> None:
+    """One session, turn by turn: what was said, called and read, and where it branched.
+
+    SESSION is an id, the beginning of one, or `last`, the one that was used last, which is the
+    default.
+    """
+    bounds = turn_range(turns) if turns else None
+    with open_existing(chosen.config()) as store:
+        story = tell_story(
+            store, find_session(store, session), bounds, Kind(kind) if kind else None
+        )
+        if as_json:
+            emit_json(_document(store, story, full))
+            return
+        for line in _lines(store, story, full):
+            emit(line)
+        changed = _last_changed(story)
+    shown = next((page.id for pages in story.pages.values() for page in pages), None)
+    if shown is not None and not full:
+        say(f"\nThe exact bytes of a page: {chosen.hint(f'recall {shown}')}", quiet=chosen.quiet)
+    if changed:
+        say(
+            f"What a model saw instead: {chosen.hint(f'diff {story.session.id} {changed}')}",
+            quiet=chosen.quiet,
+        )
+
+
+def tell_story(
+    store: Store, session: Session, bounds: tuple[int, int] | None, kind: Kind | None
+) -> Story:
+    pages: dict[int, list[Page]] = {}
+    for page in store.pages(
+        Where(session=session.id, turns=bounds, kinds=frozenset({kind} if kind else ()))
+    ):
+        pages.setdefault(page.turn, []).append(page)
+    low, high = bounds or (0, sys.maxsize)
+    turns = tuple(
+        turn
+        for turn in store.turns(session.id)
+        if low <= turn.number <= high and (not kind or turn.number in pages)
+    )
+    told = {turn.number for turn in turns}
+    bills = {bill.turn: bill for bill in store.bills(session.id) if bill.turn in told}
+    above = parents_in(store)
+    children = tuple(
+        (each, above[each.id])
+        for each in store.sessions()
+        if each.id in above and above[each.id].session == session.id
+    )
+    return Story(
+        session,
+        turns,
+        pages,
+        bills,
+        above.get(session.id),
+        children,
+        forks(store.nodes(session.id)),
+    )
+
+
+def _last_changed(story: Story) -> int:
+    """The latest of these turns of which less was sent than the client said; 0 where there is
+    none."""
+    return max(
+        (bill.turn for bill in story.bills.values() if bill.sent.prompt < bill.whole.prompt),
+        default=0,
+    )
+
+
+def forks(nodes: Iterable[Node]) -> dict[int, int]:
+    turn_of: dict[str, int] = {}
+    found: dict[int, int] = {}
+    for node in nodes:
+        turn_of[node.chain] = node.turn
+        if node.branch and not node.aside:
+            found.setdefault(node.branch, turn_of.get(node.parent, 0))
+    return found
+
+
+def turn_range(typed: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{0,9})(-?)(\d{0,9})", typed)
+    if match is None or not (match[1] or match[3]):
+        raise BadInput(f"--turns {typed}: say 7, 3-9, 12- or -5")
+    low = int(match[1] or 1)
+    return low, int(match[3]) if match[3] else (sys.maxsize >> 1 if match[2] else low)
+
+
+def _lines(store: Store, story: Story, full: bool) -> Iterator[str]:
+    session = story.session
+    branches = len(story.forks) + 1
+    told = [
+        session.id,
+        field(session.agent),
+        session.dialect,
+        moment(session.started),
+        count(len(story.turns), "turn"),
+    ]
+    if branches > 1:
+        told.append(f"{branches} branches")
+    yield click.style("  ".join(told), bold=True)
+    if session.title:
+        yield field(session.title)
+    if story.parent is not None:
+        yield f"{story.parent.kinship} of {field(story.parent.session)}"
+    for child, link in story.children:
+        yield shortened(f"└ {child.id}  {link.kinship}  {field(child.title)}", width())
+    branch = 0
+    for turn in story.turns:
+        yield ""
+        if turn.branch != branch:
+            branch = turn.branch
+            yield click.style(_branch_line(branch, story.forks), fg="red")
+        yield _turn_line(turn, story.bills.get(turn.number))
+        for page in story.pages.get(turn.number, []):
+            yield from _page_lines(store, page, full)
+
+
+def _branch_line(branch: int, forks: dict[int, int]) -> str:
+    if branch == 0:
+        return "── back on branch 0"
+    after = forks.get(branch, 0)
+    return f"── branch {branch}, " + (f"leaves after turn {after}" if after else "begins anew")
+
+
+def _turn_line(turn: Turn, bill: Bill | None) -> str:
+    told = [
+        f"turn {turn.number}",
+        field(turn.model),
+        turn.outcome if turn.outcome is not Outcome.DONE else "",
+    ]
+    if turn.error:
+        told.append(field(turn.error))
+    if turn.usage.prompt:
+        told.append(_tokens(turn.usage))
+        if (
+            bill is not None and bill.calls > 1
+        ):  # the figure before is the last call's: the size of the context
+            told.append(f"billed for {bill.calls} calls: {_tokens(bill.usage)}")
+    elif bill is not None and bill.usage.estimated:
+        calls = f" for {bill.calls} calls" if bill.calls > 1 else ""
+        told.append(f"{_tokens(bill.usage)}{calls}, estimated")
+    if turn.finished:
+        told.append(span(turn.finished - turn.started))
+    return click.style("  ".join(part for part in told if part), bold=True)
+
+
+def _tokens(usage: Usage) -> str:
+    cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
+    return f"{usage.prompt:,}{cached} → {usage.output:,} tokens"
+
+
+def _page_lines(store: Store, page: Page, full: bool) -> Iterator[str]:
+    head = f"  {page.id:<{_ID_WIDTH}} {page.kind:<{_KIND_WIDTH}} {size(page.size):>{_SIZE_WIDTH}}  "
+    tool = f"{field(page.tool)} " if page.tool else ""
+    colour = _COLOURS.get(page.kind.family)
+    if not page.media.startswith("text/") and page.media != "application/json":
+        yield click.style(head, fg=colour) + f"{tool}[{field(page.media)}]"
+        return
+    content = store.content(page.digest)
+    if full:
+        yield click.style(f"{head}{tool}", fg=colour)
+        yield from (f"    {line}" for line in plain(content.decode("utf-8", "replace")).split("\n"))
+        return
+    room = max(20, width() - len(head) - len(tool))
+    yield click.style(head, fg=colour) + tool + one_line(content, room)
+
+
+def _document(store: Store, story: Story, full: bool) -> dict[str, Any]:
+    def page_of(page: Page) -> dict[str, Any]:
+        told: dict[str, Any] = msgspec.to_builtins(page)
+        if full:
+            told["content"] = store.content(page.digest).decode("utf-8", "replace")
+        return told
+
+    def billed_of(turn: Turn) -> dict[str, Any] | None:
+        """What all calls of the turn came to; `usage` is what the client was told, the last
+        call's."""
+        bill = story.bills.get(turn.number)
+        return (
+            {"calls": bill.calls, **msgspec.to_builtins(bill.usage)} if bill is not None else None
+        )
+
+    return {
+        "session": story.session,
+        "parent": story.parent.session if story.parent else None,
+        "kinship": story.parent.kinship if story.parent else "",
+        "children": [child.id for child, _ in story.children],
+        "forks": {str(branch): turn for branch, turn in story.forks.items()},
+        "turns": [
+            {
+                **msgspec.to_builtins(turn),
+                "billed": billed_of(turn),
+                "pages": [page_of(page) for page in story.pages.get(turn.number, [])],
+            }
+            for turn in story.turns
+        ],
+    }
+
+
+@click.command(
+    epilog=examples(
+        "hotset recall p3f9a",
+        "hotset recall toolu_01A09q90qw90lq917835lq9 > result.txt",
+        "hotset recall p3f9a --json",
+    )
+)
+@click.argument("id")
+@of_project
+@as_json
+def recall(chosen: Chosen, id: str, as_json: bool) -> None:
+    """The exact bytes of one page, on stdout. A terminal shows control codes instead of obeying
+    them.
+
+    ID is a page's id or the beginning of one, a tool call's id (its result is meant), or content's
+    SHA-256.
+    """
+    with open_existing(chosen.config()) as store:
+        page, address = find_content(store, id)
+        content = store.content(address)
+        about = gist_of(store, page, content) if page is not None else None
+    if as_json:
+        emit_json(
+            {
+                "page": page,
+                "gist": about,
+                "digest": address,
+                "size": len(content),
+                **_as_text(content),
+            }
+        )
+        return
+    if (
+        sys.stdout.isatty()
+    ):  # what moves the cursor is shown and not done; a file or a pipe gets the bytes
+        emit(plain(content.decode("utf-8", "replace")).removesuffix("\n"))
+        return
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def _as_text(content: bytes) -> dict[str, Any]:
+    """Content that is text as text, anything else in base64: both come back byte for byte."""
+    try:
+        return {"text": content.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(content).decode()}

@@ -18,9 +18,8 @@ from urllib.parse import urlsplit
 import click
 
 from hotset.config import Config
-from hotset.surfaces.cli import clients
-from hotset.surfaces.cli.agents import ANY_OTHER, Setup, set_up
-from hotset.surfaces.cli.consenting import ask_once
+from hotset.surfaces.cli.agents import ANY_OTHER, BASE_URLS, Setup, overriding, set_up, shown
+from hotset.surfaces.cli.consent import ask_once
 from hotset.surfaces.cli.ending import FAILED, FOUND, OK
 from hotset.surfaces.cli.options import (
     Chosen,
@@ -188,7 +187,7 @@ def _tell(setup: Setup, config: Config, root: str) -> None:
     warnings = (
         *setup.notes,
         *_replaced(setup.changed, config, root),
-        *clients.overriding(setup.profile.name, config, root),
+        *overriding(setup.profile.name, config, root),
     )
     for warning in warnings:
         say(click.style(f"hotset: {warning}", fg="yellow"))
@@ -196,13 +195,13 @@ def _tell(setup: Setup, config: Config, root: str) -> None:
 
 def _replaced(changed: Mapping[str, str], config: Config, root: str) -> Iterator[str]:
     """Where the agent would have gone, and will not now."""
-    for name, (upstream, setting) in clients.BASE_URLS.items():
+    for name, (upstream, setting) in BASE_URLS.items():
         there = os.environ.get(name)
         if name not in changed or not there or there.startswith(root):
             continue
         if config.origins.get(f"{upstream}_url") == "default":
             yield (
-                f"{name} was {clients.shown(there)}; calls go to "
+                f"{name} was {shown(there)}; calls go to "
                 f"{config.upstreams[upstream].url} instead. "
                 f"To go on to where it was, set {setting} to its value and start the proxy again"
             )
@@ -256,8 +255,7 @@ def _say_why_nothing_was_kept(
     chosen: Chosen, config: Config, setup: Setup, env: Mapping[str, str], arrived: int
 ) -> None:
     """In short what `hotset doctor` finds, from where the agent stood."""
-    from hotset.surfaces.cli.checks.finding import Level  # noqa: PLC0415 - only where something may be wrong
-    from hotset.surfaces.cli.doctor import examine  # noqa: PLC0415
+    from hotset.surfaces.cli.doctor import Level, examine  # noqa: PLC0415 - only where something may be wrong
 
     name = Path(setup.command[0]).name
     came = f"{count(arrived, 'call')} arrived" if arrived else f"nothing arrived from {name}"

@@ -1,34 +1,41 @@
-"""A project's memory, opened by a program: what is kept in it is what the proxy and the command
-line see."""
+"""A project's memory, opened by a program: its windows, toolbox and memories. What is kept in it is
+what the proxy and the command line see."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+import msgspec
 
 from hotset.config import Config, budget_of, load
 from hotset.errors import BadConfig, StoreFailed
 from hotset.nouns.call import Headers
+from hotset.nouns.memory import Detail, MemoryRecord, Trust
+from hotset.nouns.message import ToolSpec
 from hotset.nouns.page import SessionId
 from hotset.nouns.retrieval import MAX_TOKENS, Retrieved
+from hotset.nouns.tool import UNLIKELY, Ghost
 from hotset.runtime import ledger
 from hotset.runtime.machine import Machine, open_store as open_project_store
 from hotset.runtime.reader import Store, find_content
 from hotset.runtime.record import KEEPING
+from hotset.runtime.wire import DIALECTS
 from hotset.sources.memory import MemorySource
-from hotset.sources.tools import Toolbox
+from hotset.sources.tools import Toolbox, ToolUse
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
-from hotset.surfaces.library.memories import AsyncMemories, Memories
 from hotset.surfaces.library.messages import dialect_named
-from hotset.surfaces.library.searching import LibrarySearch, Wanted, types_named
-from hotset.surfaces.library.tools import AsyncTools, Tools
+from hotset.surfaces.library.search import LibrarySearch, Wanted, types_named
+from hotset.surfaces.library.transport import wrap_client
 from hotset.surfaces.library.window import AsyncWindow, Conversation, Setting, Window
-from hotset.surfaces.library.wrapping import wrapped
+
+if TYPE_CHECKING:
+    from hotset.sources.memory import MemorySource, RecallAnswer, RenderedText
 
 _SETTLE_SECONDS = 5.0
 """How long a look into the store waits for what was handed to it just before."""
@@ -137,7 +144,7 @@ class _Opened(Generic[_Window]):
         """See `hotset.wrap`. Raises `BadInput`, and `MemoryClosed`."""
         self._engine.working()
         one = partial(
-            wrapped,
+            wrap_client,
             engine=self._engine,
             budget=budget_of(budget, "of wrap()"),
             named=_named(agent, session),
@@ -287,3 +294,320 @@ class AsyncMemory(_Opened[AsyncWindow]):
 def _named(agent: str, session: str) -> Headers:
     given = ((b"x-hotset-agent", agent), (b"x-hotset-session", session))
     return tuple((name, value.encode("latin-1", "replace")) for name, value in given if value)
+
+
+PROGRAM = "program"
+"""Who put a memory into words, where the program does not say."""
+
+
+class Memories:
+    """Of an open memory. Every text that is meant for a model says that it is data; none belongs
+    into a system prompt."""
+
+    def __init__(self, remembered: Callable[[], MemorySource]) -> None:
+        self._remembered = remembered
+
+    def index(self, query: str = "", *, max_tokens: int = 100, session: str = "") -> RenderedText:
+        """What there is to know, in about a hundred tokens: topics with their sizes, those that fit
+        the query first."""
+        return self._remembered().index(query, max_tokens=max_tokens, session=session)
+
+    def timeline(
+        self,
+        query: str = "",
+        *,
+        topics: Sequence[str] = (),
+        max_tokens: int = 500,
+        session: str = "",
+    ) -> RenderedText:
+        """What was done lately, what was decided and what is open, in lines with ids."""
+        return self._remembered().timeline(
+            query, topics=topics, max_tokens=max_tokens, session=session
+        )
+
+    def recall(
+        self,
+        query: str,
+        *,
+        task: str = "",
+        kinds: Sequence[str] = (),
+        limit: int = 10,
+        max_tokens: int = 2000,
+        session: str = "",
+        more: int = 0,
+    ) -> RecallAnswer:
+        """The memories that fit, best first: `text` for a model, `recall.items` with score and why.
+
+        `task` is exploration, implementation, debugging, review or refactoring; it is told from the
+        words where it is not said. `more` (1, then 2, and so on) tells what the answers before did
+        not, also from sessions that the question's words hardly reach; `text` is empty where that
+        was all.
+        """
+        ask = self._remembered().recall
+        return ask(
+            query,
+            task=task,
+            kinds=kinds,
+            most=limit,
+            max_tokens=max_tokens,
+            session=session,
+            more=more,
+        )
+
+    def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> RenderedText:
+        """One memory, whole as far as it fits, by its id or a unique beginning of it. Raises
+        `NotFound`."""
+        return self._remembered().read(id, max_tokens=max_tokens, session=session)
+
+    def get(self, id: str) -> MemoryRecord:
+        """The memory itself. Raises `NotFound`."""
+        return self._remembered().get(id)
+
+    def all(
+        self, *, kinds: Sequence[str] = (), topic: str = "", limit: int | None = 50
+    ) -> tuple[MemoryRecord, ...]:
+        """The newest first, but for what was forgotten or merged. Raises `BadInput` for a kind that
+        there is not."""
+        from hotset.sources.memory import kind_named  # noqa: PLC0415 - with the memories, and not before
+
+        return tuple(
+            self._remembered().list(
+                kinds=frozenset(map(kind_named, kinds)), topic=topic, limit=limit
+            )
+        )
+
+    def remember(
+        self,
+        text: str,
+        *,
+        kind: str = "fact",
+        title: str = "",
+        topics: Sequence[str] = (),
+        by: str = PROGRAM,
+        trust: Trust = Trust.AGENT,
+        session: str = "",
+        agent: str = "",
+        detail: Detail = None,
+    ) -> MemoryRecord:
+        """Keeps what somebody put into words. The same words are kept once; what they replace
+        stays, and says so.
+
+        A procedure or a pitfall that no person stands for (`Trust.PERSON`) waits until one confirms
+        it: `standing` says so.
+        """
+        return self._remembered().remember(
+            text,
+            kind=kind,
+            title=title,
+            topics=topics,
+            by=by,
+            trust=trust,
+            session=session,
+            agent=agent,
+            detail=detail,
+        )
+
+    def forget(self, id: str, *, erase: bool = False, why: str = "") -> None:
+        """Nobody finds it any more; `hotset memory restore` brings it back. Erased, it leaves the
+        disk for good."""
+        self._remembered().forget(id, erase=erase, why=why)
+
+    def outcome(self, session: str, ending: str) -> None:
+        """How the latest task of a session came out: success, partial, failure or unknown."""
+        self._remembered().outcome(session, ending)
+
+
+class AsyncMemories:
+    """The same for a loop."""
+
+    def __init__(self, remembered: Callable[[], MemorySource]) -> None:
+        self._blocking = Memories(remembered)
+
+    async def index(
+        self, query: str = "", *, max_tokens: int = 100, session: str = ""
+    ) -> RenderedText:
+        """See `Memories.index`."""
+        return await asyncio.to_thread(
+            self._blocking.index, query, max_tokens=max_tokens, session=session
+        )
+
+    async def timeline(
+        self,
+        query: str = "",
+        *,
+        topics: Sequence[str] = (),
+        max_tokens: int = 500,
+        session: str = "",
+    ) -> RenderedText:
+        """See `Memories.timeline`."""
+        return await asyncio.to_thread(
+            self._blocking.timeline, query, topics=topics, max_tokens=max_tokens, session=session
+        )
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        task: str = "",
+        kinds: Sequence[str] = (),
+        limit: int = 10,
+        max_tokens: int = 2000,
+        session: str = "",
+        more: int = 0,
+    ) -> RecallAnswer:
+        """See `Memories.recall`."""
+        return await asyncio.to_thread(
+            self._blocking.recall,
+            query,
+            task=task,
+            kinds=kinds,
+            limit=limit,
+            max_tokens=max_tokens,
+            session=session,
+            more=more,
+        )
+
+    async def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> RenderedText:
+        """See `Memories.read`."""
+        return await asyncio.to_thread(
+            self._blocking.read, id, max_tokens=max_tokens, session=session
+        )
+
+    async def get(self, id: str) -> MemoryRecord:
+        """See `Memories.get`."""
+        return await asyncio.to_thread(self._blocking.get, id)
+
+    async def all(
+        self, *, kinds: Sequence[str] = (), topic: str = "", limit: int | None = 50
+    ) -> tuple[MemoryRecord, ...]:
+        """See `Memories.all`."""
+        return await asyncio.to_thread(self._blocking.all, kinds=kinds, topic=topic, limit=limit)
+
+    async def remember(
+        self,
+        text: str,
+        *,
+        kind: str = "fact",
+        title: str = "",
+        topics: Sequence[str] = (),
+        by: str = PROGRAM,
+        trust: Trust = Trust.AGENT,
+        session: str = "",
+        agent: str = "",
+        detail: Detail = None,
+    ) -> MemoryRecord:
+        """See `Memories.remember`."""
+        return await asyncio.to_thread(
+            self._blocking.remember,
+            text,
+            kind=kind,
+            title=title,
+            topics=topics,
+            by=by,
+            trust=trust,
+            session=session,
+            agent=agent,
+            detail=detail,
+        )
+
+    async def forget(self, id: str, *, erase: bool = False, why: str = "") -> None:
+        """See `Memories.forget`."""
+        await asyncio.to_thread(self._blocking.forget, id, erase=erase, why=why)
+
+    async def outcome(self, session: str, ending: str) -> None:
+        """See `Memories.outcome`."""
+        await asyncio.to_thread(self._blocking.outcome, session, ending)
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class _ToolsOfEither:
+    """What a blocking and an awaiting toolbox share."""
+
+    def __init__(self, toolbox: Callable[[], Toolbox]) -> None:
+        self._toolbox = toolbox
+
+    def register(self, function: _Function, *, name: str = "", description: str = "") -> _Function:
+        """Makes a function with annotated parameters a tool; also as a decorator. Raises `BadInput`
+        where it cannot be one."""
+        self._toolbox().register(function, name=name, description=description)
+        return function
+
+    def _for_query(
+        self, query: str, limit: int, dialect: str, session: str
+    ) -> list[dict[str, Any]]:
+        spoken = DIALECTS[dialect_named(dialect)]
+        toolbox = self._toolbox()
+        loaded = [Ghost(tool, 1.0, loaded=True) for tool in toolbox.loaded(session)]
+        names = {ghost.tool.name for ghost in loaded}
+        found = [
+            ghost
+            for ghost in toolbox.find(query, limit, session=session)
+            if ghost.tool.name not in names and ghost.score >= UNLIKELY
+        ]
+        offered = [(ghost.tool, _description(ghost)) for ghost in (*loaded, *found)]
+        specs = [ToolSpec(tool.name, description, tool.parameters) for tool, description in offered]
+        return [msgspec.json.decode(each.raw) for each in spoken.declared(specs)]
+
+
+class Tools(_ToolsOfEither):
+    """Of an open memory."""
+
+    def find(
+        self, query: str, limit: int = 5, *, sources: Sequence[str] = (), session: str = ""
+    ) -> tuple[Ghost, ...]:
+        """The tools that fit best, best first, with full schemas and scores. Nothing is started for
+        it."""
+        return self._toolbox().find(query, limit, sources, session=session)
+
+    def for_query(
+        self, query: str, limit: int = 5, *, dialect: str = "openai-chat", session: str = ""
+    ) -> list[dict[str, Any]]:
+        """A tool list for a model, in the form of `dialect`: what is loaded first, then at most
+        `limit` ghosts.
+
+        It is another one for every query: with a provider that caches prompts, ask once for a
+        session.
+        """
+        return self._for_query(query, limit, dialect, session)
+
+    def use(
+        self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = ""
+    ) -> ToolUse:
+        """Calls a tool, starting what it needs. Wrong arguments are answered with what is wrong:
+        `Used.ran` is false then.
+
+        Raises `NotFound`, `ToolRefused` and `ToolFailed`.
+        """
+        return self._toolbox().use(name, arguments, session=session, query=query)
+
+
+class AsyncTools(_ToolsOfEither):
+    """The same for a loop."""
+
+    async def find(
+        self, query: str, limit: int = 5, *, sources: Sequence[str] = (), session: str = ""
+    ) -> tuple[Ghost, ...]:
+        """See `Tools.find`."""
+        return await asyncio.to_thread(self._toolbox().find, query, limit, sources, session=session)
+
+    async def for_query(
+        self, query: str, limit: int = 5, *, dialect: str = "openai-chat", session: str = ""
+    ) -> list[dict[str, Any]]:
+        """See `Tools.for_query`."""
+        return await asyncio.to_thread(self._for_query, query, limit, dialect, session)
+
+    async def use(
+        self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = ""
+    ) -> ToolUse:
+        """See `Tools.use`."""
+        return await self._toolbox().use_async(name, arguments, session=session, query=query)
+
+
+def _description(ghost: Ghost) -> str:
+    return (
+        ghost.tool.description
+        if ghost.loaded
+        else f"[GHOST {ghost.score:.2f}] {ghost.tool.description}"
+    )

@@ -1,28 +1,94 @@
-"""Transports for httpx clients that walk each call of a conversation: the client's own connection
-sends, the walk decides what.
+"""openai and anthropic clients whose conversations have a memory: a copy whose httpx transport
+walks each call.
 
-They stand in front of the client that an SDK came with, and send through it: its connections,
-proxies, timeouts, hooks and certificates stay in force. Whatever is not a conversation passes
-untouched. `httpx` and `httpx2` are served alike.
-"""
+The transport stands in front of the client that an SDK came with, and sends through it: its
+connections, proxies, timeouts, hooks and certificates stay in force. The walk decides what is sent.
+Whatever is not a conversation passes untouched. `httpx` and `httpx2` are served alike.
+
+Code for callers who block and callers who await is written once, as a `Flow`: a generator that
+yields acts, which one of two drivers does, at once or awaited. What an act raises is raised in the
+flow, where the act was yielded."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from hotset.errors import MemoryClosed
+from hotset.errors import BadInput, MemoryClosed
 from hotset.nouns.call import ClientCall, Headers
 from hotset.runtime.codings import MOST
 from hotset.runtime.planning import Planner
-from hotset.runtime.wire import onward
-from hotset.surfaces.library.driving import Flow, awaiting, blocking
+from hotset.runtime.wire import back, onward
 from hotset.surfaces.library.engine import Engine, Work
-from hotset.surfaces.library.errand import Begin, Broken, Errand, ReplyEnd, Show
-from hotset.surfaces.library.exchange import Exchange, Hands
-from hotset.surfaces.library.routes import dialect_of, upstream_of
+from hotset.surfaces.library.errand import (
+    Begin,
+    Broken,
+    Errand,
+    Head,
+    Order,
+    Read,
+    ReplyEnd,
+    Send,
+    SendFailure,
+    Show,
+)
+from hotset.surfaces.library.messages import dialect_at, upstream_of
+
+_Client = TypeVar("_Client")
+
+_MODULES = ("httpx2", "httpx")
+_PASSED_ON = ("params", "headers", "cookies", "timeout", "base_url", "trust_env")
+"""What an httpx client puts into requests that are built with it; everything else it does when it
+sends them."""
+
+
+def wrap_client(client: _Client, engine: Engine, *, budget: int, named: Headers) -> _Client:
+    """A copy of an SDK's client: its key, URL, headers, timeouts and retries stay. Closing it
+    closes the client too.
+
+    Raises `BadInput` for what is not a client.
+    """
+    remake = getattr(client, "copy", None)
+    http = getattr(client, "_client", None)  # the SDKs have no public name for it
+    if remake is None or _httpx_of(http) is None:
+        kind = f"{type(client).__module__.split('.')[0]}.{type(client).__name__}"
+        raise BadInput(
+            f"hotset.wrap takes a client of openai or anthropic, or a model made of one, not {kind}"
+        )
+    made: _Client = remake(http_client=wrap_http(http, engine, budget=budget, named=named))
+    return made
+
+
+def wrap_http(http: Any, engine: Engine, *, budget: int, named: Headers) -> Any:
+    """An httpx client that walks conversations and sends through the one that is given."""
+    if (before := way_of(http)) is not None:
+        http = before.http  # wrapped already: the later wish holds
+    httpx = _httpx_of(http)
+    if httpx is None:
+        raise BadInput("that is not a client of httpx or httpx2")
+    way = Way(engine, engine.planner(budget), named, http, httpx)
+    settings = {name: getattr(http, name) for name in _PASSED_ON}
+    if isinstance(http, httpx.Client):
+        return httpx.Client(transport=blocking_transport(way), **settings)
+    return httpx.AsyncClient(transport=awaiting_transport(way), **settings)
+
+
+def _httpx_of(http: object) -> Any:
+    """The module that an HTTP client is of, if it is of one that we know."""
+    loaded = (sys.modules.get(name) for name in _MODULES)
+    return next(
+        (
+            each
+            for each in loaded
+            if each is not None and isinstance(http, each.Client | each.AsyncClient)
+        ),
+        None,
+    )
+
 
 _OURS = "x-hotset-"
 
@@ -148,7 +214,7 @@ def _answer(way: Way, request: Any, hands: Hands, stream: Callable[[_Reply], Any
 
 def _exchange(way: Way, request: Any, hands: Hands) -> Exchange | None:
     """None where the request is not a turn of a conversation that we can read."""
-    dialect = dialect_of(request.method, request.url.path)
+    dialect = dialect_at(request.method, request.url.path)
     if dialect is None or len(request.content) > MOST:
         return None
     call = ClientCall(
@@ -234,3 +300,127 @@ class _AwaitingStream:
 
     async def aclose(self) -> None:
         await awaiting(self._reply.leave())
+
+
+ForClient = Begin | Show | ReplyEnd | Broken
+
+
+class Hands(Protocol):
+    """What those who block and those who await do differently: each gives its result, or an
+    awaitable of it."""
+
+    def ask(self, work: Work[Any]) -> Any:
+        """Of the engine."""
+        ...
+
+    def send(self, request: Any) -> Any: ...
+
+    def chunks(self, response: Any) -> Any:
+        """An iterator over the reply's bytes as they came, at once."""
+        ...
+
+    def read(self, chunks: Any) -> Any:
+        """The next bytes, or None."""
+        ...
+
+    def close_reply(self, response: Any, chunks: Any) -> Any: ...
+
+
+class Exchange:
+    def __init__(self, errand: Errand, hands: Hands, outgoing: Callable[[ClientCall], Any]) -> None:
+        self._errand = errand
+        self._hands = hands
+        self._outgoing = outgoing
+        self._orders: deque[Order] = deque()
+        self._open: tuple[Any, Any] | None = None
+        """The upstream's reply that is being read, and the iterator over its bytes."""
+        self._begun = False
+        self.sent = False
+        """Something went out: it must not go out again."""
+        self.extensions: dict[str, Any] = {}
+        """What the client's own transport said beside its first reply."""
+
+    def next(self) -> Flow[ForClient]:
+        """Does what there is to do until there is something for the client."""
+        try:
+            while True:
+                while self._orders:
+                    order = self._orders.popleft()
+                    if not isinstance(order, Send | Read):
+                        return order
+                    told = (
+                        yield from self._send(order.call)
+                        if isinstance(order, Send)
+                        else self._read()
+                    )
+                    self._orders.extend((yield partial(self._hands.ask, self._errand.tell(told))))
+                work, self._begun = (
+                    self._errand.more() if self._begun else self._errand.begin(),
+                    True,
+                )
+                self._orders.extend((yield partial(self._hands.ask, work)))
+        except BaseException:
+            yield from self.leave()
+            raise
+
+    def leave(self) -> Flow[None]:
+        """The client wants no more of it, or has all of it."""
+        self._errand.leave()
+        if self._open is not None:
+            was_open, self._open = self._open, None
+            yield partial(self._hands.close_reply, *was_open)
+
+    def _send(self, call: ClientCall) -> Flow[Head | SendFailure]:
+        self.sent = True
+        self._open = None  # the reply before it was read to its end
+        try:
+            response = yield partial(self._hands.send, self._outgoing(call))
+        except Exception as error:  # told to the walk, and raised for the caller in the end
+            return SendFailure(error)
+        self._open = response, self._hands.chunks(response)
+        self.extensions = self.extensions or dict(response.extensions)
+        return Head(response.status_code, back(tuple(response.headers.raw)))
+
+    def _read(self) -> Flow[bytes | SendFailure | None]:
+        assert self._open is not None
+        try:
+            chunk: bytes | None = yield partial(self._hands.read, self._open[1])
+        except Exception as error:  # the same
+            return SendFailure(error)
+        return chunk
+
+
+_T = TypeVar("_T")
+
+Act = Callable[[], Any]
+Flow = Generator[Act, Any, _T]
+
+
+def blocking(flow: Flow[_T]) -> _T:
+    step: Callable[[Any], Act] = flow.send
+    value: Any = None
+    while True:
+        try:
+            act = step(value)
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+        try:
+            step, value = flow.send, act()
+        except BaseException as error:  # the flow's to judge
+            step, value = flow.throw, error
+
+
+async def awaiting(flow: Flow[_T]) -> _T:
+    step: Callable[[Any], Act] = flow.send
+    value: Any = None
+    while True:
+        try:
+            act = step(value)
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+        try:
+            step, value = flow.send, await act()
+        except BaseException as error:  # the flow's to judge
+            step, value = flow.throw, error

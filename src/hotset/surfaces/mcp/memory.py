@@ -20,8 +20,8 @@ from hotset.errors import Malformed, NotFound
 from hotset.nouns.memory import Task, Trust
 from hotset.nouns.retrieval import MAX_TOKENS
 from hotset.sources.memory import DEFAULT_KIND, WORDED_KINDS, describe_commit, is_memory_id
-from hotset.surfaces.mcp.arguments import Arguments
 from hotset.surfaces.mcp.protocol import McpTool, ToolReply
+from hotset.surfaces.mcp.tools import Arguments
 
 if TYPE_CHECKING:
     from hotset.sources.memory import MemorySource

@@ -1,5 +1,5 @@
-"""The project that an agent asks about: its store, its index and its files, opened when they are
-first needed."""
+"""The project that an agent asks about over MCP: its store, its index and its files, opened when
+they are first needed, or those of a running proxy."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from hotset.config import Config
-from hotset.errors import HotsetError, NotFound, StoreMoved
+from hotset.errors import HotsetError, NotFound, StoreFailed, StoreMoved
 from hotset.nouns.finding import Query
 from hotset.nouns.page import SessionId
+from hotset.runtime.machine import Machine
 from hotset.runtime.model_tools import warm
 from hotset.runtime.reader import Store, has_store, open_index, open_to_look
 from hotset.sources.code import GRAMMARS, Parsers, has_code, index_folder, read_consent
+from hotset.sources.memory import MemorySource
 
 if TYPE_CHECKING:
     from hotset.runtime.reader import Index
@@ -156,3 +158,32 @@ class Project:
         return self._opened.enter_context(
             closing(open_index(self._config.folder, self._config.embedding))
         )
+
+
+class MachineProject(Project):
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine.config)
+        self._machine = machine
+
+    @property
+    def keeping(self) -> Store:
+        keeper = self._machine.keeper
+        if keeper.store is None:
+            raise StoreFailed(keeper.trouble or "the store is not open")
+        return keeper.store
+
+    @property
+    def said(self) -> Index | None:
+        """None while it is not open yet: then the store itself is searched."""
+        return self._machine.follower.index
+
+    @property
+    def _memories(self) -> MemorySource:
+        return self._machine.memories
+
+    @property
+    def _index(self) -> Index:
+        index = self._machine.follower.index
+        if index is None:
+            raise NotFound("the index is about to be opened; ask again in a moment")
+        return index

@@ -42,8 +42,7 @@ from hotset.surfaces.proxy.address import (
     take_note_back,
     token,
 )
-from hotset.surfaces.proxy.app import build
-from hotset.surfaces.proxy.guard import Guard
+from hotset.surfaces.proxy.app import Guard, build
 from hotset.surfaces.proxy.limits import BoundedHttp, Limits, sweep
 from hotset.surfaces.proxy.mcp import McpDoor
 
@@ -226,9 +225,12 @@ def _mcp_server(machine: Machine) -> Server:
     """What agents reach over MCP, in this process: the machine's own store, index and toolbox. Made
     when one of them comes."""
     from hotset.surfaces.mcp.memory import memory_tools  # noqa: PLC0415 - 0.2 s that no start pays
-    from hotset.surfaces.mcp.toolbox import toolbox_tools  # noqa: PLC0415
-    from hotset.surfaces.mcp.tools import INSTRUCTIONS, tools  # noqa: PLC0415
-    from hotset.surfaces.proxy.project import MachineProject  # noqa: PLC0415
+    from hotset.surfaces.mcp.project import MachineProject  # noqa: PLC0415
+    from hotset.surfaces.mcp.tools import (  # noqa: PLC0415
+        INSTRUCTIONS,
+        toolbox_tools,
+        tools,
+    )
 
     project = MachineProject(machine)
     toolbox = machine.toolbox

@@ -1,5 +1,5 @@
-"""May the project's files be read? A person is asked once; what they said is remembered until they
-say otherwise."""
+"""What a person is asked: may something be done that is hard to take back, and may the project's
+files be read. The answer about the files is remembered until they say otherwise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ from hotset.config import Config
 from hotset.errors import BadInput
 from hotset.sources.code import ConsentAnswer, keep_answer, read_consent
 from hotset.surfaces.cli.options import Chosen
-from hotset.surfaces.cli.terminal import say
+from hotset.surfaces.cli.terminal import harmless, say
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask; for scripts.")
+
+
+def agreed(question: str, *, yes: bool) -> bool:
+    """Raises `BadInput` where nobody can be asked."""
+    if yes:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise BadInput("nobody is here to be asked; say it with --yes")
+    return click.confirm(harmless(question), default=False, err=True)
 
 
 def is_allowed(config: Config) -> bool:
@@ -26,7 +37,7 @@ def allow(chosen: Chosen, config: Config, *, yes: bool) -> bool:
         return True
     if yes:
         return keep_answer(config.folder, config.project, granted=True).allows(config.project)
-    if not _somebody_is_here():
+    if not _can_ask():
         raise BadInput(
             f"nobody has allowed yet that the files of {config.project} are read, and nobody "
             f"is here to be asked; "
@@ -42,9 +53,7 @@ def ask_once(chosen: Chosen, config: Config, *, yes: bool) -> None:
     answered = said.answer is not ConsentAnswer.UNANSWERED and Path(said.root) == config.project
     if yes:
         allow(chosen, config, yes=True)
-    elif (
-        not answered and not chosen.quiet and _somebody_is_here() and _is_a_project(config.project)
-    ):
+    elif not answered and not chosen.quiet and _can_ask() and _is_a_project(config.project):
         _ask(chosen, config)
 
 
@@ -72,7 +81,7 @@ def _ask(chosen: Chosen, config: Config) -> bool:
     return granted
 
 
-def _somebody_is_here() -> bool:
+def _can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -1,27 +1,57 @@
-"""`hotset memory list|show|search|timeline|why|graph`: what is remembered, and where it comes
-from."""
+"""`hotset memory list|show|search|timeline|why|graph|economics`: what is remembered, where it comes
+from, how it hangs together, and what remembering costs."""
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hotset.errors import BadInput, NotFound
-from hotset.nouns.memory import MemoryId, MemoryKind, Standing, Task
-from hotset.sources.memory import NAMED_KINDS
+from hotset.nouns.memory import (
+    MemoryId,
+    MemoryKind,
+    MemoryLink,
+    MemoryRecord,
+    Relation,
+    Standing,
+    Task,
+)
+from hotset.nouns.turn import Event
+from hotset.sources.memory import KINDS, NAMED_KINDS
 from hotset.surfaces.cli.ending import FOUND, OK
-from hotset.surfaces.cli.memories import as_text, index_up, looking, no_encode
-from hotset.surfaces.cli.memory_telling import ago, colour, tell_list, tell_shown, title, wrapped
+from hotset.surfaces.cli.memories import (
+    ago,
+    as_text,
+    colour,
+    index_up,
+    looking,
+    no_encode,
+    opened,
+    relation,
+    session_named,
+    tell_list,
+    tell_shown,
+    title,
+    wrapped,
+)
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.sessions import moment_meant
-from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, say, shortened, width
+from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, say, shortened, table, width
 
 if TYPE_CHECKING:
-    from hotset.sources.memory import MemorySource, RecalledItem
+    from hotset.sources.memory import (
+        Breach,
+        Economics,
+        MemorySource,
+        RecalledItem,
+        SessionEconomics,
+    )
 
 _LISTED = 50
 _FOUND = 5
@@ -208,11 +238,11 @@ def search(
         is_empty = not recall.items and not has_any(memories)
     items = recall.items[:limit]
     if as_json:
-        emit_json([_found(each) for each in items])
+        emit_json([_item_document(each) for each in items])
     else:
         now = time.time()
         for each in items:
-            _tell_found(each, now)
+            _tell_item(each, now)
     if recall.lacking:
         lacking = ", ".join(sorted(recall.lacking))
         say(
@@ -325,7 +355,6 @@ def graph(
     chosen: Chosen, id: str, *, depth: int, as_dot: bool, no_encode: bool, as_json: bool
 ) -> int:
     """How memories hang together: all that are linked, or what is around one."""
-    from hotset.surfaces.cli.memory_graph import dot, tree  # noqa: PLC0415 - for this alone
 
     if as_dot and as_json:
         raise click.UsageError("--dot and --json do not go together")
@@ -406,7 +435,7 @@ def _fields(noun: Any) -> dict[str, Any]:
     return {name: getattr(noun, name) for name in noun.__dataclass_fields__}
 
 
-def _found(item: RecalledItem) -> dict[str, Any]:
+def _item_document(item: RecalledItem) -> dict[str, Any]:
     return {
         "id": item.id,
         "kind": item.kind,
@@ -422,7 +451,7 @@ def _found(item: RecalledItem) -> dict[str, Any]:
     }
 
 
-def _tell_found(item: RecalledItem, now: float) -> None:
+def _tell_item(item: RecalledItem, now: float) -> None:
     about = ", ".join(filter(None, (item.kind, item.speaker, ago(item.time, now))))
     heading = " ".join(plain(item.title).split())
     head = f"{item.score:.2f}  {item.id}  {about}"
@@ -438,3 +467,248 @@ def _tell_found(item: RecalledItem, now: float) -> None:
     if item.memory is None and item.page is not None:
         emit(click.style(f"      hotset recall {item.page}", dim=True))
     emit("")
+
+
+_LONGEST_LABEL = 60
+_STYLES = {
+    Relation.DERIVED_FROM: "solid",
+    Relation.RELATED_TO: "dotted",
+    Relation.CONTRADICTS: "bold",
+    Relation.SUPERSEDES: "dashed",
+}
+
+
+def tree(
+    memories: Sequence[MemoryRecord], links: Sequence[MemoryLink], root: MemoryId | None = None
+) -> Iterator[str]:
+    """Line by line, each link once: below the root where one is named, otherwise below whichever
+    memory comes first."""
+    known = {memory.id: memory for memory in memories}
+    drawing = _Drawing(known, _beside(links))
+    for id in [root] if root is not None else [memory.id for memory in memories]:
+        if id not in drawing.opened:
+            yield _named(id, known)
+            yield from drawing.branches(id)
+
+
+def dot(memories: Sequence[MemoryRecord], links: Sequence[MemoryLink]) -> str:
+    lines = [
+        "digraph memories {",
+        "  rankdir=LR;",
+        '  node [shape=box, style=rounded, fontname="sans-serif"];',
+    ]
+    for memory in memories:
+        shape = "rounded" if memory.standing is Standing.ACTIVE else "rounded,dashed"
+        label = f"{memory.id}\n{title(memory)[:_LONGEST_LABEL]}"
+        lines.append(
+            f"  {_quoted(memory.id)} [label={_quoted(label)}, "
+            f'color="{KINDS[memory.kind].colour or "gray"}", style="{shape}"];'
+        )
+    for link in links:
+        about = f'label="{link.relation}", style={_STYLES[link.relation]}'
+        lines.append(f"  {_quoted(link.of)} -> {_quoted(link.to)} [{about}];")
+    return "\n".join([*lines, "}"])
+
+
+def _beside(links: Sequence[MemoryLink]) -> dict[MemoryId, list[MemoryLink]]:
+    found: dict[MemoryId, list[MemoryLink]] = {}
+    for link in links:
+        for end in dict.fromkeys((link.of, link.to)):
+            found.setdefault(end, []).append(link)
+    return found
+
+
+class _Drawing:
+    """What is drawn already is not drawn again."""
+
+    def __init__(
+        self,
+        known: Mapping[MemoryId, MemoryRecord],
+        beside: Mapping[MemoryId, Sequence[MemoryLink]],
+    ) -> None:
+        self.opened: set[MemoryId] = set()
+        self._known = known
+        self._beside = beside
+        self._drawn: set[MemoryLink] = set()
+
+    def branches(self, id: MemoryId) -> Iterator[str]:
+        """Without recursion: a chain of facts that replaced each other may be longer than Python's
+        stack."""
+        stack = self._open(id, "")
+        while stack:
+            indent, here, link, is_last = stack.pop()
+            other = link.to if link.of == here else link.of
+            again = " (above)" if other in self.opened else ""
+            yield (
+                f"{indent}{'└─' if is_last else '├─'} {relation(link, here)} "
+                f"{_named(other, self._known)}{again}"
+            )
+            if not again:
+                stack += self._open(other, indent + ("   " if is_last else "│  "))
+
+    def _open(self, id: MemoryId, indent: str) -> list[tuple[str, MemoryId, MemoryLink, bool]]:
+        """The links below a memory, the last of them first."""
+        self.opened.add(id)
+        links = [link for link in self._beside.get(id, ()) if link not in self._drawn]
+        self._drawn.update(links)
+        return [(indent, id, link, link is links[-1]) for link in reversed(links)]
+
+
+def _named(id: MemoryId, known: Mapping[MemoryId, MemoryRecord]) -> str:
+    memory = known.get(id)
+    return f"[{id}]" if memory is None else f"[{id}] {title(memory)}"
+
+
+def _quoted(text: str) -> str:
+    """As Graphviz reads strings: JSON's escapes of quotes and newlines are its own."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+_SESSIONS_LISTED = 20
+_NOBODY = "(none)"
+"""What was asked outside of a session, by people on the command line as a rule."""
+
+_WORDS = {
+    "ratio": "discovery for each token read",
+    "savings": "savings",
+    "full_loads": "memories read whole in one task",
+    "discovery_tokens": "tokens of discovery",
+    "timeline_tokens": "tokens of a timeline",
+    "tokens_saved": "tokens saved",
+}
+"""What is measured, in words."""
+
+
+@click.command(
+    epilog=examples(
+        "hotset memory economics",
+        "hotset memory economics --session last",
+        "hotset memory economics --json",
+    )
+)
+@of_project
+@click.option(
+    "--session",
+    metavar="ID",
+    type=as_text,
+    default="",
+    help="Only this session: an id, the beginning of one, or `last`.",
+)
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=1),
+    default=_SESSIONS_LISTED,
+    show_default=True,
+    help="At most so many sessions.",
+)
+@as_json
+def economics(chosen: Chosen, *, session: str, limit: int, as_json: bool) -> int:
+    """What remembering costs and saves in each session, newest first.
+
+    Discovery is what an agent is told to find out what there is (index and timeline), read what it
+    is told of it. Savings are against loading everything. Where a limit is crossed, memories are
+    shown in another way from then on: that is told with its effect.
+    """
+    with opened(chosen, lists=True) as memories:
+        found = memories.economics(session_named(chosen, session))[:limit]
+    if as_json:
+        emit_json([_economics_document(each) for each in found])
+    elif found:
+        _tell_economics(found, time.time())
+    if not found:
+        say(
+            (
+                f"no agent was told of memories yet; come back after a session: "
+                f"{chosen.hint('wrap AGENT')}"
+            ),
+            quiet=chosen.quiet,
+        )
+    return OK
+
+
+def _tell_economics(found: Sequence[SessionEconomics], now: float) -> None:
+    headings = ("session", "last", "discovery", "read", "ratio", "savings", "saved")
+    rows = [
+        (
+            each.session or _NOBODY,
+            ago(each.time, now),
+            f"{each.whole.discovery_tokens:,}",
+            f"{each.whole.read_tokens:,}",
+            _share(each.whole.ratio, "{:.2f}"),
+            _share(each.whole.savings, "{:.0%}"),
+            f"{each.whole.saved:,}",
+        )
+        for each in found
+    ]
+    table(headings, rows, right=(2, 3, 4, 5))
+    for each in found:
+        for line in _remarks(each):
+            emit("\n".join(wrapped(f"{each.session or _NOBODY}: {line}")))
+
+
+def _remarks(each: SessionEconomics) -> Iterator[str]:
+    """What crossed a limit, and what was done about it."""
+    acted = {str(event.detail.get("metric")): event for event in each.actions}
+    for breach in each.breaches:
+        done = acted.pop(str(breach.metric), None)
+        then = f"{breach.remedy} is due" if done is None else _done(done)
+        yield f"{_crossed(str(breach.metric), breach.value, breach.threshold)}; {then}"
+    for metric, event in acted.items():
+        value, threshold = (float(event.detail.get(name, 0)) for name in ("value", "threshold"))
+        yield f"{_crossed(metric, value, threshold)}; {_done(event)}"
+
+
+def _crossed(metric: str, value: float, threshold: float) -> str:
+    form = "{:.0%}" if metric == "savings" else "{:,.4g}"
+    return f"{_WORDS.get(metric, metric)} {form.format(value)}, limit {form.format(threshold)}"
+
+
+def _done(event: Event) -> str:
+    detail = event.detail
+    if detail.get("note"):
+        return f"{detail.get('remedy')}: {detail['note']}"
+    return (
+        f"{detail.get('remedy')}: from {detail.get('before')} to {detail.get('after')} "
+        f"{detail.get('unit')}"
+    )
+
+
+def _share(value: float | None, form: str) -> str:
+    return "-" if value is None else form.format(value)
+
+
+def _economics_document(each: SessionEconomics) -> dict[str, Any]:
+    return {
+        "session": each.session,
+        "time": each.time,
+        **_numbers(each.whole),
+        "tasks": [_numbers(task) for task in each.tasks],
+        "breaches": [_breach(breach) for breach in each.breaches],
+        "actions": [{"time": event.time, **event.detail} for event in each.actions],
+    }
+
+
+def _numbers(one: Economics) -> dict[str, Any]:
+    return {
+        "task": one.task,
+        "discovery_tokens": one.discovery_tokens,
+        "read_tokens": one.read_tokens,
+        "ratio": one.ratio,
+        "savings": one.savings,
+        "saved": one.saved,
+        "available": one.available,
+        "index_loads": one.index_loads,
+        "timeline_loads": one.timeline_loads,
+        "full_loads": one.full_loads,
+        "asked": one.asked,
+    }
+
+
+def _breach(breach: Breach) -> dict[str, Any]:
+    return {
+        "metric": breach.metric,
+        "value": breach.value,
+        "threshold": breach.threshold,
+        "remedy": breach.remedy,
+    }

@@ -1,11 +1,12 @@
-"""`hotset memory add|edit|confirm|forget|restore|rollback|consolidate|undo`: what a person decides
-about memories."""
+"""`hotset memory add|edit|confirm|forget|restore|rollback|consolidate|undo|export|import`: what a
+person decides about memories, and memories as files."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,17 +25,20 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.sources.memory import DEFAULT_KIND, PERSON, WORDED_KINDS, describe_commit
-from hotset.surfaces.cli import agreeing
+from hotset.surfaces.cli.consent import agreed, yes_option
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.memories import (
     as_text,
     catch_up,
+    counted,
     no_encode,
     opened,
     progress,
     session_named,
+    tell_list,
+    title,
+    wrapped,
 )
-from hotset.surfaces.cli.memory_telling import counted, tell_list, title, wrapped
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, say, table
 
@@ -244,7 +248,7 @@ def confirm(chosen: Chosen, ids: tuple[str, ...], *, as_json: bool) -> int:
 @click.option(
     "--erase", is_flag=True, help="Remove it from the disk with all its versions, for good."
 )
-@agreeing.yes
+@yes_option
 @as_json
 def forget(
     chosen: Chosen, ids: tuple[str, ...], *, why: str, erase: bool, yes: bool, as_json: bool
@@ -260,7 +264,7 @@ def forget(
         if erase:
             for memory in wanted:
                 say(f"{memory.id}  {title(memory)}", quiet=chosen.quiet)
-            if not agreeing.agreed("Erase this for good?", yes=yes):
+            if not agreed("Erase this for good?", yes=yes):
                 return FOUND
         for memory in wanted:
             memories.forget(memory.id, erase=erase, why=why)
@@ -334,7 +338,7 @@ def restore(chosen: Chosen, ids: tuple[str, ...], *, run: str, as_json: bool) ->
     help="Who put it into words: rules, person, import, or a model.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be taken back, and change nothing.")
-@agreeing.yes
+@yes_option
 @as_json
 def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wanted: str) -> int:
     """Take back all that came from one place, and what was derived from that alone. `restore`
@@ -358,7 +362,7 @@ def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wante
             _tell_taken(would)
         taken: tuple[MemoryId, ...] = ()
         if changes and not dry_run:
-            if not agreeing.agreed(
+            if not agreed(
                 f"Take back {counted(len(would.forgotten))}, and change {len(would.lessened)}?",
                 yes=yes,
             ):
@@ -550,3 +554,65 @@ def _tell_runs(runs: Sequence[tuple[str, int, float]], chosen: Chosen, *, as_jso
             quiet=chosen.quiet,
         )
     return OK
+
+
+_FORMATS = click.Choice(["markdown", "loki"])
+
+
+@click.command(
+    epilog=examples("hotset memory export notes", "hotset memory export .loki/memory --format loki")
+)
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@of_project
+@click.option(
+    "--format",
+    "form",
+    type=_FORMATS,
+    default="markdown",
+    show_default=True,
+    help="loki: JSON by layers and kinds.",
+)
+@no_encode
+@as_json
+def export(chosen: Chosen, folder: Path, *, form: str, no_encode: bool, as_json: bool) -> int:
+    """Write every memory into FOLDER, as files that people and other programs read. `import` reads
+    them back."""
+    with opened(chosen) as memories:
+        if not no_encode:
+            catch_up(memories, chosen)
+        with progress(chosen) as moved:
+            written = memories.export(folder, form, moved)
+    if as_json:
+        emit_json({"folder": str(folder), "format": form, "memories": written})
+    say(f"{counted(written)} written to {folder}", quiet=chosen.quiet)
+    return OK
+
+
+@click.command(
+    "import",
+    epilog=examples(
+        "hotset memory import notes", "hotset memory import .loki/memory --format loki --trusted"
+    ),
+)
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@of_project
+@click.option("--format", "form", type=_FORMATS, help="[default: told from the files]")
+@click.option(
+    "--trusted",
+    is_flag=True,
+    help="You stand for what it says: procedures and pitfalls count at once.",
+)
+@as_json
+def import_(chosen: Chosen, folder: Path, *, form: str | None, trusted: bool, as_json: bool) -> int:
+    """Read memories from FOLDER. What is there already stays; what you edited becomes a new
+    version.
+
+    Procedures and pitfalls of somebody else wait for your yes (hotset memory confirm), unless you
+    trust them all.
+    """
+    with opened(chosen, makes=True) as memories, progress(chosen) as moved:
+        taken = memories.import_(folder, form or "", trusted=trusted, progress=moved)
+    if as_json:
+        emit_json({"folder": str(folder), "memories": taken})
+    say(f"{counted(taken)} new or changed" if taken else "nothing new", quiet=chosen.quiet)
+    return OK if taken else FOUND

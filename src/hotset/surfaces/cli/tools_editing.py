@@ -13,16 +13,15 @@ import click
 
 from hotset.config import Config
 from hotset.errors import BadInput, NotFound
-from hotset.surfaces.cli import agreeing
+from hotset.surfaces.cli.consent import agreed, yes_option
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import Chosen, examples, of_project
 from hotset.surfaces.cli.terminal import count, emit, plain, say
-from hotset.surfaces.cli.toolbox import PATIENCE, opened, stock
+from hotset.surfaces.cli.tools import PATIENCE, opened, stock
 
 _here = click.option(
     "--here", is_flag=True, help="For this project alone, instead of all of yours."
 )
-_yes = click.option("--yes", is_flag=True, help="Do not ask; for scripts.")
 
 
 @click.command(
@@ -36,7 +35,7 @@ _yes = click.option("--yes", is_flag=True, help="Do not ask; for scripts.")
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @of_project
 @_here
-@_yes
+@yes_option
 def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -> int:
     """Take over MCP servers from the files of other programs: Claude Code, Codex, Cursor, VS Code,
     opencode.
@@ -68,7 +67,7 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
         raise NotFound(
             f"no server to import was found; add one: {chosen.hint('tools add NAME -- COMMAND')}"
         )
-    if not agreeing.agreed("Let your agents start them?", yes=yes):
+    if not agreed("Let your agents start them?", yes=yes):
         return FOUND
     for target, entries in into.items():
         added = add_servers(target, entries)
@@ -175,7 +174,7 @@ def remove(chosen: Chosen, name: str) -> int:
 @click.argument("name")
 @of_project
 @click.option("--follow", is_flag=True, help="Of a skill: later changes of its files, too.")
-@_yes
+@yes_option
 def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
     """Allow a tool or a source that is new or has changed, after a look at what it says now."""
     from hotset.runtime.reader import did_you_mean  # noqa: PLC0415
@@ -212,7 +211,7 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
                 )
             for warning in known.warnings:
                 say(f"  {plain(warning)}")
-        if not agreeing.agreed("Allow it?", yes=yes):
+        if not agreed("Allow it?", yes=yes):
             return FOUND
         one = waiting[0]
         seen = one.digest if name == one.tool.name or one.state is ToolState.UNAPPROVED else ""

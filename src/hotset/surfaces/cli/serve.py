@@ -1,4 +1,5 @@
-"""`hotset up`: serve the proxy in this terminal."""
+"""`hotset up`, `hotset mcp` and `hotset demo`: serve the proxy in this terminal, MCP on stdin and
+stdout, or the demonstration."""
 
 from __future__ import annotations
 
@@ -15,10 +16,9 @@ import msgspec
 
 from hotset.config import Config, load
 from hotset.files.write import write_output
-from hotset.surfaces.cli import lease
-from hotset.surfaces.cli.consenting import ask_once, is_allowed
-from hotset.surfaces.cli.ending import FOUND
-from hotset.surfaces.cli.following import Following
+from hotset.surfaces.cli.consent import ask_once, is_allowed
+from hotset.surfaces.cli.ending import FAILED, FOUND
+from hotset.surfaces.cli.index import IndexFollower
 from hotset.surfaces.cli.options import (
     Chosen,
     Indexing,
@@ -29,6 +29,7 @@ from hotset.surfaces.cli.options import (
     of_window,
     switched,
 )
+from hotset.surfaces.cli.supervisor import end_lease
 from hotset.surfaces.cli.terminal import say
 from hotset.surfaces.proxy.address import Address, ask, read_note
 
@@ -116,7 +117,7 @@ def up(
         ).start()
     from hotset.surfaces.proxy.serve import serve  # noqa: PLC0415 - a quarter of a second; the checks above come first
 
-    with nullcontext() if indexing.no else Following(config):
+    with nullcontext() if indexing.no else IndexFollower(config):
         serve(config, ready=ready)
     say("stopped; what was under way is kept", quiet=chosen.quiet)
     return None
@@ -167,5 +168,74 @@ def _log_to_stderr(*, quiet: bool) -> None:
 def _stop_with_stdin(folder: Path) -> None:
     while os.read(0, 4096):
         pass
-    lease.ended(folder, os.getpid())
+    end_lease(folder, os.getpid())
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+@click.command(
+    epilog=examples(
+        "hotset mcp",
+        "hotset mcp --project ~/src/shop",
+    )
+    + "\n\n\b\nConnect an agent:\n"
+    "  claude mcp add hotset -- hotset mcp\n"
+    "  codex mcp add hotset -- hotset mcp\n"
+    '  {"mcpServers": {"hotset": {"command": "hotset", "args": ["mcp"]}}}'
+)
+@of_project
+def mcp(chosen: Chosen) -> int | None:
+    """Serve tools, code, history and memory of the project to an agent, over MCP on stdin and
+    stdout.
+
+    find_tools and use_tool reach every server and skill that hotset knows (hotset tools);
+    search_code, get_file and outline the project's files, once somebody has allowed that they are
+    indexed (hotset index); search_history, retrieve_context and get_turn_range what was said;
+    memory_index, memory_timeline and recall_memory what was learned, to which remember adds and
+    forget takes away. The list never changes, and nothing runs that is not in use.
+    """
+    if sys.stdin.isatty():
+        say(
+            f"hotset: an agent starts this, and talks to it on stdin; see: "
+            f"{chosen.hint('mcp --help')}"
+        )
+        return FAILED
+    from hotset.surfaces.mcp.memory import memory_tools  # noqa: PLC0415 - 0.3 s; help should not pay for it
+    from hotset.surfaces.mcp.project import Project  # noqa: PLC0415
+    from hotset.surfaces.mcp.protocol import Server, serve  # noqa: PLC0415
+    from hotset.surfaces.mcp.tools import INSTRUCTIONS, opened_toolbox, toolbox_tools, tools  # noqa: PLC0415
+
+    logging.getLogger("hotset").addHandler(logging.StreamHandler(sys.stderr))
+    config = chosen.config()
+    with (
+        Project(config) as project,
+        IndexFollower(config),
+        opened_toolbox(project, config) as toolbox,
+    ):
+        threading.Thread(target=project.warm, name="hotset-warm", daemon=True).start()
+        found = toolbox_tools(toolbox, lambda: project.keeping, config.knobs_for(""))
+        server = Server((*found, *tools(project), *memory_tools(project, config)), INSTRUCTIONS)
+        serve(server.answer, server.waits)
+    return None
+
+
+@click.command(epilog=examples("hotset demo", "hotset demo --once --fast"))
+@of_project
+@click.option(
+    "--once", is_flag=True, help="End after the show instead of going on to serve this project."
+)
+@click.option("--fast", is_flag=True, help="Play as fast as it goes.")
+def demo(chosen: Chosen, once: bool, fast: bool) -> None:
+    """See hotset work on a recorded agent session: no key, no network.
+
+    A scripted provider answers on this machine; the proxy, the store and the kill -9 in the middle
+    are real.
+    """
+    flags = [
+        name
+        for name, given in (("--once", once), ("--fast", fast), ("--quiet", chosen.quiet))
+        if given
+    ]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # The process becomes the demonstration: surfaces must not import what is above them.
+    os.execv(sys.executable, [sys.executable, "-m", "hotset.testing.demo", *flags, *chosen.flags()])  # noqa: S606
