@@ -21,7 +21,6 @@ from hotset.surfaces.cli.terminal import (
     emit,
     emit_json,
     harmless,
-    say,
     size,
     table,
 )
@@ -41,21 +40,18 @@ def verify(chosen: Chosen, as_json: bool) -> int | None:
     elif damages:
         table(("what", "id", "why"), [(each.what, each.id, each.why) for each in damages])
     if missing:
-        say(missing, quiet=chosen.quiet)  # the table may cut it short
+        chosen.say(missing)  # the table may cut it short
     if damages:
-        say(
-            (
-                f"{count(len(damages), 'thing')} damaged; the rest is whole. Save it with: "
-                f"{chosen.hint('repair')}"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"{count(len(damages), 'thing')} damaged; the rest is whole. Save it with: "
+            f"{chosen.hint('repair')}"
         )
         return FOUND
     told = (
         f"{count(census.pages, 'page')} of {count(census.sessions, 'session')}, "
         f"{size(census.content_bytes)}"
     )
-    say(f"all is whole: {told}", quiet=chosen.quiet)
+    chosen.say(f"all is whole: {told}")
     return None
 
 
@@ -86,7 +82,7 @@ def repair(chosen: Chosen, yes: bool, as_json: bool) -> int | None:
         emit_json({"whole": report.whole, **_document(report)})
     else:
         _tell_report(report)
-    say(f"the file as it was: {report.damaged}", quiet=chosen.quiet)
+    chosen.say(f"the file as it was: {report.damaged}")
     return None if report.whole else FOUND
 
 
@@ -158,12 +154,9 @@ def export(chosen: Chosen, session: str | None, output: str, *, with_secrets: bo
                 sys.stdout.buffer.flush()
             else:
                 write_output(Path(output), lines)
-    say(f"{count(counter.count, 'row')} written", quiet=chosen.quiet)
+    chosen.say(f"{count(counter.count, 'row')} written")
     if exported.secrets:
-        say(
-            f"{count(exported.secrets, 'secret')} sealed; --with-secrets leaves them in",
-            quiet=chosen.quiet,
-        )
+        chosen.say(f"{count(exported.secrets, 'secret')} sealed; --with-secrets leaves them in")
 
 
 @click.command(
@@ -188,7 +181,7 @@ def import_(chosen: Chosen, file: str, *, with_gaps: bool, as_json: bool) -> Non
         new = import_lines(folder, source, counter.over, gaps=with_gaps)
     if as_json:
         emit_json({"rows": counter.count, "new": new})
-    say(f"{count(counter.count, 'row')} read, {new:,} of them new", quiet=chosen.quiet)
+    chosen.say(f"{count(counter.count, 'row')} read, {new:,} of them new")
 
 
 def _source(file: str) -> BinaryIO:

@@ -26,7 +26,7 @@ from hotset.files.write import replace_file, write_atomically
 from hotset.sources import tools
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import Chosen, examples, of_project
-from hotset.surfaces.cli.terminal import emit, say
+from hotset.surfaces.cli.terminal import emit
 
 if TYPE_CHECKING:
     from hotset.runtime.wire import Field
@@ -119,19 +119,18 @@ def connect(chosen: Chosen, client: str, *, only_print: bool) -> int:
     before = _read(path)
     after = _put(before or "", spec, path, _arguments(chosen, spec))
     if only_print:
-        say(f"{path}:", quiet=chosen.quiet)
+        chosen.say(f"{path}:")
         emit(after.rstrip("\n"))
         return OK
     if after == before:
-        say(f"hotset stands in {path} already", quiet=chosen.quiet)
+        chosen.say(f"hotset stands in {path} already")
         return OK
     private_folder(_note(config, client).parent)
     if not _note(config, client).exists():
         _keep(config, client, before, after)
     _write(path, after)
-    say(
-        f"hotset stands in {path} now; {spec.then}. To undo: {chosen.hint(f'disconnect {client}')}",
-        quiet=chosen.quiet,
+    chosen.say(
+        f"hotset stands in {path} now; {spec.then}. To undo: {chosen.hint(f'disconnect {client}')}"
     )
     return OK
 
@@ -158,9 +157,9 @@ def disconnect(chosen: Chosen, client: str) -> int:
         _write(path, after)
     note.unlink(missing_ok=True)
     if after == now:
-        say(f"hotset does not stand in {path}", quiet=chosen.quiet)
+        chosen.say(f"hotset does not stand in {path}")
         return FOUND
-    say(f"hotset is out of {path}", quiet=chosen.quiet)
+    chosen.say(f"hotset is out of {path}")
     return OK
 
 

@@ -13,7 +13,7 @@ from hotset.sources.memory import ids_in
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.memories import catch_up, no_encode, opened
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.terminal import emit, emit_json, plain, say
+from hotset.surfaces.cli.terminal import emit, emit_json, plain
 
 if TYPE_CHECKING:
     from hotset.sources.memory import MemorySource
@@ -45,11 +45,8 @@ def on(chosen: Chosen) -> int:
         catch_up(memories, chosen)
         path = memories.write_continuity()
     emit(str(path))
-    say(
-        "it is read when a session begins and written when one ends; what you edit stays",
-        quiet=chosen.quiet,
-    )
-    say(f"to stop: {chosen.hint('continuity off')}", quiet=chosen.quiet)
+    chosen.say("it is read when a session begins and written when one ends; what you edit stays")
+    chosen.say(f"to stop: {chosen.hint('continuity off')}")
     return OK
 
 
@@ -60,9 +57,8 @@ def off(chosen: Chosen) -> int:
     with opened(chosen, makes=True) as memories:
         was_on = memories.continuity.is_on
         memories.continuity.switch(on=False)
-    say(
-        "CONTINUITY.md is no longer written; the file stays" if was_on else "it was off already",
-        quiet=chosen.quiet,
+    chosen.say(
+        "CONTINUITY.md is no longer written; the file stays" if was_on else "it was off already"
     )
     return OK
 
@@ -87,20 +83,11 @@ def show(chosen: Chosen, *, as_json: bool) -> int:
         emit(plain(text).rstrip("\n"))
     for id, standing in named.items():
         if standing is not Standing.ACTIVE:
-            say(
-                f"[{id}] {'is not there' if standing is None else f'is {standing}'}",
-                quiet=chosen.quiet,
-            )
+            chosen.say(f"[{id}] {'is not there' if standing is None else f'is {standing}'}")
     if text is None:
-        say(
-            f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}",
-            quiet=chosen.quiet,
-        )
+        chosen.say(f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}")
     elif not is_on:
-        say(
-            f"\nit is not kept up to date; to keep it: {chosen.hint('continuity on')}",
-            quiet=chosen.quiet,
-        )
+        chosen.say(f"\nit is not kept up to date; to keep it: {chosen.hint('continuity on')}")
     return OK
 
 
@@ -112,12 +99,9 @@ def accept(chosen: Chosen) -> int:
     with opened(chosen, makes=True) as memories:
         is_there = memories.continuity.accept()
     if not is_there:
-        say(
-            f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}",
-            quiet=chosen.quiet,
-        )
+        chosen.say(f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}")
         return FOUND
-    say("accepted, as it is now", quiet=chosen.quiet)
+    chosen.say("accepted, as it is now")
     return OK
 
 

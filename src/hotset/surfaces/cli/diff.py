@@ -23,7 +23,6 @@ from hotset.surfaces.cli.terminal import (
     field,
     one_line,
     plain,
-    say,
     shortened,
     width,
 )
@@ -79,7 +78,7 @@ def diff(chosen: Chosen, session: str, turn: str, *, full: bool, as_json: bool) 
             emit(line)
     hint = next((page.id for change in told.changes for page in change.pages), None)
     if hint is not None:
-        say(f"\nThe exact bytes of a page: {chosen.hint(f'recall {hint}')}", quiet=chosen.quiet)
+        chosen.say(f"\nThe exact bytes of a page: {chosen.hint(f'recall {hint}')}")
 
 
 def turn_meant(store: Store, session: Session, typed: str) -> Turn:

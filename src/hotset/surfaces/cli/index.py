@@ -24,7 +24,16 @@ from hotset.sources.code import read_consent, who_indexes
 from hotset.surfaces.cli.consent import allow, is_allowed
 from hotset.surfaces.cli.ending import FOUND, INTERRUPTED, OK
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.terminal import console, count, emit, emit_json, moment, say, size, span
+from hotset.surfaces.cli.terminal import (
+    count,
+    emit,
+    emit_json,
+    moment,
+    progress_bar,
+    say,
+    size,
+    span,
+)
 
 if TYPE_CHECKING:
     from hotset.runtime.reader import IndexState
@@ -109,7 +118,7 @@ def _run(
 ) -> int:
     if not watch and (report := _kept_up_to_date(config, stop)) is not None:
         _tell(chosen, config, report, as_json=as_json)
-        say("another hotset keeps it up to date", quiet=chosen.quiet)
+        chosen.say("another hotset keeps it up to date")
         return _status(report)
     with code.indexing_lock(config.folder):
         report = code.unchanged(config.project, config.folder, config.embedding, stop.is_set)
@@ -162,19 +171,18 @@ def _work(
                     code.settle(config.folder, manifest, config.embedding)
             _tell(chosen, config, report, as_json=as_json)
             if report.stopped:
-                say(
-                    "hotset: stopped; what is indexed stays, and the next run goes on from here",
-                    quiet=chosen.quiet,
+                chosen.say(
+                    "hotset: stopped; what is indexed stays, and the next run goes on from here"
                 )
                 return INTERRUPTED
             status = _status(report)
         if watch:
-            say(f"watching {config.project}; stop with Ctrl-C", quiet=chosen.quiet)
+            chosen.say(f"watching {config.project}; stop with Ctrl-C")
             heard = _tell_update(quiet=chosen.quiet)
             code.watch_project(
                 config.project, opened, manifest, stop=stop, parsers=parsers, updated=heard
             )
-            say("stopped", quiet=chosen.quiet)
+            chosen.say("stopped")
     return status
 
 
@@ -225,28 +233,13 @@ def _until_told(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
 @contextmanager
 def _bar(chosen: Chosen) -> Iterator[Callable[[IndexProgress], None]]:
     """A progress bar on stderr, where a person watches; otherwise nothing."""
-    if chosen.quiet or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("files  {task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+    with progress_bar(quiet=chosen.quiet, middle="files  {task.fields[rate]}") as bar:
+        if bar is None:
+            yield lambda _: None
+            return
         task = bar.add_task("looking for changes", total=None, rate="")
 
-        def moved(to: Any) -> None:
+        def moved(to: IndexProgress) -> None:
             done = to.done >= to.total
             bar.update(
                 task,
@@ -280,9 +273,7 @@ def _tell(chosen: Chosen, config: Config, report: IndexReport, *, as_json: bool)
     for named in report.examples.get(Why.UNREADABLE, ()):
         emit(f"  failed    {named}: {Why.UNREADABLE}")
     if not report.stopped:
-        say(
-            f'\nSearch with: {chosen.hint("search")} "what you are looking for"', quiet=chosen.quiet
-        )
+        chosen.say(f'\nSearch with: {chosen.hint("search")} "what you are looking for"')
 
 
 def _counted(known: IndexReport | Totals) -> str:
@@ -470,27 +461,18 @@ def _revoke(chosen: Chosen, config: Config, *, as_json: bool) -> int:
         emit_json({"project": str(config.project), "revoked": known, "held_by": holder})
         return OK
     if not known:
-        say("nothing was indexed of this project, and nobody was asked", quiet=chosen.quiet)
+        chosen.say("nothing was indexed of this project, and nobody was asked")
         return OK
-    say(
-        (
-            f"removed: nothing made of the files of {config.project} is kept on the disk, and "
-            f"none of them is read"
-        ),
-        quiet=chosen.quiet,
+    chosen.say(
+        f"removed: nothing made of the files of {config.project} is kept on the disk, and "
+        f"none of them is read"
     )
     if holder:
-        say(
-            (
-                f"process {holder} had the index open: what it holds in memory goes when it next "
-                f"looks at it, or ends"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"process {holder} had the index open: what it holds in memory goes when it next "
+            f"looks at it, or ends"
         )
-    say(
-        "conversations are kept as before; you are asked again before anything is indexed",
-        quiet=chosen.quiet,
-    )
+    chosen.say("conversations are kept as before; you are asked again before anything is indexed")
     return OK
 
 

@@ -3,11 +3,10 @@ screen."""
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,12 +32,11 @@ from hotset.runtime.reader import (
 from hotset.sources.memory import KINDS
 from hotset.surfaces.cli.options import Chosen
 from hotset.surfaces.cli.terminal import (
-    console,
     count,
     emit,
     moment,
     plain,
-    say,
+    progress_bar,
     shortened,
     span,
     table,
@@ -64,27 +62,20 @@ def as_text(typed: str) -> str:
 
 @contextmanager
 def opened(chosen: Chosen, *, makes: bool = False, lists: bool = False) -> Iterator[MemorySource]:
-    """The project's memories. Looking must not make a store: a project without one is told so,
-    unless something is kept now.
-
-    A list of a project without one is an empty list.
-    """
+    """The project's memories. Looking must not make a store: of a project without one a list is
+    empty, and anything else raises `NotFound`, unless the command `makes` something to keep."""
     config = chosen.config()
-    if lists:
-        is_there = has_store(config.folder)
-        with (
-            empty_where_missing(config, is_there=is_there) as there,
-            open_memories(there) as memories,
-        ):
-            yield memories
-        return
-    if not makes and not has_store(config.folder):
+    is_there = has_store(config.folder)
+    if not (is_there or makes or lists):
         raise NotFound(
             f"nothing is remembered yet for {config.project}; sessions have to go through "
             f"hotset ({chosen.hint('wrap AGENT')}), "
             f"or say something yourself: {chosen.hint('memory add TEXT')}"
         )
-    with open_memories(config) as memories:
+    with (
+        empty_where_missing(config, is_there=is_there or makes) as there,
+        open_memories(there) as memories,
+    ):
         yield memories
 
 
@@ -108,41 +99,35 @@ def session_named(chosen: Chosen, typed: str) -> str:
 
 
 def catch_up(memories: MemorySource, chosen: Chosen) -> None:
-    """What fails here costs the latest, not the look."""
-    try:
-        with progress(chosen) as moved:
-            memories.encode(moved)
-    except HotsetError as error:
-        say(f"hotset: what was said last may be missing: {error}", quiet=chosen.quiet)
+    """Makes memories of sessions that went on. What fails here costs the latest, not the look."""
+    with _latest_may_be_missing("said", chosen), progress(chosen) as moved:
+        memories.encode(moved)
 
 
 def index_up(memories: MemorySource, chosen: Chosen) -> None:
     """Brings what was remembered and said since into the index. What fails here costs the latest,
     not the search."""
+    with _latest_may_be_missing("remembered", chosen), progress(chosen) as moved:
+        memories.follow(moved, _FOLLOW_SECONDS)
+
+
+@contextmanager
+def _latest_may_be_missing(what: str, chosen: Chosen) -> Iterator[None]:
     try:
-        with progress(chosen) as moved:
-            memories.follow(moved, _FOLLOW_SECONDS)
+        yield
     except HotsetError as error:
-        say(f"hotset: what was remembered last may be missing: {error}", quiet=chosen.quiet)
+        chosen.say(f"hotset: what was {what} last may be missing: {error}")
 
 
 @contextmanager
 def progress(chosen: Chosen) -> Iterator[Progress]:
     """A bar on stderr that appears with the first move, where a person watches; otherwise
     nothing."""
-    if chosen.quiet or not sys.stderr.isatty():
-        yield silent
-        return
-    from rich import progress as bars  # noqa: PLC0415
-
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TimeRemainingColumn(),
-    )
-    with bars.Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        tasks: dict[str, bars.TaskID] = {}
+    with progress_bar(quiet=chosen.quiet) as bar:
+        if bar is None:
+            yield silent
+            return
+        tasks: dict[str, Any] = {}
 
         def moved(what: str, done: int, of: int) -> None:
             if what not in tasks:

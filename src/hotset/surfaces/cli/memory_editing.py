@@ -109,7 +109,7 @@ def add(
     detail = _detail(MemoryKind(kind), " ".join(text), **parts)
     said = " ".join(text) or _typed(chosen)
     if not said.strip():
-        say("nothing was said, and nothing is kept", quiet=chosen.quiet)
+        chosen.say("nothing was said, and nothing is kept")
         return FOUND
     begun = time.time()
     with opened(chosen, makes=True) as memories:
@@ -133,7 +133,7 @@ def add(
         )
     else:
         emit(memory.id)
-        say(describe_commit(memory, links, begun), quiet=chosen.quiet)
+        chosen.say(describe_commit(memory, links, begun))
     return OK
 
 
@@ -188,15 +188,12 @@ def edit(
         emit_json(memory)
     elif changes:
         emit(memory.id)
-        say(
-            (
-                f"version {memory.version} is kept; see them all: "
-                f"{chosen.hint(f'memory show {memory.id}')}"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"version {memory.version} is kept; see them all: "
+            f"{chosen.hint(f'memory show {memory.id}')}"
         )
     else:
-        say("nothing changed", quiet=chosen.quiet)
+        chosen.say("nothing changed")
     return OK
 
 
@@ -218,19 +215,16 @@ def confirm(chosen: Chosen, ids: tuple[str, ...], *, as_json: bool) -> int:
         return OK
     for memory in confirmed:
         emit(memory.id)
-        say("\n".join([f"  {title(memory)}", *wrapped(memory.text, "  ")]), quiet=chosen.quiet)
+        chosen.say("\n".join([f"  {title(memory)}", *wrapped(memory.text, "  ")]))
         if memory.standing is not Standing.ACTIVE:
             say(
                 f"  it is {memory.standing}, and counts once it is back: "
                 f"{chosen.hint(f'memory restore {memory.id}')}"
             )
     names = " ".join(memory.id for memory in confirmed)
-    say(
-        (
-            f"{counted(len(confirmed))} confirmed; to take it back: "
-            f"{chosen.hint(f'memory forget {names}')}"
-        ),
-        quiet=chosen.quiet,
+    chosen.say(
+        f"{counted(len(confirmed))} confirmed; to take it back: "
+        f"{chosen.hint(f'memory forget {names}')}"
     )
     return OK
 
@@ -263,7 +257,7 @@ def forget(
         wanted = [memories.get(id) for id in ids]
         if erase:
             for memory in wanted:
-                say(f"{memory.id}  {title(memory)}", quiet=chosen.quiet)
+                chosen.say(f"{memory.id}  {title(memory)}")
             if not agreed("Erase this for good?", yes=yes):
                 return FOUND
         for memory in wanted:
@@ -274,11 +268,10 @@ def forget(
     for memory in wanted:
         emit(memory.id)
     names = " ".join(memory.id for memory in wanted)
-    say(
+    chosen.say(
         "erased for good"
         if erase
-        else f"forgotten; to bring it back: {chosen.hint(f'memory restore {names}')}",
-        quiet=chosen.quiet,
+        else f"forgotten; to bring it back: {chosen.hint(f'memory restore {names}')}"
     )
     return OK
 
@@ -309,7 +302,7 @@ def restore(chosen: Chosen, ids: tuple[str, ...], *, run: str, as_json: bool) ->
     if as_json:
         emit_json({"restored": restored})
     else:
-        say(f"{counted(restored)} restored", quiet=chosen.quiet)
+        chosen.say(f"{counted(restored)} restored")
     return OK if restored else FOUND
 
 
@@ -378,16 +371,13 @@ def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wante
             }
         )
     elif not changes:
-        say("nothing is remembered from there", quiet=chosen.quiet)
+        chosen.say("nothing is remembered from there")
     elif dry_run:
-        say("nothing was changed", quiet=chosen.quiet)
+        chosen.say("nothing was changed")
     else:
-        say(
-            (
-                f"{counted(len(taken))} taken back; to bring one back: "
-                f"{chosen.hint('memory restore ID')}"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"{counted(len(taken))} taken back; to bring one back: "
+            f"{chosen.hint('memory restore ID')}"
         )
     return OK if changes else FOUND
 
@@ -422,7 +412,7 @@ def consolidate(chosen: Chosen, *, no_encode: bool, as_json: bool) -> int:
     told += [f"{done.superseded:,} superseded"] if done.superseded else []
     emit(", ".join(told) or "nothing new")
     if any(number for what, number in made[1:]) or done.merged or done.superseded:
-        say(f"to take it back: {chosen.hint(f'memory undo {done.run}')}", quiet=chosen.quiet)
+        chosen.say(f"to take it back: {chosen.hint(f'memory undo {done.run}')}")
     return OK
 
 
@@ -445,7 +435,7 @@ def undo(chosen: Chosen, run: str, *, as_json: bool) -> int:
     if as_json:
         emit_json({"run": run, "undone": undone})
     else:
-        say(f"{counted(undone)} as before", quiet=chosen.quiet)
+        chosen.say(f"{counted(undone)} as before")
     return OK if undone else FOUND
 
 
@@ -502,7 +492,7 @@ def _typed(chosen: Chosen) -> str:
     """From a pipe, or from the person's editor."""
     if not sys.stdin.isatty():
         return sys.stdin.read()
-    say("opening your editor; an empty file keeps nothing", quiet=chosen.quiet)
+    chosen.say("opening your editor; an empty file keeps nothing")
     return _kept(click.edit(_BELOW, extension=".md") or "")
 
 
@@ -528,12 +518,9 @@ def _tell_gone(gone: list[MemoryRecord], chosen: Chosen, *, as_json: bool) -> in
         emit_json(gone)
     elif gone:
         tell_list(gone, time.time())
-        say(f"\nbring one back: {chosen.hint(f'memory restore {gone[0].id}')}", quiet=chosen.quiet)
+        chosen.say(f"\nbring one back: {chosen.hint(f'memory restore {gone[0].id}')}")
     if not gone:
-        say(
-            f"nothing is forgotten; see what is remembered: {chosen.hint('memory list')}",
-            quiet=chosen.quiet,
-        )
+        chosen.say(f"nothing is forgotten; see what is remembered: {chosen.hint('memory list')}")
     return OK
 
 
@@ -547,11 +534,10 @@ def _tell_runs(runs: Sequence[tuple[str, int, float]], chosen: Chosen, *, as_jso
             ("run", "when", "memories"),
             [(run, moment(when), f"{versions:,}") for run, versions, when in runs],
         )
-        say(f"\ntake one back: {chosen.hint(f'memory undo {runs[0][0]}')}", quiet=chosen.quiet)
+        chosen.say(f"\ntake one back: {chosen.hint(f'memory undo {runs[0][0]}')}")
     if not runs:
-        say(
-            f"nothing that can be taken back; see what is remembered: {chosen.hint('memory list')}",
-            quiet=chosen.quiet,
+        chosen.say(
+            f"nothing that can be taken back; see what is remembered: {chosen.hint('memory list')}"
         )
     return OK
 
@@ -584,7 +570,7 @@ def export(chosen: Chosen, folder: Path, *, form: str, no_encode: bool, as_json:
             written = memories.export(folder, form, moved)
     if as_json:
         emit_json({"folder": str(folder), "format": form, "memories": written})
-    say(f"{counted(written)} written to {folder}", quiet=chosen.quiet)
+    chosen.say(f"{counted(written)} written to {folder}")
     return OK
 
 
@@ -614,5 +600,5 @@ def import_(chosen: Chosen, folder: Path, *, form: str | None, trusted: bool, as
         taken = memories.import_(folder, form or "", trusted=trusted, progress=moved)
     if as_json:
         emit_json({"folder": str(folder), "memories": taken})
-    say(f"{counted(taken)} new or changed" if taken else "nothing new", quiet=chosen.quiet)
+    chosen.say(f"{counted(taken)} new or changed" if taken else "nothing new")
     return OK if taken else FOUND

@@ -40,9 +40,9 @@ from hotset.surfaces.cli.memories import (
     title,
     wrapped,
 )
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.options import Chosen, as_json, examples, limit_option, of_project
 from hotset.surfaces.cli.sessions import moment_meant
-from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, say, shortened, table, width
+from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, shortened, table, width
 
 if TYPE_CHECKING:
     from hotset.sources.memory import (
@@ -91,14 +91,7 @@ _kinds = click.option(
     type=click.Choice(_STANDINGS),
     help="Only these. [default: all but forgotten and merged]",
 )
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(min=1),
-    default=_LISTED,
-    show_default=True,
-    help="At most so many.",
-)
+@limit_option(_LISTED)
 @no_encode
 @as_json
 def list_(
@@ -140,20 +133,13 @@ def list_(
     elif listed:
         tell_list(listed, now)
     if not listed:
-        say(
-            (
-                f"{'no such memory' if narrowed else 'nothing is remembered yet'}"
-                f"{_others(chosen, narrowed)}"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"{'no such memory' if narrowed else 'nothing is remembered yet'}"
+            f"{_others(chosen, narrowed)}"
         )
     elif len(found) > limit:
-        say(
-            (
-                f"\nand more; show them with --limit, or find one: "
-                f"{chosen.hint('memory search WORDS')}"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"\nand more; show them with --limit, or find one: {chosen.hint('memory search WORDS')}"
         )
     return OK
 
@@ -208,14 +194,7 @@ def show(chosen: Chosen, id: str, *, number: int | None, no_encode: bool, as_jso
     type=click.Choice(tuple(map(str, Task))),
     help="What it is for. [default: told from the words]",
 )
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(1, 100),
-    default=_FOUND,
-    show_default=True,
-    help="At most so many.",
-)
+@limit_option(_FOUND, 100)
 @no_encode
 @as_json
 def search(
@@ -245,19 +224,15 @@ def search(
             _tell_item(each, now)
     if recall.lacking:
         lacking = ", ".join(sorted(recall.lacking))
-        say(
-            (
-                f"hotset: searched without {lacking}, which did not answer in time; the order may "
-                f"be worse"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"hotset: searched without {lacking}, which did not answer in time; the order may "
+            f"be worse"
         )
     if is_empty:
-        say(f"nothing is remembered yet{_others(chosen)}", quiet=chosen.quiet)
+        chosen.say(f"nothing is remembered yet{_others(chosen)}")
     elif not items:
-        say(
-            f"nothing is remembered of that; see what there is: {chosen.hint('memory list')}",
-            quiet=chosen.quiet,
+        chosen.say(
+            f"nothing is remembered of that; see what there is: {chosen.hint('memory list')}"
         )
     return OK if items or is_empty else FOUND
 
@@ -302,7 +277,7 @@ def timeline(
         emit(plain(told.text))
     if not told.text.strip():
         what = "nothing of that is remembered" if query or topics else "nothing is remembered yet"
-        say(f"{what}{_others(chosen, query, topics)}", quiet=chosen.quiet)
+        chosen.say(f"{what}{_others(chosen, query, topics)}")
     return OK
 
 
@@ -381,11 +356,10 @@ def graph(
         for line in tree(shown, drawn.links, root):
             emit(shortened(line, width()))
     if not drawn.links and not drawn.memories:
-        say(f"nothing is remembered yet{_others(chosen)}", quiet=chosen.quiet)
+        chosen.say(f"nothing is remembered yet{_others(chosen)}")
     elif not drawn.links:
-        say(
-            f"no links yet; find what memories have in common: {chosen.hint('memory consolidate')}",
-            quiet=chosen.quiet,
+        chosen.say(
+            f"no links yet; find what memories have in common: {chosen.hint('memory consolidate')}"
         )
     return OK
 
@@ -594,14 +568,7 @@ _WORDS = {
     default="",
     help="Only this session: an id, the beginning of one, or `last`.",
 )
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(min=1),
-    default=_SESSIONS_LISTED,
-    show_default=True,
-    help="At most so many sessions.",
-)
+@limit_option(_SESSIONS_LISTED, help="At most so many sessions.")
 @as_json
 def economics(chosen: Chosen, *, session: str, limit: int, as_json: bool) -> int:
     """What remembering costs and saves in each session, newest first.
@@ -617,12 +584,9 @@ def economics(chosen: Chosen, *, session: str, limit: int, as_json: bool) -> int
     elif found:
         _tell_economics(found, time.time())
     if not found:
-        say(
-            (
-                f"no agent was told of memories yet; come back after a session: "
-                f"{chosen.hint('wrap AGENT')}"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"no agent was told of memories yet; come back after a session: "
+            f"{chosen.hint('wrap AGENT')}"
         )
     return OK
 

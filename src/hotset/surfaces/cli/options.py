@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import wraps
 from typing import Any
 
@@ -12,6 +12,7 @@ import click
 
 from hotset.config import Config, load
 from hotset.nouns.profiles import PROFILES
+from hotset.surfaces.cli.terminal import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,7 @@ class Switches:
 
     def settings(self) -> dict[str, Any]:
         """As `load` takes them."""
-        return {
-            "off": self.off,
-            "budget": self.budget,
-            "profile": self.profile,
-            "inject": self.inject,
-        }
+        return asdict(self)
 
     def flags(self) -> list[str]:
         """The same choice, as arguments for another hotset process."""
@@ -58,6 +54,10 @@ class Chosen:
         return load(
             project=self.project, data=self.data, **(switches.settings() if switches else {})
         )
+
+    def say(self, text: str = "") -> None:
+        """A word to the person, unless they want none."""
+        say(text, quiet=self.quiet)
 
     def hint(self, command: str) -> str:
         """A command for the person to type, about the same project."""
@@ -171,6 +171,20 @@ def switched(window: Mapping[str, Any]) -> str:
     told += [f"at most {window['budget']:,} tokens"] if window["budget"] else []
     told += [] if window["inject"] else ["no tools of ours"]
     return f"on, {', '.join(told)}"
+
+
+def limit_option(
+    default: int, most: int | None = None, help: str = "At most so many."
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """-n and --limit, for a list."""
+    return click.option(
+        "-n",
+        "--limit",
+        type=click.IntRange(1, most),
+        default=default,
+        show_default=True,
+        help=help,
+    )
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

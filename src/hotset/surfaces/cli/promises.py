@@ -12,7 +12,7 @@ from enum import StrEnum
 import click
 
 from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.terminal import emit_json, say, table
+from hotset.surfaces.cli.terminal import emit_json, table
 
 
 class RowState(StrEnum):
@@ -321,7 +321,6 @@ def rows(chosen: Chosen, state: str | None, as_json: bool) -> None:
     told = ", ".join(
         f"{sum(each.state is state for each in PROMISES)} {state}" for state in RowState
     )
-    say(
-        f"\n{told}. {'; '.join(f'{letter}: {topic.lower()}' for letter, topic in TOPICS.items())}.",
-        quiet=chosen.quiet,
+    chosen.say(
+        f"\n{told}. {'; '.join(f'{letter}: {topic.lower()}' for letter, topic in TOPICS.items())}."
     )

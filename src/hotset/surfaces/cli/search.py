@@ -35,7 +35,7 @@ from hotset.sources.history import follow
 from hotset.sources.memory import MemorySource
 from hotset.surfaces.cli.consent import is_allowed
 from hotset.surfaces.cli.ending import FOUND, OK
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.options import Chosen, as_json, examples, limit_option, of_project
 from hotset.surfaces.cli.sessions import moment_meant
 from hotset.surfaces.cli.terminal import (
     counting,
@@ -43,7 +43,6 @@ from hotset.surfaces.cli.terminal import (
     emit_json,
     moment,
     plain,
-    say,
     shortened,
     width,
 )
@@ -120,14 +119,7 @@ class SearchResults:
     metavar="WHEN",
     help="Said, changed or learned since: 30m, 12h, 2d, 1w or 2026-11-15.",
 )
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(1, 200),
-    default=5,
-    show_default=True,
-    help="At most so many of each type.",
-)
+@limit_option(5, 200, help="At most so many of each type.")
 @as_json
 def search(
     chosen: Chosen,
@@ -173,20 +165,16 @@ def search(
         for each in found:
             _tell(each, wanted)
     for note in results.notes:
-        say(f"hotset: {note}", quiet=chosen.quiet)
+        chosen.say(f"hotset: {note}")
     if not found and not _searches_code(config) and not _holds_pages(config):
         start = f"start with: {chosen.hint('index')}, or {chosen.hint('wrap AGENT')}"
-        say(f"there is nothing to search yet for {config.project}; {start}", quiet=chosen.quiet)
+        chosen.say(f"there is nothing to search yet for {config.project}; {start}")
         return OK
     if not found:
-        say(
-            f"nothing found for {shortened(asked.words, _MOST_ECHOED)!r}; {_advice(asked)}",
-            quiet=chosen.quiet,
-        )
+        chosen.say(f"nothing found for {shortened(asked.words, _MOST_ECHOED)!r}; {_advice(asked)}")
     if code_is_missing:
-        say(
-            f"The project's files are not indexed; to search them, too: {chosen.hint('index')}",
-            quiet=chosen.quiet,
+        chosen.say(
+            f"The project's files are not indexed; to search them, too: {chosen.hint('index')}"
         )
     return OK if found else FOUND
 

@@ -98,7 +98,7 @@ def up(
         **switches.settings(),
     )
     if port is None and (note := read_note(config.folder)) and ask(note, patience=config.patience):
-        say(f"a proxy of {config.project} serves already (process {note.pid})", quiet=chosen.quiet)
+        chosen.say(f"a proxy of {config.project} serves already (process {note.pid})")
         _tell_how_to_connect(note, quiet=chosen.quiet)
         return FOUND
     if not indexing.no:
@@ -119,7 +119,7 @@ def up(
 
     with nullcontext() if indexing.no else IndexFollower(config):
         serve(config, ready=ready)
-    say("stopped; what was under way is kept", quiet=chosen.quiet)
+    chosen.say("stopped; what was under way is kept")
     return None
 
 

@@ -33,7 +33,7 @@ from hotset.runtime.reader import (
     open_or_empty,
     parents_in,
 )
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.options import Chosen, as_json, examples, limit_option, of_project
 from hotset.surfaces.cli.terminal import (
     count,
     emit,
@@ -42,7 +42,6 @@ from hotset.surfaces.cli.terminal import (
     moment,
     one_line,
     plain,
-    say,
     shortened,
     size,
     span,
@@ -77,14 +76,7 @@ class SessionLine:
     )
 )
 @of_project
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="At most so many.",
-)
+@limit_option(20)
 @click.option("--since", metavar="WHEN", help="Active since: 30m, 12h, 2d, 1w or 2026-11-15.")
 @click.option("--agent", help="Only this agent's.")
 @as_json
@@ -116,9 +108,8 @@ def sessions(
             f"no session is kept yet for {config.project}; start one with: "
             f"{chosen.hint('wrap AGENT')}"
         )
-        say(
-            none if not every else f"no such session; {near}see all: {chosen.hint('sessions')}",
-            quiet=chosen.quiet,
+        chosen.say(
+            none if not every else f"no such session; {near}see all: {chosen.hint('sessions')}"
         )
     if as_json or not lines:
         return
@@ -138,7 +129,7 @@ def sessions(
         ],
         right=(4, 5),
     )
-    say(f"\nLook at one with: {chosen.hint(f'show {latest[0].session.id}')}", quiet=chosen.quiet)
+    chosen.say(f"\nLook at one with: {chosen.hint(f'show {latest[0].session.id}')}")
 
 
 def below_one_another(latest: Sequence[SessionLine]) -> list[tuple[SessionLine, int]]:
@@ -253,12 +244,9 @@ def show(
         changed = _last_changed(story)
     shown = next((page.id for pages in story.pages.values() for page in pages), None)
     if shown is not None and not full:
-        say(f"\nThe exact bytes of a page: {chosen.hint(f'recall {shown}')}", quiet=chosen.quiet)
+        chosen.say(f"\nThe exact bytes of a page: {chosen.hint(f'recall {shown}')}")
     if changed:
-        say(
-            f"What a model saw instead: {chosen.hint(f'diff {story.session.id} {changed}')}",
-            quiet=chosen.quiet,
-        )
+        chosen.say(f"What a model saw instead: {chosen.hint(f'diff {story.session.id} {changed}')}")
 
 
 def tell_story(

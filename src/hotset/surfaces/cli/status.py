@@ -42,7 +42,6 @@ from hotset.surfaces.cli.terminal import (
     moment,
     money,
     plain,
-    say,
     shortened,
     size,
     span,
@@ -328,31 +327,22 @@ def savings(chosen: Chosen, session: str | None, since: str | None, as_json: boo
         )
     if not found.sessions:
         when = " since then" if since else ""
-        say(
-            (
-                f"no turn was paid for{when} yet; come back after a session: "
-                f"{chosen.hint('wrap claude')}"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"no turn was paid for{when} yet; come back after a session: "
+            f"{chosen.hint('wrap claude')}"
         )
     if as_json:
         return
     for line in _savings_lines(found):
         emit(line)
     if found.uncounted:
-        say(
-            f"\n{_without_bill(found.uncounted)}",
-            quiet=chosen.quiet,
-        )
+        chosen.say(f"\n{_without_bill(found.uncounted)}")
     if found.total.estimated_turns and found.sessions:
-        say(f"\n{_estimated(found.total)}", quiet=chosen.quiet)
+        chosen.say(f"\n{_estimated(found.total)}")
     if found.total.unlisted:
-        say(
-            (
-                f"* no list price is known for {', '.join(map(field, found.total.unlisted))}: a "
-                f"guess stands in"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"* no list price is known for {', '.join(map(field, found.total.unlisted))}: a "
+            f"guess stands in"
         )
 
 

@@ -72,10 +72,11 @@ def table(
 
 
 @contextmanager
-def counting(title: str, total: int | None, *, quiet: bool = False) -> Iterator[Counter]:
-    """A progress bar on stderr, where a person watches; otherwise nothing."""
+def progress_bar(*, quiet: bool = False, middle: str = "") -> Iterator[Any]:
+    """A bar of rich's on stderr, where a person watches; otherwise None. `middle` is what stands
+    there instead of the time that passed."""
     if quiet or not sys.stderr.isatty():
-        yield Counter()
+        yield None
         return
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
@@ -90,11 +91,18 @@ def counting(title: str, total: int | None, *, quiet: bool = False) -> Iterator[
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
+        TextColumn(middle) if middle else TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
-        yield Counter(progress, progress.add_task(title, total=total))
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        yield bar
+
+
+@contextmanager
+def counting(title: str, total: int | None, *, quiet: bool = False) -> Iterator[Counter]:
+    """Counts steps, and shows them in a progress bar."""
+    with progress_bar(quiet=quiet) as bar:
+        yield Counter() if bar is None else Counter(bar, bar.add_task(title, total=total))
 
 
 class Counter:

@@ -6,7 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,9 @@ import click
 
 from hotset.config import Config
 from hotset.errors import BadInput, ToolFailed, ToolRefused
+from hotset.sources import tools
 from hotset.surfaces.cli.ending import FOUND, OK
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.options import Chosen, as_json, examples, limit_option, of_project
 from hotset.surfaces.cli.terminal import (
     count,
     counting,
@@ -36,26 +37,23 @@ if TYPE_CHECKING:
 PATIENCE = 60.0
 """Seconds for servers that a person has just added: a first start may fetch packages."""
 
+_MOST_LISTED = 200
+_MOST_TOLD = 10
+_NONE_KNOWN = "no tool is known yet; add some: {}"
+
 
 @contextmanager
-def looking(config: Config) -> Iterator[Toolbox]:
-    """For a command that looks: where nothing is kept yet, nothing is made."""
+def opened(config: Config, *, is_there: bool = True) -> Iterator[Toolbox]:
+    """For a command that changes something, or calls one tool. Every use is in the audit."""
     from hotset.runtime.reader import empty_where_missing, open_toolbox  # noqa: PLC0415 - with the store
 
-    with (
-        empty_where_missing(config, is_there=config.folder.exists()) as there,
-        open_toolbox(there) as toolbox,
-    ):
+    with empty_where_missing(config, is_there=is_there) as there, open_toolbox(there) as toolbox:
         yield toolbox
 
 
-@contextmanager
-def opened(config: Config) -> Iterator[Toolbox]:
-    """For a command that changes something, or calls one tool. Every use is in the audit."""
-    from hotset.runtime.reader import open_toolbox  # noqa: PLC0415
-
-    with open_toolbox(config) as toolbox:
-        yield toolbox
+def looking(config: Config) -> AbstractContextManager[Toolbox]:
+    """For a command that looks: where nothing is kept yet, nothing is made."""
+    return opened(config, is_there=config.folder.exists())
 
 
 def stock(toolbox: Toolbox, chosen: Chosen, seconds: float | None = None) -> None:
@@ -68,12 +66,7 @@ def stock(toolbox: Toolbox, chosen: Chosen, seconds: float | None = None) -> Non
     else:
         toolbox.stock(0.0)
     for trouble in toolbox.troubles():
-        say(f"hotset: {trouble}", quiet=chosen.quiet)
-
-
-_MOST_LISTED = 200
-_MOST_TOLD = 10
-_NONE_KNOWN = "no tool is known yet; add some: {}"
+        chosen.say(f"hotset: {trouble}")
 
 
 @click.command(
@@ -84,19 +77,11 @@ _NONE_KNOWN = "no tool is known yet; add some: {}"
 )
 @of_project
 @click.option("--source", metavar="NAME", help="Only the tools of this server or skill.")
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(min=1),
-    default=_MOST_LISTED,
-    show_default=True,
-    help="At most so many.",
-)
+@limit_option(_MOST_LISTED)
 @as_json
 def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> int:
     """Every tool that is known, with its state and its use."""
     from hotset.runtime.reader import did_you_mean  # noqa: PLC0415
-    from hotset.sources.tools import tier  # noqa: PLC0415 - with the toolbox
 
     with looking(chosen.config()) as toolbox:
         stock(toolbox, chosen)
@@ -114,7 +99,7 @@ def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> i
                     "state": each.state,
                     "why": each.why,
                     "warnings": each.warnings,
-                    "tier": tier(lives[each.tool.name], now),
+                    "tier": tools.tier(lives[each.tool.name], now),
                     "calls": lives[each.tool.name].calls,
                     "description": each.tool.description,
                     "parameters": json.loads(each.tool.parameters),
@@ -123,17 +108,17 @@ def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> i
             ]
         )
     if not every:
-        say(_NONE_KNOWN.format(chosen.hint("tools import")), quiet=chosen.quiet)
+        chosen.say(_NONE_KNOWN.format(chosen.hint("tools import")))
     elif not known:
         near = did_you_mean(source or "", {each.tool.source for each in every})
-        say(f"no such source; {near}see all: {chosen.hint('tools list')}", quiet=chosen.quiet)
+        chosen.say(f"no such source; {near}see all: {chosen.hint('tools list')}")
     if as_json or not known:
         return OK
     rows = [
         (
             each.tool.name,
             each.state,
-            tier(lives[each.tool.name], now),
+            tools.tier(lives[each.tool.name], now),
             str(lives[each.tool.name].calls),
             _first_line(each.tool.description),
         )
@@ -141,12 +126,9 @@ def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> i
     ]
     table(("tool", "state", "tier", "calls", "what it does"), rows, right=(3,))
     if len(known) > limit:
-        say(
-            (
-                f"\n{len(known) - limit:,} more; show them with --limit, or find one: "
-                f"{chosen.hint('tools find WORDS')}"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"\n{len(known) - limit:,} more; show them with --limit, or find one: "
+            f"{chosen.hint('tools find WORDS')}"
         )
     return OK
 
@@ -162,14 +144,7 @@ def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> i
 @click.option(
     "--source", metavar="NAME", multiple=True, help="Only the tools of this server or skill."
 )
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(1, 20),
-    default=5,
-    show_default=True,
-    help="At most so many.",
-)
+@limit_option(5, 20)
 @as_json
 def find(
     chosen: Chosen, query: tuple[str, ...], source: tuple[str, ...], limit: int, *, as_json: bool
@@ -177,7 +152,6 @@ def find(
     """The tools that fit a task, best first, as an agent gets them. The number is how likely each
     is the right one."""
     from hotset.nouns.tool import UNLIKELY  # noqa: PLC0415 - with the toolbox
-    from hotset.sources.tools import compact  # noqa: PLC0415 - with the toolbox
 
     with looking(chosen.config()) as toolbox:
         stock(toolbox, chosen)
@@ -209,7 +183,7 @@ def find(
             ]
         )
     for ghost in () if as_json else ghosts:
-        first, _, rest = compact(ghost.tool).partition("\n")
+        first, _, rest = tools.compact(ghost.tool).partition("\n")
         emit(click.style(f"{ghost.score:.2f}  ", dim=True) + click.style(plain(first), fg="cyan"))
         if rest:
             emit("\n".join(f"      {line}" for line in plain(rest).split("\n")))
@@ -217,23 +191,17 @@ def find(
         name = known.tool.source
         emit(click.style("      ", dim=True) + click.style(plain(name), fg="cyan"))
         emit(f"      {plain(shortened(_first_line(known.tool.description), max(40, width() - 6)))}")
-        say(
-            (
-                f"      it came with this project and needs approval: "
-                f"{chosen.hint(f'tools approve {name}')}"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"      it came with this project and needs approval: "
+            f"{chosen.hint(f'tools approve {name}')}"
         )
     if is_empty:
-        say(_NONE_KNOWN.format(chosen.hint("tools import")), quiet=chosen.quiet)
+        chosen.say(_NONE_KNOWN.format(chosen.hint("tools import")))
     elif not fits:
         nearest = "nothing fits well, and these are only the nearest" if ghosts else "no tool fits"
-        say(
-            (
-                f"{nearest}; ask in other words, or for one --source; see what there is: "
-                f"{chosen.hint('tools list')}"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"{nearest}; ask in other words, or for one --source; see what there is: "
+            f"{chosen.hint('tools list')}"
         )
     return OK if ghosts or found.waiting or is_empty else FOUND
 
@@ -279,20 +247,19 @@ def use(chosen: Chosen, name: str, arguments: tuple[str, ...], *, as_json: bool)
 @as_json
 def status(chosen: Chosen, *, as_json: bool) -> int:
     """What runs and how much memory it takes, how tools live, and what waits for your approval."""
-    from hotset.sources.tools import ToolState, running_everywhere, summary  # noqa: PLC0415 - with the toolbox
-
     config = chosen.config()
     with looking(config) as toolbox:
         stock(toolbox, chosen)
         known = list(toolbox.catalogue.tools())
-        summed = summary(toolbox.registry.lives().values(), time.time())
+        summed = tools.summary(toolbox.registry.lives().values(), time.time())
         troubles = toolbox.troubles()
-    running = running_everywhere(config)
+    running = tools.running_everywhere(config)
     states = Counter(each.state for each in known)
     waiting = [
         each
         for each in known
-        if each.state in (ToolState.CHANGED, ToolState.FLAGGED, ToolState.UNAPPROVED)
+        if each.state
+        in (tools.ToolState.CHANGED, tools.ToolState.FLAGGED, tools.ToolState.UNAPPROVED)
     ]
     if as_json:
         emit_json(
@@ -310,7 +277,7 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
             }
         )
         if not known:
-            say(_NONE_KNOWN.format(chosen.hint("tools import")), quiet=chosen.quiet)
+            chosen.say(_NONE_KNOWN.format(chosen.hint("tools import")))
         return OK
     told = ", ".join(f"{number:,} {state}" for state, number in sorted(states.items()))
     emit(
@@ -341,9 +308,9 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
         + (f"; next to leave: {summed.next_to_evict}" if summed.next_to_evict else "")
     )
     if not known:
-        say(_NONE_KNOWN.format(chosen.hint("tools import")), quiet=chosen.quiet)
+        chosen.say(_NONE_KNOWN.format(chosen.hint("tools import")))
     whole = {
-        each.tool.source for each in waiting if each.state is ToolState.UNAPPROVED
+        each.tool.source for each in waiting if each.state is tools.ToolState.UNAPPROVED
     }  # approved at once, or not at all
     asking = {
         each.tool.source if each.tool.source in whole else each.tool.name: each
@@ -372,23 +339,18 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
 )
 def graph(chosen: Chosen, output: Path | None, *, as_json: bool) -> int:
     """Which tools are used together, resemble each other, or need each other, in Graphviz's DOT."""
-    from hotset.sources.tools import GraphSnapshot, render_dot, render_json, tier  # noqa: PLC0415 - with the toolbox
-
     with looking(chosen.config()) as toolbox:
         now = time.time()
-        tiers = {name: tier(life, now) for name, life in toolbox.registry.lives().items()}
-        snapshot = GraphSnapshot(toolbox.graph.tools(), toolbox.graph.edges(), tiers)
-    rendered = render_json(snapshot) if as_json else render_dot(snapshot)
+        tiers = {name: tools.tier(life, now) for name, life in toolbox.registry.lives().items()}
+        snapshot = tools.GraphSnapshot(toolbox.graph.tools(), toolbox.graph.edges(), tiers)
+    rendered = tools.render_json(snapshot) if as_json else tools.render_dot(snapshot)
     if not snapshot.uses:
-        say(
-            f"no tool was used yet; find one with: {chosen.hint('tools find WORDS')}",
-            quiet=chosen.quiet,
-        )
+        chosen.say(f"no tool was used yet; find one with: {chosen.hint('tools find WORDS')}")
     if output is None:
         emit(rendered.rstrip("\n"))
     else:
         output.write_text(rendered, encoding="utf-8")
-        say(f"{count(len(snapshot.uses), 'tool')} written to {output}", quiet=chosen.quiet)
+        chosen.say(f"{count(len(snapshot.uses), 'tool')} written to {output}")
     return OK
 
 

@@ -13,6 +13,7 @@ import click
 
 from hotset.config import Config
 from hotset.errors import BadInput, NotFound
+from hotset.sources import tools
 from hotset.surfaces.cli.consent import agreed, yes_option
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import Chosen, examples, of_project
@@ -44,25 +45,24 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
     file of the project is imported for this project alone. Your agents can start what is imported;
     the other program's file stays as it is.
     """
-    from hotset.sources.tools import add_servers, known_client_files, read_client  # noqa: PLC0415 - with the toolbox
-
     config = chosen.config()
     home = config.user
     into: dict[Path, dict[str, dict[str, Any]]] = {}
-    for file in [file.absolute() for file in files] or known_client_files(config.project, home):
-        read = read_client(file, project=config.project, home=home)
-        say(f"{file} ({read.client}): {count(len(read.servers), 'server')}", quiet=chosen.quiet)
+    for file in [file.absolute() for file in files] or tools.known_client_files(
+        config.project, home
+    ):
+        read = tools.read_client(file, project=config.project, home=home)
+        chosen.say(f"{file} ({read.client}): {count(len(read.servers), 'server')}")
         for name, entry in read.servers.items():
-            say(
+            chosen.say(
                 f"  {name}: {_launched(entry)}"
-                + (f"  ({read.notes[name]})" if name in read.notes else ""),
-                quiet=chosen.quiet,
+                + (f"  ({read.notes[name]})" if name in read.notes else "")
             )
             into.setdefault(
                 config.servers[-1 if here or file.is_relative_to(config.project) else 0], {}
             ).setdefault(name, entry)
         for name, why in read.skipped.items():
-            say(f"  {name} is left out: {why}", quiet=chosen.quiet)
+            chosen.say(f"  {name} is left out: {why}")
     if not into:
         raise NotFound(
             f"no server to import was found; add one: {chosen.hint('tools add NAME -- COMMAND')}"
@@ -70,11 +70,11 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
     if not agreed("Let your agents start them?", yes=yes):
         return FOUND
     for target, entries in into.items():
-        added = add_servers(target, entries)
+        added = tools.add_servers(target, entries)
         for name in added.added:
             emit(name)
         for name in added.kept:
-            say(f"{name} stands there already, and stays as it is", quiet=chosen.quiet)
+            chosen.say(f"{name} stands there already, and stays as it is")
     _tell_new(chosen)
     return OK
 
@@ -116,8 +116,6 @@ def add(
     here: bool,
 ) -> int:
     """Add an MCP server: a command behind `--`, or a URL."""
-    from hotset.sources.tools import add_servers  # noqa: PLC0415 - with the toolbox
-
     if command[0].startswith(("http://", "https://")) and len(command) == 1:
         entry: dict[str, Any] = {
             "url": command[0],
@@ -137,7 +135,7 @@ def add(
             f"give its path. Nothing was added"
         )
     file = config.servers[-1 if here else 0]
-    added = add_servers(file, {name: entry})
+    added = tools.add_servers(file, {name: entry})
     if added.kept:
         raise BadInput(
             f"{name} stands in {file} already; take it out first: "
@@ -152,16 +150,14 @@ def add(
 @of_project
 def remove(chosen: Chosen, name: str) -> int:
     """Take a server out again."""
-    from hotset.sources.tools import remove_server  # noqa: PLC0415 - with the toolbox
-
     failed: NotFound | None = None
     for file in reversed(chosen.config().servers):
         try:
-            remove_server(file, name)
+            tools.remove_server(file, name)
         except NotFound as error:
             failed = error
         else:
-            say(f"{name} is no longer in {file}", quiet=chosen.quiet)
+            chosen.say(f"{name} is no longer in {file}")
             return OK
     raise failed or NotFound(f"no server {name}")
 
@@ -178,7 +174,6 @@ def remove(chosen: Chosen, name: str) -> int:
 def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
     """Allow a tool or a source that is new or has changed, after a look at what it says now."""
     from hotset.runtime.reader import did_you_mean  # noqa: PLC0415
-    from hotset.sources.tools import ToolState, compact, diff, readable  # noqa: PLC0415 - with the toolbox
 
     with opened(chosen.config()) as toolbox:
         stock(toolbox, chosen)
@@ -190,23 +185,22 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
                 for each in (known.tool.name, known.tool.source)
             }
             near = "" if name in names else did_you_mean(name, names)
-            say(
-                f"nothing of {name} waits for approval{f'; {near}' if near else ''}".rstrip(),
-                quiet=chosen.quiet,
+            chosen.say(
+                f"nothing of {name} waits for approval{f'; {near}' if near else ''}".rstrip()
             )
             return FOUND
         if (
-            waiting[0].state is ToolState.UNAPPROVED
+            waiting[0].state is tools.ToolState.UNAPPROVED
         ):  # all of a skill is approved at once, or nothing
             emit(plain(f"{toolbox.instructions(waiting[0].tool.source)}\n"))
         for known in waiting:
-            if known.state is ToolState.UNAPPROVED:
-                emit(plain(compact(known.tool)))
+            if known.state is tools.ToolState.UNAPPROVED:
+                emit(plain(tools.compact(known.tool)))
             else:
                 emit(
                     plain(
                         f"{known.tool.name} ({known.state}): {known.why}\n"
-                        f"{diff(known) or readable(known.tool)}\n"
+                        f"{tools.diff(known) or tools.readable(known.tool)}\n"
                     )
                 )
             for warning in known.warnings:
@@ -214,9 +208,11 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
         if not agreed("Allow it?", yes=yes):
             return FOUND
         one = waiting[0]
-        seen = one.digest if name == one.tool.name or one.state is ToolState.UNAPPROVED else ""
+        seen = (
+            one.digest if name == one.tool.name or one.state is tools.ToolState.UNAPPROVED else ""
+        )
         approved = toolbox.catalogue.approve(name, seen, follow=follow)
-    say(f"{', '.join(approved)}: allowed", quiet=chosen.quiet)
+    chosen.say(f"{', '.join(approved)}: allowed")
     return OK
 
 
@@ -230,7 +226,7 @@ def deny(chosen: Chosen, pattern: str) -> int:
     called."""
     with opened(chosen.config()) as toolbox:
         toolbox.catalogue.deny(pattern)
-    say(f"{pattern} is denied in this project", quiet=chosen.quiet)
+    chosen.say(f"{pattern} is denied in this project")
     return OK
 
 
@@ -241,7 +237,7 @@ def allow(chosen: Chosen, pattern: str) -> int:
     """Take a denial back."""
     with opened(chosen.config()) as toolbox:
         toolbox.catalogue.allow(pattern)
-    say(f"{pattern} is no longer denied", quiet=chosen.quiet)
+    chosen.say(f"{pattern} is no longer denied")
     return OK
 
 
@@ -253,7 +249,7 @@ def pin(chosen: Chosen, name: str) -> int:
     with opened(chosen.config()) as toolbox:
         tool = toolbox.resolve(name).tool
         toolbox.registry.pin(tool.name, tool.origin)
-    say(f"{tool.name} is pinned", quiet=chosen.quiet)
+    chosen.say(f"{tool.name} is pinned")
     return OK
 
 
@@ -268,7 +264,7 @@ def unpin(chosen: Chosen, name: str) -> int:
         life = toolbox.registry.unpin(name)
     if life is None:
         raise NotFound(f"{name} was not pinned")
-    say(f"{name} is no longer pinned", quiet=chosen.quiet)
+    chosen.say(f"{name} is no longer pinned")
     return OK
 
 
@@ -279,21 +275,16 @@ def restore(chosen: Chosen, name: str) -> int:
     """Bring back a tool that an agent wrote and that was let go because nobody used it."""
     with opened(chosen.config()) as toolbox:
         toolbox.restore(name)
-    say(f"{name} is back", quiet=chosen.quiet)
+    chosen.say(f"{name} is back")
     return OK
 
 
 def _tell_new(chosen: Chosen) -> None:
     """What the servers offer, as soon as they have said it."""
-    from hotset.sources.tools import ToolState  # noqa: PLC0415 - with the toolbox
-
     with opened(chosen.config()) as toolbox:
         stock(toolbox, chosen, PATIENCE)
-        number = sum(known.state is ToolState.READY for known in toolbox.catalogue.tools())
-    say(
-        f"{count(number, 'tool')} can be found now; try: {chosen.hint('tools find WORDS')}",
-        quiet=chosen.quiet,
-    )
+        number = sum(known.state is tools.ToolState.READY for known in toolbox.catalogue.tools())
+    chosen.say(f"{count(number, 'tool')} can be found now; try: {chosen.hint('tools find WORDS')}")
 
 
 def _is_there(entry: dict[str, Any], config: Config) -> bool:

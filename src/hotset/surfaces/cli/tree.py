@@ -163,7 +163,7 @@ def hotset(ctx: click.Context) -> None:
         ctx.color = False
 
 
-_MEMORY = {
+MEMORY = {
     "list": CommandEntry("memory_reading:list_", "What is remembered, newest first."),
     "show": CommandEntry("memory_reading:show", "One memory, with its versions, links and use."),
     "search": CommandEntry("memory_reading:search", "Find memories, and why each was chosen."),
@@ -194,7 +194,7 @@ _MEMORY = {
 
 @click.group(
     cls=LazyGroup,
-    sections={"Commands": _MEMORY},
+    sections={"Commands": MEMORY},
     epilog="\b\nExamples:\n"
     "  hotset memory list --since yesterday\n"
     '  hotset memory search "how did we fix the flaky upload test"\n'
@@ -210,7 +210,7 @@ def memory() -> None:
     """
 
 
-_TOOLS = {
+TOOLS = {
     "list": CommandEntry("tools:list_", "Every tool that is known."),
     "find": CommandEntry("tools:find", "The tools that fit a task, best first."),
     "use": CommandEntry("tools:use", "Call a tool."),
@@ -232,7 +232,7 @@ _TOOLS = {
 
 @click.group(
     cls=LazyGroup,
-    sections={"Commands": _TOOLS},
+    sections={"Commands": TOOLS},
     epilog="\b\nExamples:\n"
     "  hotset tools import                     the servers of Claude Code, Codex, Cursor, VS "
     "Code ...\n"

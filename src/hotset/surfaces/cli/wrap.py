@@ -121,21 +121,15 @@ def _run(chosen: Chosen, config: Config, command: tuple[str, ...], proxy: ProxyS
     before = ask(proxy.address, patience=config.patience)
     for name, url in (before or {}).get("upstreams", {}).items():
         if name in config.upstreams and config.upstreams[name].url != url:
-            say(
-                (
-                    f"hotset: the proxy that serves sends {name} to {url}; to change that, start "
-                    f"it again"
-                ),
-                quiet=chosen.quiet,
+            chosen.say(
+                f"hotset: the proxy that serves sends {name} to {url}; to change that, start "
+                f"it again"
             )
     for setting, value in (before or {}).get("window", {}).items():
         if value != config.window.get(setting, value):
-            say(
-                (
-                    f"hotset: the proxy that serves has {setting} = {value}; to change that, "
-                    f"start it again"
-                ),
-                quiet=chosen.quiet,
+            chosen.say(
+                f"hotset: the proxy that serves has {setting} = {value}; to change that, "
+                f"start it again"
             )
     env = {**os.environ, **setup.changed}
     code = _play(setup.command, env)

@@ -4,11 +4,11 @@ what the proxy and the command line see."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial, wraps
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import msgspec
 
@@ -25,7 +25,6 @@ from hotset.runtime.machine import Machine, open_store as open_project_store
 from hotset.runtime.reader import Store, find_content
 from hotset.runtime.record import KEEPING
 from hotset.runtime.wire import DIALECTS
-from hotset.sources.memory import MemorySource
 from hotset.sources.tools import Toolbox, ToolUse
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
 _SETTLE_SECONDS = 5.0
 """How long a look into the store waits for what was handed to it just before."""
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _Client = TypeVar("_Client")
 _Window = TypeVar("_Window", bound=Conversation)
 
@@ -100,6 +101,19 @@ def _of_this_project() -> Memory:
         if memory is None or memory.closed:
             memory = _shared[config.folder] = Memory(config, partial(open_project_store, config))
         return memory
+
+
+def _in_thread(
+    blocking: Callable[Concatenate[Any, _P], _T],
+) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _T]]:
+    """A blocking method for a loop: done in a thread and awaited, on an object with the same
+    fields."""
+
+    @wraps(blocking)
+    async def awaited(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return await asyncio.to_thread(blocking, self, *args, **kwargs)
+
+    return awaited
 
 
 class _Opened(Generic[_Window]):
@@ -166,18 +180,6 @@ class _Opened(Generic[_Window]):
         self._settle(machine)
         return machine.memories
 
-    def _search(self, wanted: Wanted) -> Retrieved:
-        return self._searching.search(wanted, self._store)
-
-    def _recall(self, id: str) -> bytes:
-        store = self._store
-        return store.content(find_content(store, id)[1])
-
-    def _savings(self, session: str, since: float | None) -> ledger.Savings:
-        return ledger.savings(
-            self._store, self._engine.config, SessionId(session) if session else None, since
-        )
-
     @property
     def _store(self) -> Store:
         """As it stands when what went through so far is kept. Raises `StoreFailed` while there is
@@ -221,7 +223,8 @@ class Memory(_Opened[Window]):
         page (`tool_result`, `prompt` ...) or a language (`python` ...); `path` a folder, file or
         pattern. Raises `BadInput` where these leave nothing to search.
         """
-        return self._search(Wanted(query, kind, session, path, max_tokens, types_named(type)))
+        wanted = Wanted(query, kind, session, path, max_tokens, types_named(type))
+        return self._searching.search(wanted, self._store)
 
     def recall(self, id: str) -> bytes:
         """The exact bytes of a page, by its id or the beginning of it, by a tool call's id, or by
@@ -229,12 +232,15 @@ class Memory(_Opened[Window]):
 
         Raises `NotFound`.
         """
-        return self._recall(id)
+        store = self._store
+        return store.content(find_content(store, id)[1])
 
     def savings(self, session: str = "", since: float | None = None) -> ledger.Savings:
         """What was spent, and what sending everything would have come to: of all sessions, or of
         one."""
-        return self._savings(session, since)
+        return ledger.savings(
+            self._store, self._engine.config, SessionId(session) if session else None, since
+        )
 
     def close(self) -> None:
         """Keeps what is under way, and ends. Clients that were wrapped go on without a memory."""
@@ -263,32 +269,10 @@ class AsyncMemory(_Opened[AsyncWindow]):
         self.memories = AsyncMemories(self._remembered)
         """What was learned in its sessions."""
 
-    async def search(
-        self,
-        query: str,
-        *,
-        type: str | Sequence[str] = (),
-        kind: str = "",
-        session: str = "all",
-        path: str = "",
-        max_tokens: int = MAX_TOKENS,
-    ) -> Retrieved:
-        """See `Memory.search`."""
-        return await asyncio.to_thread(
-            self._search, Wanted(query, kind, session, path, max_tokens, types_named(type))
-        )
-
-    async def recall(self, id: str) -> bytes:
-        """See `Memory.recall`."""
-        return await asyncio.to_thread(self._recall, id)
-
-    async def savings(self, session: str = "", since: float | None = None) -> ledger.Savings:
-        """See `Memory.savings`."""
-        return await asyncio.to_thread(self._savings, session, since)
-
-    async def close(self) -> None:
-        """See `Memory.close`."""
-        await asyncio.to_thread(self._engine.close)
+    search = _in_thread(Memory.search)
+    recall = _in_thread(Memory.recall)
+    savings = _in_thread(Memory.savings)
+    close = _in_thread(Memory.close)
 
 
 def _named(agent: str, session: str) -> Headers:
@@ -418,105 +402,20 @@ class Memories:
 
 
 class AsyncMemories:
-    """The same for a loop."""
+    """The same for a loop: every method is awaited."""
 
     def __init__(self, remembered: Callable[[], MemorySource]) -> None:
-        self._blocking = Memories(remembered)
+        self._remembered = remembered
 
-    async def index(
-        self, query: str = "", *, max_tokens: int = 100, session: str = ""
-    ) -> RenderedText:
-        """See `Memories.index`."""
-        return await asyncio.to_thread(
-            self._blocking.index, query, max_tokens=max_tokens, session=session
-        )
-
-    async def timeline(
-        self,
-        query: str = "",
-        *,
-        topics: Sequence[str] = (),
-        max_tokens: int = 500,
-        session: str = "",
-    ) -> RenderedText:
-        """See `Memories.timeline`."""
-        return await asyncio.to_thread(
-            self._blocking.timeline, query, topics=topics, max_tokens=max_tokens, session=session
-        )
-
-    async def recall(
-        self,
-        query: str,
-        *,
-        task: str = "",
-        kinds: Sequence[str] = (),
-        limit: int = 10,
-        max_tokens: int = 2000,
-        session: str = "",
-        more: int = 0,
-    ) -> RecallAnswer:
-        """See `Memories.recall`."""
-        return await asyncio.to_thread(
-            self._blocking.recall,
-            query,
-            task=task,
-            kinds=kinds,
-            limit=limit,
-            max_tokens=max_tokens,
-            session=session,
-            more=more,
-        )
-
-    async def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> RenderedText:
-        """See `Memories.read`."""
-        return await asyncio.to_thread(
-            self._blocking.read, id, max_tokens=max_tokens, session=session
-        )
-
-    async def get(self, id: str) -> MemoryRecord:
-        """See `Memories.get`."""
-        return await asyncio.to_thread(self._blocking.get, id)
-
-    async def all(
-        self, *, kinds: Sequence[str] = (), topic: str = "", limit: int | None = 50
-    ) -> tuple[MemoryRecord, ...]:
-        """See `Memories.all`."""
-        return await asyncio.to_thread(self._blocking.all, kinds=kinds, topic=topic, limit=limit)
-
-    async def remember(
-        self,
-        text: str,
-        *,
-        kind: str = "fact",
-        title: str = "",
-        topics: Sequence[str] = (),
-        by: str = PROGRAM,
-        trust: Trust = Trust.AGENT,
-        session: str = "",
-        agent: str = "",
-        detail: Detail = None,
-    ) -> MemoryRecord:
-        """See `Memories.remember`."""
-        return await asyncio.to_thread(
-            self._blocking.remember,
-            text,
-            kind=kind,
-            title=title,
-            topics=topics,
-            by=by,
-            trust=trust,
-            session=session,
-            agent=agent,
-            detail=detail,
-        )
-
-    async def forget(self, id: str, *, erase: bool = False, why: str = "") -> None:
-        """See `Memories.forget`."""
-        await asyncio.to_thread(self._blocking.forget, id, erase=erase, why=why)
-
-    async def outcome(self, session: str, ending: str) -> None:
-        """See `Memories.outcome`."""
-        await asyncio.to_thread(self._blocking.outcome, session, ending)
+    index = _in_thread(Memories.index)
+    timeline = _in_thread(Memories.timeline)
+    recall = _in_thread(Memories.recall)
+    read = _in_thread(Memories.read)
+    get = _in_thread(Memories.get)
+    all = _in_thread(Memories.all)
+    remember = _in_thread(Memories.remember)
+    forget = _in_thread(Memories.forget)
+    outcome = _in_thread(Memories.outcome)
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -533,22 +432,6 @@ class _ToolsOfEither:
         where it cannot be one."""
         self._toolbox().register(function, name=name, description=description)
         return function
-
-    def _for_query(
-        self, query: str, limit: int, dialect: str, session: str
-    ) -> list[dict[str, Any]]:
-        spoken = DIALECTS[dialect_named(dialect)]
-        toolbox = self._toolbox()
-        loaded = [Ghost(tool, 1.0, loaded=True) for tool in toolbox.loaded(session)]
-        names = {ghost.tool.name for ghost in loaded}
-        found = [
-            ghost
-            for ghost in toolbox.find(query, limit, session=session)
-            if ghost.tool.name not in names and ghost.score >= UNLIKELY
-        ]
-        offered = [(ghost.tool, _description(ghost)) for ghost in (*loaded, *found)]
-        specs = [ToolSpec(tool.name, description, tool.parameters) for tool, description in offered]
-        return [msgspec.json.decode(each.raw) for each in spoken.declared(specs)]
 
 
 class Tools(_ToolsOfEither):
@@ -570,7 +453,18 @@ class Tools(_ToolsOfEither):
         It is another one for every query: with a provider that caches prompts, ask once for a
         session.
         """
-        return self._for_query(query, limit, dialect, session)
+        spoken = DIALECTS[dialect_named(dialect)]
+        toolbox = self._toolbox()
+        loaded = [Ghost(tool, 1.0, loaded=True) for tool in toolbox.loaded(session)]
+        names = {ghost.tool.name for ghost in loaded}
+        found = [
+            ghost
+            for ghost in toolbox.find(query, limit, session=session)
+            if ghost.tool.name not in names and ghost.score >= UNLIKELY
+        ]
+        offered = [(ghost.tool, _description(ghost)) for ghost in (*loaded, *found)]
+        specs = [ToolSpec(tool.name, description, tool.parameters) for tool, description in offered]
+        return [msgspec.json.decode(each.raw) for each in spoken.declared(specs)]
 
     def use(
         self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = ""
@@ -586,17 +480,8 @@ class Tools(_ToolsOfEither):
 class AsyncTools(_ToolsOfEither):
     """The same for a loop."""
 
-    async def find(
-        self, query: str, limit: int = 5, *, sources: Sequence[str] = (), session: str = ""
-    ) -> tuple[Ghost, ...]:
-        """See `Tools.find`."""
-        return await asyncio.to_thread(self._toolbox().find, query, limit, sources, session=session)
-
-    async def for_query(
-        self, query: str, limit: int = 5, *, dialect: str = "openai-chat", session: str = ""
-    ) -> list[dict[str, Any]]:
-        """See `Tools.for_query`."""
-        return await asyncio.to_thread(self._for_query, query, limit, dialect, session)
+    find = _in_thread(Tools.find)
+    for_query = _in_thread(Tools.for_query)
 
     async def use(
         self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = ""
