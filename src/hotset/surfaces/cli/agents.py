@@ -24,6 +24,16 @@ _LOOPBACK = ("127.0.0.1", "localhost")
 _PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _PI_EXTENSION = Path(__file__).resolve().parents[2] / "data" / "pi_extension.ts"
 
+BASE_URLS = {
+    "OPENAI_BASE_URL": ("openai", "HOTSET_OPENAI_URL"),
+    "OPENAI_API_BASE": ("openai", "HOTSET_OPENAI_URL"),
+    "ANTHROPIC_BASE_URL": ("anthropic", "HOTSET_ANTHROPIC_URL"),
+    "ANTHROPIC_API_BASE": ("anthropic", "HOTSET_ANTHROPIC_URL"),
+}
+"""The variables by which clients are sent elsewhere, and our setting for the same provider."""
+
+_CONNECT_SECONDS = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -239,17 +249,6 @@ def _merged(below: Any, above: Any) -> Any:
     if not (isinstance(below, dict) and isinstance(above, dict)):
         return above
     return {**below, **{name: _merged(below.get(name), value) for name, value in above.items()}}
-
-
-BASE_URLS = {
-    "OPENAI_BASE_URL": ("openai", "HOTSET_OPENAI_URL"),
-    "OPENAI_API_BASE": ("openai", "HOTSET_OPENAI_URL"),
-    "ANTHROPIC_BASE_URL": ("anthropic", "HOTSET_ANTHROPIC_URL"),
-    "ANTHROPIC_API_BASE": ("anthropic", "HOTSET_ANTHROPIC_URL"),
-}
-"""The variables by which clients are sent elsewhere, and our setting for the same provider."""
-
-_CONNECT_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)

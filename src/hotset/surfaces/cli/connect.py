@@ -35,6 +35,8 @@ NAME = "hotset"
 _FOLDER = "connected"
 _WORKSPACE = "${workspaceFolder}"
 
+_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
+
 
 @dataclass(frozen=True, slots=True)
 class AgentClient:
@@ -244,9 +246,6 @@ def _keep(config: Config, client: str, before: str | None, after: str) -> None:
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 
 def put_json(text: str, container: str, name: str, entry: Mapping[str, Any]) -> str:

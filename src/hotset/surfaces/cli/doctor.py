@@ -46,6 +46,14 @@ from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
 from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, size, span
 from hotset.surfaces.proxy.address import Address, ask, read_note
 
+_LOW_BYTES = 500_000_000
+_BIG_WAL = 64 << 20  # the store empties it at 32 MB; twice that means that something holds it
+_OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
+_FORMAT_AT = 60  # where SQLite's header holds the number of the store's format
+_RECENT_SECONDS = 7 * 86400
+_REASONS = 3
+_SAMPLE = 20
+
 
 class Level(StrEnum):
     OK = "ok"
@@ -206,10 +214,6 @@ def _traffic(scene: CheckScene) -> Finding:
     return ok("traffic", told)
 
 
-_LOW_BYTES = 500_000_000
-_BIG_WAL = 64 << 20  # the store empties it at 32 MB; twice that means that something holds it
-
-
 def check_folder(scene: CheckScene) -> Iterator[Finding]:
     folder = scene.config.folder
     if not folder.exists():
@@ -302,13 +306,6 @@ def _room(folder: Path) -> Iterator[Finding]:
         )
     else:
         yield ok("wal", f"the write-ahead log is {size(grown)}")
-
-
-_OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
-_FORMAT_AT = 60  # where SQLite's header holds the number of the store's format
-_RECENT_SECONDS = 7 * 86400
-_REASONS = 3
-_SAMPLE = 20
 
 
 def check_store(scene: CheckScene) -> Iterator[Finding]:

@@ -52,6 +52,11 @@ _NOUNS: Mapping[str, tuple[str, str]] = {
 }
 """Reasons that do not read well behind a number."""
 
+_CONSENT_SECONDS = (
+    1.0  # between two looks at the answer: it may be given, or taken back, in another terminal
+)
+_REST_SECONDS = 30.0  # after one that ended: whatever was the matter may be over
+
 
 @click.command(
     epilog=examples(
@@ -474,12 +479,6 @@ def _revoke(chosen: Chosen, config: Config, *, as_json: bool) -> int:
         )
     chosen.say("conversations are kept as before; you are asked again before anything is indexed")
     return OK
-
-
-_CONSENT_SECONDS = (
-    1.0  # between two looks at the answer: it may be given, or taken back, in another terminal
-)
-_REST_SECONDS = 30.0  # after one that ended: whatever was the matter may be over
 
 
 class IndexFollower:

@@ -54,6 +54,18 @@ no_encode = click.option(
     "--no-encode", is_flag=True, help="Do not look at sessions that went on since."
 )
 
+_PLAIN_COLOUR = "magenta"
+_LABEL = 9  # characters in front of what is told about a memory
+_MOST_PAGES, _MOST_PLACES = 3, 6  # that are named; JSON has all
+_JUST_NOW_SECONDS = 1.0
+_FORWARD = {
+    Relation.DERIVED_FROM: "derived from",
+    Relation.RELATED_TO: "related to",
+    Relation.CONTRADICTS: "contradicts",
+    Relation.SUPERSEDES: "replaces",
+}
+_BACKWARD = {**_FORWARD, Relation.DERIVED_FROM: "source of", Relation.SUPERSEDES: "replaced by"}
+
 
 def as_text(typed: str) -> str:
     """What was typed, with a sign in the place of bytes that are no text: no store takes those."""
@@ -138,20 +150,6 @@ def progress(chosen: Chosen) -> Iterator[Progress]:
             bar.update(tasks[what], completed=done, total=of or None)
 
         yield moved
-
-
-_PLAIN_COLOUR = "magenta"
-_LABEL = 9  # characters in front of what is told about a memory
-_MOST_PAGES, _MOST_PLACES = 3, 6  # that are named; JSON has all
-_JUST_NOW_SECONDS = 1.0
-
-_FORWARD = {
-    Relation.DERIVED_FROM: "derived from",
-    Relation.RELATED_TO: "related to",
-    Relation.CONTRADICTS: "contradicts",
-    Relation.SUPERSEDES: "replaces",
-}
-_BACKWARD = {**_FORWARD, Relation.DERIVED_FROM: "source of", Relation.SUPERSEDES: "replaced by"}
 
 
 def counted(number: int) -> str:

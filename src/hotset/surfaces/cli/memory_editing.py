@@ -52,6 +52,8 @@ _BELOW = f"""
 # """  # noqa: E501
 _WORDED = [str(kind) for kind in MemoryKind if kind in WORDED_KINDS]
 
+_FORMATS = click.Choice(["markdown", "loki"])
+
 
 @click.command(
     epilog=examples(
@@ -540,9 +542,6 @@ def _tell_runs(runs: Sequence[tuple[str, int, float]], chosen: Chosen, *, as_jso
             f"nothing that can be taken back; see what is remembered: {chosen.hint('memory list')}"
         )
     return OK
-
-
-_FORMATS = click.Choice(["markdown", "loki"])
 
 
 @click.command(

@@ -68,6 +68,27 @@ _kinds = click.option(
     help="Only this kind; may be said again.",
 )
 
+_LONGEST_LABEL = 60
+_STYLES = {
+    Relation.DERIVED_FROM: "solid",
+    Relation.RELATED_TO: "dotted",
+    Relation.CONTRADICTS: "bold",
+    Relation.SUPERSEDES: "dashed",
+}
+_SESSIONS_LISTED = 20
+_NOBODY = "(none)"
+"""What was asked outside of a session, by people on the command line as a rule."""
+
+_WORDS = {
+    "ratio": "discovery for each token read",
+    "savings": "savings",
+    "full_loads": "memories read whole in one task",
+    "discovery_tokens": "tokens of discovery",
+    "timeline_tokens": "tokens of a timeline",
+    "tokens_saved": "tokens saved",
+}
+"""What is measured, in words."""
+
 
 @click.command(
     "list",
@@ -443,15 +464,6 @@ def _tell_item(item: RecalledItem, now: float) -> None:
     emit("")
 
 
-_LONGEST_LABEL = 60
-_STYLES = {
-    Relation.DERIVED_FROM: "solid",
-    Relation.RELATED_TO: "dotted",
-    Relation.CONTRADICTS: "bold",
-    Relation.SUPERSEDES: "dashed",
-}
-
-
 def tree(
     memories: Sequence[MemoryRecord], links: Sequence[MemoryLink], root: MemoryId | None = None
 ) -> Iterator[str]:
@@ -536,21 +548,6 @@ def _named(id: MemoryId, known: Mapping[MemoryId, MemoryRecord]) -> str:
 def _quoted(text: str) -> str:
     """As Graphviz reads strings: JSON's escapes of quotes and newlines are its own."""
     return json.dumps(text, ensure_ascii=False)
-
-
-_SESSIONS_LISTED = 20
-_NOBODY = "(none)"
-"""What was asked outside of a session, by people on the command line as a rule."""
-
-_WORDS = {
-    "ratio": "discovery for each token read",
-    "savings": "savings",
-    "full_loads": "memories read whole in one task",
-    "discovery_tokens": "tokens of discovery",
-    "timeline_tokens": "tokens of a timeline",
-    "tokens_saved": "tokens saved",
-}
-"""What is measured, in words."""
 
 
 @click.command(

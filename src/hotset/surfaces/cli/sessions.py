@@ -52,6 +52,16 @@ from hotset.surfaces.cli.terminal import (
 _DEEPEST = 4  # steps to the right: a table has no room for more
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
+_ID_WIDTH, _KIND_WIDTH, _SIZE_WIDTH = 16, 13, 8
+_COLOURS = {
+    Kind.PROMPT: "green",
+    Kind.RESPONSE: "cyan",
+    Kind.THINKING: "bright_black",
+    Kind.TOOL_CALL: "yellow",
+    Kind.TOOL_RESULT: "blue",
+    Kind.SYSTEM: "magenta",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class SessionLine:
@@ -175,18 +185,6 @@ def moment_meant(typed: str, now: float) -> float:
         raise BadInput(
             f"--since {typed}: say 30m, 12h, 2d, 1w or a date like {moment(now)[:10]}"
         ) from None
-
-
-_ID_WIDTH, _KIND_WIDTH, _SIZE_WIDTH = 16, 13, 8
-
-_COLOURS = {
-    Kind.PROMPT: "green",
-    Kind.RESPONSE: "cyan",
-    Kind.THINKING: "bright_black",
-    Kind.TOOL_CALL: "yellow",
-    Kind.TOOL_RESULT: "blue",
-    Kind.SYSTEM: "magenta",
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,18 @@ _MOST_BEHIND = 1000
 _LATELY = 24 * 3600.0
 """Seconds for which an alert is told."""
 
+_HEADINGS = (
+    ("", "session"),
+    ("", "turns"),
+    ("tokens", "measured"),
+    ("everything", "estimated"),
+    ("cost", "measured"),
+    ("everything", "estimated"),
+    ("", "saved"),
+)
+_GAP = "  "
+_SHORTEST_TITLE = 24
+
 
 def _prefetched(each: Mapping[str, int]) -> str:
     """A proxy of an older version does not say."""
@@ -274,19 +286,6 @@ def _kept(
 def _bytes_below(folder: Path) -> int:
     """What the folder takes up on disk."""
     return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*")) if folder.exists() else 0
-
-
-_HEADINGS = (
-    ("", "session"),
-    ("", "turns"),
-    ("tokens", "measured"),
-    ("everything", "estimated"),
-    ("cost", "measured"),
-    ("everything", "estimated"),
-    ("", "saved"),
-)
-_GAP = "  "
-_SHORTEST_TITLE = 24
 
 
 @click.command(

@@ -46,6 +46,8 @@ _CALM_SECONDS = 60.0
 _LOG_FILE = "wrap.log"
 _LOG_MOST = 1 << 20
 
+_LEASE_PREFIX = "wrapped-"
+
 
 def running(config: Config) -> Address | None:
     """The proxy that serves this project now."""
@@ -258,9 +260,6 @@ class ProxySupervisor:
 def _last_line(log: Path) -> str:
     lines = log.read_text("utf-8", "replace").strip().splitlines()
     return lines[-1].removeprefix("hotset: ") if lines else "it said nothing"
-
-
-_LEASE_PREFIX = "wrapped-"
 
 
 @contextmanager

@@ -44,6 +44,13 @@ _T = TypeVar("_T")
 _Client = TypeVar("_Client")
 _Window = TypeVar("_Window", bound=Conversation)
 
+_shared: dict[Path, Memory] = {}
+_sharing = Lock()
+PROGRAM = "program"
+"""Who put a memory into words, where the program does not say."""
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
 
 def open(
     project: str | Path | None = None,
@@ -88,10 +95,6 @@ def wrap(
     working directory's, open until the program ends.
     """
     return (memory or _of_this_project()).wrap(client, agent=agent, session=session, budget=budget)
-
-
-_shared: dict[Path, Memory] = {}
-_sharing = Lock()
 
 
 def _of_this_project() -> Memory:
@@ -280,10 +283,6 @@ def _named(agent: str, session: str) -> Headers:
     return tuple((name, value.encode("latin-1", "replace")) for name, value in given if value)
 
 
-PROGRAM = "program"
-"""Who put a memory into words, where the program does not say."""
-
-
 class Memories:
     """Of an open memory. Every text that is meant for a model says that it is data; none belongs
     into a system prompt."""
@@ -416,9 +415,6 @@ class AsyncMemories:
     remember = _in_thread(Memories.remember)
     forget = _in_thread(Memories.forget)
     outcome = _in_thread(Memories.outcome)
-
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class _ToolsOfEither:

@@ -13,6 +13,9 @@ from hotset.errors import BadInput
 from hotset.nouns.message import DialectName
 from hotset.runtime.wire import DEFAULT, DIALECTS, Dialect
 
+_BESIDE = ("extra_headers", "extra_query", "extra_body", "timeout")
+"""What SDKs take beside the body."""
+
 
 def as_json(value: Any) -> Any:
     """A value with every object of an SDK in it as a dict of what was said, without what was
@@ -73,10 +76,6 @@ def dialect_for(model: str) -> DialectName:
         each for each in DIALECTS.values() if any(word in model.lower() for word in each.models)
     )
     return next(spoken, DEFAULT).name
-
-
-_BESIDE = ("extra_headers", "extra_query", "extra_body", "timeout")
-"""What SDKs take beside the body."""
 
 
 def compose(

@@ -45,6 +45,12 @@ _PASSED_ON = ("params", "headers", "cookies", "timeout", "base_url", "trust_env"
 """What an httpx client puts into requests that are built with it; everything else it does when it
 sends them."""
 
+_OURS = "x-hotset-"
+ForClient = Begin | Show | ReplyEnd | Broken
+_T = TypeVar("_T")
+Act = Callable[[], Any]
+Flow = Generator[Act, Any, _T]
+
 
 def wrap_client(client: _Client, engine: Engine, *, budget: int, named: Headers) -> _Client:
     """A copy of an SDK's client: its key, URL, headers, timeouts and retries stay. Closing it
@@ -88,9 +94,6 @@ def _httpx_of(http: object) -> Any:
         ),
         None,
     )
-
-
-_OURS = "x-hotset-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,9 +305,6 @@ class _AwaitingStream:
         await awaiting(self._reply.leave())
 
 
-ForClient = Begin | Show | ReplyEnd | Broken
-
-
 class Hands(Protocol):
     """What those who block and those who await do differently: each gives its result, or an
     awaitable of it."""
@@ -388,12 +388,6 @@ class Exchange:
         except Exception as error:  # the same
             return SendFailure(error)
         return chunk
-
-
-_T = TypeVar("_T")
-
-Act = Callable[[], Any]
-Flow = Generator[Act, Any, _T]
 
 
 def blocking(flow: Flow[_T]) -> _T:

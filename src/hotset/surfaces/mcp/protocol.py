@@ -43,6 +43,11 @@ _SERVER = {"name": "hotset", "title": "hotset", "version": __version__}
 
 _log = logging.getLogger("hotset")
 
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_LONGEST = 4 << 20  # bytes of a message; a question is a few hundred
+_TOO_LONG = f"a message may have {_LONGEST:,} bytes"
+_AT_ONCE = 8  # answers that are waited for at the same time
+
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
@@ -249,9 +254,6 @@ def _in_one_line(said: bytes) -> msgspec.Raw:
     )
 
 
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-
-
 class _Refused(Exception):
     """A request that is no request of this protocol."""
 
@@ -281,13 +283,6 @@ def _check_envelope(meta: Mapping[str, Any]) -> None:
 def failure(id: str | int | None, code: int, sentence: str, data: Any = None) -> bytes:
     error = {"code": code, "message": sentence} | ({} if data is None else {"data": data})
     return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "error": error})
-
-
-_LONGEST = 4 << 20  # bytes of a message; a question is a few hundred
-_TOO_LONG = f"a message may have {_LONGEST:,} bytes"
-
-
-_AT_ONCE = 8  # answers that are waited for at the same time
 
 
 def serve(

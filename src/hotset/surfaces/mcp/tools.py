@@ -79,6 +79,21 @@ _SESSION = {
 }
 _TITLES = {RETRIEVE: "Bring back kept content", SEARCH: "Search conversations", RANGE: "Read turns"}
 
+_TOOLBOX_TITLES = {FIND: "Find tools", USE: "Use a tool"}
+_KEEP_SECONDS = 5.0
+_EMPTY = (
+    "[hotset: the toolbox is empty; whoever you work for can fill "
+    "it: hotset tools import. Go on "
+    "with the tools that you have]"
+)
+LEAST_TOKENS, MOST_TOKENS = 100, 20_000
+"""As for the tools of a conversation: room for the lines that say what came and what did not; a
+slice, not the window's worth."""
+
+_MOST_CHARS = 2000
+_MOST_SPANS = 50
+_SPAN = re.compile(r"(\d{1,9})\s*(?:(-|:|\.\.)\s*(\d{1,9})?)?")
+
 
 def tools(project: Project) -> tuple[McpTool, ...]:
     """In the order in which they are listed."""
@@ -257,15 +272,6 @@ def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str
     return ToolReply(told.text, failed=told.failed)
 
 
-_TOOLBOX_TITLES = {FIND: "Find tools", USE: "Use a tool"}
-_KEEP_SECONDS = 5.0
-_EMPTY = (
-    "[hotset: the toolbox is empty; whoever you work for can fill "
-    "it: hotset tools import. Go on "
-    "with the tools that you have]"
-)
-
-
 @contextmanager
 def opened_toolbox(project: Project, config: Config) -> Iterator[Toolbox]:
     """Of a process that serves one client; made ready and tended beside it. Every use is in the
@@ -363,15 +369,6 @@ def _is_kept(used: ToolUse, text: str, store: Callable[[], Store], session: str)
     except (HotsetError, TimeoutError):
         return False
     return True
-
-
-LEAST_TOKENS, MOST_TOKENS = 100, 20_000
-"""As for the tools of a conversation: room for the lines that say what came and what did not; a
-slice, not the window's worth."""
-
-_MOST_CHARS = 2000
-_MOST_SPANS = 50
-_SPAN = re.compile(r"(\d{1,9})\s*(?:(-|:|\.\.)\s*(\d{1,9})?)?")
 
 
 class Arguments:

@@ -29,6 +29,16 @@ _MCP = ("/mcp", "/mcp/")
 _SLICE = 1 << 18
 _JSON: Headers = ((b"content-type", b"application/json"),)
 
+_TOKEN_HEADER = b"x-hotset-token"
+_PLAIN = re.compile(r"[A-Za-z0-9/%:@!$&'()*+,;=\-._~]*")
+_FRIENDLY_FETCHES = (b"", b"none", b"same-origin")
+_CONVERSATIONS = {each.path: (each.provider, name) for name, each in DIALECTS.items()}
+"""Below the version prefix; everything else passes through unread."""
+
+_ANTHROPIC_ONLY = ("/messages", "/complete", "/organizations", "/skills")
+_NAMED = "/to/"
+"""`/to/NAME/v1/...` goes to the upstream of that name."""
+
 
 class Gone(Exception):
     """The client went away before its request was whole."""
@@ -243,11 +253,6 @@ def _dialect_of(path: str, dialects: Dialects) -> DialectName | None:
     return next((name for name, each in dialects.items() if each.path in path), None)
 
 
-_TOKEN_HEADER = b"x-hotset-token"
-_PLAIN = re.compile(r"[A-Za-z0-9/%:@!$&'()*+,;=\-._~]*")
-_FRIENDLY_FETCHES = (b"", b"none", b"same-origin")
-
-
 @dataclass(frozen=True, slots=True)
 class Refusal:
     status: int
@@ -318,14 +323,6 @@ def encoded(path: bytes) -> str:
     """A raw path as text, with every byte that has no place in a URL percent-encoded."""
     text = path.decode("latin-1")
     return text if _PLAIN.fullmatch(text) else quote(path, safe="/%:@!$&'()*+,;=-._~")
-
-
-_CONVERSATIONS = {each.path: (each.provider, name) for name, each in DIALECTS.items()}
-"""Below the version prefix; everything else passes through unread."""
-
-_ANTHROPIC_ONLY = ("/messages", "/complete", "/organizations", "/skills")
-_NAMED = "/to/"
-"""`/to/NAME/v1/...` goes to the upstream of that name."""
 
 
 @dataclass(frozen=True, slots=True)
