@@ -124,7 +124,7 @@ def open_toolbox(config: Config) -> Iterator[Toolbox]:
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
+class IndexGlance:
     """How the index is."""
 
     entries: int
@@ -143,7 +143,7 @@ class Indexed:
 
 def glance_at_index(
     config: Config, store: Store | None, troubles: Sequence[str], most_behind: int
-) -> Indexed | None:
+) -> IndexGlance | None:
     """How the index is, without opening it; None where there is none. `troubles` are those that a
     running proxy reports; at most `most_behind` pages are counted."""
     from hotset.index.port import FOLDER  # noqa: PLC0415
@@ -158,7 +158,7 @@ def glance_at_index(
     if seen is None:
         return None
     counts = store is not None and config.search and not seen.trouble
-    return Indexed(
+    return IndexGlance(
         seen.entries,
         seen.waiting,
         behind(store, seen.watermarks, most_behind) if store is not None and counts else 0,

@@ -36,7 +36,7 @@ _CONNECT_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class AgentProfile:
     """What one agent listens to. Texts may hold {root}, {openai}, {origin} and {token}."""
 
     name: str
@@ -75,7 +75,7 @@ def _codex(*more: str) -> tuple[str, ...]:
 
 
 PROFILES = (
-    Profile(
+    AgentProfile(
         "Claude Code",
         frozenset({"claude"}),
         {"ANTHROPIC_BASE_URL": "{root}"},
@@ -84,7 +84,7 @@ PROFILES = (
         at_home={"ENABLE_TOOL_SEARCH": "true"},
         home="api.anthropic.com",
     ),
-    Profile(
+    AgentProfile(
         "Codex",
         frozenset({"codex"}),
         {"HOTSET_TOKEN": "{token}"},
@@ -101,7 +101,7 @@ PROFILES = (
             "this run, wrap it again"
         ),
     ),
-    Profile(
+    AgentProfile(
         "opencode",
         frozenset({"opencode"}),
         {},
@@ -116,7 +116,7 @@ PROFILES = (
             }
         },
     ),
-    Profile(
+    AgentProfile(
         "aider",
         frozenset({"aider"}),
         # litellm puts /v1/messages behind the Anthropic one itself, and reads either name.
@@ -126,7 +126,7 @@ PROFILES = (
             "ANTHROPIC_BASE_URL": "{root}",
         },
     ),
-    Profile(
+    AgentProfile(
         "goose",
         frozenset({"goose", "goosed"}),
         # goose resolves paths against its hosts like links on a page: without the last slash the
@@ -137,7 +137,7 @@ PROFILES = (
             "ANTHROPIC_HOST": "{root}/",
         },
     ),
-    Profile(
+    AgentProfile(
         "pi",
         frozenset({"pi"}),
         # pi itself reads neither; the extension does.
@@ -147,7 +147,7 @@ PROFILES = (
     ),
 )
 
-ANY_OTHER = Profile(
+ANY_OTHER = AgentProfile(
     "any other agent",
     frozenset(),
     {"OPENAI_BASE_URL": "{openai}", "OPENAI_API_BASE": "{openai}", "ANTHROPIC_BASE_URL": "{root}"},
@@ -155,10 +155,10 @@ ANY_OTHER = Profile(
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class AgentSetup:
     """What one run of an agent gets."""
 
-    profile: Profile
+    profile: AgentProfile
     changed: Mapping[str, str]
     """The variables that we set."""
     arguments: tuple[str, ...]
@@ -168,14 +168,14 @@ class Setup:
     notes: tuple[str, ...]
 
 
-def profile_of(command: str) -> Profile:
+def profile_of(command: str) -> AgentProfile:
     name = Path(command).name
     return next((profile for profile in PROFILES if name in profile.commands), ANY_OTHER)
 
 
 def set_up(
     command: Sequence[str], root: str, env: Mapping[str, str], upstream_hosts: Collection[str]
-) -> Setup:
+) -> AgentSetup:
     """The variables and arguments with which this command goes through the proxy at `root`."""
     profile = profile_of(command[0])
     has_key = not profile.key or bool(env.get(profile.key))
@@ -189,11 +189,11 @@ def set_up(
     if profile.home in upstream_hosts:
         changed |= {name: text for name, text in profile.at_home.items() if name not in env}
     changed |= {
-        name: _laid_over(env.get(name, ""), _fill_all(ours, root))
+        name: _overlay_json(env.get(name, ""), _fill_all(ours, root))
         for name, ours in profile.documents.items()
     }
     changed |= around_proxies(env)
-    return Setup(
+    return AgentSetup(
         profile=profile,
         changed=changed,
         arguments=arguments,
@@ -237,18 +237,18 @@ def _fill_all(document: Any, root: str) -> Any:
     return _fill(document, root) if isinstance(document, str) else document
 
 
-def _laid_over(there: str, ours: Any) -> str:
+def _overlay_json(there: str, ours: Any) -> str:
     try:
         document = json.loads(there) if there else {}
     except ValueError:
         document = {}
-    return json.dumps(_merged(document, ours))
+    return json.dumps(_merge(document, ours))
 
 
-def _merged(below: Any, above: Any) -> Any:
+def _merge(below: Any, above: Any) -> Any:
     if not (isinstance(below, dict) and isinstance(above, dict)):
         return above
-    return {**below, **{name: _merged(below.get(name), value) for name, value in above.items()}}
+    return {**below, **{name: _merge(below.get(name), value) for name, value in above.items()}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ class Routing:
     """It wins over what `hotset wrap` sets."""
 
 
-class Leads(Enum):
+class UrlTarget(Enum):
     """Where a base URL leads."""
 
     HERE = "to this project's proxy"
@@ -273,14 +273,16 @@ class Leads(Enum):
     ELSEWHERE = "elsewhere"
 
 
-def leads(url: str, address: Address | None) -> Leads:
+def target_of(url: str, address: Address | None) -> UrlTarget:
     parts = _parts(url)
     if parts is None or not is_loopback(parts.hostname or ""):
-        return Leads.ELSEWHERE
+        return UrlTarget.ELSEWHERE
     port = parts.port or (443 if parts.scheme == "https" else 80)
     if address is not None and port == address.port:
-        return Leads.HERE if parts.path.startswith(f"/{address.token}") else Leads.WRONG_TOKEN
-    return Leads.LOCAL if _answers(port) else Leads.DEAD
+        return (
+            UrlTarget.HERE if parts.path.startswith(f"/{address.token}") else UrlTarget.WRONG_TOKEN
+        )
+    return UrlTarget.LOCAL if _is_listening(port) else UrlTarget.DEAD
 
 
 def shown(url: str) -> str:
@@ -292,7 +294,7 @@ def shown(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname}{port}" + ("/****" if parts.path.strip("/") else "")
 
 
-def routings(env: Mapping[str, str], project: Path) -> Iterator[Routing]:
+def find_routings(env: Mapping[str, str], project: Path) -> Iterator[Routing]:
     """Every place that is known to say where an agent goes."""
     home = Path(env.get("HOME") or "~").expanduser()
     yield from _of_claude(Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude"), project)
@@ -303,9 +305,9 @@ def routings(env: Mapping[str, str], project: Path) -> Iterator[Routing]:
             yield from _of_opencode(folder / name)
 
 
-def overriding(profile: str, config: Config, root: str) -> Iterator[str]:
+def overriding_settings(profile: str, config: Config, root: str) -> Iterator[str]:
     """Settings that would send a wrapped agent past the proxy."""
-    for routing in routings(os.environ, config.project):
+    for routing in find_routings(os.environ, config.project):
         if routing.agent == profile and routing.wins and not routing.url.startswith(root):
             yield (
                 f"{routing.where} sends {routing.agent} to "
@@ -351,7 +353,7 @@ def _parts(url: str) -> SplitResult | None:
     return parts
 
 
-def _answers(port: int) -> bool:
+def _is_listening(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), _CONNECT_SECONDS).close()
     except OSError:

@@ -14,22 +14,22 @@ from hotset.files.write import write_output
 from hotset.runtime.care import Export, RepairReport, import_lines, repair_store
 from hotset.runtime.reader import find_session_id, has_store, open_existing
 from hotset.surfaces.cli.ending import FOUND
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import (
     count,
     counting,
     emit,
     emit_json,
-    harmless,
+    safe_text,
     size,
     table,
 )
 
 
 @click.command(epilog=examples("hotset verify", "hotset verify --json"))
-@of_project
+@project_options
 @as_json
-def verify(chosen: Chosen, as_json: bool) -> int | None:
+def verify(chosen: ProjectOptions, as_json: bool) -> int | None:
     """Check every byte that is kept. Changes nothing; exits with 1 where something is damaged."""
     with open_existing(chosen.config()) as store:
         census, missing = store.census(), store.missing()
@@ -56,10 +56,10 @@ def verify(chosen: Chosen, as_json: bool) -> int | None:
 
 
 @click.command(epilog=examples("hotset repair", "hotset repair --yes --json"))
-@of_project
+@project_options
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @as_json
-def repair(chosen: Chosen, yes: bool, as_json: bool) -> int | None:
+def repair(chosen: ProjectOptions, yes: bool, as_json: bool) -> int | None:
     """Save what is intact of a damaged store into a fresh one.
 
     The damaged file stays beside it. Stop the proxy first. Exits with 1 where something could not
@@ -81,7 +81,7 @@ def repair(chosen: Chosen, yes: bool, as_json: bool) -> int | None:
     if as_json:
         emit_json({"whole": report.whole, **_document(report)})
     else:
-        _tell_report(report)
+        _print_report(report)
     chosen.say(f"the file as it was: {report.damaged}")
     return None if report.whole else FOUND
 
@@ -89,10 +89,10 @@ def repair(chosen: Chosen, yes: bool, as_json: bool) -> int | None:
 def _ask(question: str) -> None:
     if not sys.stdin.isatty():
         raise BadInput("repair asks before it begins, and nobody is there to answer; say --yes")
-    click.confirm(harmless(question), abort=True, err=True)
+    click.confirm(safe_text(question), abort=True, err=True)
 
 
-def _tell_report(report: RepairReport) -> None:
+def _print_report(report: RepairReport) -> None:
     for name, saved in report.saved.items():
         lost = report.lost.get(name, 0)
         emit(f"{name:<12} {saved:>8,} saved" + (f"   {lost:,} lost" if lost else ""))
@@ -121,7 +121,7 @@ def _document(report: RepairReport) -> dict[str, object]:
         "hotset export --with-secrets -o backup.jsonl",
     )
 )
-@of_project
+@project_options
 @click.option(
     "--session", metavar="S", help="Only this session: an id, the beginning of one, or `last`."
 )
@@ -133,7 +133,7 @@ def _document(report: RepairReport) -> dict[str, object]:
     is_flag=True,
     help="Keep passwords, keys and tokens as they are: a backup, byte for byte.",
 )
-def export(chosen: Chosen, session: str | None, output: str, *, with_secrets: bool) -> None:
+def export(chosen: ProjectOptions, session: str | None, output: str, *, with_secrets: bool) -> None:
     """Write everything that is kept, or one session, as JSON lines. `hotset import` takes it in
     again.
 
@@ -163,14 +163,14 @@ def export(chosen: Chosen, session: str | None, output: str, *, with_secrets: bo
     "import", epilog=examples("hotset import all.jsonl", "cat session.jsonl | hotset import -")
 )
 @click.argument("file", metavar="F")
-@of_project
+@project_options
 @click.option(
     "--with-gaps",
     is_flag=True,
     help="Also where messages follow others that were lost: the store was repaired.",
 )
 @as_json
-def import_(chosen: Chosen, file: str, *, with_gaps: bool, as_json: bool) -> None:
+def import_(chosen: ProjectOptions, file: str, *, with_gaps: bool, as_json: bool) -> None:
     """Take in what `hotset export` wrote; what is there already stays.
 
     Nothing is changed where the file is cut off or wrong. An import that is broken off can be run

@@ -25,7 +25,7 @@ from hotset.files.folder import private_folder
 from hotset.files.write import replace_file, write_atomically
 from hotset.sources import tools
 from hotset.surfaces.cli.ending import FOUND, OK
-from hotset.surfaces.cli.options import Chosen, examples, of_project
+from hotset.surfaces.cli.options import ProjectOptions, examples, project_options
 from hotset.surfaces.cli.terminal import emit
 
 if TYPE_CHECKING:
@@ -56,15 +56,15 @@ class AgentClient:
     """What the person does next."""
 
 
-def _usual(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
+def _plain_entry(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
     return {"command": command, "args": list(arguments)}
 
 
-def _typed(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
+def _typed_entry(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
     return {"type": "stdio", "command": command, "args": list(arguments)}
 
 
-def _opencode(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
+def _opencode_entry(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
     return {"type": "local", "command": [command, *arguments], "enabled": True}
 
 
@@ -72,13 +72,13 @@ CLIENTS: Mapping[str, AgentClient] = {
     "claude": AgentClient(
         ".mcp.json",
         "mcpServers",
-        _usual,
+        _plain_entry,
         then="start claude here; it asks once whether it may use the server",
     ),
     "codex": AgentClient(
         ".codex/config.toml",
         "mcp_servers",
-        _usual,
+        _plain_entry,
         of_user=True,
         home="CODEX_HOME",
         then="start codex anew",
@@ -86,15 +86,15 @@ CLIENTS: Mapping[str, AgentClient] = {
     "cursor": AgentClient(
         ".cursor/mcp.json",
         "mcpServers",
-        _usual,
+        _plain_entry,
         where=_WORKSPACE,
         then="switch hotset on in Cursor's settings under MCP",
     ),
-    "opencode": AgentClient("opencode.json", "mcp", _opencode, then="start opencode here"),
+    "opencode": AgentClient("opencode.json", "mcp", _opencode_entry, then="start opencode here"),
     "vscode": AgentClient(
         ".vscode/mcp.json",
         "servers",
-        _typed,
+        _typed_entry,
         where=_WORKSPACE,
         then="open the file in VS Code and press Start above the entry",
     ),
@@ -105,11 +105,11 @@ _client = click.argument("client", type=click.Choice(sorted(CLIENTS)))
 
 @click.command(epilog=examples("hotset connect claude", "hotset connect codex --print"))
 @_client
-@of_project
+@project_options
 @click.option(
     "--print", "only_print", is_flag=True, help="Show what would be written, and write nothing."
 )
-def connect(chosen: Chosen, client: str, *, only_print: bool) -> int:
+def connect(chosen: ProjectOptions, client: str, *, only_print: bool) -> int:
     """Put hotset among the MCP servers of CLIENT: one entry, every other byte of its file stays.
 
     The file of this project is used, for codex that of your home folder. What was there is kept,
@@ -119,7 +119,7 @@ def connect(chosen: Chosen, client: str, *, only_print: bool) -> int:
     config = chosen.config()
     spec, path = CLIENTS[client], _path(config, client)
     before = _read(path)
-    after = _put(before or "", spec, path, _arguments(chosen, spec))
+    after = _with_entry(before or "", spec, path, _arguments(chosen, spec))
     if only_print:
         chosen.say(f"{path}:")
         emit(after.rstrip("\n"))
@@ -139,8 +139,8 @@ def connect(chosen: Chosen, client: str, *, only_print: bool) -> int:
 
 @click.command(epilog=examples("hotset disconnect claude"))
 @_client
-@of_project
-def disconnect(chosen: Chosen, client: str) -> int:
+@project_options
+def disconnect(chosen: ProjectOptions, client: str) -> int:
     """Take hotset out of the MCP servers of CLIENT. A file that nobody changed since is as it was
     before `connect`."""
     config = chosen.config()
@@ -152,7 +152,7 @@ def disconnect(chosen: Chosen, client: str) -> int:
     if kept and kept["after"] == _hash(now) and kept["path"] == str(path):
         after: str | None = kept["before"]
     else:
-        after = _take(now, CLIENTS[client], path)
+        after = _without_entry(now, CLIENTS[client], path)
     if after is None:
         path.unlink()
     elif after != now:
@@ -173,7 +173,7 @@ def _path(config: Config, client: str) -> Path:
     return (config.user if spec.of_user else config.project) / spec.file
 
 
-def _arguments(chosen: Chosen, client: AgentClient) -> tuple[str, ...]:
+def _arguments(chosen: ProjectOptions, client: AgentClient) -> tuple[str, ...]:
     """The same store and the same project, wherever the other program starts us."""
     project = client.where or (
         str(Path(chosen.project).resolve()) if chosen.project and client.of_user else ""
@@ -182,7 +182,7 @@ def _arguments(chosen: Chosen, client: AgentClient) -> tuple[str, ...]:
     return "mcp", *(("--project", project) if project else ()), *(("--data", data) if data else ())
 
 
-def _put(text: str, client: AgentClient, path: Path, arguments: tuple[str, ...]) -> str:
+def _with_entry(text: str, client: AgentClient, path: Path, arguments: tuple[str, ...]) -> str:
 
     command, *before = _command()
     entry = client.entry(command, (*before, *arguments))
@@ -194,7 +194,7 @@ def _put(text: str, client: AgentClient, path: Path, arguments: tuple[str, ...])
         raise BadConfig(f"{path}: {error}; mend it, or see what to add with --print") from error
 
 
-def _take(text: str, client: AgentClient, path: Path) -> str:
+def _without_entry(text: str, client: AgentClient, path: Path) -> str:
 
     try:
         if path.suffix == ".toml":

@@ -11,26 +11,26 @@ import click
 from hotset.config import Config
 from hotset.errors import BadInput
 from hotset.sources.code import ConsentAnswer, keep_answer, read_consent
-from hotset.surfaces.cli.options import Chosen
-from hotset.surfaces.cli.terminal import harmless, say
+from hotset.surfaces.cli.options import ProjectOptions
+from hotset.surfaces.cli.terminal import safe_text, say
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask; for scripts.")
 
 
-def agreed(question: str, *, yes: bool) -> bool:
+def ask_yes(question: str, *, yes: bool) -> bool:
     """Raises `BadInput` where nobody can be asked."""
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise BadInput("nobody is here to be asked; say it with --yes")
-    return click.confirm(harmless(question), default=False, err=True)
+    return click.confirm(safe_text(question), default=False, err=True)
 
 
 def is_allowed(config: Config) -> bool:
     return read_consent(config.folder).allows(config.project)
 
 
-def allow(chosen: Chosen, config: Config, *, yes: bool) -> bool:
+def require_consent(chosen: ProjectOptions, config: Config, *, yes: bool) -> bool:
     """For a command that is about indexing: asks unless it is allowed already, also after a no.
     Raises `BadInput`."""
     if is_allowed(config):
@@ -46,18 +46,18 @@ def allow(chosen: Chosen, config: Config, *, yes: bool) -> bool:
     return _ask(chosen, config)
 
 
-def ask_once(chosen: Chosen, config: Config, *, yes: bool) -> None:
+def offer_indexing(chosen: ProjectOptions, config: Config, *, yes: bool) -> None:
     """For a command that is about something else: asks where that was never answered, somebody is
     here and it makes sense."""
     said = read_consent(config.folder)
     answered = said.answer is not ConsentAnswer.UNANSWERED and Path(said.root) == config.project
     if yes:
-        allow(chosen, config, yes=True)
-    elif not answered and not chosen.quiet and _can_ask() and _is_a_project(config.project):
+        require_consent(chosen, config, yes=True)
+    elif not answered and not chosen.quiet and _can_ask() and _is_project(config.project):
         _ask(chosen, config)
 
 
-def _ask(chosen: Chosen, config: Config) -> bool:
+def _ask(chosen: ProjectOptions, config: Config) -> bool:
     say(
         click.style(
             "hotset can index this project, so that you and your agents can search its code.",
@@ -85,6 +85,6 @@ def _can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _is_a_project(folder: Path) -> bool:
+def _is_project(folder: Path) -> bool:
     """Whoever starts an agent in their home folder does not mean to have all of it indexed."""
     return folder not in (Path.home(), Path(folder.anchor))

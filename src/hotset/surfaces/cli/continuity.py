@@ -11,8 +11,8 @@ from hotset.errors import BadInput
 from hotset.nouns.memory import MemoryId, Standing
 from hotset.sources.memory import ids_in
 from hotset.surfaces.cli.ending import FOUND, OK
-from hotset.surfaces.cli.memories import catch_up, no_encode, opened
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.memories import encode_new, no_encode, opened_memories
+from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import emit, emit_json, plain
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ def continuity() -> None:
 
 
 @continuity.command(epilog=examples("hotset continuity on"))
-@of_project
-def on(chosen: Chosen) -> int:
+@project_options
+def on(chosen: ProjectOptions) -> int:
     """Keep CONTINUITY.md: read when a session begins, written when one ends."""
-    with opened(chosen, makes=True) as memories:
+    with opened_memories(chosen, makes=True) as memories:
         memories.continuity.switch(on=True)
-        catch_up(memories, chosen)
+        encode_new(memories, chosen)
         path = memories.write_continuity()
     emit(str(path))
     chosen.say("it is read when a session begins and written when one ends; what you edit stays")
@@ -51,10 +51,10 @@ def on(chosen: Chosen) -> int:
 
 
 @continuity.command(epilog=examples("hotset continuity off"))
-@of_project
-def off(chosen: Chosen) -> int:
+@project_options
+def off(chosen: ProjectOptions) -> int:
     """Write it no more. The file stays as it is, and is yours."""
-    with opened(chosen, makes=True) as memories:
+    with opened_memories(chosen, makes=True) as memories:
         was_on = memories.continuity.is_on
         memories.continuity.switch(on=False)
     chosen.say(
@@ -64,11 +64,11 @@ def off(chosen: Chosen) -> int:
 
 
 @continuity.command(epilog=examples("hotset continuity show", "hotset continuity show --json"))
-@of_project
+@project_options
 @as_json
-def show(chosen: Chosen, *, as_json: bool) -> int:
+def show(chosen: ProjectOptions, *, as_json: bool) -> int:
     """The file as it stands, and which of the memories that it refers to no longer hold."""
-    with opened(chosen, lists=True) as memories:
+    with opened_memories(chosen, lists=True) as memories:
         is_on, text = memories.continuity.is_on, memories.continuity.text()
         named = {id: _standing(memories, id) for id in ids_in(text or "")}
     if as_json:
@@ -92,11 +92,11 @@ def show(chosen: Chosen, *, as_json: bool) -> int:
 
 
 @continuity.command(epilog=examples("hotset continuity accept"))
-@of_project
-def accept(chosen: Chosen) -> int:
+@project_options
+def accept(chosen: ProjectOptions) -> int:
     """You stand for what the file says now: it is told as the project's own words, until somebody
     changes it."""
-    with opened(chosen, makes=True) as memories:
+    with opened_memories(chosen, makes=True) as memories:
         is_there = memories.continuity.accept()
     if not is_there:
         chosen.say(f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}")
@@ -106,13 +106,13 @@ def accept(chosen: Chosen) -> int:
 
 
 @continuity.command(epilog=examples("hotset continuity write"))
-@of_project
+@project_options
 @no_encode
-def write(chosen: Chosen, *, no_encode: bool) -> int:
+def write(chosen: ProjectOptions, *, no_encode: bool) -> int:
     """Write it now."""
-    with opened(chosen, makes=True) as memories:
+    with opened_memories(chosen, makes=True) as memories:
         if not no_encode:
-            catch_up(memories, chosen)
+            encode_new(memories, chosen)
         path = memories.write_continuity()
     emit(str(path))
     return OK

@@ -34,17 +34,17 @@ from hotset.runtime.reader import (
 )
 from hotset.surfaces.cli.agents import (
     BASE_URLS,
-    Leads,
     Routing,
+    UrlTarget,
     around_proxies,
-    leads,
-    routings,
+    find_routings,
     shown,
+    target_of,
 )
 from hotset.surfaces.cli.ending import FAILED, FOUND, OK
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, size, span
-from hotset.surfaces.proxy.address import Address, ask, read_note
+from hotset.surfaces.proxy.address import Address, ask_proxy, read_note
 
 _LOW_BYTES = 500_000_000
 _BIG_WAL = 64 << 20  # the store empties it at 32 MB; twice that means that something holds it
@@ -104,9 +104,9 @@ _EXITS = {Level.OK: OK, Level.WARN: FOUND, Level.FAIL: FAILED}
 
 
 @click.command(epilog=examples("hotset doctor", "hotset doctor --quiet", "hotset doctor --json"))
-@of_project
+@project_options
 @as_json
-def doctor(chosen: Chosen, as_json: bool) -> int:
+def doctor(chosen: ProjectOptions, as_json: bool) -> int:
     """Find out why nothing is kept, and what to do.
 
     Trouble here is silent: the agent works, only nothing is kept. Exits with 0 where all is well, 1
@@ -119,7 +119,7 @@ def doctor(chosen: Chosen, as_json: bool) -> int:
     else:
         for finding in findings:
             if not (chosen.quiet and finding.level is Level.OK):
-                _tell(finding)
+                _print_finding(finding)
     return _EXITS[worst]
 
 
@@ -131,14 +131,14 @@ def examine(config: Config, env: Mapping[str, str]) -> list[Finding]:
         env,
         time.time(),
         address,
-        ask(address, patience=config.patience) if address else None,
+        ask_proxy(address, patience=config.patience) if address else None,
     )
     # The folder's modes come before opening the store mends them.
     checks = (check_proxy, check_folder, check_store, check_routing)
     return [finding for check in checks for finding in check(scene)]
 
 
-def _tell(finding: Finding) -> None:
+def _print_finding(finding: Finding) -> None:
     mark = click.style(f"{finding.level:<4}", fg=_COLOURS[finding.level])
     emit(f"{mark}  {finding.about:<11}  {plain(finding.says)}")
     if finding.todo:
@@ -173,11 +173,11 @@ def check_proxy(scene: CheckScene) -> Iterator[Finding]:
             f"the proxy keeps nothing now: {status['store']}",
             "see the findings on the store below",
         )
-    yield from _upstreams(scene)
-    yield _traffic(scene)
+    yield from _check_upstreams(scene)
+    yield _check_traffic(scene)
 
 
-def _upstreams(scene: CheckScene) -> Iterator[Finding]:
+def _check_upstreams(scene: CheckScene) -> Iterator[Finding]:
     assert scene.status is not None
     for name, url in scene.status["upstreams"].items():
         chosen = scene.config.upstreams.get(name)
@@ -192,7 +192,7 @@ def _upstreams(scene: CheckScene) -> Iterator[Finding]:
             )
 
 
-def _traffic(scene: CheckScene) -> Finding:
+def _check_traffic(scene: CheckScene) -> Finding:
     assert scene.status is not None
     requests, kept, bypassed = (scene.status[name] for name in ("requests", "kept", "bypassed"))
     last = scene.status.get("last") or 0.0
@@ -223,12 +223,12 @@ def check_folder(scene: CheckScene) -> Iterator[Finding]:
             "start with: hotset up",
         )
         return
-    yield from _private(folder)
-    yield from _token(folder / "token")
-    yield from _room(folder)
+    yield from _check_privacy(folder)
+    yield from _check_token(folder / "token")
+    yield from _check_disk(folder)
 
 
-def _private(folder: Path) -> Iterator[Finding]:
+def _check_privacy(folder: Path) -> Iterator[Finding]:
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
         yield fail(
@@ -260,7 +260,7 @@ def _open_to_others(path: Path) -> bool:
     return not stat.S_ISLNK(mode) and bool(mode & 0o077)
 
 
-def _token(path: Path) -> Iterator[Finding]:
+def _check_token(path: Path) -> Iterator[Finding]:
     if not path.exists():
         yield ok("token", "not made yet; the first start makes one")
     elif path.is_symlink() or not path.is_file():
@@ -277,7 +277,7 @@ def _token(path: Path) -> Iterator[Finding]:
         yield ok("token", "in a file that only you can read")
 
 
-def _room(folder: Path) -> Iterator[Finding]:
+def _check_disk(folder: Path) -> Iterator[Finding]:
     free = shutil.disk_usage(folder).free
     if free < _LOW_BYTES:
         yield warn(
@@ -309,7 +309,7 @@ def _room(folder: Path) -> Iterator[Finding]:
 
 
 def check_store(scene: CheckScene) -> Iterator[Finding]:
-    yield from _engine()
+    yield from _check_sqlite()
     database = scene.config.folder / DATABASE
     if not has_store(scene.config.folder):
         yield ok("store", "empty: nothing was kept yet")
@@ -318,11 +318,11 @@ def check_store(scene: CheckScene) -> Iterator[Finding]:
         if not database.is_file():  # whoever opens a pipe waits for its other end
             yield fail("store", f"{database} is not a regular file", "move it away")
             return
-        yield _format(database)
-    yield from _contents(scene)
+        yield _check_format(database)
+    yield from _check_contents(scene)
 
 
-def _engine() -> Iterator[Finding]:
+def _check_sqlite() -> Iterator[Finding]:
     version = apsw.sqlite_lib_version()
     if tuple(int(part) for part in version.split(".")[:3]) < _OLDEST_SQLITE:
         yield fail("sqlite", f"SQLite {version} can damage a store", "run: pip install -U apsw")
@@ -330,7 +330,7 @@ def _engine() -> Iterator[Finding]:
         yield ok("sqlite", f"SQLite {version} (apsw {apsw.apsw_version()})")
 
 
-def _format(database: Path) -> Finding:
+def _check_format(database: Path) -> Finding:
     try:
         file = open_regular(database)
     except (OSError, HotsetError) as error:
@@ -361,7 +361,7 @@ def _format(database: Path) -> Finding:
     )
 
 
-def _contents(scene: CheckScene) -> Iterator[Finding]:
+def _check_contents(scene: CheckScene) -> Iterator[Finding]:
     try:
         store = open_to_look(scene.config.folder)
     except StoreTooNew:
@@ -390,7 +390,7 @@ def _contents(scene: CheckScene) -> Iterator[Finding]:
                 f"read back whole"
             ),
         )
-        yield from _bypassed(scene, store.events())
+        yield from _check_bypasses(scene, store.events())
     except HotsetError as error:
         yield fail("store", str(error), "run: hotset verify, then: hotset repair")
     finally:
@@ -410,7 +410,7 @@ def _read_latest(store: Store) -> int:
     return len(pages)
 
 
-def _bypassed(scene: CheckScene, events: Iterable[Event]) -> Iterator[Finding]:
+def _check_bypasses(scene: CheckScene, events: Iterable[Event]) -> Iterator[Finding]:
     recent = [
         event
         for event in events
@@ -427,11 +427,11 @@ def _bypassed(scene: CheckScene, events: Iterable[Event]) -> Iterator[Finding]:
     yield warn(
         "bypassed",
         f"{count(len(recent), 'call')} in the last week, the last {last} ago: {told}",
-        _todo(reasons[0][0]),
+        _advice(reasons[0][0]),
     )
 
 
-def _todo(reason: str) -> str:
+def _advice(reason: str) -> str:
     if reason.startswith("store"):
         return "the findings on disk and store say what is wrong; nothing has to be restarted"
     if reason.startswith("unreadable"):
@@ -440,18 +440,18 @@ def _todo(reason: str) -> str:
 
 
 def check_routing(scene: CheckScene) -> Iterator[Finding]:
-    yield from _variables(scene)
-    yield from _http_proxy(scene)
-    for routing in routings(scene.env, scene.config.project):
-        yield _settings(scene, routing)
+    yield from _check_variables(scene)
+    yield from _check_http_proxy(scene)
+    for routing in find_routings(scene.env, scene.config.project):
+        yield _judge_settings(scene, routing)
 
 
-def _variables(scene: CheckScene) -> Iterator[Finding]:
+def _check_variables(scene: CheckScene) -> Iterator[Finding]:
     found = [(name, url) for name in BASE_URLS if (url := scene.env.get(name))]
     if not found:
         yield ok("environment", "no base URL is set here; `hotset wrap` sets it for its agent")
     for name, url in found:
-        yield _judge(scene, name, url, f"unset {name}")
+        yield _judge_variable(scene, name, url, f"unset {name}")
         if name.startswith("ANTHROPIC") and url.rstrip("/").endswith("/v1"):
             yield warn(
                 "environment",
@@ -460,31 +460,31 @@ def _variables(scene: CheckScene) -> Iterator[Finding]:
             )
 
 
-def _judge(scene: CheckScene, name: str, url: str, undo: str) -> Finding:
+def _judge_variable(scene: CheckScene, name: str, url: str, undo: str) -> Finding:
     """What a base URL in `name` means for whoever follows it."""
     again = f"{undo}, or set it as `hotset up` shows; or use: hotset wrap AGENT"
-    match leads(url, scene.serving):
-        case Leads.HERE:
+    match target_of(url, scene.serving):
+        case UrlTarget.HERE:
             return ok("environment", f"{name} leads to this project's proxy")
-        case Leads.WRONG_TOKEN:
+        case UrlTarget.WRONG_TOKEN:
             return fail(
                 "environment",
                 f"{name} leads to the proxy with a wrong token: every call is refused",
                 again,
             )
-        case Leads.DEAD:
+        case UrlTarget.DEAD:
             return fail(
                 "environment",
                 f"{name} leads to {shown(url)}, where nobody answers",
                 f"{again}; or run: hotset up",
             )
-        case Leads.LOCAL:
+        case UrlTarget.LOCAL:
             return warn(
                 "environment",
                 f"{name} leads to {shown(url)}, which is not this project's proxy",
                 again,
             )
-        case Leads.ELSEWHERE:
+        case UrlTarget.ELSEWHERE:
             setting = BASE_URLS[name][1]
             return warn(
                 "environment",
@@ -493,7 +493,7 @@ def _judge(scene: CheckScene, name: str, url: str, undo: str) -> Finding:
             )
 
 
-def _http_proxy(scene: CheckScene) -> Iterator[Finding]:
+def _check_http_proxy(scene: CheckScene) -> Iterator[Finding]:
     if around_proxies(scene.env):
         yield warn(
             "http proxy",
@@ -505,19 +505,19 @@ def _http_proxy(scene: CheckScene) -> Iterator[Finding]:
         )
 
 
-def _settings(scene: CheckScene, routing: Routing) -> Finding:
+def _judge_settings(scene: CheckScene, routing: Routing) -> Finding:
     about = routing.agent.lower()
     where = f"{routing.where} sends it to {shown(routing.url)}"
-    match leads(routing.url, scene.serving):
-        case Leads.HERE:
+    match target_of(routing.url, scene.serving):
+        case UrlTarget.HERE:
             return ok(about, f"{routing.where} sends it to this project's proxy")
-        case Leads.WRONG_TOKEN:
+        case UrlTarget.WRONG_TOKEN:
             return fail(
                 about,
                 f"{routing.where} has the proxy's address with a wrong token",
                 "put in the address that hotset up shows",
             )
-        case Leads.DEAD:
+        case UrlTarget.DEAD:
             return fail(
                 about, f"{where}, where nobody answers", "run: hotset up   or remove it there"
             )

@@ -23,19 +23,19 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
         code = command.main(list(arguments), prog_name="hotset", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        return nobody_reads()
+        return discard_output()
     except click.UsageError as error:
         error.show()
         return FAILED
     except (click.ClickException, click.Abort, HotsetError, OSError) as error:
         from hotset.surfaces.cli.terminal import say  # noqa: PLC0415 - not for a help page
 
-        sentence, code = _told(error)
+        sentence, code = _sentence_and_code(error)
         say(f"hotset: {sentence}")
     return code if isinstance(code, int) else OK
 
 
-def nobody_reads() -> int:
+def discard_output() -> int:
     """Whoever read our output has seen enough. Python would complain once more when it flushes at
     exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -53,7 +53,7 @@ def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
     Timer(_SOON, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
-def _told(error: Exception) -> tuple[str, int]:
+def _sentence_and_code(error: Exception) -> tuple[str, int]:
     match error:
         case click.Abort():
             return "stopped", INTERRUPTED

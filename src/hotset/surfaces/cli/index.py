@@ -21,9 +21,9 @@ from hotset.config import Config
 from hotset.files.root import Why
 from hotset.sources import code
 from hotset.sources.code import read_consent, who_indexes
-from hotset.surfaces.cli.consent import allow, is_allowed
+from hotset.surfaces.cli.consent import is_allowed, require_consent
 from hotset.surfaces.cli.ending import FOUND, INTERRUPTED, OK
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import (
     count,
     emit,
@@ -68,7 +68,7 @@ _REST_SECONDS = 30.0  # after one that ended: whatever was the matter may be ove
     )
 )
 @click.argument("path", required=False, type=click.Path(exists=True, file_okay=False))
-@of_project
+@project_options
 @click.option("--yes", is_flag=True, help="Allow it without being asked; for scripts.")
 @click.option(
     "--watch", is_flag=True, help="Go on until Ctrl-C: what is changed is found a moment later."
@@ -87,7 +87,7 @@ _REST_SECONDS = 30.0  # after one that ended: whatever was the matter may be ove
 )
 @as_json
 def index(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     path: str | None,
     *,
     yes: bool,
@@ -109,32 +109,34 @@ def index(
     chosen = replace(chosen, project=path or chosen.project)
     config = chosen.config()
     if status:
-        return _tell_status(chosen, config, as_json=as_json)
+        return _print_status(chosen, config, as_json=as_json)
     if revoke:
         return _revoke(chosen, config, as_json=as_json)
-    if not allow(chosen, config, yes=yes):
+    if not require_consent(chosen, config, yes=yes):
         return FOUND
-    with _until_told(config, while_stdin=while_stdin) as stop:
-        return _run(chosen, config, stop, watch=watch, as_json=as_json)
+    with _stop_event(config, while_stdin=while_stdin) as stop:
+        return _index_or_watch(chosen, config, stop, watch=watch, as_json=as_json)
 
 
-def _run(
-    chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool
+def _index_or_watch(
+    chosen: ProjectOptions, config: Config, stop: threading.Event, *, watch: bool, as_json: bool
 ) -> int:
-    if not watch and (report := _kept_up_to_date(config, stop)) is not None:
-        _tell(chosen, config, report, as_json=as_json)
+    if not watch and (report := _await_other_indexer(config, stop)) is not None:
+        _print_report(chosen, config, report, as_json=as_json)
         chosen.say("another hotset keeps it up to date")
         return _status(report)
     with code.indexing_lock(config.folder):
         report = code.unchanged(config.project, config.folder, config.embedding, stop.is_set)
         if report is not None:
-            _tell(chosen, config, report, as_json=as_json)
+            _print_report(chosen, config, report, as_json=as_json)
             if not watch:
                 return _status(report)
-        return _work(chosen, config, stop, watch=watch, as_json=as_json, told=report is not None)
+        return _bring_up_to_date(
+            chosen, config, stop, watch=watch, as_json=as_json, told=report is not None
+        )
 
 
-def _kept_up_to_date(config: Config, stop: threading.Event) -> IndexReport | None:
+def _await_other_indexer(config: Config, stop: threading.Event) -> IndexReport | None:
     """Where another process has the right to index: what it has made of the files, once nothing is
     left to do.
 
@@ -150,8 +152,14 @@ def _kept_up_to_date(config: Config, stop: threading.Event) -> IndexReport | Non
     return None
 
 
-def _work(
-    chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool, told: bool
+def _bring_up_to_date(
+    chosen: ProjectOptions,
+    config: Config,
+    stop: threading.Event,
+    *,
+    watch: bool,
+    as_json: bool,
+    told: bool,
 ) -> int:
     """Brings the index up to date, unless it was told to be, and goes on where it is to watch."""
     from hotset.runtime.reader import open_index  # noqa: PLC0415 - where there is work
@@ -174,7 +182,7 @@ def _work(
                 )
                 if not report.stopped and opened.fold():
                     code.settle(config.folder, manifest, config.embedding)
-            _tell(chosen, config, report, as_json=as_json)
+            _print_report(chosen, config, report, as_json=as_json)
             if report.stopped:
                 chosen.say(
                     "hotset: stopped; what is indexed stays, and the next run goes on from here"
@@ -183,7 +191,7 @@ def _work(
             status = _status(report)
         if watch:
             chosen.say(f"watching {config.project}; stop with Ctrl-C")
-            heard = _tell_update(quiet=chosen.quiet)
+            heard = _update_printer(quiet=chosen.quiet)
             code.watch_project(
                 config.project, opened, manifest, stop=stop, parsers=parsers, updated=heard
             )
@@ -196,7 +204,7 @@ def _status(report: IndexReport) -> int:
 
 
 @contextmanager
-def _until_told(config: Config, *, while_stdin: bool) -> Iterator[threading.Event]:
+def _stop_event(config: Config, *, while_stdin: bool) -> Iterator[threading.Event]:
     """An event that is set by Ctrl-C, by whoever takes the permission back, and where asked for by
     the end of stdin.
 
@@ -236,7 +244,7 @@ def _until_told(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
 
 
 @contextmanager
-def _bar(chosen: Chosen) -> Iterator[Callable[[IndexProgress], None]]:
+def _bar(chosen: ProjectOptions) -> Iterator[Callable[[IndexProgress], None]]:
     """A progress bar on stderr, where a person watches; otherwise nothing."""
     with progress_bar(quiet=chosen.quiet, middle="files  {task.fields[rate]}") as bar:
         if bar is None:
@@ -257,11 +265,13 @@ def _bar(chosen: Chosen) -> Iterator[Callable[[IndexProgress], None]]:
         yield moved
 
 
-def _tell(chosen: Chosen, config: Config, report: IndexReport, *, as_json: bool) -> None:
+def _print_report(
+    chosen: ProjectOptions, config: Config, report: IndexReport, *, as_json: bool
+) -> None:
     if as_json:
         emit_json(_document(config, report))
         return
-    emit(f"{config.project}: {_counted(report)}, {size(report.bytes)}")
+    emit(f"{config.project}: {_describe_totals(report)}, {size(report.bytes)}")
     what = (
         f"{count(report.changed, 'file')} read, {report.removed:,} gone"
         if report.changed or report.removed
@@ -273,21 +283,21 @@ def _tell(chosen: Chosen, config: Config, report: IndexReport, *, as_json: bool)
             f"  sealed    {count(report.sealed, 'secret')}: recognised by form, and replaced "
             f"before anything was indexed"
         )
-    _tell_missing("  left out  ", _left_out(report.refused, report.examples))
-    _tell_missing("  in part   ", _in_part(report.in_part, report.in_part_files))
+    _print_missing("  left out  ", _left_out(report.refused, report.examples))
+    _print_missing("  in part   ", _in_part(report.in_part, report.in_part_files))
     for named in report.examples.get(Why.UNREADABLE, ()):
         emit(f"  failed    {named}: {Why.UNREADABLE}")
     if not report.stopped:
         chosen.say(f'\nSearch with: {chosen.hint("search")} "what you are looking for"')
 
 
-def _counted(known: IndexReport | Totals) -> str:
+def _describe_totals(known: IndexReport | Totals) -> str:
     return ", ".join(
         (count(known.files, "file"), count(known.symbols, "symbol"), count(known.chunks, "chunk"))
     )
 
 
-def _tell_missing(head: str, lines: Sequence[str]) -> None:
+def _print_missing(head: str, lines: Sequence[str]) -> None:
     for number, line in enumerate(lines):
         emit((head if not number else " " * len(head)) + line)
 
@@ -313,7 +323,7 @@ def _some(names: Sequence[str], of: int) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (" ..." if of > _MOST_NAMED else "")
 
 
-def _tell_update(*, quiet: bool) -> Callable[[IndexReport], None]:
+def _update_printer(*, quiet: bool) -> Callable[[IndexReport], None]:
     def told(report: IndexReport) -> None:
         gone = f", {report.removed:,} gone" if report.removed else ""
         say(
@@ -364,7 +374,7 @@ class IndexStatus:
     index: IndexState | None
 
 
-def _standing(config: Config) -> IndexStatus:
+def _read_status(config: Config) -> IndexStatus:
     from hotset.runtime.reader import open_index  # noqa: PLC0415
 
     said = code.read_consent(config.folder)
@@ -397,8 +407,8 @@ def _standing(config: Config) -> IndexStatus:
     )
 
 
-def _tell_status(chosen: Chosen, config: Config, *, as_json: bool) -> int:
-    standing = _standing(config)
+def _print_status(chosen: ProjectOptions, config: Config, *, as_json: bool) -> int:
+    standing = _read_status(config)
     if as_json:
         emit_json(standing)
         return OK if standing.code is not None else FOUND
@@ -411,23 +421,23 @@ def _tell_status(chosen: Chosen, config: Config, *, as_json: bool) -> int:
             f"that: {chosen.hint('index')}"
         )
     else:
-        _tell_code(chosen, standing)
+        _print_code(chosen, standing)
     if standing.index is not None:
-        _tell_index(standing.index)
+        _print_index(standing.index)
         emit(f"kept in  {standing.folder}")
     return OK if standing.code is not None else FOUND
 
 
-def _tell_code(chosen: Chosen, standing: IndexStatus) -> None:
+def _print_code(chosen: ProjectOptions, standing: IndexStatus) -> None:
     emit(
         f"allowed  since {moment(standing.since)}; to take it back: {chosen.hint('index --revoke')}"
     )
     if standing.code is None:
         emit(f"files    not indexed yet: {chosen.hint('index')}")
         return
-    emit(f"files    {_counted(standing.code)}, {size(standing.code.bytes)}")
-    _tell_missing("left out ", _left_out(standing.code.refused, standing.code.examples))
-    _tell_missing("in part  ", _in_part(standing.code.in_part, standing.code.in_part_files))
+    emit(f"files    {_describe_totals(standing.code)}, {size(standing.code.bytes)}")
+    _print_missing("left out ", _left_out(standing.code.refused, standing.code.examples))
+    _print_missing("in part  ", _in_part(standing.code.in_part, standing.code.in_part_files))
     if standing.indexer:
         emit(f"fresh    process {standing.indexer} watches them, or reads them just now")
     elif standing.unfinished:
@@ -444,7 +454,7 @@ def _tell_code(chosen: Chosen, standing: IndexStatus) -> None:
         )
 
 
-def _tell_index(state: IndexState) -> None:
+def _print_index(state: IndexState) -> None:
     emit(f"index    {state.entries:,} stretches of text, {size(state.bytes)}")
     if state.lag:
         emit(f"lag      {state.lag:,} of these are found by their words alone so far")
@@ -455,7 +465,7 @@ def _tell_index(state: IndexState) -> None:
         emit(click.style(f"trouble  {trouble}", fg="yellow"))
 
 
-def _revoke(chosen: Chosen, config: Config, *, as_json: bool) -> int:
+def _revoke(chosen: ProjectOptions, config: Config, *, as_json: bool) -> int:
 
     known = (
         code.read_consent(config.folder).answer is not code.ConsentAnswer.UNANSWERED

@@ -30,7 +30,7 @@ from hotset.runtime.reader import (
     open_memories,
 )
 from hotset.sources.memory import KINDS
-from hotset.surfaces.cli.options import Chosen
+from hotset.surfaces.cli.options import ProjectOptions
 from hotset.surfaces.cli.terminal import (
     count,
     emit,
@@ -73,7 +73,9 @@ def as_text(typed: str) -> str:
 
 
 @contextmanager
-def opened(chosen: Chosen, *, makes: bool = False, lists: bool = False) -> Iterator[MemorySource]:
+def opened_memories(
+    chosen: ProjectOptions, *, makes: bool = False, lists: bool = False
+) -> Iterator[MemorySource]:
     """The project's memories. Looking must not make a store: of a project without one a list is
     empty, and anything else raises `NotFound`, unless the command `makes` something to keep."""
     config = chosen.config()
@@ -92,15 +94,17 @@ def opened(chosen: Chosen, *, makes: bool = False, lists: bool = False) -> Itera
 
 
 @contextmanager
-def looking(chosen: Chosen, *, no_encode: bool, lists: bool = False) -> Iterator[MemorySource]:
+def updated_memories(
+    chosen: ProjectOptions, *, no_encode: bool, lists: bool = False
+) -> Iterator[MemorySource]:
     """The same, for a command that reads: sessions that went on become memories first."""
-    with opened(chosen, lists=lists) as memories:
+    with opened_memories(chosen, lists=lists) as memories:
         if not no_encode:
-            catch_up(memories, chosen)
+            encode_new(memories, chosen)
         yield memories
 
 
-def session_named(chosen: Chosen, typed: str) -> str:
+def resolve_session(chosen: ProjectOptions, typed: str) -> str:
     """A session by its id, the beginning of one, or `last`; one that is no conversation, as an
     agent's over MCP, as typed."""
     if not typed:
@@ -110,13 +114,13 @@ def session_named(chosen: Chosen, typed: str) -> str:
     return typed
 
 
-def catch_up(memories: MemorySource, chosen: Chosen) -> None:
+def encode_new(memories: MemorySource, chosen: ProjectOptions) -> None:
     """Makes memories of sessions that went on. What fails here costs the latest, not the look."""
     with _latest_may_be_missing("said", chosen), progress(chosen) as moved:
         memories.encode(moved)
 
 
-def index_up(memories: MemorySource, chosen: Chosen) -> None:
+def index_new(memories: MemorySource, chosen: ProjectOptions) -> None:
     """Brings what was remembered and said since into the index. What fails here costs the latest,
     not the search."""
     with _latest_may_be_missing("remembered", chosen), progress(chosen) as moved:
@@ -124,7 +128,7 @@ def index_up(memories: MemorySource, chosen: Chosen) -> None:
 
 
 @contextmanager
-def _latest_may_be_missing(what: str, chosen: Chosen) -> Iterator[None]:
+def _latest_may_be_missing(what: str, chosen: ProjectOptions) -> Iterator[None]:
     try:
         yield
     except HotsetError as error:
@@ -132,7 +136,7 @@ def _latest_may_be_missing(what: str, chosen: Chosen) -> Iterator[None]:
 
 
 @contextmanager
-def progress(chosen: Chosen) -> Iterator[Progress]:
+def progress(chosen: ProjectOptions) -> Iterator[Progress]:
     """A bar on stderr that appears with the first move, where a person watches; otherwise
     nothing."""
     with progress_bar(quiet=chosen.quiet) as bar:
@@ -152,7 +156,7 @@ def progress(chosen: Chosen) -> Iterator[Progress]:
         yield moved
 
 
-def counted(number: int) -> str:
+def count_memories(number: int) -> str:
     return f"{number:,} memory" if number == 1 else f"{number:,} memories"
 
 
@@ -177,12 +181,12 @@ def relation(link: MemoryLink, seen_from: MemoryId) -> str:
     return (_FORWARD if link.of == seen_from else _BACKWARD)[link.relation]
 
 
-def tell_list(memories: Sequence[MemoryRecord], now: float) -> None:
+def print_list(memories: Sequence[MemoryRecord], now: float) -> None:
     rows = [(each.id, span(now - each.created), state(each), title(each)) for each in memories]
     table(("memory", "age", "state", "title"), rows, right=(1,))
 
 
-def tell_shown(
+def print_details(
     shown: MemoryDetails, version: MemoryRecord, titles: dict[MemoryId, str], now: float
 ) -> None:
     """A memory as it stands, or stood, and all that is known about it."""
@@ -196,36 +200,36 @@ def tell_shown(
     )
     first, _, rest = version.text.strip().partition("\n")
     is_titled = " ".join(plain(first).split()) == title(version)
-    emit("\n".join(click.style(line, bold=True) for line in wrapped(title(version))))
+    emit("\n".join(click.style(line, bold=True) for line in wrap_lines(title(version))))
     emit("")
     if text := rest.strip() if is_titled else version.text:
-        emit("\n".join(wrapped(text)))
+        emit("\n".join(wrap_lines(text)))
         emit("")
-    _tell_fact("topics", ", ".join(version.topics))
-    _tell_fact("outcome", "" if version.ending is Ending.UNKNOWN else str(version.ending))
-    _tell_fact(
+    _print_fact("topics", ", ".join(version.topics))
+    _print_fact("outcome", "" if version.ending is Ending.UNKNOWN else str(version.ending))
+    _print_fact(
         "holds", f"until {moment(version.valid_until)}" if version.valid_until is not None else ""
     )
-    _tell_fact("source", _source(version))
-    _tell_fact("pages", _pages(version))
-    _tell_fact("trust", f"{version.trust}, confidence {version.confidence:.2f}")
-    _tell_fact(
+    _print_fact("source", _source(version))
+    _print_fact("pages", _pages(version))
+    _print_fact("trust", f"{version.trust}, confidence {version.confidence:.2f}")
+    _print_fact(
         "use", f"{_used(shown.uses, now)}; shown as {shown.layer}, {count(memory.tokens, 'token')}"
     )
     for link in shown.links:
         other = link.to if link.of == memory.id else link.of
-        _tell_fact("link", f"{relation(link, memory.id)} [{other}] {titles.get(other, '')}")
+        _print_fact("link", f"{relation(link, memory.id)} [{other}] {titles.get(other, '')}")
     if len(shown.versions) > 1:
         for each in shown.versions:
             mark = "*" if each.version == version.version else " "
-            _tell_fact(f"{mark} v{each.version}", f"{moment(each.time)}  {each.why or 'kept'}")
+            _print_fact(f"{mark} v{each.version}", f"{moment(each.time)}  {each.why or 'kept'}")
 
 
 def title(memory: MemoryRecord) -> str:
     return " ".join(plain(memory.title or memory.text).split())
 
 
-def wrapped(text: str, indent: str = "", most: int | None = None) -> list[str]:
+def wrap_lines(text: str, indent: str = "", most: int | None = None) -> list[str]:
     """The text in lines that fit the screen; what does not fit into `most` of them ends with an
     ellipsis."""
     room = max(20, width() - len(indent))
@@ -240,10 +244,10 @@ def wrapped(text: str, indent: str = "", most: int | None = None) -> list[str]:
     return [f"{indent}{line}".rstrip() for line in lines]
 
 
-def _tell_fact(label: str, text: str) -> None:
+def _print_fact(label: str, text: str) -> None:
     """A fact about a memory, behind its name; one that says nothing is left out."""
     if text:
-        first, *rest = wrapped(text, " " * _LABEL)
+        first, *rest = wrap_lines(text, " " * _LABEL)
         emit(click.style(f"{label:<{_LABEL}}", dim=True) + first[_LABEL:])
         for line in rest:
             emit(line)

@@ -25,21 +25,21 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.sources.memory import DEFAULT_KIND, PERSON, WORDED_KINDS, describe_commit
-from hotset.surfaces.cli.consent import agreed, yes_option
+from hotset.surfaces.cli.consent import ask_yes, yes_option
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.memories import (
     as_text,
-    catch_up,
-    counted,
+    count_memories,
+    encode_new,
     no_encode,
-    opened,
+    opened_memories,
+    print_list,
     progress,
-    session_named,
-    tell_list,
+    resolve_session,
     title,
-    wrapped,
+    wrap_lines,
 )
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, say, table
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ _FORMATS = click.Choice(["markdown", "loki"])
     )
 )
 @click.argument("text", nargs=-1)
-@of_project
+@project_options
 @click.option("--kind", type=click.Choice(_WORDED), default=str(DEFAULT_KIND), show_default=True)
 @click.option(
     "--title",
@@ -94,7 +94,7 @@ _FORMATS = click.Choice(["markdown", "loki"])
 @click.option("--instead", metavar="TEXT", default="", help="Of a pitfall: what to do instead.")
 @as_json
 def add(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     text: tuple[str, ...],
     *,
     kind: str,
@@ -109,14 +109,14 @@ def add(
     What it contradicts or replaces stays, and says so.
     """
     detail = _detail(MemoryKind(kind), " ".join(text), **parts)
-    said = " ".join(text) or _typed(chosen)
+    said = " ".join(text) or _read_text(chosen)
     if not said.strip():
         chosen.say("nothing was said, and nothing is kept")
         return FOUND
     begun = time.time()
-    with opened(chosen, makes=True) as memories:
+    with opened_memories(chosen, makes=True) as memories:
         memory = memories.remember(
-            _whole(said, detail),
+            _text_with_detail(said, detail),
             kind=kind,
             title=heading,
             topics=topics,
@@ -147,7 +147,7 @@ def add(
     )
 )
 @click.argument("id", type=as_text)
-@of_project
+@project_options
 @click.option("--title", "heading", metavar="LINE", help="Another title.")
 @click.option("--text", metavar="TEXT", help="Another text; - reads it from stdin.")
 @click.option(
@@ -160,7 +160,7 @@ def add(
 )
 @as_json
 def edit(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     id: str,
     *,
     heading: str | None,
@@ -181,9 +181,9 @@ def edit(
         **rest,
     }
     changes = {name: value for name, value in fields.items() if value is not None}
-    with opened(chosen) as memories:
+    with opened_memories(chosen) as memories:
         before = memories.get(id)
-        changes = changes or _edited(before)
+        changes = changes or _edit_in_editor(before)
         changes = {name: value for name, value in changes.items() if value != getattr(before, name)}
         memory = memories.edit(before.id, **changes) if changes else before
     if as_json:
@@ -205,19 +205,19 @@ def edit(
     )
 )
 @click.argument("ids", type=as_text, nargs=-1, required=True)
-@of_project
+@project_options
 @as_json
-def confirm(chosen: Chosen, ids: tuple[str, ...], *, as_json: bool) -> int:
+def confirm(chosen: ProjectOptions, ids: tuple[str, ...], *, as_json: bool) -> int:
     """Let memories count that wait for a person's yes: from now on agents are told them as
     advice."""
-    with opened(chosen) as memories:
+    with opened_memories(chosen) as memories:
         confirmed = [memories.confirm(memory.id) for memory in [memories.get(id) for id in ids]]
     if as_json:
         emit_json(confirmed)
         return OK
     for memory in confirmed:
         emit(memory.id)
-        chosen.say("\n".join([f"  {title(memory)}", *wrapped(memory.text, "  ")]))
+        chosen.say("\n".join([f"  {title(memory)}", *wrap_lines(memory.text, "  ")]))
         if memory.standing is not Standing.ACTIVE:
             say(
                 f"  it is {memory.standing}, and counts once it is back: "
@@ -225,7 +225,7 @@ def confirm(chosen: Chosen, ids: tuple[str, ...], *, as_json: bool) -> int:
             )
     names = " ".join(memory.id for memory in confirmed)
     chosen.say(
-        f"{counted(len(confirmed))} confirmed; to take it back: "
+        f"{count_memories(len(confirmed))} confirmed; to take it back: "
         f"{chosen.hint(f'memory forget {names}')}"
     )
     return OK
@@ -239,7 +239,7 @@ def confirm(chosen: Chosen, ids: tuple[str, ...], *, as_json: bool) -> int:
     )
 )
 @click.argument("ids", type=as_text, nargs=-1, required=True)
-@of_project
+@project_options
 @click.option("--why", metavar="TEXT", default="", help="Kept with it.")
 @click.option(
     "--erase", is_flag=True, help="Remove it from the disk with all its versions, for good."
@@ -247,7 +247,7 @@ def confirm(chosen: Chosen, ids: tuple[str, ...], *, as_json: bool) -> int:
 @yes_option
 @as_json
 def forget(
-    chosen: Chosen, ids: tuple[str, ...], *, why: str, erase: bool, yes: bool, as_json: bool
+    chosen: ProjectOptions, ids: tuple[str, ...], *, why: str, erase: bool, yes: bool, as_json: bool
 ) -> int:
     """Forget memories: nobody finds them any more. `restore` brings them back, unless they were
     erased.
@@ -255,12 +255,12 @@ def forget(
     What was said in the session itself stays in the store.
     """
     now = time.time()
-    with opened(chosen) as memories:
+    with opened_memories(chosen) as memories:
         wanted = [memories.get(id) for id in ids]
         if erase:
             for memory in wanted:
                 chosen.say(f"{memory.id}  {title(memory)}")
-            if not agreed("Erase this for good?", yes=yes):
+            if not ask_yes("Erase this for good?", yes=yes):
                 return FOUND
         for memory in wanted:
             memories.forget(memory.id, erase=erase, why=why)
@@ -286,7 +286,7 @@ def forget(
     )
 )
 @click.argument("ids", type=as_text, nargs=-1)
-@of_project
+@project_options
 @click.option(
     "--run",
     metavar="NAME",
@@ -294,17 +294,17 @@ def forget(
     help="All that this piece of work took away (see: hotset memory undo).",
 )
 @as_json
-def restore(chosen: Chosen, ids: tuple[str, ...], *, run: str, as_json: bool) -> int:
+def restore(chosen: ProjectOptions, ids: tuple[str, ...], *, run: str, as_json: bool) -> int:
     """Bring back what was forgotten or rolled back. Without IDS: what can be brought back."""
-    with opened(chosen, lists=not ids and not run) as memories:
+    with opened_memories(chosen, lists=not ids and not run) as memories:
         if not ids and not run:
             gone = list(memories.list(standings=frozenset({Standing.FORGOTTEN}), limit=None))
-            return _tell_gone(gone, chosen, as_json=as_json)
+            return _print_forgotten(gone, chosen, as_json=as_json)
         restored = memories.restore([memories.get(id).id for id in ids], run=run)
     if as_json:
         emit_json({"restored": restored})
     else:
-        chosen.say(f"{counted(restored)} restored")
+        chosen.say(f"{count_memories(restored)} restored")
     return OK if restored else FOUND
 
 
@@ -316,7 +316,7 @@ def restore(chosen: Chosen, ids: tuple[str, ...], *, run: str, as_json: bool) ->
         "hotset memory rollback --agent codex",
     )
 )
-@of_project
+@project_options
 @click.option("--source", metavar="PLACE", default="", help="A tool, an address or a file.")
 @click.option(
     "--session",
@@ -335,7 +335,9 @@ def restore(chosen: Chosen, ids: tuple[str, ...], *, run: str, as_json: bool) ->
 @click.option("--dry-run", is_flag=True, help="Show what would be taken back, and change nothing.")
 @yes_option
 @as_json
-def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wanted: str) -> int:
+def rollback(
+    chosen: ProjectOptions, *, dry_run: bool, yes: bool, as_json: bool, **wanted: str
+) -> int:
     """Take back all that came from one place, and what was derived from that alone. `restore`
     brings it back.
 
@@ -343,24 +345,22 @@ def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wante
     """
     if not any(wanted.values()):
         raise click.UsageError("say from where: --source, --session, --agent or --by")
-    session = session_named(chosen, wanted["session"])
+    session = resolve_session(chosen, wanted["session"])
     where = {
         "place": wanted["source"],
         "session": session,
         "agent": wanted["agent"],
         "by": wanted["by"],
     }
-    with opened(chosen) as memories:
+    with opened_memories(chosen) as memories:
         would = memories.plan_rollback(**where)
         changes = len(would.forgotten) + len(would.lessened)
         if not as_json:
-            _tell_taken(would)
+            _print_rollback(would)
         taken: tuple[MemoryId, ...] = ()
         if changes and not dry_run:
-            if not agreed(
-                f"Take back {counted(len(would.forgotten))}, and change {len(would.lessened)}?",
-                yes=yes,
-            ):
+            forgets, lessens = count_memories(len(would.forgotten)), len(would.lessened)
+            if not ask_yes(f"Take back {forgets}, and change {lessens}?", yes=yes):
                 return FOUND
             taken = memories.rollback(**where)
     if as_json:
@@ -378,26 +378,26 @@ def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wante
         chosen.say("nothing was changed")
     else:
         chosen.say(
-            f"{counted(len(taken))} taken back; to bring one back: "
+            f"{count_memories(len(taken))} taken back; to bring one back: "
             f"{chosen.hint('memory restore ID')}"
         )
     return OK if changes else FOUND
 
 
 @click.command(epilog=examples("hotset memory consolidate", "hotset memory consolidate --json"))
-@of_project
+@project_options
 @no_encode
 @as_json
-def consolidate(chosen: Chosen, *, no_encode: bool, as_json: bool) -> int:
+def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> int:
     """Find what memories have in common: patterns and pitfalls of similar episodes, duplicates,
     contradictions, links.
 
     Also done in the background. Nothing is lost: what it changed can be taken back with `undo`. It
     goes on where it was stopped.
     """
-    with opened(chosen) as memories:
+    with opened_memories(chosen) as memories:
         if not no_encode:
-            catch_up(memories, chosen)
+            encode_new(memories, chosen)
         with progress(chosen) as moved:
             done = memories.consolidate(moved)
     if as_json:
@@ -425,23 +425,23 @@ def consolidate(chosen: Chosen, *, no_encode: bool, as_json: bool) -> int:
     )
 )
 @click.argument("run", default="")
-@of_project
+@project_options
 @as_json
-def undo(chosen: Chosen, run: str, *, as_json: bool) -> int:
+def undo(chosen: ProjectOptions, run: str, *, as_json: bool) -> int:
     """Take back what one piece of work changed: memories are again as they were before. Without
     RUN: what can be taken back."""
-    with opened(chosen, lists=not run) as memories:
+    with opened_memories(chosen, lists=not run) as memories:
         if not run:
-            return _tell_runs(memories.runs(), chosen, as_json=as_json)
+            return _print_runs(memories.runs(), chosen, as_json=as_json)
         undone = memories.undo(run)
     if as_json:
         emit_json({"run": run, "undone": undone})
     else:
-        chosen.say(f"{counted(undone)} as before")
+        chosen.say(f"{count_memories(undone)} as before")
     return OK if undone else FOUND
 
 
-def _tell_taken(would: RollbackPlan) -> None:
+def _print_rollback(would: RollbackPlan) -> None:
     now = time.time()
     for heading, memories in (
         ("", would.forgotten),
@@ -451,7 +451,7 @@ def _tell_taken(would: RollbackPlan) -> None:
         if memories:
             if heading:
                 emit(heading)
-            tell_list(memories, now)
+            print_list(memories, now)
 
 
 def _detail(
@@ -468,7 +468,7 @@ def _detail(
     return None
 
 
-def _whole(said: str, detail: Detail) -> str:
+def _text_with_detail(said: str, detail: Detail) -> str:
     """What is shown of it: also what was said with options."""
     match detail:
         case Procedure(when, steps):
@@ -490,43 +490,45 @@ def _whole(said: str, detail: Detail) -> str:
     return said
 
 
-def _typed(chosen: Chosen) -> str:
+def _read_text(chosen: ProjectOptions) -> str:
     """From a pipe, or from the person's editor."""
     if not sys.stdin.isatty():
         return sys.stdin.read()
     chosen.say("opening your editor; an empty file keeps nothing")
-    return _kept(click.edit(_BELOW, extension=".md") or "")
+    return _above_scissors(click.edit(_BELOW, extension=".md") or "")
 
 
-def _edited(before: MemoryRecord) -> dict[str, str]:
+def _edit_in_editor(before: MemoryRecord) -> dict[str, str]:
     """What a person changed in their editor."""
     if not sys.stdin.isatty():
         raise BadInput(
             "say what to change: --title, --text, --topic, --ending, --confidence, --pin or --unpin"
         )
     given = f"{before.title}\n\n{before.text}\n{_BELOW}{before.id}, {before.kind}\n"
-    heading, _, text = _kept(click.edit(given, extension=".md") or given).partition("\n")
+    heading, _, text = _above_scissors(click.edit(given, extension=".md") or given).partition("\n")
     if not heading.strip():
         return {}
     return {"title": heading.strip(), "text": text.strip()}
 
 
-def _kept(typed: str) -> str:
+def _above_scissors(typed: str) -> str:
     return typed.partition(_SCISSORS)[0].strip()
 
 
-def _tell_gone(gone: list[MemoryRecord], chosen: Chosen, *, as_json: bool) -> int:
+def _print_forgotten(gone: list[MemoryRecord], chosen: ProjectOptions, *, as_json: bool) -> int:
     if as_json:
         emit_json(gone)
     elif gone:
-        tell_list(gone, time.time())
+        print_list(gone, time.time())
         chosen.say(f"\nbring one back: {chosen.hint(f'memory restore {gone[0].id}')}")
     if not gone:
         chosen.say(f"nothing is forgotten; see what is remembered: {chosen.hint('memory list')}")
     return OK
 
 
-def _tell_runs(runs: Sequence[tuple[str, int, float]], chosen: Chosen, *, as_json: bool) -> int:
+def _print_runs(
+    runs: Sequence[tuple[str, int, float]], chosen: ProjectOptions, *, as_json: bool
+) -> int:
     if as_json:
         emit_json(
             [{"run": run, "versions": versions, "time": when} for run, versions, when in runs]
@@ -548,7 +550,7 @@ def _tell_runs(runs: Sequence[tuple[str, int, float]], chosen: Chosen, *, as_jso
     epilog=examples("hotset memory export notes", "hotset memory export .loki/memory --format loki")
 )
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@of_project
+@project_options
 @click.option(
     "--format",
     "form",
@@ -559,17 +561,19 @@ def _tell_runs(runs: Sequence[tuple[str, int, float]], chosen: Chosen, *, as_jso
 )
 @no_encode
 @as_json
-def export(chosen: Chosen, folder: Path, *, form: str, no_encode: bool, as_json: bool) -> int:
+def export(
+    chosen: ProjectOptions, folder: Path, *, form: str, no_encode: bool, as_json: bool
+) -> int:
     """Write every memory into FOLDER, as files that people and other programs read. `import` reads
     them back."""
-    with opened(chosen) as memories:
+    with opened_memories(chosen) as memories:
         if not no_encode:
-            catch_up(memories, chosen)
+            encode_new(memories, chosen)
         with progress(chosen) as moved:
             written = memories.export(folder, form, moved)
     if as_json:
         emit_json({"folder": str(folder), "format": form, "memories": written})
-    chosen.say(f"{counted(written)} written to {folder}")
+    chosen.say(f"{count_memories(written)} written to {folder}")
     return OK
 
 
@@ -580,7 +584,7 @@ def export(chosen: Chosen, folder: Path, *, form: str, no_encode: bool, as_json:
     ),
 )
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@of_project
+@project_options
 @click.option("--format", "form", type=_FORMATS, help="[default: told from the files]")
 @click.option(
     "--trusted",
@@ -588,16 +592,18 @@ def export(chosen: Chosen, folder: Path, *, form: str, no_encode: bool, as_json:
     help="You stand for what it says: procedures and pitfalls count at once.",
 )
 @as_json
-def import_(chosen: Chosen, folder: Path, *, form: str | None, trusted: bool, as_json: bool) -> int:
+def import_(
+    chosen: ProjectOptions, folder: Path, *, form: str | None, trusted: bool, as_json: bool
+) -> int:
     """Read memories from FOLDER. What is there already stays; what you edited becomes a new
     version.
 
     Procedures and pitfalls of somebody else wait for your yes (hotset memory confirm), unless you
     trust them all.
     """
-    with opened(chosen, makes=True) as memories, progress(chosen) as moved:
+    with opened_memories(chosen, makes=True) as memories, progress(chosen) as moved:
         taken = memories.import_(folder, form or "", trusted=trusted, progress=moved)
     if as_json:
         emit_json({"folder": str(folder), "memories": taken})
-    chosen.say(f"{counted(taken)} new or changed" if taken else "nothing new")
+    chosen.say(f"{count_memories(taken)} new or changed" if taken else "nothing new")
     return OK if taken else FOUND

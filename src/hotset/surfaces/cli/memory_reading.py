@@ -29,19 +29,25 @@ from hotset.surfaces.cli.memories import (
     ago,
     as_text,
     colour,
-    index_up,
-    looking,
+    index_new,
     no_encode,
-    opened,
+    opened_memories,
+    print_details,
+    print_list,
     relation,
-    session_named,
-    tell_list,
-    tell_shown,
+    resolve_session,
     title,
-    wrapped,
+    updated_memories,
+    wrap_lines,
 )
-from hotset.surfaces.cli.options import Chosen, as_json, examples, limit_option, of_project
-from hotset.surfaces.cli.sessions import moment_meant
+from hotset.surfaces.cli.options import (
+    ProjectOptions,
+    as_json,
+    examples,
+    limit_option,
+    parse_moment,
+    project_options,
+)
 from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, shortened, table, width
 
 if TYPE_CHECKING:
@@ -100,7 +106,7 @@ _WORDS = {
         "hotset memory list --limit 1000 --json",
     ),
 )
-@of_project
+@project_options
 @_kinds
 @click.option("--topic", metavar="WORDS", default="", help="Only what is about this.")
 @click.option(
@@ -116,7 +122,7 @@ _WORDS = {
 @no_encode
 @as_json
 def list_(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     kinds: tuple[str, ...],
     *,
     topic: str,
@@ -129,12 +135,12 @@ def list_(
 ) -> int:
     """What is remembered, newest first."""
     now = time.time()
-    earliest = when_meant("--since", since, now)[0] if since else None
-    latest = when_meant("--until", until, now)[1] if until else None
+    earliest = parse_period("--since", since, now)[0] if since else None
+    latest = parse_period("--until", until, now)[1] if until else None
     standings = frozenset(
         Standing if standing == "any" else {Standing(standing)} if standing else ()
     )
-    with looking(chosen, no_encode=no_encode, lists=True) as memories:
+    with updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
         found = list(
             memories.list(
                 kinds=frozenset(map(MemoryKind, kinds)),
@@ -152,11 +158,11 @@ def list_(
     if as_json:
         emit_json(listed)
     elif listed:
-        tell_list(listed, now)
+        print_list(listed, now)
     if not listed:
         chosen.say(
             f"{'no such memory' if narrowed else 'nothing is remembered yet'}"
-            f"{_others(chosen, narrowed)}"
+            f"{_hint_for_more(chosen, narrowed)}"
         )
     elif len(found) > limit:
         chosen.say(
@@ -173,14 +179,16 @@ def list_(
     )
 )
 @click.argument("id", type=as_text)
-@of_project
+@project_options
 @click.option("--version", "number", type=click.IntRange(min=1), help="As it was in this version.")
 @no_encode
 @as_json
-def show(chosen: Chosen, id: str, *, number: int | None, no_encode: bool, as_json: bool) -> int:
+def show(
+    chosen: ProjectOptions, id: str, *, number: int | None, no_encode: bool, as_json: bool
+) -> int:
     """One memory, by its id or a unique beginning of it: its text, where it comes from, its links,
     versions and use."""
-    with looking(chosen, no_encode=no_encode) as memories:
+    with updated_memories(chosen, no_encode=no_encode) as memories:
         shown = memories.details(id)
         version = (
             shown.memory
@@ -195,7 +203,7 @@ def show(chosen: Chosen, id: str, *, number: int | None, no_encode: bool, as_jso
     if as_json:
         emit_json({**_fields(shown), "memory": version})
     else:
-        tell_shown(shown, version, titles, time.time())
+        print_details(shown, version, titles, time.time())
     return OK
 
 
@@ -208,7 +216,7 @@ def show(chosen: Chosen, id: str, *, number: int | None, no_encode: bool, as_jso
     )
 )
 @click.argument("query", nargs=-1, required=True)
-@of_project
+@project_options
 @_kinds
 @click.option(
     "--task",
@@ -219,7 +227,7 @@ def show(chosen: Chosen, id: str, *, number: int | None, no_encode: bool, as_jso
 @no_encode
 @as_json
 def search(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     query: tuple[str, ...],
     *,
     kinds: tuple[str, ...],
@@ -232,8 +240,8 @@ def search(
 
     Words such as "yesterday", "last week" or "in March" narrow the search to that time.
     """
-    with looking(chosen, no_encode=no_encode, lists=True) as memories:
-        index_up(memories, chosen)
+    with updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
+        index_new(memories, chosen)
         recall = memories.recall(" ".join(query), task=task or "", kinds=kinds, most=limit).recall
         is_empty = not recall.items and not has_any(memories)
     items = recall.items[:limit]
@@ -242,7 +250,7 @@ def search(
     else:
         now = time.time()
         for each in items:
-            _tell_item(each, now)
+            _print_item(each, now)
     if recall.lacking:
         lacking = ", ".join(sorted(recall.lacking))
         chosen.say(
@@ -250,7 +258,7 @@ def search(
             f"be worse"
         )
     if is_empty:
-        chosen.say(f"nothing is remembered yet{_others(chosen)}")
+        chosen.say(f"nothing is remembered yet{_hint_for_more(chosen)}")
     elif not items:
         chosen.say(
             f"nothing is remembered of that; see what there is: {chosen.hint('memory list')}"
@@ -266,7 +274,7 @@ def search(
     )
 )
 @click.argument("query", nargs=-1)
-@of_project
+@project_options
 @click.option(
     "--topic", "topics", metavar="WORDS", multiple=True, help="Only this topic; may be said again."
 )
@@ -280,7 +288,7 @@ def search(
 @no_encode
 @as_json
 def timeline(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     query: tuple[str, ...],
     *,
     topics: tuple[str, ...],
@@ -290,7 +298,7 @@ def timeline(
 ) -> int:
     """What was done and decided lately, and what is under way: what an agent is told when it
     asks."""
-    with looking(chosen, no_encode=no_encode, lists=True) as memories:
+    with updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
         told = memories.timeline(" ".join(query), topics=topics, max_tokens=max_tokens)
     if as_json:
         emit_json(_fields(told))
@@ -298,7 +306,7 @@ def timeline(
         emit(plain(told.text))
     if not told.text.strip():
         what = "nothing of that is remembered" if query or topics else "nothing is remembered yet"
-        chosen.say(f"{what}{_others(chosen, query, topics)}")
+        chosen.say(f"{what}{_hint_for_more(chosen, query, topics)}")
     return OK
 
 
@@ -306,13 +314,13 @@ def timeline(
     epilog=examples("hotset memory why sem-7ha2c0de", "hotset memory why sem-7ha2c0de --json")
 )
 @click.argument("id", type=as_text)
-@of_project
+@project_options
 @no_encode
 @as_json
-def why(chosen: Chosen, id: str, *, no_encode: bool, as_json: bool) -> int:
+def why(chosen: ProjectOptions, id: str, *, no_encode: bool, as_json: bool) -> int:
     """Where a memory comes from, what it replaced, how often it was used, and why it has its
     form."""
-    with looking(chosen, no_encode=no_encode) as memories:
+    with updated_memories(chosen, no_encode=no_encode) as memories:
         memory = memories.get(id)
         reasons = memories.why(memory.id)
     if as_json:
@@ -323,7 +331,7 @@ def why(chosen: Chosen, id: str, *, no_encode: bool, as_json: bool) -> int:
             + f"  {shortened(title(memory), width() - len(memory.id) - 2)}"
         )
         for reason in reasons:
-            first, *rest = wrapped(reason, "  ")
+            first, *rest = wrap_lines(reason, "  ")
             emit("\n".join([f"- {first[2:]}", *rest]))
     return OK
 
@@ -336,7 +344,7 @@ def why(chosen: Chosen, id: str, *, no_encode: bool, as_json: bool) -> int:
     )
 )
 @click.argument("id", type=as_text, default="")
-@of_project
+@project_options
 @click.option(
     "--depth",
     type=click.IntRange(1, 20),
@@ -348,13 +356,13 @@ def why(chosen: Chosen, id: str, *, no_encode: bool, as_json: bool) -> int:
 @no_encode
 @as_json
 def graph(
-    chosen: Chosen, id: str, *, depth: int, as_dot: bool, no_encode: bool, as_json: bool
+    chosen: ProjectOptions, id: str, *, depth: int, as_dot: bool, no_encode: bool, as_json: bool
 ) -> int:
     """How memories hang together: all that are linked, or what is around one."""
 
     if as_dot and as_json:
         raise click.UsageError("--dot and --json do not go together")
-    with looking(chosen, no_encode=no_encode, lists=not id) as memories:
+    with updated_memories(chosen, no_encode=no_encode, lists=not id) as memories:
         root = memories.get(id).id if id else None
         drawn = memories.graph(root or "", depth=depth)
     linked = {end for link in drawn.links for end in (link.of, link.to)}
@@ -377,7 +385,7 @@ def graph(
         for line in tree(shown, drawn.links, root):
             emit(shortened(line, width()))
     if not drawn.links and not drawn.memories:
-        chosen.say(f"nothing is remembered yet{_others(chosen)}")
+        chosen.say(f"nothing is remembered yet{_hint_for_more(chosen)}")
     elif not drawn.links:
         chosen.say(
             f"no links yet; find what memories have in common: {chosen.hint('memory consolidate')}"
@@ -385,13 +393,13 @@ def graph(
     return OK
 
 
-def when_meant(option: str, typed: str, now: float) -> tuple[float | None, float | None]:
+def parse_period(option: str, typed: str, now: float) -> tuple[float | None, float | None]:
     """From when until when: `2d` is two days ago, a day is all of it, and so is "last week". Raises
     `BadInput`."""
     from hotset.sources.memory import time_words  # noqa: PLC0415 - for those who ask
 
     if _AGO.fullmatch(typed):
-        moment = moment_meant(typed, now)
+        moment = parse_moment(typed, now)
         return moment, moment
     said = time_words(typed, now)
     if said.words or (said.since is None and said.until is None):
@@ -408,7 +416,7 @@ def has_any(memories: MemorySource) -> bool:
     return next(iter(memories.list(standings=frozenset(Standing), limit=1)), None) is not None
 
 
-def _others(chosen: Chosen, *narrowed: object) -> str:
+def _hint_for_more(chosen: ProjectOptions, *narrowed: object) -> str:
     if any(narrowed):
         return "; see all: " + chosen.hint("memory list --standing any")
     return (
@@ -446,7 +454,7 @@ def _item_document(item: RecalledItem) -> dict[str, Any]:
     }
 
 
-def _tell_item(item: RecalledItem, now: float) -> None:
+def _print_item(item: RecalledItem, now: float) -> None:
     about = ", ".join(filter(None, (item.kind, item.speaker, ago(item.time, now))))
     heading = " ".join(plain(item.title).split())
     head = f"{item.score:.2f}  {item.id}  {about}"
@@ -456,9 +464,11 @@ def _tell_item(item: RecalledItem, now: float) -> None:
         + f"  {plain(about)}  {shortened(heading, max(20, width() - len(head) - 2))}"
     )
     if " ".join(plain(item.text).split()) != heading:
-        emit("\n".join(wrapped(item.text, " " * 6, _EXCERPT_LINES)))
+        emit("\n".join(wrap_lines(item.text, " " * 6, _EXCERPT_LINES)))
     if item.why:
-        emit(click.style("\n".join(wrapped(f"because {'; '.join(item.why)}", " " * 6)), dim=True))
+        emit(
+            click.style("\n".join(wrap_lines(f"because {'; '.join(item.why)}", " " * 6)), dim=True)
+        )
     if item.memory is None and item.page is not None:
         emit(click.style(f"      hotset recall {item.page}", dim=True))
     emit("")
@@ -470,7 +480,7 @@ def tree(
     """Line by line, each link once: below the root where one is named, otherwise below whichever
     memory comes first."""
     known = {memory.id: memory for memory in memories}
-    drawing = _Drawing(known, _beside(links))
+    drawing = _Drawing(known, _links_by_end(links))
     for id in [root] if root is not None else [memory.id for memory in memories]:
         if id not in drawing.opened:
             yield _named(id, known)
@@ -496,7 +506,7 @@ def dot(memories: Sequence[MemoryRecord], links: Sequence[MemoryLink]) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _beside(links: Sequence[MemoryLink]) -> dict[MemoryId, list[MemoryLink]]:
+def _links_by_end(links: Sequence[MemoryLink]) -> dict[MemoryId, list[MemoryLink]]:
     found: dict[MemoryId, list[MemoryLink]] = {}
     for link in links:
         for end in dict.fromkeys((link.of, link.to)):
@@ -557,7 +567,7 @@ def _quoted(text: str) -> str:
         "hotset memory economics --json",
     )
 )
-@of_project
+@project_options
 @click.option(
     "--session",
     metavar="ID",
@@ -567,19 +577,19 @@ def _quoted(text: str) -> str:
 )
 @limit_option(_SESSIONS_LISTED, help="At most so many sessions.")
 @as_json
-def economics(chosen: Chosen, *, session: str, limit: int, as_json: bool) -> int:
+def economics(chosen: ProjectOptions, *, session: str, limit: int, as_json: bool) -> int:
     """What remembering costs and saves in each session, newest first.
 
     Discovery is what an agent is told to find out what there is (index and timeline), read what it
     is told of it. Savings are against loading everything. Where a limit is crossed, memories are
     shown in another way from then on: that is told with its effect.
     """
-    with opened(chosen, lists=True) as memories:
-        found = memories.economics(session_named(chosen, session))[:limit]
+    with opened_memories(chosen, lists=True) as memories:
+        found = memories.economics(resolve_session(chosen, session))[:limit]
     if as_json:
         emit_json([_economics_document(each) for each in found])
     elif found:
-        _tell_economics(found, time.time())
+        _print_economics(found, time.time())
     if not found:
         chosen.say(
             f"no agent was told of memories yet; come back after a session: "
@@ -588,7 +598,7 @@ def economics(chosen: Chosen, *, session: str, limit: int, as_json: bool) -> int
     return OK
 
 
-def _tell_economics(found: Sequence[SessionEconomics], now: float) -> None:
+def _print_economics(found: Sequence[SessionEconomics], now: float) -> None:
     headings = ("session", "last", "discovery", "read", "ratio", "savings", "saved")
     rows = [
         (
@@ -605,7 +615,7 @@ def _tell_economics(found: Sequence[SessionEconomics], now: float) -> None:
     table(headings, rows, right=(2, 3, 4, 5))
     for each in found:
         for line in _remarks(each):
-            emit("\n".join(wrapped(f"{each.session or _NOBODY}: {line}")))
+            emit("\n".join(wrap_lines(f"{each.session or _NOBODY}: {line}")))
 
 
 def _remarks(each: SessionEconomics) -> Iterator[str]:
@@ -613,19 +623,19 @@ def _remarks(each: SessionEconomics) -> Iterator[str]:
     acted = {str(event.detail.get("metric")): event for event in each.actions}
     for breach in each.breaches:
         done = acted.pop(str(breach.metric), None)
-        then = f"{breach.remedy} is due" if done is None else _done(done)
-        yield f"{_crossed(str(breach.metric), breach.value, breach.threshold)}; {then}"
+        then = f"{breach.remedy} is due" if done is None else _describe_action(done)
+        yield f"{_describe_breach(str(breach.metric), breach.value, breach.threshold)}; {then}"
     for metric, event in acted.items():
         value, threshold = (float(event.detail.get(name, 0)) for name in ("value", "threshold"))
-        yield f"{_crossed(metric, value, threshold)}; {_done(event)}"
+        yield f"{_describe_breach(metric, value, threshold)}; {_describe_action(event)}"
 
 
-def _crossed(metric: str, value: float, threshold: float) -> str:
+def _describe_breach(metric: str, value: float, threshold: float) -> str:
     form = "{:.0%}" if metric == "savings" else "{:,.4g}"
     return f"{_WORDS.get(metric, metric)} {form.format(value)}, limit {form.format(threshold)}"
 
 
-def _done(event: Event) -> str:
+def _describe_action(event: Event) -> str:
     detail = event.detail
     if detail.get("note"):
         return f"{detail.get('remedy')}: {detail['note']}"

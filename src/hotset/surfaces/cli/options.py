@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from functools import wraps
 from typing import Any
 
 import click
 
 from hotset.config import Config, load
+from hotset.errors import BadInput
 from hotset.nouns.profiles import PROFILES
-from hotset.surfaces.cli.terminal import say
+from hotset.surfaces.cli.terminal import moment, say
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 @dataclass(frozen=True, slots=True)
-class Switches:
+class WindowOptions:
     """How the window works; None leaves it to the environment and the user's file."""
 
     off: bool | None
@@ -42,14 +47,14 @@ class Switches:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ProjectOptions:
     """Which project, and how much to say."""
 
     data: str | None
     project: str | None
     quiet: bool
 
-    def config(self, switches: Switches | None = None) -> Config:
+    def config(self, switches: WindowOptions | None = None) -> Config:
         """Raises `BadConfig`."""
         return load(
             project=self.project, data=self.data, **(switches.settings() if switches else {})
@@ -69,9 +74,9 @@ class Chosen:
         return [word for name, value in pairs if value is not None for word in (name, value)]
 
 
-def of_project(command: Callable[..., Any]) -> Callable[..., Any]:
+def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds --data, --project and --quiet; the command gets them as its first argument, a
-    `Chosen`."""
+    `ProjectOptions`."""
 
     @click.option("--data", metavar="DIR", help="The folder that holds this project's store.")
     @click.option(
@@ -82,12 +87,12 @@ def of_project(command: Callable[..., Any]) -> Callable[..., Any]:
     def chosen(
         *args: Any, data: str | None, project: str | None, quiet: bool, **kwargs: Any
     ) -> Any:
-        return command(Chosen(data, project, quiet), *args, **kwargs)
+        return command(ProjectOptions(data, project, quiet), *args, **kwargs)
 
     return chosen
 
 
-def of_window(command: Callable[..., Any]) -> Callable[..., Any]:
+def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the switches of the window; the command gets them as `switches`."""
 
     @click.option(
@@ -123,14 +128,16 @@ def of_window(command: Callable[..., Any]) -> Callable[..., Any]:
         **kwargs: Any,
     ) -> Any:
         return command(
-            *args, switches=Switches(off, budget, profile, False if no_tools else None), **kwargs
+            *args,
+            switches=WindowOptions(off, budget, profile, False if no_tools else None),
+            **kwargs,
         )
 
     return with_switches
 
 
 @dataclass(frozen=True, slots=True)
-class Indexing:
+class IndexOptions:
     """Whether the project's files are indexed beside everything else; by default as the person said
     when they were asked."""
 
@@ -143,7 +150,7 @@ class Indexing:
         return ["--no-index"] if self.no else []
 
 
-def of_indexing(command: Callable[..., Any]) -> Callable[..., Any]:
+def index_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds --yes and --no-index; the command gets them as `indexing`."""
 
     @click.option(
@@ -158,12 +165,12 @@ def of_indexing(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_indexing(*args: Any, yes: bool, no_index: bool, **kwargs: Any) -> Any:
         if yes and no_index:
             raise click.UsageError("--yes and --no-index do not go together")
-        return command(*args, indexing=Indexing(yes, no_index), **kwargs)
+        return command(*args, indexing=IndexOptions(yes, no_index), **kwargs)
 
     return with_indexing
 
 
-def switched(window: Mapping[str, Any]) -> str:
+def describe_window(window: Mapping[str, Any]) -> str:
     """How the window works, in a line; `window` is `Config.window`, or what a proxy says of it."""
     if window["off"]:
         return "off: requests go out as they come"
@@ -185,6 +192,18 @@ def limit_option(
         show_default=True,
         help=help,
     )
+
+
+def parse_moment(typed: str, now: float) -> float:
+    """`2d` is two days before now; a date is its first moment here."""
+    if ago := re.fullmatch(r"(\d{1,6})([smhdw])", typed):
+        return now - int(ago[1]) * _UNITS[ago[2]]
+    try:
+        return datetime.fromisoformat(typed).astimezone().timestamp()
+    except ValueError:
+        raise BadInput(
+            f"--since {typed}: say 30m, 12h, 2d, 1w or a date like {moment(now)[:10]}"
+        ) from None
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

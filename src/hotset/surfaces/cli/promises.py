@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import click
 
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import emit_json, table
 
 
@@ -298,14 +298,14 @@ PROMISES = (
 
 
 @click.command(epilog=examples("hotset rows", "hotset rows --state working", "hotset rows --json"))
-@of_project
+@project_options
 @click.option(
     "--state",
     type=click.Choice([state.value for state in RowState]),
     help="Only those in this state.",
 )
 @as_json
-def rows(chosen: Chosen, state: str | None, as_json: bool) -> None:
+def rows(chosen: ProjectOptions, state: str | None, as_json: bool) -> None:
     """What hotset promises, by id, and what of it works today."""
     selected = [promise for promise in PROMISES if state in (None, promise.state)]
     if as_json:

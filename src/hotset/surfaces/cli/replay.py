@@ -146,7 +146,7 @@ def replay(
     with counting("reading", None, quiet=quiet) as counter:
         told: list[str] = []
         sets = gather(counter.over(_sessions(paths, told)), ruling, everything=everything)
-    _tell_some(told, quiet=quiet)
+    _print_notes(told, quiet=quiet)
     if not sets:
         raise NotFound("there is nothing to replay: no model replies in these sessions")
     with counting("replaying", sum(each.rounds(makers) for each in sets), quiet=quiet) as counter:
@@ -211,7 +211,7 @@ def _refuse(error: BadInput) -> None:
     raise error
 
 
-def _tell_some(told: Sequence[str], *, quiet: bool) -> None:
+def _print_notes(told: Sequence[str], *, quiet: bool) -> None:
     for sentence in told[:_TOLD]:
         say(plain(sentence), quiet=quiet)
     if len(told) > _TOLD:

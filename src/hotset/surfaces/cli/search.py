@@ -35,8 +35,14 @@ from hotset.sources.history import follow
 from hotset.sources.memory import MemorySource
 from hotset.surfaces.cli.consent import is_allowed
 from hotset.surfaces.cli.ending import FOUND, OK
-from hotset.surfaces.cli.options import Chosen, as_json, examples, limit_option, of_project
-from hotset.surfaces.cli.sessions import moment_meant
+from hotset.surfaces.cli.options import (
+    ProjectOptions,
+    as_json,
+    examples,
+    limit_option,
+    parse_moment,
+    project_options,
+)
 from hotset.surfaces.cli.terminal import (
     counting,
     emit,
@@ -94,7 +100,7 @@ class SearchResults:
     )
 )
 @click.argument("query", nargs=-1, required=True)
-@of_project
+@project_options
 @click.option(
     "--type",
     "types",
@@ -122,7 +128,7 @@ class SearchResults:
 @limit_option(5, 200, help="At most so many of each type.")
 @as_json
 def search(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     query: tuple[str, ...],
     *,
     types: tuple[str, ...],
@@ -151,7 +157,7 @@ def search(
             "have pages, languages are of code, "
             "memories and tools have no path, tools no time"
         )
-    only = Filter(kinds=kinds, since=moment_meant(since, time.time()) if since else None, path=path)
+    only = Filter(kinds=kinds, since=parse_moment(since, time.time()) if since else None, path=path)
     asked = SearchRequest(" ".join(query), possible, only, session, limit)
     code_is_missing = Sort.CODE in possible and not _searches_code(config)
     results = SearchResults()
@@ -163,7 +169,7 @@ def search(
     else:
         wanted = terms(asked.words)
         for each in found:
-            _tell(each, wanted)
+            _print_hit(each, wanted)
     for note in results.notes:
         chosen.say(f"hotset: {note}")
     if not found and not _searches_code(config) and not _holds_pages(config):
@@ -238,7 +244,7 @@ def _search_index(
             folder = Path(opened.enter_context(TemporaryDirectory(prefix="hotset-")))
             index = opened.enter_context(closing(open_index(folder, embedding, folds=False)))
         if store is not None and searches_pages:
-            results.notes += _caught_up(store, index, quiet)
+            results.notes += _follow_pages(store, index, quiet)
         if searches_code:
             results.notes += catch_up(config.project, config.folder, index)
         of_code = below(config.project, asked.only.path) if searches_code else None
@@ -289,7 +295,7 @@ def _search_tools(config: Config, asked: SearchRequest, results: SearchResults) 
         results.notes.append(f"tools were not searched: {error}")
 
 
-def _caught_up(store: Store, index: Index, quiet: bool) -> Iterator[str]:
+def _follow_pages(store: Store, index: Index, quiet: bool) -> Iterator[str]:
     """Brings what was kept since into the index. What fails here costs the latest, not the
     search."""
     until = time.monotonic() + _FOLLOW_SECONDS
@@ -316,7 +322,7 @@ def _document(found: SearchHit, *, loose: bool) -> dict[str, object]:
     }
 
 
-def _tell(found: SearchHit, wanted: Sequence[Term]) -> None:
+def _print_hit(found: SearchHit, wanted: Sequence[Term]) -> None:
     where = plain(found.where)
     what = plain(found.what) + (f", {moment(found.time)}" if found.time else "")
     room = max(20, width() - len(where) - 2)

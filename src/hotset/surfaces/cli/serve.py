@@ -16,22 +16,22 @@ import msgspec
 
 from hotset.config import Config, load
 from hotset.files.write import write_output
-from hotset.surfaces.cli.consent import ask_once, is_allowed
+from hotset.surfaces.cli.consent import is_allowed, offer_indexing
 from hotset.surfaces.cli.ending import FAILED, FOUND
 from hotset.surfaces.cli.index import IndexFollower
 from hotset.surfaces.cli.options import (
-    Chosen,
-    Indexing,
-    Switches,
+    IndexOptions,
+    ProjectOptions,
+    WindowOptions,
+    describe_window,
     examples,
-    of_indexing,
-    of_project,
-    of_window,
-    switched,
+    index_options,
+    project_options,
+    window_options,
 )
 from hotset.surfaces.cli.supervisor import end_lease
 from hotset.surfaces.cli.terminal import say
-from hotset.surfaces.proxy.address import Address, ask, read_note
+from hotset.surfaces.proxy.address import Address, ask_proxy, read_note
 
 
 @click.command(
@@ -43,7 +43,7 @@ from hotset.surfaces.proxy.address import Address, ask, read_note
         "hotset up --budget 100000 --profile lean",
     )
 )
-@of_project
+@project_options
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -59,8 +59,8 @@ from hotset.surfaces.proxy.address import Address, ask, read_note
     metavar="URL",
     help="Where Anthropic calls go. [default: https://api.anthropic.com]",
 )
-@of_window
-@of_indexing
+@window_options
+@index_options
 @click.option(
     "--ready-file",
     metavar="F",
@@ -74,10 +74,10 @@ from hotset.surfaces.proxy.address import Address, ask, read_note
     help="Stop when stdin closes: whoever started us is gone.",
 )
 def up(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     *,
-    switches: Switches,
-    indexing: Indexing,
+    switches: WindowOptions,
+    indexing: IndexOptions,
     port: int | None,
     openai_url: str | None,
     anthropic_url: str | None,
@@ -97,18 +97,22 @@ def up(
         anthropic_url=anthropic_url,
         **switches.settings(),
     )
-    if port is None and (note := read_note(config.folder)) and ask(note, patience=config.patience):
+    if (
+        port is None
+        and (note := read_note(config.folder))
+        and ask_proxy(note, patience=config.patience)
+    ):
         chosen.say(f"a proxy of {config.project} serves already (process {note.pid})")
-        _tell_how_to_connect(note, quiet=chosen.quiet)
+        _print_how_to_connect(note, quiet=chosen.quiet)
         return FOUND
     if not indexing.no:
-        ask_once(chosen, config, yes=indexing.yes)
+        offer_indexing(chosen, config, yes=indexing.yes)
 
     def ready(address: Address) -> None:
         if ready_file:
             write_output(Path(ready_file), [msgspec.json.encode(address.announce())])
         # Under wrap this goes to a log, which is no place for a token.
-        _tell_where(config, address, indexes=not indexing.no, quiet=chosen.quiet or while_stdin)
+        _print_address(config, address, indexes=not indexing.no, quiet=chosen.quiet or while_stdin)
 
     _log_to_stderr(quiet=chosen.quiet)
     if while_stdin:
@@ -123,7 +127,7 @@ def up(
     return None
 
 
-def _tell_where(config: Config, address: Address, *, indexes: bool, quiet: bool) -> None:
+def _print_address(config: Config, address: Address, *, indexes: bool, quiet: bool) -> None:
     say(click.style(f"hotset serves {config.project}", bold=True), quiet=quiet)
     say(f"  on     {address.root}", quiet=quiet)
     say(f"  keeps  {config.folder}", quiet=quiet)
@@ -134,7 +138,7 @@ def _tell_where(config: Config, address: Address, *, indexes: bool, quiet: bool)
             + ("" if origin == "default" else f"  (from {origin})"),
             quiet=quiet,
         )
-    say(f"  window {switched(config.window)}", quiet=quiet)
+    say(f"  window {describe_window(config.window)}", quiet=quiet)
     indexed = "indexed in the background; see: hotset index --status"
     say(
         (
@@ -143,11 +147,11 @@ def _tell_where(config: Config, address: Address, *, indexes: bool, quiet: bool)
         ),
         quiet=quiet,
     )
-    _tell_how_to_connect(address, quiet=quiet)
+    _print_how_to_connect(address, quiet=quiet)
     say("Stop with Ctrl-C. Calls, as they come:\n", quiet=quiet)
 
 
-def _tell_how_to_connect(address: Address, *, quiet: bool) -> None:
+def _print_how_to_connect(address: Address, *, quiet: bool) -> None:
     say("\nConnect an agent, in another terminal:", quiet=quiet)
     say("  hotset wrap claude      (or codex, opencode, aider, goose, anything)", quiet=quiet)
     say("or by hand:", quiet=quiet)
@@ -182,8 +186,8 @@ def _stop_with_stdin(folder: Path) -> None:
     "  codex mcp add hotset -- hotset mcp\n"
     '  {"mcpServers": {"hotset": {"command": "hotset", "args": ["mcp"]}}}'
 )
-@of_project
-def mcp(chosen: Chosen) -> int | None:
+@project_options
+def mcp(chosen: ProjectOptions) -> int | None:
     """Serve tools, code, history and memory of the project to an agent, over MCP on stdin and
     stdout.
 
@@ -201,7 +205,7 @@ def mcp(chosen: Chosen) -> int | None:
         return FAILED
     from hotset.surfaces.mcp.memory import memory_tools  # noqa: PLC0415 - 0.3 s; help should not pay for it
     from hotset.surfaces.mcp.project import Project  # noqa: PLC0415
-    from hotset.surfaces.mcp.protocol import Server, serve  # noqa: PLC0415
+    from hotset.surfaces.mcp.protocol import Server, serve_stdio  # noqa: PLC0415
     from hotset.surfaces.mcp.tools import INSTRUCTIONS, opened_toolbox, toolbox_tools, tools  # noqa: PLC0415
 
     logging.getLogger("hotset").addHandler(logging.StreamHandler(sys.stderr))
@@ -214,17 +218,17 @@ def mcp(chosen: Chosen) -> int | None:
         threading.Thread(target=project.warm, name="hotset-warm", daemon=True).start()
         found = toolbox_tools(toolbox, lambda: project.keeping, config.knobs_for(""))
         server = Server((*found, *tools(project), *memory_tools(project, config)), INSTRUCTIONS)
-        serve(server.answer, server.waits)
+        serve_stdio(server.answer, server.waits)
     return None
 
 
 @click.command(epilog=examples("hotset demo", "hotset demo --once --fast"))
-@of_project
+@project_options
 @click.option(
     "--once", is_flag=True, help="End after the show instead of going on to serve this project."
 )
 @click.option("--fast", is_flag=True, help="Play as fast as it goes.")
-def demo(chosen: Chosen, once: bool, fast: bool) -> None:
+def demo(chosen: ProjectOptions, once: bool, fast: bool) -> None:
     """See hotset work on a recorded agent session: no key, no network.
 
     A scripted provider answers on this machine; the proxy, the store and the kill -9 in the middle

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -33,15 +32,22 @@ from hotset.runtime.reader import (
     open_or_empty,
     parents_in,
 )
-from hotset.surfaces.cli.options import Chosen, as_json, examples, limit_option, of_project
+from hotset.surfaces.cli.options import (
+    ProjectOptions,
+    as_json,
+    examples,
+    limit_option,
+    parse_moment,
+    project_options,
+)
 from hotset.surfaces.cli.terminal import (
     count,
     emit,
     emit_json,
-    field,
     moment,
     one_line,
     plain,
+    plain_line,
     shortened,
     size,
     span,
@@ -50,7 +56,6 @@ from hotset.surfaces.cli.terminal import (
 )
 
 _DEEPEST = 4  # steps to the right: a table has no room for more
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 _ID_WIDTH, _KIND_WIDTH, _SIZE_WIDTH = 16, 13, 8
 _COLOURS = {
@@ -85,19 +90,19 @@ class SessionLine:
         "hotset sessions --limit 1 --json",
     )
 )
-@of_project
+@project_options
 @limit_option(20)
 @click.option("--since", metavar="WHEN", help="Active since: 30m, 12h, 2d, 1w or 2026-11-15.")
 @click.option("--agent", help="Only this agent's.")
 @as_json
 def sessions(
-    chosen: Chosen, limit: int, since: str | None, agent: str | None, as_json: bool
+    chosen: ProjectOptions, limit: int, since: str | None, agent: str | None, as_json: bool
 ) -> None:
     """The sessions of this project, the one that was used last first; what belongs to another
     stands below it."""
     now = time.time()
     config = chosen.config()
-    earliest = moment_meant(since, now) if since else None
+    earliest = parse_moment(since, now) if since else None
     with open_or_empty(config) as store:
         every = store.recent_sessions()
         above = parents_in(store)
@@ -109,7 +114,7 @@ def sessions(
         latest = list(
             islice((line for line in told if earliest is None or line.last >= earliest), limit)
         )
-    lines = below_one_another(latest)
+    lines = arrange_families(latest)
     if as_json:
         emit_json([line for line, _ in lines])
     if not lines:
@@ -142,7 +147,7 @@ def sessions(
     chosen.say(f"\nLook at one with: {chosen.hint(f'show {latest[0].session.id}')}")
 
 
-def below_one_another(latest: Sequence[SessionLine]) -> list[tuple[SessionLine, int]]:
+def arrange_families(latest: Sequence[SessionLine]) -> list[tuple[SessionLine, int]]:
     """Each with how deep it stands below another; a family stands where the one of it that was used
     last would."""
     listed = {line.session.id: line for line in latest}
@@ -175,20 +180,8 @@ def describe(store: Store, session: Session, parent: Parent | None = None) -> Se
     )
 
 
-def moment_meant(typed: str, now: float) -> float:
-    """`2d` is two days before now; a date is its first moment here."""
-    if ago := re.fullmatch(r"(\d{1,6})([smhdw])", typed):
-        return now - int(ago[1]) * _UNITS[ago[2]]
-    try:
-        return datetime.fromisoformat(typed).astimezone().timestamp()
-    except ValueError:
-        raise BadInput(
-            f"--since {typed}: say 30m, 12h, 2d, 1w or a date like {moment(now)[:10]}"
-        ) from None
-
-
 @dataclass(frozen=True, slots=True)
-class Story:
+class SessionStory:
     """What is shown of a session."""
 
     session: Session
@@ -214,7 +207,7 @@ class Story:
     )
 )
 @click.argument("session", default="last")
-@of_project
+@project_options
 @click.option("--turns", metavar="A-B", help="Only these turns: 7, 3-9, 12- or -5.")
 @click.option(
     "--kind", type=click.Choice([kind.value for kind in Kind]), help="Only pages of this kind."
@@ -222,16 +215,22 @@ class Story:
 @click.option("--full", is_flag=True, help="Whole contents instead of first lines.")
 @as_json
 def show(
-    chosen: Chosen, session: str, *, turns: str | None, kind: str | None, full: bool, as_json: bool
+    chosen: ProjectOptions,
+    session: str,
+    *,
+    turns: str | None,
+    kind: str | None,
+    full: bool,
+    as_json: bool,
 ) -> None:
     """One session, turn by turn: what was said, called and read, and where it branched.
 
     SESSION is an id, the beginning of one, or `last`, the one that was used last, which is the
     default.
     """
-    bounds = turn_range(turns) if turns else None
+    bounds = parse_turns(turns) if turns else None
     with open_existing(chosen.config()) as store:
-        story = tell_story(
+        story = read_story(
             store, find_session(store, session), bounds, Kind(kind) if kind else None
         )
         if as_json:
@@ -247,9 +246,9 @@ def show(
         chosen.say(f"What a model saw instead: {chosen.hint(f'diff {story.session.id} {changed}')}")
 
 
-def tell_story(
+def read_story(
     store: Store, session: Session, bounds: tuple[int, int] | None, kind: Kind | None
-) -> Story:
+) -> SessionStory:
     pages: dict[int, list[Page]] = {}
     for page in store.pages(
         Where(session=session.id, turns=bounds, kinds=frozenset({kind} if kind else ()))
@@ -269,7 +268,7 @@ def tell_story(
         for each in store.sessions()
         if each.id in above and above[each.id].session == session.id
     )
-    return Story(
+    return SessionStory(
         session,
         turns,
         pages,
@@ -280,7 +279,7 @@ def tell_story(
     )
 
 
-def _last_changed(story: Story) -> int:
+def _last_changed(story: SessionStory) -> int:
     """The latest of these turns of which less was sent than the client said; 0 where there is
     none."""
     return max(
@@ -299,7 +298,7 @@ def forks(nodes: Iterable[Node]) -> dict[int, int]:
     return found
 
 
-def turn_range(typed: str) -> tuple[int, int]:
+def parse_turns(typed: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{0,9})(-?)(\d{0,9})", typed)
     if match is None or not (match[1] or match[3]):
         raise BadInput(f"--turns {typed}: say 7, 3-9, 12- or -5")
@@ -307,12 +306,12 @@ def turn_range(typed: str) -> tuple[int, int]:
     return low, int(match[3]) if match[3] else (sys.maxsize >> 1 if match[2] else low)
 
 
-def _lines(store: Store, story: Story, full: bool) -> Iterator[str]:
+def _lines(store: Store, story: SessionStory, full: bool) -> Iterator[str]:
     session = story.session
     branches = len(story.forks) + 1
     told = [
         session.id,
-        field(session.agent),
+        plain_line(session.agent),
         session.dialect,
         moment(session.started),
         count(len(story.turns), "turn"),
@@ -321,11 +320,11 @@ def _lines(store: Store, story: Story, full: bool) -> Iterator[str]:
         told.append(f"{branches} branches")
     yield click.style("  ".join(told), bold=True)
     if session.title:
-        yield field(session.title)
+        yield plain_line(session.title)
     if story.parent is not None:
-        yield f"{story.parent.kinship} of {field(story.parent.session)}"
+        yield f"{story.parent.kinship} of {plain_line(story.parent.session)}"
     for child, link in story.children:
-        yield shortened(f"└ {child.id}  {link.kinship}  {field(child.title)}", width())
+        yield shortened(f"└ {child.id}  {link.kinship}  {plain_line(child.title)}", width())
     branch = 0
     for turn in story.turns:
         yield ""
@@ -347,11 +346,11 @@ def _branch_line(branch: int, forks: dict[int, int]) -> str:
 def _turn_line(turn: Turn, bill: Bill | None) -> str:
     told = [
         f"turn {turn.number}",
-        field(turn.model),
+        plain_line(turn.model),
         turn.outcome if turn.outcome is not Outcome.DONE else "",
     ]
     if turn.error:
-        told.append(field(turn.error))
+        told.append(plain_line(turn.error))
     if turn.usage.prompt:
         told.append(_tokens(turn.usage))
         if (
@@ -373,10 +372,10 @@ def _tokens(usage: Usage) -> str:
 
 def _page_lines(store: Store, page: Page, full: bool) -> Iterator[str]:
     head = f"  {page.id:<{_ID_WIDTH}} {page.kind:<{_KIND_WIDTH}} {size(page.size):>{_SIZE_WIDTH}}  "
-    tool = f"{field(page.tool)} " if page.tool else ""
+    tool = f"{plain_line(page.tool)} " if page.tool else ""
     colour = _COLOURS.get(page.kind.family)
     if not page.media.startswith("text/") and page.media != "application/json":
-        yield click.style(head, fg=colour) + f"{tool}[{field(page.media)}]"
+        yield click.style(head, fg=colour) + f"{tool}[{plain_line(page.media)}]"
         return
     content = store.content(page.digest)
     if full:
@@ -387,7 +386,7 @@ def _page_lines(store: Store, page: Page, full: bool) -> Iterator[str]:
     yield click.style(head, fg=colour) + tool + one_line(content, room)
 
 
-def _document(store: Store, story: Story, full: bool) -> dict[str, Any]:
+def _document(store: Store, story: SessionStory, full: bool) -> dict[str, Any]:
     def page_of(page: Page) -> dict[str, Any]:
         told: dict[str, Any] = msgspec.to_builtins(page)
         if full:
@@ -427,9 +426,9 @@ def _document(store: Store, story: Story, full: bool) -> dict[str, Any]:
     )
 )
 @click.argument("id")
-@of_project
+@project_options
 @as_json
-def recall(chosen: Chosen, id: str, as_json: bool) -> None:
+def recall(chosen: ProjectOptions, id: str, as_json: bool) -> None:
     """The exact bytes of one page, on stdout. A terminal shows control codes instead of obeying
     them.
 
@@ -447,7 +446,7 @@ def recall(chosen: Chosen, id: str, as_json: bool) -> None:
                 "gist": about,
                 "digest": address,
                 "size": len(content),
-                **_as_text(content),
+                **_content_fields(content),
             }
         )
         return
@@ -460,7 +459,7 @@ def recall(chosen: Chosen, id: str, as_json: bool) -> None:
     sys.stdout.buffer.flush()
 
 
-def _as_text(content: bytes) -> dict[str, Any]:
+def _content_fields(content: bytes) -> dict[str, Any]:
     """Content that is text as text, anything else in base64: both come back byte for byte."""
     try:
         return {"text": content.decode()}

@@ -26,28 +26,34 @@ from hotset.runtime.ledger import (
 )
 from hotset.runtime.reader import (
     Census,
-    Indexed,
+    IndexGlance,
     find_session_id,
     glance_at_index,
     has_store,
     open_existing,
 )
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project, switched
-from hotset.surfaces.cli.sessions import moment_meant
+from hotset.surfaces.cli.options import (
+    ProjectOptions,
+    as_json,
+    describe_window,
+    examples,
+    parse_moment,
+    project_options,
+)
 from hotset.surfaces.cli.terminal import (
     count,
     emit,
     emit_json,
-    field,
     moment,
     money,
     plain,
+    plain_line,
     shortened,
     size,
     span,
     width,
 )
-from hotset.surfaces.proxy.address import Address, ask, read_note
+from hotset.surfaces.proxy.address import Address, ask_proxy, read_note
 
 _OUR_OWN = ("nonce",)
 """What the proxy tells that is of no use to anybody but us."""
@@ -121,15 +127,15 @@ class StoreReport:
         "hotset status", "hotset status --json", "hotset status --json | jq .proxy.metrics"
     )
 )
-@of_project
+@project_options
 @as_json
-def status(chosen: Chosen, as_json: bool) -> None:
+def status(chosen: ProjectOptions, as_json: bool) -> None:
     """Is a proxy serving this project, since when, what went through it, how much is kept, and how
     the window does."""
     config = chosen.config()
     address = read_note(config.folder)
-    said = ask(address, patience=config.patience) if address else None
-    kept, indexed, trouble = _kept(config, (said or {}).get("index", ()))
+    said = ask_proxy(address, patience=config.patience) if address else None
+    kept, indexed, trouble = _read_store(config, (said or {}).get("index", ()))
     on_disk = _bytes_below(config.folder)
     if as_json:
         proxy = {
@@ -156,15 +162,15 @@ def status(chosen: Chosen, as_json: bool) -> None:
         return
     emit(f"project  {config.project}")
     if said is not None and address is not None:
-        _tell_proxy(said, address)
+        _print_proxy(said, address)
     else:
         emit("proxy    none serves; start with: hotset up")
-        emit(f"window   {switched(config.window)}")
+        emit(f"window   {describe_window(config.window)}")
     if trouble:
         emit(click.style(f"trouble  {plain(trouble)}", fg="red"))
     if kept is None:
         emit(f"store    {'cannot be read' if trouble else 'empty'}, in {config.folder}")
-        _tell_index(indexed)
+        _print_index(indexed)
         return
     census = kept.census
     emit(
@@ -172,13 +178,13 @@ def status(chosen: Chosen, as_json: bool) -> None:
         f"{count(census.pages, 'page')}; "
         f"{size(census.content_bytes)} of content in {size(census.stored_bytes)}"
     )
-    _tell_index(indexed)
+    _print_index(indexed)
     emit(f"disk     {size(on_disk)} in {config.folder}")
-    _tell_figures((said or {}).get("metrics"), kept.metrics)
-    _tell_alerts(config, (said or {}).get("alerts", ()), kept.alerts)
+    _print_figures((said or {}).get("metrics"), kept.metrics)
+    _print_alerts(config, (said or {}).get("alerts", ()), kept.alerts)
 
 
-def _tell_proxy(said: dict[str, Any], address: Address) -> None:
+def _print_proxy(said: dict[str, Any], address: Address) -> None:
     emit(f"proxy    {address.root}")
     emit(
         f"serving  since {moment(said['started'])} ({span(said['uptime'])}), process {said['pid']}"
@@ -197,12 +203,12 @@ def _tell_proxy(said: dict[str, Any], address: Address) -> None:
     if said["store"] != "ok":
         emit(f"keeping  nothing at the moment: {said['store']}")
     if "window" in said:  # a proxy of an older version does not say
-        emit(f"window   {switched(said['window'])}")
+        emit(f"window   {describe_window(said['window'])}")
     for name, url in said["upstreams"].items():
         emit(f"to       {name}: {url}")
 
 
-def _tell_index(indexed: Indexed | None) -> None:
+def _print_index(indexed: IndexGlance | None) -> None:
     if indexed is None:
         return
     behind = (
@@ -222,7 +228,7 @@ def _tell_index(indexed: Indexed | None) -> None:
         emit(click.style(f"trouble  the index: {plain(trouble)}", fg="yellow"))
 
 
-def _tell_figures(since_start: Mapping[str, Any] | None, ever: Metrics) -> None:
+def _print_figures(since_start: Mapping[str, Any] | None, ever: Metrics) -> None:
     columns = [("since start", since_start)] if since_start and since_start["turns"] else []
     columns += [("all that is kept", asdict(ever))] if ever.turns else []
     if not columns:
@@ -245,7 +251,7 @@ def _tell_figures(since_start: Mapping[str, Any] | None, ever: Metrics) -> None:
         )
 
 
-def _tell_alerts(
+def _print_alerts(
     config: Config, standing: Sequence[Mapping[str, Any]], raised: Sequence[Event]
 ) -> None:
     for alert in standing:
@@ -269,9 +275,9 @@ def _tell_alerts(
         emit(click.style(f"alert    {moment(event.time)}  {told}", fg="yellow"))
 
 
-def _kept(
+def _read_store(
     config: Config, troubles: Sequence[str]
-) -> tuple[StoreReport | None, Indexed | None, str]:
+) -> tuple[StoreReport | None, IndexGlance | None, str]:
     """The last is what is wrong with the store."""
     try:
         with open_existing(config) as store:
@@ -295,13 +301,13 @@ def _bytes_below(folder: Path) -> int:
         "hotset savings --session last --json | jq .total.saved",
     )
 )
-@of_project
+@project_options
 @click.option(
     "--session", metavar="ID", help="Only this session: an id, the beginning of one, or `last`."
 )
 @click.option("--since", metavar="WHEN", help="Only what was billed since: 24h, 7d or 2026-11-01.")
 @as_json
-def savings(chosen: Chosen, session: str | None, since: str | None, as_json: bool) -> None:
+def savings(chosen: ProjectOptions, session: str | None, since: str | None, as_json: bool) -> None:
     """What was saved: the provider's own count beside what sending everything would have cost.
 
     Measured is what the provider reported, at list prices; our own count, marked ~, where it
@@ -309,7 +315,7 @@ def savings(chosen: Chosen, session: str | None, since: str | None, as_json: boo
     set right by how far our count was off for what was sent.
     """
     config = chosen.config()
-    earliest = moment_meant(since, time.time()) if since else None
+    earliest = parse_moment(since, time.time()) if since else None
     if session is None and not has_store(config.folder):
         found = Savings(empty_ledger(config).total(), (), 0)  # looking must not make a store
     else:
@@ -340,7 +346,7 @@ def savings(chosen: Chosen, session: str | None, since: str | None, as_json: boo
         chosen.say(f"\n{_estimated(found.total)}")
     if found.total.unlisted:
         chosen.say(
-            f"* no list price is known for {', '.join(map(field, found.total.unlisted))}: a "
+            f"* no list price is known for {', '.join(map(plain_line, found.total.unlisted))}: a "
             f"guess stands in"
         )
 
@@ -449,7 +455,7 @@ def _session_lines(sessions: Sequence[SessionAccount], total: Account, wide: int
     for line in lines[: len(heads)]:
         yield click.style(line.rstrip(), bold=True)
     for line, each in zip(lines[len(heads) :], sessions, strict=False):
-        title = field(each.session.title or each.session.key)
+        title = plain_line(each.session.title or each.session.key)
         if beside >= _SHORTEST_TITLE:
             yield f"{line}{_GAP}{shortened(title, beside)}"
         else:

@@ -29,7 +29,7 @@ from hotset import __version__
 from hotset.config import Config
 from hotset.errors import HotsetError
 from hotset.files.folder import private_folder
-from hotset.surfaces.proxy.address import HOST, Address, ask, read_note
+from hotset.surfaces.proxy.address import HOST, Address, ask_proxy, read_note
 
 _START_SECONDS = 20.0
 _STOP_SECONDS = 1.0
@@ -49,10 +49,12 @@ _LOG_MOST = 1 << 20
 _LEASE_PREFIX = "wrapped-"
 
 
-def running(config: Config) -> Address | None:
+def running_proxy(config: Config) -> Address | None:
     """The proxy that serves this project now."""
     note = read_note(config.folder)
-    return note if note is not None and ask(note, patience=config.patience) is not None else None
+    return (
+        note if note is not None and ask_proxy(note, patience=config.patience) is not None else None
+    )
 
 
 class ProxySupervisor:
@@ -162,7 +164,7 @@ class ProxySupervisor:
 
     def _serve_again(self) -> None:
         """Raises `HotsetError`."""
-        serving = running(self._config)
+        serving = running_proxy(self._config)
         if serving is not None and serving.root == self.address.root:
             self._join(serving)  # another wrap was quicker
         else:

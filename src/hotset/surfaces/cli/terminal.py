@@ -31,12 +31,12 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 def say(text: str = "", *, quiet: bool = False) -> None:
     """A word to the person, not part of the data."""
     if not quiet:
-        click.echo(harmless(text), err=True)
+        click.echo(safe_text(text), err=True)
 
 
 def emit(text: str) -> None:
     """Data."""
-    click.echo(harmless(text))
+    click.echo(safe_text(text))
 
 
 def emit_json(value: Any) -> None:
@@ -59,7 +59,7 @@ def table(
 ) -> None:
     """A table on stdout. The last column gives way where the terminal is narrow; the others are
     always whole."""
-    cells = [[field(cell) for cell in row] for row in rows]
+    cells = [[plain_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[index]) for row in (headings, *cells)) for index in range(len(headings))]
     room = max(_NARROWEST, width() - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1))
     for number, row in enumerate((headings, *cells)):
@@ -165,12 +165,12 @@ def plain(text: str) -> str:
     )
 
 
-def field(text: str) -> str:
+def plain_line(text: str) -> str:
     """The same on one line: a name, a model, an error as one word of a line of ours."""
     return plain(text).replace("\n", " ").replace("\t", " ")
 
 
-def harmless(text: str) -> str:
+def safe_text(text: str) -> str:
     """Whatever goes to a terminal: of all that is not text, line ends, tabs and our own colours
     stay."""
     return text if text.isprintable() else "".join(map(_kept_or_plain, _STYLED.split(text)))

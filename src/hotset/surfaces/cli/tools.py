@@ -16,7 +16,13 @@ from hotset.config import Config
 from hotset.errors import BadInput, ToolFailed, ToolRefused
 from hotset.sources import tools
 from hotset.surfaces.cli.ending import FOUND, OK
-from hotset.surfaces.cli.options import Chosen, as_json, examples, limit_option, of_project
+from hotset.surfaces.cli.options import (
+    ProjectOptions,
+    as_json,
+    examples,
+    limit_option,
+    project_options,
+)
 from hotset.surfaces.cli.terminal import (
     count,
     counting,
@@ -43,7 +49,7 @@ _NONE_KNOWN = "no tool is known yet; add some: {}"
 
 
 @contextmanager
-def opened(config: Config, *, is_there: bool = True) -> Iterator[Toolbox]:
+def open_tools(config: Config, *, is_there: bool = True) -> Iterator[Toolbox]:
     """For a command that changes something, or calls one tool. Every use is in the audit."""
     from hotset.runtime.reader import empty_where_missing, open_toolbox  # noqa: PLC0415 - with the store
 
@@ -51,12 +57,14 @@ def opened(config: Config, *, is_there: bool = True) -> Iterator[Toolbox]:
         yield toolbox
 
 
-def looking(config: Config) -> AbstractContextManager[Toolbox]:
+def look_at_tools(config: Config) -> AbstractContextManager[Toolbox]:
     """For a command that looks: where nothing is kept yet, nothing is made."""
-    return opened(config, is_there=config.folder.exists())
+    return open_tools(config, is_there=config.folder.exists())
 
 
-def stock(toolbox: Toolbox, chosen: Chosen, seconds: float | None = None) -> None:
+def list_new_servers(
+    toolbox: Toolbox, chosen: ProjectOptions, seconds: float | None = None
+) -> None:
     """Asks servers that are new for their tools, and tells which of them did not answer."""
     patience = chosen.config().tooling.list_seconds if seconds is None else seconds
     waiting = len(toolbox.unlisted())
@@ -75,16 +83,16 @@ def stock(toolbox: Toolbox, chosen: Chosen, seconds: float | None = None) -> Non
         "hotset tools list", "hotset tools list --source github", "hotset tools list --json"
     ),
 )
-@of_project
+@project_options
 @click.option("--source", metavar="NAME", help="Only the tools of this server or skill.")
 @limit_option(_MOST_LISTED)
 @as_json
-def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> int:
+def list_(chosen: ProjectOptions, source: str | None, limit: int, *, as_json: bool) -> int:
     """Every tool that is known, with its state and its use."""
     from hotset.runtime.reader import did_you_mean  # noqa: PLC0415
 
-    with looking(chosen.config()) as toolbox:
-        stock(toolbox, chosen)
+    with look_at_tools(chosen.config()) as toolbox:
+        list_new_servers(toolbox, chosen)
         every = list(toolbox.catalogue.tools())
         known = [each for each in every if source in (None, each.tool.source)]
         lives = toolbox.registry.lives({each.tool.name: each.tool.origin for each in known})
@@ -140,21 +148,26 @@ def list_(chosen: Chosen, source: str | None, limit: int, *, as_json: bool) -> i
     )
 )
 @click.argument("query", nargs=-1, required=True)
-@of_project
+@project_options
 @click.option(
     "--source", metavar="NAME", multiple=True, help="Only the tools of this server or skill."
 )
 @limit_option(5, 20)
 @as_json
 def find(
-    chosen: Chosen, query: tuple[str, ...], source: tuple[str, ...], limit: int, *, as_json: bool
+    chosen: ProjectOptions,
+    query: tuple[str, ...],
+    source: tuple[str, ...],
+    limit: int,
+    *,
+    as_json: bool,
 ) -> int:
     """The tools that fit a task, best first, as an agent gets them. The number is how likely each
     is the right one."""
     from hotset.nouns.tool import UNLIKELY  # noqa: PLC0415 - with the toolbox
 
-    with looking(chosen.config()) as toolbox:
-        stock(toolbox, chosen)
+    with look_at_tools(chosen.config()) as toolbox:
+        list_new_servers(toolbox, chosen)
         found = toolbox.look_for(" ".join(query), limit, source)
         is_empty = next(iter(toolbox.catalogue.tools()), None) is None
     ghosts = found.ghosts
@@ -215,11 +228,11 @@ def find(
 )
 @click.argument("name")
 @click.argument("arguments", nargs=-1)
-@of_project
+@project_options
 @as_json
-def use(chosen: Chosen, name: str, arguments: tuple[str, ...], *, as_json: bool) -> int:
+def use(chosen: ProjectOptions, name: str, arguments: tuple[str, ...], *, as_json: bool) -> int:
     """Call a tool, with arguments as JSON or as NAME=VALUE."""
-    with opened(chosen.config()) as toolbox:
+    with open_tools(chosen.config()) as toolbox:
         try:
             used = toolbox.use(name, _arguments(arguments))
         except (ToolFailed, ToolRefused) as error:
@@ -243,13 +256,13 @@ def use(chosen: Chosen, name: str, arguments: tuple[str, ...], *, as_json: bool)
 
 
 @click.command(epilog=examples("hotset tools status", "hotset tools status --json"))
-@of_project
+@project_options
 @as_json
-def status(chosen: Chosen, *, as_json: bool) -> int:
+def status(chosen: ProjectOptions, *, as_json: bool) -> int:
     """What runs and how much memory it takes, how tools live, and what waits for your approval."""
     config = chosen.config()
-    with looking(config) as toolbox:
-        stock(toolbox, chosen)
+    with look_at_tools(config) as toolbox:
+        list_new_servers(toolbox, chosen)
         known = list(toolbox.catalogue.tools())
         summed = tools.summary(toolbox.registry.lives().values(), time.time())
         troubles = toolbox.troubles()
@@ -296,7 +309,7 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
                 size(each.bytes),
                 str(each.calls),
                 f"{span(now - each.since)} ago",
-                _whom(each.whose, each.session),
+                _owner(each.whose, each.session),
             )
             for each in running
         ]
@@ -329,7 +342,7 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
         "hotset tools graph | dot -Tsvg > tools.svg", "hotset tools graph --json -o tools.json"
     )
 )
-@of_project
+@project_options
 @as_json
 @click.option(
     "-o",
@@ -337,9 +350,9 @@ def status(chosen: Chosen, *, as_json: bool) -> int:
     type=click.Path(dir_okay=False, path_type=Path),
     help="A file instead of stdout.",
 )
-def graph(chosen: Chosen, output: Path | None, *, as_json: bool) -> int:
+def graph(chosen: ProjectOptions, output: Path | None, *, as_json: bool) -> int:
     """Which tools are used together, resemble each other, or need each other, in Graphviz's DOT."""
-    with looking(chosen.config()) as toolbox:
+    with look_at_tools(chosen.config()) as toolbox:
         now = time.time()
         tiers = {name: tools.tier(life, now) for name, life in toolbox.registry.lives().items()}
         snapshot = tools.GraphSnapshot(toolbox.graph.tools(), toolbox.graph.edges(), tiers)
@@ -377,7 +390,7 @@ def _arguments(typed: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def _whom(whose: str, session: str) -> str:
+def _owner(whose: str, session: str) -> str:
     return f"{whose}, session {session[:12]}" if session else whose
 
 

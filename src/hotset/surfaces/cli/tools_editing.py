@@ -14,11 +14,11 @@ import click
 from hotset.config import Config
 from hotset.errors import BadInput, NotFound
 from hotset.sources import tools
-from hotset.surfaces.cli.consent import agreed, yes_option
+from hotset.surfaces.cli.consent import ask_yes, yes_option
 from hotset.surfaces.cli.ending import FOUND, OK
-from hotset.surfaces.cli.options import Chosen, examples, of_project
+from hotset.surfaces.cli.options import ProjectOptions, examples, project_options
 from hotset.surfaces.cli.terminal import count, emit, plain, say
-from hotset.surfaces.cli.tools import PATIENCE, opened, stock
+from hotset.surfaces.cli.tools import PATIENCE, list_new_servers, open_tools
 
 _here = click.option(
     "--here", is_flag=True, help="For this project alone, instead of all of yours."
@@ -34,10 +34,10 @@ _here = click.option(
     ),
 )
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@of_project
+@project_options
 @_here
 @yes_option
-def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -> int:
+def import_(chosen: ProjectOptions, files: tuple[Path, ...], *, here: bool, yes: bool) -> int:
     """Take over MCP servers from the files of other programs: Claude Code, Codex, Cursor, VS Code,
     opencode.
 
@@ -55,7 +55,7 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
         chosen.say(f"{file} ({read.client}): {count(len(read.servers), 'server')}")
         for name, entry in read.servers.items():
             chosen.say(
-                f"  {name}: {_launched(entry)}"
+                f"  {name}: {_command_line(entry)}"
                 + (f"  ({read.notes[name]})" if name in read.notes else "")
             )
             into.setdefault(
@@ -67,7 +67,7 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
         raise NotFound(
             f"no server to import was found; add one: {chosen.hint('tools add NAME -- COMMAND')}"
         )
-    if not agreed("Let your agents start them?", yes=yes):
+    if not ask_yes("Let your agents start them?", yes=yes):
         return FOUND
     for target, entries in into.items():
         added = tools.add_servers(target, entries)
@@ -75,7 +75,7 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
             emit(name)
         for name in added.kept:
             chosen.say(f"{name} stands there already, and stays as it is")
-    _tell_new(chosen)
+    _print_new(chosen)
     return OK
 
 
@@ -91,7 +91,7 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
 )
 @click.argument("name")
 @click.argument("command", nargs=-1, required=True)
-@of_project
+@project_options
 @click.option(
     "--env",
     metavar="NAME=VALUE",
@@ -106,7 +106,7 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
 )
 @_here
 def add(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     name: str,
     command: tuple[str, ...],
     *,
@@ -141,14 +141,14 @@ def add(
             f"{name} stands in {file} already; take it out first: "
             f"{chosen.hint(f'tools remove {name}')}"
         )
-    _tell_new(chosen)
+    _print_new(chosen)
     return OK
 
 
 @click.command(epilog=examples("hotset tools remove wiki"))
 @click.argument("name")
-@of_project
-def remove(chosen: Chosen, name: str) -> int:
+@project_options
+def remove(chosen: ProjectOptions, name: str) -> int:
     """Take a server out again."""
     failed: NotFound | None = None
     for file in reversed(chosen.config().servers):
@@ -168,15 +168,15 @@ def remove(chosen: Chosen, name: str) -> int:
     )
 )
 @click.argument("name")
-@of_project
+@project_options
 @click.option("--follow", is_flag=True, help="Of a skill: later changes of its files, too.")
 @yes_option
-def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
+def approve(chosen: ProjectOptions, name: str, *, follow: bool, yes: bool) -> int:
     """Allow a tool or a source that is new or has changed, after a look at what it says now."""
     from hotset.runtime.reader import did_you_mean  # noqa: PLC0415
 
-    with opened(chosen.config()) as toolbox:
-        stock(toolbox, chosen)
+    with open_tools(chosen.config()) as toolbox:
+        list_new_servers(toolbox, chosen)
         waiting = toolbox.waiting(name)
         if not waiting:
             names = {
@@ -205,7 +205,7 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
                 )
             for warning in known.warnings:
                 say(f"  {plain(warning)}")
-        if not agreed("Allow it?", yes=yes):
+        if not ask_yes("Allow it?", yes=yes):
             return FOUND
         one = waiting[0]
         seen = (
@@ -220,11 +220,11 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
     epilog=examples("hotset tools deny github__delete_repository", "hotset tools deny 'shell__*'")
 )
 @click.argument("pattern")
-@of_project
-def deny(chosen: Chosen, pattern: str) -> int:
+@project_options
+def deny(chosen: ProjectOptions, pattern: str) -> int:
     """Forbid a tool, a source or a pattern of names in this project: it is neither found nor
     called."""
-    with opened(chosen.config()) as toolbox:
+    with open_tools(chosen.config()) as toolbox:
         toolbox.catalogue.deny(pattern)
     chosen.say(f"{pattern} is denied in this project")
     return OK
@@ -232,10 +232,10 @@ def deny(chosen: Chosen, pattern: str) -> int:
 
 @click.command(epilog=examples("hotset tools allow github__delete_repository"))
 @click.argument("pattern")
-@of_project
-def allow(chosen: Chosen, pattern: str) -> int:
+@project_options
+def allow(chosen: ProjectOptions, pattern: str) -> int:
     """Take a denial back."""
-    with opened(chosen.config()) as toolbox:
+    with open_tools(chosen.config()) as toolbox:
         toolbox.catalogue.allow(pattern)
     chosen.say(f"{pattern} is no longer denied")
     return OK
@@ -243,10 +243,10 @@ def allow(chosen: Chosen, pattern: str) -> int:
 
 @click.command(epilog=examples("hotset tools pin files__read_file"))
 @click.argument("name")
-@of_project
-def pin(chosen: Chosen, name: str) -> int:
+@project_options
+def pin(chosen: ProjectOptions, name: str) -> int:
     """Keep a tool: its process is not stopped to make room, and it never becomes inactive."""
-    with opened(chosen.config()) as toolbox:
+    with open_tools(chosen.config()) as toolbox:
         tool = toolbox.resolve(name).tool
         toolbox.registry.pin(tool.name, tool.origin)
     chosen.say(f"{tool.name} is pinned")
@@ -255,10 +255,10 @@ def pin(chosen: Chosen, name: str) -> int:
 
 @click.command(epilog=examples("hotset tools unpin files__read_file"))
 @click.argument("name")
-@of_project
-def unpin(chosen: Chosen, name: str) -> int:
+@project_options
+def unpin(chosen: ProjectOptions, name: str) -> int:
     """Let a tool live by its use again."""
-    with opened(chosen.config()) as toolbox:
+    with open_tools(chosen.config()) as toolbox:
         with suppress(NotFound):  # what is gone can be let go, too
             name = toolbox.resolve(name).tool.name
         life = toolbox.registry.unpin(name)
@@ -270,19 +270,19 @@ def unpin(chosen: Chosen, name: str) -> int:
 
 @click.command(epilog=examples("hotset tools restore created__word_count"))
 @click.argument("name")
-@of_project
-def restore(chosen: Chosen, name: str) -> int:
+@project_options
+def restore(chosen: ProjectOptions, name: str) -> int:
     """Bring back a tool that an agent wrote and that was let go because nobody used it."""
-    with opened(chosen.config()) as toolbox:
+    with open_tools(chosen.config()) as toolbox:
         toolbox.restore(name)
     chosen.say(f"{name} is back")
     return OK
 
 
-def _tell_new(chosen: Chosen) -> None:
+def _print_new(chosen: ProjectOptions) -> None:
     """What the servers offer, as soon as they have said it."""
-    with opened(chosen.config()) as toolbox:
-        stock(toolbox, chosen, PATIENCE)
+    with open_tools(chosen.config()) as toolbox:
+        list_new_servers(toolbox, chosen, PATIENCE)
         number = sum(known.state is tools.ToolState.READY for known in toolbox.catalogue.tools())
     chosen.say(f"{count(number, 'tool')} can be found now; try: {chosen.hint('tools find WORDS')}")
 
@@ -300,7 +300,7 @@ def _is_there(entry: dict[str, Any], config: Config) -> bool:
     )
 
 
-def _launched(entry: dict[str, Any]) -> str:
+def _command_line(entry: dict[str, Any]) -> str:
     return str(
         entry.get("url")
         or " ".join([str(entry.get("command", "")), *map(str, entry.get("args", ()))])

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 import hotset as package
-from hotset.surfaces.cli.ending import nobody_reads
+from hotset.surfaces.cli.ending import discard_output
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class Tree(LazyGroup):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # click would call it a failure
-            return nobody_reads()
+            return discard_output()
 
 
 @click.group(

@@ -18,21 +18,28 @@ from urllib.parse import urlsplit
 import click
 
 from hotset.config import Config
-from hotset.surfaces.cli.agents import ANY_OTHER, BASE_URLS, Setup, overriding, set_up, shown
-from hotset.surfaces.cli.consent import ask_once
+from hotset.surfaces.cli.agents import (
+    ANY_OTHER,
+    BASE_URLS,
+    AgentSetup,
+    overriding_settings,
+    set_up,
+    shown,
+)
+from hotset.surfaces.cli.consent import offer_indexing
 from hotset.surfaces.cli.ending import FAILED, FOUND, OK
 from hotset.surfaces.cli.options import (
-    Chosen,
-    Indexing,
-    Switches,
+    IndexOptions,
+    ProjectOptions,
+    WindowOptions,
     examples,
-    of_indexing,
-    of_project,
-    of_window,
+    index_options,
+    project_options,
+    window_options,
 )
-from hotset.surfaces.cli.supervisor import ProxySupervisor, running
+from hotset.surfaces.cli.supervisor import ProxySupervisor, running_proxy
 from hotset.surfaces.cli.terminal import count, emit, plain, say
-from hotset.surfaces.proxy.address import Address, ask
+from hotset.surfaces.proxy.address import Address, ask_proxy
 
 _SETTLE_SECONDS = 1.0
 _POLL_SECONDS = 0.02
@@ -52,9 +59,9 @@ _FROM_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
         'eval "$(hotset wrap --print aider)"',
     ),
 )
-@of_project
-@of_window
-@of_indexing
+@project_options
+@window_options
+@index_options
 @click.option(
     "--print",
     "print_only",
@@ -65,10 +72,10 @@ _FROM_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
     "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="AGENT [ARGS]..."
 )
 def wrap(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     *,
-    switches: Switches,
-    indexing: Indexing,
+    switches: WindowOptions,
+    indexing: IndexOptions,
     print_only: bool,
     command: tuple[str, ...],
 ) -> int:
@@ -84,21 +91,21 @@ def wrap(
             f"environment (HOTSET_OPENAI_URL, ...)"
         )
     config = chosen.config(switches)
-    found = running(config)
+    found = running_proxy(config)
     if print_only:
-        return _print(config, command, found)
+        return _print_environment(config, command, found)
     if shutil.which(command[0]) is None:
         say(f"hotset: there is no command {command[0]}; check the name, or give its path")
         return _NO_SUCH_COMMAND
     if not indexing.no:
-        ask_once(chosen, config, yes=indexing.yes)
+        offer_indexing(chosen, config, yes=indexing.yes)
     flags = [*chosen.flags(), *switches.flags(), *indexing.flags()]
     with ProxySupervisor(config, flags, found, lambda why: say(f"hotset: {why}")) as proxy:
-        code = _run(chosen, config, command, proxy)
+        code = _run_agent(chosen, config, command, proxy)
     return code or (FAILED if proxy.lost else OK)
 
 
-def _print(config: Config, command: tuple[str, ...], found: Address | None) -> int:
+def _print_environment(config: Config, command: tuple[str, ...], found: Address | None) -> int:
     if found is None:
         say(
             "hotset: no proxy serves this project, and one started now would end at once; "
@@ -113,12 +120,14 @@ def _print(config: Config, command: tuple[str, ...], found: Address | None) -> i
     return 0
 
 
-def _run(chosen: Chosen, config: Config, command: tuple[str, ...], proxy: ProxySupervisor) -> int:
+def _run_agent(
+    chosen: ProjectOptions, config: Config, command: tuple[str, ...], proxy: ProxySupervisor
+) -> int:
     root = proxy.address.root
     setup = set_up(command, root, os.environ, _hosts(config))
     if not chosen.quiet:
-        _tell(setup, config, root)
-    before = ask(proxy.address, patience=config.patience)
+        _print_setup(setup, config, root)
+    before = ask_proxy(proxy.address, patience=config.patience)
     for name, url in (before or {}).get("upstreams", {}).items():
         if name in config.upstreams and config.upstreams[name].url != url:
             chosen.say(
@@ -132,25 +141,25 @@ def _run(chosen: Chosen, config: Config, command: tuple[str, ...], proxy: ProxyS
                 f"start it again"
             )
     env = {**os.environ, **setup.changed}
-    code = _play(setup.command, env)
-    after = _settled(proxy.address, config.patience)
+    code = _run_in_our_place(setup.command, env)
+    after = _await_kept(proxy.address, config.patience)
     if before is not None and after is not None and not chosen.quiet:
         counted = proxy.restarts == 0
         arrived, kept, bypassed = (
             after[name] - before[name] * counted for name in ("requests", "kept", "bypassed")
         )
-        _sum_up(chosen, kept, bypassed, proxy)
+        _print_summary(chosen, kept, bypassed, proxy)
         if not kept and counted:
-            _say_why_nothing_was_kept(chosen, config, setup, env, arrived)
+            _print_why_nothing_was_kept(chosen, config, setup, env, arrived)
     return code
 
 
-def _settled(note: Address, patience: float) -> dict[str, Any] | None:
+def _await_kept(note: Address, patience: float) -> dict[str, Any] | None:
     """What the proxy says when the agent's last reply is on disk as well: a millisecond after its
     end, as a rule."""
     deadline = time.monotonic() + _SETTLE_SECONDS * patience
     while (
-        (status := ask(note, patience=patience)) is not None
+        (status := ask_proxy(note, patience=patience)) is not None
         and status.get("keeping")
         and time.monotonic() < deadline
     ):
@@ -164,7 +173,7 @@ def _hosts(config: Config) -> frozenset[str]:
     )
 
 
-def _tell(setup: Setup, config: Config, root: str) -> None:
+def _print_setup(setup: AgentSetup, config: Config, root: str) -> None:
     """What was set, for the eyes; the token is nobody's business."""
     token = root.rsplit("/", 1)[-1]
     if setup.profile is ANY_OTHER:
@@ -180,14 +189,14 @@ def _tell(setup: Setup, config: Config, root: str) -> None:
         say(f"  {shlex.join(setup.arguments).replace(token, '****')}")
     warnings = (
         *setup.notes,
-        *_replaced(setup.changed, config, root),
-        *overriding(setup.profile.name, config, root),
+        *_replaced_urls(setup.changed, config, root),
+        *overriding_settings(setup.profile.name, config, root),
     )
     for warning in warnings:
         say(click.style(f"hotset: {warning}", fg="yellow"))
 
 
-def _replaced(changed: Mapping[str, str], config: Config, root: str) -> Iterator[str]:
+def _replaced_urls(changed: Mapping[str, str], config: Config, root: str) -> Iterator[str]:
     """Where the agent would have gone, and will not now."""
     for name, (upstream, setting) in BASE_URLS.items():
         there = os.environ.get(name)
@@ -201,7 +210,7 @@ def _replaced(changed: Mapping[str, str], config: Config, root: str) -> Iterator
             )
 
 
-def _play(command: tuple[str, ...], env: Mapping[str, str]) -> int:
+def _run_in_our_place(command: tuple[str, ...], env: Mapping[str, str]) -> int:
     """Runs the agent in our place: its terminal, its signals, its exit code."""
     agent: subprocess.Popen[bytes] | None = None
 
@@ -229,7 +238,9 @@ def _in_foreground() -> bool:
         return False
 
 
-def _sum_up(chosen: Chosen, kept: int, bypassed: int, proxy: ProxySupervisor) -> None:
+def _print_summary(
+    chosen: ProjectOptions, kept: int, bypassed: int, proxy: ProxySupervisor
+) -> None:
     if proxy.restarts:
         say(
             f"hotset: the proxy ended and was started again {count(proxy.restarts, 'time')}; "
@@ -245,8 +256,8 @@ def _sum_up(chosen: Chosen, kept: int, bypassed: int, proxy: ProxySupervisor) ->
         say(f"hotset: kept {count(kept, 'call')}{since}; look with: {chosen.hint('show last')}")
 
 
-def _say_why_nothing_was_kept(
-    chosen: Chosen, config: Config, setup: Setup, env: Mapping[str, str], arrived: int
+def _print_why_nothing_was_kept(
+    chosen: ProjectOptions, config: Config, setup: AgentSetup, env: Mapping[str, str], arrived: int
 ) -> None:
     """In short what `hotset doctor` finds, from where the agent stood."""
     from hotset.surfaces.cli.doctor import Level, examine  # noqa: PLC0415 - only where something may be wrong
@@ -256,7 +267,7 @@ def _say_why_nothing_was_kept(
     say(f"hotset: no call was kept: {came}")
     if not arrived and setup.profile is ANY_OTHER:
         say(
-            f"  if it called a model, it does not read {_listed(setup.profile.env)}: give it "
+            f"  if it called a model, it does not read {_join_names(setup.profile.env)}: give it "
             f"the base URL by its own setting"
         )
     found = [
@@ -270,6 +281,6 @@ def _say_why_nothing_was_kept(
     say(f"  {wrong}: {chosen.hint('doctor')}")
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     *front, last = names
     return f"{', '.join(front)} or {last}" if front else last

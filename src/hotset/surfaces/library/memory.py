@@ -29,7 +29,7 @@ from hotset.sources.tools import Toolbox, ToolUse
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
 from hotset.surfaces.library.messages import dialect_named
-from hotset.surfaces.library.search import LibrarySearch, Wanted, types_named
+from hotset.surfaces.library.search import LibraryQuery, LibrarySearch, parse_types
 from hotset.surfaces.library.transport import wrap_client
 from hotset.surfaces.library.window import AsyncWindow, Conversation, Setting, Window
 
@@ -119,7 +119,7 @@ def _in_thread(
     return awaited
 
 
-class _Opened(Generic[_Window]):
+class _OpenMemory(Generic[_Window]):
     """What a blocking and an awaiting memory share."""
 
     def __init__(self, engine: Engine, window: Callable[[Engine, Setting], _Window]) -> None:
@@ -151,7 +151,7 @@ class _Opened(Generic[_Window]):
         """
         self._engine.working()
         spoken = dialect_named(dialect) if dialect else None
-        headers = (*_named(agent, session), (b"user-agent", b"hotset-window"))
+        headers = (*_name_headers(agent, session), (b"user-agent", b"hotset-window"))
         tokens = budget_of(budget, "of memory.window()")
         return self._window(self._engine, Setting(model, system, spoken, headers, tokens, params))
 
@@ -164,7 +164,7 @@ class _Opened(Generic[_Window]):
             wrap_client,
             engine=self._engine,
             budget=budget_of(budget, "of wrap()"),
-            named=_named(agent, session),
+            named=_name_headers(agent, session),
         )
         of_framework = framework_of(client)
         made: _Client = one(client) if of_framework is None else of_framework(client, one)
@@ -198,7 +198,7 @@ class _Opened(Generic[_Window]):
         self._engine.wait(machine.background.settled(KEEPING, _SETTLE_SECONDS))
 
 
-class Memory(_Opened[Window]):
+class Memory(_OpenMemory[Window]):
     """Use it as a context manager: `with hotset.open() as memory`; `async with` gives an
     `AsyncMemory`."""
 
@@ -226,7 +226,7 @@ class Memory(_Opened[Window]):
         page (`tool_result`, `prompt` ...) or a language (`python` ...); `path` a folder, file or
         pattern. Raises `BadInput` where these leave nothing to search.
         """
-        wanted = Wanted(query, kind, session, path, max_tokens, types_named(type))
+        wanted = LibraryQuery(query, kind, session, path, max_tokens, parse_types(type))
         return self._searching.search(wanted, self._store)
 
     def recall(self, id: str) -> bytes:
@@ -262,7 +262,7 @@ class Memory(_Opened[Window]):
         await asyncio.to_thread(self.close)
 
 
-class AsyncMemory(_Opened[AsyncWindow]):
+class AsyncMemory(_OpenMemory[AsyncWindow]):
     """The same for a loop: what takes time is awaited."""
 
     def __init__(self, engine: Engine) -> None:
@@ -278,7 +278,7 @@ class AsyncMemory(_Opened[AsyncWindow]):
     close = _in_thread(Memory.close)
 
 
-def _named(agent: str, session: str) -> Headers:
+def _name_headers(agent: str, session: str) -> Headers:
     given = ((b"x-hotset-agent", agent), (b"x-hotset-session", session))
     return tuple((name, value.encode("latin-1", "replace")) for name, value in given if value)
 

@@ -71,12 +71,12 @@ def wrap_client(client: _Client, engine: Engine, *, budget: int, named: Headers)
 
 def wrap_http(http: Any, engine: Engine, *, budget: int, named: Headers) -> Any:
     """An httpx client that walks conversations and sends through the one that is given."""
-    if (before := way_of(http)) is not None:
+    if (before := setup_of(http)) is not None:
         http = before.http  # wrapped already: the later wish holds
     httpx = _httpx_of(http)
     if httpx is None:
         raise BadInput("that is not a client of httpx or httpx2")
-    way = Way(engine, engine.planner(budget), named, http, httpx)
+    way = ClientSetup(engine, engine.planner(budget), named, http, httpx)
     settings = {name: getattr(http, name) for name in _PASSED_ON}
     if isinstance(http, httpx.Client):
         return httpx.Client(transport=blocking_transport(way), **settings)
@@ -97,7 +97,7 @@ def _httpx_of(http: object) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ClientSetup:
     """How one client's calls go."""
 
     engine: Engine
@@ -110,15 +110,15 @@ class Way:
     """The module that it is of: `httpx` or `httpx2`."""
 
 
-def blocking_transport(way: Way) -> Any:
+def blocking_transport(way: ClientSetup) -> Any:
     return type("BlockingTransport", (_Blocking, way.httpx.BaseTransport), {})(way)
 
 
-def awaiting_transport(way: Way) -> Any:
+def awaiting_transport(way: ClientSetup) -> Any:
     return type("AwaitingTransport", (_Awaiting, way.httpx.AsyncBaseTransport), {})(way)
 
 
-def way_of(http: Any) -> Way | None:
+def setup_of(http: Any) -> ClientSetup | None:
     """How a client's calls go, if it has one of these transports."""
     transport = getattr(http, "_transport", None)
     return transport.way if isinstance(transport, _Blocking | _Awaiting) else None
@@ -127,13 +127,13 @@ def way_of(http: Any) -> Way | None:
 class _Blocking:
     """A transport for a client that blocks."""
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: ClientSetup) -> None:
         self.way = way
         self._stream = type("Stream", (_BlockingStream, way.httpx.SyncByteStream), {})
 
     def handle_request(self, request: Any) -> Any:
         request.read()
-        return blocking(_answer(self.way, request, self, self._stream))
+        return run_blocking(_answer(self.way, request, self, self._stream))
 
     def close(self) -> None:
         self.way.http.close()
@@ -158,13 +158,13 @@ class _Blocking:
 class _Awaiting:
     """A transport for a client that awaits."""
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: ClientSetup) -> None:
         self.way = way
         self._stream = type("Stream", (_AwaitingStream, way.httpx.AsyncByteStream), {})
 
     async def handle_async_request(self, request: Any) -> Any:
         await request.aread()
-        return await awaiting(_answer(self.way, request, self, self._stream))
+        return await run_awaiting(_answer(self.way, request, self, self._stream))
 
     async def aclose(self) -> None:
         await self.way.http.aclose()
@@ -186,7 +186,9 @@ class _Awaiting:
         await response.aclose()
 
 
-def _answer(way: Way, request: Any, hands: Hands, stream: Callable[[_Reply], Any]) -> Flow[Any]:
+def _answer(
+    way: ClientSetup, request: Any, hands: HttpActs, stream: Callable[[_Reply], Any]
+) -> Flow[Any]:
     """The reply to a request of the client's: as the walk has it, or the upstream's own where there
     is nothing to walk."""
     exchange = _exchange(way, request, hands)
@@ -210,12 +212,12 @@ def _answer(way: Way, request: Any, hands: Hands, stream: Callable[[_Reply], Any
                 )
             assert isinstance(first, Broken)
             if exchange.sent:
-                raise _broke(first, way)
+                raise _error_of(first, way)
             way.engine.tell_once("a fault of ours")
-    return (yield partial(hands.send, _untouched(request)))
+    return (yield partial(hands.send, _without_our_headers(request)))
 
 
-def _exchange(way: Way, request: Any, hands: Hands) -> Exchange | None:
+def _exchange(way: ClientSetup, request: Any, hands: HttpActs) -> Exchange | None:
     """None where the request is not a turn of a conversation that we can read."""
     dialect = dialect_at(request.method, request.url.path)
     if dialect is None or len(request.content) > MOST:
@@ -242,14 +244,14 @@ def _exchange(way: Way, request: Any, hands: Hands) -> Exchange | None:
     return Exchange(Errand(call, way.engine, way.planner), hands, outgoing)
 
 
-def _untouched(request: Any) -> Any:
+def _without_our_headers(request: Any) -> Any:
     """A request that goes through as it is, but for what was said to us."""
     for name in [name for name in request.headers if name.lower().startswith(_OURS)]:
         del request.headers[name]
     return request
 
 
-def _broke(broken: Broken, way: Way) -> BaseException:
+def _error_of(broken: Broken, way: ClientSetup) -> BaseException:
     """What the caller is to see: its own error, wherever there is one."""
     return broken.why or way.httpx.ReadError(
         "hotset could not finish this call; it was not sent again"
@@ -259,7 +261,7 @@ def _broke(broken: Broken, way: Way) -> BaseException:
 class _Reply:
     """The rest of a reply, piece by piece."""
 
-    def __init__(self, exchange: Exchange, way: Way) -> None:
+    def __init__(self, exchange: Exchange, way: ClientSetup) -> None:
         self._exchange = exchange
         self._way = way
         self._ended = False
@@ -275,7 +277,7 @@ class _Reply:
         if isinstance(told, ReplyEnd):
             return told.last
         assert isinstance(told, Broken)
-        raise _broke(told, self._way)
+        raise _error_of(told, self._way)
 
     def leave(self) -> Flow[None]:
         return self._exchange.leave()
@@ -286,11 +288,11 @@ class _BlockingStream:
         self._reply = reply
 
     def __iter__(self) -> Iterator[bytes]:
-        while (chunk := blocking(self._reply.chunk())) is not None:
+        while (chunk := run_blocking(self._reply.chunk())) is not None:
             yield chunk
 
     def close(self) -> None:
-        blocking(self._reply.leave())
+        run_blocking(self._reply.leave())
 
 
 class _AwaitingStream:
@@ -298,14 +300,14 @@ class _AwaitingStream:
         self._reply = reply
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while (chunk := await awaiting(self._reply.chunk())) is not None:
+        while (chunk := await run_awaiting(self._reply.chunk())) is not None:
             yield chunk
 
     async def aclose(self) -> None:
-        await awaiting(self._reply.leave())
+        await run_awaiting(self._reply.leave())
 
 
-class Hands(Protocol):
+class HttpActs(Protocol):
     """What those who block and those who await do differently: each gives its result, or an
     awaitable of it."""
 
@@ -327,7 +329,9 @@ class Hands(Protocol):
 
 
 class Exchange:
-    def __init__(self, errand: Errand, hands: Hands, outgoing: Callable[[ClientCall], Any]) -> None:
+    def __init__(
+        self, errand: Errand, hands: HttpActs, outgoing: Callable[[ClientCall], Any]
+    ) -> None:
         self._errand = errand
         self._hands = hands
         self._outgoing = outgoing
@@ -390,7 +394,7 @@ class Exchange:
         return chunk
 
 
-def blocking(flow: Flow[_T]) -> _T:
+def run_blocking(flow: Flow[_T]) -> _T:
     step: Callable[[Any], Act] = flow.send
     value: Any = None
     while True:
@@ -405,7 +409,7 @@ def blocking(flow: Flow[_T]) -> _T:
             step, value = flow.throw, error
 
 
-async def awaiting(flow: Flow[_T]) -> _T:
+async def run_awaiting(flow: Flow[_T]) -> _T:
     step: Callable[[Any], Act] = flow.send
     value: Any = None
     while True:

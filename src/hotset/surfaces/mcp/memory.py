@@ -126,7 +126,7 @@ class _Door:
 
     def answer(self, call: _Call, arguments: Arguments, session: str, *, makes: bool) -> ToolReply:
         if not self.config.memory.enabled:
-            return ToolReply(_off(self.config), failed=True)
+            return ToolReply(_switched_off(self.config), failed=True)
         return call(self.project.memories(makes=makes), arguments, session or self.session)
 
 
@@ -162,7 +162,7 @@ def _budget(default: int) -> dict[str, Any]:
     return {"type": "integer", "default": default}
 
 
-def _off(config: Config) -> str:
+def _switched_off(config: Config) -> str:
     return (
         f"[hotset: memory is switched off ({config.origins['memory']}); whoever you work for "
         f"can switch it on: HOTSET_MEMORY=1, "
@@ -174,13 +174,13 @@ def _index(memories: MemorySource, given: Arguments, session: str) -> ToolReply:
     told = memories.index(
         given.text("query"), max_tokens=given.max_tokens(_INDEX_TOKENS), session=session, how=_HOW
     )
-    return _told(told.text)
+    return _reply(told.text)
 
 
 def _timeline(memories: MemorySource, given: Arguments, session: str) -> ToolReply:
     topics = tuple(filter(None, (given.text("topic"),)))
     most = given.max_tokens(_TIMELINE_TOKENS)
-    return _told(
+    return _reply(
         memories.timeline(given.text("query"), topics=topics, max_tokens=most, session=session).text
     )
 
@@ -209,12 +209,12 @@ def _recall(memories: MemorySource, given: Arguments, session: str) -> ToolReply
             f"[hotset: nothing is remembered of that; try other words, or {INDEX}() for what "
             f"there is]"
         )
-    return _told(answer.text)
+    return _reply(answer.text)
 
 
 def _read(memories: MemorySource, id: str, most: int, session: str) -> ToolReply:
     try:
-        return _told(memories.read(id, max_tokens=most, session=session).text)
+        return _reply(memories.read(id, max_tokens=most, session=session).text)
     except NotFound:
         if _PAGE.fullmatch(
             id
@@ -257,6 +257,6 @@ def _forget(memories: MemorySource, given: Arguments, _session: str) -> ToolRepl
     )
 
 
-def _told(text: str) -> ToolReply:
+def _reply(text: str) -> ToolReply:
     """What is told says itself that it is data."""
     return ToolReply(text or _NOTHING)

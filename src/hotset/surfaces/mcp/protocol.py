@@ -114,7 +114,7 @@ class Server:
     def waits(self, message: bytes) -> bool:
         """The answer may take long: it calls a tool that waits for somebody else."""
         try:
-            said = _decoded(message)
+            said = _decode(message)
         except (ValueError, RecursionError):
             return False
         params = (
@@ -128,7 +128,7 @@ class Server:
     def answer(self, message: bytes, session: str = "") -> bytes | None:
         """The answer to one message, in one line; None where none is due."""
         try:
-            said = _decoded(message)
+            said = _decode(message)
         except (ValueError, RecursionError):
             return failure(None, PARSE_ERROR, "this is not JSON")
         if not isinstance(said, dict) or said.get("jsonrpc") != "2.0":
@@ -231,7 +231,7 @@ class Server:
         return {"content": content, **structured, "isError": said.failed}
 
 
-def _decoded(message: bytes) -> Any:
+def _decode(message: bytes) -> Any:
     """Half of a surrogate pair, as of an emoji that was cut, is a character in JSON and none in
     UTF-8: `?` stands for it.
 
@@ -285,7 +285,7 @@ def failure(id: str | int | None, code: int, sentence: str, data: Any = None) ->
     return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "error": error})
 
 
-def serve(
+def serve_stdio(
     answer: Callable[[bytes], bytes | None], waits: Callable[[bytes], bool] = lambda _: False
 ) -> None:
     """Answers what comes in on stdin. Whatever else in this process prints goes to stderr: stdout
@@ -311,7 +311,7 @@ def serve(
                 say(answer(line))
 
         try:
-            for line in lines(sys.stdin.buffer):
+            for line in read_messages(sys.stdin.buffer):
                 if line is None:
                     say(failure(None, INVALID_REQUEST, _TOO_LONG))
                 elif waits(line):
@@ -325,7 +325,7 @@ def serve(
         )  # whoever waits still is told by the toolbox's end
 
 
-def lines(source: BinaryIO) -> Iterator[bytes | None]:
+def read_messages(source: BinaryIO) -> Iterator[bytes | None]:
     """Each message; None stands for one that is too long, of which nothing is kept."""
     skipping = False
     while piece := source.readline(_LONGEST):

@@ -66,7 +66,7 @@ class Address:
         }
 
 
-def token(folder: Path) -> str:
+def project_token(folder: Path) -> str:
     """The project's token; made at the first start, in a file that only its owner can read.
 
     Where the folder cannot be read or written, one that is good until this process ends.
@@ -97,7 +97,7 @@ def token(folder: Path) -> str:
     return fresh
 
 
-def leave_note(folder: Path, address: Address) -> None:
+def write_note(folder: Path, address: Address) -> None:
     try:
         write_output(folder / _NOTE_FILE, [msgspec.json.encode(address)])
     except OSError as error:
@@ -108,7 +108,7 @@ def leave_note(folder: Path, address: Address) -> None:
         )
 
 
-def take_note_back(folder: Path, address: Address) -> None:
+def remove_note(folder: Path, address: Address) -> None:
     """Removes our own note, and only ours."""
     if read_note(folder) == address:
         with suppress(OSError):
@@ -116,14 +116,14 @@ def take_note_back(folder: Path, address: Address) -> None:
 
 
 def read_note(folder: Path) -> Address | None:
-    """What the last proxy of this project said; it may be dead by now: see `ask`."""
+    """What the last proxy of this project said; it may be dead by now: see `ask_proxy`."""
     try:
         return msgspec.json.decode((folder / _NOTE_FILE).read_bytes(), type=Address)
     except (OSError, msgspec.DecodeError):
         return None
 
 
-def ask(
+def ask_proxy(
     address: Address, path: str = "hotset/status", *, patience: float = 1.0
 ) -> dict[str, Any] | None:
     """What the proxy at this address says of itself; None where it does not answer or is another

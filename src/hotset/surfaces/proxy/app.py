@@ -40,7 +40,7 @@ _NAMED = "/to/"
 """`/to/NAME/v1/...` goes to the upstream of that name."""
 
 
-class Gone(Exception):
+class ClientGone(Exception):
     """The client went away before its request was whole."""
 
 
@@ -76,7 +76,7 @@ class Door:
         self._dialects = dialects
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        admitted = self._guard.admit(encoded(scope["raw_path"]), tuple(scope["headers"]))
+        admitted = self._guard.admit(encode_path(scope["raw_path"]), tuple(scope["headers"]))
         if isinstance(admitted, Refusal):
             client = AsgiClient(send, _dialect_of(scope["path"], self._dialects), self._dialects)
             await client.refuse(admitted.status, admitted.message, ())
@@ -137,14 +137,14 @@ class Proxy:
             )
             if unread:
                 machine.bypass(unread, path=where.path)
-            await _unless_left(
+            await _end_when_left(
                 (pass_through if call.dialect is None else walk)(call, client, machine), upload
             )
-        except Gone:
+        except ClientGone:
             machine.tally.left += 1
 
 
-async def _unless_left(work: Awaitable[None], upload: Upload) -> None:
+async def _end_when_left(work: Awaitable[None], upload: Upload) -> None:
     """Ends the work at once when the client leaves, also before the first byte of a reply."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(upload.left())
@@ -199,7 +199,7 @@ class Upload:
     async def _next(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise ClientGone
         return message
 
 
@@ -319,7 +319,7 @@ class Guard:
         return hmac.compare_digest(given, self._token)
 
 
-def encoded(path: bytes) -> str:
+def encode_path(path: bytes) -> str:
     """A raw path as text, with every byte that has no place in a URL percent-encoded."""
     text = path.decode("latin-1")
     return text if _PLAIN.fullmatch(text) else quote(path, safe="/%:@!$&'()*+,;=-._~")

@@ -37,10 +37,10 @@ from hotset.surfaces.mcp.protocol import Server
 from hotset.surfaces.proxy.address import (
     HOST,
     Address,
-    leave_note,
+    project_token,
     read_note,
-    take_note_back,
-    token,
+    remove_note,
+    write_note,
 )
 from hotset.surfaces.proxy.app import Guard, build
 from hotset.surfaces.proxy.limits import BoundedHttp, Limits, sweep
@@ -85,7 +85,7 @@ def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
 
         def on_signal(machine: Machine) -> None:
             if not alarms:
-                alarms.append(_later(_END_SECONDS, lambda: _give_up(machine)))
+                alarms.append(_call_later(_END_SECONDS, lambda: _give_up(machine)))
 
         def told(address: Address, _stop: Callable[[], None]) -> None:
             ready(address)
@@ -115,10 +115,10 @@ def _leave(runner: asyncio.Runner, threads: ThreadPoolExecutor) -> None:
         thread.join(max(0.0, until - time.monotonic()))
     if any(thread.is_alive() for thread in others):
         _log.warning("a thread hangs; the process ends without it")
-        _later(_LEAVE_SECONDS, lambda: _end_process(0))
+        _call_later(_LEAVE_SECONDS, lambda: _end_process(0))
 
 
-def _later(seconds: float, act: Callable[[], None]) -> threading.Timer:
+def _call_later(seconds: float, act: Callable[[], None]) -> threading.Timer:
     timer = threading.Timer(seconds, act)
     timer.daemon = True
     timer.start()
@@ -185,9 +185,14 @@ async def run(
     if on_machine is not None:
         on_machine(machine)
     address = Address(
-        port, token(config.folder), os.getpid(), secrets.token_hex(16), __version__, time.time()
+        port,
+        project_token(config.folder),
+        os.getpid(),
+        secrets.token_hex(16),
+        __version__,
+        time.time(),
     )
-    mcp = McpDoor(partial(_mcp_server, machine), partial(_ended, machine))
+    mcp = McpDoor(partial(_mcp_server, machine), partial(_end_session, machine))
     app = build(machine, Guard(port, address.token), lambda: _status(machine, address), mcp)
     server = _Server(
         uvicorn.Config(
@@ -207,14 +212,14 @@ async def run(
     server.on_signal = partial(on_signal, machine) if on_signal is not None else None
 
     def started() -> None:
-        leave_note(config.folder, address)
+        write_note(config.folder, address)
         ready(address, server.stop)
 
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # its messages quote requests
     try:
         await server.serve_from(listener, started)
     finally:
-        take_note_back(config.folder, address)
+        remove_note(config.folder, address)
         mcp.close()
         # One time for both: what calls took of it is gone for the background.
         taken = time.monotonic() - server.stopped if server.stopped else 0.0
@@ -243,7 +248,7 @@ def _mcp_server(machine: Machine) -> Server:
     return Server((*found, *tools(project), *memory_tools(project, machine.config)), INSTRUCTIONS)
 
 
-def _ended(machine: Machine, session: str) -> None:
+def _end_session(machine: Machine, session: str) -> None:
     if isinstance(machine.toolbox, Toolbox):
         machine.toolbox.ended(session)
 

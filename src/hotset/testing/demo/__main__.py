@@ -14,7 +14,7 @@ from hotset.config import Config
 from hotset.runtime.reader import open_memories
 from hotset.sources.memory import HOW, Reminder
 from hotset.surfaces.cli.ending import run
-from hotset.surfaces.cli.options import Chosen, of_project
+from hotset.surfaces.cli.options import ProjectOptions, project_options
 from hotset.surfaces.cli.terminal import count, size
 from hotset.testing.demo.show import DemoResult, play
 from hotset.testing.demo.stage import empty_folder
@@ -25,10 +25,10 @@ _NEXT = "Where did we leave off?"
 
 
 @click.command()
-@of_project
+@project_options
 @click.option("--once", is_flag=True)
 @click.option("--fast", is_flag=True)
-def demo(chosen: Chosen, once: bool, fast: bool) -> None:
+def demo(chosen: ProjectOptions, once: bool, fast: bool) -> None:
     config = chosen.config()
     folder = empty_folder(_beside(config))
     with screen() as live:
