@@ -43,8 +43,8 @@ class AgentProfile:
     commands: frozenset[str]
     env: Mapping[str, str]
     at_home: Mapping[str, str] = field(default_factory=dict)
-    """Variables for when calls end at the agent's own provider, `home`; set only where nobody has
-    set them."""
+    """Variables for when calls end at the agent's own provider, `home`; not set where the
+    environment has them."""
     home: str = ""
     documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Variables that hold JSON; ours is laid over what is there."""
@@ -56,9 +56,9 @@ class AgentProfile:
     """The variable with the API key; without it, `keyless` takes the place of `arguments`."""
     keyless: tuple[str, ...] = ()
     note: str = ""
-    """What a person without that key should know."""
+    """A warning for a person without that key."""
     caveat: str = ""
-    """What everybody should know."""
+    """A warning that is always shown."""
 
 
 def _codex(*more: str) -> tuple[str, ...]:

@@ -50,8 +50,7 @@ class AgentClient:
     home: str = ""
     """The variable that names another folder for that file, where there is one."""
     where: str = ""
-    """How it says its project's folder in an argument, where it starts servers in some other
-    one."""
+    """The placeholder for its project's folder, where it starts servers in some other one."""
     then: str = ""
     """What the person does next."""
 
@@ -332,7 +331,7 @@ def _toml_entry(text: str, tables: Sequence[str]) -> Any:
 
 
 def _json_entry(text: str, container: str, name: str) -> Any:
-    """The entry as it stands there; None where it does not."""
+    """The entry in a JSON file; None where there is none."""
     try:
         inner = tools.decode_jsonc(text)[container]
         return inner[name]

@@ -18,7 +18,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask; for scripts."
 
 
 def ask_yes(question: str, *, yes: bool) -> bool:
-    """Raises `BadInput` where nobody can be asked."""
+    """A person's yes to a question. Raises `BadInput` where there is no terminal to ask in."""
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -31,7 +31,7 @@ def is_allowed(config: Config) -> bool:
 
 
 def require_consent(chosen: ProjectOptions, config: Config, *, yes: bool) -> bool:
-    """For a command that is about indexing: asks unless it is allowed already, also after a no.
+    """For a command that is about indexing: ask unless it is allowed already, also after a no.
     Raises `BadInput`."""
     if is_allowed(config):
         return True
@@ -47,8 +47,8 @@ def require_consent(chosen: ProjectOptions, config: Config, *, yes: bool) -> boo
 
 
 def offer_indexing(chosen: ProjectOptions, config: Config, *, yes: bool) -> None:
-    """For a command that is about something else: asks where that was never answered, somebody is
-    here and it makes sense."""
+    """For a command that is about something else: ask once, in a terminal, and only where the
+    folder looks like a project."""
     said = read_consent(config.folder)
     answered = said.answer is not ConsentAnswer.UNANSWERED and Path(said.root) == config.project
     if yes:
@@ -86,5 +86,5 @@ def _can_ask() -> bool:
 
 
 def _is_project(folder: Path) -> bool:
-    """Whoever starts an agent in their home folder does not mean to have all of it indexed."""
+    """False for a home folder and the root: an agent started there does not mean all of it."""
     return folder not in (Path.home(), Path(folder.anchor))

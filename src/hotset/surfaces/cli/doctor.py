@@ -80,7 +80,7 @@ class CheckScene:
     address: Address | None
     """The note of the last proxy."""
     status: Mapping[str, Any] | None
-    """What that proxy says of itself; None where it does not answer."""
+    """Its answer to `/hotset/status`; None where it does not answer."""
 
     @property
     def serving(self) -> Address | None:
@@ -461,7 +461,7 @@ def _check_variables(scene: CheckScene) -> Iterator[Finding]:
 
 
 def _judge_variable(scene: CheckScene, name: str, url: str, undo: str) -> Finding:
-    """What a base URL in `name` means for whoever follows it."""
+    """The finding about a base URL in the variable `name`."""
     again = f"{undo}, or set it as `hotset up` shows; or use: hotset wrap AGENT"
     match target_of(url, scene.serving):
         case UrlTarget.HERE:

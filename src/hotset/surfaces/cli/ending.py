@@ -36,15 +36,15 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
 
 
 def discard_output() -> int:
-    """Whoever read our output has seen enough. Python would complain once more when it flushes at
-    exit."""
+    """The reader of our output has closed it. Without this, Python would complain when it flushes
+    at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return OK
 
 
 def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Ctrl-C where Python cannot raise it, such as in a generator that is let go, would be as if
-    nobody had pressed it."""
+    """Raises Ctrl-C again where Python could not, such as in a generator that is let go; it would
+    be lost."""
     if not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
         return

@@ -137,10 +137,9 @@ def _index_or_watch(
 
 
 def _await_other_indexer(config: Config, stop: threading.Event) -> IndexReport | None:
-    """Where another process has the right to index: what it has made of the files, once nothing is
-    left to do.
+    """The report of another process that indexes, once nothing is left for it to do.
 
-    None where nobody has it, or where there is more to do than we wait for.
+    None where no process does, or where it has more to do than we wait for.
     """
     began = time.monotonic()
     while code.who_indexes(config.folder) is not None and not stop.is_set():
@@ -161,7 +160,8 @@ def _bring_up_to_date(
     as_json: bool,
     told: bool,
 ) -> int:
-    """Brings the index up to date, unless it was told to be, and goes on where it is to watch."""
+    """Brings the index up to date, unless that was reported (`told`) already, then watches where
+    asked."""
     from hotset.runtime.reader import open_index  # noqa: PLC0415 - where there is work
 
     status = OK
@@ -205,10 +205,10 @@ def _status(report: IndexReport) -> int:
 
 @contextmanager
 def _stop_event(config: Config, *, while_stdin: bool) -> Iterator[threading.Event]:
-    """An event that is set by Ctrl-C, by whoever takes the permission back, and where asked for by
-    the end of stdin.
+    """An event that is set by Ctrl-C, when consent is withdrawn, and with `while_stdin` at the end
+    of stdin.
 
-    A second Ctrl-C ends it the hard way; the next run goes on from there as well.
+    A second Ctrl-C raises; the next run goes on from there as well.
     """
     stop = threading.Event()
 
@@ -492,8 +492,9 @@ def _revoke(chosen: ProjectOptions, config: Config, *, as_json: bool) -> int:
 
 
 class IndexFollower:
-    """A context: it follows until the block ends. It ends with its process, however that ends,
-    because its stdin does."""
+    """Keeps the project's files indexed in a child process while the block runs and consent is
+    given. The child ends with this process, however that ends, because its stdin closes. A child,
+    because reading and sealing files would hold up the interpreter while calls wait for it."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -527,7 +528,7 @@ class IndexFollower:
 
 
 def _start_child(config: Config) -> subprocess.Popen[bytes]:
-    """With -P, because we may run in the project's folder: what lies there must not be imported."""
+    """With -P: what lies in the project's folder must not be imported."""
     about = ["--project", str(config.project), "--data", str(config.folder)]
     return subprocess.Popen(
         [
@@ -548,8 +549,7 @@ def _start_child(config: Config) -> subprocess.Popen[bytes]:
 
 
 def _end_child(child: subprocess.Popen[bytes]) -> None:
-    """It stops by itself once its stdin is closed, after what it is in the middle of: nobody has to
-    wait for that."""
+    """Closes its stdin: it stops after what it is in the middle of, and is not waited for."""
     assert child.stdin is not None
     with suppress(OSError):
         child.stdin.close()

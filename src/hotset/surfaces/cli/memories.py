@@ -169,15 +169,14 @@ def colour(kind: str) -> str:
 
 
 def state(memory: MemoryRecord) -> str:
-    """What is most worth knowing about it in one word: that it does not hold, or how it came
-    out."""
+    """In one word: that it does not hold, or how it came out."""
     if memory.standing is not Standing.ACTIVE:
         return str(memory.standing)
     return "" if memory.ending is Ending.UNKNOWN else str(memory.ending)
 
 
 def relation(link: MemoryLink, seen_from: MemoryId) -> str:
-    """The link in words, from where one stands."""
+    """The link in words, as seen from one of its ends."""
     return (_FORWARD if link.of == seen_from else _BACKWARD)[link.relation]
 
 
@@ -189,7 +188,7 @@ def print_list(memories: Sequence[MemoryRecord], now: float) -> None:
 def print_details(
     shown: MemoryDetails, version: MemoryRecord, titles: dict[MemoryId, str], now: float
 ) -> None:
-    """A memory as it stands, or stood, and all that is known about it."""
+    """Prints one version of a memory and all that is known about it."""
     memory = shown.memory
     facts = ", ".join(
         filter(None, (str(version.kind), str(version.standing), "pinned" if version.pinned else ""))
@@ -245,7 +244,7 @@ def wrap_lines(text: str, indent: str = "", most: int | None = None) -> list[str
 
 
 def _print_fact(label: str, text: str) -> None:
-    """A fact about a memory, behind its name; one that says nothing is left out."""
+    """Prints a fact about a memory behind its label; nothing where the text is empty."""
     if text:
         first, *rest = wrap_lines(text, " " * _LABEL)
         emit(click.style(f"{label:<{_LABEL}}", dim=True) + first[_LABEL:])

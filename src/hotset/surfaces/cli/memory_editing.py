@@ -469,7 +469,7 @@ def _detail(
 
 
 def _text_with_detail(said: str, detail: Detail) -> str:
-    """What is shown of it: also what was said with options."""
+    """The text with the detail that was given by options."""
     match detail:
         case Procedure(when, steps):
             return "\n".join(

@@ -138,15 +138,13 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class IndexOptions:
-    """Whether the project's files are indexed beside everything else; by default as the person said
-    when they were asked."""
+    """Whether the project's files are indexed too; by default as the person answered when asked."""
 
     yes: bool
     no: bool
 
     def flags(self) -> list[str]:
-        """The same choice, as arguments for another hotset process. What was allowed is kept: it
-        need not be said again."""
+        """The same choice, as arguments for another hotset process. Consent itself is stored."""
         return ["--no-index"] if self.no else []
 
 
@@ -171,7 +169,8 @@ def index_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def describe_window(window: Mapping[str, Any]) -> str:
-    """How the window works, in a line; `window` is `Config.window`, or what a proxy says of it."""
+    """How the window works, in a line; `window` is `Config.window`, or the same from a proxy's
+    status."""
     if window["off"]:
         return "off: requests go out as they come"
     told = [f"profile {window['profile']}" if window["profile"] else "each agent by its own kind"]

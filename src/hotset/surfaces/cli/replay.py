@@ -42,7 +42,7 @@ _NOT_REPLAYED = ("prefetch", "toolbox", "memory", "history")
 """Groups of knobs of which no recorded session can tell what they would have changed."""
 
 _TOLD = 5
-"""How many of the files that could not be read are told one by one."""
+"""How many of the files that could not be read are named one by one."""
 
 _COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("tokens\n%", lambda row: f"{row.tokens_pct:.1f}"),
@@ -193,8 +193,8 @@ def _differing(changed: Mapping[str, Knobs]) -> dict[str, dict[str, Any]]:
 
 
 def _sessions(paths: Sequence[Path], told: list[str]) -> Iterator[Recorded]:
-    """A file that was named has to be readable; what else lies in a folder is passed over and
-    told."""
+    """Recorded sessions in these paths. A file that was named has to be readable; an unreadable one
+    in a folder is noted."""
     found = False
     errors: list[BadInput] = []
     for path in paths:

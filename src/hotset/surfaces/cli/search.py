@@ -82,7 +82,7 @@ class SearchRequest:
 
 @dataclass(slots=True)
 class SearchResults:
-    """What was found, and what is to be said of it."""
+    """Hits and notes about them."""
 
     groups: list[Sequence[SearchHit]] = field(default_factory=list)
     """The hits of each source."""

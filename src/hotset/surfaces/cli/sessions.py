@@ -148,8 +148,7 @@ def sessions(
 
 
 def arrange_families(latest: Sequence[SessionLine]) -> list[tuple[SessionLine, int]]:
-    """Each with how deep it stands below another; a family stands where the one of it that was used
-    last would."""
+    """Each with its depth below its parent; a family is placed by its member that was used last."""
     listed = {line.session.id: line for line in latest}
     below: dict[SessionId | None, list[SessionLine]] = {}
     for line in latest:
@@ -280,8 +279,7 @@ def read_story(
 
 
 def _last_changed(story: SessionStory) -> int:
-    """The latest of these turns of which less was sent than the client said; 0 where there is
-    none."""
+    """The latest turn of which less was sent than the client gave; 0 where there is none."""
     return max(
         (bill.turn for bill in story.bills.values() if bill.sent.prompt < bill.whole.prompt),
         default=0,
@@ -394,8 +392,7 @@ def _document(store: Store, story: SessionStory, full: bool) -> dict[str, Any]:
         return told
 
     def billed_of(turn: Turn) -> dict[str, Any] | None:
-        """What all calls of the turn came to; `usage` is what the client was told, the last
-        call's."""
+        """The sum over all calls of the turn; `usage` is the last call's, as the client got it."""
         bill = story.bills.get(turn.number)
         return (
             {"calls": bill.calls, **msgspec.to_builtins(bill.usage)} if bill is not None else None

@@ -56,13 +56,13 @@ from hotset.surfaces.cli.terminal import (
 from hotset.surfaces.proxy.address import Address, ask_proxy, read_note
 
 _OUR_OWN = ("nonce",)
-"""What the proxy tells that is of no use to anybody but us."""
+"""Fields of the proxy's status that are for us alone."""
 
 _MOST_BEHIND = 1000
 """Pages that are counted: more of them take longer, and say no more."""
 
 _LATELY = 24 * 3600.0
-"""Seconds for which an alert is told."""
+"""Seconds for which an alert is shown."""
 
 _HEADINGS = (
     ("", "session"),
@@ -114,7 +114,7 @@ _FIGURES: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class StoreReport:
-    """What the store says."""
+    """What the store holds and how the window did."""
 
     census: Census
     metrics: Metrics
@@ -436,8 +436,7 @@ def _total_lines(total: Account) -> Iterator[str]:
 
 
 def _session_lines(sessions: Sequence[SessionAccount], total: Account, wide: int) -> Iterator[str]:
-    """A row a session. Figures are always whole; a title that has no room beside them stands
-    below."""
+    """A row a session. Figures are always whole; a title without room beside them is put below."""
     rows = [(each.session.id, *_cells(each.account)) for each in sessions]
     heads = tuple(zip(*_HEADINGS, strict=True))
     cells = (*heads, *rows, ("together", *_cells(total)))

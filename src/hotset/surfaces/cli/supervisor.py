@@ -68,13 +68,13 @@ class ProxySupervisor:
         found: Address | None,
         failed: Callable[[str], None],
     ) -> None:
-        """`flags` are those of `hotset up`; `found` serves already; `failed` is told at once that
+        """`flags` are those of `hotset up`; `found` serves already; `failed` is called at once when
         no proxy serves any more."""
         self._config, self._flags, self._failed = config, flags, failed
         self._found = found
         self._hold = ExitStack()
         self._child: subprocess.Popen[bytes] | None = None
-        """None where somebody else started it."""
+        """None where another process started it."""
         self._over = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="supervisor", daemon=True)
         self._tries = 0
@@ -287,8 +287,8 @@ def name_lease(path: Path, pid: int) -> None:
 
 @contextmanager
 def join_lease(folder: Path, pid: int) -> Iterator[bool]:
-    """Holds on to another wrap's proxy; False where the proxy is nobody's child and needs no
-    holding."""
+    """Holds a lease on another wrap's proxy; False where it was not started by a wrap and needs
+    none."""
     try:
         holding = os.open(_lease_path(folder, pid), os.O_WRONLY | os.O_NONBLOCK)
     except OSError:  # no such pipe, or nobody reads it
@@ -301,13 +301,13 @@ def join_lease(folder: Path, pid: int) -> Iterator[bool]:
 
 
 def end_lease(folder: Path, pid: int) -> None:
-    """Nobody holds on to that proxy any more; it says so itself, and takes as long to stop as its
-    machine is busy."""
+    """Removes the pipe of a proxy whose last lease ended; the proxy itself calls this before it
+    stops."""
     _lease_path(folder, pid).unlink(missing_ok=True)
 
 
 def clear_leases(folder: Path) -> None:
-    """Pipes that nobody reads any more are left-overs of proxies that are gone."""
+    """Removes pipes without a reader: left-overs of proxies that are gone."""
     for path in folder.glob(f"{_LEASE_PREFIX}*"):
         with suppress(OSError):
             if stat.S_ISFIFO(path.lstat().st_mode) and not _is_read(path):

@@ -73,8 +73,8 @@ def table(
 
 @contextmanager
 def progress_bar(*, quiet: bool = False, middle: str = "") -> Iterator[Any]:
-    """A bar of rich's on stderr, where a person watches; otherwise None. `middle` is what stands
-    there instead of the time that passed."""
+    """A bar of rich's on stderr, where a person watches; otherwise None. `middle` replaces the
+    elapsed time."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -106,7 +106,7 @@ def counting(title: str, total: int | None, *, quiet: bool = False) -> Iterator[
 
 
 class Counter:
-    """Moves a progress bar; one that nobody watches counts in silence."""
+    """Moves a progress bar, where there is one, and counts."""
 
     def __init__(self, progress: Any = None, task: Any = None) -> None:
         self._progress = progress
@@ -157,7 +157,7 @@ def moment(when: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that cannot move the cursor or recolour the terminal: what an agent read may carry
+    """Text that cannot move the cursor or recolour the terminal: content of an agent's may carry
     control codes."""
     return "".join(
         c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}"
@@ -166,12 +166,12 @@ def plain(text: str) -> str:
 
 
 def plain_line(text: str) -> str:
-    """The same on one line: a name, a model, an error as one word of a line of ours."""
+    """The same on one line: a name, a model, an error within a line of ours."""
     return plain(text).replace("\n", " ").replace("\t", " ")
 
 
 def safe_text(text: str) -> str:
-    """Whatever goes to a terminal: of all that is not text, line ends, tabs and our own colours
+    """Text for a terminal: of all that cannot be printed, only line ends, tabs and our own colours
     stay."""
     return text if text.isprintable() else "".join(map(_kept_or_plain, _STYLED.split(text)))
 
@@ -181,8 +181,8 @@ def _kept_or_plain(piece: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """As JSON writes it where nobody could see it: C1 codes, marks that turn the direction,
-    characters of no width."""
+    """JSON's escape of a character that cannot be seen: C1 codes, direction marks, characters of no
+    width."""
     units = text.encode("utf-16-be").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 

@@ -368,8 +368,8 @@ def graph(chosen: ProjectOptions, output: Path | None, *, as_json: bool) -> int:
 
 
 def _arguments(typed: tuple[str, ...]) -> dict[str, Any]:
-    """One JSON object, or any number of `name=value`, where a value that is JSON is what it says
-    and any other is a text."""
+    """The arguments of a call: one JSON object, or any number of `name=value`, each value JSON or
+    else text."""
     if len(typed) == 1 and typed[0].lstrip().startswith("{"):
         try:
             given = json.loads(typed[0])

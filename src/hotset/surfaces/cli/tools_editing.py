@@ -280,7 +280,7 @@ def restore(chosen: ProjectOptions, name: str) -> int:
 
 
 def _print_new(chosen: ProjectOptions) -> None:
-    """What the servers offer, as soon as they have said it."""
+    """Lists the tools of new servers, and prints how many can be found."""
     with open_tools(chosen.config()) as toolbox:
         list_new_servers(toolbox, chosen, PATIENCE)
         number = sum(known.state is tools.ToolState.READY for known in toolbox.catalogue.tools())

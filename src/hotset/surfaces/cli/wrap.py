@@ -155,8 +155,8 @@ def _run_agent(
 
 
 def _await_kept(note: Address, patience: float) -> dict[str, Any] | None:
-    """What the proxy says when the agent's last reply is on disk as well: a millisecond after its
-    end, as a rule."""
+    """The proxy's status once the agent's last reply is on disk: a millisecond after its end, as a
+    rule."""
     deadline = time.monotonic() + _SETTLE_SECONDS * patience
     while (
         (status := ask_proxy(note, patience=patience)) is not None
@@ -174,7 +174,7 @@ def _hosts(config: Config) -> frozenset[str]:
 
 
 def _print_setup(setup: AgentSetup, config: Config, root: str) -> None:
-    """What was set, for the eyes; the token is nobody's business."""
+    """Prints what was set, without the token."""
     token = root.rsplit("/", 1)[-1]
     if setup.profile is ANY_OTHER:
         say(
@@ -259,7 +259,7 @@ def _print_summary(
 def _print_why_nothing_was_kept(
     chosen: ProjectOptions, config: Config, setup: AgentSetup, env: Mapping[str, str], arrived: int
 ) -> None:
-    """In short what `hotset doctor` finds, from where the agent stood."""
+    """In short what `hotset doctor` finds, with the agent's environment."""
     from hotset.surfaces.cli.doctor import Level, examine  # noqa: PLC0415 - only where something may be wrong
 
     name = Path(setup.command[0]).name

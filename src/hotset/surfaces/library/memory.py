@@ -47,7 +47,7 @@ _Window = TypeVar("_Window", bound=Conversation)
 _shared: dict[Path, Memory] = {}
 _sharing = Lock()
 PROGRAM = "program"
-"""Who put a memory into words, where the program does not say."""
+"""The author of a memory, where the program names none."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -178,14 +178,14 @@ class _OpenMemory(Generic[_Window]):
         return toolbox
 
     def _remembered(self) -> MemorySource:
-        """As it stands when what went through so far is kept. Raises `MemoryClosed`."""
+        """The memories, once what went through so far is kept. Raises `MemoryClosed`."""
         machine = self._engine.working()
         self._settle(machine)
         return machine.memories
 
     @property
     def _store(self) -> Store:
-        """As it stands when what went through so far is kept. Raises `StoreFailed` while there is
+        """The store, once what went through so far is kept. Raises `StoreFailed` while there is
         none, and `MemoryClosed`."""
         machine = self._engine.working()
         self._settle(machine)
@@ -284,8 +284,8 @@ def _name_headers(agent: str, session: str) -> Headers:
 
 
 class Memories:
-    """Of an open memory. Every text that is meant for a model says that it is data; none belongs
-    into a system prompt."""
+    """What was learned in earlier sessions: asked step by step, added to, and taken back. Every
+    text for a model is marked as data; none belongs into a system prompt."""
 
     def __init__(self, remembered: Callable[[], MemorySource]) -> None:
         self._remembered = remembered
@@ -372,11 +372,11 @@ class Memories:
         agent: str = "",
         detail: Detail = None,
     ) -> MemoryRecord:
-        """Keeps what somebody put into words. The same words are kept once; what they replace
-        stays, and says so.
+        """Keeps a memory.
 
-        A procedure or a pitfall that no person stands for (`Trust.PERSON`) waits until one confirms
-        it: `standing` says so.
+        The same words are kept once; what they replace stays, linked to them. A procedure or a
+        pitfall without a person's trust (`Trust.PERSON`) waits until one confirms it: see
+        `standing`.
         """
         return self._remembered().remember(
             text,
@@ -391,8 +391,8 @@ class Memories:
         )
 
     def forget(self, id: str, *, erase: bool = False, why: str = "") -> None:
-        """Nobody finds it any more; `hotset memory restore` brings it back. Erased, it leaves the
-        disk for good."""
+        """Takes a memory out of every search; `hotset memory restore` brings it back. Erased, it
+        leaves the disk for good."""
         self._remembered().forget(id, erase=erase, why=why)
 
     def outcome(self, session: str, ending: str) -> None:
@@ -418,7 +418,7 @@ class AsyncMemories:
 
 
 class _ToolsOfEither:
-    """What a blocking and an awaiting toolbox share."""
+    """What a blocking and an awaiting toolbox have in common."""
 
     def __init__(self, toolbox: Callable[[], Toolbox]) -> None:
         self._toolbox = toolbox
@@ -431,7 +431,8 @@ class _ToolsOfEither:
 
 
 class Tools(_ToolsOfEither):
-    """Of an open memory."""
+    """The toolbox for a program: functions that become tools, tools that fit a query, and calls of
+    any of them."""
 
     def find(
         self, query: str, limit: int = 5, *, sources: Sequence[str] = (), session: str = ""

@@ -18,8 +18,7 @@ _BESIDE = ("extra_headers", "extra_query", "extra_body", "timeout")
 
 
 def as_json(value: Any) -> Any:
-    """A value with every object of an SDK in it as a dict of what was said, without what was
-    not."""
+    """A value with every object of an SDK in it as a dict of the fields that were set."""
     if isinstance(value, Mapping):
         return {str(key): as_json(each) for key, each in value.items()}
     if hasattr(value, "model_dump"):

@@ -157,8 +157,8 @@ class LibrarySearch:
         return recall.answer(search, store, here, index=self._index(store), patience=wait)
 
     def _index(self, store: Store) -> Index | None:
-        """For what was said; a question makes none where nothing is kept. What is not in it yet
-        follows in the background."""
+        """The index of pages; None where there is none and nothing is kept. Newer pages follow in
+        the background."""
         if not index_folder(self._engine.config.folder).exists() and not any(
             True for _ in store.sessions()
         ):
@@ -198,8 +198,7 @@ class LibrarySearch:
 
     @contextmanager
     def _index_of_files(self) -> Iterator[Index]:
-        """The one that is open, or is opened now; where nothing that is said is indexed, one for
-        this question alone."""
+        """The open index; where pages are not indexed, one for this question alone."""
         config = self._engine.config
         if (index := self._engine.machine.follower.opened()) is not None:
             yield index

@@ -245,7 +245,7 @@ def _exchange(way: ClientSetup, request: Any, hands: HttpActs) -> Exchange | Non
 
 
 def _without_our_headers(request: Any) -> Any:
-    """A request that goes through as it is, but for what was said to us."""
+    """The request without headers that are for us."""
     for name in [name for name in request.headers if name.lower().startswith(_OURS)]:
         del request.headers[name]
     return request
@@ -342,7 +342,7 @@ class Exchange:
         self.sent = False
         """Something went out: it must not go out again."""
         self.extensions: dict[str, Any] = {}
-        """What the client's own transport said beside its first reply."""
+        """The extensions of the first reply of the client's own transport."""
 
     def next(self) -> Flow[ForClient]:
         """Does what there is to do until there is something for the client."""

@@ -116,7 +116,7 @@ def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Door:
-    """Where the answers come from."""
+    """The project's memories, for tools that may be called while memory is switched off."""
 
     project: Project
     config: Config
@@ -258,5 +258,5 @@ def _forget(memories: MemorySource, given: Arguments, _session: str) -> ToolRepl
 
 
 def _reply(text: str) -> ToolReply:
-    """What is told says itself that it is data."""
+    """The reply with a text that marks itself as data."""
     return ToolReply(text or _NOTHING)

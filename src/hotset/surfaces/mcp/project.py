@@ -49,7 +49,7 @@ class Project:
 
     def warm(self) -> None:
         """Loads what the first answers need, while the agent is still starting. What fails here
-        fails again where it is told."""
+        fails again where it is reported."""
         warm()
         with suppress(HotsetError):
             if self._config.search and index_folder(self._config.folder).exists():
@@ -61,7 +61,7 @@ class Project:
 
     @property
     def root(self) -> Path:
-        """The folder of its files. Raises `NotFound` while nobody has allowed that they are
+        """The folder of its files. Raises `NotFound` until a person has allowed that they are
         read."""
         if not self._allowed:
             raise NotFound(

@@ -57,8 +57,7 @@ class ToolReply:
     failed: bool = False
     """The text tells the model what went wrong, or what to ask instead."""
     content: bytes | None = None
-    """MCP's own blocks, as JSON, where another server said them: they go through as they came,
-    instead of the text."""
+    """MCP blocks of another server, as JSON: passed through as they came, instead of the text."""
     structured: bytes | None = None
 
 
@@ -79,11 +78,11 @@ class McpTool:
     """It looks for something by name or words: that there is no such thing is an answer, not an
     error."""
     waits: bool = False
-    """It may take as long as somebody else takes: other questions are answered meanwhile, and from
-    several threads."""
+    """It waits for another process or server: other questions are answered meanwhile, from several
+    threads."""
 
     def told(self) -> dict[str, Any]:
-        """As it stands in the list."""
+        """Its entry in the list of tools."""
         own = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
         keeping = {
             "readOnlyHint": False,
@@ -112,7 +111,7 @@ class Server:
         self._instructions = instructions
 
     def waits(self, message: bytes) -> bool:
-        """The answer may take long: it calls a tool that waits for somebody else."""
+        """True if the message calls a tool that waits for another process or server."""
         try:
             said = _decode(message)
         except (ValueError, RecursionError):
@@ -233,7 +232,7 @@ class Server:
 
 def _decode(message: bytes) -> Any:
     """Half of a surrogate pair, as of an emoji that was cut, is a character in JSON and none in
-    UTF-8: `?` stands for it.
+    UTF-8: `?` replaces it.
 
     Refused as a whole, the message would have no id to answer to, and its client would wait for
     ever.
@@ -288,10 +287,10 @@ def failure(id: str | int | None, code: int, sentence: str, data: Any = None) ->
 def serve_stdio(
     answer: Callable[[bytes], bytes | None], waits: Callable[[bytes], bool] = lambda _: False
 ) -> None:
-    """Answers what comes in on stdin. Whatever else in this process prints goes to stderr: stdout
-    is the protocol's.
+    """Answers what comes in on stdin.
 
-    What waits for somebody else is answered beside the rest, in its own time.
+    Whatever else in this process prints goes to stderr: stdout is the protocol's. What waits for
+    another process is answered beside the rest, in its own time.
     """
     beside = ThreadPoolExecutor(_AT_ONCE, "hotset-mcp")
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:
@@ -326,7 +325,7 @@ def serve_stdio(
 
 
 def read_messages(source: BinaryIO) -> Iterator[bytes | None]:
-    """Each message; None stands for one that is too long, of which nothing is kept."""
+    """Each message; None for one that is too long, of which nothing is kept."""
     skipping = False
     while piece := source.readline(_LONGEST):
         ended = piece.endswith(b"\n")

@@ -236,7 +236,7 @@ def _from_disk(most: int, read: Callable[[int], CodeText]) -> ToolReply:
 
 
 def _of_history(project: Project, name: str, description: str, schema: dict[str, Any]) -> McpTool:
-    """A tool of a conversation, for whoever is outside of it: the session is an argument like any
+    """A tool of a conversation, for an agent outside of it: the session is an argument like any
     other."""
     properties = {**schema["properties"], "session": _SESSION, "max_tokens": _BUDGET}
     if name == SEARCH:
@@ -372,8 +372,9 @@ def _keep_result(used: ToolUse, text: str, store: Callable[[], Store], session: 
 
 
 class Arguments:
-    """Of one call. Names that the tool does not have are refused: a model that misspells one would
-    wonder at the answer."""
+    """The arguments of one call, as the model sent them. What cannot be used raises `Malformed`
+    with what to send instead; so do names that the tool does not have, since a misspelt one would
+    otherwise be ignored."""
 
     def __init__(self, tool: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
         unknown = [name for name in given if name not in known]
@@ -447,7 +448,7 @@ class Arguments:
         return min(int(value), MOST_TOKENS)
 
     def steps(self, name: str) -> int:
-        """A number of steps, 0 where it is not said; `true` is one."""
+        """A number of steps, 0 where it is missing; `true` is one."""
         value = self._given.get(name, 0)
         if isinstance(value, str) and value.isdecimal():
             value = int(value)
@@ -477,7 +478,7 @@ class Arguments:
 
 
 def _amount(value: object) -> str:
-    """A number that is out of range is told as it is."""
+    """A value as an error names it: a number as it is."""
     return str(value)[:20] if type(value) in (int, float) else _named(value)
 
 

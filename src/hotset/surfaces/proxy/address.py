@@ -29,13 +29,13 @@ _NOTE_FILE = "proxy.json"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A serving proxy: what its note says."""
+    """A serving proxy, as its note describes it."""
 
     port: int
     token: str
     pid: int
     nonce: str
-    """Made anew at every start, so that nobody mistakes another process on the port for this
+    """Made anew at every start, so that another process on the port is not mistaken for this
     one."""
     version: str
     started: float
@@ -116,7 +116,7 @@ def remove_note(folder: Path, address: Address) -> None:
 
 
 def read_note(folder: Path) -> Address | None:
-    """What the last proxy of this project said; it may be dead by now: see `ask_proxy`."""
+    """The note of the last proxy of this project, which may be dead by now: see `ask_proxy`."""
     try:
         return msgspec.json.decode((folder / _NOTE_FILE).read_bytes(), type=Address)
     except (OSError, msgspec.DecodeError):
@@ -126,8 +126,7 @@ def read_note(folder: Path) -> Address | None:
 def ask_proxy(
     address: Address, path: str = "hotset/status", *, patience: float = 1.0
 ) -> dict[str, Any] | None:
-    """What the proxy at this address says of itself; None where it does not answer or is another
-    one."""
+    """The status of the proxy at this address; None where it does not answer or is another one."""
     connection = http.client.HTTPConnection(HOST, address.port, timeout=_ASK_SECONDS * patience)
     try:
         connection.request("GET", f"/{address.token}/{path}")

@@ -40,7 +40,7 @@ _NAMED = "/to/"
 """`/to/NAME/v1/...` goes to the upstream of that name."""
 
 
-class ClientGone(Exception):
+class ClientLeft(Exception):
     """The client went away before its request was whole."""
 
 
@@ -64,7 +64,7 @@ def build(
 
 
 class Door:
-    """Lets in whom the guard admits, with the token taken off the path."""
+    """Lets in what the guard admits, with the token taken off the path."""
 
     def __init__(
         self, own: ASGIApp, mcp: ASGIApp, proxy: ASGIApp, guard: Guard, dialects: Dialects
@@ -140,7 +140,7 @@ class Proxy:
             await _end_when_left(
                 (pass_through if call.dialect is None else walk)(call, client, machine), upload
             )
-        except ClientGone:
+        except ClientLeft:
             machine.tally.left += 1
 
 
@@ -199,7 +199,7 @@ class Upload:
     async def _next(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.disconnect":
-            raise ClientGone
+            raise ClientLeft
         return message
 
 
@@ -301,8 +301,8 @@ class Guard:
         )
 
     def without_token(self, headers: Headers) -> Headers:
-        """The headers of a request that was let in, without those in which the token stands: a
-        `Referer`, a cookie."""
+        """The headers of a request that was let in, without those that hold the token: a `Referer`,
+        a cookie."""
         return tuple((name, value) for name, value in headers if not self._has_token(value))
 
     def query_without_token(self, query: bytes) -> bytes:

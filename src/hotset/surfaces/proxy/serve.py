@@ -1,4 +1,4 @@
-"""Serves a project's proxy on loopback until it is told to stop."""
+"""Serves a project's proxy on loopback until a signal stops it."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _log = logging.getLogger("hotset")
 
 _GRACE_SECONDS = 5
 _END_SECONDS = 2.0 * _GRACE_SECONDS
-"""After which a proxy that was told to stop ends, whatever hangs. What was acknowledged is on disk
-by then."""
+"""After which a proxy that is to stop ends, whatever hangs. What was acknowledged is on disk by
+then."""
 
 _LEAST_DRAIN_SECONDS = 1.0
 _LEAVE_SECONDS = 1.0
@@ -166,11 +166,11 @@ async def run(
     on_machine: Callable[[Machine], None] | None = None,
     on_signal: Callable[[Machine], None] | None = None,
 ) -> None:
-    """Serves on a listening socket; `ready` is told the address and a function that ends it, safe
-    from any thread.
+    """Serves on a listening socket; `ready` is called with the address and a function that ends it,
+    safe from any thread.
 
     `on_machine` is called with the machine once it has started. `on_signal` is called when a signal
-    tells it to stop, before anything is stopped.
+    asks it to stop, before anything is stopped.
     """
     port: int = listener.getsockname()[1]
     machine = Machine.start(
@@ -254,15 +254,15 @@ def _end_session(machine: Machine, session: str) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Says when it serves; stops on SIGINT and SIGTERM without raising them again, so that what is
-    under way is still kept."""
+    """Calls back when it serves; stops on SIGINT and SIGTERM without raising them again, so that
+    what is under way is still kept."""
 
     async def serve_from(self, listener: socket.socket, started: Callable[[], None]) -> None:
         self._say_started = started
         await self.serve(sockets=[listener])
 
     stopped = 0.0
-    """When it was told to stop."""
+    """When it was asked to stop."""
     on_signal: Callable[[], None] | None = None
 
     def stop(self) -> None:
