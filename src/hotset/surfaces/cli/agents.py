@@ -297,12 +297,22 @@ def shown(url: str) -> str:
 def find_routings(env: Mapping[str, str], project: Path) -> Iterator[Routing]:
     """Every place that is known to say where an agent goes."""
     home = Path(env.get("HOME") or "~").expanduser()
-    yield from _of_claude(Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude"), project)
-    yield from _of_codex(Path(env.get("CODEX_HOME") or home / ".codex") / "config.toml")
-    settings = Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "opencode"
-    for folder in (settings, project):
-        for name in ("opencode.json", "opencode.jsonc"):
-            yield from _of_opencode(folder / name)
+    claude = Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+    codex = Path(env.get("CODEX_HOME") or home / ".codex") / "config.toml"
+    opencode = Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "opencode"
+    for file in (
+        claude / "settings.json",
+        project / ".claude" / "settings.json",
+        project / ".claude" / "settings.local.json",
+    ):
+        yield from _routing("Claude Code", file, _dig(_json(file), "env", "ANTHROPIC_BASE_URL"))
+    yield from _routing("Codex", codex, _codex_url(_toml(codex)))
+    for folder in (opencode, project):
+        for file in (folder / "opencode.json", folder / "opencode.jsonc"):
+            settings = _json(file)
+            for provider in ("openai", "anthropic"):
+                url = _dig(settings, "provider", provider, "options", "baseURL")
+                yield from _routing("opencode", file, url)
 
 
 def overriding_settings(profile: str, config: Config, root: str) -> Iterator[str]:
@@ -316,32 +326,16 @@ def overriding_settings(profile: str, config: Config, root: str) -> Iterator[str
             )
 
 
-def _of_claude(folder: Path, project: Path) -> Iterator[Routing]:
-    files = (
-        folder / "settings.json",
-        project / ".claude" / "settings.json",
-        project / ".claude" / "settings.local.json",
-    )
-    for file in files:
-        url = _dig(_json(file), "env", "ANTHROPIC_BASE_URL")
-        if isinstance(url, str) and url:
-            yield Routing("Claude Code", str(file), url, wins=True)
-
-
-def _of_codex(file: Path) -> Iterator[Routing]:
-    settings = _toml(file)
-    provider = settings.get("model_provider", "openai")
-    url = _dig(settings, "model_providers", provider, "base_url") or settings.get("openai_base_url")
+def _routing(agent: str, file: Path, url: Any) -> Iterator[Routing]:
     if isinstance(url, str) and url:
-        yield Routing("Codex", str(file), url, wins=False)
+        yield Routing(agent, str(file), url, wins=agent == "Claude Code")
 
 
-def _of_opencode(file: Path) -> Iterator[Routing]:
-    settings = _json(file)
-    for provider in ("openai", "anthropic"):
-        url = _dig(settings, "provider", provider, "options", "baseURL")
-        if isinstance(url, str) and url:
-            yield Routing("opencode", str(file), url, wins=False)
+def _codex_url(settings: Mapping[str, Any]) -> Any:
+    provider = settings.get("model_provider", "openai")
+    return _dig(settings, "model_providers", provider, "base_url") or settings.get(
+        "openai_base_url"
+    )
 
 
 def _parts(url: str) -> SplitResult | None:

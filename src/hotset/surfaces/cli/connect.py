@@ -108,7 +108,7 @@ _client = click.argument("client", type=click.Choice(sorted(CLIENTS)))
 @click.option(
     "--print", "only_print", is_flag=True, help="Show what would be written, and write nothing."
 )
-def connect(chosen: ProjectOptions, client: str, *, only_print: bool) -> int:
+def connect(chosen: ProjectOptions, client: str, *, only_print: bool) -> None:
     """Put hotset among the MCP servers of CLIENT: one entry, every other byte of its file stays.
 
     The file of this project is used, for codex that of your home folder. What was there is kept,
@@ -122,10 +122,10 @@ def connect(chosen: ProjectOptions, client: str, *, only_print: bool) -> int:
     if only_print:
         chosen.say(f"{path}:")
         emit(after.rstrip("\n"))
-        return OK
+        return
     if after == before:
         chosen.say(f"hotset stands in {path} already")
-        return OK
+        return
     private_folder(_note(config, client).parent)
     if not _note(config, client).exists():
         _keep(config, client, before, after)
@@ -133,7 +133,6 @@ def connect(chosen: ProjectOptions, client: str, *, only_print: bool) -> int:
     chosen.say(
         f"hotset stands in {path} now; {spec.then}. To undo: {chosen.hint(f'disconnect {client}')}"
     )
-    return OK
 
 
 @click.command(epilog=examples("hotset disconnect claude"))

@@ -38,7 +38,7 @@ def continuity() -> None:
 
 @continuity.command(epilog=examples("hotset continuity on"))
 @project_options
-def on(chosen: ProjectOptions) -> int:
+def on(chosen: ProjectOptions) -> None:
     """Keep CONTINUITY.md: read when a session begins, written when one ends."""
     with opened_memories(chosen, makes=True) as memories:
         memories.continuity.switch(on=True)
@@ -47,12 +47,11 @@ def on(chosen: ProjectOptions) -> int:
     emit(str(path))
     chosen.say("it is read when a session begins and written when one ends; what you edit stays")
     chosen.say(f"to stop: {chosen.hint('continuity off')}")
-    return OK
 
 
 @continuity.command(epilog=examples("hotset continuity off"))
 @project_options
-def off(chosen: ProjectOptions) -> int:
+def off(chosen: ProjectOptions) -> None:
     """Write it no more. The file stays as it is, and is yours."""
     with opened_memories(chosen, makes=True) as memories:
         was_on = memories.continuity.is_on
@@ -60,13 +59,12 @@ def off(chosen: ProjectOptions) -> int:
     chosen.say(
         "CONTINUITY.md is no longer written; the file stays" if was_on else "it was off already"
     )
-    return OK
 
 
 @continuity.command(epilog=examples("hotset continuity show", "hotset continuity show --json"))
 @project_options
 @as_json
-def show(chosen: ProjectOptions, *, as_json: bool) -> int:
+def show(chosen: ProjectOptions, *, as_json: bool) -> None:
     """The file as it stands, and which of the memories that it refers to no longer hold."""
     with opened_memories(chosen, lists=True) as memories:
         is_on, text = memories.continuity.is_on, memories.continuity.text()
@@ -88,7 +86,6 @@ def show(chosen: ProjectOptions, *, as_json: bool) -> int:
         chosen.say(f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}")
     elif not is_on:
         chosen.say(f"\nit is not kept up to date; to keep it: {chosen.hint('continuity on')}")
-    return OK
 
 
 @continuity.command(epilog=examples("hotset continuity accept"))
@@ -108,14 +105,13 @@ def accept(chosen: ProjectOptions) -> int:
 @continuity.command(epilog=examples("hotset continuity write"))
 @project_options
 @no_encode
-def write(chosen: ProjectOptions, *, no_encode: bool) -> int:
+def write(chosen: ProjectOptions, *, no_encode: bool) -> None:
     """Write it now."""
     with opened_memories(chosen, makes=True) as memories:
         if not no_encode:
             encode_new(memories, chosen)
         path = memories.write_continuity()
     emit(str(path))
-    return OK
 
 
 def _standing(memories: MemorySource, id: MemoryId) -> Standing | None:

@@ -168,7 +168,7 @@ def edit(
     topics: tuple[str, ...],
     as_json: bool,
     **rest: Any,
-) -> int:
+) -> None:
     """Correct a memory. The version before stays; one that you put into words is yours, and nothing
     else changes it again.
 
@@ -196,7 +196,6 @@ def edit(
         )
     else:
         chosen.say("nothing changed")
-    return OK
 
 
 @click.command(
@@ -207,14 +206,14 @@ def edit(
 @click.argument("ids", type=as_text, nargs=-1, required=True)
 @project_options
 @as_json
-def confirm(chosen: ProjectOptions, ids: tuple[str, ...], *, as_json: bool) -> int:
+def confirm(chosen: ProjectOptions, ids: tuple[str, ...], *, as_json: bool) -> None:
     """Let memories count that wait for a person's yes: from now on agents are told them as
     advice."""
     with opened_memories(chosen) as memories:
         confirmed = [memories.confirm(memory.id) for memory in [memories.get(id) for id in ids]]
     if as_json:
         emit_json(confirmed)
-        return OK
+        return
     for memory in confirmed:
         emit(memory.id)
         chosen.say("\n".join([f"  {title(memory)}", *wrap_lines(memory.text, "  ")]))
@@ -228,7 +227,6 @@ def confirm(chosen: ProjectOptions, ids: tuple[str, ...], *, as_json: bool) -> i
         f"{count_memories(len(confirmed))} confirmed; to take it back: "
         f"{chosen.hint(f'memory forget {names}')}"
     )
-    return OK
 
 
 @click.command(
@@ -388,7 +386,7 @@ def rollback(
 @project_options
 @no_encode
 @as_json
-def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> int:
+def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> None:
     """Find what memories have in common: patterns and pitfalls of similar episodes, duplicates,
     contradictions, links.
 
@@ -402,7 +400,7 @@ def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> in
             done = memories.consolidate(moved)
     if as_json:
         emit_json(done)
-        return OK
+        return
     made = [
         ("cluster", done.clusters),
         ("fact", done.facts),
@@ -415,7 +413,6 @@ def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> in
     emit(", ".join(told) or "nothing new")
     if any(number for what, number in made[1:]) or done.merged or done.superseded:
         chosen.say(f"to take it back: {chosen.hint(f'memory undo {done.run}')}")
-    return OK
 
 
 @click.command(
@@ -563,7 +560,7 @@ def _print_runs(
 @as_json
 def export(
     chosen: ProjectOptions, folder: Path, *, form: str, no_encode: bool, as_json: bool
-) -> int:
+) -> None:
     """Write every memory into FOLDER, as files that people and other programs read. `import` reads
     them back."""
     with opened_memories(chosen) as memories:
@@ -574,7 +571,6 @@ def export(
     if as_json:
         emit_json({"folder": str(folder), "format": form, "memories": written})
     chosen.say(f"{count_memories(written)} written to {folder}")
-    return OK
 
 
 @click.command(

@@ -132,7 +132,7 @@ def list_(
     limit: int,
     no_encode: bool,
     as_json: bool,
-) -> int:
+) -> None:
     """What is remembered, newest first."""
     now = time.time()
     earliest = parse_period("--since", since, now)[0] if since else None
@@ -168,7 +168,6 @@ def list_(
         chosen.say(
             f"\nand more; show them with --limit, or find one: {chosen.hint('memory search WORDS')}"
         )
-    return OK
 
 
 @click.command(
@@ -185,7 +184,7 @@ def list_(
 @as_json
 def show(
     chosen: ProjectOptions, id: str, *, number: int | None, no_encode: bool, as_json: bool
-) -> int:
+) -> None:
     """One memory, by its id or a unique beginning of it: its text, where it comes from, its links,
     versions and use."""
     with updated_memories(chosen, no_encode=no_encode) as memories:
@@ -204,7 +203,6 @@ def show(
         emit_json({**_fields(shown), "memory": version})
     else:
         print_details(shown, version, titles, time.time())
-    return OK
 
 
 @click.command(
@@ -295,7 +293,7 @@ def timeline(
     max_tokens: int,
     no_encode: bool,
     as_json: bool,
-) -> int:
+) -> None:
     """What was done and decided lately, and what is under way: what an agent is told when it
     asks."""
     with updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
@@ -307,7 +305,6 @@ def timeline(
     if not told.text.strip():
         what = "nothing of that is remembered" if query or topics else "nothing is remembered yet"
         chosen.say(f"{what}{_hint_for_more(chosen, query, topics)}")
-    return OK
 
 
 @click.command(
@@ -317,7 +314,7 @@ def timeline(
 @project_options
 @no_encode
 @as_json
-def why(chosen: ProjectOptions, id: str, *, no_encode: bool, as_json: bool) -> int:
+def why(chosen: ProjectOptions, id: str, *, no_encode: bool, as_json: bool) -> None:
     """Where a memory comes from, what it replaced, how often it was used, and why it has its
     form."""
     with updated_memories(chosen, no_encode=no_encode) as memories:
@@ -333,7 +330,6 @@ def why(chosen: ProjectOptions, id: str, *, no_encode: bool, as_json: bool) -> i
         for reason in reasons:
             first, *rest = wrap_lines(reason, "  ")
             emit("\n".join([f"- {first[2:]}", *rest]))
-    return OK
 
 
 @click.command(
@@ -357,7 +353,7 @@ def why(chosen: ProjectOptions, id: str, *, no_encode: bool, as_json: bool) -> i
 @as_json
 def graph(
     chosen: ProjectOptions, id: str, *, depth: int, as_dot: bool, no_encode: bool, as_json: bool
-) -> int:
+) -> None:
     """How memories hang together: all that are linked, or what is around one."""
 
     if as_dot and as_json:
@@ -390,7 +386,6 @@ def graph(
         chosen.say(
             f"no links yet; find what memories have in common: {chosen.hint('memory consolidate')}"
         )
-    return OK
 
 
 def parse_period(option: str, typed: str, now: float) -> tuple[float | None, float | None]:
@@ -577,7 +572,7 @@ def _quoted(text: str) -> str:
 )
 @limit_option(_SESSIONS_LISTED, help="At most so many sessions.")
 @as_json
-def economics(chosen: ProjectOptions, *, session: str, limit: int, as_json: bool) -> int:
+def economics(chosen: ProjectOptions, *, session: str, limit: int, as_json: bool) -> None:
     """What remembering costs and saves in each session, newest first.
 
     Discovery is what an agent is told to find out what there is (index and timeline), read what it
@@ -595,7 +590,6 @@ def economics(chosen: ProjectOptions, *, session: str, limit: int, as_json: bool
             f"no agent was told of memories yet; come back after a session: "
             f"{chosen.hint('wrap AGENT')}"
         )
-    return OK
 
 
 def _print_economics(found: Sequence[SessionEconomics], now: float) -> None:

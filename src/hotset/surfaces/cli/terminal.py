@@ -173,11 +173,11 @@ def plain_line(text: str) -> str:
 def safe_text(text: str) -> str:
     """Text for a terminal: of all that cannot be printed, only line ends, tabs and our own colours
     stay."""
-    return text if text.isprintable() else "".join(map(_kept_or_plain, _STYLED.split(text)))
-
-
-def _kept_or_plain(piece: str) -> str:
-    return piece if _STYLED.fullmatch(piece) else plain(piece)
+    if text.isprintable():
+        return text
+    return "".join(
+        piece if _STYLED.fullmatch(piece) else plain(piece) for piece in _STYLED.split(text)
+    )
 
 
 def _escaped(text: str) -> str:

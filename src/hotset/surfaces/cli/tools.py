@@ -87,7 +87,7 @@ def list_new_servers(
 @click.option("--source", metavar="NAME", help="Only the tools of this server or skill.")
 @limit_option(_MOST_LISTED)
 @as_json
-def list_(chosen: ProjectOptions, source: str | None, limit: int, *, as_json: bool) -> int:
+def list_(chosen: ProjectOptions, source: str | None, limit: int, *, as_json: bool) -> None:
     """Every tool that is known, with its state and its use."""
     from hotset.runtime.reader import did_you_mean  # noqa: PLC0415
 
@@ -121,7 +121,7 @@ def list_(chosen: ProjectOptions, source: str | None, limit: int, *, as_json: bo
         near = did_you_mean(source or "", {each.tool.source for each in every})
         chosen.say(f"no such source; {near}see all: {chosen.hint('tools list')}")
     if as_json or not known:
-        return OK
+        return
     rows = [
         (
             each.tool.name,
@@ -138,7 +138,6 @@ def list_(chosen: ProjectOptions, source: str | None, limit: int, *, as_json: bo
             f"\n{len(known) - limit:,} more; show them with --limit, or find one: "
             f"{chosen.hint('tools find WORDS')}"
         )
-    return OK
 
 
 @click.command(
@@ -258,7 +257,7 @@ def use(chosen: ProjectOptions, name: str, arguments: tuple[str, ...], *, as_jso
 @click.command(epilog=examples("hotset tools status", "hotset tools status --json"))
 @project_options
 @as_json
-def status(chosen: ProjectOptions, *, as_json: bool) -> int:
+def status(chosen: ProjectOptions, *, as_json: bool) -> None:
     """What runs and how much memory it takes, how tools live, and what waits for your approval."""
     config = chosen.config()
     with look_at_tools(config) as toolbox:
@@ -291,7 +290,7 @@ def status(chosen: ProjectOptions, *, as_json: bool) -> int:
         )
         if not known:
             chosen.say(_NONE_KNOWN.format(chosen.hint("tools import")))
-        return OK
+        return
     told = ", ".join(f"{number:,} {state}" for state, number in sorted(states.items()))
     emit(
         (
@@ -334,7 +333,6 @@ def status(chosen: ProjectOptions, *, as_json: bool) -> int:
         say(f"  {shortened(plain(each.why), max(40, width() - 2))}")
     if len(asking) > _MOST_TOLD:
         say(f"and {len(asking) - _MOST_TOLD} more: {chosen.hint('tools list')}")
-    return OK
 
 
 @click.command(
@@ -350,7 +348,7 @@ def status(chosen: ProjectOptions, *, as_json: bool) -> int:
     type=click.Path(dir_okay=False, path_type=Path),
     help="A file instead of stdout.",
 )
-def graph(chosen: ProjectOptions, output: Path | None, *, as_json: bool) -> int:
+def graph(chosen: ProjectOptions, output: Path | None, *, as_json: bool) -> None:
     """Which tools are used together, resemble each other, or need each other, in Graphviz's DOT."""
     with look_at_tools(chosen.config()) as toolbox:
         now = time.time()
@@ -364,7 +362,6 @@ def graph(chosen: ProjectOptions, output: Path | None, *, as_json: bool) -> int:
     else:
         output.write_text(rendered, encoding="utf-8")
         chosen.say(f"{count(len(snapshot.uses), 'tool')} written to {output}")
-    return OK
 
 
 def _arguments(typed: tuple[str, ...]) -> dict[str, Any]:

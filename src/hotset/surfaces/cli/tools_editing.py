@@ -114,7 +114,7 @@ def add(
     header: tuple[str, ...],
     shared: bool,
     here: bool,
-) -> int:
+) -> None:
     """Add an MCP server: a command behind `--`, or a URL."""
     if command[0].startswith(("http://", "https://")) and len(command) == 1:
         entry: dict[str, Any] = {
@@ -142,13 +142,12 @@ def add(
             f"{chosen.hint(f'tools remove {name}')}"
         )
     _print_new(chosen)
-    return OK
 
 
 @click.command(epilog=examples("hotset tools remove wiki"))
 @click.argument("name")
 @project_options
-def remove(chosen: ProjectOptions, name: str) -> int:
+def remove(chosen: ProjectOptions, name: str) -> None:
     """Take a server out again."""
     failed: NotFound | None = None
     for file in reversed(chosen.config().servers):
@@ -158,7 +157,7 @@ def remove(chosen: ProjectOptions, name: str) -> int:
             failed = error
         else:
             chosen.say(f"{name} is no longer in {file}")
-            return OK
+            return
     raise failed or NotFound(f"no server {name}")
 
 
@@ -221,42 +220,39 @@ def approve(chosen: ProjectOptions, name: str, *, follow: bool, yes: bool) -> in
 )
 @click.argument("pattern")
 @project_options
-def deny(chosen: ProjectOptions, pattern: str) -> int:
+def deny(chosen: ProjectOptions, pattern: str) -> None:
     """Forbid a tool, a source or a pattern of names in this project: it is neither found nor
     called."""
     with open_tools(chosen.config()) as toolbox:
         toolbox.catalogue.deny(pattern)
     chosen.say(f"{pattern} is denied in this project")
-    return OK
 
 
 @click.command(epilog=examples("hotset tools allow github__delete_repository"))
 @click.argument("pattern")
 @project_options
-def allow(chosen: ProjectOptions, pattern: str) -> int:
+def allow(chosen: ProjectOptions, pattern: str) -> None:
     """Take a denial back."""
     with open_tools(chosen.config()) as toolbox:
         toolbox.catalogue.allow(pattern)
     chosen.say(f"{pattern} is no longer denied")
-    return OK
 
 
 @click.command(epilog=examples("hotset tools pin files__read_file"))
 @click.argument("name")
 @project_options
-def pin(chosen: ProjectOptions, name: str) -> int:
+def pin(chosen: ProjectOptions, name: str) -> None:
     """Keep a tool: its process is not stopped to make room, and it never becomes inactive."""
     with open_tools(chosen.config()) as toolbox:
         tool = toolbox.resolve(name).tool
         toolbox.registry.pin(tool.name, tool.origin)
     chosen.say(f"{tool.name} is pinned")
-    return OK
 
 
 @click.command(epilog=examples("hotset tools unpin files__read_file"))
 @click.argument("name")
 @project_options
-def unpin(chosen: ProjectOptions, name: str) -> int:
+def unpin(chosen: ProjectOptions, name: str) -> None:
     """Let a tool live by its use again."""
     with open_tools(chosen.config()) as toolbox:
         with suppress(NotFound):  # what is gone can be let go, too
@@ -265,18 +261,16 @@ def unpin(chosen: ProjectOptions, name: str) -> int:
     if life is None:
         raise NotFound(f"{name} was not pinned")
     chosen.say(f"{name} is no longer pinned")
-    return OK
 
 
 @click.command(epilog=examples("hotset tools restore created__word_count"))
 @click.argument("name")
 @project_options
-def restore(chosen: ProjectOptions, name: str) -> int:
+def restore(chosen: ProjectOptions, name: str) -> None:
     """Bring back a tool that an agent wrote and that was let go because nobody used it."""
     with open_tools(chosen.config()) as toolbox:
         toolbox.restore(name)
     chosen.say(f"{name} is back")
-    return OK
 
 
 def _print_new(chosen: ProjectOptions) -> None:

@@ -76,11 +76,11 @@ def wrap_http(http: Any, engine: Engine, *, budget: int, named: Headers) -> Any:
     httpx = _httpx_of(http)
     if httpx is None:
         raise BadInput("that is not a client of httpx or httpx2")
-    way = ClientSetup(engine, engine.planner(budget), named, http, httpx)
+    setup = ClientSetup(engine, engine.planner(budget), named, http, httpx)
     settings = {name: getattr(http, name) for name in _PASSED_ON}
     if isinstance(http, httpx.Client):
-        return httpx.Client(transport=blocking_transport(way), **settings)
-    return httpx.AsyncClient(transport=awaiting_transport(way), **settings)
+        return httpx.Client(transport=blocking_transport(setup), **settings)
+    return httpx.AsyncClient(transport=awaiting_transport(setup), **settings)
 
 
 def _httpx_of(http: object) -> Any:
@@ -110,39 +110,39 @@ class ClientSetup:
     """The module that it is of: `httpx` or `httpx2`."""
 
 
-def blocking_transport(way: ClientSetup) -> Any:
-    return type("BlockingTransport", (_Blocking, way.httpx.BaseTransport), {})(way)
+def blocking_transport(setup: ClientSetup) -> Any:
+    return type("BlockingTransport", (_Blocking, setup.httpx.BaseTransport), {})(setup)
 
 
-def awaiting_transport(way: ClientSetup) -> Any:
-    return type("AwaitingTransport", (_Awaiting, way.httpx.AsyncBaseTransport), {})(way)
+def awaiting_transport(setup: ClientSetup) -> Any:
+    return type("AwaitingTransport", (_Awaiting, setup.httpx.AsyncBaseTransport), {})(setup)
 
 
 def setup_of(http: Any) -> ClientSetup | None:
     """How a client's calls go, if it has one of these transports."""
     transport = getattr(http, "_transport", None)
-    return transport.way if isinstance(transport, _Blocking | _Awaiting) else None
+    return transport.setup if isinstance(transport, _Blocking | _Awaiting) else None
 
 
 class _Blocking:
     """A transport for a client that blocks."""
 
-    def __init__(self, way: ClientSetup) -> None:
-        self.way = way
-        self._stream = type("Stream", (_BlockingStream, way.httpx.SyncByteStream), {})
+    def __init__(self, setup: ClientSetup) -> None:
+        self.setup = setup
+        self._stream = type("Stream", (_BlockingStream, setup.httpx.SyncByteStream), {})
 
     def handle_request(self, request: Any) -> Any:
         request.read()
-        return run_blocking(_answer(self.way, request, self, self._stream))
+        return run_blocking(_answer(self.setup, request, self, self._stream))
 
     def close(self) -> None:
-        self.way.http.close()
+        self.setup.http.close()
 
     def ask(self, work: Work[Any]) -> Any:
-        return self.way.engine.wait(work)
+        return self.setup.engine.wait(work)
 
     def send(self, request: Any) -> Any:
-        return self.way.http.send(request, stream=True)
+        return self.setup.http.send(request, stream=True)
 
     def chunks(self, response: Any) -> Any:
         return response.iter_raw()
@@ -158,22 +158,22 @@ class _Blocking:
 class _Awaiting:
     """A transport for a client that awaits."""
 
-    def __init__(self, way: ClientSetup) -> None:
-        self.way = way
-        self._stream = type("Stream", (_AwaitingStream, way.httpx.AsyncByteStream), {})
+    def __init__(self, setup: ClientSetup) -> None:
+        self.setup = setup
+        self._stream = type("Stream", (_AwaitingStream, setup.httpx.AsyncByteStream), {})
 
     async def handle_async_request(self, request: Any) -> Any:
         await request.aread()
-        return await run_awaiting(_answer(self.way, request, self, self._stream))
+        return await run_awaiting(_answer(self.setup, request, self, self._stream))
 
     async def aclose(self) -> None:
-        await self.way.http.aclose()
+        await self.setup.http.aclose()
 
     def ask(self, work: Work[Any]) -> Any:
-        return self.way.engine.done(work)
+        return self.setup.engine.done(work)
 
     def send(self, request: Any) -> Any:
-        return self.way.http.send(request, stream=True)
+        return self.setup.http.send(request, stream=True)
 
     def chunks(self, response: Any) -> Any:
         return response.aiter_raw()
@@ -187,18 +187,18 @@ class _Awaiting:
 
 
 def _answer(
-    way: ClientSetup, request: Any, hands: HttpActs, stream: Callable[[_Reply], Any]
+    setup: ClientSetup, request: Any, hands: HttpActs, stream: Callable[[_Reply], Any]
 ) -> Flow[Any]:
     """The reply to a request of the client's: as the walk has it, or the upstream's own where there
     is nothing to walk."""
-    exchange = _exchange(way, request, hands)
+    exchange = _exchange(setup, request, hands)
     if exchange is not None:
         try:
             first = yield from exchange.next()
         except MemoryClosed as error:
             if exchange.sent:
                 raise
-            way.engine.tell_once(str(error))
+            setup.engine.tell_once(str(error))
         else:
             if isinstance(first, Begin):
                 kept = {
@@ -206,18 +206,18 @@ def _answer(
                     for name, value in exchange.extensions.items()
                     if name != "network_stream"
                 }
-                reply = stream(_Reply(exchange, way))
-                return way.httpx.Response(
+                reply = stream(_Reply(exchange, setup))
+                return setup.httpx.Response(
                     first.status, headers=list(first.headers), stream=reply, extensions=kept
                 )
             assert isinstance(first, Broken)
             if exchange.sent:
-                raise _error_of(first, way)
-            way.engine.tell_once("a fault of ours")
+                raise _error_of(first, setup)
+            setup.engine.tell_once("a fault of ours")
     return (yield partial(hands.send, _without_our_headers(request)))
 
 
-def _exchange(way: ClientSetup, request: Any, hands: HttpActs) -> Exchange | None:
+def _exchange(setup: ClientSetup, request: Any, hands: HttpActs) -> Exchange | None:
     """None where the request is not a turn of a conversation that we can read."""
     dialect = dialect_at(request.method, request.url.path)
     if dialect is None or len(request.content) > MOST:
@@ -225,15 +225,18 @@ def _exchange(way: ClientSetup, request: Any, hands: HttpActs) -> Exchange | Non
     call = ClientCall(
         method=request.method,
         path=request.url.raw_path.decode("ascii", "replace"),
-        headers=(*way.named, *((bytes(name), bytes(value)) for name, value in request.headers.raw)),
+        headers=(
+            *setup.named,
+            *((bytes(name), bytes(value)) for name, value in request.headers.raw),
+        ),
         body=request.content,
-        upstream=upstream_of(str(request.url), dialect, way.engine.config.upstreams),
+        upstream=upstream_of(str(request.url), dialect, setup.engine.config.upstreams),
         dialect=dialect,
     )
 
     def outgoing(made: ClientCall) -> Any:
         headers = onward(made.headers)
-        return way.httpx.Request(
+        return setup.httpx.Request(
             made.method,
             request.url,
             headers=headers,
@@ -241,7 +244,7 @@ def _exchange(way: ClientSetup, request: Any, hands: HttpActs) -> Exchange | Non
             extensions=request.extensions,
         )
 
-    return Exchange(Errand(call, way.engine, way.planner), hands, outgoing)
+    return Exchange(Errand(call, setup.engine, setup.planner), hands, outgoing)
 
 
 def _without_our_headers(request: Any) -> Any:
@@ -251,9 +254,9 @@ def _without_our_headers(request: Any) -> Any:
     return request
 
 
-def _error_of(broken: Broken, way: ClientSetup) -> BaseException:
+def _error_of(broken: Broken, setup: ClientSetup) -> BaseException:
     """What the caller is to see: its own error, wherever there is one."""
-    return broken.why or way.httpx.ReadError(
+    return broken.why or setup.httpx.ReadError(
         "hotset could not finish this call; it was not sent again"
     )
 
@@ -261,9 +264,9 @@ def _error_of(broken: Broken, way: ClientSetup) -> BaseException:
 class _Reply:
     """The rest of a reply, piece by piece."""
 
-    def __init__(self, exchange: Exchange, way: ClientSetup) -> None:
+    def __init__(self, exchange: Exchange, setup: ClientSetup) -> None:
         self._exchange = exchange
-        self._way = way
+        self._setup = setup
         self._ended = False
 
     def chunk(self) -> Flow[bytes | None]:
@@ -277,7 +280,7 @@ class _Reply:
         if isinstance(told, ReplyEnd):
             return told.last
         assert isinstance(told, Broken)
-        raise _error_of(told, self._way)
+        raise _error_of(told, self._setup)
 
     def leave(self) -> Flow[None]:
         return self._exchange.leave()
