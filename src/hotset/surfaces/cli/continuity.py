@@ -11,7 +11,7 @@ from hotset.errors import BadInput
 from hotset.nouns.memory import MemoryId, Standing
 from hotset.sources.memory import ids_in
 from hotset.surfaces.cli.ending import FOUND, OK
-from hotset.surfaces.cli.memories import encode_new, no_encode, opened_memories
+from hotset.surfaces.cli.memories import encode_new, no_encode, opened_memories, updated_memories
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import emit, emit_json, plain
 
@@ -107,9 +107,7 @@ def accept(chosen: ProjectOptions) -> int:
 @no_encode
 def write(chosen: ProjectOptions, *, no_encode: bool) -> None:
     """Write it now."""
-    with opened_memories(chosen, makes=True) as memories:
-        if not no_encode:
-            encode_new(memories, chosen)
+    with updated_memories(chosen, no_encode=no_encode, makes=True) as memories:
         path = memories.write_continuity()
     emit(str(path))
 

@@ -44,7 +44,7 @@ from hotset.surfaces.cli.agents import (
 from hotset.surfaces.cli.ending import FAILED, FOUND, OK
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, size, span
-from hotset.surfaces.proxy.address import Address, ask_proxy, read_note
+from hotset.surfaces.proxy.address import Address, find_proxy
 
 _LOW_BYTES = 500_000_000
 _BIG_WAL = 64 << 20  # the store empties it at 32 MB; twice that means that something holds it
@@ -125,14 +125,8 @@ def doctor(chosen: ProjectOptions, as_json: bool) -> int:
 
 def examine(config: Config, env: Mapping[str, str]) -> list[Finding]:
     """What every check finds, for an agent with this environment."""
-    address = read_note(config.folder)
-    scene = CheckScene(
-        config,
-        env,
-        time.time(),
-        address,
-        ask_proxy(address, patience=config.patience) if address else None,
-    )
+    address, status = find_proxy(config)
+    scene = CheckScene(config, env, time.time(), address, status)
     # The folder's modes come before opening the store mends them.
     checks = (check_proxy, check_folder, check_store, check_routing)
     return [finding for check in checks for finding in check(scene)]

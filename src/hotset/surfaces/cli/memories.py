@@ -95,10 +95,10 @@ def opened_memories(
 
 @contextmanager
 def updated_memories(
-    chosen: ProjectOptions, *, no_encode: bool, lists: bool = False
+    chosen: ProjectOptions, *, no_encode: bool, makes: bool = False, lists: bool = False
 ) -> Iterator[MemorySource]:
-    """The same, for a command that reads: sessions that went on become memories first."""
-    with opened_memories(chosen, lists=lists) as memories:
+    """The same, where sessions that went on become memories first, unless that is not wanted."""
+    with opened_memories(chosen, makes=makes, lists=lists) as memories:
         if not no_encode:
             encode_new(memories, chosen)
         yield memories

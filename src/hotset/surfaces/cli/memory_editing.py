@@ -30,13 +30,13 @@ from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.memories import (
     as_text,
     count_memories,
-    encode_new,
     no_encode,
     opened_memories,
     print_list,
     progress,
     resolve_session,
     title,
+    updated_memories,
     wrap_lines,
 )
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
@@ -393,11 +393,8 @@ def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> No
     Also done in the background. Nothing is lost: what it changed can be taken back with `undo`. It
     goes on where it was stopped.
     """
-    with opened_memories(chosen) as memories:
-        if not no_encode:
-            encode_new(memories, chosen)
-        with progress(chosen) as moved:
-            done = memories.consolidate(moved)
+    with updated_memories(chosen, no_encode=no_encode) as memories, progress(chosen) as moved:
+        done = memories.consolidate(moved)
     if as_json:
         emit_json(done)
         return
@@ -563,11 +560,8 @@ def export(
 ) -> None:
     """Write every memory into FOLDER, as files that people and other programs read. `import` reads
     them back."""
-    with opened_memories(chosen) as memories:
-        if not no_encode:
-            encode_new(memories, chosen)
-        with progress(chosen) as moved:
-            written = memories.export(folder, form, moved)
+    with updated_memories(chosen, no_encode=no_encode) as memories, progress(chosen) as moved:
+        written = memories.export(folder, form, moved)
     if as_json:
         emit_json({"folder": str(folder), "format": form, "memories": written})
     chosen.say(f"{count_memories(written)} written to {folder}")

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -200,7 +201,7 @@ def show(
             f"{shown.memory.id} has {count(len(shown.versions), 'version')}, and no {number}"
         )
     if as_json:
-        emit_json({**_fields(shown), "memory": version})
+        emit_json(replace(shown, memory=version))
     else:
         print_details(shown, version, titles, time.time())
 
@@ -299,7 +300,7 @@ def timeline(
     with updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
         told = memories.timeline(" ".join(query), topics=topics, max_tokens=max_tokens)
     if as_json:
-        emit_json(_fields(told))
+        emit_json(told)
     elif told.text.strip():
         emit(plain(told.text))
     if not told.text.strip():
@@ -426,11 +427,6 @@ def _titles(memories: MemorySource, ids: list[MemoryId]) -> dict[MemoryId, str]:
         with suppress(NotFound):
             titles[id] = title(memories.get(id))
     return titles
-
-
-def _fields(noun: Any) -> dict[str, Any]:
-    """A dataclass's own fields, by name, as they are."""
-    return {name: getattr(noun, name) for name in noun.__dataclass_fields__}
 
 
 def _item_document(item: RecalledItem) -> dict[str, Any]:

@@ -29,9 +29,9 @@ from hotset.surfaces.cli.options import (
     project_options,
     window_options,
 )
-from hotset.surfaces.cli.supervisor import end_lease
+from hotset.surfaces.cli.supervisor import end_lease, running_proxy
 from hotset.surfaces.cli.terminal import say
-from hotset.surfaces.proxy.address import Address, ask_proxy, read_note
+from hotset.surfaces.proxy.address import Address
 
 
 @click.command(
@@ -97,11 +97,7 @@ def up(
         anthropic_url=anthropic_url,
         **switches.settings(),
     )
-    if (
-        port is None
-        and (note := read_note(config.folder))
-        and ask_proxy(note, patience=config.patience)
-    ):
+    if port is None and (note := running_proxy(config)) is not None:
         chosen.say(f"a proxy of {config.project} serves already (process {note.pid})")
         _print_how_to_connect(note, quiet=chosen.quiet)
         return FOUND

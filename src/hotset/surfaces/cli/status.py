@@ -53,7 +53,7 @@ from hotset.surfaces.cli.terminal import (
     span,
     width,
 )
-from hotset.surfaces.proxy.address import Address, ask_proxy, read_note
+from hotset.surfaces.proxy.address import Address, find_proxy
 
 _OUR_OWN = ("nonce",)
 """Fields of the proxy's status that are for us alone."""
@@ -133,8 +133,7 @@ def status(chosen: ProjectOptions, as_json: bool) -> None:
     """Is a proxy serving this project, since when, what went through it, how much is kept, and how
     the window does."""
     config = chosen.config()
-    address = read_note(config.folder)
-    said = ask_proxy(address, patience=config.patience) if address else None
+    address, said = find_proxy(config)
     kept, indexed, trouble = _read_store(config, (said or {}).get("index", ()))
     on_disk = _bytes_below(config.folder)
     if as_json:

@@ -29,7 +29,7 @@ from hotset import __version__
 from hotset.config import Config
 from hotset.errors import HotsetError
 from hotset.files.folder import private_folder
-from hotset.surfaces.proxy.address import HOST, Address, ask_proxy, read_note
+from hotset.surfaces.proxy.address import HOST, Address, find_proxy, read_note
 
 _START_SECONDS = 20.0
 _STOP_SECONDS = 1.0
@@ -51,10 +51,8 @@ _LEASE_PREFIX = "wrapped-"
 
 def running_proxy(config: Config) -> Address | None:
     """The proxy that serves this project now."""
-    note = read_note(config.folder)
-    return (
-        note if note is not None and ask_proxy(note, patience=config.patience) is not None else None
-    )
+    address, status = find_proxy(config)
+    return address if status is not None else None
 
 
 class ProxySupervisor:

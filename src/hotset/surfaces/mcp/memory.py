@@ -11,8 +11,6 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hotset.config import Config
@@ -21,7 +19,7 @@ from hotset.nouns.memory import Task, Trust
 from hotset.nouns.retrieval import MAX_TOKENS
 from hotset.sources.memory import DEFAULT_KIND, WORDED_KINDS, describe_commit, is_memory_id
 from hotset.surfaces.mcp.protocol import McpTool, ToolReply
-from hotset.surfaces.mcp.tools import Arguments
+from hotset.surfaces.mcp.tools import Arguments, object_schema
 
 if TYPE_CHECKING:
     from hotset.sources.memory import MemorySource
@@ -52,7 +50,33 @@ _Call = Callable[["MemorySource", Arguments, str], ToolReply]
 def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
     """In the order in which they are listed, also where memory is switched off: then they say
     so."""
-    tool = partial(_tool, _Door(project, config, f"mcp-{secrets.token_hex(4)}"))
+    own_session = f"mcp-{secrets.token_hex(4)}"
+    """Of a client that has none: it has this process for itself, or shares it with others like
+    it."""
+
+    def tool(
+        name: str,
+        title: str,
+        description: str,
+        call: _Call,
+        /,
+        *,
+        required: tuple[str, ...] = (),
+        **properties: dict[str, Any],
+    ) -> McpTool:
+        def answered(given: Mapping[str, Any], session: str) -> ToolReply:
+            arguments = Arguments(name, given, properties)
+            if not config.memory.enabled:
+                return ToolReply(_switched_off(config), failed=True)
+            memories = project.memories(makes=name == REMEMBER)
+            return call(memories, arguments, session or own_session)
+
+        schema = object_schema(properties, required)
+        keeps = name in (REMEMBER, FORGET)
+        return McpTool(
+            name, title, description, schema, answered, reads=not keeps, keeps=keeps, asks=not keeps
+        )
+
     return (
         tool(
             INDEX,
@@ -111,50 +135,6 @@ def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
             id=_TEXT,
             why=_TEXT,
         ),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Door:
-    """The project's memories, for tools that may be called while memory is switched off."""
-
-    project: Project
-    config: Config
-    session: str
-    """Of a client that has none: it has this process for itself, or shares it with others like
-    it."""
-
-    def answer(self, call: _Call, arguments: Arguments, session: str, *, makes: bool) -> ToolReply:
-        if not self.config.memory.enabled:
-            return ToolReply(_switched_off(self.config), failed=True)
-        return call(self.project.memories(makes=makes), arguments, session or self.session)
-
-
-def _tool(
-    door: _Door,
-    name: str,
-    title: str,
-    description: str,
-    call: _Call,
-    /,
-    *,
-    required: tuple[str, ...] = (),
-    **properties: dict[str, Any],
-) -> McpTool:
-    def answered(given: Mapping[str, Any], session: str) -> ToolReply:
-        return door.answer(
-            call, Arguments(name, given, properties), session, makes=name == REMEMBER
-        )
-
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-    keeps = name in (REMEMBER, FORGET)
-    return McpTool(
-        name, title, description, schema, answered, reads=not keeps, keeps=keeps, asks=not keeps
     )
 
 

@@ -152,28 +152,30 @@ def tools(project: Project) -> tuple[McpTool, ...]:
     )
 
 
+def object_schema(properties: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
+    """The JSON schema of a tool's arguments."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
 def _tool(
     name: str,
     title: str,
     description: str,
-    required: list[str],
+    required: Sequence[str],
     call: Callable[[Arguments], ToolReply],
     **properties: dict[str, Any],
 ) -> McpTool:
     known = {**properties, "max_tokens": _BUDGET}
-    schema = {
-        "type": "object",
-        "properties": known,
-        "required": required,
-        "additionalProperties": False,
-    }
-    return McpTool(
-        name,
-        title,
-        description,
-        schema,
-        lambda given, _session: call(Arguments(name, given, known)),
-    )
+
+    def answered(given: Mapping[str, Any], _session: str) -> ToolReply:
+        return call(Arguments(name, given, known))
+
+    return McpTool(name, title, description, object_schema(known, required), answered)
 
 
 def _search_code(project: Project, given: Arguments) -> ToolReply:

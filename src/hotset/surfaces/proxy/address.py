@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from hotset.config import Config
 from hotset.errors import BadInput
 from hotset.files.write import create_file, write_output
 
@@ -137,6 +138,12 @@ def ask_proxy(
     finally:
         connection.close()
     return status if status.get("nonce") == address.nonce else None
+
+
+def find_proxy(config: Config) -> tuple[Address | None, dict[str, Any] | None]:
+    """The note of the project's last proxy, and its status; None where it does not answer."""
+    note = read_note(config.folder)
+    return note, ask_proxy(note, patience=config.patience) if note is not None else None
 
 
 def _read_token(path: Path) -> str:
