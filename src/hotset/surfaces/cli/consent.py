@@ -10,7 +10,7 @@ import click
 
 from hotset.config import Config
 from hotset.errors import BadInput
-from hotset.sources.code import ConsentAnswer, keep_answer, read_consent
+from hotset.sources import code
 from hotset.surfaces.cli.options import ProjectOptions
 from hotset.surfaces.cli.terminal import safe_text, say
 
@@ -21,13 +21,13 @@ def ask_yes(question: str, *, yes: bool) -> bool:
     """A person's yes to a question. Raises `BadInput` where there is no terminal to ask in."""
     if yes:
         return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not _can_ask():
         raise BadInput("nobody is here to be asked; say it with --yes")
     return click.confirm(safe_text(question), default=False, err=True)
 
 
 def is_allowed(config: Config) -> bool:
-    return read_consent(config.folder).allows(config.project)
+    return code.read_consent(config.folder).allows(config.project)
 
 
 def require_consent(chosen: ProjectOptions, config: Config, *, yes: bool) -> bool:
@@ -36,7 +36,7 @@ def require_consent(chosen: ProjectOptions, config: Config, *, yes: bool) -> boo
     if is_allowed(config):
         return True
     if yes:
-        return keep_answer(config.folder, config.project, granted=True).allows(config.project)
+        return code.keep_answer(config.folder, config.project, granted=True).allows(config.project)
     if not _can_ask():
         raise BadInput(
             f"nobody has allowed yet that the files of {config.project} are read, and nobody "
@@ -49,8 +49,10 @@ def require_consent(chosen: ProjectOptions, config: Config, *, yes: bool) -> boo
 def offer_indexing(chosen: ProjectOptions, config: Config, *, yes: bool) -> None:
     """For a command that is about something else: ask once, in a terminal, and only where the
     folder looks like a project."""
-    said = read_consent(config.folder)
-    answered = said.answer is not ConsentAnswer.UNANSWERED and Path(said.root) == config.project
+    said = code.read_consent(config.folder)
+    answered = (
+        said.answer is not code.ConsentAnswer.UNANSWERED and Path(said.root) == config.project
+    )
     if yes:
         require_consent(chosen, config, yes=True)
     elif not answered and not chosen.quiet and _can_ask() and _is_project(config.project):
@@ -74,7 +76,7 @@ def _ask(chosen: ProjectOptions, config: Config) -> bool:
     )
     say(f"  To undo     {chosen.hint('index --revoke')} removes all of it")
     granted = click.confirm("Index it?", default=False, err=True)
-    keep_answer(config.folder, config.project, granted=granted)
+    code.keep_answer(config.folder, config.project, granted=granted)
     if not granted:
         say(f"Nothing is read, and you are not asked again. To change that: {chosen.hint('index')}")
     say()

@@ -6,7 +6,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 import click
 
@@ -40,6 +42,19 @@ def discard_output() -> int:
     at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return OK
+
+
+@contextmanager
+def signals_to(
+    handler: Callable[[int, FrameType | None], None], *numbers: signal.Signals
+) -> Iterator[None]:
+    """Signals go to `handler` while the block runs."""
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, disposition in before.items():
+            signal.signal(number, disposition)
 
 
 def interrupt_again(lost: sys.UnraisableHookArgs) -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,7 +23,7 @@ from hotset.files.root import Why
 from hotset.sources import code
 from hotset.sources.code import read_consent, who_indexes
 from hotset.surfaces.cli.consent import is_allowed, require_consent
-from hotset.surfaces.cli.ending import FOUND, INTERRUPTED, OK
+from hotset.surfaces.cli.ending import FOUND, INTERRUPTED, OK, signals_to
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import (
     count,
@@ -30,7 +31,6 @@ from hotset.surfaces.cli.terminal import (
     emit_json,
     moment,
     progress_bar,
-    say,
     size,
     span,
 )
@@ -191,7 +191,7 @@ def _bring_up_to_date(
             status = _status(report)
         if watch:
             chosen.say(f"watching {config.project}; stop with Ctrl-C")
-            heard = _update_printer(quiet=chosen.quiet)
+            heard = partial(_print_update, chosen)
             code.watch_project(
                 config.project, opened, manifest, stop=stop, parsers=parsers, updated=heard
             )
@@ -230,17 +230,15 @@ def _stop_event(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
             pass
         stop.set()
 
-    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
-    threading.Thread(target=look, daemon=True, name="hotset-consent").start()
-    if while_stdin:
-        os.nice(_NICENESS)
-        threading.Thread(target=read, daemon=True, name="hotset-stdin").start()
-    try:
-        yield stop
-    finally:
-        stop.set()
-        for number, disposition in before.items():
-            signal.signal(number, disposition)
+    with signals_to(told, signal.SIGINT, signal.SIGTERM):
+        threading.Thread(target=look, daemon=True, name="hotset-consent").start()
+        if while_stdin:
+            os.nice(_NICENESS)
+            threading.Thread(target=read, daemon=True, name="hotset-stdin").start()
+        try:
+            yield stop
+        finally:
+            stop.set()
 
 
 @contextmanager
@@ -323,18 +321,12 @@ def _some(names: Sequence[str], of: int) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (" ..." if of > _MOST_NAMED else "")
 
 
-def _update_printer(*, quiet: bool) -> Callable[[IndexReport], None]:
-    def told(report: IndexReport) -> None:
-        gone = f", {report.removed:,} gone" if report.removed else ""
-        say(
-            (
-                f"{time.strftime('%H:%M:%S')} {count(report.changed, 'file')} changed{gone}; "
-                f"{span(report.seconds)}"
-            ),
-            quiet=quiet,
-        )
-
-    return told
+def _print_update(chosen: ProjectOptions, report: IndexReport) -> None:
+    gone = f", {report.removed:,} gone" if report.removed else ""
+    chosen.say(
+        f"{time.strftime('%H:%M:%S')} {count(report.changed, 'file')} changed{gone}; "
+        f"{span(report.seconds)}"
+    )
 
 
 def _document(config: Config, report: IndexReport) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from hotset.surfaces.cli.agents import (
     shown,
 )
 from hotset.surfaces.cli.consent import offer_indexing
-from hotset.surfaces.cli.ending import FAILED, FOUND, OK
+from hotset.surfaces.cli.ending import FAILED, FOUND, OK, signals_to
 from hotset.surfaces.cli.options import (
     IndexOptions,
     ProjectOptions,
@@ -219,13 +219,9 @@ def _run_in_our_place(command: tuple[str, ...], env: Mapping[str, str]) -> int:
             with suppress(ProcessLookupError):
                 agent.send_signal(number)
 
-    before = {number: signal.signal(number, forward) for number in (*_FORWARDED, *_FROM_KEYBOARD)}
-    try:
+    with signals_to(forward, *_FORWARDED, *_FROM_KEYBOARD):
         agent = subprocess.Popen(command, env=dict(env))
         code = agent.wait()
-    finally:
-        for number, disposition in before.items():
-            signal.signal(number, disposition)
     return 128 - code if code < 0 else code
 
 
