@@ -79,8 +79,10 @@ def wrap_http(http: Any, engine: Engine, *, budget: int, named: Headers) -> Any:
     setup = ClientSetup(engine, engine.planner(budget), named, http, httpx)
     settings = {name: getattr(http, name) for name in _PASSED_ON}
     if isinstance(http, httpx.Client):
-        return httpx.Client(transport=blocking_transport(setup), **settings)
-    return httpx.AsyncClient(transport=awaiting_transport(setup), **settings)
+        transport = type("BlockingTransport", (_Blocking, httpx.BaseTransport), {})
+        return httpx.Client(transport=transport(setup), **settings)
+    transport = type("AwaitingTransport", (_Awaiting, httpx.AsyncBaseTransport), {})
+    return httpx.AsyncClient(transport=transport(setup), **settings)
 
 
 def _httpx_of(http: object) -> Any:
@@ -108,14 +110,6 @@ class ClientSetup:
     """The client that sends."""
     httpx: Any
     """The module that it is of: `httpx` or `httpx2`."""
-
-
-def blocking_transport(setup: ClientSetup) -> Any:
-    return type("BlockingTransport", (_Blocking, setup.httpx.BaseTransport), {})(setup)
-
-
-def awaiting_transport(setup: ClientSetup) -> Any:
-    return type("AwaitingTransport", (_Awaiting, setup.httpx.AsyncBaseTransport), {})(setup)
 
 
 def setup_of(http: Any) -> ClientSetup | None:
@@ -187,11 +181,11 @@ class _Awaiting:
 
 
 def _answer(
-    setup: ClientSetup, request: Any, hands: HttpActs, stream: Callable[[_Reply], Any]
+    setup: ClientSetup, request: Any, acts: HttpActs, stream: Callable[[Exchange], Any]
 ) -> Flow[Any]:
     """The reply to a request of the client's: as the walk has it, or the upstream's own where there
     is nothing to walk."""
-    exchange = _exchange(setup, request, hands)
+    exchange = _exchange(setup, request, acts)
     if exchange is not None:
         try:
             first = yield from exchange.next()
@@ -206,18 +200,18 @@ def _answer(
                     for name, value in exchange.extensions.items()
                     if name != "network_stream"
                 }
-                reply = stream(_Reply(exchange, setup))
+                reply = stream(exchange)
                 return setup.httpx.Response(
                     first.status, headers=list(first.headers), stream=reply, extensions=kept
                 )
             assert isinstance(first, Broken)
             if exchange.sent:
-                raise _error_of(first, setup)
+                raise exchange.error_of(first)
             setup.engine.tell_once("a fault of ours")
-    return (yield partial(hands.send, _without_our_headers(request)))
+    return (yield partial(acts.send, _without_our_headers(request)))
 
 
-def _exchange(setup: ClientSetup, request: Any, hands: HttpActs) -> Exchange | None:
+def _exchange(setup: ClientSetup, request: Any, acts: HttpActs) -> Exchange | None:
     """None where the request is not a turn of a conversation that we can read."""
     dialect = dialect_at(request.method, request.url.path)
     if dialect is None or len(request.content) > MOST:
@@ -234,17 +228,7 @@ def _exchange(setup: ClientSetup, request: Any, hands: HttpActs) -> Exchange | N
         dialect=dialect,
     )
 
-    def outgoing(made: ClientCall) -> Any:
-        headers = onward(made.headers)
-        return setup.httpx.Request(
-            made.method,
-            request.url,
-            headers=headers,
-            content=made.body,
-            extensions=request.extensions,
-        )
-
-    return Exchange(Errand(call, setup.engine, setup.planner), hands, outgoing)
+    return Exchange(Errand(call, setup.engine, setup.planner), acts, setup, request)
 
 
 def _without_our_headers(request: Any) -> Any:
@@ -254,40 +238,8 @@ def _without_our_headers(request: Any) -> Any:
     return request
 
 
-def _error_of(broken: Broken, setup: ClientSetup) -> BaseException:
-    """What the caller is to see: its own error, wherever there is one."""
-    return broken.why or setup.httpx.ReadError(
-        "hotset could not finish this call; it was not sent again"
-    )
-
-
-class _Reply:
-    """The rest of a reply, piece by piece."""
-
-    def __init__(self, exchange: Exchange, setup: ClientSetup) -> None:
-        self._exchange = exchange
-        self._setup = setup
-        self._ended = False
-
-    def chunk(self) -> Flow[bytes | None]:
-        """None at the end."""
-        if self._ended:
-            return None
-        told = yield from self._exchange.next()
-        if isinstance(told, Show):
-            return told.chunk
-        self._ended = True
-        if isinstance(told, ReplyEnd):
-            return told.last
-        assert isinstance(told, Broken)
-        raise _error_of(told, self._setup)
-
-    def leave(self) -> Flow[None]:
-        return self._exchange.leave()
-
-
 class _BlockingStream:
-    def __init__(self, reply: _Reply) -> None:
+    def __init__(self, reply: Exchange) -> None:
         self._reply = reply
 
     def __iter__(self) -> Iterator[bytes]:
@@ -299,7 +251,7 @@ class _BlockingStream:
 
 
 class _AwaitingStream:
-    def __init__(self, reply: _Reply) -> None:
+    def __init__(self, reply: Exchange) -> None:
         self._reply = reply
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -332,16 +284,18 @@ class HttpActs(Protocol):
 
 
 class Exchange:
-    def __init__(
-        self, errand: Errand, hands: HttpActs, outgoing: Callable[[ClientCall], Any]
-    ) -> None:
+    """One call between an httpx client and the walk: does what the walk orders, and has what there
+    is for the client."""
+
+    def __init__(self, errand: Errand, acts: HttpActs, setup: ClientSetup, request: Any) -> None:
         self._errand = errand
-        self._hands = hands
-        self._outgoing = outgoing
+        self._acts = acts
+        self._setup = setup
+        self._request = request
         self._orders: deque[Order] = deque()
         self._open: tuple[Any, Any] | None = None
         """The upstream's reply that is being read, and the iterator over its bytes."""
-        self._begun = False
+        self._begun = self._ended = False
         self.sent = False
         """Something went out: it must not go out again."""
         self.extensions: dict[str, Any] = {}
@@ -360,38 +314,64 @@ class Exchange:
                         if isinstance(order, Send)
                         else self._read()
                     )
-                    self._orders.extend((yield partial(self._hands.ask, self._errand.tell(told))))
+                    self._orders.extend((yield partial(self._acts.ask, self._errand.tell(told))))
                 work, self._begun = (
                     self._errand.more() if self._begun else self._errand.begin(),
                     True,
                 )
-                self._orders.extend((yield partial(self._hands.ask, work)))
+                self._orders.extend((yield partial(self._acts.ask, work)))
         except BaseException:
             yield from self.leave()
             raise
+
+    def chunk(self) -> Flow[bytes | None]:
+        """The next bytes of a reply that has begun; None at its end."""
+        if self._ended:
+            return None
+        order = yield from self.next()
+        if isinstance(order, Show):
+            return order.chunk
+        self._ended = True
+        if isinstance(order, ReplyEnd):
+            return order.last
+        assert isinstance(order, Broken)
+        raise self.error_of(order)
+
+    def error_of(self, broken: Broken) -> BaseException:
+        """What the caller is to see: its own error, wherever there is one."""
+        return broken.why or self._setup.httpx.ReadError(
+            "hotset could not finish this call; it was not sent again"
+        )
 
     def leave(self) -> Flow[None]:
         """The client wants no more of it, or has all of it."""
         self._errand.leave()
         if self._open is not None:
             was_open, self._open = self._open, None
-            yield partial(self._hands.close_reply, *was_open)
+            yield partial(self._acts.close_reply, *was_open)
 
     def _send(self, call: ClientCall) -> Flow[Head | SendFailure]:
         self.sent = True
         self._open = None  # the reply before it was read to its end
         try:
-            response = yield partial(self._hands.send, self._outgoing(call))
+            outgoing = self._setup.httpx.Request(
+                call.method,
+                self._request.url,
+                headers=onward(call.headers),
+                content=call.body,
+                extensions=self._request.extensions,
+            )
+            response = yield partial(self._acts.send, outgoing)
         except Exception as error:  # told to the walk, and raised for the caller in the end
             return SendFailure(error)
-        self._open = response, self._hands.chunks(response)
+        self._open = response, self._acts.chunks(response)
         self.extensions = self.extensions or dict(response.extensions)
         return Head(response.status_code, back(tuple(response.headers.raw)))
 
     def _read(self) -> Flow[bytes | SendFailure | None]:
         assert self._open is not None
         try:
-            chunk: bytes | None = yield partial(self._hands.read, self._open[1])
+            chunk: bytes | None = yield partial(self._acts.read, self._open[1])
         except Exception as error:  # the same
             return SendFailure(error)
         return chunk
