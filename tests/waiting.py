@@ -21,7 +21,7 @@ def wait_until(true: Callable[[], object], seconds: float = 120.0) -> None:
 
 def ask(of: address.Address) -> dict[str, Any] | None:
     """What the proxy at this address says of itself, also on a busy machine."""
-    return address.ask(of, patience=PATIENCE)
+    return address.ask_proxy(of, patience=PATIENCE)
 
 
 def lives(pid: int) -> bool:

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hotset.sources.tools.found.servers import decode_jsonc, read_client
-from hotset.surfaces.cli.client_files import put_json, put_toml, take_json, take_toml
-from hotset.surfaces.cli.connect import CLIENTS
+from hotset.surfaces.cli.connect import CLIENTS, put_json, put_toml, take_json, take_toml
 from tests.cli.conftest import Desk
 
 FILES = {

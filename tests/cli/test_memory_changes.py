@@ -12,7 +12,7 @@ import pytest
 
 from hotset.config import load
 from hotset.nouns.memory import Trust
-from hotset.runtime.memory import open_memories
+from hotset.runtime.reader import open_memories
 from hotset.store.sqlite import SqliteStore
 from tests.cli.conftest import Desk
 from tests.cli.test_memory_command import PITFALL, TUESDAY, WEDNESDAY, add

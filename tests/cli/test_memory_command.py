@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 
 from hotset.config import load
-from hotset.runtime.memory import open_memories
+from hotset.runtime.reader import open_memories
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.cli.memory import _COMMANDS, memory
+from hotset.surfaces.cli.tree import MEMORY, memory
 from tests.cli.conftest import Desk, Ran, desk_in, fill
 from tests.cli.test_bad_questions import EMPTY, LONG, SQL, STRANGE, is_answered
 from tests.cli.test_terminal import on_a_terminal
@@ -298,14 +298,14 @@ def test_every_question_is_answered_however_it_was_meant(desk: Desk):
     assert desk.run("verify").code == 0
 
 
-@pytest.mark.parametrize("name", _COMMANDS)
+@pytest.mark.parametrize("name", MEMORY)
 def test_each_command_has_examples_and_a_short_line(name: str):
     command = memory.get_command(None, name)  # type: ignore[arg-type]
 
     assert command is not None
     assert command.epilog is not None
     assert f"hotset memory {name}" in command.epilog
-    assert len(_COMMANDS[name].short) <= 60
+    assert len(MEMORY[name].short) <= 60
 
 
 def test_every_session_is_looked_at_once(filled: Desk):

@@ -22,7 +22,7 @@ from hotset.errors import PageDamaged, StoreFailed
 from hotset.nouns.deposit import Remembered
 from hotset.nouns.knobs import Remembering
 from hotset.nouns.memory import MemoryKind, MemoryRecord, Trust
-from hotset.runtime.memory import open_memories
+from hotset.runtime.reader import open_memories
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore, Say, ScriptedUpstream
@@ -271,7 +271,7 @@ def test_what_was_told_with_a_prompt_is_told_again_byte_for_byte_after_a_restart
 ENCODING = """
 import sys
 from hotset.config import load
-from hotset.runtime.memory import open_memories
+from hotset.runtime.reader import open_memories
 home, data = sys.argv[1:]
 config = load(data=data, project=home, environ={"HOME": home, "HOTSET_CONFIG": home + "/none.toml"})
 with open_memories(config) as memories:

@@ -19,7 +19,7 @@ import pytest
 from hotset.config import Config
 from hotset.nouns.knobs import Remembering
 from hotset.nouns.memory import MemoryId, MemoryKind, MemoryRecord, Standing, Trust
-from hotset.runtime.memory import open_memories
+from hotset.runtime.reader import open_memories
 from hotset.sources.memory.source import MemorySource
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy

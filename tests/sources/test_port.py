@@ -10,7 +10,7 @@ from tests.proxy.shelf import Shelf
 from hotset.config import load
 from hotset.dialects import DIALECTS
 from hotset.index import open_index
-from hotset.nouns.candidate import Candidate, OfferKind, OfferVerdict, Slot
+from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot, OfferVerdict
 from hotset.nouns.knobs import Knobs, Prefetch, Prefetching
 from hotset.nouns.message import DialectName
 from hotset.runtime.planning import Planner
@@ -45,7 +45,7 @@ class Weather(Source):
 
     def offer(self, scene: Scene, until: float) -> list[Candidate]:
         del scene, until
-        slot = Slot.BEHIND_PROMPT
+        slot = OfferSlot.BEHIND_PROMPT
         return [Candidate(self.name, OfferKind.HINT, "sky", slot, "It rains.", 4, 0.95)]
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import structs
 
-from hotset.nouns.candidate import Candidate, OfferKind, OfferVerdict, Slot
+from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot, OfferVerdict
 from hotset.nouns.knobs import Knobs, Prefetch
 from hotset.nouns.message import ToolSpec
 from hotset.nouns.window import PageTable
@@ -19,12 +19,12 @@ KNOBS = Knobs(prefetch=Prefetch(excerpt=0.5, hint=0.3, excerpts=2, hints=3, shar
 
 def text(key: str, worth: float = 0.9, tokens: int = 10, **more: object) -> Candidate:
     kind = more.pop("kind", OfferKind.EXCERPT)
-    return Candidate("code", kind, key, Slot.BEHIND_PROMPT, key, tokens, worth, **more)  # type: ignore[arg-type]
+    return Candidate("code", kind, key, OfferSlot.BEHIND_PROMPT, key, tokens, worth, **more)  # type: ignore[arg-type]
 
 
 def ghost(name: str, tokens: int = 100, worth: float = 0.5) -> Candidate:
     spec = ToolSpec(name, "a tool", b"{}")
-    return Candidate("tools", OfferKind.GHOST, name, Slot.TOOL_LIST, spec, tokens, worth)
+    return Candidate("tools", OfferKind.GHOST, name, OfferSlot.TOOL_LIST, spec, tokens, worth)
 
 
 def verdicts(*offers: Candidate, free: int = 10_000, window: tuple[str, ...] = ()):
@@ -58,7 +58,9 @@ def test_where_not_all_fit_what_is_worth_most_per_token_goes_first():
 
 
 def test_a_reminder_has_a_budget_of_its_own():
-    reminder = Candidate("memory", OfferKind.REMINDER, "m1", Slot.BEHIND_PROMPT, "text", 400, 0.4)
+    reminder = Candidate(
+        "memory", OfferKind.REMINDER, "m1", OfferSlot.BEHIND_PROMPT, "text", 400, 0.4
+    )
     assert verdicts(reminder, text("a", tokens=50), free=1000) == [OfferVerdict.TAKEN] * 2
     assert verdicts(reminder, free=300) == [OfferVerdict.NO_ROOM]
 
@@ -69,7 +71,7 @@ def test_what_stands_in_the_tool_list_stays_and_ghosts_keep_to_their_share():
         "tools",
         OfferKind.TOOL,
         "use_tool",
-        Slot.TOOL_LIST,
+        OfferSlot.TOOL_LIST,
         ToolSpec("use_tool", "", b"{}"),
         90_000,
         1.0,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import structs
 
-from hotset.nouns.candidate import Candidate, OfferKind, Slot
+from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.finding import Entry, EntryId, Hits, IndexHit, Sort
 from hotset.nouns.knobs import Knobs, Prefetch, Prefetching
 from hotset.window.offers import choose_texts
@@ -100,7 +100,7 @@ def offered(
     weights: PrefetchWeights = SURE,
 ):
     given = candidates(
-        PROMPT, found, slot=Slot.BEHIND_PROMPT, knobs=knobs, count=count, weights=weights
+        PROMPT, found, slot=OfferSlot.BEHIND_PROMPT, knobs=knobs, count=count, weights=weights
     )
     choices = choose_texts(given, free, Knobs(prefetch=knobs), count, lambda: window)
     taken = [each.candidate for each in choices if each.is_taken]
@@ -112,7 +112,14 @@ def offered(
 
 def given_to_a_model(entry: Entry) -> Candidate:
     return Candidate(
-        "code", OfferKind.EXCERPT, entry.path, Slot.BEHIND_PROMPT, "text", 120, 0.9, origin=entry
+        "code",
+        OfferKind.EXCERPT,
+        entry.path,
+        OfferSlot.BEHIND_PROMPT,
+        "text",
+        120,
+        0.9,
+        origin=entry,
     )
 
 

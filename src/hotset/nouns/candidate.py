@@ -8,7 +8,7 @@ from enum import StrEnum
 from hotset.nouns.message import ToolSpec
 
 
-class Slot(StrEnum):
+class OfferSlot(StrEnum):
     """Where a candidate would stand."""
 
     TOOL_LIST = "tool list"
@@ -36,7 +36,7 @@ class Candidate:
     key: str
     """What it is about: a tool's name, a file's path, a memory's id. Of several candidates with one
     key at most one is taken."""
-    slot: Slot
+    slot: OfferSlot
     body: str | ToolSpec
     tokens: int
     worth: float

@@ -31,7 +31,7 @@ _KNOBS = Space("knobs")
 _MOST_KNOWN = 2048
 
 
-class LoggedCandidate(msgspec.Struct, frozen=True, omit_defaults=True):
+class DecidedCandidate(msgspec.Struct, frozen=True, omit_defaults=True):
     """A candidate and what became of it."""
 
     source: str
@@ -49,7 +49,7 @@ class LoggedCandidate(msgspec.Struct, frozen=True, omit_defaults=True):
 class TurnDecision:
     """What was decided for one turn."""
 
-    candidates: tuple[LoggedCandidate, ...]
+    candidates: tuple[DecidedCandidate, ...]
     forms: tuple[Shown, ...]
     """Rows of the page table that were decided with it."""
     knobs: dict[str, Any] | None
@@ -82,7 +82,7 @@ def read_decision(store: Store, turn: Turn) -> TurnDecision:
     line = lineage(store.nodes(turn.session), turn)
     table = store.table(line, turn.ref)
     note = store.notes(_CANDIDATES, [turn.id]).get(turn.id)
-    logged = msgspec.json.decode(note.value or b"[]", type=list[LoggedCandidate]) if note else []
+    logged = msgspec.json.decode(note.value or b"[]", type=list[DecidedCandidate]) if note else []
     first = first_chain(store, turn)
     knobs = store.notes(_KNOBS, [first], turn.ref).get(first)
     return TurnDecision(
@@ -99,9 +99,9 @@ def first_chain(store: Store, turn: Turn) -> Chain:
     return next((chain for chain in line if chain not in asides), ROOT)
 
 
-def _logged(choice: Choice) -> LoggedCandidate:
+def _logged(choice: Choice) -> DecidedCandidate:
     each = choice.candidate
-    return LoggedCandidate(
+    return DecidedCandidate(
         each.source,
         each.kind,
         each.key,

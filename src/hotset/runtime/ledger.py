@@ -11,7 +11,7 @@ from hotset.nouns.turn import Event, Outcome, Session
 from hotset.runtime.watch import ALERT
 from hotset.sources.code import Prefetches
 from hotset.store.port import Store
-from hotset.window.ledger import Account, Ledger
+from hotset.window.ledger import Account as Account, Ledger, Saved as Saved  # noqa: PLC0414 - for surfaces
 from hotset.window.price import price_of
 
 SUMMARISED, SUMMARY_FAILED = "Summarised", "SummaryFailed"

@@ -295,3 +295,10 @@ def _toolbox(config: Config, keeper: Keeper, whose: str) -> Toolbox | None:
     if not config.tooling.enabled:
         return None
     return Toolbox(config, partial(_opened, keeper), whose=whose)
+
+
+def open_store(config: Config, *, makes_folder: bool = True) -> Store:
+    """The project's store, made where there is none."""
+    from hotset.store.sqlite import SqliteStore  # noqa: PLC0415 - a program may bring its own
+
+    return SqliteStore.open(config.folder, makes_folder=makes_folder)

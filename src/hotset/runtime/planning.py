@@ -21,7 +21,7 @@ from hotset.dialects.rules import beyond
 from hotset.errors import HotsetError
 from hotset.files.lru import Lru
 from hotset.nouns.bill import Bill
-from hotset.nouns.candidate import Candidate, OfferVerdict, Slot
+from hotset.nouns.candidate import Candidate, OfferSlot, OfferVerdict
 from hotset.nouns.deposit import Deposit, NoteWritten
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.link import Link
@@ -720,7 +720,7 @@ def _as_it_came(lines: Sequence[Line], table: PageTable) -> Plan:
 
 def _with_found(made: Plan, found: _ToolList) -> _ToolList:
     """The tool list of a request: our own, those that the plan took, those that were found."""
-    bodies = (each.body for each in made.taken if each.slot is Slot.TOOL_LIST)
+    bodies = (each.body for each in made.taken if each.slot is OfferSlot.TOOL_LIST)
     specs = (*SPECS, *(body for body in bodies if isinstance(body, ToolSpec)))
     deferred = found.deferred and any(spec.name == FIND for spec in specs)
     return replace(

@@ -33,10 +33,12 @@ from hotset.sources.history.answers import (
 )
 from hotset.sources.history.lookup import NothingFound, look_up
 from hotset.sources.history.search import Deadline
-from hotset.sources.port import Source
 from hotset.store.port import Store
 from hotset.window.slice import Count
 from hotset.window.slice.fit import clipped
+
+Reader = Callable[[str, Store], SourceText | None]
+"""The `read` of a source."""
 
 SECONDS = 1.0
 """How long a search may look; a model waits for it, and a person for the model."""
@@ -47,7 +49,7 @@ def answer(
     store: Store,
     here: Place,
     *,
-    sources: Sequence[Source] = (),
+    readers: Sequence[Reader] = (),
     index: Index | None = None,
     seconds: float = SECONDS,
     clock: Callable[[], float] = time.monotonic,
@@ -56,14 +58,14 @@ def answer(
     patience: float = 1.0,
 ) -> Retrieved:
     """The answer for the model, of at most `call.max_tokens`. Without an index the store itself is
-    looked through.
+    looked through; `readers` are the sources' own.
 
     `sees` says that images can be given along with the text, and that the model can look at them.
     """
     deadline = Deadline(clock, clock() + seconds * patience, patience)
     try:
         match call:
-            case Retrieve() if (text := _own_text(call.id, sources, store)) is not None:
+            case Retrieve() if (text := _own_text(call.id, readers, store)) is not None:
                 made = cut_text(text.heading, text.text, call.how, call.max_tokens, count)
             case Retrieve():
                 choice = look_up(call, store, here, deadline, index)
@@ -88,9 +90,9 @@ def answer(
     return fit_answer(made, call.max_tokens, count)
 
 
-def _own_text(id: str, sources: Sequence[Source], store: Store) -> SourceText | None:
+def _own_text(id: str, readers: Sequence[Reader], store: Store) -> SourceText | None:
     """What a source has under an id of its own."""
-    texts = (each.read(id, store) for each in sources) if id else ()
+    texts = (read(id, store) for read in readers) if id else ()
     return next((text for text in texts if text is not None), None)
 
 

@@ -253,7 +253,7 @@ def _bring_back(
         asked,
         scene.store,
         scene.here,
-        sources=machine.sources,
+        readers=[source.read for source in machine.sources],
         index=index,
         sees=sees,
         patience=patience,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from hotset.dialects import DIALECTS
 from hotset.dialects.port import OwnCall
-from hotset.nouns.candidate import Candidate, Slot
+from hotset.nouns.candidate import Candidate, OfferSlot
 from hotset.nouns.finding import Query
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.link import link
@@ -89,7 +89,7 @@ def check_its_candidates_can_be_decided_about(source: Source) -> None:
             assert 0.0 <= each.worth <= 1.0, "a worth is no probability"
             assert each.tokens >= 0, "a candidate takes less than nothing"
             is_tool = isinstance(each.body, ToolSpec)
-            assert is_tool == (each.slot is Slot.TOOL_LIST), "a body does not fit its slot"
+            assert is_tool == (each.slot is OfferSlot.TOOL_LIST), "a body does not fit its slot"
 
 
 @on_fresh

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hotset.nouns.candidate import Candidate, Choice, OfferKind, OfferVerdict, Slot
+from hotset.nouns.candidate import Candidate, Choice, OfferKind, OfferSlot, OfferVerdict
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import WHOLE, Line, Shown, Spot
@@ -35,7 +35,7 @@ def choose_tools(offers: Sequence[Candidate], knobs: Knobs, most_ghosts: int) ->
         OfferKind.TOOL: _Rule(0.0, len(offers), 1 << 60, "tools"),
         OfferKind.GHOST: _Rule(0.0, most_ghosts, room, "ghosts"),
     }
-    return _choose([each for each in offers if each.slot is Slot.TOOL_LIST], rules, None)
+    return _choose([each for each in offers if each.slot is OfferSlot.TOOL_LIST], rules, None)
 
 
 def choose_texts(
@@ -49,7 +49,7 @@ def choose_texts(
 
     `window` gives the texts that the model sees anyway.
     """
-    texts = [each for each in offers if each.slot is not Slot.TOOL_LIST]
+    texts = [each for each in offers if each.slot is not OfferSlot.TOOL_LIST]
     if not texts:
         return ()
     prefetch = knobs.prefetch

@@ -16,7 +16,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from enum import StrEnum
 from itertools import islice
 
-from hotset.nouns.candidate import Candidate, OfferKind, Slot
+from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.finding import Entry, Filter, Hits, IndexHit, Query, Sort
 from hotset.nouns.knobs import Prefetch, Prefetching
 from hotset.nouns.page import Kind
@@ -186,7 +186,7 @@ def candidates(
     prompt: Prompt,
     found: Sequence[Hits],
     *,
-    slot: Slot,
+    slot: OfferSlot,
     knobs: Prefetch,
     count: Callable[[bytes], int],
     weights: PrefetchWeights = WEIGHTS,

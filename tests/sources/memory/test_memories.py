@@ -22,7 +22,7 @@ from hotset.nouns.message import Part
 from hotset.nouns.note import Space
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.turn import Event
-from hotset.runtime.memory import open_memories
+from hotset.runtime.reader import open_memories
 from hotset.sources.history import follow
 from hotset.sources.memory.recall.weights import RECALLED_EVENT
 from hotset.sources.memory.render.economics import ARRANGEMENT, LOADED

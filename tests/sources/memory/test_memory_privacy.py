@@ -14,7 +14,7 @@ import pytest
 
 from hotset.config import Config, load
 from hotset.nouns.memory import Checkpoint, MemoryKind, Pitfall, Procedure, Standing, Trust
-from hotset.runtime.memory import open_memories
+from hotset.runtime.reader import open_memories
 from hotset.sources.memory.source import MemorySource
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.secrets import planted

@@ -17,7 +17,7 @@ import msgspec
 from hotset.files.lru import Lru
 from hotset.files.threads import DeadlinePool
 from hotset.index.port import Index
-from hotset.nouns.candidate import Candidate, OfferKind, Slot
+from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.deposit import Deposit
 from hotset.nouns.finding import Entry, Hits, Query, SearchHit, Sort
 from hotset.nouns.knobs import Prefetch, Prefetching
@@ -85,13 +85,15 @@ class CodeSource(Source):
                 return ()
             asked = Prompt(scene.prompt, scene.now)
             found = list(self._search(index, asked, knobs, until))
-            return candidates(asked, found, slot=Slot.BEHIND_PROMPT, knobs=knobs, count=scene.count)
+            return candidates(
+                asked, found, slot=OfferSlot.BEHIND_PROMPT, knobs=knobs, count=scene.count
+            )
         race = self._races.pop(scene.answered.chain) if scene.answered is not None else None
         if race is None or not race.finding.done() or race.finding.exception() is not None:
             return ()
         found = race.finding.result()
         return candidates(
-            race.asked, found, slot=Slot.BEHIND_RESULT, knobs=knobs, count=scene.count
+            race.asked, found, slot=OfferSlot.BEHIND_RESULT, knobs=knobs, count=scene.count
         )
 
     def took(self, scene: Scene, taken: Sequence[Candidate]) -> Sequence[Deposit]:

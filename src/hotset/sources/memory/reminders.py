@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from hotset.errors import NotFound
 from hotset.files.threads import DeadlinePool
 from hotset.index.port import Index
-from hotset.nouns.candidate import Candidate, OfferKind, Slot
+from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.deposit import Deposit, Remembered
 from hotset.nouns.finding import Query, SearchHit, Sort
 from hotset.nouns.knobs import MemoryKnobs, Remembering
@@ -307,7 +307,7 @@ def _candidate(reminder: Reminder) -> Candidate:
         MemoryOffers.name,
         OfferKind.REMINDER,
         ",".join(reminder.shown) or "reminder",
-        Slot.BEHIND_PROMPT,
+        OfferSlot.BEHIND_PROMPT,
         reminder.text,
         reminder.tokens,
         _WORTH,

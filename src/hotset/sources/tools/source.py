@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hotset.dialects.port import OwnCall
 from hotset.files.lru import Lru
 from hotset.files.threads import DeadlinePool
-from hotset.nouns.candidate import Candidate, OfferKind, Slot
+from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.deposit import Deposit
 from hotset.nouns.finding import Query, SearchHit, Sort
 from hotset.nouns.link import Link
@@ -155,7 +155,7 @@ def _standing(spec: ToolSpec, *, defers: bool) -> Candidate:
 
 def _candidate(spec: ToolSpec, kind: OfferKind, worth: float) -> Candidate:
     tokens = weigh(spec)
-    return Candidate(ToolSource.name, kind, spec.name, Slot.TOOL_LIST, spec, tokens, worth)
+    return Candidate(ToolSource.name, kind, spec.name, OfferSlot.TOOL_LIST, spec, tokens, worth)
 
 
 def tool_hits(library: ToolLibrary, words: str, most: int) -> list[SearchHit]:

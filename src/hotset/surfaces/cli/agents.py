@@ -1,30 +1,50 @@
-"""How each agent is told where to go, as data: variables and arguments, for this one run; nothing
-on disk is edited."""
+"""Agents as data: the variables and arguments that send one through the proxy for one run, and the
+settings of theirs that would send them elsewhere. Nothing on disk is edited.
+
+Files of other programs may be missing, broken or of an unknown shape; then they say nothing."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+import os
+import re
+import socket
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
+
+from hotset.config import Config, is_loopback
+from hotset.surfaces.proxy.address import Address
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 _PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _PI_EXTENSION = Path(__file__).resolve().parents[2] / "data" / "pi_extension.ts"
 
+BASE_URLS = {
+    "OPENAI_BASE_URL": ("openai", "HOTSET_OPENAI_URL"),
+    "OPENAI_API_BASE": ("openai", "HOTSET_OPENAI_URL"),
+    "ANTHROPIC_BASE_URL": ("anthropic", "HOTSET_ANTHROPIC_URL"),
+    "ANTHROPIC_API_BASE": ("anthropic", "HOTSET_ANTHROPIC_URL"),
+}
+"""The variables by which clients are sent elsewhere, and our setting for the same provider."""
+
+_CONNECT_SECONDS = 0.5
+
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class AgentProfile:
     """What one agent listens to. Texts may hold {root}, {openai}, {origin} and {token}."""
 
     name: str
     commands: frozenset[str]
     env: Mapping[str, str]
     at_home: Mapping[str, str] = field(default_factory=dict)
-    """Variables for when calls end at the agent's own provider, `home`; set only where nobody has
-    set them."""
+    """Variables for when calls end at the agent's own provider, `home`; not set where the
+    environment has them."""
     home: str = ""
     documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Variables that hold JSON; ours is laid over what is there."""
@@ -36,9 +56,9 @@ class Profile:
     """The variable with the API key; without it, `keyless` takes the place of `arguments`."""
     keyless: tuple[str, ...] = ()
     note: str = ""
-    """What a person without that key should know."""
+    """A warning for a person without that key."""
     caveat: str = ""
-    """What everybody should know."""
+    """A warning that is always shown."""
 
 
 def _codex(*more: str) -> tuple[str, ...]:
@@ -55,7 +75,7 @@ def _codex(*more: str) -> tuple[str, ...]:
 
 
 PROFILES = (
-    Profile(
+    AgentProfile(
         "Claude Code",
         frozenset({"claude"}),
         {"ANTHROPIC_BASE_URL": "{root}"},
@@ -64,7 +84,7 @@ PROFILES = (
         at_home={"ENABLE_TOOL_SEARCH": "true"},
         home="api.anthropic.com",
     ),
-    Profile(
+    AgentProfile(
         "Codex",
         frozenset({"codex"}),
         {"HOTSET_TOKEN": "{token}"},
@@ -81,7 +101,7 @@ PROFILES = (
             "this run, wrap it again"
         ),
     ),
-    Profile(
+    AgentProfile(
         "opencode",
         frozenset({"opencode"}),
         {},
@@ -96,7 +116,7 @@ PROFILES = (
             }
         },
     ),
-    Profile(
+    AgentProfile(
         "aider",
         frozenset({"aider"}),
         # litellm puts /v1/messages behind the Anthropic one itself, and reads either name.
@@ -106,7 +126,7 @@ PROFILES = (
             "ANTHROPIC_BASE_URL": "{root}",
         },
     ),
-    Profile(
+    AgentProfile(
         "goose",
         frozenset({"goose", "goosed"}),
         # goose resolves paths against its hosts like links on a page: without the last slash the
@@ -117,7 +137,7 @@ PROFILES = (
             "ANTHROPIC_HOST": "{root}/",
         },
     ),
-    Profile(
+    AgentProfile(
         "pi",
         frozenset({"pi"}),
         # pi itself reads neither; the extension does.
@@ -127,7 +147,7 @@ PROFILES = (
     ),
 )
 
-ANY_OTHER = Profile(
+ANY_OTHER = AgentProfile(
     "any other agent",
     frozenset(),
     {"OPENAI_BASE_URL": "{openai}", "OPENAI_API_BASE": "{openai}", "ANTHROPIC_BASE_URL": "{root}"},
@@ -135,10 +155,10 @@ ANY_OTHER = Profile(
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class AgentSetup:
     """What one run of an agent gets."""
 
-    profile: Profile
+    profile: AgentProfile
     changed: Mapping[str, str]
     """The variables that we set."""
     arguments: tuple[str, ...]
@@ -148,14 +168,14 @@ class Setup:
     notes: tuple[str, ...]
 
 
-def profile_of(command: str) -> Profile:
+def profile_of(command: str) -> AgentProfile:
     name = Path(command).name
     return next((profile for profile in PROFILES if name in profile.commands), ANY_OTHER)
 
 
 def set_up(
     command: Sequence[str], root: str, env: Mapping[str, str], upstream_hosts: Collection[str]
-) -> Setup:
+) -> AgentSetup:
     """The variables and arguments with which this command goes through the proxy at `root`."""
     profile = profile_of(command[0])
     has_key = not profile.key or bool(env.get(profile.key))
@@ -169,11 +189,11 @@ def set_up(
     if profile.home in upstream_hosts:
         changed |= {name: text for name, text in profile.at_home.items() if name not in env}
     changed |= {
-        name: _laid_over(env.get(name, ""), _fill_all(ours, root))
+        name: _overlay_json(env.get(name, ""), _fill_all(ours, root))
         for name, ours in profile.documents.items()
     }
     changed |= around_proxies(env)
-    return Setup(
+    return AgentSetup(
         profile=profile,
         changed=changed,
         arguments=arguments,
@@ -217,15 +237,149 @@ def _fill_all(document: Any, root: str) -> Any:
     return _fill(document, root) if isinstance(document, str) else document
 
 
-def _laid_over(there: str, ours: Any) -> str:
+def _overlay_json(there: str, ours: Any) -> str:
     try:
         document = json.loads(there) if there else {}
     except ValueError:
         document = {}
-    return json.dumps(_merged(document, ours))
+    return json.dumps(_merge(document, ours))
 
 
-def _merged(below: Any, above: Any) -> Any:
+def _merge(below: Any, above: Any) -> Any:
     if not (isinstance(below, dict) and isinstance(above, dict)):
         return above
-    return {**below, **{name: _merged(below.get(name), value) for name, value in above.items()}}
+    return {**below, **{name: _merge(below.get(name), value) for name, value in above.items()}}
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """One place that says where one agent goes."""
+
+    agent: str
+    where: str
+    """The variable or file that says it."""
+    url: str
+    wins: bool
+    """It wins over what `hotset wrap` sets."""
+
+
+class UrlTarget(Enum):
+    """Where a base URL leads."""
+
+    HERE = "to this project's proxy"
+    WRONG_TOKEN = "to this project's proxy, but with a wrong token"  # noqa: S105 - not a token
+    DEAD = "to a port of this machine where nobody answers"
+    LOCAL = "to another program on this machine"
+    ELSEWHERE = "elsewhere"
+
+
+def target_of(url: str, address: Address | None) -> UrlTarget:
+    parts = _parts(url)
+    if parts is None or not is_loopback(parts.hostname or ""):
+        return UrlTarget.ELSEWHERE
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    if address is not None and port == address.port:
+        return (
+            UrlTarget.HERE if parts.path.startswith(f"/{address.token}") else UrlTarget.WRONG_TOKEN
+        )
+    return UrlTarget.LOCAL if _is_listening(port) else UrlTarget.DEAD
+
+
+def shown(url: str) -> str:
+    """A URL without what could be a secret in it: its path, query, user and password."""
+    parts = _parts(url)
+    if parts is None or not parts.hostname:
+        return "something that is not a URL"
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname}{port}" + ("/****" if parts.path.strip("/") else "")
+
+
+def find_routings(env: Mapping[str, str], project: Path) -> Iterator[Routing]:
+    """Every place that is known to say where an agent goes."""
+    home = Path(env.get("HOME") or "~").expanduser()
+    claude = Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+    codex = Path(env.get("CODEX_HOME") or home / ".codex") / "config.toml"
+    opencode = Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "opencode"
+    for file in (
+        claude / "settings.json",
+        project / ".claude" / "settings.json",
+        project / ".claude" / "settings.local.json",
+    ):
+        yield from _routing("Claude Code", file, _dig(_json(file), "env", "ANTHROPIC_BASE_URL"))
+    yield from _routing("Codex", codex, _codex_url(_toml(codex)))
+    for folder in (opencode, project):
+        for file in (folder / "opencode.json", folder / "opencode.jsonc"):
+            settings = _json(file)
+            for provider in ("openai", "anthropic"):
+                url = _dig(settings, "provider", provider, "options", "baseURL")
+                yield from _routing("opencode", file, url)
+
+
+def overriding_settings(profile: str, config: Config, root: str) -> Iterator[str]:
+    """Settings that would send a wrapped agent past the proxy."""
+    for routing in find_routings(os.environ, config.project):
+        if routing.agent == profile and routing.wins and not routing.url.startswith(root):
+            yield (
+                f"{routing.where} sends {routing.agent} to "
+                f"{shown(routing.url)} and wins over the "
+                f"environment; remove it there"
+            )
+
+
+def _routing(agent: str, file: Path, url: Any) -> Iterator[Routing]:
+    if isinstance(url, str) and url:
+        yield Routing(agent, str(file), url, wins=agent == "Claude Code")
+
+
+def _codex_url(settings: Mapping[str, Any]) -> Any:
+    provider = settings.get("model_provider", "openai")
+    return _dig(settings, "model_providers", provider, "base_url") or settings.get(
+        "openai_base_url"
+    )
+
+
+def _parts(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
+
+
+def _is_listening(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), _CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def _dig(value: Any, *names: Any) -> Any:
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) and isinstance(name, str) else None
+    return value
+
+
+def _json(file: Path) -> Any:
+    text = _text(file)
+    for candidate in (text, re.sub(r"(?m)^\s*//.*$|,(?=\s*[}\]])", "", text)):
+        try:
+            return json.loads(candidate)
+        except ValueError:
+            continue
+    return {}
+
+
+def _toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_text(file))
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -1,33 +1,41 @@
 """`hotset connect` and `hotset disconnect`: hotset among the MCP servers of another program, and
-out of them again."""
+out of them again; every other byte of its file stays."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hotset.config import Config
-from hotset.errors import BadConfig, NotFound
+from hotset.errors import BadConfig, Malformed, NotFound
 from hotset.files.folder import private_folder
 from hotset.files.write import replace_file, write_atomically
+from hotset.sources import tools
 from hotset.surfaces.cli.ending import FOUND, OK
-from hotset.surfaces.cli.options import Chosen, examples, of_project
-from hotset.surfaces.cli.terminal import emit, say
+from hotset.surfaces.cli.options import ProjectOptions, examples, project_options
+from hotset.surfaces.cli.terminal import emit
+
+if TYPE_CHECKING:
+    from hotset.runtime.wire import Field
 
 NAME = "hotset"
 _FOLDER = "connected"
 _WORKSPACE = "${workspaceFolder}"
+
+_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +50,20 @@ class AgentClient:
     home: str = ""
     """The variable that names another folder for that file, where there is one."""
     where: str = ""
-    """How it says its project's folder in an argument, where it starts servers in some other
-    one."""
+    """The placeholder for its project's folder, where it starts servers in some other one."""
     then: str = ""
     """What the person does next."""
 
 
-def _usual(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
+def _plain_entry(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
     return {"command": command, "args": list(arguments)}
 
 
-def _typed(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
+def _typed_entry(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
     return {"type": "stdio", "command": command, "args": list(arguments)}
 
 
-def _opencode(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
+def _opencode_entry(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
     return {"type": "local", "command": [command, *arguments], "enabled": True}
 
 
@@ -64,13 +71,13 @@ CLIENTS: Mapping[str, AgentClient] = {
     "claude": AgentClient(
         ".mcp.json",
         "mcpServers",
-        _usual,
+        _plain_entry,
         then="start claude here; it asks once whether it may use the server",
     ),
     "codex": AgentClient(
         ".codex/config.toml",
         "mcp_servers",
-        _usual,
+        _plain_entry,
         of_user=True,
         home="CODEX_HOME",
         then="start codex anew",
@@ -78,15 +85,15 @@ CLIENTS: Mapping[str, AgentClient] = {
     "cursor": AgentClient(
         ".cursor/mcp.json",
         "mcpServers",
-        _usual,
+        _plain_entry,
         where=_WORKSPACE,
         then="switch hotset on in Cursor's settings under MCP",
     ),
-    "opencode": AgentClient("opencode.json", "mcp", _opencode, then="start opencode here"),
+    "opencode": AgentClient("opencode.json", "mcp", _opencode_entry, then="start opencode here"),
     "vscode": AgentClient(
         ".vscode/mcp.json",
         "servers",
-        _typed,
+        _typed_entry,
         where=_WORKSPACE,
         then="open the file in VS Code and press Start above the entry",
     ),
@@ -97,11 +104,11 @@ _client = click.argument("client", type=click.Choice(sorted(CLIENTS)))
 
 @click.command(epilog=examples("hotset connect claude", "hotset connect codex --print"))
 @_client
-@of_project
+@project_options
 @click.option(
     "--print", "only_print", is_flag=True, help="Show what would be written, and write nothing."
 )
-def connect(chosen: Chosen, client: str, *, only_print: bool) -> int:
+def connect(chosen: ProjectOptions, client: str, *, only_print: bool) -> None:
     """Put hotset among the MCP servers of CLIENT: one entry, every other byte of its file stays.
 
     The file of this project is used, for codex that of your home folder. What was there is kept,
@@ -111,29 +118,27 @@ def connect(chosen: Chosen, client: str, *, only_print: bool) -> int:
     config = chosen.config()
     spec, path = CLIENTS[client], _path(config, client)
     before = _read(path)
-    after = _put(before or "", spec, path, _arguments(chosen, spec))
+    after = _with_entry(before or "", spec, path, _arguments(chosen, spec))
     if only_print:
-        say(f"{path}:", quiet=chosen.quiet)
+        chosen.say(f"{path}:")
         emit(after.rstrip("\n"))
-        return OK
+        return
     if after == before:
-        say(f"hotset stands in {path} already", quiet=chosen.quiet)
-        return OK
+        chosen.say(f"hotset stands in {path} already")
+        return
     private_folder(_note(config, client).parent)
     if not _note(config, client).exists():
         _keep(config, client, before, after)
     _write(path, after)
-    say(
-        f"hotset stands in {path} now; {spec.then}. To undo: {chosen.hint(f'disconnect {client}')}",
-        quiet=chosen.quiet,
+    chosen.say(
+        f"hotset stands in {path} now; {spec.then}. To undo: {chosen.hint(f'disconnect {client}')}"
     )
-    return OK
 
 
 @click.command(epilog=examples("hotset disconnect claude"))
 @_client
-@of_project
-def disconnect(chosen: Chosen, client: str) -> int:
+@project_options
+def disconnect(chosen: ProjectOptions, client: str) -> int:
     """Take hotset out of the MCP servers of CLIENT. A file that nobody changed since is as it was
     before `connect`."""
     config = chosen.config()
@@ -145,16 +150,16 @@ def disconnect(chosen: Chosen, client: str) -> int:
     if kept and kept["after"] == _hash(now) and kept["path"] == str(path):
         after: str | None = kept["before"]
     else:
-        after = _take(now, CLIENTS[client], path)
+        after = _without_entry(now, CLIENTS[client], path)
     if after is None:
         path.unlink()
     elif after != now:
         _write(path, after)
     note.unlink(missing_ok=True)
     if after == now:
-        say(f"hotset does not stand in {path}", quiet=chosen.quiet)
+        chosen.say(f"hotset does not stand in {path}")
         return FOUND
-    say(f"hotset is out of {path}", quiet=chosen.quiet)
+    chosen.say(f"hotset is out of {path}")
     return OK
 
 
@@ -166,7 +171,7 @@ def _path(config: Config, client: str) -> Path:
     return (config.user if spec.of_user else config.project) / spec.file
 
 
-def _arguments(chosen: Chosen, client: AgentClient) -> tuple[str, ...]:
+def _arguments(chosen: ProjectOptions, client: AgentClient) -> tuple[str, ...]:
     """The same store and the same project, wherever the other program starts us."""
     project = client.where or (
         str(Path(chosen.project).resolve()) if chosen.project and client.of_user else ""
@@ -175,8 +180,7 @@ def _arguments(chosen: Chosen, client: AgentClient) -> tuple[str, ...]:
     return "mcp", *(("--project", project) if project else ()), *(("--data", data) if data else ())
 
 
-def _put(text: str, client: AgentClient, path: Path, arguments: tuple[str, ...]) -> str:
-    from hotset.surfaces.cli.client_files import put_json, put_toml  # noqa: PLC0415 - only where something is changed
+def _with_entry(text: str, client: AgentClient, path: Path, arguments: tuple[str, ...]) -> str:
 
     command, *before = _command()
     entry = client.entry(command, (*before, *arguments))
@@ -188,8 +192,7 @@ def _put(text: str, client: AgentClient, path: Path, arguments: tuple[str, ...])
         raise BadConfig(f"{path}: {error}; mend it, or see what to add with --print") from error
 
 
-def _take(text: str, client: AgentClient, path: Path) -> str:
-    from hotset.surfaces.cli.client_files import take_json, take_toml  # noqa: PLC0415 - only where something is changed
+def _without_entry(text: str, client: AgentClient, path: Path) -> str:
 
     try:
         if path.suffix == ".toml":
@@ -241,3 +244,121 @@ def _keep(config: Config, client: str, before: str | None, after: str) -> None:
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def put_json(text: str, container: str, name: str, entry: Mapping[str, Any]) -> str:
+    """Into the object under `container`, which is made where it is missing. Raises `BadConfig`
+    where the file cannot be read."""
+    if not text.strip():
+        return json.dumps({container: {name: entry}}, indent=2) + "\n"
+    if _json_entry(text, container, name) == entry:
+        return text
+    body = take_json(text, container, name).encode()
+    indent = _indent(text)
+    plain = _plain(body)
+    there = _fields(plain, "the file")
+    if container in there:
+        at, inner, deep = there[container].value.start + 1, _inside(plain, there[container]), 2
+        new = f"{json.dumps(name)}: {_dumped(entry, indent, deep)}"
+    else:
+        at, inner, deep = plain.index(b"{") + 1, there, 1
+        new = f"{json.dumps(container)}: {_dumped({name: entry}, indent, deep)}"
+    end = "," if inner else f"\n{indent * (deep - 1)}"
+    return (body[:at] + f"\n{indent * deep}{new}{end}".encode() + body[at:]).decode()
+
+
+def take_json(text: str, container: str, name: str) -> str:
+    """Without that entry; the same text where it is not there. Raises `BadConfig` where the file
+    cannot be read."""
+    if not text.strip():
+        return text
+    body = text.encode()
+    plain = _plain(body)
+    outer = _fields(plain, "the file").get(container)
+    entry = _inside(plain, outer).get(name) if outer is not None else None
+    if outer is None or entry is None:
+        return text
+    start, end = outer.value.start + entry.key.start, outer.value.start + entry.value.end
+    behind = re.compile(rb"\s*,").match(plain, end)
+    if behind is not None:
+        end = behind.end()
+    elif (before := re.compile(rb",\s*\Z").search(plain, 0, start)) is not None:
+        start = before.start()
+    # The line break in front of it goes with it.
+    start = (
+        len(plain[:start].rstrip(b" \t\r\n"))
+        if behind is not None or plain[:start].rstrip().endswith(b"{")
+        else start
+    )
+    return (body[:start] + body[end:]).decode()
+
+
+def put_toml(text: str, tables: Sequence[str], entry: Mapping[str, str | list[str]]) -> str:
+    """As a table at the end. Raises `BadConfig` where the file cannot be read."""
+    if _toml_entry(text, tables) == entry:
+        return text
+    text = take_toml(text, tables)
+    told = "".join(f"{key} = {json.dumps(value)}\n" for key, value in entry.items())
+    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    return f"{text}{gap}[{'.'.join(tables)}]\n{told}"
+
+
+def take_toml(text: str, tables: Sequence[str]) -> str:
+    """Without that table and those below it. Raises `BadConfig` where the file cannot be read."""
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadConfig(f"it is not TOML: {error}") from error
+    name = r"[ \t]*\.[ \t]*".join(f'"?{re.escape(table)}"?' for table in tables)
+    header = re.compile(rf"^[ \t]*\[[ \t]*{name}[ \t]*(\.[^\]]*)?\][^\n]*\n?", re.MULTILINE)
+    while (found := header.search(text)) is not None:
+        behind = _TABLE.search(text, found.end())
+        front = text[: found.start()]
+        rest = text[behind.start() :] if behind is not None else ""
+        text = (front if rest else front.rstrip("\n") + "\n" * bool(front.strip())) + rest
+    return text
+
+
+def _toml_entry(text: str, tables: Sequence[str]) -> Any:
+    try:
+        found: Any = tomllib.loads(text)
+        for table in tables:
+            found = found[table]
+    except (tomllib.TOMLDecodeError, LookupError, TypeError):
+        return None
+    return found
+
+
+def _json_entry(text: str, container: str, name: str) -> Any:
+    """The entry in a JSON file; None where there is none."""
+    try:
+        inner = tools.decode_jsonc(text)[container]
+        return inner[name]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def _plain(body: bytes) -> bytes:
+    return tools.blank_comments(body.decode()).encode()
+
+
+def _fields(plain: bytes, what: str) -> dict[str, Field]:
+    from hotset.runtime.wire import fields  # noqa: PLC0415 - only where something is changed
+
+    try:
+        return fields(plain)
+    except Malformed as error:
+        raise BadConfig(f"{what} cannot be changed: {error}") from error
+
+
+def _inside(plain: bytes, outer: Field) -> dict[str, Field]:
+    return _fields(plain[outer.value.start : outer.value.end], "what is to hold it")
+
+
+def _dumped(value: Mapping[str, Any], indent: str, deep: int) -> str:
+    return json.dumps(value, indent=indent).replace("\n", f"\n{indent * deep}")
+
+
+def _indent(text: str) -> str:
+    found = re.search(r"\n([ \t]+)\S", text)
+    return found[1] if found else "  "

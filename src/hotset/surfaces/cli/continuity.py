@@ -11,9 +11,9 @@ from hotset.errors import BadInput
 from hotset.nouns.memory import MemoryId, Standing
 from hotset.sources.memory import ids_in
 from hotset.surfaces.cli.ending import FOUND, OK
-from hotset.surfaces.cli.memories import catch_up, no_encode, opened
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.terminal import emit, emit_json, plain, say
+from hotset.surfaces.cli.memories import encode_new, no_encode, opened_memories, updated_memories
+from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
+from hotset.surfaces.cli.terminal import emit, emit_json, plain
 
 if TYPE_CHECKING:
     from hotset.sources.memory import MemorySource
@@ -37,42 +37,36 @@ def continuity() -> None:
 
 
 @continuity.command(epilog=examples("hotset continuity on"))
-@of_project
-def on(chosen: Chosen) -> int:
+@project_options
+def on(chosen: ProjectOptions) -> None:
     """Keep CONTINUITY.md: read when a session begins, written when one ends."""
-    with opened(chosen, makes=True) as memories:
+    with opened_memories(chosen, makes=True) as memories:
         memories.continuity.switch(on=True)
-        catch_up(memories, chosen)
+        encode_new(memories, chosen)
         path = memories.write_continuity()
     emit(str(path))
-    say(
-        "it is read when a session begins and written when one ends; what you edit stays",
-        quiet=chosen.quiet,
-    )
-    say(f"to stop: {chosen.hint('continuity off')}", quiet=chosen.quiet)
-    return OK
+    chosen.say("it is read when a session begins and written when one ends; what you edit stays")
+    chosen.say(f"to stop: {chosen.hint('continuity off')}")
 
 
 @continuity.command(epilog=examples("hotset continuity off"))
-@of_project
-def off(chosen: Chosen) -> int:
+@project_options
+def off(chosen: ProjectOptions) -> None:
     """Write it no more. The file stays as it is, and is yours."""
-    with opened(chosen, makes=True) as memories:
+    with opened_memories(chosen, makes=True) as memories:
         was_on = memories.continuity.is_on
         memories.continuity.switch(on=False)
-    say(
-        "CONTINUITY.md is no longer written; the file stays" if was_on else "it was off already",
-        quiet=chosen.quiet,
+    chosen.say(
+        "CONTINUITY.md is no longer written; the file stays" if was_on else "it was off already"
     )
-    return OK
 
 
 @continuity.command(epilog=examples("hotset continuity show", "hotset continuity show --json"))
-@of_project
+@project_options
 @as_json
-def show(chosen: Chosen, *, as_json: bool) -> int:
+def show(chosen: ProjectOptions, *, as_json: bool) -> None:
     """The file as it stands, and which of the memories that it refers to no longer hold."""
-    with opened(chosen, lists=True) as memories:
+    with opened_memories(chosen, lists=True) as memories:
         is_on, text = memories.continuity.is_on, memories.continuity.text()
         named = {id: _standing(memories, id) for id in ids_in(text or "")}
     if as_json:
@@ -87,51 +81,35 @@ def show(chosen: Chosen, *, as_json: bool) -> int:
         emit(plain(text).rstrip("\n"))
     for id, standing in named.items():
         if standing is not Standing.ACTIVE:
-            say(
-                f"[{id}] {'is not there' if standing is None else f'is {standing}'}",
-                quiet=chosen.quiet,
-            )
+            chosen.say(f"[{id}] {'is not there' if standing is None else f'is {standing}'}")
     if text is None:
-        say(
-            f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}",
-            quiet=chosen.quiet,
-        )
+        chosen.say(f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}")
     elif not is_on:
-        say(
-            f"\nit is not kept up to date; to keep it: {chosen.hint('continuity on')}",
-            quiet=chosen.quiet,
-        )
-    return OK
+        chosen.say(f"\nit is not kept up to date; to keep it: {chosen.hint('continuity on')}")
 
 
 @continuity.command(epilog=examples("hotset continuity accept"))
-@of_project
-def accept(chosen: Chosen) -> int:
+@project_options
+def accept(chosen: ProjectOptions) -> int:
     """You stand for what the file says now: it is told as the project's own words, until somebody
     changes it."""
-    with opened(chosen, makes=True) as memories:
+    with opened_memories(chosen, makes=True) as memories:
         is_there = memories.continuity.accept()
     if not is_there:
-        say(
-            f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}",
-            quiet=chosen.quiet,
-        )
+        chosen.say(f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}")
         return FOUND
-    say("accepted, as it is now", quiet=chosen.quiet)
+    chosen.say("accepted, as it is now")
     return OK
 
 
 @continuity.command(epilog=examples("hotset continuity write"))
-@of_project
+@project_options
 @no_encode
-def write(chosen: Chosen, *, no_encode: bool) -> int:
+def write(chosen: ProjectOptions, *, no_encode: bool) -> None:
     """Write it now."""
-    with opened(chosen, makes=True) as memories:
-        if not no_encode:
-            catch_up(memories, chosen)
+    with updated_memories(chosen, no_encode=no_encode, makes=True) as memories:
         path = memories.write_continuity()
     emit(str(path))
-    return OK
 
 
 def _standing(memories: MemorySource, id: MemoryId) -> Standing | None:

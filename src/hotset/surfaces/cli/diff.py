@@ -8,23 +8,21 @@ from typing import Any
 import click
 import msgspec
 
-from hotset.dialects import DIALECTS
 from hotset.errors import BadInput, NotFound
 from hotset.nouns.page import Page
 from hotset.nouns.turn import Session, Turn
 from hotset.nouns.window import Cause, Form
 from hotset.runtime.difference import Change, Difference, Spliced, difference
-from hotset.store.port import Store
-from hotset.surfaces.cli import meant
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.runtime.reader import Store, find_session, open_existing
+from hotset.runtime.wire import DIALECTS
+from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import (
     count,
     emit,
     emit_json,
-    field,
     one_line,
     plain,
-    say,
+    plain_line,
     shortened,
     width,
 )
@@ -60,19 +58,19 @@ _CAUSES = {
 )
 @click.argument("session", default="last")
 @click.argument("turn", default="last")
-@of_project
+@project_options
 @click.option("--full", is_flag=True, help="Whole contents instead of first lines.")
 @as_json
-def diff(chosen: Chosen, session: str, turn: str, *, full: bool, as_json: bool) -> None:
+def diff(chosen: ProjectOptions, session: str, turn: str, *, full: bool, as_json: bool) -> None:
     """What was sent to the provider in one turn, instead of what the client sent.
 
     SESSION is an id, the beginning of one, or `last`; TURN is its number, or `last`. Both are
     `last` by default.
     """
     config = chosen.config()
-    with meant.reading(config) as store:
-        found = meant.session(store, session)
-        told = difference(store, turn_meant(store, found, turn), DIALECTS, inject=config.inject)
+    with open_existing(config) as store:
+        found = find_session(store, session)
+        told = difference(store, find_turn(store, found, turn), DIALECTS, inject=config.inject)
         if as_json:
             emit_json(_document(store, told, full))
             return
@@ -80,10 +78,10 @@ def diff(chosen: Chosen, session: str, turn: str, *, full: bool, as_json: bool) 
             emit(line)
     hint = next((page.id for change in told.changes for page in change.pages), None)
     if hint is not None:
-        say(f"\nThe exact bytes of a page: {chosen.hint(f'recall {hint}')}", quiet=chosen.quiet)
+        chosen.say(f"\nThe exact bytes of a page: {chosen.hint(f'recall {hint}')}")
 
 
-def turn_meant(store: Store, session: Session, typed: str) -> Turn:
+def find_turn(store: Store, session: Session, typed: str) -> Turn:
     if typed != "last" and not typed.isdecimal():
         raise BadInput(f"turn {typed}: say a number, or last")
     turns = list(store.turns(session.id))
@@ -98,7 +96,7 @@ def turn_meant(store: Store, session: Session, typed: str) -> Turn:
 
 def _lines(store: Store, told: Difference, full: bool) -> Iterator[str]:
     turn = told.turn
-    yield click.style(f"{turn.session}  turn {turn.number}  {field(turn.model)}", bold=True)
+    yield click.style(f"{turn.session}  turn {turn.number}  {plain_line(turn.model)}", bold=True)
     if not told.planned:
         yield "went out as it came, byte for byte"
         return
@@ -116,7 +114,7 @@ def _lines(store: Store, told: Difference, full: bool) -> Iterator[str]:
         yield ""
         yield (
             f"beside the client's tools, {len(told.tools)} of ours: "
-            f"{', '.join(map(field, told.tools))}"
+            f"{', '.join(map(plain_line, told.tools))}"
         )
     if told.retrievals:
         yield ""
@@ -127,7 +125,7 @@ def _lines(store: Store, told: Difference, full: bool) -> Iterator[str]:
         )
         for each in told.retrievals:
             asked = " ".join(str(each.detail.get(name, "")) for name in ("tool", "id")).rstrip()
-            yield f"  {field(asked)}  {each.detail.get('tokens', 0):,} tokens"
+            yield f"  {plain_line(asked)}  {each.detail.get('tokens', 0):,} tokens"
     if told.uses:
         yield ""
         yield (
@@ -136,10 +134,8 @@ def _lines(store: Store, told: Difference, full: bool) -> Iterator[str]:
         )
         for each in told.uses:
             failed = "  failed" if each.detail.get("failed") else ""
-            yield (
-                f"  {field(str(each.detail.get('tool', '')))}  {each.detail.get('bytes', 0):,} "
-                f"bytes{failed}"
-            )
+            name, size = plain_line(str(each.detail.get("tool", ""))), each.detail.get("bytes", 0)
+            yield f"  {name}  {size:,} bytes{failed}"
 
 
 def _total(told: Difference) -> str:
@@ -185,7 +181,7 @@ def _change_lines(store: Store, change: Change, full: bool) -> Iterator[str]:
     )
     for page in pages:
         if len(change.pages) > 1:
-            yield f"    {page.id}  turn {page.turn}  {page.kind} {field(page.tool)}".rstrip()
+            yield f"    {page.id}  turn {page.turn}  {page.kind} {plain_line(page.tool)}".rstrip()
         yield from _text_lines(
             _text(store, page),
             "-",
@@ -202,7 +198,7 @@ def _change_lines(store: Store, change: Change, full: bool) -> Iterator[str]:
 def _name(change: Change) -> str:
     if len(change.pages) == 1:
         page = change.pages[0]
-        return f"{page.id}  turn {page.turn}  {page.kind} {field(page.tool)}".rstrip()
+        return f"{page.id}  turn {page.turn}  {page.kind} {plain_line(page.tool)}".rstrip()
     turns = sorted({page.turn for page in change.pages})
     span = (
         f"turns {turns[0]}-{turns[-1]}"

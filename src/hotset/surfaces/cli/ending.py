@@ -6,7 +6,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 import click
 
@@ -23,28 +25,41 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
         code = command.main(list(arguments), prog_name="hotset", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        return nobody_reads()
+        return discard_output()
     except click.UsageError as error:
         error.show()
         return FAILED
     except (click.ClickException, click.Abort, HotsetError, OSError) as error:
         from hotset.surfaces.cli.terminal import say  # noqa: PLC0415 - not for a help page
 
-        sentence, code = _told(error)
+        sentence, code = _sentence_and_code(error)
         say(f"hotset: {sentence}")
     return code if isinstance(code, int) else OK
 
 
-def nobody_reads() -> int:
-    """Whoever read our output has seen enough. Python would complain once more when it flushes at
-    exit."""
+def discard_output() -> int:
+    """The reader of our output has closed it. Without this, Python would complain when it flushes
+    at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return OK
 
 
+@contextmanager
+def signals_to(
+    handler: Callable[[int, FrameType | None], None], *numbers: signal.Signals
+) -> Iterator[None]:
+    """Signals go to `handler` while the block runs."""
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, disposition in before.items():
+            signal.signal(number, disposition)
+
+
 def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Ctrl-C where Python cannot raise it, such as in a generator that is let go, would be as if
-    nobody had pressed it."""
+    """Raises Ctrl-C again where Python could not, such as in a generator that is let go; it would
+    be lost."""
     if not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
         return
@@ -53,7 +68,7 @@ def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
     Timer(_SOON, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
-def _told(error: Exception) -> tuple[str, int]:
+def _sentence_and_code(error: Exception) -> tuple[str, int]:
     match error:
         case click.Abort():
             return "stopped", INTERRUPTED

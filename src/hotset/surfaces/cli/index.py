@@ -1,30 +1,42 @@
-"""`hotset index`: the project's files, found by whoever asks for them."""
+"""`hotset index`: the project's files, indexed once, watched, or followed by a child process beside
+whatever runs here."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
 from hotset.config import Config
 from hotset.files.root import Why
 from hotset.sources import code
-from hotset.surfaces.cli.consenting import allow, is_allowed
-from hotset.surfaces.cli.ending import FOUND, INTERRUPTED, OK
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.terminal import console, count, emit, emit_json, moment, say, size, span
+from hotset.sources.code import read_consent, who_indexes
+from hotset.surfaces.cli.consent import is_allowed, require_consent
+from hotset.surfaces.cli.ending import FOUND, INTERRUPTED, OK, signals_to
+from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
+from hotset.surfaces.cli.terminal import (
+    count,
+    emit,
+    emit_json,
+    moment,
+    progress_bar,
+    size,
+    span,
+)
 
 if TYPE_CHECKING:
-    from hotset.index.port import IndexState
+    from hotset.runtime.reader import IndexState
     from hotset.sources.code import IndexProgress, IndexReport, Totals
 
 _LOOK_SECONDS = 0.5  # between two looks whether it is still allowed
@@ -40,6 +52,11 @@ _NOUNS: Mapping[str, tuple[str, str]] = {
 }
 """Reasons that do not read well behind a number."""
 
+_CONSENT_SECONDS = (
+    1.0  # between two looks at the answer: it may be given, or taken back, in another terminal
+)
+_REST_SECONDS = 30.0  # after one that ended: whatever was the matter may be over
+
 
 @click.command(
     epilog=examples(
@@ -51,7 +68,7 @@ _NOUNS: Mapping[str, tuple[str, str]] = {
     )
 )
 @click.argument("path", required=False, type=click.Path(exists=True, file_okay=False))
-@of_project
+@project_options
 @click.option("--yes", is_flag=True, help="Allow it without being asked; for scripts.")
 @click.option(
     "--watch", is_flag=True, help="Go on until Ctrl-C: what is changed is found a moment later."
@@ -70,7 +87,7 @@ _NOUNS: Mapping[str, tuple[str, str]] = {
 )
 @as_json
 def index(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     path: str | None,
     *,
     yes: bool,
@@ -92,36 +109,37 @@ def index(
     chosen = replace(chosen, project=path or chosen.project)
     config = chosen.config()
     if status:
-        return _tell_status(chosen, config, as_json=as_json)
+        return _print_status(chosen, config, as_json=as_json)
     if revoke:
         return _revoke(chosen, config, as_json=as_json)
-    if not allow(chosen, config, yes=yes):
+    if not require_consent(chosen, config, yes=yes):
         return FOUND
-    with _until_told(config, while_stdin=while_stdin) as stop:
-        return _run(chosen, config, stop, watch=watch, as_json=as_json)
+    with _stop_event(config, while_stdin=while_stdin) as stop:
+        return _index_or_watch(chosen, config, stop, watch=watch, as_json=as_json)
 
 
-def _run(
-    chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool
+def _index_or_watch(
+    chosen: ProjectOptions, config: Config, stop: threading.Event, *, watch: bool, as_json: bool
 ) -> int:
-    if not watch and (report := _kept_up_to_date(config, stop)) is not None:
-        _tell(chosen, config, report, as_json=as_json)
-        say("another hotset keeps it up to date", quiet=chosen.quiet)
+    if not watch and (report := _await_other_indexer(config, stop)) is not None:
+        _print_report(chosen, config, report, as_json=as_json)
+        chosen.say("another hotset keeps it up to date")
         return _status(report)
     with code.indexing_lock(config.folder):
         report = code.unchanged(config.project, config.folder, config.embedding, stop.is_set)
         if report is not None:
-            _tell(chosen, config, report, as_json=as_json)
+            _print_report(chosen, config, report, as_json=as_json)
             if not watch:
                 return _status(report)
-        return _work(chosen, config, stop, watch=watch, as_json=as_json, told=report is not None)
+        return _bring_up_to_date(
+            chosen, config, stop, watch=watch, as_json=as_json, told=report is not None
+        )
 
 
-def _kept_up_to_date(config: Config, stop: threading.Event) -> IndexReport | None:
-    """Where another process has the right to index: what it has made of the files, once nothing is
-    left to do.
+def _await_other_indexer(config: Config, stop: threading.Event) -> IndexReport | None:
+    """The report of another process that indexes, once nothing is left for it to do.
 
-    None where nobody has it, or where there is more to do than we wait for.
+    None where no process does, or where it has more to do than we wait for.
     """
     began = time.monotonic()
     while code.who_indexes(config.folder) is not None and not stop.is_set():
@@ -133,11 +151,18 @@ def _kept_up_to_date(config: Config, stop: threading.Event) -> IndexReport | Non
     return None
 
 
-def _work(
-    chosen: Chosen, config: Config, stop: threading.Event, *, watch: bool, as_json: bool, told: bool
+def _bring_up_to_date(
+    chosen: ProjectOptions,
+    config: Config,
+    stop: threading.Event,
+    *,
+    watch: bool,
+    as_json: bool,
+    told: bool,
 ) -> int:
-    """Brings the index up to date, unless it was told to be, and goes on where it is to watch."""
-    from hotset.index import open_index  # noqa: PLC0415 - half a second with all below it: where there is work
+    """Brings the index up to date, unless that was reported (`told`) already, then watches where
+    asked."""
+    from hotset.runtime.reader import open_index  # noqa: PLC0415 - where there is work
 
     status = OK
     with (
@@ -157,21 +182,20 @@ def _work(
                 )
                 if not report.stopped and opened.fold():
                     code.settle(config.folder, manifest, config.embedding)
-            _tell(chosen, config, report, as_json=as_json)
+            _print_report(chosen, config, report, as_json=as_json)
             if report.stopped:
-                say(
-                    "hotset: stopped; what is indexed stays, and the next run goes on from here",
-                    quiet=chosen.quiet,
+                chosen.say(
+                    "hotset: stopped; what is indexed stays, and the next run goes on from here"
                 )
                 return INTERRUPTED
             status = _status(report)
         if watch:
-            say(f"watching {config.project}; stop with Ctrl-C", quiet=chosen.quiet)
-            heard = _tell_update(quiet=chosen.quiet)
+            chosen.say(f"watching {config.project}; stop with Ctrl-C")
+            heard = partial(_print_update, chosen)
             code.watch_project(
                 config.project, opened, manifest, stop=stop, parsers=parsers, updated=heard
             )
-            say("stopped", quiet=chosen.quiet)
+            chosen.say("stopped")
     return status
 
 
@@ -180,11 +204,11 @@ def _status(report: IndexReport) -> int:
 
 
 @contextmanager
-def _until_told(config: Config, *, while_stdin: bool) -> Iterator[threading.Event]:
-    """An event that is set by Ctrl-C, by whoever takes the permission back, and where asked for by
-    the end of stdin.
+def _stop_event(config: Config, *, while_stdin: bool) -> Iterator[threading.Event]:
+    """An event that is set by Ctrl-C, when consent is withdrawn, and with `while_stdin` at the end
+    of stdin.
 
-    A second Ctrl-C ends it the hard way; the next run goes on from there as well.
+    A second Ctrl-C raises; the next run goes on from there as well.
     """
     stop = threading.Event()
 
@@ -206,44 +230,27 @@ def _until_told(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
             pass
         stop.set()
 
-    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
-    threading.Thread(target=look, daemon=True, name="hotset-consent").start()
-    if while_stdin:
-        os.nice(_NICENESS)
-        threading.Thread(target=read, daemon=True, name="hotset-stdin").start()
-    try:
-        yield stop
-    finally:
-        stop.set()
-        for number, disposition in before.items():
-            signal.signal(number, disposition)
+    with signals_to(told, signal.SIGINT, signal.SIGTERM):
+        threading.Thread(target=look, daemon=True, name="hotset-consent").start()
+        if while_stdin:
+            os.nice(_NICENESS)
+            threading.Thread(target=read, daemon=True, name="hotset-stdin").start()
+        try:
+            yield stop
+        finally:
+            stop.set()
 
 
 @contextmanager
-def _bar(chosen: Chosen) -> Iterator[Callable[[IndexProgress], None]]:
+def _bar(chosen: ProjectOptions) -> Iterator[Callable[[IndexProgress], None]]:
     """A progress bar on stderr, where a person watches; otherwise nothing."""
-    if chosen.quiet or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("files  {task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+    with progress_bar(quiet=chosen.quiet, middle="files  {task.fields[rate]}") as bar:
+        if bar is None:
+            yield lambda _: None
+            return
         task = bar.add_task("looking for changes", total=None, rate="")
 
-        def moved(to: Any) -> None:
+        def moved(to: IndexProgress) -> None:
             done = to.done >= to.total
             bar.update(
                 task,
@@ -256,11 +263,13 @@ def _bar(chosen: Chosen) -> Iterator[Callable[[IndexProgress], None]]:
         yield moved
 
 
-def _tell(chosen: Chosen, config: Config, report: IndexReport, *, as_json: bool) -> None:
+def _print_report(
+    chosen: ProjectOptions, config: Config, report: IndexReport, *, as_json: bool
+) -> None:
     if as_json:
         emit_json(_document(config, report))
         return
-    emit(f"{config.project}: {_counted(report)}, {size(report.bytes)}")
+    emit(f"{config.project}: {_describe_totals(report)}, {size(report.bytes)}")
     what = (
         f"{count(report.changed, 'file')} read, {report.removed:,} gone"
         if report.changed or report.removed
@@ -272,23 +281,21 @@ def _tell(chosen: Chosen, config: Config, report: IndexReport, *, as_json: bool)
             f"  sealed    {count(report.sealed, 'secret')}: recognised by form, and replaced "
             f"before anything was indexed"
         )
-    _tell_missing("  left out  ", _left_out(report.refused, report.examples))
-    _tell_missing("  in part   ", _in_part(report.in_part, report.in_part_files))
+    _print_missing("  left out  ", _left_out(report.refused, report.examples))
+    _print_missing("  in part   ", _in_part(report.in_part, report.in_part_files))
     for named in report.examples.get(Why.UNREADABLE, ()):
         emit(f"  failed    {named}: {Why.UNREADABLE}")
     if not report.stopped:
-        say(
-            f'\nSearch with: {chosen.hint("search")} "what you are looking for"', quiet=chosen.quiet
-        )
+        chosen.say(f'\nSearch with: {chosen.hint("search")} "what you are looking for"')
 
 
-def _counted(known: IndexReport | Totals) -> str:
+def _describe_totals(known: IndexReport | Totals) -> str:
     return ", ".join(
         (count(known.files, "file"), count(known.symbols, "symbol"), count(known.chunks, "chunk"))
     )
 
 
-def _tell_missing(head: str, lines: Sequence[str]) -> None:
+def _print_missing(head: str, lines: Sequence[str]) -> None:
     for number, line in enumerate(lines):
         emit((head if not number else " " * len(head)) + line)
 
@@ -314,18 +321,12 @@ def _some(names: Sequence[str], of: int) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (" ..." if of > _MOST_NAMED else "")
 
 
-def _tell_update(*, quiet: bool) -> Callable[[IndexReport], None]:
-    def told(report: IndexReport) -> None:
-        gone = f", {report.removed:,} gone" if report.removed else ""
-        say(
-            (
-                f"{time.strftime('%H:%M:%S')} {count(report.changed, 'file')} changed{gone}; "
-                f"{span(report.seconds)}"
-            ),
-            quiet=quiet,
-        )
-
-    return told
+def _print_update(chosen: ProjectOptions, report: IndexReport) -> None:
+    gone = f", {report.removed:,} gone" if report.removed else ""
+    chosen.say(
+        f"{time.strftime('%H:%M:%S')} {count(report.changed, 'file')} changed{gone}; "
+        f"{span(report.seconds)}"
+    )
 
 
 def _document(config: Config, report: IndexReport) -> dict[str, Any]:
@@ -365,8 +366,8 @@ class IndexStatus:
     index: IndexState | None
 
 
-def _standing(config: Config) -> IndexStatus:
-    from hotset.index import open_index  # noqa: PLC0415
+def _read_status(config: Config) -> IndexStatus:
+    from hotset.runtime.reader import open_index  # noqa: PLC0415
 
     said = code.read_consent(config.folder)
     about = said.answer if said.root == str(config.project) else code.ConsentAnswer.UNANSWERED
@@ -398,8 +399,8 @@ def _standing(config: Config) -> IndexStatus:
     )
 
 
-def _tell_status(chosen: Chosen, config: Config, *, as_json: bool) -> int:
-    standing = _standing(config)
+def _print_status(chosen: ProjectOptions, config: Config, *, as_json: bool) -> int:
+    standing = _read_status(config)
     if as_json:
         emit_json(standing)
         return OK if standing.code is not None else FOUND
@@ -412,23 +413,23 @@ def _tell_status(chosen: Chosen, config: Config, *, as_json: bool) -> int:
             f"that: {chosen.hint('index')}"
         )
     else:
-        _tell_code(chosen, standing)
+        _print_code(chosen, standing)
     if standing.index is not None:
-        _tell_index(standing.index)
+        _print_index(standing.index)
         emit(f"kept in  {standing.folder}")
     return OK if standing.code is not None else FOUND
 
 
-def _tell_code(chosen: Chosen, standing: IndexStatus) -> None:
+def _print_code(chosen: ProjectOptions, standing: IndexStatus) -> None:
     emit(
         f"allowed  since {moment(standing.since)}; to take it back: {chosen.hint('index --revoke')}"
     )
     if standing.code is None:
         emit(f"files    not indexed yet: {chosen.hint('index')}")
         return
-    emit(f"files    {_counted(standing.code)}, {size(standing.code.bytes)}")
-    _tell_missing("left out ", _left_out(standing.code.refused, standing.code.examples))
-    _tell_missing("in part  ", _in_part(standing.code.in_part, standing.code.in_part_files))
+    emit(f"files    {_describe_totals(standing.code)}, {size(standing.code.bytes)}")
+    _print_missing("left out ", _left_out(standing.code.refused, standing.code.examples))
+    _print_missing("in part  ", _in_part(standing.code.in_part, standing.code.in_part_files))
     if standing.indexer:
         emit(f"fresh    process {standing.indexer} watches them, or reads them just now")
     elif standing.unfinished:
@@ -445,7 +446,7 @@ def _tell_code(chosen: Chosen, standing: IndexStatus) -> None:
         )
 
 
-def _tell_index(state: IndexState) -> None:
+def _print_index(state: IndexState) -> None:
     emit(f"index    {state.entries:,} stretches of text, {size(state.bytes)}")
     if state.lag:
         emit(f"lag      {state.lag:,} of these are found by their words alone so far")
@@ -456,7 +457,7 @@ def _tell_index(state: IndexState) -> None:
         emit(click.style(f"trouble  {trouble}", fg="yellow"))
 
 
-def _revoke(chosen: Chosen, config: Config, *, as_json: bool) -> int:
+def _revoke(chosen: ProjectOptions, config: Config, *, as_json: bool) -> int:
 
     known = (
         code.read_consent(config.folder).answer is not code.ConsentAnswer.UNANSWERED
@@ -467,25 +468,80 @@ def _revoke(chosen: Chosen, config: Config, *, as_json: bool) -> int:
         emit_json({"project": str(config.project), "revoked": known, "held_by": holder})
         return OK
     if not known:
-        say("nothing was indexed of this project, and nobody was asked", quiet=chosen.quiet)
+        chosen.say("nothing was indexed of this project, and nobody was asked")
         return OK
-    say(
-        (
-            f"removed: nothing made of the files of {config.project} is kept on the disk, and "
-            f"none of them is read"
-        ),
-        quiet=chosen.quiet,
+    chosen.say(
+        f"removed: nothing made of the files of {config.project} is kept on the disk, and "
+        f"none of them is read"
     )
     if holder:
-        say(
-            (
-                f"process {holder} had the index open: what it holds in memory goes when it next "
-                f"looks at it, or ends"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"process {holder} had the index open: what it holds in memory goes when it next "
+            f"looks at it, or ends"
         )
-    say(
-        "conversations are kept as before; you are asked again before anything is indexed",
-        quiet=chosen.quiet,
-    )
+    chosen.say("conversations are kept as before; you are asked again before anything is indexed")
     return OK
+
+
+class IndexFollower:
+    """Keeps the project's files indexed in a child process while the block runs and consent is
+    given. The child ends with this process, however that ends, because its stdin closes. A child,
+    because reading and sealing files would hold up the interpreter while calls wait for it."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="hotset-follow-code", daemon=True)
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        if self._child is not None:
+            _end_child(self._child)
+
+    def _follow(self) -> None:
+        earliest = 0.0
+        while not self._ended.wait(_CONSENT_SECONDS):
+            if self._child is not None:
+                if self._child.poll() is None:
+                    continue
+                _end_child(self._child)
+                self._child = None
+                earliest = time.monotonic() + _REST_SECONDS
+            config = self._config
+            allowed = read_consent(config.folder).allows(config.project)
+            if allowed and time.monotonic() >= earliest and who_indexes(config.folder) is None:
+                self._child = _start_child(config)
+
+
+def _start_child(config: Config) -> subprocess.Popen[bytes]:
+    """With -P: what lies in the project's folder must not be imported."""
+    about = ["--project", str(config.project), "--data", str(config.folder)]
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "hotset",
+            "index",
+            "--watch",
+            "--while-stdin",
+            "--quiet",
+            *about,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for us: it ends when we close its stdin
+    )
+
+
+def _end_child(child: subprocess.Popen[bytes]) -> None:
+    """Closes its stdin: it stops after what it is in the middle of, and is not waited for."""
+    assert child.stdin is not None
+    with suppress(OSError):
+        child.stdin.close()

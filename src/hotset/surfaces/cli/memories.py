@@ -1,24 +1,50 @@
-"""Memories as commands open them, brought up to what was said since; and how far a longer piece of
-work is."""
+"""Memories as commands open them, brought up to what was said since, and how they read on a
+screen."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hotset.errors import HotsetError, NotFound
+from hotset.nouns.memory import (
+    Ending,
+    MemoryId,
+    MemoryKind,
+    MemoryLink,
+    MemoryRecord,
+    Relation,
+    Standing,
+    Uses,
+)
 from hotset.nouns.progress import Progress, silent
-from hotset.store.folder import has_store
-from hotset.surfaces.cli import meant
-from hotset.surfaces.cli.options import Chosen
-from hotset.surfaces.cli.terminal import console, say
+from hotset.runtime.reader import (
+    empty_where_missing,
+    find_session,
+    has_store,
+    open_existing,
+    open_memories,
+)
+from hotset.sources.memory import KINDS
+from hotset.surfaces.cli.options import ProjectOptions
+from hotset.surfaces.cli.terminal import (
+    count,
+    emit,
+    moment,
+    plain,
+    progress_bar,
+    shortened,
+    span,
+    table,
+    width,
+)
 
 if TYPE_CHECKING:
-    from hotset.sources.memory import MemorySource
+    from hotset.sources.memory import MemoryDetails, MemorySource
 
 _FOLLOW_SECONDS = (
     30.0  # for what was kept since the last search: as a rule nothing, the first time everything
@@ -28,6 +54,18 @@ no_encode = click.option(
     "--no-encode", is_flag=True, help="Do not look at sessions that went on since."
 )
 
+_PLAIN_COLOUR = "magenta"
+_LABEL = 9  # characters in front of what is told about a memory
+_MOST_PAGES, _MOST_PLACES = 3, 6  # that are named; JSON has all
+_JUST_NOW_SECONDS = 1.0
+_FORWARD = {
+    Relation.DERIVED_FROM: "derived from",
+    Relation.RELATED_TO: "related to",
+    Relation.CONTRADICTS: "contradicts",
+    Relation.SUPERSEDES: "replaces",
+}
+_BACKWARD = {**_FORWARD, Relation.DERIVED_FROM: "source of", Relation.SUPERSEDES: "replaced by"}
+
 
 def as_text(typed: str) -> str:
     """What was typed, with a sign in the place of bytes that are no text: no store takes those."""
@@ -35,88 +73,77 @@ def as_text(typed: str) -> str:
 
 
 @contextmanager
-def opened(chosen: Chosen, *, makes: bool = False, lists: bool = False) -> Iterator[MemorySource]:
-    """The project's memories. Looking must not make a store: a project without one is told so,
-    unless something is kept now.
-
-    A list of a project without one is an empty list.
-    """
-    from hotset.runtime.memory import open_memories  # noqa: PLC0415 - a quarter of a second; help should not pay for it
-
+def opened_memories(
+    chosen: ProjectOptions, *, makes: bool = False, lists: bool = False
+) -> Iterator[MemorySource]:
+    """The project's memories. Looking must not make a store: of a project without one a list is
+    empty, and anything else raises `NotFound`, unless the command `makes` something to keep."""
     config = chosen.config()
-    if lists:
-        is_there = has_store(config.folder)
-        with (
-            meant.empty_where_missing(config, is_there=is_there) as there,
-            open_memories(there) as memories,
-        ):
-            yield memories
-        return
-    if not makes and not has_store(config.folder):
+    is_there = has_store(config.folder)
+    if not (is_there or makes or lists):
         raise NotFound(
             f"nothing is remembered yet for {config.project}; sessions have to go through "
             f"hotset ({chosen.hint('wrap AGENT')}), "
             f"or say something yourself: {chosen.hint('memory add TEXT')}"
         )
-    with open_memories(config) as memories:
+    with (
+        empty_where_missing(config, is_there=is_there or makes) as there,
+        open_memories(there) as memories,
+    ):
         yield memories
 
 
 @contextmanager
-def looking(chosen: Chosen, *, no_encode: bool, lists: bool = False) -> Iterator[MemorySource]:
-    """The same, for a command that reads: sessions that went on become memories first."""
-    with opened(chosen, lists=lists) as memories:
+def updated_memories(
+    chosen: ProjectOptions, *, no_encode: bool, makes: bool = False, lists: bool = False
+) -> Iterator[MemorySource]:
+    """The same, where sessions that went on become memories first, unless that is not wanted."""
+    with opened_memories(chosen, makes=makes, lists=lists) as memories:
         if not no_encode:
-            catch_up(memories, chosen)
+            encode_new(memories, chosen)
         yield memories
 
 
-def session_named(chosen: Chosen, typed: str) -> str:
+def resolve_session(chosen: ProjectOptions, typed: str) -> str:
     """A session by its id, the beginning of one, or `last`; one that is no conversation, as an
     agent's over MCP, as typed."""
     if not typed:
         return ""
-    with meant.reading(chosen.config()) as store, suppress(NotFound):
-        return meant.session(store, typed).id
+    with open_existing(chosen.config()) as store, suppress(NotFound):
+        return find_session(store, typed).id
     return typed
 
 
-def catch_up(memories: MemorySource, chosen: Chosen) -> None:
-    """What fails here costs the latest, not the look."""
-    try:
-        with progress(chosen) as moved:
-            memories.encode(moved)
-    except HotsetError as error:
-        say(f"hotset: what was said last may be missing: {error}", quiet=chosen.quiet)
+def encode_new(memories: MemorySource, chosen: ProjectOptions) -> None:
+    """Makes memories of sessions that went on. What fails here costs the latest, not the look."""
+    with _latest_may_be_missing("said", chosen), progress(chosen) as moved:
+        memories.encode(moved)
 
 
-def index_up(memories: MemorySource, chosen: Chosen) -> None:
+def index_new(memories: MemorySource, chosen: ProjectOptions) -> None:
     """Brings what was remembered and said since into the index. What fails here costs the latest,
     not the search."""
-    try:
-        with progress(chosen) as moved:
-            memories.follow(moved, _FOLLOW_SECONDS)
-    except HotsetError as error:
-        say(f"hotset: what was remembered last may be missing: {error}", quiet=chosen.quiet)
+    with _latest_may_be_missing("remembered", chosen), progress(chosen) as moved:
+        memories.follow(moved, _FOLLOW_SECONDS)
 
 
 @contextmanager
-def progress(chosen: Chosen) -> Iterator[Progress]:
+def _latest_may_be_missing(what: str, chosen: ProjectOptions) -> Iterator[None]:
+    try:
+        yield
+    except HotsetError as error:
+        chosen.say(f"hotset: what was {what} last may be missing: {error}")
+
+
+@contextmanager
+def progress(chosen: ProjectOptions) -> Iterator[Progress]:
     """A bar on stderr that appears with the first move, where a person watches; otherwise
     nothing."""
-    if chosen.quiet or not sys.stderr.isatty():
-        yield silent
-        return
-    from rich import progress as bars  # noqa: PLC0415
-
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TimeRemainingColumn(),
-    )
-    with bars.Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        tasks: dict[str, bars.TaskID] = {}
+    with progress_bar(quiet=chosen.quiet) as bar:
+        if bar is None:
+            yield silent
+            return
+        tasks: dict[str, Any] = {}
 
         def moved(what: str, done: int, of: int) -> None:
             if what not in tasks:
@@ -127,3 +154,135 @@ def progress(chosen: Chosen) -> Iterator[Progress]:
             bar.update(tasks[what], completed=done, total=of or None)
 
         yield moved
+
+
+def count_memories(number: int) -> str:
+    return f"{number:,} memory" if number == 1 else f"{number:,} memories"
+
+
+def ago(when: float, now: float) -> str:
+    return "just now" if now - when < _JUST_NOW_SECONDS else f"{span(now - when)} ago"
+
+
+def colour(kind: str) -> str:
+    return KINDS[MemoryKind(kind)].colour or _PLAIN_COLOUR if kind in set(MemoryKind) else "white"
+
+
+def state(memory: MemoryRecord) -> str:
+    """In one word: that it does not hold, or how it came out."""
+    if memory.standing is not Standing.ACTIVE:
+        return str(memory.standing)
+    return "" if memory.ending is Ending.UNKNOWN else str(memory.ending)
+
+
+def relation(link: MemoryLink, seen_from: MemoryId) -> str:
+    """The link in words, as seen from one of its ends."""
+    return (_FORWARD if link.of == seen_from else _BACKWARD)[link.relation]
+
+
+def print_list(memories: Sequence[MemoryRecord], now: float) -> None:
+    rows = [(each.id, span(now - each.created), state(each), title(each)) for each in memories]
+    table(("memory", "age", "state", "title"), rows, right=(1,))
+
+
+def print_details(
+    shown: MemoryDetails, version: MemoryRecord, titles: dict[MemoryId, str], now: float
+) -> None:
+    """Prints one version of a memory and all that is known about it."""
+    memory = shown.memory
+    facts = ", ".join(
+        filter(None, (str(version.kind), str(version.standing), "pinned" if version.pinned else ""))
+    )
+    emit(
+        click.style(version.id, fg=colour(version.kind), bold=True)
+        + f"  {facts}, {ago(version.created, now)}"
+    )
+    first, _, rest = version.text.strip().partition("\n")
+    is_titled = " ".join(plain(first).split()) == title(version)
+    emit("\n".join(click.style(line, bold=True) for line in wrap_lines(title(version))))
+    emit("")
+    if text := rest.strip() if is_titled else version.text:
+        emit("\n".join(wrap_lines(text)))
+        emit("")
+    _print_fact("topics", ", ".join(version.topics))
+    _print_fact("outcome", "" if version.ending is Ending.UNKNOWN else str(version.ending))
+    _print_fact(
+        "holds", f"until {moment(version.valid_until)}" if version.valid_until is not None else ""
+    )
+    _print_fact("source", _source(version))
+    _print_fact("pages", _pages(version))
+    _print_fact("trust", f"{version.trust}, confidence {version.confidence:.2f}")
+    _print_fact(
+        "use", f"{_used(shown.uses, now)}; shown as {shown.layer}, {count(memory.tokens, 'token')}"
+    )
+    for link in shown.links:
+        other = link.to if link.of == memory.id else link.of
+        _print_fact("link", f"{relation(link, memory.id)} [{other}] {titles.get(other, '')}")
+    if len(shown.versions) > 1:
+        for each in shown.versions:
+            mark = "*" if each.version == version.version else " "
+            _print_fact(f"{mark} v{each.version}", f"{moment(each.time)}  {each.why or 'kept'}")
+
+
+def title(memory: MemoryRecord) -> str:
+    return " ".join(plain(memory.title or memory.text).split())
+
+
+def wrap_lines(text: str, indent: str = "", most: int | None = None) -> list[str]:
+    """The text in lines that fit the screen; what does not fit into `most` of them ends with an
+    ellipsis."""
+    room = max(20, width() - len(indent))
+    lines = [
+        piece
+        for line in plain(text).strip().split("\n")
+        for piece in textwrap.wrap(line, room, drop_whitespace=True, replace_whitespace=False)
+        or [""]
+    ]
+    if most is not None and len(lines) > most:
+        lines = [*lines[: most - 1], shortened(f"{lines[most - 1]} …", room)]
+    return [f"{indent}{line}".rstrip() for line in lines]
+
+
+def _print_fact(label: str, text: str) -> None:
+    """Prints a fact about a memory behind its label; nothing where the text is empty."""
+    if text:
+        first, *rest = wrap_lines(text, " " * _LABEL)
+        emit(click.style(f"{label:<{_LABEL}}", dim=True) + first[_LABEL:])
+        for line in rest:
+            emit(line)
+
+
+def _source(memory: MemoryRecord) -> str:
+    source = memory.source
+    told = [f"by {source.by}"]
+    told += [f"agent {source.agent}"] if source.agent else []
+    told += [f"session {source.session}"] if source.session else []
+    told += [_some(source.places, _MOST_PLACES)] if source.places else []
+    return "; ".join(told)
+
+
+def _pages(memory: MemoryRecord) -> str:
+    pages = memory.source.pages
+    if not pages:
+        return ""
+    return f"{_some(pages, _MOST_PAGES)} (hotset recall {pages[0]})"
+
+
+def _some(each: Sequence[str], most: int) -> str:
+    more = f" and {len(each) - most} more" if len(each) > most else ""
+    return f"{', '.join(each[:most])}{more}"
+
+
+def _used(uses: Uses, now: float) -> str:
+    told = [f"{number} {what}" for number, what in _ways(uses) if number]
+    last = f", last {ago(uses.last, now)}" if uses.last else ""
+    return f"{', '.join(told)}{last}" if told else "not used yet"
+
+
+def _ways(uses: Uses) -> tuple[tuple[int, str], ...]:
+    return (
+        (uses.shown, "shown"),
+        (uses.read, "read"),
+        (uses.helped, "helped"),
+        (uses.misled, "misled"),
+    )

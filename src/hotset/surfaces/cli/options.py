@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from functools import wraps
 from typing import Any
 
 import click
 
 from hotset.config import Config, load
+from hotset.errors import BadInput
 from hotset.nouns.knobs import PROFILES
+from hotset.surfaces.cli.terminal import moment, say
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 @dataclass(frozen=True, slots=True)
-class Switches:
+class WindowOptions:
     """How the window works; None leaves it to the environment and the user's file."""
 
     off: bool | None
@@ -25,12 +31,7 @@ class Switches:
 
     def settings(self) -> dict[str, Any]:
         """As `load` takes them."""
-        return {
-            "off": self.off,
-            "budget": self.budget,
-            "profile": self.profile,
-            "inject": self.inject,
-        }
+        return asdict(self)
 
     def flags(self) -> list[str]:
         """The same choice, as arguments for another hotset process."""
@@ -46,18 +47,22 @@ class Switches:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ProjectOptions:
     """Which project, and how much to say."""
 
     data: str | None
     project: str | None
     quiet: bool
 
-    def config(self, switches: Switches | None = None) -> Config:
+    def config(self, switches: WindowOptions | None = None) -> Config:
         """Raises `BadConfig`."""
         return load(
             project=self.project, data=self.data, **(switches.settings() if switches else {})
         )
+
+    def say(self, text: str = "") -> None:
+        """A word to the person, unless they want none."""
+        say(text, quiet=self.quiet)
 
     def hint(self, command: str) -> str:
         """A command for the person to type, about the same project."""
@@ -69,9 +74,9 @@ class Chosen:
         return [word for name, value in pairs if value is not None for word in (name, value)]
 
 
-def of_project(command: Callable[..., Any]) -> Callable[..., Any]:
+def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds --data, --project and --quiet; the command gets them as its first argument, a
-    `Chosen`."""
+    `ProjectOptions`."""
 
     @click.option("--data", metavar="DIR", help="The folder that holds this project's store.")
     @click.option(
@@ -82,12 +87,12 @@ def of_project(command: Callable[..., Any]) -> Callable[..., Any]:
     def chosen(
         *args: Any, data: str | None, project: str | None, quiet: bool, **kwargs: Any
     ) -> Any:
-        return command(Chosen(data, project, quiet), *args, **kwargs)
+        return command(ProjectOptions(data, project, quiet), *args, **kwargs)
 
     return chosen
 
 
-def of_window(command: Callable[..., Any]) -> Callable[..., Any]:
+def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the switches of the window; the command gets them as `switches`."""
 
     @click.option(
@@ -123,27 +128,27 @@ def of_window(command: Callable[..., Any]) -> Callable[..., Any]:
         **kwargs: Any,
     ) -> Any:
         return command(
-            *args, switches=Switches(off, budget, profile, False if no_tools else None), **kwargs
+            *args,
+            switches=WindowOptions(off, budget, profile, False if no_tools else None),
+            **kwargs,
         )
 
     return with_switches
 
 
 @dataclass(frozen=True, slots=True)
-class Indexing:
-    """Whether the project's files are indexed beside everything else; by default as the person said
-    when they were asked."""
+class IndexOptions:
+    """Whether the project's files are indexed too; by default as the person answered when asked."""
 
     yes: bool
     no: bool
 
     def flags(self) -> list[str]:
-        """The same choice, as arguments for another hotset process. What was allowed is kept: it
-        need not be said again."""
+        """The same choice, as arguments for another hotset process. Consent itself is stored."""
         return ["--no-index"] if self.no else []
 
 
-def of_indexing(command: Callable[..., Any]) -> Callable[..., Any]:
+def index_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds --yes and --no-index; the command gets them as `indexing`."""
 
     @click.option(
@@ -158,19 +163,46 @@ def of_indexing(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_indexing(*args: Any, yes: bool, no_index: bool, **kwargs: Any) -> Any:
         if yes and no_index:
             raise click.UsageError("--yes and --no-index do not go together")
-        return command(*args, indexing=Indexing(yes, no_index), **kwargs)
+        return command(*args, indexing=IndexOptions(yes, no_index), **kwargs)
 
     return with_indexing
 
 
-def switched(window: Mapping[str, Any]) -> str:
-    """How the window works, in a line; `window` is `Config.window`, or what a proxy says of it."""
+def describe_window(window: Mapping[str, Any]) -> str:
+    """How the window works, in a line; `window` is `Config.window`, or the same from a proxy's
+    status."""
     if window["off"]:
         return "off: requests go out as they come"
     told = [f"profile {window['profile']}" if window["profile"] else "each agent by its own kind"]
     told += [f"at most {window['budget']:,} tokens"] if window["budget"] else []
     told += [] if window["inject"] else ["no tools of ours"]
     return f"on, {', '.join(told)}"
+
+
+def limit_option(
+    default: int, most: int | None = None, help: str = "At most so many."
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """-n and --limit, for a list."""
+    return click.option(
+        "-n",
+        "--limit",
+        type=click.IntRange(1, most),
+        default=default,
+        show_default=True,
+        help=help,
+    )
+
+
+def parse_moment(typed: str, now: float) -> float:
+    """`2d` is two days before now; a date is its first moment here."""
+    if ago := re.fullmatch(r"(\d{1,6})([smhdw])", typed):
+        return now - int(ago[1]) * _UNITS[ago[2]]
+    try:
+        return datetime.fromisoformat(typed).astimezone().timestamp()
+    except ValueError:
+        raise BadInput(
+            f"--since {typed}: say 30m, 12h, 2d, 1w or a date like {moment(now)[:10]}"
+        ) from None
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -1,13 +1,18 @@
-"""The map of promises: everything hotset sets out to do, by id, and what of it works today.
+"""`hotset rows` and the map of promises: everything hotset sets out to do, by id, and what of it
+works today.
 
 A test holds a promise by carrying its id: `@pytest.mark.row("V1")`. `tests/test_rows.py` keeps map
-and tests in step.
-"""
+and tests in step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+import click
+
+from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
+from hotset.surfaces.cli.terminal import emit_json, table
 
 
 class RowState(StrEnum):
@@ -290,3 +295,32 @@ PROMISES = (
     Promise("X5", "Teams: many gateways over one shared store"),
     Promise("X6", "Any recorded session can be replayed through any policy", RowState.WORKING),
 )
+
+
+@click.command(epilog=examples("hotset rows", "hotset rows --state working", "hotset rows --json"))
+@project_options
+@click.option(
+    "--state",
+    type=click.Choice([state.value for state in RowState]),
+    help="Only those in this state.",
+)
+@as_json
+def rows(chosen: ProjectOptions, state: str | None, as_json: bool) -> None:
+    """What hotset promises, by id, and what of it works today."""
+    selected = [promise for promise in PROMISES if state in (None, promise.state)]
+    if as_json:
+        emit_json(selected)
+        return
+    table(
+        ("id", "state", "promise"),
+        [
+            (each.id, each.state, f"{each.text} ({each.yet})" if each.yet else each.text)
+            for each in selected
+        ],
+    )
+    told = ", ".join(
+        f"{sum(each.state is state for each in PROMISES)} {state}" for state in RowState
+    )
+    chosen.say(
+        f"\n{told}. {'; '.join(f'{letter}: {topic.lower()}' for letter, topic in TOPICS.items())}."
+    )

@@ -41,7 +41,7 @@ _NOT_REPLAYED = ("prefetch", "toolbox", "memory", "history")
 """Groups of knobs of which no recorded session can tell what they would have changed."""
 
 _TOLD = 5
-"""How many of the files that could not be read are told one by one."""
+"""How many of the files that could not be read are named one by one."""
 
 _COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("tokens\n%", lambda row: f"{row.tokens_pct:.1f}"),
@@ -145,7 +145,7 @@ def replay(
     with counting("reading", None, quiet=quiet) as counter:
         told: list[str] = []
         sets = gather(counter.over(_sessions(paths, told)), ruling, everything=everything)
-    _tell_some(told, quiet=quiet)
+    _print_notes(told, quiet=quiet)
     if not sets:
         raise NotFound("there is nothing to replay: no model replies in these sessions")
     with counting("replaying", sum(each.rounds(makers) for each in sets), quiet=quiet) as counter:
@@ -192,8 +192,8 @@ def _differing(changed: Mapping[str, Knobs]) -> dict[str, dict[str, Any]]:
 
 
 def _sessions(paths: Sequence[Path], told: list[str]) -> Iterator[RecordedSession]:
-    """A file that was named has to be readable; what else lies in a folder is passed over and
-    told."""
+    """Recorded sessions in these paths. A file that was named has to be readable; an unreadable one
+    in a folder is noted."""
     found = False
     errors: list[BadInput] = []
     for path in paths:
@@ -210,7 +210,7 @@ def _refuse(error: BadInput) -> None:
     raise error
 
 
-def _tell_some(told: Sequence[str], *, quiet: bool) -> None:
+def _print_notes(told: Sequence[str], *, quiet: bool) -> None:
     for sentence in told[:_TOLD]:
         say(plain(sentence), quiet=quiet)
     if len(told) > _TOLD:

@@ -10,40 +10,53 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from hotset.config import Config
 from hotset.errors import BadInput, HotsetError
-from hotset.index import open_index
-from hotset.index.analysis import wordings
-from hotset.index.port import Index
 from hotset.nouns.finding import Filter, Query, SearchHit, Sort
 from hotset.nouns.page import Kind, including
-from hotset.runtime.search import code_hits, memory_hits, merge_hits, page_hits, tool_hits
-from hotset.sources.code import below, catch_up, find_code, has_code
-from hotset.sources.history import find, follow
+from hotset.runtime.reader import (
+    Store,
+    empty_where_missing,
+    find_session_id,
+    has_store,
+    open_existing,
+    open_index,
+    open_or_empty,
+    open_toolbox,
+)
+from hotset.runtime.search import memory_hits, merge_hits, text_hits, tool_hits
+from hotset.sources.code import below, catch_up, has_code
+from hotset.sources.history import follow
 from hotset.sources.memory import MemorySource
-from hotset.store.folder import has_store
-from hotset.store.port import Store
-from hotset.surfaces.cli import meant, toolbox
-from hotset.surfaces.cli.consenting import is_allowed
+from hotset.surfaces.cli.consent import is_allowed
 from hotset.surfaces.cli.ending import FOUND, OK
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
-from hotset.surfaces.cli.sessions import moment_meant
+from hotset.surfaces.cli.options import (
+    ProjectOptions,
+    as_json,
+    examples,
+    limit_option,
+    parse_moment,
+    project_options,
+)
 from hotset.surfaces.cli.terminal import (
     counting,
     emit,
     emit_json,
     moment,
     plain,
-    say,
     shortened,
     width,
 )
 from hotset.text.languages import LANGUAGES
 from hotset.text.terms import ExcerptLine, Term, excerpt, terms
+
+if TYPE_CHECKING:
+    from hotset.runtime.reader import Index
 
 _SECONDS = 2.0  # for the search itself; cold files are read from disk
 _FOLLOW_SECONDS = (
@@ -68,7 +81,7 @@ class SearchRequest:
 
 @dataclass(slots=True)
 class SearchResults:
-    """What was found, and what is to be said of it."""
+    """Hits and notes about them."""
 
     groups: list[Sequence[SearchHit]] = field(default_factory=list)
     """The hits of each source."""
@@ -86,7 +99,7 @@ class SearchResults:
     )
 )
 @click.argument("query", nargs=-1, required=True)
-@of_project
+@project_options
 @click.option(
     "--type",
     "types",
@@ -111,17 +124,10 @@ class SearchResults:
     metavar="WHEN",
     help="Said, changed or learned since: 30m, 12h, 2d, 1w or 2026-11-15.",
 )
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(1, 200),
-    default=5,
-    show_default=True,
-    help="At most so many of each type.",
-)
+@limit_option(5, 200, help="At most so many of each type.")
 @as_json
 def search(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     query: tuple[str, ...],
     *,
     types: tuple[str, ...],
@@ -150,7 +156,7 @@ def search(
             "have pages, languages are of code, "
             "memories and tools have no path, tools no time"
         )
-    only = Filter(kinds=kinds, since=moment_meant(since, time.time()) if since else None, path=path)
+    only = Filter(kinds=kinds, since=parse_moment(since, time.time()) if since else None, path=path)
     asked = SearchRequest(" ".join(query), possible, only, session, limit)
     code_is_missing = Sort.CODE in possible and not _searches_code(config)
     results = SearchResults()
@@ -162,22 +168,18 @@ def search(
     else:
         wanted = terms(asked.words)
         for each in found:
-            _tell(each, wanted)
+            _print_hit(each, wanted)
     for note in results.notes:
-        say(f"hotset: {note}", quiet=chosen.quiet)
+        chosen.say(f"hotset: {note}")
     if not found and not _searches_code(config) and not _holds_pages(config):
         start = f"start with: {chosen.hint('index')}, or {chosen.hint('wrap AGENT')}"
-        say(f"there is nothing to search yet for {config.project}; {start}", quiet=chosen.quiet)
+        chosen.say(f"there is nothing to search yet for {config.project}; {start}")
         return OK
     if not found:
-        say(
-            f"nothing found for {shortened(asked.words, _MOST_ECHOED)!r}; {_advice(asked)}",
-            quiet=chosen.quiet,
-        )
+        chosen.say(f"nothing found for {shortened(asked.words, _MOST_ECHOED)!r}; {_advice(asked)}")
     if code_is_missing:
-        say(
-            f"The project's files are not indexed; to search them, too: {chosen.hint('index')}",
-            quiet=chosen.quiet,
+        chosen.say(
+            f"The project's files are not indexed; to search them, too: {chosen.hint('index')}"
         )
     return OK if found else FOUND
 
@@ -197,7 +199,7 @@ def _kinds(typed: str | None) -> tuple[frozenset[str], frozenset[Sort]]:
 
 
 def _holds_pages(config: Config) -> bool:
-    with meant.listing(config) as store:
+    with open_or_empty(config) as store:
         return store.census().pages > 0
 
 
@@ -218,7 +220,7 @@ def _search_index(
         store = None
         searches_pages = searches_memories = False
         if asked.types & {Sort.PAGE, Sort.MEMORY} and has_store(config.folder):
-            store = opened.enter_context(meant.reading(config))
+            store = opened.enter_context(open_existing(config))
             searches_pages = Sort.PAGE in asked.types and config.search and store.census().pages > 0
             is_asked = Sort.MEMORY in asked.types and bool(asked.words.strip())
             searches_memories = is_asked and any(True for _ in store.memories())
@@ -241,7 +243,7 @@ def _search_index(
             folder = Path(opened.enter_context(TemporaryDirectory(prefix="hotset-")))
             index = opened.enter_context(closing(open_index(folder, embedding, folds=False)))
         if store is not None and searches_pages:
-            results.notes += _caught_up(store, index, quiet)
+            results.notes += _follow_pages(store, index, quiet)
         if searches_code:
             results.notes += catch_up(config.project, config.folder, index)
         of_code = below(config.project, asked.only.path) if searches_code else None
@@ -262,33 +264,16 @@ def _search_text(
 ) -> None:
     """The project's files on the path `of_code`, where they are searched, and pages, where there is
     a store."""
-    session = meant.session_id(store, asked.session) if store is not None else None
+    session = find_session_id(store, asked.session) if store is not None else None
     only = replace(asked.only, sessions=frozenset({session} if session else ()))
-    found: list[Sequence[SearchHit]] = []
-    lacking: frozenset[str] = frozenset()
-    note = ""
-    for wording in wordings(asked.words):
-        found, lacking, note = [], frozenset(), wording.note
-        query = Query(wording.words, only, asked.most, _SECONDS)
-        if of_code is not None:
-            hits = find_code(index, replace(query, only=replace(only, path=of_code)))
-            lacking |= hits.lacking
-            found.append(code_hits(hits))
-        if store is not None:
-            pages = find(query, store, index)
-            lacking |= pages.lacking
-            found.append(page_hits(pages, store))
-        if (
-            any(found) or "words" in lacking
-        ):  # which did not answer: what holds the phrase is not known
-            break
-    results.groups += found
-    results.loose = bool(note) and any(found)
+    found = text_hits(Query(asked.words, only, asked.most, _SECONDS), index, store, of_code)
+    results.groups += found.groups
+    results.loose = bool(found.note) and any(found.groups)
     if results.loose:
-        results.notes.append(note)
-    if lacking:
+        results.notes.append(found.note)
+    if found.lacking:
         results.notes.append(
-            f"searched without {', '.join(sorted(lacking))}, which did not answer in time; "
+            f"searched without {', '.join(sorted(found.lacking))}, which did not answer in time; "
             f"the order may be worse"
         )
 
@@ -300,8 +285,8 @@ def _search_tools(config: Config, asked: SearchRequest, results: SearchResults) 
     known = replace(config, tooling=msgspec.structs.replace(config.tooling, list_seconds=0.0))
     try:
         with (
-            meant.empty_where_missing(known, is_there=has_store(known.folder)) as there,
-            toolbox.opened(there) as tools,
+            empty_where_missing(known, is_there=has_store(known.folder)) as there,
+            open_toolbox(there) as tools,
         ):
             if not tools.empty:
                 results.groups.append(tool_hits(tools, asked.words, asked.most))
@@ -309,7 +294,7 @@ def _search_tools(config: Config, asked: SearchRequest, results: SearchResults) 
         results.notes.append(f"tools were not searched: {error}")
 
 
-def _caught_up(store: Store, index: Index, quiet: bool) -> Iterator[str]:
+def _follow_pages(store: Store, index: Index, quiet: bool) -> Iterator[str]:
     """Brings what was kept since into the index. What fails here costs the latest, not the
     search."""
     until = time.monotonic() + _FOLLOW_SECONDS
@@ -336,7 +321,7 @@ def _document(found: SearchHit, *, loose: bool) -> dict[str, object]:
     }
 
 
-def _tell(found: SearchHit, wanted: Sequence[Term]) -> None:
+def _print_hit(found: SearchHit, wanted: Sequence[Term]) -> None:
     where = plain(found.where)
     what = plain(found.what) + (f", {moment(found.time)}" if found.time else "")
     room = max(20, width() - len(where) - 2)

@@ -1,9 +1,10 @@
-"""`hotset status`: is a proxy serving, what is kept, and how the window does."""
+"""`hotset status` and `hotset savings`: is a proxy serving, what is kept, how the window does, and
+what was saved in tokens and money."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,23 +13,68 @@ import click
 
 from hotset.config import Config
 from hotset.errors import NotFound, StoreFailed
-from hotset.index.port import FOLDER
 from hotset.nouns.turn import Event
-from hotset.runtime.ledger import Metrics, over_store
-from hotset.store.port import Census, Store
-from hotset.surfaces.cli import meant
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project, switched
-from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, money, plain, size, span
-from hotset.surfaces.proxy.address import Address, ask, read_note
+from hotset.runtime.ledger import (
+    Account,
+    Metrics,
+    Saved,
+    Savings,
+    SessionAccount,
+    empty_ledger,
+    over_store,
+    savings as saved_in,
+)
+from hotset.runtime.reader import (
+    Census,
+    IndexGlance,
+    find_session_id,
+    glance_at_index,
+    has_store,
+    open_existing,
+)
+from hotset.surfaces.cli.options import (
+    ProjectOptions,
+    as_json,
+    describe_window,
+    examples,
+    parse_moment,
+    project_options,
+)
+from hotset.surfaces.cli.terminal import (
+    count,
+    emit,
+    emit_json,
+    moment,
+    money,
+    plain,
+    plain_line,
+    shortened,
+    size,
+    span,
+    width,
+)
+from hotset.surfaces.proxy.address import Address, find_proxy
 
 _OUR_OWN = ("nonce",)
-"""What the proxy tells that is of no use to anybody but us."""
+"""Fields of the proxy's status that are for us alone."""
 
 _MOST_BEHIND = 1000
 """Pages that are counted: more of them take longer, and say no more."""
 
 _LATELY = 24 * 3600.0
-"""Seconds for which an alert is told."""
+"""Seconds for which an alert is shown."""
+
+_HEADINGS = (
+    ("", "session"),
+    ("", "turns"),
+    ("tokens", "measured"),
+    ("everything", "estimated"),
+    ("cost", "measured"),
+    ("everything", "estimated"),
+    ("", "saved"),
+)
+_GAP = "  "
+_SHORTEST_TITLE = 24
 
 
 def _prefetched(each: Mapping[str, int]) -> str:
@@ -68,7 +114,7 @@ _FIGURES: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class StoreReport:
-    """What the store says."""
+    """What the store holds and how the window did."""
 
     census: Census
     metrics: Metrics
@@ -76,38 +122,19 @@ class StoreReport:
     """Raised within the last day."""
 
 
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """How the index is."""
-
-    entries: int
-    waiting: int
-    """Entries that are found by their words already, but not yet by their meaning and not yet
-    fastest."""
-    behind: int
-    """Pages of the store that are not in it yet, up to a thousand."""
-    embedder: str
-    writer: int | None
-    """The process that folds, if any does."""
-    building: bool
-    """A new one is made beside it."""
-    troubles: tuple[str, ...]
-
-
 @click.command(
     epilog=examples(
         "hotset status", "hotset status --json", "hotset status --json | jq .proxy.metrics"
     )
 )
-@of_project
+@project_options
 @as_json
-def status(chosen: Chosen, as_json: bool) -> None:
+def status(chosen: ProjectOptions, as_json: bool) -> None:
     """Is a proxy serving this project, since when, what went through it, how much is kept, and how
     the window does."""
     config = chosen.config()
-    address = read_note(config.folder)
-    said = ask(address, patience=config.patience) if address else None
-    kept, indexed, trouble = _kept(config, (said or {}).get("index", ()))
+    address, said = find_proxy(config)
+    kept, indexed, trouble = _read_store(config, (said or {}).get("index", ()))
     on_disk = _bytes_below(config.folder)
     if as_json:
         proxy = {
@@ -134,15 +161,15 @@ def status(chosen: Chosen, as_json: bool) -> None:
         return
     emit(f"project  {config.project}")
     if said is not None and address is not None:
-        _tell_proxy(said, address)
+        _print_proxy(said, address)
     else:
         emit("proxy    none serves; start with: hotset up")
-        emit(f"window   {switched(config.window)}")
+        emit(f"window   {describe_window(config.window)}")
     if trouble:
         emit(click.style(f"trouble  {plain(trouble)}", fg="red"))
     if kept is None:
         emit(f"store    {'cannot be read' if trouble else 'empty'}, in {config.folder}")
-        _tell_index(indexed)
+        _print_index(indexed)
         return
     census = kept.census
     emit(
@@ -150,13 +177,13 @@ def status(chosen: Chosen, as_json: bool) -> None:
         f"{count(census.pages, 'page')}; "
         f"{size(census.content_bytes)} of content in {size(census.stored_bytes)}"
     )
-    _tell_index(indexed)
+    _print_index(indexed)
     emit(f"disk     {size(on_disk)} in {config.folder}")
-    _tell_figures((said or {}).get("metrics"), kept.metrics)
-    _tell_alerts(config, (said or {}).get("alerts", ()), kept.alerts)
+    _print_figures((said or {}).get("metrics"), kept.metrics)
+    _print_alerts(config, (said or {}).get("alerts", ()), kept.alerts)
 
 
-def _tell_proxy(said: dict[str, Any], address: Address) -> None:
+def _print_proxy(said: dict[str, Any], address: Address) -> None:
     emit(f"proxy    {address.root}")
     emit(
         f"serving  since {moment(said['started'])} ({span(said['uptime'])}), process {said['pid']}"
@@ -175,12 +202,12 @@ def _tell_proxy(said: dict[str, Any], address: Address) -> None:
     if said["store"] != "ok":
         emit(f"keeping  nothing at the moment: {said['store']}")
     if "window" in said:  # a proxy of an older version does not say
-        emit(f"window   {switched(said['window'])}")
+        emit(f"window   {describe_window(said['window'])}")
     for name, url in said["upstreams"].items():
         emit(f"to       {name}: {url}")
 
 
-def _tell_index(indexed: Indexed | None) -> None:
+def _print_index(indexed: IndexGlance | None) -> None:
     if indexed is None:
         return
     behind = (
@@ -200,7 +227,7 @@ def _tell_index(indexed: Indexed | None) -> None:
         emit(click.style(f"trouble  the index: {plain(trouble)}", fg="yellow"))
 
 
-def _tell_figures(since_start: Mapping[str, Any] | None, ever: Metrics) -> None:
+def _print_figures(since_start: Mapping[str, Any] | None, ever: Metrics) -> None:
     columns = [("since start", since_start)] if since_start and since_start["turns"] else []
     columns += [("all that is kept", asdict(ever))] if ever.turns else []
     if not columns:
@@ -223,7 +250,7 @@ def _tell_figures(since_start: Mapping[str, Any] | None, ever: Metrics) -> None:
         )
 
 
-def _tell_alerts(
+def _print_alerts(
     config: Config, standing: Sequence[Mapping[str, Any]], raised: Sequence[Event]
 ) -> None:
     for alert in standing:
@@ -247,44 +274,202 @@ def _tell_alerts(
         emit(click.style(f"alert    {moment(event.time)}  {told}", fg="yellow"))
 
 
-def _kept(
+def _read_store(
     config: Config, troubles: Sequence[str]
-) -> tuple[StoreReport | None, Indexed | None, str]:
+) -> tuple[StoreReport | None, IndexGlance | None, str]:
     """The last is what is wrong with the store."""
     try:
-        with meant.reading(config) as store:
+        with open_existing(config) as store:
             kept = StoreReport(store.census(), *over_store(store, config, time.time() - _LATELY))
-            return kept, _indexed(config, store, troubles), store.only_read
+            return kept, glance_at_index(config, store, troubles, _MOST_BEHIND + 1), store.only_read
     except NotFound:
-        return None, _indexed(config, None, troubles), ""
+        return None, glance_at_index(config, None, troubles, 0), ""
     except StoreFailed as error:
-        return None, _indexed(config, None, troubles), str(error)
-
-
-def _indexed(config: Config, store: Store | None, troubles: Sequence[str]) -> Indexed | None:
-    """Of the proxy come the troubles that only it knows."""
-    if not (folder := config.folder / FOLDER).exists():
-        return None
-    from hotset.index.database import summarise_index  # noqa: PLC0415 - with the rules of secrets 20 ms, where there is an index
-    from hotset.sealing import VERSION  # noqa: PLC0415
-    from hotset.sources.history.entries import behind  # noqa: PLC0415
-
-    seen = summarise_index(folder, VERSION)
-    if seen is None:
-        return None
-    return Indexed(
-        seen.entries,
-        seen.waiting,
-        behind(store, seen.watermarks, _MOST_BEHIND + 1)
-        if store is not None and config.search and not seen.trouble
-        else 0,
-        seen.embedder,
-        seen.writer,
-        seen.building,
-        (*([seen.trouble] if seen.trouble else ()), *troubles),
-    )
+        return None, glance_at_index(config, None, troubles, 0), str(error)
 
 
 def _bytes_below(folder: Path) -> int:
     """What the folder takes up on disk."""
     return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*")) if folder.exists() else 0
+
+
+@click.command(
+    epilog=examples(
+        "hotset savings",
+        "hotset savings --since 7d",
+        "hotset savings --session last --json | jq .total.saved",
+    )
+)
+@project_options
+@click.option(
+    "--session", metavar="ID", help="Only this session: an id, the beginning of one, or `last`."
+)
+@click.option("--since", metavar="WHEN", help="Only what was billed since: 24h, 7d or 2026-11-01.")
+@as_json
+def savings(chosen: ProjectOptions, session: str | None, since: str | None, as_json: bool) -> None:
+    """What was saved: the provider's own count beside what sending everything would have cost.
+
+    Measured is what the provider reported, at list prices; our own count, marked ~, where it
+    reported nothing. Estimated is what was never sent: our count of it under the same cache rules,
+    set right by how far our count was off for what was sent.
+    """
+    config = chosen.config()
+    earliest = parse_moment(since, time.time()) if since else None
+    if session is None and not has_store(config.folder):
+        found = Savings(empty_ledger(config).total(), (), 0)  # looking must not make a store
+    else:
+        with open_existing(config) as store:
+            found = saved_in(store, config, find_session_id(store, session), earliest)
+    if as_json:
+        emit_json(
+            {
+                "since": earliest,
+                "total": found.total,
+                "uncounted": found.uncounted,
+                "sessions": found.sessions,
+            }
+        )
+    if not found.sessions:
+        when = " since then" if since else ""
+        chosen.say(
+            f"no turn was paid for{when} yet; come back after a session: "
+            f"{chosen.hint('wrap claude')}"
+        )
+    if as_json:
+        return
+    for line in _savings_lines(found):
+        emit(line)
+    if found.uncounted:
+        chosen.say(f"\n{_without_bill(found.uncounted)}")
+    if found.total.estimated_turns and found.sessions:
+        chosen.say(f"\n{_estimated(found.total)}")
+    if found.total.unlisted:
+        chosen.say(
+            f"* no list price is known for {', '.join(map(plain_line, found.total.unlisted))}: a "
+            f"guess stands in"
+        )
+
+
+def _savings_lines(found: Savings) -> Iterator[str]:
+    if len(found.sessions) > 1:
+        yield from _session_lines(found.sessions, found.total, width())
+        yield ""
+    if found.sessions:
+        yield from _total_lines(found.total)
+
+
+def _without_bill(turns: int) -> str:
+    if turns == 1:
+        return "1 more turn has no bill: no usage was reported, or it was not ours to plan"
+    return (
+        f"{turns:,} more turns have no bill: no usage was reported, or they were not ours to plan"
+    )
+
+
+def _estimated(total: Account) -> str:
+    where = (
+        ""
+        if total.estimated_turns == total.turns
+        else f" for {total.estimated_turns:,} of {total.turns:,} turns"
+    )
+    return f"no usage was reported{where}: our own count stands in, estimated (~)"
+
+
+def _not_sent(saved: Saved) -> str:
+    if saved.tokens >= 0:
+        return f"{saved.tokens_pct:.1f} % of it was not sent"
+    return (
+        f"{-saved.tokens:,} more were sent: our tools, and calls in "
+        f"which the model got something "
+        f"back"
+    )
+
+
+def _total_lines(total: Account) -> Iterator[str]:
+    measured, estimated, saved = total.measured, total.estimated, total.saved
+    hidden = f", {total.hidden_calls:,} of them hidden" if total.hidden_calls else ""
+    breaks = ", ".join(f"{number} {cause}" for cause, number in total.breaks.items())
+    mark = "*" if total.unlisted else ""
+    how = (
+        "measured"
+        if not total.estimated_turns
+        else "estimated"
+        if total.estimated_turns == total.turns
+        else "partly estimated"
+    )
+    rows = (
+        ("turns", f"{total.turns:,}", f"{count(total.calls, 'call')} to the provider{hidden}"),
+        (
+            "sent",
+            f"{measured.prompt:,} tokens",
+            f"{how}; {measured.cache_read_pct:.1f} % read from the provider's cache",
+        ),
+        ("everything", f"{estimated.prompt:,} tokens", f"estimated; {_not_sent(saved)}"),
+        ("cost", f"{money(measured.dollars)}{mark}", f"{how}, at list prices"),
+        (
+            "everything",
+            f"{money(estimated.dollars)}{mark}",
+            "estimated, under the same cache rules",
+        ),
+        ("saved", f"{money(saved.dollars)}{mark}", f"estimated, {saved.dollars_pct:.1f} %"),
+        (
+            "prefix",
+            f"kept on {total.prefix_kept_pct:.1f} %",
+            f"of turns; breaks: {breaks or 'none'}",
+        ),
+        (
+            "faults",
+            f"{total.faults_per_100:.1f} per 100 turns",
+            f"{total.refaults_per_100:.1f} for what we had shortened",
+        ),
+        (
+            "overhead",
+            f"{total.overhead_ms_p50:.1f} ms",
+            f"in the middle, {total.overhead_ms_p95:.1f} ms at the 95th percentile",
+        ),
+    )
+    wide = max(len(figure) for _, figure, _ in rows)
+    for name, figure, what in rows:
+        line = f"{name:<10}  {figure:>{wide}}  {what}"
+        yield click.style(line, bold=True) if name == "saved" else line
+
+
+def _session_lines(sessions: Sequence[SessionAccount], total: Account, wide: int) -> Iterator[str]:
+    """A row a session. Figures are always whole; a title without room beside them is put below."""
+    rows = [(each.session.id, *_cells(each.account)) for each in sessions]
+    heads = tuple(zip(*_HEADINGS, strict=True))
+    cells = (*heads, *rows, ("together", *_cells(total)))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        _GAP.join(
+            [
+                row[0].ljust(widths[0]),
+                *(cell.rjust(each) for cell, each in zip(row[1:], widths[1:], strict=True)),
+            ]
+        )
+        for row in cells
+    ]
+    beside = wide - len(lines[0]) - len(_GAP)
+    for line in lines[: len(heads)]:
+        yield click.style(line.rstrip(), bold=True)
+    for line, each in zip(lines[len(heads) :], sessions, strict=False):
+        title = plain_line(each.session.title or each.session.key)
+        if beside >= _SHORTEST_TITLE:
+            yield f"{line}{_GAP}{shortened(title, beside)}"
+        else:
+            yield line
+            yield f"{_GAP}{shortened(title, max(_SHORTEST_TITLE, wide - len(_GAP)))}"
+    yield click.style(lines[-1], bold=True)
+
+
+def _cells(account: Account) -> tuple[str, ...]:
+    mark = "*" if account.unlisted else ""
+    about = "~" if account.estimated_turns else ""
+    return (
+        f"{account.turns:,}",
+        f"{about}{account.measured.prompt:,}",
+        f"{account.estimated.prompt:,}",
+        f"{about}{money(account.measured.dollars)}{mark}",
+        f"{money(account.estimated.dollars)}{mark}",
+        f"{account.saved.dollars_pct:.0f} %",
+    )

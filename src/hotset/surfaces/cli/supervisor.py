@@ -1,16 +1,23 @@
 """The proxy of a wrapped agent: found or started, and started again at the same address where it
-ends before the agent does."""
+ends before the agent does.
+
+A proxy that `hotset wrap` started lives as long as any wrap holds a *lease* on it: its stdin is a
+named pipe, which each wrap that uses the proxy keeps open for writing. However a wrap ends, also by
+kill -9, the system closes its end; when the last one is closed the proxy reads the end of its stdin
+and stops."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import socket
+import stat
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,8 +29,7 @@ from hotset import __version__
 from hotset.config import Config
 from hotset.errors import HotsetError
 from hotset.files.folder import private_folder
-from hotset.surfaces.cli import lease
-from hotset.surfaces.proxy.address import HOST, Address, ask, read_note
+from hotset.surfaces.proxy.address import HOST, Address, find_proxy, read_note
 
 _START_SECONDS = 20.0
 _STOP_SECONDS = 1.0
@@ -40,11 +46,13 @@ _CALM_SECONDS = 60.0
 _LOG_FILE = "wrap.log"
 _LOG_MOST = 1 << 20
 
+_LEASE_PREFIX = "wrapped-"
 
-def running(config: Config) -> Address | None:
+
+def running_proxy(config: Config) -> Address | None:
     """The proxy that serves this project now."""
-    note = read_note(config.folder)
-    return note if note is not None and ask(note, patience=config.patience) is not None else None
+    address, status = find_proxy(config)
+    return address if status is not None else None
 
 
 class ProxySupervisor:
@@ -58,13 +66,13 @@ class ProxySupervisor:
         found: Address | None,
         failed: Callable[[str], None],
     ) -> None:
-        """`flags` are those of `hotset up`; `found` serves already; `failed` is told at once that
+        """`flags` are those of `hotset up`; `found` serves already; `failed` is called at once when
         no proxy serves any more."""
         self._config, self._flags, self._failed = config, flags, failed
         self._found = found
         self._hold = ExitStack()
         self._child: subprocess.Popen[bytes] | None = None
-        """None where somebody else started it."""
+        """None where another process started it."""
         self._over = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="supervisor", daemon=True)
         self._tries = 0
@@ -101,7 +109,7 @@ class ProxySupervisor:
             # ours to wait for.
             with suppress(subprocess.TimeoutExpired):
                 self._child.wait(_STOP_SECONDS)
-                lease.clear_away(self._config.folder)
+                clear_leases(self._config.folder)
 
     def _watch(self) -> None:
         while not self._over.wait(_WATCH_SECONDS):
@@ -154,7 +162,7 @@ class ProxySupervisor:
 
     def _serve_again(self) -> None:
         """Raises `HotsetError`."""
-        serving = running(self._config)
+        serving = running_proxy(self._config)
         if serving is not None and serving.root == self.address.root:
             self._join(serving)  # another wrap was quicker
         else:
@@ -162,7 +170,7 @@ class ProxySupervisor:
 
     def _join(self, address: Address) -> None:
         hold = ExitStack()
-        hold.enter_context(lease.joined(self._config.folder, address.pid))
+        hold.enter_context(join_lease(self._config.folder, address.pid))
         self._held(hold, None, address)
 
     def _start(self, where: Sequence[str]) -> None:
@@ -170,12 +178,12 @@ class ProxySupervisor:
         ready = folder / f".ready-{os.getpid()}.json"
         ready.unlink(missing_ok=True)
         with ExitStack() as hold:
-            stdin, pipe = hold.enter_context(lease.granted(folder))
+            stdin, pipe = hold.enter_context(grant_lease(folder))
             try:
                 proxy = self._spawn(ready, stdin, where)
             finally:
                 os.close(stdin)
-            lease.name_after(pipe, proxy.pid)
+            name_lease(pipe, proxy.pid)
             try:
                 address = self._announced(proxy, ready)
             except BaseException:
@@ -252,3 +260,65 @@ class ProxySupervisor:
 def _last_line(log: Path) -> str:
     lines = log.read_text("utf-8", "replace").strip().splitlines()
     return lines[-1].removeprefix("hotset: ") if lines else "it said nothing"
+
+
+@contextmanager
+def grant_lease(folder: Path) -> Iterator[tuple[int, Path]]:
+    """A new lease: the end that a proxy gets as its stdin, and its place for now. We hold it until
+    the block ends."""
+    clear_leases(folder)
+    path = folder / f"{_LEASE_PREFIX}{secrets.token_hex(8)}"
+    os.mkfifo(path, 0o600)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(reading, True)
+    holding = os.open(path, os.O_WRONLY)
+    try:
+        yield reading, path
+    finally:
+        os.close(holding)
+
+
+def name_lease(path: Path, pid: int) -> None:
+    """Puts the lease where another wrap finds it: by the proxy's process id."""
+    path.rename(_lease_path(path.parent, pid))
+
+
+@contextmanager
+def join_lease(folder: Path, pid: int) -> Iterator[bool]:
+    """Holds a lease on another wrap's proxy; False where it was not started by a wrap and needs
+    none."""
+    try:
+        holding = os.open(_lease_path(folder, pid), os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:  # no such pipe, or nobody reads it
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.close(holding)
+
+
+def end_lease(folder: Path, pid: int) -> None:
+    """Removes the pipe of a proxy whose last lease ended; the proxy itself calls this before it
+    stops."""
+    _lease_path(folder, pid).unlink(missing_ok=True)
+
+
+def clear_leases(folder: Path) -> None:
+    """Removes pipes without a reader: left-overs of proxies that are gone."""
+    for path in folder.glob(f"{_LEASE_PREFIX}*"):
+        with suppress(OSError):
+            if stat.S_ISFIFO(path.lstat().st_mode) and not _is_read(path):
+                path.unlink()
+
+
+def _is_read(path: Path) -> bool:
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
+
+
+def _lease_path(folder: Path, pid: int) -> Path:
+    return folder / f"{_LEASE_PREFIX}{pid}"

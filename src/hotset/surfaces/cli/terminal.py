@@ -31,12 +31,12 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 def say(text: str = "", *, quiet: bool = False) -> None:
     """A word to the person, not part of the data."""
     if not quiet:
-        click.echo(harmless(text), err=True)
+        click.echo(safe_text(text), err=True)
 
 
 def emit(text: str) -> None:
     """Data."""
-    click.echo(harmless(text))
+    click.echo(safe_text(text))
 
 
 def emit_json(value: Any) -> None:
@@ -59,7 +59,7 @@ def table(
 ) -> None:
     """A table on stdout. The last column gives way where the terminal is narrow; the others are
     always whole."""
-    cells = [[field(cell) for cell in row] for row in rows]
+    cells = [[plain_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[index]) for row in (headings, *cells)) for index in range(len(headings))]
     room = max(_NARROWEST, width() - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1))
     for number, row in enumerate((headings, *cells)):
@@ -72,10 +72,11 @@ def table(
 
 
 @contextmanager
-def counting(title: str, total: int | None, *, quiet: bool = False) -> Iterator[Counter]:
-    """A progress bar on stderr, where a person watches; otherwise nothing."""
+def progress_bar(*, quiet: bool = False, middle: str = "") -> Iterator[Any]:
+    """A bar of rich's on stderr, where a person watches; otherwise None. `middle` replaces the
+    elapsed time."""
     if quiet or not sys.stderr.isatty():
-        yield Counter()
+        yield None
         return
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
@@ -90,15 +91,22 @@ def counting(title: str, total: int | None, *, quiet: bool = False) -> Iterator[
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
+        TextColumn(middle) if middle else TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
-        yield Counter(progress, progress.add_task(title, total=total))
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        yield bar
+
+
+@contextmanager
+def counting(title: str, total: int | None, *, quiet: bool = False) -> Iterator[Counter]:
+    """Counts steps, and shows them in a progress bar."""
+    with progress_bar(quiet=quiet) as bar:
+        yield Counter() if bar is None else Counter(bar, bar.add_task(title, total=total))
 
 
 class Counter:
-    """Moves a progress bar; one that nobody watches counts in silence."""
+    """Moves a progress bar, where there is one, and counts."""
 
     def __init__(self, progress: Any = None, task: Any = None) -> None:
         self._progress = progress
@@ -149,7 +157,7 @@ def moment(when: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that cannot move the cursor or recolour the terminal: what an agent read may carry
+    """Text that cannot move the cursor or recolour the terminal: content of an agent's may carry
     control codes."""
     return "".join(
         c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}"
@@ -157,24 +165,24 @@ def plain(text: str) -> str:
     )
 
 
-def field(text: str) -> str:
-    """The same on one line: a name, a model, an error as one word of a line of ours."""
+def plain_line(text: str) -> str:
+    """The same on one line: a name, a model, an error within a line of ours."""
     return plain(text).replace("\n", " ").replace("\t", " ")
 
 
-def harmless(text: str) -> str:
-    """Whatever goes to a terminal: of all that is not text, line ends, tabs and our own colours
+def safe_text(text: str) -> str:
+    """Text for a terminal: of all that cannot be printed, only line ends, tabs and our own colours
     stay."""
-    return text if text.isprintable() else "".join(map(_kept_or_plain, _STYLED.split(text)))
-
-
-def _kept_or_plain(piece: str) -> str:
-    return piece if _STYLED.fullmatch(piece) else plain(piece)
+    if text.isprintable():
+        return text
+    return "".join(
+        piece if _STYLED.fullmatch(piece) else plain(piece) for piece in _STYLED.split(text)
+    )
 
 
 def _escaped(text: str) -> str:
-    """As JSON writes it where nobody could see it: C1 codes, marks that turn the direction,
-    characters of no width."""
+    """JSON's escape of a character that cannot be seen: C1 codes, direction marks, characters of no
+    width."""
     units = text.encode("utf-16-be").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 

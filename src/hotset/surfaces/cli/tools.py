@@ -1,44 +1,395 @@
-"""`hotset tools`: the library of tools behind `find_tools` and `use_tool`."""
+"""`hotset tools list|find|use|status|graph`: what tools there are, and what they do."""
 
 from __future__ import annotations
 
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from hotset.surfaces.cli.lazy import CommandEntry, LazyGroup
-
-_COMMANDS = {
-    "list": CommandEntry("tools_looking:list_", "Every tool that is known."),
-    "find": CommandEntry("tools_looking:find", "The tools that fit a task, best first."),
-    "use": CommandEntry("tools_looking:use", "Call a tool."),
-    "status": CommandEntry("tools_looking:status", "What runs, what lives, what waits for you."),
-    "graph": CommandEntry("tools_looking:graph", "Which tools go together."),
-    "import": CommandEntry("tools_choosing:import_", "Take over the servers of another program."),
-    "add": CommandEntry("tools_choosing:add", "Add an MCP server."),
-    "remove": CommandEntry("tools_choosing:remove", "Take a server out again."),
-    "approve": CommandEntry(
-        "tools_choosing:approve", "Allow what is new or has changed, after a look at it."
-    ),
-    "deny": CommandEntry("tools_choosing:deny", "Forbid a tool or a source in this project."),
-    "allow": CommandEntry("tools_choosing:allow", "Take a denial back."),
-    "pin": CommandEntry("tools_choosing:pin", "Keep a tool from being stopped or let go."),
-    "unpin": CommandEntry("tools_choosing:unpin", "Let it live by its use again."),
-    "restore": CommandEntry("tools_choosing:restore", "Bring back a tool that was let go."),
-}
-
-
-@click.group(
-    cls=LazyGroup,
-    sections={"Commands": _COMMANDS},
-    epilog="\b\nExamples:\n"
-    "  hotset tools import                     the servers of Claude Code, Codex, Cursor, VS "
-    "Code ...\n"
-    "  hotset tools add files -- npx -y @modelcontextprotocol/server-filesystem .\n"
-    '  hotset tools find "open an issue"\n'
-    "  hotset tools status",
+from hotset.config import Config
+from hotset.errors import BadInput, ToolFailed, ToolRefused
+from hotset.sources import tools
+from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.options import (
+    ProjectOptions,
+    as_json,
+    examples,
+    limit_option,
+    project_options,
 )
-def tools() -> None:
-    """The library of tools: MCP servers, skills, and what agents wrote.
+from hotset.surfaces.cli.terminal import (
+    count,
+    counting,
+    emit,
+    emit_json,
+    plain,
+    say,
+    shortened,
+    size,
+    span,
+    table,
+    width,
+)
 
-    An agent sees two tools, find_tools and use_tool, however many there are behind them; nothing
-    runs that is not in use.
-    """
+if TYPE_CHECKING:
+    from hotset.sources.tools import Toolbox
+
+PATIENCE = 60.0
+"""Seconds for servers that a person has just added: a first start may fetch packages."""
+
+_MOST_LISTED = 200
+_MOST_TOLD = 10
+_NONE_KNOWN = "no tool is known yet; add some: {}"
+
+
+@contextmanager
+def open_tools(config: Config, *, is_there: bool = True) -> Iterator[Toolbox]:
+    """For a command that changes something, or calls one tool. Every use is in the audit."""
+    from hotset.runtime.reader import empty_where_missing, open_toolbox  # noqa: PLC0415 - with the store
+
+    with empty_where_missing(config, is_there=is_there) as there, open_toolbox(there) as toolbox:
+        yield toolbox
+
+
+def look_at_tools(config: Config) -> AbstractContextManager[Toolbox]:
+    """For a command that looks: where nothing is kept yet, nothing is made."""
+    return open_tools(config, is_there=config.folder.exists())
+
+
+def list_new_servers(
+    toolbox: Toolbox, chosen: ProjectOptions, seconds: float | None = None
+) -> None:
+    """Asks servers that are new for their tools, and tells which of them did not answer."""
+    patience = chosen.config().tooling.list_seconds if seconds is None else seconds
+    waiting = len(toolbox.unlisted())
+    if waiting:
+        with counting("asking servers for their tools", waiting, quiet=chosen.quiet) as counter:
+            toolbox.stock(patience, lambda _: counter.step())
+    else:
+        toolbox.stock(0.0)
+    for trouble in toolbox.troubles():
+        chosen.say(f"hotset: {trouble}")
+
+
+@click.command(
+    "list",
+    epilog=examples(
+        "hotset tools list", "hotset tools list --source github", "hotset tools list --json"
+    ),
+)
+@project_options
+@click.option("--source", metavar="NAME", help="Only the tools of this server or skill.")
+@limit_option(_MOST_LISTED)
+@as_json
+def list_(chosen: ProjectOptions, source: str | None, limit: int, *, as_json: bool) -> None:
+    """Every tool that is known, with its state and its use."""
+    from hotset.runtime.reader import did_you_mean  # noqa: PLC0415
+
+    with look_at_tools(chosen.config()) as toolbox:
+        list_new_servers(toolbox, chosen)
+        every = list(toolbox.catalogue.tools())
+        known = [each for each in every if source in (None, each.tool.source)]
+        lives = toolbox.registry.lives({each.tool.name: each.tool.origin for each in known})
+    now = time.time()
+    if as_json:
+        emit_json(
+            [
+                {
+                    "name": each.tool.name,
+                    "source": each.tool.source,
+                    "origin": each.tool.origin,
+                    "state": each.state,
+                    "why": each.why,
+                    "warnings": each.warnings,
+                    "tier": tools.tier(lives[each.tool.name], now),
+                    "calls": lives[each.tool.name].calls,
+                    "description": each.tool.description,
+                    "parameters": json.loads(each.tool.parameters),
+                }
+                for each in known
+            ]
+        )
+    if not every:
+        chosen.say(_NONE_KNOWN.format(chosen.hint("tools import")))
+    elif not known:
+        near = did_you_mean(source or "", {each.tool.source for each in every})
+        chosen.say(f"no such source; {near}see all: {chosen.hint('tools list')}")
+    if as_json or not known:
+        return
+    rows = [
+        (
+            each.tool.name,
+            each.state,
+            tools.tier(lives[each.tool.name], now),
+            str(lives[each.tool.name].calls),
+            _first_line(each.tool.description),
+        )
+        for each in known[:limit]
+    ]
+    table(("tool", "state", "tier", "calls", "what it does"), rows, right=(3,))
+    if len(known) > limit:
+        chosen.say(
+            f"\n{len(known) - limit:,} more; show them with --limit, or find one: "
+            f"{chosen.hint('tools find WORDS')}"
+        )
+
+
+@click.command(
+    epilog=examples(
+        'hotset tools find "read a file"',
+        'hotset tools find "open an issue" --source github --json',
+    )
+)
+@click.argument("query", nargs=-1, required=True)
+@project_options
+@click.option(
+    "--source", metavar="NAME", multiple=True, help="Only the tools of this server or skill."
+)
+@limit_option(5, 20)
+@as_json
+def find(
+    chosen: ProjectOptions,
+    query: tuple[str, ...],
+    source: tuple[str, ...],
+    limit: int,
+    *,
+    as_json: bool,
+) -> int:
+    """The tools that fit a task, best first, as an agent gets them. The number is how likely each
+    is the right one."""
+    from hotset.nouns.tool import UNLIKELY  # noqa: PLC0415 - with the toolbox
+
+    with look_at_tools(chosen.config()) as toolbox:
+        list_new_servers(toolbox, chosen)
+        found = toolbox.look_for(" ".join(query), limit, source)
+        is_empty = next(iter(toolbox.catalogue.tools()), None) is None
+    ghosts = found.ghosts
+    fits = any(ghost.score >= UNLIKELY for ghost in ghosts)
+    if as_json:
+        emit_json(
+            [
+                {
+                    "name": ghost.tool.name,
+                    "score": round(ghost.score, 4),
+                    "unlikely": ghost.score < UNLIKELY,
+                    "source": ghost.tool.source,
+                    "description": ghost.tool.description,
+                    "parameters": json.loads(ghost.tool.parameters),
+                }
+                for ghost in ghosts
+            ]
+            + [
+                {
+                    "name": known.tool.name,
+                    "source": known.tool.source,
+                    "description": known.tool.description,
+                    "needs": f"hotset tools approve {known.tool.source}",
+                }
+                for known in found.waiting
+            ]
+        )
+    for ghost in () if as_json else ghosts:
+        first, _, rest = tools.compact(ghost.tool).partition("\n")
+        emit(click.style(f"{ghost.score:.2f}  ", dim=True) + click.style(plain(first), fg="cyan"))
+        if rest:
+            emit("\n".join(f"      {line}" for line in plain(rest).split("\n")))
+    for known in () if as_json else found.waiting:
+        name = known.tool.source
+        emit(click.style("      ", dim=True) + click.style(plain(name), fg="cyan"))
+        emit(f"      {plain(shortened(_first_line(known.tool.description), max(40, width() - 6)))}")
+        chosen.say(
+            f"      it came with this project and needs approval: "
+            f"{chosen.hint(f'tools approve {name}')}"
+        )
+    if is_empty:
+        chosen.say(_NONE_KNOWN.format(chosen.hint("tools import")))
+    elif not fits:
+        nearest = "nothing fits well, and these are only the nearest" if ghosts else "no tool fits"
+        chosen.say(
+            f"{nearest}; ask in other words, or for one --source; see what there is: "
+            f"{chosen.hint('tools list')}"
+        )
+    return OK if ghosts or found.waiting or is_empty else FOUND
+
+
+@click.command(
+    epilog=examples(
+        """hotset tools use files__read_file '{"path": "README.md"}'""",
+        "hotset tools use files__read_file path=README.md",
+        "hotset tools use git__git_log repo_path=. max_count=3 --json",
+    )
+)
+@click.argument("name")
+@click.argument("arguments", nargs=-1)
+@project_options
+@as_json
+def use(chosen: ProjectOptions, name: str, arguments: tuple[str, ...], *, as_json: bool) -> int:
+    """Call a tool, with arguments as JSON or as NAME=VALUE."""
+    with open_tools(chosen.config()) as toolbox:
+        try:
+            used = toolbox.use(name, _arguments(arguments))
+        except (ToolFailed, ToolRefused) as error:
+            say(f"hotset: {error}")
+            return FOUND
+    if as_json:
+        emit_json(
+            {
+                "tool": used.tool.name,
+                "failed": used.returned.failed or not used.ran,
+                "seconds": round(used.seconds, 4),
+                "content": json.loads(used.returned.content),
+                "structured": json.loads(used.returned.structured)
+                if used.returned.structured
+                else None,
+            }
+        )
+    else:
+        emit(plain(used.text))
+    return FOUND if used.returned.failed or not used.ran else OK
+
+
+@click.command(epilog=examples("hotset tools status", "hotset tools status --json"))
+@project_options
+@as_json
+def status(chosen: ProjectOptions, *, as_json: bool) -> None:
+    """What runs and how much memory it takes, how tools live, and what waits for your approval."""
+    config = chosen.config()
+    with look_at_tools(config) as toolbox:
+        list_new_servers(toolbox, chosen)
+        known = list(toolbox.catalogue.tools())
+        summed = tools.summary(toolbox.registry.lives().values(), time.time())
+        troubles = toolbox.troubles()
+    running = tools.running_everywhere(config)
+    states = Counter(each.state for each in known)
+    waiting = [
+        each
+        for each in known
+        if each.state
+        in (tools.ToolState.CHANGED, tools.ToolState.FLAGGED, tools.ToolState.UNAPPROVED)
+    ]
+    if as_json:
+        emit_json(
+            {
+                "sources": len({each.tool.source for each in known}),
+                "tools": len(known),
+                "states": states,
+                "running": running,
+                "lives": summed,
+                "waiting": [
+                    {"name": each.tool.name, "state": each.state, "why": each.why}
+                    for each in waiting
+                ],
+                "troubles": troubles,
+            }
+        )
+        if not known:
+            chosen.say(_NONE_KNOWN.format(chosen.hint("tools import")))
+        return
+    told = ", ".join(f"{number:,} {state}" for state, number in sorted(states.items()))
+    emit(
+        (
+            f"{count(len(known), 'tool')} of "
+            f"{count(len({each.tool.source for each in known}), 'source')}"
+        )
+        + (f": {told}" if told else "")
+    )
+    if running:
+        now = time.time()
+        rows = [
+            (
+                each.source,
+                str(each.pid or ""),
+                size(each.bytes),
+                str(each.calls),
+                f"{span(now - each.since)} ago",
+                _owner(each.whose, each.session),
+            )
+            for each in running
+        ]
+        table(("running", "pid", "memory", "calls", "started", "for"), rows, right=(1, 2, 3))
+    else:
+        emit("nothing runs")
+    emit(
+        f"lives: {summed.active:,} active, {summed.inactive:,} inactive"
+        + (f"; next to leave: {summed.next_to_evict}" if summed.next_to_evict else "")
+    )
+    if not known:
+        chosen.say(_NONE_KNOWN.format(chosen.hint("tools import")))
+    whole = {
+        each.tool.source for each in waiting if each.state is tools.ToolState.UNAPPROVED
+    }  # approved at once, or not at all
+    asking = {
+        each.tool.source if each.tool.source in whole else each.tool.name: each
+        for each in reversed(waiting)
+    }
+    for name, each in sorted(asking.items())[:_MOST_TOLD]:
+        say(f"waits for you: {name}: {chosen.hint(f'tools approve {name}')}")
+        say(f"  {shortened(plain(each.why), max(40, width() - 2))}")
+    if len(asking) > _MOST_TOLD:
+        say(f"and {len(asking) - _MOST_TOLD} more: {chosen.hint('tools list')}")
+
+
+@click.command(
+    epilog=examples(
+        "hotset tools graph | dot -Tsvg > tools.svg", "hotset tools graph --json -o tools.json"
+    )
+)
+@project_options
+@as_json
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file instead of stdout.",
+)
+def graph(chosen: ProjectOptions, output: Path | None, *, as_json: bool) -> None:
+    """Which tools are used together, resemble each other, or need each other, in Graphviz's DOT."""
+    with look_at_tools(chosen.config()) as toolbox:
+        now = time.time()
+        tiers = {name: tools.tier(life, now) for name, life in toolbox.registry.lives().items()}
+        snapshot = tools.GraphSnapshot(toolbox.graph.tools(), toolbox.graph.edges(), tiers)
+    rendered = tools.render_json(snapshot) if as_json else tools.render_dot(snapshot)
+    if not snapshot.uses:
+        chosen.say(f"no tool was used yet; find one with: {chosen.hint('tools find WORDS')}")
+    if output is None:
+        emit(rendered.rstrip("\n"))
+    else:
+        output.write_text(rendered, encoding="utf-8")
+        chosen.say(f"{count(len(snapshot.uses), 'tool')} written to {output}")
+
+
+def _arguments(typed: tuple[str, ...]) -> dict[str, Any]:
+    """The arguments of a call: one JSON object, or any number of `name=value`, each value JSON or
+    else text."""
+    if len(typed) == 1 and typed[0].lstrip().startswith("{"):
+        try:
+            given = json.loads(typed[0])
+        except ValueError as error:
+            raise BadInput(f"the arguments are not JSON: {error}") from error
+        return dict(given)
+    found: dict[str, Any] = {}
+    for word in typed:
+        name, separator, value = word.partition("=")
+        if not separator or not name:
+            raise BadInput(
+                f"{word!r}: say arguments as NAME=VALUE, or all of them as one JSON object"
+            )
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def _owner(whose: str, session: str) -> str:
+    return f"{whose}, session {session[:12]}" if session else whose
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]

@@ -4,20 +4,81 @@ when it is asked for."""
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import click
 
 import hotset as package
-from hotset.surfaces.cli.ending import nobody_reads
-from hotset.surfaces.cli.lazy import CommandEntry, LazyGroup
+from hotset.surfaces.cli.ending import discard_output
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEntry:
+    where: str
+    """`module:attribute`; imported only when the command runs or shows its own help."""
+    short: str
+
+
+Sections = Mapping[str, Mapping[str, CommandEntry]]
+"""By the title under which help shows them, and by name."""
+
+
+class LazyGroup(click.Group):
+    def __init__(self, *args: Any, sections: Sections, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._sections = sections
+        self._entries = {
+            name: entry for section in sections.values() for name, entry in section.items()
+        }
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(self._entries)
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        entry = self._entries.get(name)
+        if entry is None:
+            return None
+        module, attribute = entry.where.split(":")
+        command: click.Command = getattr(import_module(f"hotset.surfaces.cli.{module}"), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = self.near(ctx, args[0])
+            if not near:
+                raise
+            names = " or ".join(f"{ctx.command_path} {name}" for name in near)
+            raise click.UsageError(
+                f"No such command {args[0]!r}. Did you mean {names}?", ctx
+            ) from error
+
+    def near(self, ctx: click.Context, typed: str) -> list[str]:
+        """The commands that may have been meant."""
+        from difflib import get_close_matches  # noqa: PLC0415 - for those who mistype
+
+        return get_close_matches(typed, self.list_commands(ctx), 3, 0.5)
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, section in self._sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, entry.short) for name, entry in section.items()])
+
 
 GROUPS: dict[str, dict[str, CommandEntry]] = {
     "Serve": {
-        "up": CommandEntry("up:up", "Serve the proxy for this project until Ctrl-C."),
+        "up": CommandEntry("serve:up", "Serve the proxy for this project until Ctrl-C."),
         "wrap": CommandEntry("wrap:wrap", "Run an agent through the proxy: hotset wrap codex"),
-        "mcp": CommandEntry("mcp:mcp", "Give an agent tools, code and history, over MCP."),
-        "demo": CommandEntry("demo:demo", "See it work on a recorded session; no key, no network."),
+        "mcp": CommandEntry("serve:mcp", "Give an agent tools, code and history, over MCP."),
+        "demo": CommandEntry(
+            "serve:demo", "See it work on a recorded session; no key, no network."
+        ),
     },
     "Find": {
         "search": CommandEntry("search:search", "Search conversations and the project's code."),
@@ -25,7 +86,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
     },
     "Tools": {
         "tools": CommandEntry(
-            "tools:tools", "The tools behind find_tools: list, find, use, import ..."
+            "tree:tools", "The tools behind find_tools: list, find, use, import ..."
         ),
         "connect": CommandEntry(
             "connect:connect", "Put hotset among the MCP servers of another program."
@@ -34,7 +95,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
     },
     "Memory": {
         "memory": CommandEntry(
-            "memory:memory", "What was learned: list, search, add, edit, forget ..."
+            "tree:memory", "What was learned: list, search, add, edit, forget ..."
         ),
         "continuity": CommandEntry(
             "continuity:continuity", "CONTINUITY.md: where the work stands, in a file."
@@ -46,22 +107,22 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "sessions": CommandEntry(
             "sessions:sessions", "The sessions of this project, last used first."
         ),
-        "show": CommandEntry("show:show", "One session, turn by turn."),
-        "savings": CommandEntry("savings:savings", "What was saved, in tokens and money."),
+        "show": CommandEntry("sessions:show", "One session, turn by turn."),
+        "savings": CommandEntry("status:savings", "What was saved, in tokens and money."),
         "diff": CommandEntry("diff:diff", "One turn: what was sent instead of what came."),
-        "recall": CommandEntry("recall:recall", "The exact bytes of one page."),
+        "recall": CommandEntry("sessions:recall", "The exact bytes of one page."),
         "replay": CommandEntry(
             "replay:replay", "What hotset would have saved on recorded sessions."
         ),
     },
     "Care": {
-        "verify": CommandEntry("verify:verify", "Check every byte that is kept."),
-        "repair": CommandEntry("repair:repair", "Save what can be saved from a damaged store."),
-        "export": CommandEntry("exchange:export", "Write sessions to a file of JSON lines."),
-        "import": CommandEntry("exchange:import_", "Take in what export wrote."),
+        "verify": CommandEntry("care:verify", "Check every byte that is kept."),
+        "repair": CommandEntry("care:repair", "Save what can be saved from a damaged store."),
+        "export": CommandEntry("care:export", "Write sessions to a file of JSON lines."),
+        "import": CommandEntry("care:import_", "Take in what export wrote."),
     },
     "About": {
-        "rows": CommandEntry("rows:rows", "What hotset promises, and what of it works today."),
+        "rows": CommandEntry("promises:rows", "What hotset promises, and what of it works today."),
     },
 }
 
@@ -84,7 +145,7 @@ class Tree(LazyGroup):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # click would call it a failure
-            return nobody_reads()
+            return discard_output()
 
 
 @click.group(
@@ -100,3 +161,88 @@ def hotset(ctx: click.Context) -> None:
     store."""
     if os.environ.get("NO_COLOR"):
         ctx.color = False
+
+
+MEMORY = {
+    "list": CommandEntry("memory_reading:list_", "What is remembered, newest first."),
+    "show": CommandEntry("memory_reading:show", "One memory, with its versions, links and use."),
+    "search": CommandEntry("memory_reading:search", "Find memories, and why each was chosen."),
+    "timeline": CommandEntry(
+        "memory_reading:timeline", "What was done and decided lately, in lines."
+    ),
+    "why": CommandEntry("memory_reading:why", "Where a memory comes from."),
+    "graph": CommandEntry("memory_reading:graph", "How memories hang together."),
+    "economics": CommandEntry(
+        "memory_reading:economics", "What remembering costs and saves, in tokens."
+    ),
+    "add": CommandEntry("memory_editing:add", "Remember something, in your own words."),
+    "edit": CommandEntry("memory_editing:edit", "Correct a memory; the old version stays."),
+    "confirm": CommandEntry(
+        "memory_editing:confirm", "Let a memory count that waits for a person's yes."
+    ),
+    "forget": CommandEntry(
+        "memory_editing:forget", "Forget a memory; --erase removes it for good."
+    ),
+    "restore": CommandEntry("memory_editing:restore", "Bring back what was forgotten."),
+    "rollback": CommandEntry("memory_editing:rollback", "Take back all that came from one place."),
+    "consolidate": CommandEntry("memory_editing:consolidate", "Find what memories have in common."),
+    "undo": CommandEntry("memory_editing:undo", "Take back what one piece of work changed."),
+    "export": CommandEntry("memory_editing:export", "Write memories as files."),
+    "import": CommandEntry("memory_editing:import_", "Read memories from files."),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    sections={"Commands": MEMORY},
+    epilog="\b\nExamples:\n"
+    "  hotset memory list --since yesterday\n"
+    '  hotset memory search "how did we fix the flaky upload test"\n'
+    '  hotset memory add "Releases are cut on Tuesdays"\n'
+    "  hotset memory why sem-7ha2c0de\n"
+    "  hotset memory forget sem-7ha2c0de",
+)
+def memory() -> None:
+    """What was learned from this project's sessions: episodes, facts, procedures and pitfalls.
+
+    Sessions that go through hotset become memories by themselves. Each can be read, corrected and
+    deleted; a change is a new version, and the versions before stay until they are erased.
+    """
+
+
+TOOLS = {
+    "list": CommandEntry("tools:list_", "Every tool that is known."),
+    "find": CommandEntry("tools:find", "The tools that fit a task, best first."),
+    "use": CommandEntry("tools:use", "Call a tool."),
+    "status": CommandEntry("tools:status", "What runs, what lives, what waits for you."),
+    "graph": CommandEntry("tools:graph", "Which tools go together."),
+    "import": CommandEntry("tools_editing:import_", "Take over the servers of another program."),
+    "add": CommandEntry("tools_editing:add", "Add an MCP server."),
+    "remove": CommandEntry("tools_editing:remove", "Take a server out again."),
+    "approve": CommandEntry(
+        "tools_editing:approve", "Allow what is new or has changed, after a look at it."
+    ),
+    "deny": CommandEntry("tools_editing:deny", "Forbid a tool or a source in this project."),
+    "allow": CommandEntry("tools_editing:allow", "Take a denial back."),
+    "pin": CommandEntry("tools_editing:pin", "Keep a tool from being stopped or let go."),
+    "unpin": CommandEntry("tools_editing:unpin", "Let it live by its use again."),
+    "restore": CommandEntry("tools_editing:restore", "Bring back a tool that was let go."),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    sections={"Commands": TOOLS},
+    epilog="\b\nExamples:\n"
+    "  hotset tools import                     the servers of Claude Code, Codex, Cursor, VS "
+    "Code ...\n"
+    "  hotset tools add files -- npx -y @modelcontextprotocol/server-filesystem .\n"
+    '  hotset tools find "open an issue"\n'
+    "  hotset tools status",
+)
+def tools() -> None:
+    """The library of tools: MCP servers, skills, and what agents wrote.
+
+    An agent sees two tools, find_tools and use_tool, however many there are behind them; nothing
+    runs that is not in use.
+    """

@@ -18,22 +18,28 @@ from urllib.parse import urlsplit
 import click
 
 from hotset.config import Config
-from hotset.surfaces.cli import clients
-from hotset.surfaces.cli.agents import ANY_OTHER, Setup, set_up
-from hotset.surfaces.cli.consenting import ask_once
-from hotset.surfaces.cli.ending import FAILED, FOUND, OK
-from hotset.surfaces.cli.options import (
-    Chosen,
-    Indexing,
-    Switches,
-    examples,
-    of_indexing,
-    of_project,
-    of_window,
+from hotset.surfaces.cli.agents import (
+    ANY_OTHER,
+    BASE_URLS,
+    AgentSetup,
+    overriding_settings,
+    set_up,
+    shown,
 )
-from hotset.surfaces.cli.supervisor import ProxySupervisor, running
+from hotset.surfaces.cli.consent import offer_indexing
+from hotset.surfaces.cli.ending import FAILED, FOUND, OK, signals_to
+from hotset.surfaces.cli.options import (
+    IndexOptions,
+    ProjectOptions,
+    WindowOptions,
+    examples,
+    index_options,
+    project_options,
+    window_options,
+)
+from hotset.surfaces.cli.supervisor import ProxySupervisor, running_proxy
 from hotset.surfaces.cli.terminal import count, emit, plain, say
-from hotset.surfaces.proxy.address import Address, ask
+from hotset.surfaces.proxy.address import Address, ask_proxy
 
 _SETTLE_SECONDS = 1.0
 _POLL_SECONDS = 0.02
@@ -53,9 +59,9 @@ _FROM_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
         'eval "$(hotset wrap --print aider)"',
     ),
 )
-@of_project
-@of_window
-@of_indexing
+@project_options
+@window_options
+@index_options
 @click.option(
     "--print",
     "print_only",
@@ -66,10 +72,10 @@ _FROM_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
     "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="AGENT [ARGS]..."
 )
 def wrap(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     *,
-    switches: Switches,
-    indexing: Indexing,
+    switches: WindowOptions,
+    indexing: IndexOptions,
     print_only: bool,
     command: tuple[str, ...],
 ) -> int:
@@ -85,21 +91,21 @@ def wrap(
             f"environment (HOTSET_OPENAI_URL, ...)"
         )
     config = chosen.config(switches)
-    found = running(config)
+    found = running_proxy(config)
     if print_only:
-        return _print(config, command, found)
+        return _print_environment(config, command, found)
     if shutil.which(command[0]) is None:
         say(f"hotset: there is no command {command[0]}; check the name, or give its path")
         return _NO_SUCH_COMMAND
     if not indexing.no:
-        ask_once(chosen, config, yes=indexing.yes)
+        offer_indexing(chosen, config, yes=indexing.yes)
     flags = [*chosen.flags(), *switches.flags(), *indexing.flags()]
     with ProxySupervisor(config, flags, found, lambda why: say(f"hotset: {why}")) as proxy:
-        code = _run(chosen, config, command, proxy)
+        code = _run_agent(chosen, config, command, proxy)
     return code or (FAILED if proxy.lost else OK)
 
 
-def _print(config: Config, command: tuple[str, ...], found: Address | None) -> int:
+def _print_environment(config: Config, command: tuple[str, ...], found: Address | None) -> int:
     if found is None:
         say(
             "hotset: no proxy serves this project, and one started now would end at once; "
@@ -114,50 +120,46 @@ def _print(config: Config, command: tuple[str, ...], found: Address | None) -> i
     return 0
 
 
-def _run(chosen: Chosen, config: Config, command: tuple[str, ...], proxy: ProxySupervisor) -> int:
+def _run_agent(
+    chosen: ProjectOptions, config: Config, command: tuple[str, ...], proxy: ProxySupervisor
+) -> int:
     root = proxy.address.root
     setup = set_up(command, root, os.environ, _hosts(config))
     if not chosen.quiet:
-        _tell(setup, config, root)
-    before = ask(proxy.address, patience=config.patience)
+        _print_setup(setup, config, root)
+    before = ask_proxy(proxy.address, patience=config.patience)
     for name, url in (before or {}).get("upstreams", {}).items():
         if name in config.upstreams and config.upstreams[name].url != url:
-            say(
-                (
-                    f"hotset: the proxy that serves sends {name} to {url}; to change that, start "
-                    f"it again"
-                ),
-                quiet=chosen.quiet,
+            chosen.say(
+                f"hotset: the proxy that serves sends {name} to {url}; to change that, start "
+                f"it again"
             )
     for setting, value in (before or {}).get("window", {}).items():
         if value != config.window.get(setting, value):
-            say(
-                (
-                    f"hotset: the proxy that serves has {setting} = {value}; to change that, "
-                    f"start it again"
-                ),
-                quiet=chosen.quiet,
+            chosen.say(
+                f"hotset: the proxy that serves has {setting} = {value}; to change that, "
+                f"start it again"
             )
     env = {**os.environ, **setup.changed}
-    code = _play(setup.command, env)
-    after = _settled(proxy.address, config.patience)
+    code = _run_in_our_place(setup.command, env)
+    after = _await_kept(proxy.address, config.patience)
     if before is not None and after is not None and not chosen.quiet:
         counted = proxy.restarts == 0
         arrived, kept, bypassed = (
             after[name] - before[name] * counted for name in ("requests", "kept", "bypassed")
         )
-        _sum_up(chosen, kept, bypassed, proxy)
+        _print_summary(chosen, kept, bypassed, proxy)
         if not kept and counted:
-            _say_why_nothing_was_kept(chosen, config, setup, env, arrived)
+            _print_why_nothing_was_kept(chosen, config, setup, env, arrived)
     return code
 
 
-def _settled(note: Address, patience: float) -> dict[str, Any] | None:
-    """What the proxy says when the agent's last reply is on disk as well: a millisecond after its
-    end, as a rule."""
+def _await_kept(note: Address, patience: float) -> dict[str, Any] | None:
+    """The proxy's status once the agent's last reply is on disk: a millisecond after its end, as a
+    rule."""
     deadline = time.monotonic() + _SETTLE_SECONDS * patience
     while (
-        (status := ask(note, patience=patience)) is not None
+        (status := ask_proxy(note, patience=patience)) is not None
         and status.get("keeping")
         and time.monotonic() < deadline
     ):
@@ -171,8 +173,8 @@ def _hosts(config: Config) -> frozenset[str]:
     )
 
 
-def _tell(setup: Setup, config: Config, root: str) -> None:
-    """What was set, for the eyes; the token is nobody's business."""
+def _print_setup(setup: AgentSetup, config: Config, root: str) -> None:
+    """Prints what was set, without the token."""
     token = root.rsplit("/", 1)[-1]
     if setup.profile is ANY_OTHER:
         say(
@@ -187,28 +189,28 @@ def _tell(setup: Setup, config: Config, root: str) -> None:
         say(f"  {shlex.join(setup.arguments).replace(token, '****')}")
     warnings = (
         *setup.notes,
-        *_replaced(setup.changed, config, root),
-        *clients.overriding(setup.profile.name, config, root),
+        *_replaced_urls(setup.changed, config, root),
+        *overriding_settings(setup.profile.name, config, root),
     )
     for warning in warnings:
         say(click.style(f"hotset: {warning}", fg="yellow"))
 
 
-def _replaced(changed: Mapping[str, str], config: Config, root: str) -> Iterator[str]:
+def _replaced_urls(changed: Mapping[str, str], config: Config, root: str) -> Iterator[str]:
     """Where the agent would have gone, and will not now."""
-    for name, (upstream, setting) in clients.BASE_URLS.items():
+    for name, (upstream, setting) in BASE_URLS.items():
         there = os.environ.get(name)
         if name not in changed or not there or there.startswith(root):
             continue
         if config.origins.get(f"{upstream}_url") == "default":
             yield (
-                f"{name} was {clients.shown(there)}; calls go to "
+                f"{name} was {shown(there)}; calls go to "
                 f"{config.upstreams[upstream].url} instead. "
                 f"To go on to where it was, set {setting} to its value and start the proxy again"
             )
 
 
-def _play(command: tuple[str, ...], env: Mapping[str, str]) -> int:
+def _run_in_our_place(command: tuple[str, ...], env: Mapping[str, str]) -> int:
     """Runs the agent in our place: its terminal, its signals, its exit code."""
     agent: subprocess.Popen[bytes] | None = None
 
@@ -217,13 +219,9 @@ def _play(command: tuple[str, ...], env: Mapping[str, str]) -> int:
             with suppress(ProcessLookupError):
                 agent.send_signal(number)
 
-    before = {number: signal.signal(number, forward) for number in (*_FORWARDED, *_FROM_KEYBOARD)}
-    try:
+    with signals_to(forward, *_FORWARDED, *_FROM_KEYBOARD):
         agent = subprocess.Popen(command, env=dict(env))
         code = agent.wait()
-    finally:
-        for number, disposition in before.items():
-            signal.signal(number, disposition)
     return 128 - code if code < 0 else code
 
 
@@ -236,7 +234,9 @@ def _in_foreground() -> bool:
         return False
 
 
-def _sum_up(chosen: Chosen, kept: int, bypassed: int, proxy: ProxySupervisor) -> None:
+def _print_summary(
+    chosen: ProjectOptions, kept: int, bypassed: int, proxy: ProxySupervisor
+) -> None:
     if proxy.restarts:
         say(
             f"hotset: the proxy ended and was started again {count(proxy.restarts, 'time')}; "
@@ -252,19 +252,18 @@ def _sum_up(chosen: Chosen, kept: int, bypassed: int, proxy: ProxySupervisor) ->
         say(f"hotset: kept {count(kept, 'call')}{since}; look with: {chosen.hint('show last')}")
 
 
-def _say_why_nothing_was_kept(
-    chosen: Chosen, config: Config, setup: Setup, env: Mapping[str, str], arrived: int
+def _print_why_nothing_was_kept(
+    chosen: ProjectOptions, config: Config, setup: AgentSetup, env: Mapping[str, str], arrived: int
 ) -> None:
-    """In short what `hotset doctor` finds, from where the agent stood."""
-    from hotset.surfaces.cli.checks.finding import Level  # noqa: PLC0415 - only where something may be wrong
-    from hotset.surfaces.cli.doctor import examine  # noqa: PLC0415
+    """In short what `hotset doctor` finds, with the agent's environment."""
+    from hotset.surfaces.cli.doctor import Level, examine  # noqa: PLC0415 - only where something may be wrong
 
     name = Path(setup.command[0]).name
     came = f"{count(arrived, 'call')} arrived" if arrived else f"nothing arrived from {name}"
     say(f"hotset: no call was kept: {came}")
     if not arrived and setup.profile is ANY_OTHER:
         say(
-            f"  if it called a model, it does not read {_listed(setup.profile.env)}: give it "
+            f"  if it called a model, it does not read {_join_names(setup.profile.env)}: give it "
             f"the base URL by its own setting"
         )
     found = [
@@ -278,6 +277,6 @@ def _say_why_nothing_was_kept(
     say(f"  {wrong}: {chosen.hint('doctor')}")
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     *front, last = names
     return f"{', '.join(front)} or {last}" if front else last

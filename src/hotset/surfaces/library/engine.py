@@ -19,8 +19,8 @@ from hotset.errors import MemoryClosed, UpstreamFailed
 from hotset.nouns.call import ClientCall, Response
 from hotset.runtime.machine import Machine
 from hotset.runtime.planning import Planner
-from hotset.store.port import Store
-from hotset.upstream.port import Wire
+from hotset.runtime.reader import Store
+from hotset.runtime.wire import Wire, open_wire
 
 _log = logging.getLogger("hotset")
 
@@ -183,11 +183,7 @@ async def _started(config: Config, open_store: Callable[[], Store]) -> Machine:
 def _own_wire(config: Config) -> Wire:
     """Calls bring their own way out (see `errand`); only what hotset itself asks of a model needs
     another."""
-    if not config.summary.model:
-        return _NoWire()
-    from hotset.upstream.http import HttpWire  # noqa: PLC0415 - it takes longer to import than all the rest
-
-    return HttpWire(config.upstreams)
+    return open_wire(config) if config.summary.model else _NoWire()
 
 
 class _NoWire:

@@ -1,42 +1,55 @@
-"""A project's memory, opened by a program: what is kept in it is what the proxy and the command
-line see."""
+"""A project's memory, opened by a program: its windows, toolbox and memories. What is kept in it is
+what the proxy and the command line see."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial, wraps
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+
+import msgspec
 
 from hotset.config import Config, budget_of, load
 from hotset.errors import BadConfig, StoreFailed
 from hotset.nouns.call import Headers
+from hotset.nouns.memory import Detail, MemoryRecord, Trust
+from hotset.nouns.message import ToolSpec
 from hotset.nouns.page import SessionId
 from hotset.nouns.retrieval import MAX_TOKENS, Retrieved
+from hotset.nouns.tool import UNLIKELY, Ghost
 from hotset.runtime import ledger
-from hotset.runtime.machine import Machine
+from hotset.runtime.machine import Machine, open_store as open_project_store
+from hotset.runtime.reader import Store, find_content
 from hotset.runtime.record import KEEPING
-from hotset.sources.memory import MemorySource
-from hotset.sources.tools import Toolbox
-from hotset.store.port import Store
-from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.cli import meant
+from hotset.runtime.wire import DIALECTS
+from hotset.sources.tools import Toolbox, ToolUse
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
-from hotset.surfaces.library.memories import AsyncMemories, Memories
 from hotset.surfaces.library.messages import dialect_named
-from hotset.surfaces.library.searching import LibrarySearch, Wanted, types_named
-from hotset.surfaces.library.tools import AsyncTools, Tools
+from hotset.surfaces.library.search import LibraryQuery, LibrarySearch, parse_types
+from hotset.surfaces.library.transport import wrap_client
 from hotset.surfaces.library.window import AsyncWindow, Conversation, Setting, Window
-from hotset.surfaces.library.wrapping import wrapped
+
+if TYPE_CHECKING:
+    from hotset.sources.memory import MemorySource, RecallAnswer, RenderedText
 
 _SETTLE_SECONDS = 5.0
 """How long a look into the store waits for what was handed to it just before."""
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _Client = TypeVar("_Client")
 _Window = TypeVar("_Window", bound=Conversation)
+
+_shared: dict[Path, Memory] = {}
+_sharing = Lock()
+PROGRAM = "program"
+"""The author of a memory, where the program names none."""
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def open(
@@ -64,7 +77,7 @@ def open(
         budget=budget,
         profile=profile,
     )
-    return Memory(config, open_store or partial(SqliteStore.open, config.folder))
+    return Memory(config, open_store or partial(open_project_store, config))
 
 
 def wrap(
@@ -84,22 +97,29 @@ def wrap(
     return (memory or _of_this_project()).wrap(client, agent=agent, session=session, budget=budget)
 
 
-_shared: dict[Path, Memory] = {}
-_sharing = Lock()
-
-
 def _of_this_project() -> Memory:
     config = load()
     with _sharing:
         memory = _shared.get(config.folder)
         if memory is None or memory.closed:
-            memory = _shared[config.folder] = Memory(
-                config, partial(SqliteStore.open, config.folder)
-            )
+            memory = _shared[config.folder] = Memory(config, partial(open_project_store, config))
         return memory
 
 
-class _Opened(Generic[_Window]):
+def _in_thread(
+    blocking: Callable[Concatenate[Any, _P], _T],
+) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _T]]:
+    """A blocking method for a loop: done in a thread and awaited, on an object with the same
+    fields."""
+
+    @wraps(blocking)
+    async def awaited(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return await asyncio.to_thread(blocking, self, *args, **kwargs)
+
+    return awaited
+
+
+class _OpenMemory(Generic[_Window]):
     """What a blocking and an awaiting memory share."""
 
     def __init__(self, engine: Engine, window: Callable[[Engine, Setting], _Window]) -> None:
@@ -131,7 +151,7 @@ class _Opened(Generic[_Window]):
         """
         self._engine.working()
         spoken = dialect_named(dialect) if dialect else None
-        headers = (*_named(agent, session), (b"user-agent", b"hotset-window"))
+        headers = (*_name_headers(agent, session), (b"user-agent", b"hotset-window"))
         tokens = budget_of(budget, "of memory.window()")
         return self._window(self._engine, Setting(model, system, spoken, headers, tokens, params))
 
@@ -141,10 +161,10 @@ class _Opened(Generic[_Window]):
         """See `hotset.wrap`. Raises `BadInput`, and `MemoryClosed`."""
         self._engine.working()
         one = partial(
-            wrapped,
+            wrap_client,
             engine=self._engine,
             budget=budget_of(budget, "of wrap()"),
-            named=_named(agent, session),
+            named=_name_headers(agent, session),
         )
         of_framework = framework_of(client)
         made: _Client = one(client) if of_framework is None else of_framework(client, one)
@@ -158,26 +178,14 @@ class _Opened(Generic[_Window]):
         return toolbox
 
     def _remembered(self) -> MemorySource:
-        """As it stands when what went through so far is kept. Raises `MemoryClosed`."""
+        """The memories, once what went through so far is kept. Raises `MemoryClosed`."""
         machine = self._engine.working()
         self._settle(machine)
         return machine.memories
 
-    def _search(self, wanted: Wanted) -> Retrieved:
-        return self._searching.search(wanted, self._store)
-
-    def _recall(self, id: str) -> bytes:
-        store = self._store
-        return store.content(meant.content(store, id)[1])
-
-    def _savings(self, session: str, since: float | None) -> ledger.Savings:
-        return ledger.savings(
-            self._store, self._engine.config, SessionId(session) if session else None, since
-        )
-
     @property
     def _store(self) -> Store:
-        """As it stands when what went through so far is kept. Raises `StoreFailed` while there is
+        """The store, once what went through so far is kept. Raises `StoreFailed` while there is
         none, and `MemoryClosed`."""
         machine = self._engine.working()
         self._settle(machine)
@@ -190,7 +198,7 @@ class _Opened(Generic[_Window]):
         self._engine.wait(machine.background.settled(KEEPING, _SETTLE_SECONDS))
 
 
-class Memory(_Opened[Window]):
+class Memory(_OpenMemory[Window]):
     """Use it as a context manager: `with hotset.open() as memory`; `async with` gives an
     `AsyncMemory`."""
 
@@ -218,7 +226,8 @@ class Memory(_Opened[Window]):
         page (`tool_result`, `prompt` ...) or a language (`python` ...); `path` a folder, file or
         pattern. Raises `BadInput` where these leave nothing to search.
         """
-        return self._search(Wanted(query, kind, session, path, max_tokens, types_named(type)))
+        wanted = LibraryQuery(query, kind, session, path, max_tokens, parse_types(type))
+        return self._searching.search(wanted, self._store)
 
     def recall(self, id: str) -> bytes:
         """The exact bytes of a page, by its id or the beginning of it, by a tool call's id, or by
@@ -226,12 +235,15 @@ class Memory(_Opened[Window]):
 
         Raises `NotFound`.
         """
-        return self._recall(id)
+        store = self._store
+        return store.content(find_content(store, id)[1])
 
     def savings(self, session: str = "", since: float | None = None) -> ledger.Savings:
         """What was spent, and what sending everything would have come to: of all sessions, or of
         one."""
-        return self._savings(session, since)
+        return ledger.savings(
+            self._store, self._engine.config, SessionId(session) if session else None, since
+        )
 
     def close(self) -> None:
         """Keeps what is under way, and ends. Clients that were wrapped go on without a memory."""
@@ -250,7 +262,7 @@ class Memory(_Opened[Window]):
         await asyncio.to_thread(self.close)
 
 
-class AsyncMemory(_Opened[AsyncWindow]):
+class AsyncMemory(_OpenMemory[AsyncWindow]):
     """The same for a loop: what takes time is awaited."""
 
     def __init__(self, engine: Engine) -> None:
@@ -260,34 +272,224 @@ class AsyncMemory(_Opened[AsyncWindow]):
         self.memories = AsyncMemories(self._remembered)
         """What was learned in its sessions."""
 
-    async def search(
+    search = _in_thread(Memory.search)
+    recall = _in_thread(Memory.recall)
+    savings = _in_thread(Memory.savings)
+    close = _in_thread(Memory.close)
+
+
+def _name_headers(agent: str, session: str) -> Headers:
+    given = ((b"x-hotset-agent", agent), (b"x-hotset-session", session))
+    return tuple((name, value.encode("latin-1", "replace")) for name, value in given if value)
+
+
+class Memories:
+    """What was learned in earlier sessions: asked step by step, added to, and taken back. Every
+    text for a model is marked as data; none belongs into a system prompt."""
+
+    def __init__(self, remembered: Callable[[], MemorySource]) -> None:
+        self._remembered = remembered
+
+    def index(self, query: str = "", *, max_tokens: int = 100, session: str = "") -> RenderedText:
+        """What there is to know, in about a hundred tokens: topics with their sizes, those that fit
+        the query first."""
+        return self._remembered().index(query, max_tokens=max_tokens, session=session)
+
+    def timeline(
+        self,
+        query: str = "",
+        *,
+        topics: Sequence[str] = (),
+        max_tokens: int = 500,
+        session: str = "",
+    ) -> RenderedText:
+        """What was done lately, what was decided and what is open, in lines with ids."""
+        return self._remembered().timeline(
+            query, topics=topics, max_tokens=max_tokens, session=session
+        )
+
+    def recall(
         self,
         query: str,
         *,
-        type: str | Sequence[str] = (),
-        kind: str = "",
-        session: str = "all",
-        path: str = "",
-        max_tokens: int = MAX_TOKENS,
-    ) -> Retrieved:
-        """See `Memory.search`."""
-        return await asyncio.to_thread(
-            self._search, Wanted(query, kind, session, path, max_tokens, types_named(type))
+        task: str = "",
+        kinds: Sequence[str] = (),
+        limit: int = 10,
+        max_tokens: int = 2000,
+        session: str = "",
+        more: int = 0,
+    ) -> RecallAnswer:
+        """The memories that fit, best first: `text` for a model, `recall.items` with score and why.
+
+        `task` is exploration, implementation, debugging, review or refactoring; it is told from the
+        words where it is not said. `more` (1, then 2, and so on) tells what the answers before did
+        not, also from sessions that the question's words hardly reach; `text` is empty where that
+        was all.
+        """
+        ask = self._remembered().recall
+        return ask(
+            query,
+            task=task,
+            kinds=kinds,
+            most=limit,
+            max_tokens=max_tokens,
+            session=session,
+            more=more,
         )
 
-    async def recall(self, id: str) -> bytes:
-        """See `Memory.recall`."""
-        return await asyncio.to_thread(self._recall, id)
+    def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> RenderedText:
+        """One memory, whole as far as it fits, by its id or a unique beginning of it. Raises
+        `NotFound`."""
+        return self._remembered().read(id, max_tokens=max_tokens, session=session)
 
-    async def savings(self, session: str = "", since: float | None = None) -> ledger.Savings:
-        """See `Memory.savings`."""
-        return await asyncio.to_thread(self._savings, session, since)
+    def get(self, id: str) -> MemoryRecord:
+        """The memory itself. Raises `NotFound`."""
+        return self._remembered().get(id)
 
-    async def close(self) -> None:
-        """See `Memory.close`."""
-        await asyncio.to_thread(self._engine.close)
+    def all(
+        self, *, kinds: Sequence[str] = (), topic: str = "", limit: int | None = 50
+    ) -> tuple[MemoryRecord, ...]:
+        """The newest first, but for what was forgotten or merged. Raises `BadInput` for a kind that
+        there is not."""
+        from hotset.sources.memory import kind_named  # noqa: PLC0415 - with the memories, and not before
+
+        return tuple(
+            self._remembered().list(
+                kinds=frozenset(map(kind_named, kinds)), topic=topic, limit=limit
+            )
+        )
+
+    def remember(
+        self,
+        text: str,
+        *,
+        kind: str = "fact",
+        title: str = "",
+        topics: Sequence[str] = (),
+        by: str = PROGRAM,
+        trust: Trust = Trust.AGENT,
+        session: str = "",
+        agent: str = "",
+        detail: Detail = None,
+    ) -> MemoryRecord:
+        """Keeps a memory.
+
+        The same words are kept once; what they replace stays, linked to them. A procedure or a
+        pitfall without a person's trust (`Trust.PERSON`) waits until one confirms it: see
+        `standing`.
+        """
+        return self._remembered().remember(
+            text,
+            kind=kind,
+            title=title,
+            topics=topics,
+            by=by,
+            trust=trust,
+            session=session,
+            agent=agent,
+            detail=detail,
+        )
+
+    def forget(self, id: str, *, erase: bool = False, why: str = "") -> None:
+        """Takes a memory out of every search; `hotset memory restore` brings it back. Erased, it
+        leaves the disk for good."""
+        self._remembered().forget(id, erase=erase, why=why)
+
+    def outcome(self, session: str, ending: str) -> None:
+        """How the latest task of a session came out: success, partial, failure or unknown."""
+        self._remembered().outcome(session, ending)
 
 
-def _named(agent: str, session: str) -> Headers:
-    given = ((b"x-hotset-agent", agent), (b"x-hotset-session", session))
-    return tuple((name, value.encode("latin-1", "replace")) for name, value in given if value)
+class AsyncMemories:
+    """The same for a loop: every method is awaited."""
+
+    def __init__(self, remembered: Callable[[], MemorySource]) -> None:
+        self._remembered = remembered
+
+    index = _in_thread(Memories.index)
+    timeline = _in_thread(Memories.timeline)
+    recall = _in_thread(Memories.recall)
+    read = _in_thread(Memories.read)
+    get = _in_thread(Memories.get)
+    all = _in_thread(Memories.all)
+    remember = _in_thread(Memories.remember)
+    forget = _in_thread(Memories.forget)
+    outcome = _in_thread(Memories.outcome)
+
+
+class _ToolsOfEither:
+    """What a blocking and an awaiting toolbox have in common."""
+
+    def __init__(self, toolbox: Callable[[], Toolbox]) -> None:
+        self._toolbox = toolbox
+
+    def register(self, function: _Function, *, name: str = "", description: str = "") -> _Function:
+        """Makes a function with annotated parameters a tool; also as a decorator. Raises `BadInput`
+        where it cannot be one."""
+        self._toolbox().register(function, name=name, description=description)
+        return function
+
+
+class Tools(_ToolsOfEither):
+    """The toolbox for a program: functions that become tools, tools that fit a query, and calls of
+    any of them."""
+
+    def find(
+        self, query: str, limit: int = 5, *, sources: Sequence[str] = (), session: str = ""
+    ) -> tuple[Ghost, ...]:
+        """The tools that fit best, best first, with full schemas and scores. Nothing is started for
+        it."""
+        return self._toolbox().find(query, limit, sources, session=session)
+
+    def for_query(
+        self, query: str, limit: int = 5, *, dialect: str = "openai-chat", session: str = ""
+    ) -> list[dict[str, Any]]:
+        """A tool list for a model, in the form of `dialect`: what is loaded first, then at most
+        `limit` ghosts.
+
+        It is another one for every query: with a provider that caches prompts, ask once for a
+        session.
+        """
+        spoken = DIALECTS[dialect_named(dialect)]
+        toolbox = self._toolbox()
+        loaded = [Ghost(tool, 1.0, loaded=True) for tool in toolbox.loaded(session)]
+        names = {ghost.tool.name for ghost in loaded}
+        found = [
+            ghost
+            for ghost in toolbox.find(query, limit, session=session)
+            if ghost.tool.name not in names and ghost.score >= UNLIKELY
+        ]
+        offered = [(ghost.tool, _description(ghost)) for ghost in (*loaded, *found)]
+        specs = [ToolSpec(tool.name, description, tool.parameters) for tool, description in offered]
+        return [msgspec.json.decode(each.raw) for each in spoken.declared(specs)]
+
+    def use(
+        self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = ""
+    ) -> ToolUse:
+        """Calls a tool, starting what it needs. Wrong arguments are answered with what is wrong:
+        `Used.ran` is false then.
+
+        Raises `NotFound`, `ToolRefused` and `ToolFailed`.
+        """
+        return self._toolbox().use(name, arguments, session=session, query=query)
+
+
+class AsyncTools(_ToolsOfEither):
+    """The same for a loop."""
+
+    find = _in_thread(Tools.find)
+    for_query = _in_thread(Tools.for_query)
+
+    async def use(
+        self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = ""
+    ) -> ToolUse:
+        """See `Tools.use`."""
+        return await self._toolbox().use_async(name, arguments, session=session, query=query)
+
+
+def _description(ghost: Ghost) -> str:
+    return (
+        ghost.tool.description
+        if ghost.loaded
+        else f"[GHOST {ghost.score:.2f}] {ghost.tool.description}"
+    )

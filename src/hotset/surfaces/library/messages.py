@@ -1,19 +1,24 @@
-"""Messages as programs have them, dicts or objects of an SDK, and the dialect that they are of.
-Pure."""
+"""Messages, requests and replies as programs have them, dicts or objects of an SDK, and the dialect
+that they are of. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hotset.dialects import DEFAULT, DIALECTS
+import msgspec
+
+from hotset.config import Upstream
 from hotset.errors import BadInput
 from hotset.nouns.message import DialectName
+from hotset.runtime.wire import DEFAULT, DIALECTS, Dialect
+
+_BESIDE = ("extra_headers", "extra_query", "extra_body", "timeout")
+"""What SDKs take beside the body."""
 
 
 def as_json(value: Any) -> Any:
-    """A value with every object of an SDK in it as a dict of what was said, without what was
-    not."""
+    """A value with every object of an SDK in it as a dict of the fields that were set."""
     if isinstance(value, Mapping):
         return {str(key): as_json(each) for key, each in value.items()}
     if hasattr(value, "model_dump"):
@@ -70,3 +75,73 @@ def dialect_for(model: str) -> DialectName:
         each for each in DIALECTS.values() if any(word in model.lower() for word in each.models)
     )
     return next(spoken, DEFAULT).name
+
+
+def compose(
+    dialect: Dialect,
+    messages: Sequence[bytes],
+    *,
+    model: str,
+    system: Any,
+    tools: Sequence[Any],
+    params: Mapping[str, Any],
+) -> bytes:
+    """A body; a parameter that is None is left out."""
+    said = [msgspec.Raw(message) for message in messages]
+    fields: dict[str, Any] = {
+        "model": model,
+        **dialect.compose(as_json(system) if system else None, said),
+    }
+    if tools:
+        fields["tools"] = as_json(list(tools))
+    wanted = {**dialect.defaults, **params}
+    fields |= {
+        name: as_json(value)
+        for name, value in wanted.items()
+        if name not in _BESIDE and value is not None
+    }
+    return msgspec.json.encode(fields)
+
+
+def arguments(body: bytes, params: Mapping[str, Any]) -> dict[str, Any]:
+    """A body as the keyword arguments with which an SDK sends it."""
+    fields: dict[str, Any] = msgspec.json.decode(body)
+    return fields | {name: params[name] for name in _BESIDE if name in params}
+
+
+def reply_bytes(given: Any, dialect: Dialect) -> bytes:
+    """A reply as the document that it came as. Raises `BadInput` for what is none."""
+    if isinstance(given, bytes | bytearray | str):
+        raw = given.encode() if isinstance(given, str) else bytes(given)
+        try:
+            tree = msgspec.json.decode(raw)
+        except msgspec.DecodeError:
+            tree = None
+    else:
+        dumped = (
+            given.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            if hasattr(given, "model_dump")
+            else as_json(given)
+        )
+        tree, raw = dumped, msgspec.json.encode(dumped) if isinstance(dumped, dict) else b""
+    if not isinstance(tree, dict) or dialect.reply_field not in tree:
+        raise BadInput(
+            f"that is no reply of {dialect.title}: observe() takes the SDK's object, its dict "
+            f"or the reply's JSON; "
+            "of a stream, what it came to in the end"
+        )
+    return raw
+
+
+def dialect_at(method: str, path: str) -> DialectName | None:
+    """None where the call is not a turn of a conversation. Gateways put all kinds of things before
+    an endpoint."""
+    spoken = (name for name, each in DIALECTS.items() if path.endswith(each.endpoint))
+    return next(spoken, None) if method == "POST" else None
+
+
+def upstream_of(url: str, dialect: DialectName, upstreams: Mapping[str, Upstream]) -> str:
+    """The name of the upstream that the configuration has for a URL; otherwise that of the
+    dialect's own provider."""
+    named = (name for name, upstream in upstreams.items() if url.startswith(f"{upstream.url}/"))
+    return next(named, DIALECTS[dialect].provider)

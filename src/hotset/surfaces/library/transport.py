@@ -1,34 +1,105 @@
-"""Transports for httpx clients that walk each call of a conversation: the client's own connection
-sends, the walk decides what.
+"""openai and anthropic clients whose conversations have a memory: a copy whose httpx transport
+walks each call.
 
-They stand in front of the client that an SDK came with, and send through it: its connections,
-proxies, timeouts, hooks and certificates stay in force. Whatever is not a conversation passes
-untouched. `httpx` and `httpx2` are served alike.
-"""
+The transport stands in front of the client that an SDK came with, and sends through it: its
+connections, proxies, timeouts, hooks and certificates stay in force. The walk decides what is sent.
+Whatever is not a conversation passes untouched. `httpx` and `httpx2` are served alike.
+
+Code for callers who block and callers who await is written once, as a `Flow`: a generator that
+yields acts, which one of two drivers does, at once or awaited. What an act raises is raised in the
+flow, where the act was yielded."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from hotset.errors import MemoryClosed
+from hotset.errors import BadInput, MemoryClosed
 from hotset.nouns.call import ClientCall, Headers
 from hotset.runtime.codings import MOST
 from hotset.runtime.planning import Planner
-from hotset.surfaces.library.driving import Flow, awaiting, blocking
+from hotset.runtime.wire import back, onward
 from hotset.surfaces.library.engine import Engine, Work
-from hotset.surfaces.library.errand import Begin, Broken, Errand, ReplyEnd, Show
-from hotset.surfaces.library.exchange import Exchange, Hands
-from hotset.surfaces.library.routes import dialect_of, upstream_of
-from hotset.upstream.headers import onward
+from hotset.surfaces.library.errand import (
+    Begin,
+    Broken,
+    Errand,
+    Head,
+    Order,
+    Read,
+    ReplyEnd,
+    Send,
+    SendFailure,
+    Show,
+)
+from hotset.surfaces.library.messages import dialect_at, upstream_of
+
+_Client = TypeVar("_Client")
+
+_MODULES = ("httpx2", "httpx")
+_PASSED_ON = ("params", "headers", "cookies", "timeout", "base_url", "trust_env")
+"""What an httpx client puts into requests that are built with it; everything else it does when it
+sends them."""
 
 _OURS = "x-hotset-"
+ForClient = Begin | Show | ReplyEnd | Broken
+_T = TypeVar("_T")
+Act = Callable[[], Any]
+Flow = Generator[Act, Any, _T]
+
+
+def wrap_client(client: _Client, engine: Engine, *, budget: int, named: Headers) -> _Client:
+    """A copy of an SDK's client: its key, URL, headers, timeouts and retries stay. Closing it
+    closes the client too.
+
+    Raises `BadInput` for what is not a client.
+    """
+    remake = getattr(client, "copy", None)
+    http = getattr(client, "_client", None)  # the SDKs have no public name for it
+    if remake is None or _httpx_of(http) is None:
+        kind = f"{type(client).__module__.split('.')[0]}.{type(client).__name__}"
+        raise BadInput(
+            f"hotset.wrap takes a client of openai or anthropic, or a model made of one, not {kind}"
+        )
+    made: _Client = remake(http_client=wrap_http(http, engine, budget=budget, named=named))
+    return made
+
+
+def wrap_http(http: Any, engine: Engine, *, budget: int, named: Headers) -> Any:
+    """An httpx client that walks conversations and sends through the one that is given."""
+    if (before := setup_of(http)) is not None:
+        http = before.http  # wrapped already: the later wish holds
+    httpx = _httpx_of(http)
+    if httpx is None:
+        raise BadInput("that is not a client of httpx or httpx2")
+    setup = ClientSetup(engine, engine.planner(budget), named, http, httpx)
+    settings = {name: getattr(http, name) for name in _PASSED_ON}
+    if isinstance(http, httpx.Client):
+        transport = type("BlockingTransport", (_Blocking, httpx.BaseTransport), {})
+        return httpx.Client(transport=transport(setup), **settings)
+    transport = type("AwaitingTransport", (_Awaiting, httpx.AsyncBaseTransport), {})
+    return httpx.AsyncClient(transport=transport(setup), **settings)
+
+
+def _httpx_of(http: object) -> Any:
+    """The module that an HTTP client is of, if it is of one that we know."""
+    loaded = (sys.modules.get(name) for name in _MODULES)
+    return next(
+        (
+            each
+            for each in loaded
+            if each is not None and isinstance(http, each.Client | each.AsyncClient)
+        ),
+        None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ClientSetup:
     """How one client's calls go."""
 
     engine: Engine
@@ -41,39 +112,31 @@ class Way:
     """The module that it is of: `httpx` or `httpx2`."""
 
 
-def blocking_transport(way: Way) -> Any:
-    return type("BlockingTransport", (_Blocking, way.httpx.BaseTransport), {})(way)
-
-
-def awaiting_transport(way: Way) -> Any:
-    return type("AwaitingTransport", (_Awaiting, way.httpx.AsyncBaseTransport), {})(way)
-
-
-def way_of(http: Any) -> Way | None:
+def setup_of(http: Any) -> ClientSetup | None:
     """How a client's calls go, if it has one of these transports."""
     transport = getattr(http, "_transport", None)
-    return transport.way if isinstance(transport, _Blocking | _Awaiting) else None
+    return transport.setup if isinstance(transport, _Blocking | _Awaiting) else None
 
 
 class _Blocking:
     """A transport for a client that blocks."""
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
-        self._stream = type("Stream", (_BlockingStream, way.httpx.SyncByteStream), {})
+    def __init__(self, setup: ClientSetup) -> None:
+        self.setup = setup
+        self._stream = type("Stream", (_BlockingStream, setup.httpx.SyncByteStream), {})
 
     def handle_request(self, request: Any) -> Any:
         request.read()
-        return blocking(_answer(self.way, request, self, self._stream))
+        return run_blocking(_answer(self.setup, request, self, self._stream))
 
     def close(self) -> None:
-        self.way.http.close()
+        self.setup.http.close()
 
     def ask(self, work: Work[Any]) -> Any:
-        return self.way.engine.wait(work)
+        return self.setup.engine.wait(work)
 
     def send(self, request: Any) -> Any:
-        return self.way.http.send(request, stream=True)
+        return self.setup.http.send(request, stream=True)
 
     def chunks(self, response: Any) -> Any:
         return response.iter_raw()
@@ -89,22 +152,22 @@ class _Blocking:
 class _Awaiting:
     """A transport for a client that awaits."""
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
-        self._stream = type("Stream", (_AwaitingStream, way.httpx.AsyncByteStream), {})
+    def __init__(self, setup: ClientSetup) -> None:
+        self.setup = setup
+        self._stream = type("Stream", (_AwaitingStream, setup.httpx.AsyncByteStream), {})
 
     async def handle_async_request(self, request: Any) -> Any:
         await request.aread()
-        return await awaiting(_answer(self.way, request, self, self._stream))
+        return await run_awaiting(_answer(self.setup, request, self, self._stream))
 
     async def aclose(self) -> None:
-        await self.way.http.aclose()
+        await self.setup.http.aclose()
 
     def ask(self, work: Work[Any]) -> Any:
-        return self.way.engine.done(work)
+        return self.setup.engine.done(work)
 
     def send(self, request: Any) -> Any:
-        return self.way.http.send(request, stream=True)
+        return self.setup.http.send(request, stream=True)
 
     def chunks(self, response: Any) -> Any:
         return response.aiter_raw()
@@ -117,17 +180,19 @@ class _Awaiting:
         await response.aclose()
 
 
-def _answer(way: Way, request: Any, hands: Hands, stream: Callable[[_Reply], Any]) -> Flow[Any]:
+def _answer(
+    setup: ClientSetup, request: Any, acts: HttpActs, stream: Callable[[Exchange], Any]
+) -> Flow[Any]:
     """The reply to a request of the client's: as the walk has it, or the upstream's own where there
     is nothing to walk."""
-    exchange = _exchange(way, request, hands)
+    exchange = _exchange(setup, request, acts)
     if exchange is not None:
         try:
             first = yield from exchange.next()
         except MemoryClosed as error:
             if exchange.sent:
                 raise
-            way.engine.tell_once(str(error))
+            setup.engine.tell_once(str(error))
         else:
             if isinstance(first, Begin):
                 kept = {
@@ -135,102 +200,208 @@ def _answer(way: Way, request: Any, hands: Hands, stream: Callable[[_Reply], Any
                     for name, value in exchange.extensions.items()
                     if name != "network_stream"
                 }
-                reply = stream(_Reply(exchange, way))
-                return way.httpx.Response(
+                reply = stream(exchange)
+                return setup.httpx.Response(
                     first.status, headers=list(first.headers), stream=reply, extensions=kept
                 )
             assert isinstance(first, Broken)
             if exchange.sent:
-                raise _broke(first, way)
-            way.engine.tell_once("a fault of ours")
-    return (yield partial(hands.send, _untouched(request)))
+                raise exchange.error_of(first)
+            setup.engine.tell_once("a fault of ours")
+    return (yield partial(acts.send, _without_our_headers(request)))
 
 
-def _exchange(way: Way, request: Any, hands: Hands) -> Exchange | None:
+def _exchange(setup: ClientSetup, request: Any, acts: HttpActs) -> Exchange | None:
     """None where the request is not a turn of a conversation that we can read."""
-    dialect = dialect_of(request.method, request.url.path)
+    dialect = dialect_at(request.method, request.url.path)
     if dialect is None or len(request.content) > MOST:
         return None
     call = ClientCall(
         method=request.method,
         path=request.url.raw_path.decode("ascii", "replace"),
-        headers=(*way.named, *((bytes(name), bytes(value)) for name, value in request.headers.raw)),
+        headers=(
+            *setup.named,
+            *((bytes(name), bytes(value)) for name, value in request.headers.raw),
+        ),
         body=request.content,
-        upstream=upstream_of(str(request.url), dialect, way.engine.config.upstreams),
+        upstream=upstream_of(str(request.url), dialect, setup.engine.config.upstreams),
         dialect=dialect,
     )
 
-    def outgoing(made: ClientCall) -> Any:
-        headers = onward(made.headers)
-        return way.httpx.Request(
-            made.method,
-            request.url,
-            headers=headers,
-            content=made.body,
-            extensions=request.extensions,
-        )
-
-    return Exchange(Errand(call, way.engine, way.planner), hands, outgoing)
+    return Exchange(Errand(call, setup.engine, setup.planner), acts, setup, request)
 
 
-def _untouched(request: Any) -> Any:
-    """A request that goes through as it is, but for what was said to us."""
+def _without_our_headers(request: Any) -> Any:
+    """The request without headers that are for us."""
     for name in [name for name in request.headers if name.lower().startswith(_OURS)]:
         del request.headers[name]
     return request
 
 
-def _broke(broken: Broken, way: Way) -> BaseException:
-    """What the caller is to see: its own error, wherever there is one."""
-    return broken.why or way.httpx.ReadError(
-        "hotset could not finish this call; it was not sent again"
-    )
-
-
-class _Reply:
-    """The rest of a reply, piece by piece."""
-
-    def __init__(self, exchange: Exchange, way: Way) -> None:
-        self._exchange = exchange
-        self._way = way
-        self._ended = False
-
-    def chunk(self) -> Flow[bytes | None]:
-        """None at the end."""
-        if self._ended:
-            return None
-        told = yield from self._exchange.next()
-        if isinstance(told, Show):
-            return told.chunk
-        self._ended = True
-        if isinstance(told, ReplyEnd):
-            return told.last
-        assert isinstance(told, Broken)
-        raise _broke(told, self._way)
-
-    def leave(self) -> Flow[None]:
-        return self._exchange.leave()
-
-
 class _BlockingStream:
-    def __init__(self, reply: _Reply) -> None:
+    def __init__(self, reply: Exchange) -> None:
         self._reply = reply
 
     def __iter__(self) -> Iterator[bytes]:
-        while (chunk := blocking(self._reply.chunk())) is not None:
+        while (chunk := run_blocking(self._reply.chunk())) is not None:
             yield chunk
 
     def close(self) -> None:
-        blocking(self._reply.leave())
+        run_blocking(self._reply.leave())
 
 
 class _AwaitingStream:
-    def __init__(self, reply: _Reply) -> None:
+    def __init__(self, reply: Exchange) -> None:
         self._reply = reply
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while (chunk := await awaiting(self._reply.chunk())) is not None:
+        while (chunk := await run_awaiting(self._reply.chunk())) is not None:
             yield chunk
 
     async def aclose(self) -> None:
-        await awaiting(self._reply.leave())
+        await run_awaiting(self._reply.leave())
+
+
+class HttpActs(Protocol):
+    """What those who block and those who await do differently: each gives its result, or an
+    awaitable of it."""
+
+    def ask(self, work: Work[Any]) -> Any:
+        """Of the engine."""
+        ...
+
+    def send(self, request: Any) -> Any: ...
+
+    def chunks(self, response: Any) -> Any:
+        """An iterator over the reply's bytes as they came, at once."""
+        ...
+
+    def read(self, chunks: Any) -> Any:
+        """The next bytes, or None."""
+        ...
+
+    def close_reply(self, response: Any, chunks: Any) -> Any: ...
+
+
+class Exchange:
+    """One call between an httpx client and the walk: does what the walk orders, and has what there
+    is for the client."""
+
+    def __init__(self, errand: Errand, acts: HttpActs, setup: ClientSetup, request: Any) -> None:
+        self._errand = errand
+        self._acts = acts
+        self._setup = setup
+        self._request = request
+        self._orders: deque[Order] = deque()
+        self._open: tuple[Any, Any] | None = None
+        """The upstream's reply that is being read, and the iterator over its bytes."""
+        self._begun = self._ended = False
+        self.sent = False
+        """Something went out: it must not go out again."""
+        self.extensions: dict[str, Any] = {}
+        """The extensions of the first reply of the client's own transport."""
+
+    def next(self) -> Flow[ForClient]:
+        """Does what there is to do until there is something for the client."""
+        try:
+            while True:
+                while self._orders:
+                    order = self._orders.popleft()
+                    if not isinstance(order, Send | Read):
+                        return order
+                    told = (
+                        yield from self._send(order.call)
+                        if isinstance(order, Send)
+                        else self._read()
+                    )
+                    self._orders.extend((yield partial(self._acts.ask, self._errand.tell(told))))
+                work, self._begun = (
+                    self._errand.more() if self._begun else self._errand.begin(),
+                    True,
+                )
+                self._orders.extend((yield partial(self._acts.ask, work)))
+        except BaseException:
+            yield from self.leave()
+            raise
+
+    def chunk(self) -> Flow[bytes | None]:
+        """The next bytes of a reply that has begun; None at its end."""
+        if self._ended:
+            return None
+        order = yield from self.next()
+        if isinstance(order, Show):
+            return order.chunk
+        self._ended = True
+        if isinstance(order, ReplyEnd):
+            return order.last
+        assert isinstance(order, Broken)
+        raise self.error_of(order)
+
+    def error_of(self, broken: Broken) -> BaseException:
+        """What the caller is to see: its own error, wherever there is one."""
+        return broken.why or self._setup.httpx.ReadError(
+            "hotset could not finish this call; it was not sent again"
+        )
+
+    def leave(self) -> Flow[None]:
+        """The client wants no more of it, or has all of it."""
+        self._errand.leave()
+        if self._open is not None:
+            was_open, self._open = self._open, None
+            yield partial(self._acts.close_reply, *was_open)
+
+    def _send(self, call: ClientCall) -> Flow[Head | SendFailure]:
+        self.sent = True
+        self._open = None  # the reply before it was read to its end
+        try:
+            outgoing = self._setup.httpx.Request(
+                call.method,
+                self._request.url,
+                headers=onward(call.headers),
+                content=call.body,
+                extensions=self._request.extensions,
+            )
+            response = yield partial(self._acts.send, outgoing)
+        except Exception as error:  # told to the walk, and raised for the caller in the end
+            return SendFailure(error)
+        self._open = response, self._acts.chunks(response)
+        self.extensions = self.extensions or dict(response.extensions)
+        return Head(response.status_code, back(tuple(response.headers.raw)))
+
+    def _read(self) -> Flow[bytes | SendFailure | None]:
+        assert self._open is not None
+        try:
+            chunk: bytes | None = yield partial(self._acts.read, self._open[1])
+        except Exception as error:  # the same
+            return SendFailure(error)
+        return chunk
+
+
+def run_blocking(flow: Flow[_T]) -> _T:
+    step: Callable[[Any], Act] = flow.send
+    value: Any = None
+    while True:
+        try:
+            act = step(value)
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+        try:
+            step, value = flow.send, act()
+        except BaseException as error:  # the flow's to judge
+            step, value = flow.throw, error
+
+
+async def run_awaiting(flow: Flow[_T]) -> _T:
+    step: Callable[[Any], Act] = flow.send
+    value: Any = None
+    while True:
+        try:
+            act = step(value)
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+        try:
+            step, value = flow.send, await act()
+        except BaseException as error:  # the flow's to judge
+            step, value = flow.throw, error

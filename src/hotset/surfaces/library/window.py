@@ -8,16 +8,21 @@ from typing import Any
 
 import msgspec
 
-from hotset.dialects import DIALECTS, Dialect
-from hotset.dialects.view import is_call
 from hotset.errors import BadInput
 from hotset.nouns.call import ClientCall, Headers
 from hotset.nouns.message import Answer, DialectName, Part, Reply, Usage
 from hotset.nouns.page import Digest, Kind
-from hotset.surfaces.library.body import arguments, compose, reply_bytes
+from hotset.runtime.wire import DIALECTS, Dialect, is_call
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.errand import Broken, Errand, Head, Read, ReplyEnd, Send, Show
-from hotset.surfaces.library.messages import dialect_for, dialect_of, messages_of
+from hotset.surfaces.library.messages import (
+    arguments,
+    compose,
+    dialect_for,
+    dialect_of,
+    messages_of,
+    reply_bytes,
+)
 
 _JSON: Headers = ((b"content-type", b"application/json"),)
 

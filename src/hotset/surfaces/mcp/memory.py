@@ -11,8 +11,6 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hotset.config import Config
@@ -20,8 +18,8 @@ from hotset.errors import Malformed, NotFound
 from hotset.nouns.memory import Task, Trust
 from hotset.nouns.retrieval import MAX_TOKENS
 from hotset.sources.memory import DEFAULT_KIND, WORDED_KINDS, describe_commit, is_memory_id
-from hotset.surfaces.mcp.arguments import Arguments
 from hotset.surfaces.mcp.protocol import McpTool, ToolReply
+from hotset.surfaces.mcp.tools import Arguments, object_schema
 
 if TYPE_CHECKING:
     from hotset.sources.memory import MemorySource
@@ -52,7 +50,33 @@ _Call = Callable[["MemorySource", Arguments, str], ToolReply]
 def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
     """In the order in which they are listed, also where memory is switched off: then they say
     so."""
-    tool = partial(_tool, _Door(project, config, f"mcp-{secrets.token_hex(4)}"))
+    own_session = f"mcp-{secrets.token_hex(4)}"
+    """Of a client that has none: it has this process for itself, or shares it with others like
+    it."""
+
+    def tool(
+        name: str,
+        title: str,
+        description: str,
+        call: _Call,
+        /,
+        *,
+        required: tuple[str, ...] = (),
+        **properties: dict[str, Any],
+    ) -> McpTool:
+        def answered(given: Mapping[str, Any], session: str) -> ToolReply:
+            arguments = Arguments(name, given, properties)
+            if not config.memory.enabled:
+                return ToolReply(_switched_off(config), failed=True)
+            memories = project.memories(makes=name == REMEMBER)
+            return call(memories, arguments, session or own_session)
+
+        schema = object_schema(properties, required)
+        keeps = name in (REMEMBER, FORGET)
+        return McpTool(
+            name, title, description, schema, answered, reads=not keeps, keeps=keeps, asks=not keeps
+        )
+
     return (
         tool(
             INDEX,
@@ -114,55 +138,11 @@ def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Door:
-    """Where the answers come from."""
-
-    project: Project
-    config: Config
-    session: str
-    """Of a client that has none: it has this process for itself, or shares it with others like
-    it."""
-
-    def answer(self, call: _Call, arguments: Arguments, session: str, *, makes: bool) -> ToolReply:
-        if not self.config.memory.enabled:
-            return ToolReply(_off(self.config), failed=True)
-        return call(self.project.memories(makes=makes), arguments, session or self.session)
-
-
-def _tool(
-    door: _Door,
-    name: str,
-    title: str,
-    description: str,
-    call: _Call,
-    /,
-    *,
-    required: tuple[str, ...] = (),
-    **properties: dict[str, Any],
-) -> McpTool:
-    def answered(given: Mapping[str, Any], session: str) -> ToolReply:
-        return door.answer(
-            call, Arguments(name, given, properties), session, makes=name == REMEMBER
-        )
-
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-    keeps = name in (REMEMBER, FORGET)
-    return McpTool(
-        name, title, description, schema, answered, reads=not keeps, keeps=keeps, asks=not keeps
-    )
-
-
 def _budget(default: int) -> dict[str, Any]:
     return {"type": "integer", "default": default}
 
 
-def _off(config: Config) -> str:
+def _switched_off(config: Config) -> str:
     return (
         f"[hotset: memory is switched off ({config.origins['memory']}); whoever you work for "
         f"can switch it on: HOTSET_MEMORY=1, "
@@ -174,13 +154,13 @@ def _index(memories: MemorySource, given: Arguments, session: str) -> ToolReply:
     told = memories.index(
         given.text("query"), max_tokens=given.max_tokens(_INDEX_TOKENS), session=session, how=_HOW
     )
-    return _told(told.text)
+    return _reply(told.text)
 
 
 def _timeline(memories: MemorySource, given: Arguments, session: str) -> ToolReply:
     topics = tuple(filter(None, (given.text("topic"),)))
     most = given.max_tokens(_TIMELINE_TOKENS)
-    return _told(
+    return _reply(
         memories.timeline(given.text("query"), topics=topics, max_tokens=most, session=session).text
     )
 
@@ -209,12 +189,12 @@ def _recall(memories: MemorySource, given: Arguments, session: str) -> ToolReply
             f"[hotset: nothing is remembered of that; try other words, or {INDEX}() for what "
             f"there is]"
         )
-    return _told(answer.text)
+    return _reply(answer.text)
 
 
 def _read(memories: MemorySource, id: str, most: int, session: str) -> ToolReply:
     try:
-        return _told(memories.read(id, max_tokens=most, session=session).text)
+        return _reply(memories.read(id, max_tokens=most, session=session).text)
     except NotFound:
         if _PAGE.fullmatch(
             id
@@ -257,6 +237,6 @@ def _forget(memories: MemorySource, given: Arguments, _session: str) -> ToolRepl
     )
 
 
-def _told(text: str) -> ToolReply:
-    """What is told says itself that it is data."""
+def _reply(text: str) -> ToolReply:
+    """The reply with a text that marks itself as data."""
     return ToolReply(text or _NOTHING)

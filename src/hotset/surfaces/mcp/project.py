@@ -1,5 +1,5 @@
-"""The project that an agent asks about: its store, its index and its files, opened when they are
-first needed."""
+"""The project that an agent asks about over MCP: its store, its index and its files, opened when
+they are first needed, or those of a running proxy."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
-from hotset import tokens
 from hotset.config import Config
-from hotset.errors import HotsetError, NotFound, StoreMoved
-from hotset.index import open_index
-from hotset.index.port import Index
+from hotset.errors import HotsetError, NotFound, StoreFailed, StoreMoved
 from hotset.nouns.finding import Query
 from hotset.nouns.page import SessionId
+from hotset.runtime.machine import Machine
+from hotset.runtime.model_tools import warm
+from hotset.runtime.reader import Store, has_store, open_index, open_to_look
 from hotset.sources.code import GRAMMARS, Parsers, has_code, index_folder, read_consent
-from hotset.store.folder import has_store
-from hotset.store.port import Store
-from hotset.store.sqlite import SqliteStore
+from hotset.sources.memory import MemorySource
 
 if TYPE_CHECKING:
+    from hotset.runtime.reader import Index
     from hotset.sources.memory import MemorySource
 
 # seconds of processor time for one file: a model waits, and a megabyte of ordinary code takes a
@@ -50,8 +49,8 @@ class Project:
 
     def warm(self) -> None:
         """Loads what the first answers need, while the agent is still starting. What fails here
-        fails again where it is told."""
-        tokens.warm()
+        fails again where it is reported."""
+        warm()
         with suppress(HotsetError):
             if self._config.search and index_folder(self._config.folder).exists():
                 self._index.search(Query("warm"))
@@ -62,7 +61,7 @@ class Project:
 
     @property
     def root(self) -> Path:
-        """The folder of its files. Raises `NotFound` while nobody has allowed that they are
+        """The folder of its files. Raises `NotFound` until a person has allowed that they are
         read."""
         if not self._allowed:
             raise NotFound(
@@ -152,10 +151,39 @@ class Project:
 
     @cached_property
     def _store(self) -> Store:
-        return self._opened.enter_context(closing(SqliteStore.open_to_look(self._config.folder)))
+        return self._opened.enter_context(open_to_look(self._config.folder))
 
     @cached_property
     def _index(self) -> Index:
         return self._opened.enter_context(
             closing(open_index(self._config.folder, self._config.embedding))
         )
+
+
+class MachineProject(Project):
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine.config)
+        self._machine = machine
+
+    @property
+    def keeping(self) -> Store:
+        keeper = self._machine.keeper
+        if keeper.store is None:
+            raise StoreFailed(keeper.trouble or "the store is not open")
+        return keeper.store
+
+    @property
+    def said(self) -> Index | None:
+        """None while it is not open yet: then the store itself is searched."""
+        return self._machine.follower.index
+
+    @property
+    def _memories(self) -> MemorySource:
+        return self._machine.memories
+
+    @property
+    def _index(self) -> Index:
+        index = self._machine.follower.index
+        if index is None:
+            raise NotFound("the index is about to be opened; ask again in a moment")
+        return index

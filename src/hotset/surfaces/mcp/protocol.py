@@ -1,18 +1,23 @@
-"""MCP for a server that offers tools and nothing else: from a message to the one that answers it.
+"""MCP for a server that offers tools and nothing else: from a message to the one that answers it,
+and the same over standard input and output.
 
 Both eras are spoken: the handshake of 2025-11-25 and before, and the requests of 2026-07-28, each
 of which carries its version. A request is understood by its own form, so nothing is remembered
-between two of them.
-"""
+between two of them."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -38,6 +43,11 @@ _SERVER = {"name": "hotset", "title": "hotset", "version": __version__}
 
 _log = logging.getLogger("hotset")
 
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_LONGEST = 4 << 20  # bytes of a message; a question is a few hundred
+_TOO_LONG = f"a message may have {_LONGEST:,} bytes"
+_AT_ONCE = 8  # answers that are waited for at the same time
+
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
@@ -47,8 +57,7 @@ class ToolReply:
     failed: bool = False
     """The text tells the model what went wrong, or what to ask instead."""
     content: bytes | None = None
-    """MCP's own blocks, as JSON, where another server said them: they go through as they came,
-    instead of the text."""
+    """MCP blocks of another server, as JSON: passed through as they came, instead of the text."""
     structured: bytes | None = None
 
 
@@ -69,11 +78,11 @@ class McpTool:
     """It looks for something by name or words: that there is no such thing is an answer, not an
     error."""
     waits: bool = False
-    """It may take as long as somebody else takes: other questions are answered meanwhile, and from
-    several threads."""
+    """It waits for another process or server: other questions are answered meanwhile, from several
+    threads."""
 
     def told(self) -> dict[str, Any]:
-        """As it stands in the list."""
+        """Its entry in the list of tools."""
         own = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
         keeping = {
             "readOnlyHint": False,
@@ -102,9 +111,9 @@ class Server:
         self._instructions = instructions
 
     def waits(self, message: bytes) -> bool:
-        """The answer may take long: it calls a tool that waits for somebody else."""
+        """True if the message calls a tool that waits for another process or server."""
         try:
-            said = _decoded(message)
+            said = _decode(message)
         except (ValueError, RecursionError):
             return False
         params = (
@@ -118,7 +127,7 @@ class Server:
     def answer(self, message: bytes, session: str = "") -> bytes | None:
         """The answer to one message, in one line; None where none is due."""
         try:
-            said = _decoded(message)
+            said = _decode(message)
         except (ValueError, RecursionError):
             return failure(None, PARSE_ERROR, "this is not JSON")
         if not isinstance(said, dict) or said.get("jsonrpc") != "2.0":
@@ -221,9 +230,9 @@ class Server:
         return {"content": content, **structured, "isError": said.failed}
 
 
-def _decoded(message: bytes) -> Any:
+def _decode(message: bytes) -> Any:
     """Half of a surrogate pair, as of an emoji that was cut, is a character in JSON and none in
-    UTF-8: `?` stands for it.
+    UTF-8: `?` replaces it.
 
     Refused as a whole, the message would have no id to answer to, and its client would wait for
     ever.
@@ -242,9 +251,6 @@ def _in_one_line(said: bytes) -> msgspec.Raw:
     return msgspec.Raw(
         said if b"\n" not in said else msgspec.json.encode(msgspec.json.decode(said))
     )
-
-
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class _Refused(Exception):
@@ -276,3 +282,57 @@ def _check_envelope(meta: Mapping[str, Any]) -> None:
 def failure(id: str | int | None, code: int, sentence: str, data: Any = None) -> bytes:
     error = {"code": code, "message": sentence} | ({} if data is None else {"data": data})
     return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "error": error})
+
+
+def serve_stdio(
+    answer: Callable[[bytes], bytes | None], waits: Callable[[bytes], bool] = lambda _: False
+) -> None:
+    """Answers what comes in on stdin.
+
+    Whatever else in this process prints goes to stderr: stdout is the protocol's. What waits for
+    another process is answered beside the rest, in its own time.
+    """
+    beside = ThreadPoolExecutor(_AT_ONCE, "hotset-mcp")
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        writing = threading.Lock()
+
+        def say(said: bytes | None) -> None:
+            if said is not None:
+                with writing:
+                    out.write(said + b"\n")
+                    out.flush()
+
+        def say_later(line: bytes) -> None:
+            with contextlib.suppress(
+                BrokenPipeError, ValueError
+            ):  # the client is gone, and what it was to hear is closed
+                say(answer(line))
+
+        try:
+            for line in read_messages(sys.stdin.buffer):
+                if line is None:
+                    say(failure(None, INVALID_REQUEST, _TOO_LONG))
+                elif waits(line):
+                    beside.submit(say_later, line)
+                else:
+                    say(answer(line))
+        except BrokenPipeError:  # the client is gone
+            os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+        beside.shutdown(
+            wait=False, cancel_futures=True
+        )  # whoever waits still is told by the toolbox's end
+
+
+def read_messages(source: BinaryIO) -> Iterator[bytes | None]:
+    """Each message; None for one that is too long, of which nothing is kept."""
+    skipping = False
+    while piece := source.readline(_LONGEST):
+        ended = piece.endswith(b"\n")
+        if skipping:
+            skipping = not ended
+        elif not ended and len(piece) == _LONGEST:
+            skipping = True
+            yield None
+        elif piece.strip():
+            yield piece

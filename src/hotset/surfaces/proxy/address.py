@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from hotset.config import Config
 from hotset.errors import BadInput
 from hotset.files.write import create_file, write_output
 
@@ -29,13 +30,13 @@ _NOTE_FILE = "proxy.json"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A serving proxy: what its note says."""
+    """A serving proxy, as its note describes it."""
 
     port: int
     token: str
     pid: int
     nonce: str
-    """Made anew at every start, so that nobody mistakes another process on the port for this
+    """Made anew at every start, so that another process on the port is not mistaken for this
     one."""
     version: str
     started: float
@@ -66,7 +67,7 @@ class Address:
         }
 
 
-def token(folder: Path) -> str:
+def project_token(folder: Path) -> str:
     """The project's token; made at the first start, in a file that only its owner can read.
 
     Where the folder cannot be read or written, one that is good until this process ends.
@@ -97,7 +98,7 @@ def token(folder: Path) -> str:
     return fresh
 
 
-def leave_note(folder: Path, address: Address) -> None:
+def write_note(folder: Path, address: Address) -> None:
     try:
         write_output(folder / _NOTE_FILE, [msgspec.json.encode(address)])
     except OSError as error:
@@ -108,7 +109,7 @@ def leave_note(folder: Path, address: Address) -> None:
         )
 
 
-def take_note_back(folder: Path, address: Address) -> None:
+def remove_note(folder: Path, address: Address) -> None:
     """Removes our own note, and only ours."""
     if read_note(folder) == address:
         with suppress(OSError):
@@ -116,18 +117,17 @@ def take_note_back(folder: Path, address: Address) -> None:
 
 
 def read_note(folder: Path) -> Address | None:
-    """What the last proxy of this project said; it may be dead by now: see `ask`."""
+    """The note of the last proxy of this project, which may be dead by now: see `ask_proxy`."""
     try:
         return msgspec.json.decode((folder / _NOTE_FILE).read_bytes(), type=Address)
     except (OSError, msgspec.DecodeError):
         return None
 
 
-def ask(
+def ask_proxy(
     address: Address, path: str = "hotset/status", *, patience: float = 1.0
 ) -> dict[str, Any] | None:
-    """What the proxy at this address says of itself; None where it does not answer or is another
-    one."""
+    """The status of the proxy at this address; None where it does not answer or is another one."""
     connection = http.client.HTTPConnection(HOST, address.port, timeout=_ASK_SECONDS * patience)
     try:
         connection.request("GET", f"/{address.token}/{path}")
@@ -138,6 +138,12 @@ def ask(
     finally:
         connection.close()
     return status if status.get("nonce") == address.nonce else None
+
+
+def find_proxy(config: Config) -> tuple[Address | None, dict[str, Any] | None]:
+    """The note of the project's last proxy, and its status; None where it does not answer."""
+    note = read_note(config.folder)
+    return note, ask_proxy(note, patience=config.patience) if note is not None else None
 
 
 def _read_token(path: Path) -> str:

@@ -1,33 +1,46 @@
-"""The proxy's door: ASGI in, a `ClientCall` out, and the walk's reply back as it comes."""
+"""The proxy's door: who may come in, where a call goes, ASGI in, a `ClientCall` out, and the walk's
+reply back as it comes."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import hmac
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote, unquote_to_bytes
 
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hotset.dialects import DEFAULT, Dialects
 from hotset.nouns.call import ClientCall, Headers, header
 from hotset.nouns.message import DialectName
 from hotset.runtime.codings import MOST
 from hotset.runtime.machine import Machine
 from hotset.runtime.walk import pass_through, walk
-from hotset.surfaces.proxy.guard import Guard, Refusal, encoded
-from hotset.surfaces.proxy.routes import route
+from hotset.runtime.wire import DEFAULT, DIALECTS, Dialects
 
 _OWN = "/hotset"
 _MCP = ("/mcp", "/mcp/")
 _SLICE = 1 << 18
 _JSON: Headers = ((b"content-type", b"application/json"),)
 
+_TOKEN_HEADER = b"x-hotset-token"
+_PLAIN = re.compile(r"[A-Za-z0-9/%:@!$&'()*+,;=\-._~]*")
+_FRIENDLY_FETCHES = (b"", b"none", b"same-origin")
+_CONVERSATIONS = {each.path: (each.provider, name) for name, each in DIALECTS.items()}
+"""Below the version prefix; everything else passes through unread."""
 
-class Gone(Exception):
+_ANTHROPIC_ONLY = ("/messages", "/complete", "/organizations", "/skills")
+_NAMED = "/to/"
+"""`/to/NAME/v1/...` goes to the upstream of that name."""
+
+
+class ClientLeft(Exception):
     """The client went away before its request was whole."""
 
 
@@ -51,7 +64,7 @@ def build(
 
 
 class Door:
-    """Lets in whom the guard admits, with the token taken off the path."""
+    """Lets in what the guard admits, with the token taken off the path."""
 
     def __init__(
         self, own: ASGIApp, mcp: ASGIApp, proxy: ASGIApp, guard: Guard, dialects: Dialects
@@ -63,7 +76,7 @@ class Door:
         self._dialects = dialects
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        admitted = self._guard.admit(encoded(scope["raw_path"]), tuple(scope["headers"]))
+        admitted = self._guard.admit(encode_path(scope["raw_path"]), tuple(scope["headers"]))
         if isinstance(admitted, Refusal):
             client = AsgiClient(send, _dialect_of(scope["path"], self._dialects), self._dialects)
             await client.refuse(admitted.status, admitted.message, ())
@@ -86,7 +99,7 @@ class Proxy:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         machine = self._machine
         headers: Headers = tuple(scope["headers"])
-        where = route(
+        where = route_call(
             scope["method"], scope["raw_path"].decode(), headers, machine.config.upstreams
         )
         client = AsgiClient(send, where.dialect if where else None, machine.dialects)
@@ -124,14 +137,14 @@ class Proxy:
             )
             if unread:
                 machine.bypass(unread, path=where.path)
-            await _unless_left(
+            await _end_when_left(
                 (pass_through if call.dialect is None else walk)(call, client, machine), upload
             )
-        except Gone:
+        except ClientLeft:
             machine.tally.left += 1
 
 
-async def _unless_left(work: Awaitable[None], upload: Upload) -> None:
+async def _end_when_left(work: Awaitable[None], upload: Upload) -> None:
     """Ends the work at once when the client leaves, also before the first byte of a reply."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(upload.left())
@@ -186,7 +199,7 @@ class Upload:
     async def _next(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise ClientLeft
         return message
 
 
@@ -238,3 +251,107 @@ def _slices(chunk: bytes) -> Iterator[bytes | memoryview]:
 def _dialect_of(path: str, dialects: Dialects) -> DialectName | None:
     """The dialect in which to refuse a call that was not let in."""
     return next((name for name, each in dialects.items() if each.path in path), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    status: int
+    message: str
+
+
+class Guard:
+    def __init__(self, port: int, token: str) -> None:
+        hosts = {f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"}
+        if port == 80:
+            hosts |= {"127.0.0.1", "localhost", "[::1]"}
+        self._hosts = frozenset(host.encode() for host in hosts)
+        self._origins = frozenset(b"http://" + host for host in self._hosts)
+        self._token = token.encode()
+
+    def admit(self, path: str, headers: Headers) -> str | Refusal:
+        """The path behind the token, or why not."""
+        values: dict[bytes, list[bytes]] = {}
+        for name, value in headers:
+            values.setdefault(name.lower(), []).append(value)
+        hosts = values.get(b"host", [])
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return Refusal(421, "this address answers only to its own host name")
+        if any(origin.lower() not in self._origins for origin in values.get(b"origin", ())):
+            return Refusal(403, "requests from other origins are refused")
+        if any(site not in _FRIENDLY_FETCHES for site in values.get(b"sec-fetch-site", ())):
+            return Refusal(403, "requests from other sites are refused")
+        first, _, rest = path.removeprefix("/").partition("/")
+        given = values.get(_TOKEN_HEADER, [])
+        admitted = (
+            "/" + rest
+            if self._is_token(first.encode())
+            else path
+            if len(given) == 1 and self._is_token(given[0])
+            else ""
+        )
+        if admitted and self._has_token(admitted.encode()):
+            return Refusal(
+                404,
+                "the path has this project's token twice; `hotset status` shows the right base URL",
+            )
+        if admitted:
+            return admitted
+        return Refusal(
+            401, "the base URL lacks this project's token; `hotset status` shows the right one"
+        )
+
+    def without_token(self, headers: Headers) -> Headers:
+        """The headers of a request that was let in, without those that hold the token: a `Referer`,
+        a cookie."""
+        return tuple((name, value) for name, value in headers if not self._has_token(value))
+
+    def query_without_token(self, query: bytes) -> bytes:
+        return (
+            b"&".join(part for part in query.split(b"&") if not self._has_token(part))
+            if self._has_token(query)
+            else query
+        )
+
+    def _has_token(self, text: bytes) -> bool:
+        return self._token in text or (b"%" in text and self._token in unquote_to_bytes(text))
+
+    def _is_token(self, given: bytes) -> bool:
+        return hmac.compare_digest(given, self._token)
+
+
+def encode_path(path: bytes) -> str:
+    """A raw path as text, with every byte that has no place in a URL percent-encoded."""
+    text = path.decode("latin-1")
+    return text if _PLAIN.fullmatch(text) else quote(path, safe="/%:@!$&'()*+,;=-._~")
+
+
+@dataclass(frozen=True, slots=True)
+class CallRoute:
+    upstream: str
+    path: str
+    """What is appended to the upstream's URL."""
+    dialect: DialectName | None
+
+
+def route_call(
+    method: str, path: str, headers: Headers, upstreams: Collection[str]
+) -> CallRoute | None:
+    """Where a call goes; None where it names an upstream that there is not."""
+    named = ""
+    if path.startswith(_NAMED):
+        named, _, rest = path.removeprefix(_NAMED).partition("/")
+        path = "/" + rest
+        if named not in upstreams:
+            return None
+    below = path.removeprefix("/v1") if path == "/v1" or path.startswith("/v1/") else path
+    upstream, dialect = _CONVERSATIONS.get(below) or ("", None)
+    upstream = named or upstream or ("anthropic" if _speaks_anthropic(below, headers) else "openai")
+    # The Anthropic base URL ends before the version, every other one behind it.
+    target = f"/v1{below}" if upstream == "anthropic" and below != path else below
+    return CallRoute(upstream, target, dialect if method == "POST" else None)
+
+
+def _speaks_anthropic(below: str, headers: Headers) -> bool:
+    return below.startswith(_ANTHROPIC_ONLY) or bool(
+        header(headers, b"anthropic-version") or header(headers, b"x-api-key")
+    )

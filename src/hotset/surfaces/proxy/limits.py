@@ -1,5 +1,5 @@
-"""What one connection may take: header bytes, time, unread bytes. It is held to this before
-anything it says is looked at.
+"""Limits of one connection: header bytes, time, unread bytes, enforced before anything it sends is
+looked at.
 
 uvicorn bounds none of it with this parser. Times are checked by one sweep over all connections each
 second, not by timers.
@@ -16,7 +16,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from hotset.dialects import DEFAULT
+from hotset.runtime.wire import DEFAULT
 
 MOST_HEADER_BYTES = 64 << 10  # the request line and all headers
 MOST_HEADERS = 256

@@ -52,18 +52,18 @@ class McpDoor:
         self._one_by_one.shutdown(wait=False, cancel_futures=True)
 
     async def _post(self, request: Request) -> Response:
-        refused = _refused(request) or self._of_unknown_session(request)
+        refused = _refusal(request) or self._of_unknown_session(request)
         if refused is not None:
             return refused
         try:
-            message = await _whole(request)
+            message = await _read_body(request)
         except ClientDisconnect:
             return Response(status_code=400)
         if message is None:
             return _error(413, f"a message may have {_LONGEST:,} bytes")
         session = request.headers.get(_SESSION, "")
         headers = {}
-        if _begins(message):
+        if _is_handshake(message):
             session = headers[_SESSION] = secrets.token_hex(16)
             await self._remember(session)
         server = await self._opened()
@@ -106,7 +106,7 @@ class McpDoor:
         return self._server or self._open_server()
 
 
-def _refused(request: Request) -> Response | None:
+def _refusal(request: Request) -> Response | None:
     if (
         request.headers.get("content-type", "").partition(";")[0].strip().lower()
         != "application/json"
@@ -124,7 +124,7 @@ def _refused(request: Request) -> Response | None:
     return None
 
 
-async def _whole(request: Request) -> bytes | None:
+async def _read_body(request: Request) -> bytes | None:
     """The body; None where it is too long, of which nothing more is read."""
     pieces: list[bytes] = []
     size = 0
@@ -136,7 +136,7 @@ async def _whole(request: Request) -> bytes | None:
     return b"".join(pieces)
 
 
-def _begins(message: bytes) -> bool:
+def _is_handshake(message: bytes) -> bool:
     """Is it the handshake?"""
     try:
         said = msgspec.json.decode(message)

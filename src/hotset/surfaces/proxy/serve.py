@@ -1,4 +1,4 @@
-"""Serves a project's proxy on loopback until it is told to stop."""
+"""Serves a project's proxy on loopback until a signal stops it."""
 
 from __future__ import annotations
 
@@ -28,32 +28,30 @@ from hotset.config import DEFAULT_PORT, Config
 from hotset.errors import BadConfig, StoreFailed
 from hotset.files.folder import private_folder
 from hotset.runtime.bounded import Bounded
-from hotset.runtime.machine import Machine
+from hotset.runtime.machine import Machine, open_store as open_project_store
+from hotset.runtime.reader import Store
 from hotset.runtime.record import KEEPING
+from hotset.runtime.wire import open_wire
 from hotset.sources.tools import Toolbox, ToolLibrary
-from hotset.store.port import Store
-from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.mcp.protocol import Server
 from hotset.surfaces.proxy.address import (
     HOST,
     Address,
-    leave_note,
+    project_token,
     read_note,
-    take_note_back,
-    token,
+    remove_note,
+    write_note,
 )
-from hotset.surfaces.proxy.app import build
-from hotset.surfaces.proxy.guard import Guard
+from hotset.surfaces.proxy.app import Guard, build
 from hotset.surfaces.proxy.limits import BoundedHttp, Limits, sweep
 from hotset.surfaces.proxy.mcp import McpDoor
-from hotset.upstream.http import HttpWire
 
 _log = logging.getLogger("hotset")
 
 _GRACE_SECONDS = 5
 _END_SECONDS = 2.0 * _GRACE_SECONDS
-"""After which a proxy that was told to stop ends, whatever hangs. What was acknowledged is on disk
-by then."""
+"""After which a proxy that is to stop ends, whatever hangs. What was acknowledged is on disk by
+then."""
 
 _LEAST_DRAIN_SECONDS = 1.0
 _LEAVE_SECONDS = 1.0
@@ -87,13 +85,13 @@ def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
 
         def on_signal(machine: Machine) -> None:
             if not alarms:
-                alarms.append(_later(_END_SECONDS, lambda: _give_up(machine)))
+                alarms.append(_call_later(_END_SECONDS, lambda: _give_up(machine)))
 
         def told(address: Address, _stop: Callable[[], None]) -> None:
             ready(address)
 
         try:
-            open_store = partial(SqliteStore.open, config.folder, makes_folder=False)
+            open_store = partial(open_project_store, config, makes_folder=False)
             runner.run(run(config, listener, open_store, told, on_signal=on_signal))
         finally:
             _leave(runner, threads)
@@ -117,10 +115,10 @@ def _leave(runner: asyncio.Runner, threads: ThreadPoolExecutor) -> None:
         thread.join(max(0.0, until - time.monotonic()))
     if any(thread.is_alive() for thread in others):
         _log.warning("a thread hangs; the process ends without it")
-        _later(_LEAVE_SECONDS, lambda: _end_process(0))
+        _call_later(_LEAVE_SECONDS, lambda: _end_process(0))
 
 
-def _later(seconds: float, act: Callable[[], None]) -> threading.Timer:
+def _call_later(seconds: float, act: Callable[[], None]) -> threading.Timer:
     timer = threading.Timer(seconds, act)
     timer.daemon = True
     timer.start()
@@ -168,17 +166,17 @@ async def run(
     on_machine: Callable[[Machine], None] | None = None,
     on_signal: Callable[[Machine], None] | None = None,
 ) -> None:
-    """Serves on a listening socket; `ready` is told the address and a function that ends it, safe
-    from any thread.
+    """Serves on a listening socket; `ready` is called with the address and a function that ends it,
+    safe from any thread.
 
     `on_machine` is called with the machine once it has started. `on_signal` is called when a signal
-    tells it to stop, before anything is stopped.
+    asks it to stop, before anything is stopped.
     """
     port: int = listener.getsockname()[1]
     machine = Machine.start(
         config,
         open_store,
-        HttpWire(config.upstreams),
+        open_wire(config),
         toolbox,
         sleep=sleep,
         bounded=bounded,
@@ -187,9 +185,14 @@ async def run(
     if on_machine is not None:
         on_machine(machine)
     address = Address(
-        port, token(config.folder), os.getpid(), secrets.token_hex(16), __version__, time.time()
+        port,
+        project_token(config.folder),
+        os.getpid(),
+        secrets.token_hex(16),
+        __version__,
+        time.time(),
     )
-    mcp = McpDoor(partial(_mcp_server, machine), partial(_ended, machine))
+    mcp = McpDoor(partial(_mcp_server, machine), partial(_end_session, machine))
     app = build(machine, Guard(port, address.token), lambda: _status(machine, address), mcp)
     server = _Server(
         uvicorn.Config(
@@ -209,14 +212,14 @@ async def run(
     server.on_signal = partial(on_signal, machine) if on_signal is not None else None
 
     def started() -> None:
-        leave_note(config.folder, address)
+        write_note(config.folder, address)
         ready(address, server.stop)
 
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # its messages quote requests
     try:
         await server.serve_from(listener, started)
     finally:
-        take_note_back(config.folder, address)
+        remove_note(config.folder, address)
         mcp.close()
         # One time for both: what calls took of it is gone for the background.
         taken = time.monotonic() - server.stopped if server.stopped else 0.0
@@ -227,9 +230,12 @@ def _mcp_server(machine: Machine) -> Server:
     """What agents reach over MCP, in this process: the machine's own store, index and toolbox. Made
     when one of them comes."""
     from hotset.surfaces.mcp.memory import memory_tools  # noqa: PLC0415 - 0.2 s that no start pays
-    from hotset.surfaces.mcp.toolbox import toolbox_tools  # noqa: PLC0415
-    from hotset.surfaces.mcp.tools import INSTRUCTIONS, tools  # noqa: PLC0415
-    from hotset.surfaces.proxy.project import MachineProject  # noqa: PLC0415
+    from hotset.surfaces.mcp.project import MachineProject  # noqa: PLC0415
+    from hotset.surfaces.mcp.tools import (  # noqa: PLC0415
+        INSTRUCTIONS,
+        toolbox_tools,
+        tools,
+    )
 
     project = MachineProject(machine)
     toolbox = machine.toolbox
@@ -242,21 +248,21 @@ def _mcp_server(machine: Machine) -> Server:
     return Server((*found, *tools(project), *memory_tools(project, machine.config)), INSTRUCTIONS)
 
 
-def _ended(machine: Machine, session: str) -> None:
+def _end_session(machine: Machine, session: str) -> None:
     if isinstance(machine.toolbox, Toolbox):
         machine.toolbox.ended(session)
 
 
 class _Server(uvicorn.Server):
-    """Says when it serves; stops on SIGINT and SIGTERM without raising them again, so that what is
-    under way is still kept."""
+    """Calls back when it serves; stops on SIGINT and SIGTERM without raising them again, so that
+    what is under way is still kept."""
 
     async def serve_from(self, listener: socket.socket, started: Callable[[], None]) -> None:
         self._say_started = started
         await self.serve(sockets=[listener])
 
     stopped = 0.0
-    """When it was told to stop."""
+    """When it was asked to stop."""
     on_signal: Callable[[], None] | None = None
 
     def stop(self) -> None:

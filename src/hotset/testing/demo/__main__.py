@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 
 from hotset.config import Config
-from hotset.runtime.memory import open_memories
+from hotset.runtime.reader import open_memories
 from hotset.sources.memory import HOW, Reminder
 from hotset.surfaces.cli.ending import run
-from hotset.surfaces.cli.options import Chosen, of_project
+from hotset.surfaces.cli.options import ProjectOptions, project_options
 from hotset.surfaces.cli.terminal import count, size
 from hotset.testing.demo.show import DemoResult, empty_folder, play
 from hotset.testing.demo.view import PlainScreen, Screen, screen
@@ -24,10 +24,10 @@ _NEXT = "Where did we leave off?"
 
 
 @click.command()
-@of_project
+@project_options
 @click.option("--once", is_flag=True)
 @click.option("--fast", is_flag=True)
-def demo(chosen: Chosen, once: bool, fast: bool) -> None:
+def demo(chosen: ProjectOptions, once: bool, fast: bool) -> None:
     config = chosen.config()
     folder = empty_folder(_demo_folder(config))
     with screen() as live:

@@ -1,11 +1,12 @@
-"""`hotset memory add|edit|confirm|forget|restore|rollback|consolidate|undo`: what a person decides
-about memories."""
+"""`hotset memory add|edit|confirm|forget|restore|rollback|consolidate|undo|export|import`: what a
+person decides about memories, and memories as files."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,18 +25,21 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.sources.memory import DEFAULT_KIND, PERSON, WORDED_KINDS, describe_commit
-from hotset.surfaces.cli import agreeing
+from hotset.surfaces.cli.consent import ask_yes, yes_option
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.memories import (
     as_text,
-    catch_up,
+    count_memories,
     no_encode,
-    opened,
+    opened_memories,
+    print_list,
     progress,
-    session_named,
+    resolve_session,
+    title,
+    updated_memories,
+    wrap_lines,
 )
-from hotset.surfaces.cli.memory_telling import counted, tell_list, title, wrapped
-from hotset.surfaces.cli.options import Chosen, as_json, examples, of_project
+from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, say, table
 
 if TYPE_CHECKING:
@@ -47,6 +51,8 @@ _BELOW = f"""
 # The first line is the title, what follows is the text. Nothing below the scissors is kept; an unchanged file changes nothing.
 # """  # noqa: E501
 _WORDED = [str(kind) for kind in MemoryKind if kind in WORDED_KINDS]
+
+_FORMATS = click.Choice(["markdown", "loki"])
 
 
 @click.command(
@@ -64,7 +70,7 @@ _WORDED = [str(kind) for kind in MemoryKind if kind in WORDED_KINDS]
     )
 )
 @click.argument("text", nargs=-1)
-@of_project
+@project_options
 @click.option("--kind", type=click.Choice(_WORDED), default=str(DEFAULT_KIND), show_default=True)
 @click.option(
     "--title",
@@ -88,7 +94,7 @@ _WORDED = [str(kind) for kind in MemoryKind if kind in WORDED_KINDS]
 @click.option("--instead", metavar="TEXT", default="", help="Of a pitfall: what to do instead.")
 @as_json
 def add(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     text: tuple[str, ...],
     *,
     kind: str,
@@ -103,14 +109,14 @@ def add(
     What it contradicts or replaces stays, and says so.
     """
     detail = _detail(MemoryKind(kind), " ".join(text), **parts)
-    said = " ".join(text) or _typed(chosen)
+    said = " ".join(text) or _read_text(chosen)
     if not said.strip():
-        say("nothing was said, and nothing is kept", quiet=chosen.quiet)
+        chosen.say("nothing was said, and nothing is kept")
         return FOUND
     begun = time.time()
-    with opened(chosen, makes=True) as memories:
+    with opened_memories(chosen, makes=True) as memories:
         memory = memories.remember(
-            _whole(said, detail),
+            _text_with_detail(said, detail),
             kind=kind,
             title=heading,
             topics=topics,
@@ -129,7 +135,7 @@ def add(
         )
     else:
         emit(memory.id)
-        say(describe_commit(memory, links, begun), quiet=chosen.quiet)
+        chosen.say(describe_commit(memory, links, begun))
     return OK
 
 
@@ -141,7 +147,7 @@ def add(
     )
 )
 @click.argument("id", type=as_text)
-@of_project
+@project_options
 @click.option("--title", "heading", metavar="LINE", help="Another title.")
 @click.option("--text", metavar="TEXT", help="Another text; - reads it from stdin.")
 @click.option(
@@ -154,7 +160,7 @@ def add(
 )
 @as_json
 def edit(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     id: str,
     *,
     heading: str | None,
@@ -162,7 +168,7 @@ def edit(
     topics: tuple[str, ...],
     as_json: bool,
     **rest: Any,
-) -> int:
+) -> None:
     """Correct a memory. The version before stays; one that you put into words is yours, and nothing
     else changes it again.
 
@@ -175,25 +181,21 @@ def edit(
         **rest,
     }
     changes = {name: value for name, value in fields.items() if value is not None}
-    with opened(chosen) as memories:
+    with opened_memories(chosen) as memories:
         before = memories.get(id)
-        changes = changes or _edited(before)
+        changes = changes or _edit_in_editor(before)
         changes = {name: value for name, value in changes.items() if value != getattr(before, name)}
         memory = memories.edit(before.id, **changes) if changes else before
     if as_json:
         emit_json(memory)
     elif changes:
         emit(memory.id)
-        say(
-            (
-                f"version {memory.version} is kept; see them all: "
-                f"{chosen.hint(f'memory show {memory.id}')}"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"version {memory.version} is kept; see them all: "
+            f"{chosen.hint(f'memory show {memory.id}')}"
         )
     else:
-        say("nothing changed", quiet=chosen.quiet)
-    return OK
+        chosen.say("nothing changed")
 
 
 @click.command(
@@ -202,33 +204,29 @@ def edit(
     )
 )
 @click.argument("ids", type=as_text, nargs=-1, required=True)
-@of_project
+@project_options
 @as_json
-def confirm(chosen: Chosen, ids: tuple[str, ...], *, as_json: bool) -> int:
+def confirm(chosen: ProjectOptions, ids: tuple[str, ...], *, as_json: bool) -> None:
     """Let memories count that wait for a person's yes: from now on agents are told them as
     advice."""
-    with opened(chosen) as memories:
+    with opened_memories(chosen) as memories:
         confirmed = [memories.confirm(memory.id) for memory in [memories.get(id) for id in ids]]
     if as_json:
         emit_json(confirmed)
-        return OK
+        return
     for memory in confirmed:
         emit(memory.id)
-        say("\n".join([f"  {title(memory)}", *wrapped(memory.text, "  ")]), quiet=chosen.quiet)
+        chosen.say("\n".join([f"  {title(memory)}", *wrap_lines(memory.text, "  ")]))
         if memory.standing is not Standing.ACTIVE:
             say(
                 f"  it is {memory.standing}, and counts once it is back: "
                 f"{chosen.hint(f'memory restore {memory.id}')}"
             )
     names = " ".join(memory.id for memory in confirmed)
-    say(
-        (
-            f"{counted(len(confirmed))} confirmed; to take it back: "
-            f"{chosen.hint(f'memory forget {names}')}"
-        ),
-        quiet=chosen.quiet,
+    chosen.say(
+        f"{count_memories(len(confirmed))} confirmed; to take it back: "
+        f"{chosen.hint(f'memory forget {names}')}"
     )
-    return OK
 
 
 @click.command(
@@ -239,15 +237,15 @@ def confirm(chosen: Chosen, ids: tuple[str, ...], *, as_json: bool) -> int:
     )
 )
 @click.argument("ids", type=as_text, nargs=-1, required=True)
-@of_project
+@project_options
 @click.option("--why", metavar="TEXT", default="", help="Kept with it.")
 @click.option(
     "--erase", is_flag=True, help="Remove it from the disk with all its versions, for good."
 )
-@agreeing.yes
+@yes_option
 @as_json
 def forget(
-    chosen: Chosen, ids: tuple[str, ...], *, why: str, erase: bool, yes: bool, as_json: bool
+    chosen: ProjectOptions, ids: tuple[str, ...], *, why: str, erase: bool, yes: bool, as_json: bool
 ) -> int:
     """Forget memories: nobody finds them any more. `restore` brings them back, unless they were
     erased.
@@ -255,12 +253,12 @@ def forget(
     What was said in the session itself stays in the store.
     """
     now = time.time()
-    with opened(chosen) as memories:
+    with opened_memories(chosen) as memories:
         wanted = [memories.get(id) for id in ids]
         if erase:
             for memory in wanted:
-                say(f"{memory.id}  {title(memory)}", quiet=chosen.quiet)
-            if not agreeing.agreed("Erase this for good?", yes=yes):
+                chosen.say(f"{memory.id}  {title(memory)}")
+            if not ask_yes("Erase this for good?", yes=yes):
                 return FOUND
         for memory in wanted:
             memories.forget(memory.id, erase=erase, why=why)
@@ -270,11 +268,10 @@ def forget(
     for memory in wanted:
         emit(memory.id)
     names = " ".join(memory.id for memory in wanted)
-    say(
+    chosen.say(
         "erased for good"
         if erase
-        else f"forgotten; to bring it back: {chosen.hint(f'memory restore {names}')}",
-        quiet=chosen.quiet,
+        else f"forgotten; to bring it back: {chosen.hint(f'memory restore {names}')}"
     )
     return OK
 
@@ -287,7 +284,7 @@ def forget(
     )
 )
 @click.argument("ids", type=as_text, nargs=-1)
-@of_project
+@project_options
 @click.option(
     "--run",
     metavar="NAME",
@@ -295,17 +292,17 @@ def forget(
     help="All that this piece of work took away (see: hotset memory undo).",
 )
 @as_json
-def restore(chosen: Chosen, ids: tuple[str, ...], *, run: str, as_json: bool) -> int:
+def restore(chosen: ProjectOptions, ids: tuple[str, ...], *, run: str, as_json: bool) -> int:
     """Bring back what was forgotten or rolled back. Without IDS: what can be brought back."""
-    with opened(chosen, lists=not ids and not run) as memories:
+    with opened_memories(chosen, lists=not ids and not run) as memories:
         if not ids and not run:
             gone = list(memories.list(standings=frozenset({Standing.FORGOTTEN}), limit=None))
-            return _tell_gone(gone, chosen, as_json=as_json)
+            return _print_forgotten(gone, chosen, as_json=as_json)
         restored = memories.restore([memories.get(id).id for id in ids], run=run)
     if as_json:
         emit_json({"restored": restored})
     else:
-        say(f"{counted(restored)} restored", quiet=chosen.quiet)
+        chosen.say(f"{count_memories(restored)} restored")
     return OK if restored else FOUND
 
 
@@ -317,7 +314,7 @@ def restore(chosen: Chosen, ids: tuple[str, ...], *, run: str, as_json: bool) ->
         "hotset memory rollback --agent codex",
     )
 )
-@of_project
+@project_options
 @click.option("--source", metavar="PLACE", default="", help="A tool, an address or a file.")
 @click.option(
     "--session",
@@ -334,9 +331,11 @@ def restore(chosen: Chosen, ids: tuple[str, ...], *, run: str, as_json: bool) ->
     help="Who put it into words: rules, person, import, or a model.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be taken back, and change nothing.")
-@agreeing.yes
+@yes_option
 @as_json
-def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wanted: str) -> int:
+def rollback(
+    chosen: ProjectOptions, *, dry_run: bool, yes: bool, as_json: bool, **wanted: str
+) -> int:
     """Take back all that came from one place, and what was derived from that alone. `restore`
     brings it back.
 
@@ -344,24 +343,22 @@ def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wante
     """
     if not any(wanted.values()):
         raise click.UsageError("say from where: --source, --session, --agent or --by")
-    session = session_named(chosen, wanted["session"])
+    session = resolve_session(chosen, wanted["session"])
     where = {
         "place": wanted["source"],
         "session": session,
         "agent": wanted["agent"],
         "by": wanted["by"],
     }
-    with opened(chosen) as memories:
+    with opened_memories(chosen) as memories:
         would = memories.plan_rollback(**where)
         changes = len(would.forgotten) + len(would.lessened)
         if not as_json:
-            _tell_taken(would)
+            _print_rollback(would)
         taken: tuple[MemoryId, ...] = ()
         if changes and not dry_run:
-            if not agreeing.agreed(
-                f"Take back {counted(len(would.forgotten))}, and change {len(would.lessened)}?",
-                yes=yes,
-            ):
+            forgets, lessens = count_memories(len(would.forgotten)), len(would.lessened)
+            if not ask_yes(f"Take back {forgets}, and change {lessens}?", yes=yes):
                 return FOUND
             taken = memories.rollback(**where)
     if as_json:
@@ -374,39 +371,33 @@ def rollback(chosen: Chosen, *, dry_run: bool, yes: bool, as_json: bool, **wante
             }
         )
     elif not changes:
-        say("nothing is remembered from there", quiet=chosen.quiet)
+        chosen.say("nothing is remembered from there")
     elif dry_run:
-        say("nothing was changed", quiet=chosen.quiet)
+        chosen.say("nothing was changed")
     else:
-        say(
-            (
-                f"{counted(len(taken))} taken back; to bring one back: "
-                f"{chosen.hint('memory restore ID')}"
-            ),
-            quiet=chosen.quiet,
+        chosen.say(
+            f"{count_memories(len(taken))} taken back; to bring one back: "
+            f"{chosen.hint('memory restore ID')}"
         )
     return OK if changes else FOUND
 
 
 @click.command(epilog=examples("hotset memory consolidate", "hotset memory consolidate --json"))
-@of_project
+@project_options
 @no_encode
 @as_json
-def consolidate(chosen: Chosen, *, no_encode: bool, as_json: bool) -> int:
+def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> None:
     """Find what memories have in common: patterns and pitfalls of similar episodes, duplicates,
     contradictions, links.
 
     Also done in the background. Nothing is lost: what it changed can be taken back with `undo`. It
     goes on where it was stopped.
     """
-    with opened(chosen) as memories:
-        if not no_encode:
-            catch_up(memories, chosen)
-        with progress(chosen) as moved:
-            done = memories.consolidate(moved)
+    with updated_memories(chosen, no_encode=no_encode) as memories, progress(chosen) as moved:
+        done = memories.consolidate(moved)
     if as_json:
         emit_json(done)
-        return OK
+        return
     made = [
         ("cluster", done.clusters),
         ("fact", done.facts),
@@ -418,8 +409,7 @@ def consolidate(chosen: Chosen, *, no_encode: bool, as_json: bool) -> int:
     told += [f"{done.superseded:,} superseded"] if done.superseded else []
     emit(", ".join(told) or "nothing new")
     if any(number for what, number in made[1:]) or done.merged or done.superseded:
-        say(f"to take it back: {chosen.hint(f'memory undo {done.run}')}", quiet=chosen.quiet)
-    return OK
+        chosen.say(f"to take it back: {chosen.hint(f'memory undo {done.run}')}")
 
 
 @click.command(
@@ -429,23 +419,23 @@ def consolidate(chosen: Chosen, *, no_encode: bool, as_json: bool) -> int:
     )
 )
 @click.argument("run", default="")
-@of_project
+@project_options
 @as_json
-def undo(chosen: Chosen, run: str, *, as_json: bool) -> int:
+def undo(chosen: ProjectOptions, run: str, *, as_json: bool) -> int:
     """Take back what one piece of work changed: memories are again as they were before. Without
     RUN: what can be taken back."""
-    with opened(chosen, lists=not run) as memories:
+    with opened_memories(chosen, lists=not run) as memories:
         if not run:
-            return _tell_runs(memories.runs(), chosen, as_json=as_json)
+            return _print_runs(memories.runs(), chosen, as_json=as_json)
         undone = memories.undo(run)
     if as_json:
         emit_json({"run": run, "undone": undone})
     else:
-        say(f"{counted(undone)} as before", quiet=chosen.quiet)
+        chosen.say(f"{count_memories(undone)} as before")
     return OK if undone else FOUND
 
 
-def _tell_taken(would: RollbackPlan) -> None:
+def _print_rollback(would: RollbackPlan) -> None:
     now = time.time()
     for heading, memories in (
         ("", would.forgotten),
@@ -455,7 +445,7 @@ def _tell_taken(would: RollbackPlan) -> None:
         if memories:
             if heading:
                 emit(heading)
-            tell_list(memories, now)
+            print_list(memories, now)
 
 
 def _detail(
@@ -472,8 +462,8 @@ def _detail(
     return None
 
 
-def _whole(said: str, detail: Detail) -> str:
-    """What is shown of it: also what was said with options."""
+def _text_with_detail(said: str, detail: Detail) -> str:
+    """The text with the detail that was given by options."""
     match detail:
         case Procedure(when, steps):
             return "\n".join(
@@ -494,46 +484,45 @@ def _whole(said: str, detail: Detail) -> str:
     return said
 
 
-def _typed(chosen: Chosen) -> str:
+def _read_text(chosen: ProjectOptions) -> str:
     """From a pipe, or from the person's editor."""
     if not sys.stdin.isatty():
         return sys.stdin.read()
-    say("opening your editor; an empty file keeps nothing", quiet=chosen.quiet)
-    return _kept(click.edit(_BELOW, extension=".md") or "")
+    chosen.say("opening your editor; an empty file keeps nothing")
+    return _above_scissors(click.edit(_BELOW, extension=".md") or "")
 
 
-def _edited(before: MemoryRecord) -> dict[str, str]:
+def _edit_in_editor(before: MemoryRecord) -> dict[str, str]:
     """What a person changed in their editor."""
     if not sys.stdin.isatty():
         raise BadInput(
             "say what to change: --title, --text, --topic, --ending, --confidence, --pin or --unpin"
         )
     given = f"{before.title}\n\n{before.text}\n{_BELOW}{before.id}, {before.kind}\n"
-    heading, _, text = _kept(click.edit(given, extension=".md") or given).partition("\n")
+    heading, _, text = _above_scissors(click.edit(given, extension=".md") or given).partition("\n")
     if not heading.strip():
         return {}
     return {"title": heading.strip(), "text": text.strip()}
 
 
-def _kept(typed: str) -> str:
+def _above_scissors(typed: str) -> str:
     return typed.partition(_SCISSORS)[0].strip()
 
 
-def _tell_gone(gone: list[MemoryRecord], chosen: Chosen, *, as_json: bool) -> int:
+def _print_forgotten(gone: list[MemoryRecord], chosen: ProjectOptions, *, as_json: bool) -> int:
     if as_json:
         emit_json(gone)
     elif gone:
-        tell_list(gone, time.time())
-        say(f"\nbring one back: {chosen.hint(f'memory restore {gone[0].id}')}", quiet=chosen.quiet)
+        print_list(gone, time.time())
+        chosen.say(f"\nbring one back: {chosen.hint(f'memory restore {gone[0].id}')}")
     if not gone:
-        say(
-            f"nothing is forgotten; see what is remembered: {chosen.hint('memory list')}",
-            quiet=chosen.quiet,
-        )
+        chosen.say(f"nothing is forgotten; see what is remembered: {chosen.hint('memory list')}")
     return OK
 
 
-def _tell_runs(runs: Sequence[tuple[str, int, float]], chosen: Chosen, *, as_json: bool) -> int:
+def _print_runs(
+    runs: Sequence[tuple[str, int, float]], chosen: ProjectOptions, *, as_json: bool
+) -> int:
     if as_json:
         emit_json(
             [{"run": run, "versions": versions, "time": when} for run, versions, when in runs]
@@ -543,10 +532,68 @@ def _tell_runs(runs: Sequence[tuple[str, int, float]], chosen: Chosen, *, as_jso
             ("run", "when", "memories"),
             [(run, moment(when), f"{versions:,}") for run, versions, when in runs],
         )
-        say(f"\ntake one back: {chosen.hint(f'memory undo {runs[0][0]}')}", quiet=chosen.quiet)
+        chosen.say(f"\ntake one back: {chosen.hint(f'memory undo {runs[0][0]}')}")
     if not runs:
-        say(
-            f"nothing that can be taken back; see what is remembered: {chosen.hint('memory list')}",
-            quiet=chosen.quiet,
+        chosen.say(
+            f"nothing that can be taken back; see what is remembered: {chosen.hint('memory list')}"
         )
     return OK
+
+
+@click.command(
+    epilog=examples("hotset memory export notes", "hotset memory export .loki/memory --format loki")
+)
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@project_options
+@click.option(
+    "--format",
+    "form",
+    type=_FORMATS,
+    default="markdown",
+    show_default=True,
+    help="loki: JSON by layers and kinds.",
+)
+@no_encode
+@as_json
+def export(
+    chosen: ProjectOptions, folder: Path, *, form: str, no_encode: bool, as_json: bool
+) -> None:
+    """Write every memory into FOLDER, as files that people and other programs read. `import` reads
+    them back."""
+    with updated_memories(chosen, no_encode=no_encode) as memories, progress(chosen) as moved:
+        written = memories.export(folder, form, moved)
+    if as_json:
+        emit_json({"folder": str(folder), "format": form, "memories": written})
+    chosen.say(f"{count_memories(written)} written to {folder}")
+
+
+@click.command(
+    "import",
+    epilog=examples(
+        "hotset memory import notes", "hotset memory import .loki/memory --format loki --trusted"
+    ),
+)
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@project_options
+@click.option("--format", "form", type=_FORMATS, help="[default: told from the files]")
+@click.option(
+    "--trusted",
+    is_flag=True,
+    help="You stand for what it says: procedures and pitfalls count at once.",
+)
+@as_json
+def import_(
+    chosen: ProjectOptions, folder: Path, *, form: str | None, trusted: bool, as_json: bool
+) -> int:
+    """Read memories from FOLDER. What is there already stays; what you edited becomes a new
+    version.
+
+    Procedures and pitfalls of somebody else wait for your yes (hotset memory confirm), unless you
+    trust them all.
+    """
+    with opened_memories(chosen, makes=True) as memories, progress(chosen) as moved:
+        taken = memories.import_(folder, form or "", trusted=trusted, progress=moved)
+    if as_json:
+        emit_json({"folder": str(folder), "memories": taken})
+    chosen.say(f"{count_memories(taken)} new or changed" if taken else "nothing new")
+    return OK if taken else FOUND

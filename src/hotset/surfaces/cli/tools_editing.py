@@ -13,16 +13,16 @@ import click
 
 from hotset.config import Config
 from hotset.errors import BadInput, NotFound
-from hotset.surfaces.cli import agreeing
+from hotset.sources import tools
+from hotset.surfaces.cli.consent import ask_yes, yes_option
 from hotset.surfaces.cli.ending import FOUND, OK
-from hotset.surfaces.cli.options import Chosen, examples, of_project
+from hotset.surfaces.cli.options import ProjectOptions, examples, project_options
 from hotset.surfaces.cli.terminal import count, emit, plain, say
-from hotset.surfaces.cli.toolbox import PATIENCE, opened, stock
+from hotset.surfaces.cli.tools import PATIENCE, list_new_servers, open_tools
 
 _here = click.option(
     "--here", is_flag=True, help="For this project alone, instead of all of yours."
 )
-_yes = click.option("--yes", is_flag=True, help="Do not ask; for scripts.")
 
 
 @click.command(
@@ -34,10 +34,10 @@ _yes = click.option("--yes", is_flag=True, help="Do not ask; for scripts.")
     ),
 )
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@of_project
+@project_options
 @_here
-@_yes
-def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -> int:
+@yes_option
+def import_(chosen: ProjectOptions, files: tuple[Path, ...], *, here: bool, yes: bool) -> int:
     """Take over MCP servers from the files of other programs: Claude Code, Codex, Cursor, VS Code,
     opencode.
 
@@ -45,38 +45,37 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
     file of the project is imported for this project alone. Your agents can start what is imported;
     the other program's file stays as it is.
     """
-    from hotset.sources.tools import add_servers, known_client_files, read_client  # noqa: PLC0415 - with the toolbox
-
     config = chosen.config()
     home = config.user
     into: dict[Path, dict[str, dict[str, Any]]] = {}
-    for file in [file.absolute() for file in files] or known_client_files(config.project, home):
-        read = read_client(file, project=config.project, home=home)
-        say(f"{file} ({read.client}): {count(len(read.servers), 'server')}", quiet=chosen.quiet)
+    for file in [file.absolute() for file in files] or tools.known_client_files(
+        config.project, home
+    ):
+        read = tools.read_client(file, project=config.project, home=home)
+        chosen.say(f"{file} ({read.client}): {count(len(read.servers), 'server')}")
         for name, entry in read.servers.items():
-            say(
-                f"  {name}: {_launched(entry)}"
-                + (f"  ({read.notes[name]})" if name in read.notes else ""),
-                quiet=chosen.quiet,
+            chosen.say(
+                f"  {name}: {_command_line(entry)}"
+                + (f"  ({read.notes[name]})" if name in read.notes else "")
             )
             into.setdefault(
                 config.servers[-1 if here or file.is_relative_to(config.project) else 0], {}
             ).setdefault(name, entry)
         for name, why in read.skipped.items():
-            say(f"  {name} is left out: {why}", quiet=chosen.quiet)
+            chosen.say(f"  {name} is left out: {why}")
     if not into:
         raise NotFound(
             f"no server to import was found; add one: {chosen.hint('tools add NAME -- COMMAND')}"
         )
-    if not agreeing.agreed("Let your agents start them?", yes=yes):
+    if not ask_yes("Let your agents start them?", yes=yes):
         return FOUND
     for target, entries in into.items():
-        added = add_servers(target, entries)
+        added = tools.add_servers(target, entries)
         for name in added.added:
             emit(name)
         for name in added.kept:
-            say(f"{name} stands there already, and stays as it is", quiet=chosen.quiet)
-    _tell_new(chosen)
+            chosen.say(f"{name} stands there already, and stays as it is")
+    _print_new(chosen)
     return OK
 
 
@@ -92,7 +91,7 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
 )
 @click.argument("name")
 @click.argument("command", nargs=-1, required=True)
-@of_project
+@project_options
 @click.option(
     "--env",
     metavar="NAME=VALUE",
@@ -107,7 +106,7 @@ def import_(chosen: Chosen, files: tuple[Path, ...], *, here: bool, yes: bool) -
 )
 @_here
 def add(
-    chosen: Chosen,
+    chosen: ProjectOptions,
     name: str,
     command: tuple[str, ...],
     *,
@@ -115,10 +114,8 @@ def add(
     header: tuple[str, ...],
     shared: bool,
     here: bool,
-) -> int:
+) -> None:
     """Add an MCP server: a command behind `--`, or a URL."""
-    from hotset.sources.tools import add_servers  # noqa: PLC0415 - with the toolbox
-
     if command[0].startswith(("http://", "https://")) and len(command) == 1:
         entry: dict[str, Any] = {
             "url": command[0],
@@ -138,32 +135,29 @@ def add(
             f"give its path. Nothing was added"
         )
     file = config.servers[-1 if here else 0]
-    added = add_servers(file, {name: entry})
+    added = tools.add_servers(file, {name: entry})
     if added.kept:
         raise BadInput(
             f"{name} stands in {file} already; take it out first: "
             f"{chosen.hint(f'tools remove {name}')}"
         )
-    _tell_new(chosen)
-    return OK
+    _print_new(chosen)
 
 
 @click.command(epilog=examples("hotset tools remove wiki"))
 @click.argument("name")
-@of_project
-def remove(chosen: Chosen, name: str) -> int:
+@project_options
+def remove(chosen: ProjectOptions, name: str) -> None:
     """Take a server out again."""
-    from hotset.sources.tools import remove_server  # noqa: PLC0415 - with the toolbox
-
     failed: NotFound | None = None
     for file in reversed(chosen.config().servers):
         try:
-            remove_server(file, name)
+            tools.remove_server(file, name)
         except NotFound as error:
             failed = error
         else:
-            say(f"{name} is no longer in {file}", quiet=chosen.quiet)
-            return OK
+            chosen.say(f"{name} is no longer in {file}")
+            return
     raise failed or NotFound(f"no server {name}")
 
 
@@ -173,16 +167,15 @@ def remove(chosen: Chosen, name: str) -> int:
     )
 )
 @click.argument("name")
-@of_project
+@project_options
 @click.option("--follow", is_flag=True, help="Of a skill: later changes of its files, too.")
-@_yes
-def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
+@yes_option
+def approve(chosen: ProjectOptions, name: str, *, follow: bool, yes: bool) -> int:
     """Allow a tool or a source that is new or has changed, after a look at what it says now."""
-    from hotset.sources.tools import ToolState, compact, diff, readable  # noqa: PLC0415 - with the toolbox
-    from hotset.surfaces.cli.meant import did_you_mean  # noqa: PLC0415
+    from hotset.runtime.reader import did_you_mean  # noqa: PLC0415
 
-    with opened(chosen.config()) as toolbox:
-        stock(toolbox, chosen)
+    with open_tools(chosen.config()) as toolbox:
+        list_new_servers(toolbox, chosen)
         waiting = toolbox.waiting(name)
         if not waiting:
             names = {
@@ -191,33 +184,34 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
                 for each in (known.tool.name, known.tool.source)
             }
             near = "" if name in names else did_you_mean(name, names)
-            say(
-                f"nothing of {name} waits for approval{f'; {near}' if near else ''}".rstrip(),
-                quiet=chosen.quiet,
+            chosen.say(
+                f"nothing of {name} waits for approval{f'; {near}' if near else ''}".rstrip()
             )
             return FOUND
         if (
-            waiting[0].state is ToolState.UNAPPROVED
+            waiting[0].state is tools.ToolState.UNAPPROVED
         ):  # all of a skill is approved at once, or nothing
             emit(plain(f"{toolbox.instructions(waiting[0].tool.source)}\n"))
         for known in waiting:
-            if known.state is ToolState.UNAPPROVED:
-                emit(plain(compact(known.tool)))
+            if known.state is tools.ToolState.UNAPPROVED:
+                emit(plain(tools.compact(known.tool)))
             else:
                 emit(
                     plain(
                         f"{known.tool.name} ({known.state}): {known.why}\n"
-                        f"{diff(known) or readable(known.tool)}\n"
+                        f"{tools.diff(known) or tools.readable(known.tool)}\n"
                     )
                 )
             for warning in known.warnings:
                 say(f"  {plain(warning)}")
-        if not agreeing.agreed("Allow it?", yes=yes):
+        if not ask_yes("Allow it?", yes=yes):
             return FOUND
         one = waiting[0]
-        seen = one.digest if name == one.tool.name or one.state is ToolState.UNAPPROVED else ""
+        seen = (
+            one.digest if name == one.tool.name or one.state is tools.ToolState.UNAPPROVED else ""
+        )
         approved = toolbox.catalogue.approve(name, seen, follow=follow)
-    say(f"{', '.join(approved)}: allowed", quiet=chosen.quiet)
+    chosen.say(f"{', '.join(approved)}: allowed")
     return OK
 
 
@@ -225,76 +219,66 @@ def approve(chosen: Chosen, name: str, *, follow: bool, yes: bool) -> int:
     epilog=examples("hotset tools deny github__delete_repository", "hotset tools deny 'shell__*'")
 )
 @click.argument("pattern")
-@of_project
-def deny(chosen: Chosen, pattern: str) -> int:
+@project_options
+def deny(chosen: ProjectOptions, pattern: str) -> None:
     """Forbid a tool, a source or a pattern of names in this project: it is neither found nor
     called."""
-    with opened(chosen.config()) as toolbox:
+    with open_tools(chosen.config()) as toolbox:
         toolbox.catalogue.deny(pattern)
-    say(f"{pattern} is denied in this project", quiet=chosen.quiet)
-    return OK
+    chosen.say(f"{pattern} is denied in this project")
 
 
 @click.command(epilog=examples("hotset tools allow github__delete_repository"))
 @click.argument("pattern")
-@of_project
-def allow(chosen: Chosen, pattern: str) -> int:
+@project_options
+def allow(chosen: ProjectOptions, pattern: str) -> None:
     """Take a denial back."""
-    with opened(chosen.config()) as toolbox:
+    with open_tools(chosen.config()) as toolbox:
         toolbox.catalogue.allow(pattern)
-    say(f"{pattern} is no longer denied", quiet=chosen.quiet)
-    return OK
+    chosen.say(f"{pattern} is no longer denied")
 
 
 @click.command(epilog=examples("hotset tools pin files__read_file"))
 @click.argument("name")
-@of_project
-def pin(chosen: Chosen, name: str) -> int:
+@project_options
+def pin(chosen: ProjectOptions, name: str) -> None:
     """Keep a tool: its process is not stopped to make room, and it never becomes inactive."""
-    with opened(chosen.config()) as toolbox:
+    with open_tools(chosen.config()) as toolbox:
         tool = toolbox.resolve(name).tool
         toolbox.registry.pin(tool.name, tool.origin)
-    say(f"{tool.name} is pinned", quiet=chosen.quiet)
-    return OK
+    chosen.say(f"{tool.name} is pinned")
 
 
 @click.command(epilog=examples("hotset tools unpin files__read_file"))
 @click.argument("name")
-@of_project
-def unpin(chosen: Chosen, name: str) -> int:
+@project_options
+def unpin(chosen: ProjectOptions, name: str) -> None:
     """Let a tool live by its use again."""
-    with opened(chosen.config()) as toolbox:
+    with open_tools(chosen.config()) as toolbox:
         with suppress(NotFound):  # what is gone can be let go, too
             name = toolbox.resolve(name).tool.name
         life = toolbox.registry.unpin(name)
     if life is None:
         raise NotFound(f"{name} was not pinned")
-    say(f"{name} is no longer pinned", quiet=chosen.quiet)
-    return OK
+    chosen.say(f"{name} is no longer pinned")
 
 
 @click.command(epilog=examples("hotset tools restore created__word_count"))
 @click.argument("name")
-@of_project
-def restore(chosen: Chosen, name: str) -> int:
+@project_options
+def restore(chosen: ProjectOptions, name: str) -> None:
     """Bring back a tool that an agent wrote and that was let go because nobody used it."""
-    with opened(chosen.config()) as toolbox:
+    with open_tools(chosen.config()) as toolbox:
         toolbox.restore(name)
-    say(f"{name} is back", quiet=chosen.quiet)
-    return OK
+    chosen.say(f"{name} is back")
 
 
-def _tell_new(chosen: Chosen) -> None:
-    """What the servers offer, as soon as they have said it."""
-    from hotset.sources.tools import ToolState  # noqa: PLC0415 - with the toolbox
-
-    with opened(chosen.config()) as toolbox:
-        stock(toolbox, chosen, PATIENCE)
-        number = sum(known.state is ToolState.READY for known in toolbox.catalogue.tools())
-    say(
-        f"{count(number, 'tool')} can be found now; try: {chosen.hint('tools find WORDS')}",
-        quiet=chosen.quiet,
-    )
+def _print_new(chosen: ProjectOptions) -> None:
+    """Lists the tools of new servers, and prints how many can be found."""
+    with open_tools(chosen.config()) as toolbox:
+        list_new_servers(toolbox, chosen, PATIENCE)
+        number = sum(known.state is tools.ToolState.READY for known in toolbox.catalogue.tools())
+    chosen.say(f"{count(number, 'tool')} can be found now; try: {chosen.hint('tools find WORDS')}")
 
 
 def _is_there(entry: dict[str, Any], config: Config) -> bool:
@@ -310,7 +294,7 @@ def _is_there(entry: dict[str, Any], config: Config) -> bool:
     )
 
 
-def _launched(entry: dict[str, Any]) -> str:
+def _command_line(entry: dict[str, Any]) -> str:
     return str(
         entry.get("url")
         or " ".join([str(entry.get("command", "")), *map(str, entry.get("args", ()))])

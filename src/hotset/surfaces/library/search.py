@@ -8,22 +8,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from math import inf
+from typing import TYPE_CHECKING
 
 from hotset.errors import BadInput, HotsetError
-from hotset.index import open_index
-from hotset.index.port import Index
 from hotset.nouns.finding import Filter, Query, SearchHit, Sort
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place, Retrieved, Search
 from hotset.runtime import recall
+from hotset.runtime.model_tools import clipped, count, fitting
+from hotset.runtime.reader import Store, open_index
 from hotset.runtime.search import memory_hits, merge_hits, tool_hits
 from hotset.sources.code import catch_up, has_code, index_folder, read_consent
 from hotset.sources.tools import Toolbox
-from hotset.store.port import Store
 from hotset.surfaces.library.engine import Engine
 from hotset.text.languages import LANGUAGES
-from hotset.tokens import count
-from hotset.window.slice.fit import clipped, fitting
+
+if TYPE_CHECKING:
+    from hotset.runtime.reader import Index
 
 _EVERY_SESSION = "all"
 _MOST_HITS = 20
@@ -43,7 +44,7 @@ _NOT_INDEXED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LibraryQuery:
     query: str
     kind: str
     """Of a page, or a language; empty is any."""
@@ -74,7 +75,7 @@ class Wanted:
         return frozenset() if narrowed else self.types & {Sort.MEMORY, Sort.TOOL}
 
 
-def types_named(types: str | Sequence[str]) -> frozenset[Sort]:
+def parse_types(types: str | Sequence[str]) -> frozenset[Sort]:
     """The types that a program names; all where it names none. Raises `BadInput`."""
     named = {types} if isinstance(types, str) else {*types}
     if unknown := named - {*Sort, ""}:
@@ -89,7 +90,7 @@ class LibrarySearch:
         self._engine = engine
         self._looked = -inf
 
-    def search(self, wanted: Wanted, store: Store) -> Retrieved:
+    def search(self, wanted: LibraryQuery, store: Store) -> Retrieved:
         """What `hotset search` finds, as text within the budget. Raises `BadInput`."""
         if wanted.kind and wanted.kind not in {*Kind, *LANGUAGES}:
             raise BadInput(
@@ -101,28 +102,28 @@ class LibrarySearch:
                 "type, kind, path and session leave nothing to search: sessions have pages, "
                 "paths and languages are of code"
             )
-        found = self._text(wanted, store) if wanted.of_pages or wanted.of_code else _nothing("")
+        found = self._text(wanted, store) if wanted.of_pages or wanted.of_code else _no_hits("")
         others = self._others(
             wanted, store, wanted.max_tokens - (found.tokens + 1 if found.found else 0)
         )
         if not others.found:
             return found if found.text else others
-        return _together(found, others) if found.found else others
+        return _join(found, others) if found.found else others
 
-    def _text(self, wanted: Wanted, store: Store) -> Retrieved:
+    def _text(self, wanted: LibraryQuery, store: Store) -> Retrieved:
         """Files and pages; pages take half of the room at most."""
         has_files = wanted.of_code and self._may_search_files()
         if not wanted.of_pages:
-            return self._files(wanted, wanted.max_tokens) if has_files else _nothing(_NOT_INDEXED)
+            return self._files(wanted, wanted.max_tokens) if has_files else _no_hits(_NOT_INDEXED)
         if not has_files:
             return self._pages(wanted, store, wanted.max_tokens)
         pages = self._pages(wanted, store, wanted.max_tokens // 2)
         files = self._files(wanted, wanted.max_tokens - (pages.tokens + 1 if pages.found else 0))
         if not files.found:
             return self._pages(wanted, store, wanted.max_tokens) if pages.truncated else pages
-        return _together(files, pages) if pages.found else files
+        return _join(files, pages) if pages.found else files
 
-    def _others(self, wanted: Wanted, store: Store, room: int) -> Retrieved:
+    def _others(self, wanted: LibraryQuery, store: Store, room: int) -> Retrieved:
         """Memories and tools, in the room that is left."""
         groups: list[list[SearchHit]] = []
         machine = self._engine.machine
@@ -145,10 +146,10 @@ class LibrarySearch:
         return (
             Retrieved(text, count(text), truncated=kept < len(lines))
             if kept
-            else _nothing(_NO_OTHERS)
+            else _no_hits(_NO_OTHERS)
         )
 
-    def _pages(self, wanted: Wanted, store: Store, room: int) -> Retrieved:
+    def _pages(self, wanted: LibraryQuery, store: Store, room: int) -> Retrieved:
         kind = Kind(wanted.kind) if wanted.kind else None
         config = self._engine.config
         here, wait = Place(None, knobs=config.knobs_for("").history), config.patience
@@ -156,8 +157,8 @@ class LibrarySearch:
         return recall.answer(search, store, here, index=self._index(store), patience=wait)
 
     def _index(self, store: Store) -> Index | None:
-        """For what was said; a question makes none where nothing is kept. What is not in it yet
-        follows in the background."""
+        """The index of pages; None where there is none and nothing is kept. Newer pages follow in
+        the background."""
         if not index_folder(self._engine.config.folder).exists() and not any(
             True for _ in store.sessions()
         ):
@@ -171,7 +172,7 @@ class LibrarySearch:
         config = self._engine.config
         return read_consent(config.folder).allows(config.project) and has_code(config.folder)
 
-    def _files(self, wanted: Wanted, room: int) -> Retrieved:
+    def _files(self, wanted: LibraryQuery, room: int) -> Retrieved:
         from hotset.sources.code import tell_code  # noqa: PLC0415 - with the index, and not before
 
         config = self._engine.config
@@ -188,17 +189,16 @@ class LibrarySearch:
                     index, Query(wanted.query, only, _MOST_HITS, _SECONDS * config.patience), room
                 )
         except (HotsetError, OSError) as error:  # what was said is found all the same
-            return _nothing(
+            return _no_hits(
                 f"[hotset: the files cannot be searched ({type(error).__name__}); see: hotset "
                 f"index --status]"
             )
         text = clipped(told.text, room, count)
-        return Retrieved(text, count(text)) if told.hits.hits else _nothing(text)
+        return Retrieved(text, count(text)) if told.hits.hits else _no_hits(text)
 
     @contextmanager
     def _index_of_files(self) -> Iterator[Index]:
-        """The one that is open, or is opened now; where nothing that is said is indexed, one for
-        this question alone."""
+        """The open index; where pages are not indexed, one for this question alone."""
         config = self._engine.config
         if (index := self._engine.machine.follower.opened()) is not None:
             yield index
@@ -207,11 +207,11 @@ class LibrarySearch:
             yield own
 
 
-def _nothing(text: str) -> Retrieved:
+def _no_hits(text: str) -> Retrieved:
     return Retrieved(text, count(text), found=False)
 
 
-def _together(first: Retrieved, second: Retrieved) -> Retrieved:
+def _join(first: Retrieved, second: Retrieved) -> Retrieved:
     text = f"{first.text.rstrip()}\n{second.text}"
     pages = first if first.pages else second
     return replace(pages, text=text, tokens=count(text))

@@ -1,0 +1,30 @@
+"""What surfaces show a model: the tools of a conversation and of the toolbox with their arguments,
+and texts within a budget of tokens."""
+
+from hotset.tokens import count, warm
+from hotset.window.birth import shorten_alone
+from hotset.window.pieces import typed_pieces
+from hotset.window.slice.fit import clipped, fitting
+from hotset.window.slice.search import regex_error
+from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS, USE, parse_find, parse_use
+from hotset.window.tools import RANGE, RETRIEVE, SEARCH, SPECS, parse_call
+
+__all__ = [
+    "FIND",
+    "RANGE",
+    "RETRIEVE",
+    "SEARCH",
+    "SPECS",
+    "TOOLBOX_SPECS",
+    "USE",
+    "clipped",
+    "count",
+    "fitting",
+    "parse_call",
+    "parse_find",
+    "parse_use",
+    "regex_error",
+    "shorten_alone",
+    "typed_pieces",
+    "warm",
+]

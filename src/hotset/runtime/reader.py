@@ -1,0 +1,247 @@
+"""A project's store and index for commands that look and go: opened without event loop, wire or
+numpy, and what a person typed resolved to a session or a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from hotset.config import Config
+from hotset.errors import HotsetError, NotFound
+from hotset.index import open_index
+from hotset.nouns.page import Digest, Gist, Kind, Page, SessionId
+from hotset.nouns.turn import Event, Session
+from hotset.store.folder import BALLAST_BYTES, DATABASE, has_store, wal_and_shm
+from hotset.store.lineage import Parent, parents_in
+from hotset.store.migrations import VERSION as STORE_VERSION
+from hotset.store.port import Census, Store, Where
+from hotset.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from hotset.index.port import Index as Index, IndexState as IndexState  # noqa: PLC0414
+    from hotset.sources.memory import MemorySource
+    from hotset.sources.tools import Toolbox
+
+__all__ = [
+    "BALLAST_BYTES",
+    "DATABASE",
+    "STORE_VERSION",
+    "Census",
+    "Parent",
+    "Store",
+    "Where",
+    "has_store",
+    "open_index",
+    "parents_in",
+    "wal_and_shm",
+]
+
+_DIGEST_LENGTH = 64
+_SHOWN = 5
+_NEAR = 0.6  # of 1, at which two names are equal: one letter wrong in three is still near
+_NEAREST = 3
+_SHORTEST_BEGINNING = 4
+
+
+def open_to_look(folder: Path) -> SqliteStore:
+    """The store of a data folder, also where it can only be read. Close it."""
+    return SqliteStore.open_to_look(folder)
+
+
+@contextmanager
+def open_existing(config: Config) -> Iterator[SqliteStore]:
+    """The project's store. Raises `NotFound` where there is none: looking must not make one."""
+    if not has_store(config.folder):
+        raise NotFound(
+            f"nothing is kept yet for {config.project} (in {config.folder}); start with: hotset up"
+        )
+    with open_to_look(config.folder) as store:
+        yield store
+
+
+@contextmanager
+def open_or_empty(config: Config) -> Iterator[SqliteStore]:
+    """The project's store, for a list; where there is none, an empty temporary one."""
+    with (
+        empty_where_missing(config, is_there=has_store(config.folder)) as there,
+        open_to_look(there.folder) as store,
+    ):
+        yield store
+
+
+@contextmanager
+def empty_where_missing(config: Config, *, is_there: bool) -> Iterator[Config]:
+    """The settings, with an empty temporary folder where nothing is kept yet: lists are then as
+    empty as those of a store that holds nothing."""
+    if is_there:
+        yield config
+        return
+    with TemporaryDirectory(prefix="hotset-") as empty:
+        yield replace(config, folder=Path(empty))
+
+
+@contextmanager
+def open_memories(config: Config) -> Iterator[MemorySource]:
+    """The project's memories, for a person, in a process that looks and goes."""
+    from hotset.sources.history import follow  # noqa: PLC0415 - with the index
+    from hotset.sources.memory import MemorySource  # noqa: PLC0415
+
+    with ExitStack() as opened:
+        store = opened.enter_context(open_to_look(config.folder))
+        found: list[Index] = []
+
+        def index() -> Index | None:
+            if not found and config.search:
+                with suppress(HotsetError, OSError, ImportError):
+                    made = open_index(config.folder, config.embedding, folds=False)
+                    opened.callback(made.close)
+                    found.append(made)
+            return found[0] if found else None
+
+        yield MemorySource(config, lambda: store, index, follow_pages=follow, logged=False)
+
+
+@contextmanager
+def open_toolbox(config: Config) -> Iterator[Toolbox]:
+    """The toolbox, for a command that looks or calls one tool. Every use is in the audit."""
+    from hotset.sources.tools import Toolbox  # noqa: PLC0415 - half a second
+
+    with open_to_look(config.folder) as store:
+
+        def happened(event: Event) -> None:
+            store.keep(event)
+
+        with closing(
+            Toolbox(config, lambda: store, whose="hotset tools", happened=happened)
+        ) as toolbox:
+            yield toolbox
+
+
+@dataclass(frozen=True, slots=True)
+class IndexGlance:
+    """How the index is."""
+
+    entries: int
+    waiting: int
+    """Entries that are found by their words already, but not yet by their meaning and not yet
+    fastest."""
+    behind: int
+    """Pages of the store that are not in it yet, up to the limit of the count."""
+    embedder: str
+    writer: int | None
+    """The process that folds, if any does."""
+    building: bool
+    """A new one is made beside it."""
+    troubles: tuple[str, ...]
+
+
+def glance_at_index(
+    config: Config, store: Store | None, troubles: Sequence[str], most_behind: int
+) -> IndexGlance | None:
+    """How the index is, without opening it; None where there is none. `troubles` are those that a
+    running proxy reports; at most `most_behind` pages are counted."""
+    from hotset.index.port import FOLDER  # noqa: PLC0415
+
+    if not (folder := config.folder / FOLDER).exists():
+        return None
+    from hotset.index.database import summarise_index  # noqa: PLC0415 - with the rules of secrets 20 ms
+    from hotset.sealing import VERSION  # noqa: PLC0415
+    from hotset.sources.history import behind  # noqa: PLC0415
+
+    seen = summarise_index(folder, VERSION)
+    if seen is None:
+        return None
+    counts = store is not None and config.search and not seen.trouble
+    return IndexGlance(
+        seen.entries,
+        seen.waiting,
+        behind(store, seen.watermarks, most_behind) if store is not None and counts else 0,
+        seen.embedder,
+        seen.writer,
+        seen.building,
+        (*([seen.trouble] if seen.trouble else ()), *troubles),
+    )
+
+
+def find_session(store: Store, typed: str) -> Session:
+    """`last` (the one that was used last), an id, the beginning of one, or the client's own name
+    for it. Raises `NotFound`."""
+    every = store.recent_sessions()
+    if not every:
+        raise NotFound("no session is kept yet; start one with: hotset wrap AGENT")
+    if typed == "last":
+        return every[0]
+    exact = [each for each in every if typed in (each.id, each.key, each.key.partition(":")[2])]
+    found = exact or [each for each in every if each.id.startswith(typed)]
+    if not found:
+        names = [name for each in every for name in (each.id, each.key.partition(":")[2]) if name]
+        raise NotFound(
+            f"no session begins with {typed}; {did_you_mean(typed, ('last', *names))}see: "
+            f"hotset sessions"
+        )
+    if len(found) > 1:
+        raise NotFound(
+            f"{len(found)} sessions begin with {typed}: {_some([each.id for each in found])}; "
+            f"type more of it"
+        )
+    return found[0]
+
+
+def find_session_id(store: Store, typed: str | None) -> SessionId | None:
+    """The same; None where nothing was typed."""
+    return None if typed is None else find_session(store, typed).id
+
+
+def find_page(store: Store, typed: str) -> Page:
+    """A page by its id, the beginning of one, or a tool call's id (then its latest result). Raises
+    `NotFound`."""
+    ids = store.match(typed)
+    if len(ids) == 1:
+        return store.page(ids[0])
+    if typed in ids:
+        return next(store.page(id) for id in ids if id == typed)
+    if len(ids) > 1:
+        raise NotFound(f"several pages begin with {typed}: {_some(ids)}; type more of it")
+    of_call = list(store.pages(Where(call=typed)))
+    results = [each for each in of_call if each.kind.family is Kind.TOOL_RESULT]
+    if not of_call:
+        near = did_you_mean(typed, _alike(typed, store.match))
+        raise NotFound(f"no page, tool call or content {typed}; {near}see: hotset show last")
+    return (results or of_call)[-1]
+
+
+def find_content(store: Store, typed: str) -> tuple[Page | None, Digest]:
+    """What to recall: a page and its content's address, or an address alone."""
+    if len(typed) == _DIGEST_LENGTH and all(c in "0123456789abcdef" for c in typed):
+        return None, Digest(typed)
+    found = find_page(store, typed)
+    return found, found.digest
+
+
+def gist_of(store: Store, page: Page, content: bytes) -> Gist:
+    """What a page is about: as it was kept, or made from its content."""
+    from hotset.window.page_text import make_gist  # noqa: PLC0415 - for those who ask
+
+    return store.gist(page.id) or make_gist(page, content)
+
+
+def did_you_mean(typed: str, names: Collection[str]) -> str:
+    """The names nearest to what was typed, as the middle of a sentence; empty where none is
+    near."""
+    near = get_close_matches(typed, names, _NEAREST, _NEAR)
+    return f"did you mean {' or '.join(near)}? " if near else ""
+
+
+def _alike(typed: str, match: Callable[[str], Sequence[str]]) -> Sequence[str]:
+    """What shares the longest beginning with it."""
+    beginnings = (typed[:end] for end in range(len(typed) - 1, _SHORTEST_BEGINNING - 1, -1))
+    return next(filter(None, map(match, beginnings)), ())
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (" ..." if len(names) > _SHOWN else "")

@@ -1,0 +1,31 @@
+"""What surfaces know of the wire: the dialects, which headers travel, and the way out."""
+
+from __future__ import annotations
+
+from hotset.config import Config
+from hotset.dialects import DEFAULT, DIALECTS, Dialect, Dialects
+from hotset.dialects.view import is_call
+from hotset.dialects.wire import Field, fields
+from hotset.upstream.headers import back, onward
+from hotset.upstream.port import Wire
+
+__all__ = [
+    "DEFAULT",
+    "DIALECTS",
+    "Dialect",
+    "Dialects",
+    "Field",
+    "Wire",
+    "back",
+    "fields",
+    "is_call",
+    "onward",
+    "open_wire",
+]
+
+
+def open_wire(config: Config) -> Wire:
+    """HTTP to the upstreams."""
+    from hotset.upstream.http import HttpWire  # noqa: PLC0415 - it takes longer to import than all the rest
+
+    return HttpWire(config.upstreams)

@@ -1,0 +1,92 @@
+"""What a person is asked: may something be done that is hard to take back, and may the project's
+files be read. The answer about the files is remembered until they say otherwise."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from hotset.config import Config
+from hotset.errors import BadInput
+from hotset.sources import code
+from hotset.surfaces.cli.options import ProjectOptions
+from hotset.surfaces.cli.terminal import safe_text, say
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask; for scripts.")
+
+
+def ask_yes(question: str, *, yes: bool) -> bool:
+    """A person's yes to a question. Raises `BadInput` where there is no terminal to ask in."""
+    if yes:
+        return True
+    if not _can_ask():
+        raise BadInput("nobody is here to be asked; say it with --yes")
+    return click.confirm(safe_text(question), default=False, err=True)
+
+
+def is_allowed(config: Config) -> bool:
+    return code.read_consent(config.folder).allows(config.project)
+
+
+def require_consent(chosen: ProjectOptions, config: Config, *, yes: bool) -> bool:
+    """For a command that is about indexing: ask unless it is allowed already, also after a no.
+    Raises `BadInput`."""
+    if is_allowed(config):
+        return True
+    if yes:
+        return code.keep_answer(config.folder, config.project, granted=True).allows(config.project)
+    if not _can_ask():
+        raise BadInput(
+            f"nobody has allowed yet that the files of {config.project} are read, and nobody "
+            f"is here to be asked; "
+            f"run {chosen.hint('index')} in a terminal, or {chosen.hint('index --yes')}"
+        )
+    return _ask(chosen, config)
+
+
+def offer_indexing(chosen: ProjectOptions, config: Config, *, yes: bool) -> None:
+    """For a command that is about something else: ask once, in a terminal, and only where the
+    folder looks like a project."""
+    said = code.read_consent(config.folder)
+    answered = (
+        said.answer is not code.ConsentAnswer.UNANSWERED and Path(said.root) == config.project
+    )
+    if yes:
+        require_consent(chosen, config, yes=True)
+    elif not answered and not chosen.quiet and _can_ask() and _is_project(config.project):
+        _ask(chosen, config)
+
+
+def _ask(chosen: ProjectOptions, config: Config) -> bool:
+    say(
+        click.style(
+            "hotset can index this project, so that you and your agents can search its code.",
+            bold=True,
+        )
+    )
+    say(
+        f"  It reads    the files in {config.project}; not those that .gitignore excludes, "
+        f"nor files of secrets"
+    )
+    say(
+        f"  It keeps    what it finds in {config.folder}; nothing leaves this machine; "
+        f"secrets in files are left out"
+    )
+    say(f"  To undo     {chosen.hint('index --revoke')} removes all of it")
+    granted = click.confirm("Index it?", default=False, err=True)
+    code.keep_answer(config.folder, config.project, granted=granted)
+    if not granted:
+        say(f"Nothing is read, and you are not asked again. To change that: {chosen.hint('index')}")
+    say()
+    return granted
+
+
+def _can_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _is_project(folder: Path) -> bool:
+    """False for a home folder and the root: an agent started there does not mean all of it."""
+    return folder not in (Path.home(), Path(folder.anchor))
