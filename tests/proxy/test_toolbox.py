@@ -25,7 +25,7 @@ from hotset.nouns.embedding import OFF, Embedding
 from hotset.nouns.note import Space
 from hotset.nouns.page import Kind
 from hotset.nouns.tool import Returned
-from hotset.runtime.difference import difference
+from hotset.runtime.decision import difference
 from hotset.runtime.rounds import MOST_USES
 from hotset.sources.tools.found.servers import add_servers
 from hotset.sources.tools.offers import beginning

@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from hotset.runtime.background import Background
+from hotset.runtime.work import Background
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hotset.dialects import DIALECTS
 from hotset.nouns.deposit import RequestReceived
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.turn import TurnId
-from hotset.runtime.calibrating import Calibrations
+from hotset.runtime.session_notes import Calibrations
 from hotset.testing import RamStore
 from hotset.window.calibrate import prior
 

@@ -15,7 +15,7 @@ import pytest
 
 from hotset.errors import Malformed, UpstreamFailed
 from hotset.nouns.call import Response
-from hotset.runtime.codings import MOST, decode, decode_off_loop, plain, salvage
+from hotset.runtime.reply_bytes import MOST, decode, decode_off_loop, plain, salvage
 
 if sys.version_info >= (3, 14):
     from compression import zstd

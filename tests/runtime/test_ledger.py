@@ -19,9 +19,17 @@ from hotset.nouns.price import Price
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Form
 from hotset.runtime.keeper import Keeper
-from hotset.runtime.ledger import Births, metrics, over_store, savings
+from hotset.runtime.ledger import (
+    QUIET_SECONDS,
+    Births,
+    Watch,
+    event_of,
+    metrics,
+    over_store,
+    raised_lately,
+    savings,
+)
 from hotset.runtime.machine import Machine, Tally
-from hotset.runtime.watch import QUIET_SECONDS, Watch, event_of, raised_lately
 from hotset.store.port import Store
 from hotset.testing import RamStore
 from hotset.testing.store_talk import StoreTalk, id_of, kept, shows

@@ -13,8 +13,7 @@ from hotset.dialects import DIALECTS
 from hotset.dialects.port import Mark
 from hotset.dialects.sse import events
 from hotset.nouns.message import DialectName
-from hotset.runtime.codings import salvage
-from hotset.runtime.tail import StreamTail
+from hotset.runtime.reply_bytes import StreamTail, salvage
 from hotset.store.rows import zstd
 from tests.dialects.recordings import REPLIES, recording
 

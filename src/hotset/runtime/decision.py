@@ -1,26 +1,227 @@
-"""What one turn's plan decided, as the store has it: the form of pages, every candidate, the knobs.
-
-A candidate that was left out cannot be recovered later, so each is kept with its plan, by numbers
-and names, without its text. The knobs under which a session runs are kept with it.
-"""
+"""What one turn's plan decided and changed, as the store has it: the form of pages, every
+candidate, the knobs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
+from hotset.dialects.port import Dialects
+from hotset.errors import Malformed, NotFound
 from hotset.files.lru import Lru
+from hotset.nouns.bill import Bill
 from hotset.nouns.candidate import Choice, OfferKind
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.knobs import Knobs
+from hotset.nouns.message import Request
 from hotset.nouns.note import Space
-from hotset.nouns.page import ROOT, Chain
-from hotset.nouns.turn import Turn
-from hotset.nouns.window import Shown
-from hotset.runtime.difference import lineage
-from hotset.store.port import Store
+from hotset.nouns.page import ROOT, Chain, Page
+from hotset.nouns.turn import Event, Node, Reference, Turn
+from hotset.nouns.window import WHOLE, Cause, Form, Hidden, PageTable, Shown, Spot
+from hotset.runtime.session_notes import found_by, ratio_at
+from hotset.sources.tools import USED, beginning, kept_offer
+from hotset.store.port import Store, Where
+from hotset.window.ghosts import beside
+from hotset.window.tools import OUR_TOOLS
+
+_REFERENCE = re.compile(rb'retrieve_context\(id="(r[0-9a-f]{4,40})"\)')
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A page that was not sent whole, or a run of messages that was not sent at all."""
+
+    form: Form
+    cause: Cause
+    fresh: bool
+    """It was decided for this turn; else it stood like this before."""
+    whole: int
+    """Tokens of what was there, in the provider's count as it was known when the turn was planned:
+    the bill's unit."""
+    tokens: int
+    """Tokens of what was sent, in the same."""
+    pages: tuple[Page, ...]
+    sent: bytes
+    """What stood in their place."""
+    reference: Reference | None = None
+    """What the line that stayed leads to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spliced:
+    """What the model saw around or in place of a message, and the client never did."""
+
+    turn: int
+    """The turn that brought the client's message."""
+    hidden: Hidden
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    turn: Turn
+    planned: bool
+    """False where the request went out as it came, byte for byte."""
+    changes: tuple[Change, ...]
+    spliced: tuple[Spliced, ...]
+    tools: tuple[str, ...]
+    """Ours, beside the client's."""
+    retrievals: tuple[Event, ...]
+    """What the model asked us for in this turn, with its tokens in the same unit."""
+    uses: tuple[Event, ...]
+    """What it used of the toolbox."""
+    bill: Bill | None
+
+
+def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) -> Difference:
+    """`inject` says whether our tools are offered where they can be: that is a setting, and no turn
+    remembers it."""
+    nodes = {node.chain: node for node in store.nodes(turn.session)}
+    line = lineage(nodes.values(), turn)
+    table = store.table(line, turn.ref)
+    planned = table != PageTable()
+    asked = _open_request(store, turn, dialects) if planned and inject else None
+    ratio = ratio_at(turn.model, store, turn.ref)
+    return Difference(
+        turn=turn,
+        planned=planned,
+        changes=tuple(_scaled(change, ratio) for change in _changes(store, turn, line, table)),
+        spliced=tuple(_spliced(line, nodes, table)) if asked is not None else (),
+        tools=tuple(_ours(store, turn, [nodes[chain] for chain in line], asked)) if asked else (),
+        retrievals=tuple(_weighed(event, ratio) for event in _happened(store, turn, "Retrieved")),
+        uses=tuple(_happened(store, turn, USED)),
+        bill=next((bill for bill in store.bills(turn.session) if bill.turn == turn.number), None),
+    )
+
+
+def lineage(nodes: Iterable[Node], turn: Turn) -> list[Chain]:
+    """The messages of a turn's request, from the first to the last, asides behind what they
+    follow."""
+    known: dict[Chain, Node] = {}
+    asides: dict[Chain, list[Chain]] = {}
+    for node in nodes:
+        known[node.chain] = node
+        if node.aside and node.turn <= turn.number:
+            asides.setdefault(node.parent, []).append(node.chain)
+    line: dict[Chain, None] = {}
+    chain = turn.head
+    while chain in known and chain not in line:
+        line[chain] = None
+        chain = known[chain].parent
+    return [
+        each
+        for chain in (ROOT, *reversed(line))
+        for each in (chain, *asides.get(chain, ()))
+        if each != ROOT
+    ]
+
+
+def _changes(store: Store, turn: Turn, line: list[Chain], table: PageTable) -> Iterator[Change]:
+    pages: dict[Chain, list[Page]] = {}
+    for page in store.pages(Where(session=turn.session)):
+        pages.setdefault(page.chain, []).append(page)
+    run: list[Shown] = []
+    for chain in line:
+        gone = _gone(table, chain)
+        if run and (gone is None or gone.text):
+            yield _change(store, turn, run, pages)
+            run = []
+        if gone is not None:
+            run.append(gone)
+            continue
+        for page in pages.get(chain, ()):
+            row = table.shown.get(Spot(chain, page.position))
+            if row is not None and row.form is not Form.FULL:
+                yield _change(store, turn, [row], {chain: [page]})
+    if run:
+        yield _change(store, turn, run, pages)
+
+
+def _gone(table: PageTable, chain: Chain) -> Shown | None:
+    """What stands in place of a message that left and did not come back."""
+    row = table.shown.get(Spot(chain, WHOLE))
+    return row if row is not None and not row.is_back else None
+
+
+def _change(
+    store: Store, turn: Turn, rows: list[Shown], pages: Mapping[Chain, list[Page]]
+) -> Change:
+    """Rows of messages that left together are one change: the first says what stays of them all."""
+    first = rows[0]
+    return Change(
+        form=first.form,
+        cause=first.cause,
+        fresh=first.time == turn.started,
+        whole=sum(row.whole for row in rows),
+        tokens=sum(row.tokens for row in rows),
+        pages=tuple(page for row in rows for page in pages.get(row.spot.chain, ())),
+        sent=first.text,
+        reference=_reference(store, first.text),
+    )
+
+
+def _scaled(change: Change, ratio: float) -> Change:
+    return replace(change, whole=round(change.whole * ratio), tokens=round(change.tokens * ratio))
+
+
+def _weighed(event: Event, ratio: float) -> Event:
+    tokens = event.detail.get("tokens", 0)
+    return replace(event, detail={**event.detail, "tokens": round(float(tokens) * ratio)})
+
+
+def _reference(store: Store, text: bytes) -> Reference | None:
+    named = _REFERENCE.search(text)
+    try:
+        return store.reference(named[1].decode()) if named else None
+    except NotFound:
+        return None
+
+
+def _spliced(line: list[Chain], nodes: Mapping[Chain, Node], table: PageTable) -> Iterator[Spliced]:
+    """Where a message left, what was hidden around it left too."""
+    for chain in line:
+        if chain in table.hidden and _gone(table, chain) is None:
+            yield Spliced(nodes[chain].turn, table.hidden[chain])
+
+
+def _happened(store: Store, turn: Turn, name: str) -> Iterator[Event]:
+    return (
+        event
+        for event in store.events(turn.session)
+        if event.name == name and event.turn == turn.number
+    )
+
+
+def _ours(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Iterator[str]:
+    """What was offered to the session when this turn was planned, and what it had found by then."""
+    yield from sorted(OUR_TOOLS)
+    chains = beginning((node.chain, node.role, node.aside) for node in line)
+    _, offer = kept_offer(chains, store, turn.ref) if chains else (ROOT, None)
+    yield from (spec.name for spec in beside(offer.tools if offer else (), asked.tools))
+    yield from found_by(turn.ref, [node.chain for node in line], store)
+
+
+def _open_request(store: Store, turn: Turn, dialects: Dialects) -> Request | None:
+    """A request with the fields of the turn's, which says nothing; None where our tools could not
+    stand beside the client's."""
+    if turn.tools is None:
+        return None
+    dialect = dialects[turn.dialect]
+    body = {
+        **msgspec.json.decode(store.content(turn.params), type=dict[str, msgspec.Raw]),
+        "model": turn.model,
+        **dialect.compose("", [{"role": "user", "content": "-"}]),
+        "tools": msgspec.Raw(store.content(turn.tools)),
+    }
+    try:
+        request = dialect.parse(msgspec.json.encode(body))
+    except Malformed:
+        return None
+    return request if dialect.injectable(request, OUR_TOOLS) else None
+
 
 _CANDIDATES = Space("candidates")
 """By the name of the turn."""

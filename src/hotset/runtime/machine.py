@@ -20,15 +20,22 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.knobs import Prefetching
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Form, Shown
-from hotset.runtime.background import Background
-from hotset.runtime.bounded import Bounded
 from hotset.runtime.follower import Follower, Gister
 from hotset.runtime.keeper import Keeper
-from hotset.runtime.ledger import SUMMARISED, SUMMARY_FAILED, Births, Metrics, empty_ledger, metrics
+from hotset.runtime.ledger import (
+    SUMMARISED,
+    SUMMARY_FAILED,
+    Births,
+    Metrics,
+    Watch,
+    empty_ledger,
+    event_of,
+    metrics,
+    raised_lately,
+)
 from hotset.runtime.planning import Planner
-from hotset.runtime.summarising import Summariser
-from hotset.runtime.summary_model import ask_about
-from hotset.runtime.watch import Watch, event_of, raised_lately
+from hotset.runtime.summaries import Summariser, ask_about
+from hotset.runtime.work import Background, Bounded
 from hotset.sources.code import CodeSource, Prefetches
 from hotset.sources.history import HistorySource
 from hotset.sources.memory import EpisodeWriter, MemoryOffers, MemorySource, MemoryUpkeep

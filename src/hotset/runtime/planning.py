@@ -31,14 +31,11 @@ from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import WHOLE, Hidden, Line, PageTable, Plan, SentRequest, Spot
-from hotset.runtime.bounded import check
-from hotset.runtime.calibrating import Calibrations
 from hotset.runtime.decision import SessionKnobs, candidates_note
-from hotset.runtime.deferral import Deferrals
-from hotset.runtime.lines import LineageLinker, LineWeigher
+from hotset.runtime.lines import LineageLinker, LineWeigher, MessageRewriter
 from hotset.runtime.offers import OfferRound
-from hotset.runtime.resuming import Resuming
-from hotset.runtime.words import MessageRewriter
+from hotset.runtime.session_notes import Calibrations, Deferrals, Resuming
+from hotset.runtime.work import check
 from hotset.sources.port import Scene, Source
 from hotset.sources.tools import weigh
 from hotset.store.port import Store

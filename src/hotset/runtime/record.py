@@ -12,9 +12,8 @@ from hotset.nouns.call import Headers, Response, header
 from hotset.nouns.deposit import CommitReceipt, Deposit, ReplyReceived, RequestReceived
 from hotset.nouns.message import Reply
 from hotset.nouns.turn import Outcome, TurnRef
-from hotset.runtime.codings import MOST, salvage
 from hotset.runtime.machine import Machine
-from hotset.runtime.tail import StreamTail
+from hotset.runtime.reply_bytes import MOST, StreamTail, salvage
 from hotset.runtime.turn import OpenedTurn, SentTurn, off_loop
 
 _log = logging.getLogger("hotset")

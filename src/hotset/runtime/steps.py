@@ -15,13 +15,13 @@ from hotset.nouns.link import Link, link
 from hotset.nouns.memory import Ending
 from hotset.nouns.message import Reply, Usage
 from hotset.nouns.turn import Event, TurnId
-from hotset.runtime.bounded import Crowded, Late
 from hotset.runtime.checkpoints import note_checkpoints
 from hotset.runtime.machine import Machine
 from hotset.runtime.planning import Forbidden, PlannedTurn, Unplanned
 from hotset.runtime.record import KEEPING, Record
 from hotset.runtime.rounds import answer_round, body_of, sum_usages, usages_of, working_rounds
 from hotset.runtime.turn import OwnTools, SentTurn
+from hotset.runtime.work import Crowded, Late
 from hotset.sources.code import Prefetches
 from hotset.sources.port import TurnEnd
 from hotset.store.port import Store

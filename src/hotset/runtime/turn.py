@@ -21,9 +21,9 @@ from hotset.nouns.message import Loading, Request, ToolSpec
 from hotset.nouns.page import ROOT
 from hotset.nouns.turn import TurnId
 from hotset.runtime import clients
-from hotset.runtime.codings import decode
 from hotset.runtime.machine import Machine
 from hotset.runtime.planning import PlannedTurn
+from hotset.runtime.reply_bytes import decode
 from hotset.sources.port import Source
 from hotset.window.tools import OUR_TOOLS
 

@@ -22,10 +22,10 @@ from hotset.dialects.port import TurnView
 from hotset.errors import UpstreamFailed
 from hotset.nouns.call import ClientCall, Headers, Response
 from hotset.nouns.turn import Outcome
-from hotset.runtime.asking import ask_upstream, follow_up
-from hotset.runtime.codings import plain
+from hotset.runtime.attempts import ask_upstream, follow_up
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import Record
+from hotset.runtime.reply_bytes import StreamTail, patiently, plain
 from hotset.runtime.steps import (
     answer_turn,
     bill_with_reply,
@@ -34,7 +34,6 @@ from hotset.runtime.steps import (
     plan_turn,
     settle_turn,
 )
-from hotset.runtime.tail import StreamTail, patiently
 from hotset.runtime.turn import open_turn
 
 _WHOLE_BYTES = 1 << 20

@@ -16,8 +16,8 @@ from typing import Any, Self
 from hotset.config import Upstream, load
 from hotset.nouns.knobs import Knobs, Remembering
 from hotset.nouns.tool import Tooling
-from hotset.runtime.bounded import Bounded
 from hotset.runtime.machine import Machine
+from hotset.runtime.work import Bounded
 from hotset.sources.tools import ToolLibrary
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore

@@ -19,8 +19,8 @@ from hotset.nouns.page import ROOT
 from hotset.nouns.tool import Deferring, Tooling
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import Hidden
-from hotset.runtime.deferral import Deferrals, FoundTools, is_taken
 from hotset.runtime.planning import Planner
+from hotset.runtime.session_notes import Deferrals, FoundTools, is_taken
 from hotset.sources.tools import ToolSource
 from hotset.testing import RamStore
 from hotset.window.deferring import ANCHOR

@@ -12,7 +12,7 @@ from hotset.errors import BadInput, NotFound
 from hotset.nouns.page import Page
 from hotset.nouns.turn import Session, Turn
 from hotset.nouns.window import Cause, Form
-from hotset.runtime.difference import Change, Difference, Spliced, difference
+from hotset.runtime.decision import Change, Difference, Spliced, difference
 from hotset.runtime.reader import Store, find_session, open_existing
 from hotset.runtime.wire import DIALECTS
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options

@@ -20,8 +20,8 @@ from typing import Any, Protocol, TypeVar
 
 from hotset.errors import BadInput, MemoryClosed
 from hotset.nouns.call import ClientCall, Headers
-from hotset.runtime.codings import MOST
 from hotset.runtime.planning import Planner
+from hotset.runtime.reply_bytes import MOST
 from hotset.runtime.wire import back, onward
 from hotset.surfaces.library.engine import Engine, Work
 from hotset.surfaces.library.errand import (

@@ -19,8 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hotset.nouns.call import ClientCall, Headers, header
 from hotset.nouns.message import DialectName
-from hotset.runtime.codings import MOST
 from hotset.runtime.machine import Machine
+from hotset.runtime.reply_bytes import MOST
 from hotset.runtime.walk import pass_through, walk
 from hotset.runtime.wire import DEFAULT, DIALECTS, Dialects
 

@@ -27,11 +27,11 @@ from hotset import __version__
 from hotset.config import DEFAULT_PORT, Config
 from hotset.errors import BadConfig, StoreFailed
 from hotset.files.folder import private_folder
-from hotset.runtime.bounded import Bounded
 from hotset.runtime.machine import Machine, open_store as open_project_store
 from hotset.runtime.reader import Store
 from hotset.runtime.record import KEEPING
 from hotset.runtime.wire import open_wire
+from hotset.runtime.work import Bounded
 from hotset.sources.tools import Toolbox, ToolLibrary
 from hotset.surfaces.mcp.protocol import Server
 from hotset.surfaces.proxy.address import (

@@ -1,32 +1,146 @@
-"""Tools that were found in a session and can be called by their own names, where the upstream can
-defer tools.
-
-The definitions that an answer refers to are kept as notes, in front of what is hidden of its turn:
-after a restart and in another process both are sent byte for byte as they were. Where the
-definitions are missing, or the upstream does not take them, the answer says in words what it found.
-"""
+"""What is remembered of a line between its requests: how its provider counts, which replies go on
+elsewhere, which tools were found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from urllib.parse import urlsplit
 
 import msgspec
 
 from hotset.config import Config
+from hotset.dialects.change import resume
 from hotset.dialects.port import Deferral, Dialect
 from hotset.files.lru import Lru
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.link import Link
-from hotset.nouns.message import Loading, Request, ToolSpec
+from hotset.nouns.message import Loading, Request, ToolSpec, Usage
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain
 from hotset.nouns.tool import Deferring
 from hotset.nouns.turn import TurnRef
 from hotset.nouns.window import Hidden
 from hotset.store.port import Store
+from hotset.window.calibrate import Calibration, from_numbers, prior
 from hotset.window.deferring import words_for
+
+_CALIBRATION = Space("calibration")
+"""By model."""
+
+_WORTH_KEEPING = 0.002
+"""A change of the ratio that would move the edge of a window of 128,000 tokens by 250: less makes
+no other plan."""
+
+_MOST_MODELS = 256
+
+
+def ratio_at(model: str, store: Store, as_of: TurnRef) -> float:
+    """What our count was multiplied by when this turn was planned."""
+    return _kept(model, store, as_of).ratio
+
+
+class Calibrations:
+    """The ratio of each model, learned and kept. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Calibration] = {}
+        self._kept: dict[str, float] = {}
+        """For each model, the ratio that is in the store."""
+        self._lock = Lock()
+
+    def knows(self, model: str) -> bool:
+        """Was this model asked for before? Then its ratio is at hand, without a look into the
+        store."""
+        with self._lock:
+            return model in self._known
+
+    def ratio(self, model: str, store: Store) -> float:
+        with self._lock:
+            known = self._known.get(model)
+        if known is None:
+            known = self._read(model, store)
+        return known.ratio
+
+    def observed(self, model: str, estimated: int, reported: Usage) -> NoteWritten | None:
+        """Learns from what a provider counted for a prompt; gives the note to be kept where that
+        made a difference."""
+        told = reported.input + reported.cache_read + reported.cache_write
+        with self._lock:
+            now = self._known.get(model, prior(model)).observed(estimated, told)
+            self._know(model, now)
+            if abs(now.ratio - self._kept.get(model, prior(model).ratio)) < _WORTH_KEEPING:
+                return None
+            self._kept[model] = now.ratio
+        return NoteWritten(_CALIBRATION, model, msgspec.json.encode(now.as_numbers()))
+
+    def _read(self, model: str, store: Store) -> Calibration:
+        found = _kept(model, store)
+        with self._lock:
+            self._know(model, found)
+            self._kept[model] = found.ratio
+        return found
+
+    def _know(self, model: str, calibration: Calibration) -> None:
+        if len(self._known) >= _MOST_MODELS and model not in self._known:
+            self._known.clear()
+            self._kept.clear()
+        self._known[model] = calibration
+
+
+def _kept(model: str, store: Store, as_of: TurnRef | None = None) -> Calibration:
+    note = store.notes(_CALIBRATION, [model], as_of).get(model)
+    return from_numbers(
+        msgspec.json.decode(note.value or b"{}", type=dict[str, float]) if note is not None else {},
+        model,
+    )
+
+
+_RESPONSE = Space("response")
+"""By the id that the client saw."""
+
+_MOST = 4096
+
+
+class _Continued(msgspec.Struct, frozen=True):
+    last: str
+    """The id that the provider goes on from."""
+    answers: tuple[str, ...]
+    """What it still has to be given: answers to our calls."""
+
+
+class Resuming:
+    """What stands behind the ids that clients saw."""
+
+    def __init__(self) -> None:
+        self._known: Lru[str, _Continued] = Lru(count=_MOST)
+
+    def remember(self, seen: str, last: str, answers: tuple[bytes, ...]) -> NoteWritten:
+        """The client saw `seen`; the provider goes on from `last`, and still has to be given these
+        answers to our calls."""
+        continued = _Continued(last, tuple(each.decode() for each in answers))
+        self._known.put(seen, continued)
+        return NoteWritten(_RESPONSE, seen, msgspec.json.encode(continued))
+
+    def body(self, request: Request, dialect: Dialect, store: Store) -> bytes | None:
+        """What to send for a request that continues such a reply; None where it goes out as it
+        is."""
+        if not dialect.previous_field or not request.previous:
+            return None
+        known = self._known.get(request.previous)
+        if (
+            known is None
+            and (note := store.notes(_RESPONSE, [request.previous]).get(request.previous))
+            is not None
+        ):
+            known = msgspec.json.decode(note.value or b"", type=_Continued)
+        return (
+            resume(request, dialect, known.last, [each.encode() for each in known.answers])
+            if known is not None
+            else None
+        )
+
 
 _FOUND = Space("found")
 """By the message around which the answers that refer to them are hidden."""

@@ -17,9 +17,9 @@ from math import isfinite
 
 from hotset.errors import UpstreamFailed
 from hotset.nouns.call import Headers, Response, header
-from hotset.runtime.codings import plain
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import Record
+from hotset.runtime.reply_bytes import plain
 from hotset.runtime.steps import deferring_refused, log_retry, spell_out_tools
 from hotset.window.deferring import is_refusal
 
