@@ -247,12 +247,21 @@ class DecidedCandidate(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True)
+class FormDecision:
+    """The form that one page got."""
+
+    row: Shown
+    page: Page | None
+    """None where a whole message left."""
+
+
+@dataclass(frozen=True, slots=True)
 class TurnDecision:
     """What was decided for one turn."""
 
     candidates: tuple[DecidedCandidate, ...]
-    forms: tuple[Shown, ...]
-    """Rows of the page table that were decided with it."""
+    forms: tuple[FormDecision, ...]
+    """Forms that pages got with it."""
     knobs: dict[str, Any] | None
     """What differed from the default profile; None where nothing is known of it."""
 
@@ -284,20 +293,18 @@ def read_decision(store: Store, turn: Turn) -> TurnDecision:
     table = store.table(line, turn.ref)
     note = store.notes(_CANDIDATES, [turn.id]).get(turn.id)
     logged = msgspec.json.decode(note.value or b"[]", type=list[DecidedCandidate]) if note else []
-    first = first_chain(store, turn)
+    asides = {node.chain for node in store.nodes(turn.session) if node.aside}
+    first = next((chain for chain in line if chain not in asides), ROOT)
     knobs = store.notes(_KNOBS, [first], turn.ref).get(first)
+    pages = {
+        Spot(page.chain, page.position): page for page in store.pages(Where(session=turn.session))
+    }
+    fresh = (row for row in table.shown.values() if row.time == turn.started)
     return TurnDecision(
         tuple(logged),
-        tuple(row for row in table.shown.values() if row.time == turn.started),
+        tuple(FormDecision(row, pages.get(row.spot)) for row in fresh),
         msgspec.json.decode(knobs.value or b"{}", type=dict[str, Any]) if knobs else None,
     )
-
-
-def first_chain(store: Store, turn: Turn) -> Chain:
-    """The first message of a turn's line that later ones build on."""
-    asides = {node.chain for node in store.nodes(turn.session) if node.aside}
-    line = lineage(store.nodes(turn.session), turn)
-    return next((chain for chain in line if chain not in asides), ROOT)
 
 
 def _logged(choice: Choice) -> DecidedCandidate:

@@ -1,4 +1,4 @@
-"""`hotset diff`: instead of what a client sent, what went to the provider."""
+"""`hotset diff` and `hotset plan`: what went to the provider in one turn, and why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from hotset.errors import BadInput, NotFound
 from hotset.nouns.page import Page
 from hotset.nouns.turn import Session, Turn
 from hotset.nouns.window import Cause, Form
-from hotset.runtime.decision import Change, Difference, Spliced, difference
+from hotset.runtime.decision import (
+    Change,
+    Difference,
+    Spliced,
+    TurnDecision,
+    difference,
+    read_decision,
+)
 from hotset.runtime.reader import Store, find_session, open_existing
 from hotset.runtime.wire import DIALECTS
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
@@ -24,6 +31,7 @@ from hotset.surfaces.cli.terminal import (
     plain,
     plain_line,
     shortened,
+    table,
     width,
 )
 
@@ -79,6 +87,80 @@ def diff(chosen: ProjectOptions, session: str, turn: str, *, full: bool, as_json
     hint = next((page.id for change in told.changes for page in change.pages), None)
     if hint is not None:
         chosen.say(f"\nThe exact bytes of a page: {chosen.hint(f'recall {hint}')}")
+
+
+@click.command(epilog=examples("hotset plan", "hotset plan last 12", "hotset plan s3f9a 12 --json"))
+@click.argument("session", default="last")
+@click.argument("turn", default="last")
+@project_options
+@as_json
+def plan(chosen: ProjectOptions, session: str, turn: str, *, as_json: bool) -> None:
+    """Why one turn was sent as it was: every page that got a form, and every offer of the sources
+    with its worth, its price and the reason why it was taken or left.
+
+    SESSION is an id, the beginning of one, or `last`; TURN is its number, or `last`. Both are
+    `last` by default.
+    """
+    with open_existing(chosen.config()) as store:
+        found = find_turn(store, find_session(store, session), turn)
+        decided = read_decision(store, found)
+    if as_json:
+        emit_json(_plan_document(found, decided))
+        return
+    title = f"{found.session}  turn {found.number}  {plain_line(found.model)}"
+    emit(click.style(title, bold=True))
+    if not decided.forms and not decided.candidates:
+        emit("nothing was decided: no new page is large, and no source had anything to offer")
+    if decided.forms:
+        emit("\npages that got a form in this turn")
+        rows = [
+            (
+                each.page.id if each.page is not None else "a whole message",
+                _FORMS.get(each.row.form, "whole again"),
+                f"{each.row.tokens:,} of {each.row.whole:,}",
+                _CAUSES[each.row.cause],
+            )
+            for each in decided.forms
+        ]
+        table(("page", "sent as", "tokens", "why"), rows, right={2})
+    if decided.candidates:
+        emit("\noffers of the sources")
+        offers = [
+            (
+                each.source,
+                each.kind,
+                f"{each.worth:.2f}",
+                f"{each.tokens:,}",
+                each.verdict,
+                each.key,
+            )
+            for each in decided.candidates
+        ]
+        headings = ("source", "kind", "worth", "tokens", "decided", "what")
+        table(headings, offers, right={2, 3})
+    if decided.knobs:
+        emit("\nknobs of this session that differ from the defaults")
+        for name, value in decided.knobs.items():
+            emit(f"  {plain_line(name)} = {plain_line(msgspec.json.encode(value).decode())}")
+
+
+def _plan_document(turn: Turn, decided: TurnDecision) -> dict[str, Any]:
+    return {
+        "session": turn.session,
+        "turn": turn.number,
+        "forms": [
+            {
+                "page": each.page.id if each.page is not None else None,
+                "form": each.row.form,
+                "cause": each.row.cause,
+                "tokens": each.row.tokens,
+                "whole": each.row.whole,
+            }
+            for each in decided.forms
+        ],
+        "candidates": msgspec.to_builtins(decided.candidates),
+        "knobs": decided.knobs,
+    }
 
 
 def find_turn(store: Store, session: Session, typed: str) -> Turn:
