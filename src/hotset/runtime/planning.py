@@ -354,9 +354,10 @@ class Planner:
             extra = self._weigher.lines(links, request.model, hidden)[-1].whole - lines[-1].whole
             made = replace(made, tokens=made.tokens + extra, whole=made.whole + extra)
         fixed = opened.own + ours.tokens
+        listed = {spec.name: spec for spec in ours.specs}
         return PlannedTurn(
             opened=opened,
-            scene=replace(scene, specs={spec.name: spec for spec in ours.specs}),
+            scene=replace(scene, specs=listed, defers=ours.deferred),
             plan=made,
             body=body,
             outgoing=outgoing,

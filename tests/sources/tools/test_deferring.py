@@ -203,6 +203,7 @@ def test_a_session_that_began_without_goes_on_without(tmp_path, store):
     )
 
     assert later.specs == first.specs
+    assert not later.scene.defers  # what it finds is told in words, too
 
 
 def test_sessions_behind_different_upstreams_share_no_offer(tmp_path, store):
