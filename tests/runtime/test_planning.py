@@ -86,5 +86,5 @@ def test_an_opening_that_is_sent_again_is_known_from_memory(planner):
 
     again = prepare(planner, opening, Unreadable(), now=2.0)
 
-    assert again.opened.table.sent is not None
-    assert again.opened.table.sent.head == again.links[-1].chain
+    assert again.facts.table.sent is not None
+    assert again.facts.table.sent.head == again.links[-1].chain

@@ -27,7 +27,7 @@ def note_checkpoints(planned: PlannedTurn, record: Record, machine: Machine) -> 
     """Tells the store, while nobody waits for it, of the marks that this prompt passed."""
     now = planned.bill.sent.prompt
     scale = now / planned.estimated if planned.estimated else 1.0
-    before = round(planned.opened.table.sent.tokens * scale) if planned.opened.table.sent else 0
+    before = round(planned.facts.table.sent.tokens * scale) if planned.facts.table.sent else 0
     marks = passed(before, now, planned.knobs.window)
     if marks:
         machine.background.spawn(

@@ -141,7 +141,7 @@ class RequestFacts:
 class PlannedTurn:
     """A request as it goes out, and what has to be known when its reply comes."""
 
-    opened: RequestFacts
+    facts: RequestFacts
     scene: Scene
     """The same for the sources."""
     plan: Plan
@@ -162,19 +162,19 @@ class PlannedTurn:
     @property
     def request(self) -> Request:
         """The client's own."""
-        return self.opened.request
+        return self.facts.request
 
     @property
     def links(self) -> tuple[Link, ...]:
-        return self.opened.links
+        return self.facts.links
 
     @property
     def knobs(self) -> Knobs:
-        return self.opened.knobs
+        return self.facts.knobs
 
     @property
     def offered(self) -> bool:
-        return self.opened.offered
+        return self.facts.offered
 
     @property
     def estimated(self) -> int:
@@ -297,66 +297,64 @@ class Planner:
         # What a provider keeps of a conversation would be what we made of it.
         held = any(hint.startswith("conversation=") for hint in request.hints)
         off = off or self._config.off or held
-        opened = self._open(request, dialect, store, now, upstream, off=off, agent=agent)
-        lines = self._weigher.lines(opened.links, opened.request.model, opened.hidden)
-        scene = self._scene(opened, lines, agent, turn or TurnId(secrets.token_hex(8)))
-        offers = self._listable(opened, self._offers.ask(scene)) if opened.offered else ()
-        planned = self._decide(opened, lines, scene, offers)
+        facts = self._open(request, dialect, store, now, upstream, off=off, agent=agent)
+        lines = self._weigher.lines(facts.links, facts.request.model, facts.hidden)
+        scene = self._scene(facts, lines, agent, turn or TurnId(secrets.token_hex(8)))
+        offers = self._listable(facts, self._offers.ask(scene)) if facts.offered else ()
+        planned = self._decide(facts, lines, scene, offers)
         bill = replace(planned.bill, overhead_ms=1000 * (self._monotonic() - began))
         return replace(planned, bill=bill)
 
     def _decide(
         self,
-        opened: RequestFacts,
+        facts: RequestFacts,
         lines: Sequence[Line],
         scene: Scene,
         offers: Sequence[Candidate],
     ) -> PlannedTurn:
         """The one decision, rendered and held to the provider's rules."""
-        request, links, knobs, store = opened.request, opened.links, opened.knobs, opened.store
+        request, links, knobs, store = facts.request, facts.links, facts.knobs, facts.store
         late = self._planned_late(links)
-        shown = {**opened.table.shown, **late.shown} if late else opened.table.shown
-        table = replace(opened.table, shown=shown)
-        written = self._summaries(lines, store) if table.sent and not opened.opens else {}
-        found = self._found_tools(opened, offers)
-        fixed = opened.own + (sum(map(weigh, SPECS)) if opened.offered else 0) + found.tokens
+        shown = {**facts.table.shown, **late.shown} if late else facts.table.shown
+        table = replace(facts.table, shown=shown)
+        written = self._summaries(lines, store) if table.sent and not facts.opens else {}
+        found = self._found_tools(facts, offers)
+        fixed = facts.own + (sum(map(weigh, SPECS)) if facts.offered else 0) + found.tokens
         moment = Moment(
-            opened.now,
-            opened.price,
+            facts.now,
+            facts.price,
             scene.count,
             fixed,
-            opened.ratio,
+            facts.ratio,
             summaries=written,
             most_ghosts=self._config.tooling.ghosts,
-            hidden_texts=partial(_hidden_texts, opened),
+            hidden_texts=partial(_hidden_texts, facts),
             check=check,
         )
-        made = (
-            _as_it_came(lines, table) if opened.off else plan(lines, table, offers, knobs, moment)
-        )
-        made, behind = _placed(opened, made)
+        made = _as_it_came(lines, table) if facts.off else plan(lines, table, offers, knobs, moment)
+        made, behind = _placed(facts, made)
         if late is not None:
             made = _together(late, made)
-        ours = _with_found(made, found) if opened.offered else found
+        ours = _with_found(made, found) if facts.offered else found
         new = {behind.chain: behind} if behind is not None else {}
-        hidden = {**opened.hidden, **new}
+        hidden = {**facts.hidden, **new}
         spoken = {**hidden, **ours.spelled}
         try:
-            outgoing, body = self._drawn(opened, made, spoken, ours.specs)
+            outgoing, body = self._drawn(facts, made, spoken, ours.specs)
         except Forbidden:
             # the rules are about messages: where none leaves, only what stands in them, they are
             # kept
             stay = replace(moment, messages_stay=True)
-            again = plan(lines, opened.table, offers, knobs, stay)
+            again = plan(lines, facts.table, offers, knobs, stay)
             made = replace(again, choices=made.choices)
-            outgoing, body = self._drawn(opened, made, spoken, ours.specs)
+            outgoing, body = self._drawn(facts, made, spoken, ours.specs)
         if behind is not None:  # weighed as it is written
             extra = self._weigher.lines(links, request.model, hidden)[-1].whole - lines[-1].whole
             made = replace(made, tokens=made.tokens + extra, whole=made.whole + extra)
-        fixed = opened.own + ours.tokens
+        fixed = facts.own + ours.tokens
         listed = {spec.name: spec for spec in ours.specs}
         return PlannedTurn(
-            opened=opened,
+            facts=facts,
             scene=replace(scene, specs=listed, defers=ours.deferred),
             plan=made,
             body=body,
@@ -365,19 +363,19 @@ class Planner:
             behind=behind,
             specs=ours.specs,
             deferred=ours.deferred,
-            sent=SentRequest(links[-1].chain, opened.now, fixed + made.tokens),
-            bill=_estimate(made, lines, opened, fixed),
+            sent=SentRequest(links[-1].chain, facts.now, fixed + made.tokens),
+            bill=_estimate(made, lines, facts, fixed),
         )
 
     def without_deferred(self, planned: PlannedTurn) -> PlannedTurn:
         """The same request for an upstream that cannot defer tools: what was found is told in
         words. Raises `Unplanned`."""
-        opened, specs = planned.opened, at_once(planned.specs)
+        facts, specs = planned.facts, at_once(planned.specs)
         recalled = self.deferrals.recalled(
-            opened.links, planned.hidden, opened.dialect, opened.store, deferred=False
+            facts.links, planned.hidden, facts.dialect, facts.store, deferred=False
         )
         spoken = {**planned.hidden, **recalled.spelled}
-        outgoing, body = self._drawn(opened, planned.plan, spoken, specs)
+        outgoing, body = self._drawn(facts, planned.plan, spoken, specs)
         scene = replace(planned.scene, specs={spec.name: spec for spec in specs}, defers=False)
         return replace(
             planned, scene=scene, body=body, outgoing=outgoing, specs=specs, deferred=False
@@ -393,18 +391,18 @@ class Planner:
     def went_out(self, planned: PlannedTurn) -> tuple[Deposit, ...]:
         """A request is sent as planned; what the sources want to be kept with its plan."""
         self.remember(planned)
-        opened = planned.opened
-        if opened.off:
+        facts = planned.facts
+        if facts.off:
             return ()
         kept = [
             deposit
             for each in self.sources
             for deposit in each.took(planned.scene, planned.taken(each))
         ]
-        first = next((each.chain for each in opened.links if not each.message.aside), ROOT)
+        first = next((each.chain for each in facts.links if not each.message.aside), ROOT)
         notes = [
-            self._brought.note(opened.links[-1].chain, opened.now) if opened.brought else None,
-            self._session_knobs.note(first, opened.knobs),
+            self._brought.note(facts.links[-1].chain, facts.now) if facts.brought else None,
+            self._session_knobs.note(first, facts.knobs),
             candidates_note(planned.scene.turn, planned.plan.choices),
         ]
         return (*kept, *(note for note in notes if note is not None))
@@ -414,13 +412,13 @@ class Planner:
         next one on this line."""
         rows = {**planned.hidden, **{each.chain: each for each in hidden}}
         table = PageTable(planned.plan.shown, rows, planned.sent)
-        before = planned.opened.table.sent
+        before = planned.facts.table.sent
         with self._lock:
             for each in _latest(planned.links) if self._late else ():
                 self._late.pop(each.chain)
             if before is not None:
                 self._tables.pop(before.head)
-            if planned.opened.reopens:
+            if planned.facts.reopens:
                 # the next message tells whose line it is, and the store what was told there
                 self._tables.pop(planned.sent.head)
             else:
@@ -521,73 +519,70 @@ class Planner:
             return request
         return one if dialect.injectable(one, OUR_TOOLS) else request
 
-    def _scene(
-        self, opened: RequestFacts, lines: Sequence[Line], agent: str, turn: TurnId
-    ) -> Scene:
+    def _scene(self, facts: RequestFacts, lines: Sequence[Line], agent: str, turn: TurnId) -> Scene:
         """What the sources may know of the request."""
-        request, last = opened.request, opened.links[-1]
-        known = PageTable() if opened.reopens else opened.table
-        may_add = opened.offered and last.chain not in known.hidden
+        request, last = facts.request, facts.links[-1]
+        known = PageTable() if facts.reopens else facts.table
+        may_add = facts.offered and last.chain not in known.hidden
         asks = may_add and is_new_prompt(last, known)
         return Scene(
             turn=turn,
             request=request,
-            links=opened.links,
+            links=facts.links,
             table=known,
-            hidden={} if opened.reopens else opened.hidden,
-            price=opened.price,
-            knobs=opened.knobs,
-            now=opened.now,
-            store=opened.store,
+            hidden={} if facts.reopens else facts.hidden,
+            price=facts.price,
+            knobs=facts.knobs,
+            now=facts.now,
+            store=facts.store,
             agent=agent,
-            opens=opened.opens,
+            opens=facts.opens,
             prompt=_prompt_of(last) if asks else "",
-            answered=reply_answered(opened.links) if may_add and not asks else None,
-            offers_tools=opened.offered,
-            defers=opened.offered
-            and self.deferrals.allowed(request, opened.dialect, opened.upstream),
+            answered=reply_answered(facts.links) if may_add and not asks else None,
+            offers_tools=facts.offered,
+            defers=facts.offered and self.deferrals.allowed(request, facts.dialect, facts.upstream),
             sees=can_see(request.model),
-            fixed=opened.own,
-            room=_free(opened, lines) if may_add else 0,
+            fixed=facts.own,
+            room=_free(facts, lines) if may_add else 0,
             count=_counter(request.model),
         )
 
-    def _listable(self, opened: RequestFacts, offers: Sequence[Candidate]) -> Sequence[Candidate]:
+    def _listable(self, facts: RequestFacts, offers: Sequence[Candidate]) -> Sequence[Candidate]:
         """The offers whose tools the client does not have; no tools where not all have a place."""
         specs = [each.body for each in offers if isinstance(each.body, ToolSpec)]
-        here = {spec.name for spec in beside(specs, opened.request.tools)}
+        here = {spec.name for spec in beside(specs, facts.request.tools)}
         names = [*OUR_TOOLS, *here]
-        if specs and not opened.dialect.injectable(opened.request, names):
+        if specs and not facts.dialect.injectable(facts.request, names):
             here = set()
         return [
             each for each in offers if not isinstance(each.body, ToolSpec) or each.body.name in here
         ]
 
-    def _found_tools(self, opened: RequestFacts, offers: Sequence[Candidate]) -> _ToolList:
+    def _found_tools(self, facts: RequestFacts, offers: Sequence[Candidate]) -> _ToolList:
         """What was found in earlier turns, as this provider can be told of it."""
-        if not opened.offered:
+        if not facts.offered:
             return _ToolList()
         deferred = any(
             isinstance(each.body, ToolSpec) and each.body.loading is Loading.FINDS
             for each in offers
         )
         recalled = self.deferrals.recalled(
-            opened.links, opened.hidden, opened.dialect, opened.store, deferred=deferred
+            facts.links, facts.hidden, facts.dialect, facts.store, deferred=deferred
         )
-        theirs = {tool.name for tool in opened.request.tools}
+        theirs = {tool.name for tool in facts.request.tools}
         found = [each for each in recalled.tools if each.name not in theirs] if deferred else []
         return _ToolList(tuple(found), recalled.spelled, deferred)
 
     def _drawn(
         self,
-        case: RequestFacts,
+        facts: RequestFacts,
         made: Plan,
         said: Mapping[Chain, Hidden],
         specs: Sequence[ToolSpec],
     ) -> tuple[Request, bytes]:
         """The request as planned, and its body. Raises `Forbidden`."""
-        own, links, dialect = case.request, case.links, case.dialect
-        outgoing = own if case.off else self._as_planned(own, links, made, said, dialect)
+        own, links, dialect = facts.request, facts.links, facts.dialect
+        outgoing = own if facts.off else self._as_planned(own, links, made, said, dialect)
         return outgoing, _rendered(outgoing, own, links, said, dialect, specs=specs)
 
     def _as_planned(
@@ -728,7 +723,7 @@ def _with_found(made: Plan, found: _ToolList) -> _ToolList:
     )
 
 
-def _placed(opened: RequestFacts, made: Plan) -> tuple[Plan, Hidden | None]:
+def _placed(facts: RequestFacts, made: Plan) -> tuple[Plan, Hidden | None]:
     """What the plan took, behind the last message; nothing where the provider takes no text
     there."""
     texts: dict[str, list[str]] = {}
@@ -737,11 +732,11 @@ def _placed(opened: RequestFacts, made: Plan) -> tuple[Plan, Hidden | None]:
             texts.setdefault(each.source, [each.heading] if each.heading else []).append(each.body)
     if not texts:
         return made, None
-    dialect, chain = opened.dialect, opened.links[-1].chain
+    dialect, chain = facts.dialect, facts.links[-1].chain
     behind = Hidden(chain, after=tuple(dialect.say("\n".join(each)).raw for each in texts.values()))
-    alone = opened.hidden if not opened.reopens else {}
-    before = dialect.reveal(opened.request, opened.links, alone) if alone else opened.request
-    both = dialect.reveal(opened.request, opened.links, {**alone, chain: behind})
+    alone = facts.hidden if not facts.reopens else {}
+    before = dialect.reveal(facts.request, facts.links, alone) if alone else facts.request
+    both = dialect.reveal(facts.request, facts.links, {**alone, chain: behind})
     if beyond(dialect.check(both), dialect.check(before)) is None:
         return made, behind
     choices = tuple(
@@ -774,21 +769,21 @@ def _prompt_of(last: Link) -> str:
     return asked_in("\n".join(each.decode("utf-8", "replace") for each in parts))
 
 
-def _free(opened: RequestFacts, lines: Sequence[Line]) -> int:
+def _free(facts: RequestFacts, lines: Sequence[Line]) -> int:
     """Tokens that the plan will leave free, or a little more: it decides what really fits."""
-    window = round(opened.knobs.window / opened.ratio)
+    window = round(facts.knobs.window / facts.ratio)
     here = {line.chain for line in lines}
     saved = sum(
-        row.whole - row.tokens for row in opened.table.shown.values() if row.spot.chain in here
+        row.whole - row.tokens for row in facts.table.shown.values() if row.spot.chain in here
     )
     messages = sum(line.whole for line in lines) - saved
-    return window - opened.own - min(messages, round(opened.knobs.high * window))
+    return window - facts.own - min(messages, round(facts.knobs.high * window))
 
 
-def _hidden_texts(opened: RequestFacts) -> Iterator[str]:
-    for row in (opened.hidden if not opened.reopens else {}).values():
+def _hidden_texts(facts: RequestFacts) -> Iterator[str]:
+    for row in (facts.hidden if not facts.reopens else {}).values():
         for raw in (*row.before, *row.after):
-            parts = opened.dialect.understand(raw).parts
+            parts = facts.dialect.understand(raw).parts
             yield from (part.content.decode("utf-8", "replace") for part in parts)
 
 
@@ -831,26 +826,26 @@ def _hold_to_the_rules(
         raise Forbidden(f"rule {first.invariant} at {first.where}")
 
 
-def _estimate(made: Plan, lines: Sequence[Line], case: RequestFacts, fixed: int) -> Bill:
+def _estimate(made: Plan, lines: Sequence[Line], facts: RequestFacts, fixed: int) -> Bill:
     """What the prompt costs under the provider's cache rules, beside what sending everything would
     have."""
-    latest, price = case.table.sent, case.price
-    at = latest_sent(lines, case.table)
-    cold = at < 0 or latest is None or case.now - latest.time > price.ttl
+    latest, price = facts.table.sent, facts.price
+    at = latest_sent(lines, facts.table)
+    cold = at < 0 or latest is None or facts.now - latest.time > price.ttl
     before = sum(line.whole for line in lines[: at + 1])
 
     def billed(fixed: int, prompt: int, kept: int) -> Usage:
         return charge(
             price,
-            round((fixed + prompt) * case.ratio),
-            round((fixed + kept) * case.ratio),
+            round((fixed + prompt) * facts.ratio),
+            round((fixed + kept) * facts.ratio),
             cold=cold,
         )
 
-    sent, whole = billed(fixed, made.tokens, made.kept), billed(case.own, made.whole, before)
+    sent, whole = billed(fixed, made.tokens, made.kept), billed(facts.own, made.whole, before)
     return Bill(
-        model=case.request.model,
-        upstream=case.upstream,
+        model=facts.request.model,
+        upstream=facts.upstream,
         sent=sent,
         whole=whole,
         broke=made.broke or "",
