@@ -4,18 +4,17 @@ done before costs a look-up."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 
 from hotset import tokens
 from hotset.dialects.parts import size_of
-from hotset.dialects.port import Dialect
 from hotset.files.lru import Lru
 from hotset.nouns.link import Link, link
-from hotset.nouns.message import DialectName, Message, Part, Request
+from hotset.nouns.message import Message, Part, Request
 from hotset.nouns.page import ROOT, Chain, Kind
-from hotset.nouns.window import Hidden, Line, Piece, Plan, Spot
+from hotset.nouns.window import Hidden, Line, Piece
 from hotset.runtime.work import check
 from hotset.tokens import Encoding
 
@@ -163,54 +162,3 @@ def _pieces(parts: Sequence[Part], encoding: Encoding, model: str) -> Iterator[P
 
 def _size(line: Line) -> int:
     return _AROUND_BYTES + sum(len(piece.content) for piece in line.pieces)
-
-
-_MOST_REWRITTEN = 32 << 20
-"""Changed messages that are held on to: those of some dozen long sessions."""
-
-_Words = tuple[tuple[int, bytes], ...]
-_Key = tuple[DialectName, bytes, _Words | None]
-"""What was said by whom, and what is said instead; None where it is a message of our own."""
-
-
-class MessageRewriter:
-    """Safe to use from several threads."""
-
-    def __init__(self) -> None:
-        self._said: Lru[_Key, Message] = Lru(weight=_MOST_REWRITTEN)
-
-    def reworded(self, link: Link, plan: Plan, dialect: Dialect) -> Message:
-        message = link.message
-        words: _Words = tuple(
-            (position, row.text)
-            for position in range(len(message.parts))
-            if (row := plan.shown.get(Spot(link.chain, position))) is not None and row.text
-        )
-        said = self._once(
-            (dialect.name, message.raw, words), lambda: _reworded(message, words, dialect)
-        )
-        return replace(said, span=message.span)
-
-    def said(self, text: bytes, dialect: Dialect) -> Message:
-        """A message of our own, which stands in place of others from now on."""
-        return self._once((dialect.name, text, None), lambda: dialect.say(text.decode()))
-
-    def _once(self, key: _Key, make: Callable[[], Message]) -> Message:
-        said = self._said.get(key)
-        if said is None:
-            said = make()
-            self._said.put(key, said, len(key[1]) + len(said.raw))
-        return said
-
-
-def _reworded(message: Message, words: _Words, dialect: Dialect) -> Message:
-    try:
-        return dialect.reword(message, dict(words))
-    except ValueError:
-        pass  # one of the parts has a form that its provider fixes: it is shown whole, every time
-    for position, text in words:
-        try:
-            message = dialect.reword(message, {position: text})
-        except ValueError:
-            continue
-    return message

@@ -18,22 +18,22 @@ from hotset.config import Config
 from hotset.dialects.parts import can_see
 from hotset.dialects.port import Dialect
 from hotset.dialects.rules import beyond
-from hotset.errors import HotsetError
 from hotset.files.lru import Lru
 from hotset.nouns.bill import Bill
 from hotset.nouns.candidate import Candidate, OfferSlot, OfferVerdict
 from hotset.nouns.deposit import Deposit, NoteWritten
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.link import Link
-from hotset.nouns.message import Loading, Message, Request, ToolSpec, Usage
+from hotset.nouns.message import Loading, Request, ToolSpec, Usage
 from hotset.nouns.note import Space
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.turn import TurnId
-from hotset.nouns.window import WHOLE, Hidden, Line, PageTable, Plan, SentRequest, Spot
+from hotset.nouns.window import Hidden, Line, PageTable, Plan, SentRequest
 from hotset.runtime.decision import SessionKnobs, candidates_note
-from hotset.runtime.lines import LineageLinker, LineWeigher, MessageRewriter
+from hotset.runtime.lines import LineageLinker, LineWeigher
 from hotset.runtime.offers import OfferRound
+from hotset.runtime.render import Forbidden, Renderer, Unplanned
 from hotset.runtime.session_notes import Calibrations, Deferrals, Resuming
 from hotset.runtime.work import check
 from hotset.sources.port import Scene, Source
@@ -74,9 +74,6 @@ _OPENING = frozenset({Kind.PROMPT, Kind.SYSTEM})
 _REPLY_ROOM = 8192
 """Tokens that stay free for the reply where the client does not say how many it wants."""
 
-_STANDS_IN = Chain("stands in")
-"""The chain of a message that is ours: nothing is hidden around it."""
-
 _BROUGHT = Space("brought")
 """By the last message of a request with which the client brought our tools."""
 
@@ -94,14 +91,6 @@ of."""
 
 def _no_summaries(lines: Sequence[Line], store: Store) -> Mapping[int, str]:  # noqa: ARG001 - one of the `Summaries`
     return {}
-
-
-class Unplanned(HotsetError):
-    """The request goes out as it came."""
-
-
-class Forbidden(Unplanned):
-    """The plan would have broken a rule of the provider's: a fault of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +244,7 @@ class Planner:
         self._summaries = summaries
         self._linked = LineageLinker()
         self._weigher = LineWeigher()
-        self._words = MessageRewriter()
+        self._renderer = Renderer()
         self.resuming = Resuming()
         self._tables: Lru[Chain, _Held] = Lru(count=_MOST_TABLES)
         self._late: Lru[Chain, Plan] = Lru(count=_MOST_LATE)
@@ -340,14 +329,14 @@ class Planner:
         hidden = {**facts.hidden, **new}
         spoken = {**hidden, **ours.spelled}
         try:
-            outgoing, body = self._drawn(facts, made, spoken, ours.specs)
+            outgoing, body = self._draw(facts, made, spoken, ours.specs)
         except Forbidden:
             # the rules are about messages: where none leaves, only what stands in them, they are
             # kept
             stay = replace(moment, messages_stay=True)
             again = plan(lines, facts.table, offers, knobs, stay)
             made = replace(again, choices=made.choices)
-            outgoing, body = self._drawn(facts, made, spoken, ours.specs)
+            outgoing, body = self._draw(facts, made, spoken, ours.specs)
         if behind is not None:  # weighed as it is written
             extra = self._weigher.lines(links, request.model, hidden)[-1].whole - lines[-1].whole
             made = replace(made, tokens=made.tokens + extra, whole=made.whole + extra)
@@ -375,7 +364,7 @@ class Planner:
             facts.links, planned.hidden, facts.dialect, facts.store, deferred=False
         )
         spoken = {**planned.hidden, **recalled.spelled}
-        outgoing, body = self._drawn(facts, planned.plan, spoken, specs)
+        outgoing, body = self._draw(facts, planned.plan, spoken, specs)
         scene = replace(planned.scene, specs={spec.name: spec for spec in specs}, defers=False)
         return replace(
             planned, scene=scene, body=body, outgoing=outgoing, specs=specs, deferred=False
@@ -573,51 +562,18 @@ class Planner:
         found = [each for each in recalled.tools if each.name not in theirs] if deferred else []
         return _ToolList(tuple(found), recalled.spelled, deferred)
 
-    def _drawn(
+    def _draw(
         self,
         facts: RequestFacts,
         made: Plan,
-        said: Mapping[Chain, Hidden],
+        hidden: Mapping[Chain, Hidden],
         specs: Sequence[ToolSpec],
     ) -> tuple[Request, bytes]:
         """The request as planned, and its body. Raises `Forbidden`."""
-        own, links, dialect = facts.request, facts.links, facts.dialect
-        outgoing = own if facts.off else self._as_planned(own, links, made, said, dialect)
-        return outgoing, _rendered(outgoing, own, links, said, dialect, specs=specs)
-
-    def _as_planned(
-        self,
-        own: Request,
-        links: Sequence[Link],
-        made: Plan,
-        hidden: Mapping[Chain, Hidden],
-        dialect: Dialect,
-    ) -> Request:
-        """The request with every page in its form, and with what the client never saw."""
-        touched = {
-            spot.chain for spot, row in made.shown.items() if row.text or spot.position == WHOLE
-        }
-        if not touched and not hidden:
-            return own
-        kept: list[Link] = []
-        messages: list[Message] = []
-        told: set[Chain] = set()
-        for each in links:
-            gone = made.shown.get(Spot(each.chain, WHOLE)) if each.chain in touched else None
-            if gone is None:
-                kept.append(each)
-                messages.append(
-                    self._words.reworded(each, made, dialect)
-                    if each.chain in touched
-                    else each.message
-                )
-            elif gone.text and each.chain not in told:
-                told.add(each.chain)  # two reasoning items that say the same have one chain
-                said = self._words.said(gone.text, dialect)
-                kept.append(Link(said, each.parent, _STANDS_IN))
-                messages.append(said)
-        changed = replace(own, messages=tuple(messages))
-        return dialect.reveal(changed, kept, hidden) if hidden else changed
+        shown, hidden = ({}, {}) if facts.off else (made.shown, hidden)
+        return self._renderer.render(
+            facts.request, facts.links, shown, hidden, specs=specs, dialect=facts.dialect
+        )
 
     def _knobs(self, request: Request, price: Price, agent: str, *, askable: bool) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)
@@ -785,45 +741,6 @@ def _hidden_texts(facts: RequestFacts) -> Iterator[str]:
         for raw in (*row.before, *row.after):
             parts = facts.dialect.understand(raw).parts
             yield from (part.content.decode("utf-8", "replace") for part in parts)
-
-
-def _rendered(
-    outgoing: Request,
-    own: Request,
-    links: Sequence[Link],
-    hidden: Mapping[Chain, Hidden],
-    dialect: Dialect,
-    *,
-    specs: Sequence[ToolSpec],
-) -> bytes:
-    """The body of a request, with our tools. Raises `Forbidden`."""
-    body = own.raw if outgoing is own else dialect.render(outgoing)
-    if specs:
-        body = dialect.offer(body, specs)
-    if body != own.raw:
-        _hold_to_the_rules(outgoing, own, links, hidden, dialect, specs=specs)
-    return body
-
-
-def _hold_to_the_rules(
-    outgoing: Request,
-    own: Request,
-    links: Sequence[Link],
-    hidden: Mapping[Chain, Hidden],
-    dialect: Dialect,
-    *,
-    specs: Sequence[ToolSpec],
-) -> None:
-    """Raises `Forbidden` where the provider would refuse what we made of the client's request."""
-    original = dialect.reveal(own, links, hidden) if hidden else own
-    ours = dialect.declared(specs)
-    broken = dialect.check(
-        replace(outgoing, tools=(*outgoing.tools, *ours)),
-        replace(original, tools=(*original.tools, *ours)),
-    )
-    # A rule that the client's own request breaks as well is between it and the provider.
-    if broken and (first := beyond(broken, dialect.check(own))) is not None:
-        raise Forbidden(f"rule {first.invariant} at {first.where}")
 
 
 def _estimate(made: Plan, lines: Sequence[Line], facts: RequestFacts, fixed: int) -> Bill:

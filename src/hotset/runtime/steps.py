@@ -17,8 +17,9 @@ from hotset.nouns.message import Reply, Usage
 from hotset.nouns.turn import Event, TurnId
 from hotset.runtime.checkpoints import note_checkpoints
 from hotset.runtime.machine import Machine
-from hotset.runtime.planning import Forbidden, PlannedTurn, Unplanned
+from hotset.runtime.planning import PlannedTurn
 from hotset.runtime.record import KEEPING, Record
+from hotset.runtime.render import Forbidden, Unplanned
 from hotset.runtime.rounds import answer_round, body_of, sum_usages, usages_of, working_rounds
 from hotset.runtime.turn import OwnTools, SentTurn
 from hotset.runtime.work import Crowded, Late
