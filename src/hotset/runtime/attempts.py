@@ -21,6 +21,7 @@ from hotset.runtime.machine import Machine
 from hotset.runtime.record import Record
 from hotset.runtime.reply_bytes import plain
 from hotset.runtime.steps import deferring_refused, log_retry, spell_out_tools
+from hotset.runtime.turn import SentRounds
 from hotset.window.deferring import is_refusal
 
 _PAUSES = (0.5, 2.0)
@@ -37,9 +38,10 @@ _PULSE_SECONDS = 10.0
 @asynccontextmanager
 async def ask_upstream(record: Record, machine: Machine) -> AsyncIterator[Response]:
     """What the upstream answers to the latest call of this turn."""
-    planned = record.sent.planned
+    sent = record.sent
+    defers = isinstance(sent, SentRounds) and sent.planned.deferred
     async with machine.wire.send(record.sent.call) as response:
-        if planned is None or not planned.deferred or response.status < 400:
+        if not defers or response.status < 400:
             yield response
             return
         refusal = await plain(response)

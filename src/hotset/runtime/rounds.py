@@ -20,7 +20,7 @@ from hotset.runtime import recall
 from hotset.runtime.lines import weigh
 from hotset.runtime.machine import Machine
 from hotset.runtime.planning import PlannedTurn
-from hotset.runtime.turn import AnsweredRound, SentTurn, uses_tools
+from hotset.runtime.turn import AnsweredRound, SentPlan, SentRounds, uses_tools
 from hotset.sources.port import Scene, Source
 from hotset.window.deferring import words_for
 from hotset.window.price import charge
@@ -63,18 +63,17 @@ class _Result:
 
 
 async def answer_round(
-    sent: SentTurn,
+    sent: SentRounds,
     asked: Round,
     ref: TurnRef | None,
     log: Callable[..., None],
     machine: Machine,
-) -> SentTurn:
+) -> SentRounds:
     """The turn with the round that has just come, and with its answers where it asks us for
     something; its `call` goes on with them where the latest round says `goes_on`.
 
     `log` keeps deposits at once.
     """
-    assert sent.planned is not None
     over = replace(sent, rounds=(*sent.rounds, AnsweredRound(asked)))
     if not asked.calls or not asked.complete or (not asked.asks and not asked.foreign):
         return over
@@ -94,7 +93,6 @@ async def answer_round(
     for each in results:
         if each.owner is not None and each.answer.tools:
             found += each.answer.tools
-            assert sent.own is not None
             sent.own.also(each.answer.tools, each.owner)
     if len(before) + 1 == most:  # which only words can tell
         last = answers[-1]
@@ -113,9 +111,8 @@ async def answer_round(
     return replace(going, call=replace(sent.call, body=body_of(going))) if asked.asks else going
 
 
-def body_of(sent: SentTurn) -> bytes:
+def body_of(sent: SentRounds) -> bytes:
     """The request of the latest round: the turn's own, with everything that was said since."""
-    assert sent.planned is not None
     planned, dialect = sent.planned, sent.opened.dialect
     words = {name: words_for(each) for name, each in sent.found.items()}
     raws = (dialect.spelled_out(raw, words) if sent.in_words else raw for raw in sent.grown)
@@ -127,10 +124,9 @@ def body_of(sent: SentTurn) -> bytes:
     return dialect.offer(dialect.render(replace(own, messages=messages)), specs)
 
 
-def usages_of(sent: SentTurn, reply: Reply, price: Callable[[], Price]) -> list[Usage]:
+def usages_of(sent: SentPlan, reply: Reply, price: Callable[[], Price]) -> list[Usage]:
     """What each round came to: as the provider counted it, and where it reported nothing as we
     do."""
-    assert sent.planned is not None
     usages = [each.round.usage for each in sent.rounds]
     said = [each.round.raws for each in sent.rounds]
     if not usages:  # a turn that had no rounds to look into
@@ -152,7 +148,7 @@ def usages_of(sent: SentTurn, reply: Reply, price: Callable[[], Price]) -> list[
     return counted
 
 
-def working_rounds(sent: SentTurn) -> list[int]:
+def working_rounds(sent: SentPlan) -> list[int]:
     """Which rounds read a tool's result: a client that has the tool without us pays for them,
     too."""
     return [
@@ -177,9 +173,8 @@ def _scale(planned: PlannedTurn) -> float:
     return planned.bill.sent.prompt / planned.estimated if planned.estimated else 1.0
 
 
-def _room(sent: SentTurn, asked: Round) -> int:
+def _room(sent: SentRounds, asked: Round) -> int:
     """Tokens by which the prompt may still grow in this turn."""
-    assert sent.planned is not None
     planned = sent.planned
     grown = sum(map(weigh, (*sent.grown, *asked.raws)))
     return round(planned.knobs.window / _scale(planned)) - planned.estimated - grown
@@ -211,8 +206,7 @@ def _keep_with(machine: Machine) -> Callable[[Deposit], Awaitable[bool]]:
     return keep
 
 
-async def _result(sent: SentTurn, call: OwnCall, scene: Scene, machine: Machine) -> _Result:
-    assert sent.own is not None
+async def _result(sent: SentRounds, call: OwnCall, scene: Scene, machine: Machine) -> _Result:
     owner = sent.own.owners.get(call.name)
     try:
         if owner is not None:
@@ -230,7 +224,6 @@ async def _result(sent: SentTurn, call: OwnCall, scene: Scene, machine: Machine)
         event = Event("Bypassed", scene.now, scene.here.session, scene.here.turn, reason)
         answer = Answer(call.id, _LOST if owner is not None else _SORRY, failed=True)
         return _Result(answer, deposits=(event,), fault=owner is None)
-    assert sent.planned is not None
     again = any(_had_left(sent.planned, spot) for spot in got.spots)
     deposits: list[Deposit] = [
         recall.event_of(call.name, wanted, got, scene.here, scene.now, refault=again)
@@ -243,7 +236,7 @@ async def _result(sent: SentTurn, call: OwnCall, scene: Scene, machine: Machine)
 
 
 def _bring_back(
-    sent: SentTurn, call: OwnCall, scene: Scene, machine: Machine
+    sent: SentRounds, call: OwnCall, scene: Scene, machine: Machine
 ) -> tuple[Retrieval, Retrieved]:
     wanted = parse_call(call.name, call.arguments)
     asked = replace(wanted, max_tokens=min(wanted.max_tokens, scene.room))

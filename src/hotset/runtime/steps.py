@@ -13,7 +13,7 @@ from hotset.nouns.call import ClientCall, header
 from hotset.nouns.deposit import Billed, Deposit, HiddenKept, NoteWritten, PlanMade
 from hotset.nouns.link import Link, link
 from hotset.nouns.memory import Ending
-from hotset.nouns.message import Reply, Usage
+from hotset.nouns.message import Reply, Request, Usage
 from hotset.nouns.turn import Event, TurnId
 from hotset.runtime.checkpoints import note_checkpoints
 from hotset.runtime.machine import Machine
@@ -21,7 +21,7 @@ from hotset.runtime.planning import PlannedTurn
 from hotset.runtime.record import KEEPING, Record
 from hotset.runtime.render import Forbidden, Unplanned
 from hotset.runtime.rounds import answer_round, body_of, sum_usages, usages_of, working_rounds
-from hotset.runtime.turn import OwnTools, SentTurn
+from hotset.runtime.turn import OwnTools, SentPlan, SentRounds, SentTurn
 from hotset.runtime.work import Crowded, Late
 from hotset.sources.code import Prefetches
 from hotset.sources.port import TurnEnd
@@ -53,14 +53,14 @@ async def plan_turn(record: Record, machine: Machine) -> None:
         return
     off = machine.config.off or header(headers, _SWITCH).strip().lower() == "off"
     if request.previous:
-        await _or_as_it_came(_resume(record, store, machine), record)
+        await _or_as_it_came(_resume(request, record, store, machine), record)
     elif off:
         # It goes out as it came: only the ledger wants a plan, and that can be made while the
         # provider thinks.
-        counting = _or_as_it_came(_plan(record, store, machine, off=True), record)
+        counting = _or_as_it_came(_plan(request, record, store, machine, off=True), record)
         record.beside(machine.background.spawn(counting, "count what a call costs"))
     else:
-        await _or_as_it_came(_plan(record, store, machine, off=False), record)
+        await _or_as_it_came(_plan(request, record, store, machine, off=False), record)
 
 
 async def _or_as_it_came(work: Awaitable[None], record: Record) -> None:
@@ -79,18 +79,18 @@ async def _or_as_it_came(work: Awaitable[None], record: Record) -> None:
         record.bypassed(f"a fault of ours in planning: {type(error).__name__}")
 
 
-async def _resume(record: Record, store: Store, machine: Machine) -> None:
+async def _resume(request: Request, record: Record, store: Store, machine: Machine) -> None:
     opened = record.sent.opened
-    assert opened.request is not None
     queue = machine.bounded.of(opened.queue)
-    body = await queue.run(machine.planner.resuming.body, opened.request, opened.dialect, store)
-    record.sent = replace(record.sent, call=_with_body(opened.call, body))
+    body = await queue.run(machine.planner.resuming.body, request, opened.dialect, store)
+    record.sent = SentTurn(opened, _with_body(opened.call, body))
 
 
-async def _plan(record: Record, store: Store, machine: Machine, *, off: bool) -> None:
+async def _plan(
+    request: Request, record: Record, store: Store, machine: Machine, *, off: bool
+) -> None:
     opened, planner = record.sent.opened, machine.planner
-    request, upstream = opened.request, opened.call.upstream
-    assert request is not None
+    upstream = opened.call.upstream
     planning = partial(planner.prepare, request, opened.dialect, store, opened.time, upstream)
     planning = partial(planning, off=off, agent=opened.agent, turn=opened.id)
     try:
@@ -103,8 +103,11 @@ async def _plan(record: Record, store: Store, machine: Machine, *, off: bool) ->
     outgoing = _outgoing(opened.call, planned)
     kept = planner.went_out(planned)
     note_checkpoints(planned, record, machine)
-    own = OwnTools.of(planned, machine.sources) if planned.offered else None
-    record.sent = replace(record.sent, call=outgoing, planned=planned, own=own)
+    if planned.offered:
+        own = OwnTools.of(planned, machine.sources)
+        record.sent = SentRounds(opened, outgoing, planned, own=own)
+    else:
+        record.sent = SentPlan(opened, outgoing, planned)
     if off:  # what went out as it came has no forms: its turn stays without a plan
         return
     made = planned.plan
@@ -118,21 +121,25 @@ async def _plan(record: Record, store: Store, machine: Machine, *, off: bool) ->
 
 async def answer_turn(record: Record, asked: Round, machine: Machine) -> bool:
     """Answers what the model asked us for; True where the turn goes on with another call."""
+    sent = record.sent
+    if not isinstance(sent, SentRounds):
+        return False
     try:
         ref = await record.ref(PLACE_SECONDS) if asked.calls else None
-        record.sent = await answer_round(record.sent, asked, ref, record.at_once, machine)
+        record.sent = sent = await answer_round(sent, asked, ref, record.at_once, machine)
     except Exception as error:
         # fail open: the turn ends with what the client has seen of it
         record.bypassed(f"a fault of ours in bringing back: {type(error).__name__}")
         return False
-    return record.sent.rounds[-1].goes_on
+    return sent.rounds[-1].goes_on
 
 
 async def spell_out_tools(record: Record, machine: Machine) -> ClientCall | None:
     """The latest call again, for an upstream that refused it because it knows no deferred tools;
     None where that fails."""
     sent = record.sent
-    assert sent.planned is not None
+    if not isinstance(sent, SentRounds):
+        return None
     try:
         queue = machine.bounded.of(sent.opened.queue)
         planned = await queue.run(machine.planner.without_deferred, sent.planned)
@@ -149,8 +156,7 @@ def deferring_refused(record: Record, machine: Machine) -> None:
     """The upstream took without deferred tools what it had refused with them: it gets no more of
     them."""
     opened = record.sent.opened
-    assert opened.request is not None
-    upstream, model = opened.call.upstream, opened.request.model
+    upstream, model = opened.call.upstream, opened.request.model if opened.request else ""
     machine.planner.deferrals.refused(upstream, model)
     detail: dict[str, str | int | float] = {"upstream": upstream, "model": model, "call": opened.id}
     record.also(Event("DeferringRefused", opened.time, detail=detail))
@@ -176,7 +182,8 @@ def hide_rounds(record: Record, view: TurnView, machine: Machine) -> None:
     sources hear of its end. Only we hold it: it is handed over before the reply, and is on disk
     when that is."""
     sent = record.sent
-    assert sent.planned is not None
+    if not isinstance(sent, SentRounds):
+        return
     id, planned, planner = sent.opened.id, sent.planned, machine.planner
     try:
         seen = record.seen()
@@ -199,7 +206,7 @@ def hide_rounds(record: Record, view: TurnView, machine: Machine) -> None:
     )
 
 
-def _continued(sent: SentTurn, seen: Reply, machine: Machine) -> tuple[NoteWritten, ...]:
+def _continued(sent: SentRounds, seen: Reply, machine: Machine) -> tuple[NoteWritten, ...]:
     """What stands behind the reply's id, where a client may continue it by that."""
     last = sent.rounds[-1].round.id if sent.rounds else ""
     if not sent.opened.dialect.previous_field or not seen.response_id or not last:
@@ -213,9 +220,9 @@ def _heard(
     record: Record, reply: Reply, links: tuple[Link, ...], machine: Machine
 ) -> list[Deposit]:
     """Tells the sources that the turn came to its end, or that nobody heard of it."""
-    planned = record.sent.planned
-    if planned is None or not planned.offered:
+    if not isinstance(record.sent, SentRounds):
         return []
+    planned = record.sent.planned
     scene = replace(planned.scene, now=machine.clock()) if not record.is_heard else planned.scene
     return [
         deposit
@@ -240,9 +247,9 @@ def close_turn(record: Record, machine: Machine) -> None:
 def settle_turn(record: Record, machine: Machine) -> None:
     """The turn is over: what it cost goes into the ledger, and what it was about may be summed up
     later."""
-    planned = record.sent.planned
-    if planned is None:
+    if not isinstance(record.sent, SentPlan):
         return
+    planned = record.sent.planned
     machine.summariser.turn_ended(planned.links, record.ref)
     if record.reply.complete and (billed := bill_turn(record, record.reply, machine)):
         record.also(*billed)
@@ -252,10 +259,9 @@ def bill_turn(record: Record, reply: Reply, machine: Machine) -> tuple[Deposit, 
     """What a whole reply cost, and what was learned of how its provider counts; nothing where that
     is known already."""
     sent = record.sent
-    planned = sent.planned
-    if planned is None or record.is_billed or not reply.complete:
+    if not isinstance(sent, SentPlan) or record.is_billed or not reply.complete:
         return ()
-    record.is_billed = True
+    record.is_billed, planned = True, sent.planned
     bill, config = planned.bill, machine.config
     rounds = usages_of(sent, reply, partial(price_of, bill.model, config.prices, bill.upstream))
     usage = sum_usages(rounds)

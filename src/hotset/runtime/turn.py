@@ -1,4 +1,5 @@
-"""One call as a chain of values: `OpenedTurn`, `PlannedTurn` (in `planning`), `SentTurn`.
+"""One call as a chain of values: `OpenedTurn`, `PlannedTurn` (in `planning`), `SentTurn` with what
+was planned (`SentPlan`) and the rounds that we answer (`SentRounds`).
 
 Each holds the one before; none has a field that is still empty. What happens between them stands in
 `walk`; what is kept of them in `record`.
@@ -180,21 +181,28 @@ class OwnTools:
 
 @dataclass(frozen=True, slots=True)
 class SentTurn:
-    """A turn under way: the call as it goes to the upstream, and the rounds that it has had."""
+    """A turn under way: the call as it goes to the upstream. The client's own bytes where nothing
+    was planned."""
 
     opened: OpenedTurn
     call: ClientCall
-    """What goes to the upstream: the client's own bytes where nothing was planned."""
-    planned: PlannedTurn | None = None
-    own: OwnTools | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SentPlan(SentTurn):
+    """A turn that was planned: what it costs is known when it ends."""
+
+    planned: PlannedTurn
     rounds: tuple[AnsweredRound, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentRounds(SentPlan):
+    """A turn in which the model may call our tools: we look into its replies, and answer."""
+
+    own: OwnTools
     in_words: bool = False
     """It began with deferred tools, and its upstream did not take them."""
-
-    @property
-    def is_ours(self) -> bool:
-        """Our tools are among those that the model may call: we look into the reply."""
-        return self.own is not None
 
     @property
     def answers(self) -> list[tuple[bytes, ...]]:

@@ -34,7 +34,7 @@ from hotset.runtime.steps import (
     plan_turn,
     settle_turn,
 )
-from hotset.runtime.turn import open_turn
+from hotset.runtime.turn import OwnTools, SentRounds, open_turn
 
 _WHOLE_BYTES = 1 << 20
 _WHOLE_SECONDS = 1.0
@@ -79,8 +79,8 @@ async def walk(call: ClientCall, client: Client, machine: Machine) -> None:
         finally:
             record.receive()  # the request goes to the store while it goes out
         async with ask_upstream(record, machine) as response:
-            if record.sent.is_ours and response.status < 400:
-                await _rounds(await plain(response), record, client, machine)
+            if isinstance(record.sent, SentRounds) and response.status < 400:
+                await _rounds(await plain(response), record.sent.own, record, client, machine)
             else:
                 await record.answered(response)
                 await (_stream if record.streamed else _document)(response, record, client)
@@ -145,12 +145,13 @@ async def _document(response: Response, record: Record, client: Client) -> None:
     await client.finish(b"".join(held))
 
 
-async def _rounds(response: Response, record: Record, client: Client, machine: Machine) -> None:
+async def _rounds(
+    response: Response, own: OwnTools, record: Record, client: Client, machine: Machine
+) -> None:
     """A turn in which the model may ask us for something: as many calls as it takes, one reply for
     the client."""
     await record.answered(response)
-    dialect, own = record.sent.opened.dialect, record.sent.own
-    assert own is not None
+    dialect = record.sent.opened.dialect
     view, tail = dialect.view(own, streamed=record.streamed), record.tail()
     await _relay(response, view, tail, record, client)
     said = view.round()
