@@ -493,7 +493,7 @@ def test_a_process_of_its_own_opens_and_closes_them(config: Config):
 def test_what_was_said_is_recalled_beside_memories(
     memories: MemorySource, store: Store, clock: Clock
 ):
-    from hotset.sources.history.entries import follow  # noqa: PLC0415 - as the runtime does
+    from hotset.sources.history.pages import follow  # noqa: PLC0415 - as the runtime does
 
     talk = StoreTalk(store, time=clock() - 5 * DAY)
     talk.hears(
