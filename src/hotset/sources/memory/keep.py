@@ -387,7 +387,7 @@ def keep_memories(
     similar: Similar,
 ) -> MemoryCommit:
     """Keeps what is new about these, with all that it means for older ones, in one commit."""
-    from hotset.sources.memory.consolidate.supersede import settle  # noqa: PLC0415 - as above
+    from hotset.sources.memory.supersede import settle  # noqa: PLC0415 - as above
 
     given = tuple(links)
 
@@ -413,7 +413,7 @@ def _leave_behind(
     store: Store, session: SessionId, made: Sequence[MemoryRecord], now: float
 ) -> None:
     """Ledgers of work that this session went on with, or that came to its end in it."""
-    from hotset.sources.memory.consolidate.supersede import overtaken_ledgers  # noqa: PLC0415 - as above
+    from hotset.sources.memory.supersede import overtaken_ledgers  # noqa: PLC0415 - as above
 
     versions, links = overtaken_ledgers(
         store.memories(kinds_of(Checkpoint), frozenset({Standing.ACTIVE})), session, made, now

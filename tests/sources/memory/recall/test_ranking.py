@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hotset.nouns.memory import MemoryKind, Task
-from hotset.sources.memory.recall.rank import (
+from hotset.sources.memory.ranking import (
     RankSetting,
     RecallCandidate,
     first_signals,
@@ -18,8 +18,8 @@ from hotset.sources.memory.recall.rank import (
     spread,
     wanted_kind,
 )
-from hotset.sources.memory.recall.time_words import time_words
-from hotset.sources.memory.recall.weights import DEFAULT, SIGNALS, SignalWeights, weights_from_dict
+from hotset.sources.memory.time_words import time_words
+from hotset.sources.memory.weights import DEFAULT, SIGNALS, SignalWeights, weights_from_dict
 
 _numbers = st.none() | st.floats(0, 50)
 _candidates = st.lists(

@@ -34,7 +34,7 @@ from hotset.sealing import VERSION
 from hotset.sources.history import follow
 from hotset.sources.memory.index import follow_memories
 from hotset.sources.memory.kinds import memory_id
-from hotset.sources.memory.recall.search import SAID, RecallQuery, recall
+from hotset.sources.memory.recall import SAID, RecallQuery, recall
 from hotset.store.port import Where
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_talk import StoreTalk

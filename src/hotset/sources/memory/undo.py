@@ -21,7 +21,6 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.nouns.page import PageId, SessionId
-from hotset.sources.memory.consolidate.patterns import LEAST_SURE
 from hotset.sources.memory.keep import (
     AGENT,
     SESSION,
@@ -37,6 +36,7 @@ from hotset.sources.memory.keep import (
     sessions_of,
 )
 from hotset.sources.memory.kinds import is_same
+from hotset.sources.memory.patterns import LEAST_SURE
 from hotset.store.port import Store
 
 UNDO, RESTORE = "undo-", "restore-"

@@ -31,7 +31,19 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.nouns.progress import Progress, silent
-from hotset.sources.memory.consolidate.patterns import (
+from hotset.sources.memory.keep import (
+    CONSOLIDATE,
+    Draft,
+    DraftWriter,
+    batched,
+    is_by_hand,
+    is_derived,
+    known_memories,
+    next_version,
+    run_name,
+)
+from hotset.sources.memory.kinds import ADVICE_KINDS, LASTING_KINDS, kinds_of
+from hotset.sources.memory.patterns import (
     FEWEST_SESSIONS,
     ThingCounts,
     TroubleHistory,
@@ -45,25 +57,13 @@ from hotset.sources.memory.consolidate.patterns import (
     shared_procedure,
     trouble_key,
 )
-from hotset.sources.memory.consolidate.supersede import (
+from hotset.sources.memory.supersede import (
     merged,
     mergers,
     say_the_same,
     settle_among,
     subject_of,
 )
-from hotset.sources.memory.keep import (
-    CONSOLIDATE,
-    Draft,
-    DraftWriter,
-    batched,
-    is_by_hand,
-    is_derived,
-    known_memories,
-    next_version,
-    run_name,
-)
-from hotset.sources.memory.kinds import ADVICE_KINDS, LASTING_KINDS, kinds_of
 from hotset.store.port import Store
 
 Vectors = NDArray[np.float32]

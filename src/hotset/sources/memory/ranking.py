@@ -18,10 +18,10 @@ from hotset.nouns.memory import Ending, Episode, MemoryKind, MemoryRecord, Stand
 from hotset.nouns.page import Kind
 from hotset.sources.memory.index import WINDOW, said_by
 from hotset.sources.memory.kinds import ADVICE_KINDS
-from hotset.sources.memory.recall.tasks import KIND_WEIGHTS
-from hotset.sources.memory.recall.time_words import TimeWords, fits
-from hotset.sources.memory.recall.weights import SignalWeights
-from hotset.sources.memory.render.text import DAY
+from hotset.sources.memory.tasks import KIND_WEIGHTS
+from hotset.sources.memory.text import DAY
+from hotset.sources.memory.time_words import TimeWords, fits
+from hotset.sources.memory.weights import SignalWeights
 from hotset.text.sentences import SENTENCE_END
 from hotset.text.stops import CHAT
 from hotset.text.terms import Term, first_hits

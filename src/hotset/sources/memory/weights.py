@@ -23,7 +23,7 @@ import msgspec
 from hotset.nouns.memory import Layer, Task
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event
-from hotset.sources.memory.render.economics import LOADED
+from hotset.sources.memory.economics import LOADED
 
 if TYPE_CHECKING:
     import numpy as np
