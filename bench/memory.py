@@ -105,10 +105,9 @@ from hotset.nouns.retrieval import MAX_TOKENS
 from hotset.sources.memory import memories as memory_facade
 from hotset.sources.memory.kinds import memory_id
 from hotset.sources.memory.layers import INDEX_TOKENS
-from hotset.sources.memory.ranking import wanted_kind
+from hotset.sources.memory.ranking import DEFAULT, SignalWeights, wanted_kind
 from hotset.sources.memory.recall import RecalledItem, RecallQuery, recall
 from hotset.sources.memory.tasks import detect_task
-from hotset.sources.memory.weights import DEFAULT, SignalWeights
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 from hotset.text.terms import hits, terms

@@ -26,7 +26,7 @@ from hotset.runtime.reader import open_memories
 from hotset.sources.history import follow
 from hotset.sources.memory.economics import ARRANGEMENT, LOADED
 from hotset.sources.memory.memories import ProjectMemories
-from hotset.sources.memory.weights import RECALLED_EVENT
+from hotset.sources.memory.ranking import RECALLED_EVENT
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Clock

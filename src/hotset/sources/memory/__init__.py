@@ -3,6 +3,12 @@ session stay the source.
 
 This is the face of the room: everything outside imports from here. A name is loaded when it is
 first asked for, so that a start does not pay for numpy and tables of words.
+
+`source.py` is the source, `memories.py` the facade of everything else. `encode/` makes memories
+from a session, `keep.py` writes them, `recall.py` finds them (`ranking`, `tasks`, `time_parser`),
+`render.py` and `layers.py` show them, `economics.py` counts what that costs and saves. What becomes
+of memories: `supersede`, `patterns`, `consolidation`, `usefulness`. `exchange/` writes and reads
+files.
 """
 
 from __future__ import annotations
@@ -11,13 +17,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hotset.sources.memory.consolidation import RollbackPlan as RollbackPlan
     from hotset.sources.memory.economics import (
         Breach as Breach,
         Economics as Economics,
         SessionEconomics as SessionEconomics,
     )
     from hotset.sources.memory.encode.session import OUTCOME as OUTCOME
-    from hotset.sources.memory.index import follow_memories as follow_memories
+    from hotset.sources.memory.keep import follow_memories as follow_memories
     from hotset.sources.memory.kinds import (
         DEFAULT_KIND as DEFAULT_KIND,
         KINDS as KINDS,
@@ -50,16 +57,15 @@ if TYPE_CHECKING:
         read_memory as read_memory,
     )
     from hotset.sources.memory.text import RenderedText as RenderedText
-    from hotset.sources.memory.time_words import time_words as time_words
-    from hotset.sources.memory.undo import RollbackPlan as RollbackPlan
+    from hotset.sources.memory.time_parser import time_words as time_words
 
 _ROOMS = {
-    "undo": "RollbackPlan",
+    "consolidation": "RollbackPlan",
     "encode.session": "OUTCOME",
-    "index": "follow_memories",
+    "keep": "follow_memories",
     "kinds": "DEFAULT_KIND KINDS NAMED_KINDS PERSON WORDED_KINDS ids_in is_memory_id kind_named",
     "recall": "RecalledItem",
-    "time_words": "time_words",
+    "time_parser": "time_words",
     "economics": "Breach Economics SessionEconomics",
     "render": "describe_commit memory_heading memory_text",
     "text": "RenderedText",

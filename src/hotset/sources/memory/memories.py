@@ -73,14 +73,12 @@ from hotset.sources.memory.render import (
 )
 from hotset.sources.memory.source import OPENING, Reminder, asks_what_was, fits
 from hotset.sources.memory.text import HOW, RenderedText
-from hotset.sources.memory.weights import DEFAULT, recalled_event, weights_from_dict
 from hotset.store.port import Store, Where
 
 if TYPE_CHECKING:
-    from hotset.sources.memory.consolidation import ConsolidationReport
+    from hotset.sources.memory.consolidation import ConsolidationReport, RollbackPlan
+    from hotset.sources.memory.ranking import LearnedWeights
     from hotset.sources.memory.recall import RecalledItem, RecallQuery, RecallResult
-    from hotset.sources.memory.undo import RollbackPlan
-    from hotset.sources.memory.weights import LearnedWeights
 
 _Named = TypeVar("_Named", Task, Ending)
 _log = logging.getLogger("hotset")
@@ -243,7 +241,8 @@ class ProjectMemories:
             raise BadInput("what is to be recalled? Ask with a few words")
         if more < 0:
             raise BadInput("more is 0 for the first answer, and then 1, 2 and so on")
-        from hotset.sources.memory.recall import RecallQuery, neighbour_pages  # noqa: PLC0415 - numpy
+        from hotset.sources.memory.ranking import recalled_event  # noqa: PLC0415 - tables of words
+        from hotset.sources.memory.recall import RecallQuery, neighbour_pages  # noqa: PLC0415
 
         wanted = frozenset(kind_named(kind) for kind in kinds)
         asking = RecallQuery(
@@ -554,7 +553,7 @@ class ProjectMemories:
         return self.store().memory_runs()
 
     def undo(self, run: str) -> int:
-        from hotset.sources.memory.undo import undo  # noqa: PLC0415 - only where a person asks
+        from hotset.sources.memory.consolidation import undo  # noqa: PLC0415 - only where a person asks
 
         return undo(self.store(), run, self._clock())
 
@@ -562,14 +561,14 @@ class ProjectMemories:
         self, *, place: str = "", session: str = "", agent: str = "", by: str = ""
     ) -> RollbackPlan:
         """What `rollback` would do."""
-        from hotset.sources.memory.undo import RollbackOrigin, plan_rollback  # noqa: PLC0415 - only where a person asks
+        from hotset.sources.memory.consolidation import RollbackOrigin, plan_rollback  # noqa: PLC0415 - only where a person asks
 
         return plan_rollback(self.store(), RollbackOrigin(place, session, agent, by), self._clock())
 
     def rollback(
         self, *, place: str = "", session: str = "", agent: str = "", by: str = ""
     ) -> tuple[MemoryId, ...]:
-        from hotset.sources.memory.undo import rollback  # noqa: PLC0415 - only where a person asks
+        from hotset.sources.memory.consolidation import rollback  # noqa: PLC0415 - only where a person asks
 
         return rollback(
             self.store(), self._clock(), place=place, session=session, agent=agent, by=by
@@ -577,7 +576,7 @@ class ProjectMemories:
 
     def restore(self, ids: Sequence[str] = (), *, run: str = "") -> int:
         """Bring back what was put aside: these memories, or all that a run took away."""
-        from hotset.sources.memory.undo import restore  # noqa: PLC0415 - only where a person asks
+        from hotset.sources.memory.consolidation import restore  # noqa: PLC0415 - only where a person asks
 
         store = self.store()
         return (
@@ -655,14 +654,12 @@ class ProjectMemories:
 
     def follow(self, progress: Progress = silent, seconds: float = 30.0) -> None:
         """Bring the index up to what is remembered and was said, as far as there is time."""
-        from hotset.sources.memory.index import follow_memories  # noqa: PLC0415 - with the index, and not before
-
         store, index, until = self.store(), self._index(), time.monotonic() + seconds
         passed = 0
         while index is not None and time.monotonic() < until:
             stint = time.monotonic() + INDEX_SECONDS
             pages = self._follow_pages(store, index, stint) if self._follow_pages is not None else 0
-            if not (more := pages + follow_memories(store, index, stint)):
+            if not (more := pages + keep.follow_memories(store, index, stint)):
                 return
             passed += more
             progress("index what was said", passed, 0)
@@ -693,7 +690,7 @@ class ProjectMemories:
     def adapt(self) -> LearnedWeights:
         """Learn the weights of this store's recalls from what was read of them; kept only where
         that is beyond doubt."""
-        from hotset.sources.memory.weights import weights_from_events  # noqa: PLC0415 - numpy
+        from hotset.sources.memory.ranking import DEFAULT, weights_from_events  # noqa: PLC0415 - tables of words
 
         store = self._open()
         learned, shape = weights_from_events(store.events()), arrangement(store)
@@ -733,14 +730,13 @@ class ProjectMemories:
     def _index_memories(self, store: Store) -> None:
         """What was kept just now is found by the next search; what takes longer is left to the
         follower of the store."""
-        from hotset.sources.memory.index import follow_memories  # noqa: PLC0415 - with the index, and not before
-
         if (index := self._index()) is not None:
             with suppress(HotsetError, OSError):
-                follow_memories(store, index, time.monotonic() + INDEX_SECONDS)
+                keep.follow_memories(store, index, time.monotonic() + INDEX_SECONDS)
 
     def _find(self, store: Store, asking: RecallQuery) -> RecallResult:
-        from hotset.sources.memory.recall import recall  # noqa: PLC0415 - numpy
+        from hotset.sources.memory.ranking import weights_from_dict  # noqa: PLC0415 - tables of words
+        from hotset.sources.memory.recall import recall  # noqa: PLC0415
 
         return recall(asking, self._index(), store, weights_from_dict(arrangement(store).weights))
 
@@ -1016,7 +1012,7 @@ def _load_rooms() -> None:
     """Import what encoding and recalling need, before anybody waits for it: numpy, and tables of
     words."""
     from hotset.sources.memory.tasks import detect_task  # noqa: PLC0415
-    from hotset.sources.memory.time_words import time_words  # noqa: PLC0415
+    from hotset.sources.memory.time_parser import time_words  # noqa: PLC0415
 
     detect_task("")
     time_words("", 0.0)

@@ -46,7 +46,7 @@ from hotset.nouns.retrieval import Place, SourceText
 from hotset.nouns.turn import TurnRef
 from hotset.sealing import seal
 from hotset.sources.memory.economics import TRIGGER_LOADS, Occasion, loaded_event
-from hotset.sources.memory.keep import next_version
+from hotset.sources.memory.keep import follow_memories, next_version
 from hotset.sources.memory.kinds import RULES, ids_in, is_memory_id
 from hotset.sources.memory.layers import Load
 from hotset.sources.memory.render import memory_text
@@ -269,8 +269,6 @@ class MemorySource(Source):
         return read_deposits(MemoryId(id), tokens, scene.here, scene.now)
 
     def follow(self, store: Store, index: Index, until: float) -> int:
-        from hotset.sources.memory.index import follow_memories  # noqa: PLC0415 - with the index, and not before
-
         return follow_memories(store, index, until)
 
 
