@@ -102,13 +102,12 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.page import PageId, Role, SessionId
 from hotset.nouns.retrieval import MAX_TOKENS
-from hotset.sources.memory import source as memory_source
+from hotset.sources.memory import memories as memory_facade
 from hotset.sources.memory.kinds import memory_id
-from hotset.sources.memory.recall.rank import wanted_kind
-from hotset.sources.memory.recall.search import RecalledItem, RecallQuery, recall
-from hotset.sources.memory.recall.tasks import detect_task
-from hotset.sources.memory.recall.weights import DEFAULT, SignalWeights
-from hotset.sources.memory.render.layers import INDEX_TOKENS
+from hotset.sources.memory.layers import INDEX_TOKENS
+from hotset.sources.memory.ranking import DEFAULT, SignalWeights, wanted_kind
+from hotset.sources.memory.recall import RecalledItem, RecallQuery, recall
+from hotset.sources.memory.tasks import detect_task
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 from hotset.text.terms import hits, terms
@@ -522,10 +521,10 @@ def _told(
         ),
     )
     config = load(project=str(folder), data=str(folder), environ={})
-    source = memory_source.MemorySource(
+    source = memory_facade.ProjectMemories(
         config, lambda: kept.store, lambda: index, lambda: question.now, logged=False
     )
-    memory_source.SECONDS = _PATIENT
+    memory_facade.SECONDS = _PATIENT
     start = source.index(question.text, max_tokens=INDEX_TOKENS)
     for room in _ROOMS:
         tokens, shown, text = float(start.tokens), set[str](), ""
@@ -784,7 +783,7 @@ def consolidation_part() -> Sets:
 
 
 def _consolidated(many: int) -> Figures:
-    from hotset.sources.memory.consolidate.run import consolidate  # noqa: PLC0415
+    from hotset.sources.memory.consolidation import consolidate  # noqa: PLC0415
 
     embedder: Embedder = WordVectors()
     chats, _ = longmemeval()

@@ -23,7 +23,7 @@ from pathlib import Path
 from bench.results import quantile, tell
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import OriginKind, Stdio, Tooling, ToolOrigin
-from hotset.sources.tools.running.pool_thread import ServerPoolThread
+from hotset.sources.tools.running.server_pool import ServerPoolThread
 from hotset.sources.tools.running.supervisor import descendants
 
 LOADS, WARM_UP, SOURCES, LIMIT = 2000, 200, 40, 5

@@ -14,7 +14,7 @@ import pytest
 from hotset.index import open_index
 from hotset.index.database import DATABASE, EntryRows, Generations
 from hotset.nouns.finding import Entry, EntryId, Sort
-from hotset.sources.history.entries import follow
+from hotset.sources.history.pages import follow
 from hotset.store.sqlite import SqliteStore
 from tests.waiting import wait_until
 

@@ -20,7 +20,7 @@ from hotset.config import Config
 from hotset.nouns.knobs import Remembering
 from hotset.nouns.memory import MemoryId, MemoryKind, MemoryRecord, Standing, Trust
 from hotset.runtime.reader import open_memories
-from hotset.sources.memory.source import MemorySource
+from hotset.sources.memory.memories import ProjectMemories
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.script import Received
@@ -210,13 +210,13 @@ def here(tmp_path: Path) -> Iterator[Here]:
         yield Here(proxy, upstream, proxy.config)
 
 
-def every(memories: MemorySource) -> dict[MemoryId, MemoryRecord]:
+def every(memories: ProjectMemories) -> dict[MemoryId, MemoryRecord]:
     return {
         memory.id: memory for memory in memories.list(standings=frozenset(Standing), limit=None)
     }
 
 
-def alive(memories: MemorySource) -> dict[MemoryId, MemoryRecord]:
+def alive(memories: ProjectMemories) -> dict[MemoryId, MemoryRecord]:
     return {
         id: memory
         for id, memory in every(memories).items()
@@ -294,7 +294,7 @@ def test_of_two_hundred_texts_that_others_planted_none_becomes_advice_and_each_c
     assert all(in_system(request) == json.dumps([SYSTEM, []]) for request in here.upstream.requests)
 
 
-def _is_taken_back_and_restored(memories: MemorySource, where: dict[str, str]) -> None:
+def _is_taken_back_and_restored(memories: ProjectMemories, where: dict[str, str]) -> None:
     before = alive(memories)
     would = memories.plan_rollback(**where)
     taken = memories.rollback(**where)

@@ -28,7 +28,7 @@ from hotset.nouns.tool import Returned
 from hotset.runtime.decision import difference
 from hotset.runtime.rounds import MOST_USES
 from hotset.sources.tools.found.servers import add_servers
-from hotset.sources.tools.offers import beginning
+from hotset.sources.tools.source import beginning
 from hotset.sources.tools.toolbox import Toolbox
 from hotset.testing import Call, RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy

@@ -28,7 +28,7 @@ from hotset.nouns.message import Part
 from hotset.nouns.page import Kind, Role
 from hotset.sealing import VERSION, seal
 from hotset.sources.history import find, follow, followed
-from hotset.sources.history.entries import WATERMARK
+from hotset.sources.history.pages import WATERMARK
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.fakes import HashingEmbedder

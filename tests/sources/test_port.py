@@ -16,7 +16,7 @@ from hotset.nouns.message import DialectName
 from hotset.runtime.planning import Planner
 from hotset.sources.code import CodeSource
 from hotset.sources.history import HistorySource
-from hotset.sources.memory import MemoryOffers, MemorySource
+from hotset.sources.memory import MemorySource, ProjectMemories
 from hotset.sources.port import Scene, Source
 from hotset.sources.tools import ToolSource
 from hotset.testing import RamStore
@@ -57,8 +57,8 @@ def opened(tmp_path):
         "history": lambda: HistorySource(lambda: store, lambda: index),
         "code": lambda: CodeSource(lambda: index, ON),
         "tools": lambda: ToolSource(Shelf(github=[create_issue]), 5, 60.0),
-        "memory": lambda: MemoryOffers(
-            MemorySource(config, lambda: store, lambda: index), config.memory
+        "memory": lambda: MemorySource(
+            ProjectMemories(config, lambda: store, lambda: index), config.memory
         ),
         "weather": Weather,
     }

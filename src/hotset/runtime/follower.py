@@ -14,7 +14,7 @@ from hotset.index.port import Index
 from hotset.nouns.deposit import Gisted
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.work import Background
-from hotset.sources.history.entries import next_gists
+from hotset.sources.history.pages import next_gists
 from hotset.sources.port import Source
 from hotset.store.port import Store
 

@@ -38,7 +38,7 @@ from hotset.runtime.summaries import Summariser, ask_about
 from hotset.runtime.work import Background, Bounded
 from hotset.sources.code import CodeSource, Prefetches
 from hotset.sources.history import HistorySource
-from hotset.sources.memory import EpisodeWriter, MemoryOffers, MemorySource, MemoryUpkeep
+from hotset.sources.memory import EpisodeWriter, MemorySource, MemoryUpkeep, ProjectMemories
 from hotset.sources.port import Source
 from hotset.sources.tools import CYCLE, Toolbox, ToolLibrary, ToolSource
 from hotset.store.port import Store
@@ -103,8 +103,8 @@ class Machine:
     background: Background = field(init=False)
     gister: Gister = field(init=False)
     follower: Follower = field(init=False)
-    memories: MemorySource = field(init=False)
-    reminding: MemoryOffers = field(init=False)
+    memories: ProjectMemories = field(init=False)
+    reminding: MemorySource = field(init=False)
     sources: tuple[Source, ...] = field(init=False)
     """Where offers, answers and finds come from. A new source is one line here."""
     rememberer: MemoryUpkeep = field(init=False)
@@ -129,9 +129,9 @@ class Machine:
         self.keeper.pages_came = self._pages_came
         chosen, patience = self.config.memory, self.config.patience
         opened, index = partial(_opened, self.keeper), lambda: self.follower.index
-        self.memories = MemorySource(self.config, opened, index, self.clock)
+        self.memories = ProjectMemories(self.config, opened, index, self.clock)
         reminds = chosen.enabled and chosen.offer and not self.config.off
-        self.reminding = MemoryOffers(self.memories, chosen, patience=patience, offers=reminds)
+        self.reminding = MemorySource(self.memories, chosen, patience=patience, offers=reminds)
         prefetch, ghosts = self.config.knobs_for("").prefetch, self.config.tooling.ghosts
         self.sources = (
             HistorySource(lambda: self.keeper.store, index),

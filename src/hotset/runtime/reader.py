@@ -24,7 +24,7 @@ from hotset.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from hotset.index.port import Index as Index, IndexState as IndexState  # noqa: PLC0414
-    from hotset.sources.memory import MemorySource
+    from hotset.sources.memory import ProjectMemories
     from hotset.sources.tools import Toolbox
 
 __all__ = [
@@ -86,10 +86,10 @@ def empty_where_missing(config: Config, *, is_there: bool) -> Iterator[Config]:
 
 
 @contextmanager
-def open_memories(config: Config) -> Iterator[MemorySource]:
+def open_memories(config: Config) -> Iterator[ProjectMemories]:
     """The project's memories, for a person, in a process that looks and goes."""
     from hotset.sources.history import follow  # noqa: PLC0415 - with the index
-    from hotset.sources.memory import MemorySource  # noqa: PLC0415
+    from hotset.sources.memory import ProjectMemories  # noqa: PLC0415
 
     with ExitStack() as opened:
         store = opened.enter_context(open_to_look(config.folder))
@@ -103,7 +103,7 @@ def open_memories(config: Config) -> Iterator[MemorySource]:
                     found.append(made)
             return found[0] if found else None
 
-        yield MemorySource(config, lambda: store, index, follow_pages=follow, logged=False)
+        yield ProjectMemories(config, lambda: store, index, follow_pages=follow, logged=False)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from hotset.nouns.message import Part
 from hotset.nouns.page import Kind, Role
 from hotset.sealing import VERSION, seal
 from hotset.sources.history import find, follow
-from hotset.sources.memory.index import (
+from hotset.sources.memory.keep import (
     WINDOW,
     drop_erased,
     entry_of,

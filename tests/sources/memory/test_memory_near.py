@@ -13,8 +13,7 @@ from hotset.errors import StoreFailed
 from hotset.index import open_index
 from hotset.index.port import Index
 from hotset.nouns.finding import Hits
-from hotset.sources.memory.index import follow_memories
-from hotset.sources.memory.keep import PendingSessions, near
+from hotset.sources.memory.keep import PendingSessions, follow_memories, near
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore
 from hotset.testing.store_talk import StoreTalk

@@ -15,7 +15,7 @@ import pytest
 from hotset.config import Config, load
 from hotset.nouns.memory import Checkpoint, MemoryKind, Pitfall, Procedure, Standing, Trust
 from hotset.runtime.reader import open_memories
-from hotset.sources.memory.source import MemorySource
+from hotset.sources.memory.memories import ProjectMemories
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.secrets import planted
 from hotset.testing.store_talk import StoreTalk
@@ -32,12 +32,12 @@ def config(tmp_path: Path) -> Config:
 
 
 def tell(
-    memories: MemorySource, text: str = f"The {WORD} stands behind the rink.", **more: object
+    memories: ProjectMemories, text: str = f"The {WORD} stands behind the rink.", **more: object
 ) -> str:
     return memories.remember(text, by="person", trust=Trust.PERSON, **more).id  # type: ignore[arg-type]
 
 
-def by_file(memories: MemorySource, text: str, folder: Path) -> None:
+def by_file(memories: ProjectMemories, text: str, folder: Path) -> None:
     (folder / "semantic").mkdir(parents=True)
     pattern = {
         "id": "sem-001",
@@ -50,7 +50,7 @@ def by_file(memories: MemorySource, text: str, folder: Path) -> None:
     memories.import_(folder, "loki")
 
 
-DOORS: dict[str, Callable[[MemorySource, str, Path], object]] = {
+DOORS: dict[str, Callable[[ProjectMemories, str, Path], object]] = {
     "text": lambda memories, text, _: tell(memories, text),
     "title": lambda memories, text, _: tell(memories, title=text),
     "topics": lambda memories, text, _: tell(memories, topics=[text]),

@@ -27,7 +27,7 @@ from hotset.nouns.memory import (
     Provenance,
     Trust,
 )
-from hotset.sources.memory.render.economics import LOADED
+from hotset.sources.memory.economics import LOADED
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy

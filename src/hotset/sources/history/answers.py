@@ -29,7 +29,6 @@ from hotset.nouns.retrieval import (
 )
 from hotset.nouns.window import Spot
 from hotset.sealing import seal
-from hotset.sources.history.lookup import INDEX_SHARE, NOT_KEPT_YET, NothingFound, PageChoice
 from hotset.sources.history.pages import (
     PageText,
     current_prompt,
@@ -38,7 +37,17 @@ from hotset.sources.history.pages import (
     origin,
     page_text,
 )
-from hotset.sources.history.search import Deadline, PageHit, PageHits, find_latest, look_through
+from hotset.sources.history.search import (
+    INDEX_SHARE,
+    NOT_KEPT_YET,
+    Deadline,
+    NothingFound,
+    PageChoice,
+    PageHit,
+    PageHits,
+    find_latest,
+    look_through,
+)
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
 from hotset.text.terms import Term, first_hits, hits, ranked, terms

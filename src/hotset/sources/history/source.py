@@ -14,7 +14,7 @@ from hotset.index.port import Index
 from hotset.nouns.finding import Entry, EntryId, Query, SearchHit, Sort
 from hotset.nouns.page import Page
 from hotset.sealing import seal
-from hotset.sources.history.entries import follow
+from hotset.sources.history.pages import follow
 from hotset.sources.history.search import Deadline, PageHits, find_latest
 from hotset.sources.port import Source
 from hotset.store.port import Store

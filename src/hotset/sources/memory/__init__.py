@@ -3,6 +3,12 @@ session stay the source.
 
 This is the face of the room: everything outside imports from here. A name is loaded when it is
 first asked for, so that a start does not pay for numpy and tables of words.
+
+`source.py` is the source, `memories.py` the facade of everything else. `encode/` makes memories
+from a session, `keep.py` writes them, `recall.py` finds them (`ranking`, `tasks`, `time_parser`),
+`render.py` and `layers.py` show them, `economics.py` counts what that costs and saves. What becomes
+of memories: `supersede`, `patterns`, `consolidation`, `usefulness`. `exchange/` writes and reads
+files.
 """
 
 from __future__ import annotations
@@ -11,9 +17,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hotset.sources.memory.consolidate.undo import RollbackPlan as RollbackPlan
+    from hotset.sources.memory.consolidation import RollbackPlan as RollbackPlan
+    from hotset.sources.memory.economics import (
+        Breach as Breach,
+        Economics as Economics,
+        SessionEconomics as SessionEconomics,
+    )
     from hotset.sources.memory.encode.session import OUTCOME as OUTCOME
-    from hotset.sources.memory.index import follow_memories as follow_memories
+    from hotset.sources.memory.keep import follow_memories as follow_memories
     from hotset.sources.memory.kinds import (
         DEFAULT_KIND as DEFAULT_KIND,
         KINDS as KINDS,
@@ -24,50 +35,43 @@ if TYPE_CHECKING:
         is_memory_id as is_memory_id,
         kind_named as kind_named,
     )
-    from hotset.sources.memory.recall.search import RecalledItem as RecalledItem
-    from hotset.sources.memory.recall.time_words import time_words as time_words
-    from hotset.sources.memory.reminders import (
+    from hotset.sources.memory.memories import (
+        MemoryDetails as MemoryDetails,
+        ProjectMemories as ProjectMemories,
+        RecallAnswer as RecallAnswer,
+    )
+    from hotset.sources.memory.recall import RecalledItem as RecalledItem
+    from hotset.sources.memory.render import (
+        describe_commit as describe_commit,
+        memory_heading as memory_heading,
+        memory_text as memory_text,
+    )
+    from hotset.sources.memory.source import (
         HOW as HOW,
-        MemoryOffers as MemoryOffers,
+        EpisodeWriter as EpisodeWriter,
+        MemorySource as MemorySource,
+        MemoryUpkeep as MemoryUpkeep,
         Reminder as Reminder,
         memory_hits as memory_hits,
         read_deposits as read_deposits,
         read_memory as read_memory,
     )
-    from hotset.sources.memory.render.economics import (
-        Breach as Breach,
-        Economics as Economics,
-        SessionEconomics as SessionEconomics,
-    )
-    from hotset.sources.memory.render.memories import (
-        describe_commit as describe_commit,
-        memory_heading as memory_heading,
-        memory_text as memory_text,
-    )
-    from hotset.sources.memory.render.text import RenderedText as RenderedText
-    from hotset.sources.memory.source import (
-        MemoryDetails as MemoryDetails,
-        MemorySource as MemorySource,
-        RecallAnswer as RecallAnswer,
-    )
-    from hotset.sources.memory.upkeep import (
-        EpisodeWriter as EpisodeWriter,
-        MemoryUpkeep as MemoryUpkeep,
-    )
+    from hotset.sources.memory.text import RenderedText as RenderedText
+    from hotset.sources.memory.time_parser import time_words as time_words
 
 _ROOMS = {
-    "consolidate.undo": "RollbackPlan",
+    "consolidation": "RollbackPlan",
     "encode.session": "OUTCOME",
-    "index": "follow_memories",
+    "keep": "follow_memories",
     "kinds": "DEFAULT_KIND KINDS NAMED_KINDS PERSON WORDED_KINDS ids_in is_memory_id kind_named",
-    "recall.search": "RecalledItem",
-    "recall.time_words": "time_words",
-    "reminders": "HOW MemoryOffers Reminder memory_hits read_deposits read_memory",
-    "render.economics": "Breach Economics SessionEconomics",
-    "render.memories": "describe_commit memory_heading memory_text",
-    "render.text": "RenderedText",
-    "source": "MemoryDetails MemorySource RecallAnswer",
-    "upkeep": "EpisodeWriter MemoryUpkeep",
+    "recall": "RecalledItem",
+    "time_parser": "time_words",
+    "economics": "Breach Economics SessionEconomics",
+    "render": "describe_commit memory_heading memory_text",
+    "text": "RenderedText",
+    "memories": "MemoryDetails ProjectMemories RecallAnswer",
+    "source": "EpisodeWriter HOW MemorySource MemoryUpkeep Reminder memory_hits read_deposits "
+    "read_memory",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

@@ -45,8 +45,8 @@ from hotset.nouns.note import Scope, Space
 from hotset.sealing import seal
 from hotset.sources.memory.keep import known_memories
 from hotset.sources.memory.kinds import WARNING_KINDS
-from hotset.sources.memory.render.overview import Overview, OverviewLine
-from hotset.sources.memory.render.text import RenderedText, day, one_line, unmarked
+from hotset.sources.memory.overview import Overview, OverviewLine
+from hotset.sources.memory.text import RenderedText, day, one_line, unmarked
 from hotset.store.port import Store
 from hotset.store.values import StoredValue
 from hotset.text.clip import clip

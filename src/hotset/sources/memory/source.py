@@ -1,1025 +1,525 @@
-"""A project's memories: made from sessions, recalled, shown step by step, corrected and taken back.
+"""Memory as a source: what is remembered and fits a prompt, shown behind it without being asked
+for; and the upkeep in the background, by which sessions become memories while no call waits.
 
-One face for every surface. Every method blocks and can be called from any thread.
+What is shown is hidden behind the prompt like any other thing that the model saw and the client did
+not, as a row of the page table, so that every later request says it again at the same place.
+Nothing here can fail a call or hold it up for long: no memories, a slow index, a fault of ours, and
+the prompt goes out alone.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import threading
+import re
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
-from hotset.config import MEMORY, Config
-from hotset.errors import BadConfig, BadInput, HotsetError, NotFound, PageDamaged
+from hotset import tokens
+from hotset.errors import HotsetError, NotFound
+from hotset.files.lru import Lru
+from hotset.files.threads import DeadlinePool
 from hotset.index.port import Index
-from hotset.nouns.deposit import Deposit, Erased, Remembered
+from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
+from hotset.nouns.deposit import Deposit, Remembered
+from hotset.nouns.finding import Query, SearchHit, Sort
+from hotset.nouns.knobs import MemoryKnobs, Remembering
 from hotset.nouns.memory import (
-    Detail,
-    Ending,
     Episode,
     Layer,
     MemoryId,
     MemoryKind,
-    MemoryLink,
     MemoryRecord,
     MemoryUse,
-    Provenance,
+    Pitfall,
     Standing,
     Task,
-    Trust,
     Used,
-    Uses,
 )
-from hotset.nouns.page import ROOT, Chain, SessionId
-from hotset.nouns.progress import Progress, silent
-from hotset.nouns.turn import Event
-from hotset.sources.memory import keep
-from hotset.sources.memory.continuity import CONTINUITY_TOKENS, Continuity
-from hotset.sources.memory.kinds import NAMED_KINDS, REMINDED_KINDS, is_memory_id, kind_named
-from hotset.sources.memory.recall.weights import DEFAULT, recalled_event, weights_from_dict
-from hotset.sources.memory.reminders import OPENING, Reminder, asks_what_was, fits
-from hotset.sources.memory.render.economics import (
-    Occasion,
-    SessionEconomics,
-    arrangement,
-    economics,
-    loaded_event,
-    rearrange,
-    settle_up,
-)
-from hotset.sources.memory.render.layers import (
-    Disclosure,
-    LayerRoom,
-    Load,
-    fitting_topics,
-    is_bypassed,
-    render_index,
-    render_timeline,
-    unfold,
-)
-from hotset.sources.memory.render.memories import (
-    TermRarity,
-    explain_memory,
-    layer_of,
-    render_memories,
-    render_whole,
-)
-from hotset.sources.memory.render.overview import Overview, OverviewFile
-from hotset.sources.memory.render.text import HOW, RenderedText
-from hotset.store.port import Store, Where
+from hotset.nouns.message import Usage
+from hotset.nouns.page import SessionId
+from hotset.nouns.retrieval import Place, SourceText
+from hotset.nouns.turn import TurnRef
+from hotset.sealing import seal
+from hotset.sources.memory.economics import TRIGGER_LOADS, Occasion, loaded_event
+from hotset.sources.memory.keep import follow_memories, next_version
+from hotset.sources.memory.kinds import RULES, ids_in, is_memory_id
+from hotset.sources.memory.layers import Load
+from hotset.sources.memory.render import memory_text
+from hotset.sources.port import Scene, Source, TurnEnd
+from hotset.store.port import Store
+from hotset.text.clip import clip_prose
+from hotset.text.stems import stem
+from hotset.text.terms import terms
 
 if TYPE_CHECKING:
-    from hotset.sources.memory.consolidate.run import ConsolidationReport
-    from hotset.sources.memory.consolidate.undo import RollbackPlan
-    from hotset.sources.memory.recall.search import RecalledItem, RecallQuery, RecallResult
-    from hotset.sources.memory.recall.weights import LearnedWeights
+    from hotset.sources.memory.memories import ProjectMemories
 
-_Named = TypeVar("_Named", Task, Ending)
-_log = logging.getLogger("hotset")
+_LOOKED_AT = 500  # characters: further down a prompt quotes
+_WHAT_WAS = re.compile(
+    r"(?i)\b(?:where (?:were|are|did) we|left off|(?:last|previous|earlier|yesterday's) "
+    r"(?:time|session|conversation)"
+    r"|what (?:did|have|had) (?:we|you)|pick(?:ing)? up|carry on|(?:continue|go on) "
+    r"(?:where|with (?:what|yesterday))|catch me up"
+    r"|what(?:'s| is) (?:left|next|the status|open)|where does (?:it|the work|this) stand)\b"
+)
 
-SECONDS = 3.0
-"""Of a search, where a model waits for it."""
+Ask = Callable[[str], Awaitable[tuple[str, Usage]]]
+"""Sums up a text. Raises a `HotsetError` where nothing came of it."""
 
-INDEX_SECONDS = 0.1
-"""How long a caller waits until what was kept just now is indexed."""
+_SAID = 1500  # characters of each page that the model reads
+_MOST_PAGES = 12
 
-_REMINDED_SHARE = 0.6
-"""Of the time that a prompt waits, for a search."""
 
-_FURTHER = 100
-"""Items of a search for more: about all that it looks at, and lines for more than the room there
-is."""
+def asks_what_was(prompt: str) -> bool:
+    """Does it ask where the work stands? Then what was done lately answers it, whatever it was
+    about."""
+    return _WHAT_WAS.search(prompt[:_LOOKED_AT]) is not None
 
-_MOST_STEPS = 20
-"""Times that a caller can ask for more; each is worked out from the first."""
 
-_SEEN = frozenset({Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED})
-"""What a list shows unless it is asked for something else."""
+def fits(memory: MemoryRecord, prompt: str, task: Task, knobs: MemoryKnobs) -> bool:
+    """Relevance filter: a search always finds something, and mostly it does not address the prompt.
 
-_MOST_GRAPH = 500
-_MOST_BY_RULES = 100
+    They share two telling words, and those are a fifth of what either says, by default. A pitfall
+    fits those who look for a bug, and others where the prompt names what failed.
+    """
+    asked, said = _words(prompt), _words(f"{memory.title} {memory.text}")
+    shared = len(asked & said)
+    enough = shared >= knobs.shared_words and shared >= knobs.shared_share * min(
+        len(asked), len(said)
+    )
+    if isinstance(memory.detail, Pitfall) and task is not Task.DEBUGGING:
+        return enough and bool(asked & _words(memory.detail.what))
+    return enough
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(stem(term.text) for term in terms(text))
+
+
+OPENING = 3.0
+"""Times as long may the first prompt of a session wait: it has most to gain, and its agent kept the
+machine busy."""
+
+HOW = 'retrieve_context(id="...") reads one whole'
+_ENCODE_SHARE = 0.5
+"""Of that time, for sessions that have just ended."""
+
+_READY_SECONDS = 1.5
+"""Extra seconds a prompt may wait while this process warms up."""
+
+_JUST_ENDED = 2.0
+"""Seconds without a call, of a session that another one looks at when it opens."""
+
+_LATEST = 3
+"""Sessions that one which opens looks at; where more have ended, the rest is left to the
+background."""
+
+_NOTHING_SECONDS = 1.0
+"""For which nobody looks again where nothing was remembered: what is said now is looked at when it
+has been quiet for longer."""
+
+_ASKED = 2000  # characters of a prompt that are looked at
+
+_WORTH = 0.4
+"""How likely a reminder is used: of 12 that were told to new tasks, 5 fitted."""
+
+_LONGEST_TITLE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryDetails:
-    """One memory with all that is known about it."""
-
-    memory: MemoryRecord
-    versions: tuple[MemoryRecord, ...]
-    links: tuple[MemoryLink, ...]
-    uses: Uses
-    layer: Layer
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryGraph:
-    memories: tuple[MemoryRecord, ...]
-    links: tuple[MemoryLink, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RecallAnswer:
-    """The answer to a recall."""
+class Reminder:
+    """What is shown with a prompt."""
 
     text: str
-    """For a model."""
     tokens: int
-    recall: RecallResult
-    loads: tuple[Load, ...] = ()
-    shown: Mapping[str, Layer] = field(default_factory=dict)
-    """What it names by its id, and how much of each it shows."""
+    task: Task
+    shown: Mapping[str, Layer]
+    loads: tuple[Load, ...]
+    available: int
+    """Tokens of all that is remembered."""
+
+    def deposits(self, turn: TurnRef, now: float) -> tuple[Deposit, ...]:
+        """What is to be kept of it."""
+        uses = tuple(
+            MemoryUse(MemoryId(id), Used.SHOWN, now, turn.session, self.task) for id in self.shown
+        )
+        log = partial(
+            loaded_event,
+            available=self.available,
+            session=turn.session,
+            turn=turn.number,
+            prompt=turn.number,
+        )
+        events = (log(load, now, task=self.task) for load in self.loads)
+        return (*((Remembered(uses=uses),) if uses else ()), *events)
 
 
-class MemorySource:
+def read_deposits(id: MemoryId, tokens: int, here: Place, now: float) -> tuple[Deposit, ...]:
+    """What is to be kept of a memory that a model read in a conversation."""
+    load = Load(Layer.FULL, tokens, (), (id,))
+    event = loaded_event(
+        load, now, available=0, session=here.session, turn=here.turn, prompt=here.turn, asked=True
+    )
+    return Remembered(uses=(MemoryUse(id, Used.READ, now, here.session),)), event
+
+
+class MemorySource(Source):
+    """Memory as a source: what fits a new prompt, shown without being asked for. Safe to use from
+    several threads."""
+
+    name = "memory"
+
     def __init__(
         self,
-        config: Config,
-        store: Callable[[], Store],
-        index: Callable[[], Index | None],
-        clock: Callable[[], float] = time.time,
+        memories: ProjectMemories,
+        chosen: Remembering,
+        monotonic: Callable[[], float] = time.monotonic,
+        patience: float = 1.0,
         *,
-        follow_pages: Callable[[Store, Index, float], int] | None = None,
-        logged: bool = True,
+        offers: bool = True,
     ) -> None:
-        """`store` raises a `HotsetError` while there is none; `index` gives None.
-
-        `follow_pages` brings pages of sessions into the index, where this process has to do that
-        itself. What models are shown is `logged`: it costs tokens, and what they read of it shows
-        what was of use. Where people look, only what is asked in the name of a session is.
-        """
-        folder = config.folder / MEMORY
-        self._config = config
-        self._knobs = config.knobs_for("").memory
-        self._seconds = SECONDS * config.patience
-        self.store = store
-        self._index = index
-        self._clock = clock
-        self._follow_pages = follow_pages
-        self._logged = logged
-        self._rarity = TermRarity(folder)
-        self._overviews = OverviewFile(folder)
-        self.continuity = Continuity(config.project, store, clock, folder / "continuity.json")
-        self.pending = keep.PendingSessions(store, folder / "waiting.json")
-        self.by_rules: deque[MemoryId] = deque(maxlen=_MOST_BY_RULES)
-        """Episodes that were put into words by rules since the start: a model may find better
-        ones."""
-        self._encoding = threading.Lock()
-        self._given_up: dict[SessionId, float] = {}
-        """Sessions that could not be remembered, as far as they went then."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Nothing is remembered."""
-        return not self._overviews.latest(self._open()).memories
+        """`offers` says that a prompt may be told of memories that it did not ask for."""
+        self._memories = memories
+        self._chosen = chosen
+        self._monotonic = monotonic
+        self._ready_seconds = _READY_SECONDS * patience
+        self._offers = offers
+        self._warming: Future[None] | None = None
+        self._nothing_until = 0.0
+        self.prompted: Callable[[SessionId], None] = _ignore
+        """Called when a session asks for something new and was told of memories."""
+        self.read_in: Callable[[SessionId], None] = _ignore
+        """Called when a memory was read whole in a session."""
 
     def warm(self) -> None:
-        """Load what the first prompt needs before it comes; nothing where nothing is remembered."""
-        with suppress(HotsetError):
-            self.pending.look(self._open())
-            if not self.is_empty:
-                _load_rooms()
+        """Begins to make ready what the first prompt needs; a prompt that comes meanwhile waits for
+        it."""
+        if self._offers:
+            self._warming = DeadlinePool(1, "hotset-warm").submit(self._memories.warm)
 
-    # What a model or a person asks
+    def is_quiet(self, *, opens: bool) -> bool:
+        return not self._offers or (opens and self._monotonic() < self._nothing_until)
 
-    def index(
-        self, query: str = "", *, max_tokens: int = 100, session: str = "", how: str = ""
-    ) -> RenderedText:
-        """What there is to know: topics with their sizes, those that fit the query first."""
-        store = self._open()
-        text = render_index(
-            self._overviews.latest(store),
-            arrangement(store),
-            self._clock(),
-            query=query,
-            max_tokens=max_tokens,
-            how=how or HOW,
+    def seconds(self, scene: Scene) -> float:
+        warming = self._ready_seconds if self._warming is not None else 0.0
+        return self._chosen.offer_seconds * (OPENING if scene.opens else 1.0) + warming
+
+    def offer(self, scene: Scene, until: float) -> Sequence[Candidate]:
+        """One candidate at most: what is remembered and fits the prompt, as one text."""
+        asked = scene.prompt[:_ASKED]
+        if not asked.strip() or scene.room <= 0 or self.is_quiet(opens=scene.opens):
+            return ()
+        if self._warming is not None:
+            wait((self._warming,), max(0.0, until - self._monotonic()))
+            self._warming = None  # whatever became of it: nobody waits for it twice
+        if scene.opens:
+            quiet = min(_JUST_ENDED, self._chosen.quiet_seconds)
+            seconds = _ENCODE_SHARE * self._chosen.offer_seconds
+            self._memories.encode(quiet=quiet, seconds=seconds, latest=_LATEST)
+        # The memories that were shown in this conversation: they stand there still.
+        raw = (
+            each
+            for hidden in scene.hidden.values()
+            for each in (*hidden.before, hidden.instead, *hidden.after)
         )
-        self._log_loads(store, session, [Load(Layer.INDEX, text.tokens, text.topics)])
-        return text
-
-    def timeline(
-        self,
-        query: str = "",
-        *,
-        topics: Sequence[str] = (),
-        max_tokens: int = 500,
-        session: str = "",
-    ) -> RenderedText:
-        """What was done lately, what was decided, and what is open."""
-        store = self._open()
-        overview, shape, now = self._overviews.latest(store), arrangement(store), self._clock()
-        if query and not topics:
-            topics = [each.topic.name for each in fitting_topics(overview, shape, now, query=query)]
-        text = render_timeline(overview, shape, now, topics=topics, max_tokens=max_tokens)
-        self._log_loads(store, session, [Load(Layer.TIMELINE, text.tokens, text.topics)])
-        return text
-
-    def recall(
-        self,
-        query: str,
-        *,
-        task: str = "",
-        kinds: Sequence[str] = (),
-        most: int = 10,
-        max_tokens: int = 2000,
-        session: str = "",
-        more: int = 0,
-    ) -> RecallAnswer:
-        """What is remembered of it, and why that: memories, and pages of sessions. Raises
-        `BadInput`.
-
-        With `more` (1, then 2, and so on): what the answers before did not show, also from sessions
-        that the question's own words hardly reach. The text is empty where that was all.
-        """
-        if not query.strip():
-            raise BadInput("what is to be recalled? Ask with a few words")
-        if more < 0:
-            raise BadInput("more is 0 for the first answer, and then 1, 2 and so on")
-        from hotset.sources.memory.recall.search import RecallQuery, neighbour_pages  # noqa: PLC0415 - numpy
-
-        wanted = frozenset(kind_named(kind) for kind in kinds)
-        asking = RecallQuery(
-            query,
-            self._clock(),
-            task=_named(Task, task, "a task is one of") if task else None,
-            kinds=wanted,
-            talk=not wanted,
-            session=SessionId(session) if session else None,
-            most=most,
-            deadline=self._seconds,
-        )
-        store = self._open()
-        self._index_memories(store)
-        begun = time.monotonic()
-        found = self._find(store, asking)
-        took = 1000 * (time.monotonic() - begun)
-        near = neighbour_pages(found.items, store, query, but=asking.session) if asking.talk else ()
-        text = self._render(
-            store, found.items, query, found.task, max_tokens=max_tokens, beside=near
-        )
-        if more:
-            found, text = self._recall_more(store, asking, text, max_tokens, more)
-        loads = (
-            (Load(Layer.FULL, text.tokens, text.topics, tuple(text.shown)),) if text.shown else ()
-        )
-        memories = [
-            item.memory.id
-            for item in found.items
-            if item.memory is not None and item.id in text.shown
-        ]
-        self._log_loads(store, session, loads, shown=memories, task=found.task)
-        if not more:  # what other weights would have shown first is a matter of the first answer
-            with suppress(HotsetError):
-                self._log(
-                    store,
-                    session,
-                    recalled_event(
-                        found.candidates, self._clock(), asking.session, found.task, took
-                    ),
-                )
-        return RecallAnswer(text.text, text.tokens, found, loads, text.shown)
-
-    def unfold(
-        self, query: str, *, task: str = "", room: LayerRoom | None = None, session: str = ""
-    ) -> Disclosure:
-        """As far as a question needs: the index, the timeline where that may answer it, and
-        memories where it does not."""
-        from hotset.sources.memory.recall.search import RecallQuery, neighbour_pages  # noqa: PLC0415 - numpy
-        from hotset.sources.memory.recall.tasks import detect_task  # noqa: PLC0415
-
-        store = self._open()
-        wanted, shape = (
-            _named(Task, task, "a task is one of") if task else detect_task(query).task,
-            arrangement(store),
-        )
-        found: list[RecalledItem] = []
-
-        def find(words: str) -> Sequence[RecalledItem]:
-            asking = RecallQuery(
-                words, self._clock(), task=wanted, deadline=self._seconds, advice=self._knobs.advice
-            )
-            found[:] = self._find(store, asking).items
-            return found
-
-        def beside(_items: Sequence[RecalledItem]) -> Iterable[RecalledItem]:
-            return neighbour_pages(found, store, query, but=SessionId(session) if session else None)
-
-        shown = unfold(
-            query,
-            self._overviews.latest(store),
-            shape,
-            self._clock(),
-            find=find,
-            layers=lambda items: self._layers(store, _memories(items)),
-            task=wanted,
-            room=room or LayerRoom(),
-            beside=beside,
-        )
-        memories = [MemoryId(id) for id in shown.memories.shown if is_memory_id(id)]
-        self._log_loads(store, session, shown.loads, shown=memories, task=wanted)
-        return shown
-
-    def remind(
-        self,
-        prompt: str,
-        *,
-        opens: bool,
-        max_tokens: int,
-        how: str,
-        after: Chain = ROOT,
-        known: frozenset[str] = frozenset(),
-    ) -> Reminder | None:
-        """What a prompt is shown without having asked: at a session's start what there is to know,
-        and whatever fits.
-
-        None where nothing fits. `after` is the message before it: what its own session came to so
-        far it knows. `known` are the ids of what it was shown already.
-        """
-        store, continuity = self._open(), RenderedText()
-        if opens:
-            with suppress(
-                BadInput
-            ):  # somebody else's file: whatever is wrong with it, `hotset continuity show` says it
-                continuity = self.continuity.render(min(CONTINUITY_TOKENS, max_tokens // 2))
-        self._index_memories(store)
-        # A session that opens came to nothing yet; what a client says before its first prompt
-        # stands in many sessions alike.
-        own = store.pages(Where(chain=after, limit=1)) if after and not opens else ()
-        session = next((page.session for page in own), None)
-        overview = self._overviews.latest(store)
-        room = max_tokens - continuity.tokens
-        reminder = self._reminder(
-            store,
-            overview,
-            prompt,
-            opens=opens,
-            max_tokens=room,
-            how=how,
-            session=session,
+        known = frozenset(id for each in raw for id in ids_in(each.decode("utf-8", "replace")))
+        reminder = self._memories.remind(
+            asked,
+            opens=scene.opens,
+            max_tokens=min(self._chosen.offer_tokens, scene.room),
+            how=HOW,
+            after=scene.last.parent,
             known=known,
         )
-        if not continuity.text:
-            return reminder
-        load = Load(Layer.TIMELINE, continuity.tokens)
-        if reminder is None:
-            return Reminder(
-                continuity.text,
-                continuity.tokens,
-                Task.IMPLEMENTATION,
-                {},
-                (load,),
-                overview.tokens,
-            )
-        text, tokens = f"{continuity.text}\n{reminder.text}", continuity.tokens + reminder.tokens
-        return replace(reminder, text=text, tokens=tokens, loads=(load, *reminder.loads))
+        if reminder is not None:
+            return (_candidate(reminder),)
+        if self._memories.is_empty:
+            rest = min(_NOTHING_SECONDS, self._chosen.quiet_seconds)
+            self._nothing_until = self._monotonic() + rest
+        return ()
 
-    def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> RenderedText:
-        """One memory, whole as far as it fits, with what it is linked to."""
-        store = self._open()
-        memory = keep.find_memory(store, id)
-        text = render_whole(memory, store, max_tokens)
-        load = Load(Layer.FULL, text.tokens, memory.topics, (memory.id,))
-        self._log_loads(store, session, [load], shown=[memory.id], how=Used.READ)
-        return text
+    def heard(self, end: TurnEnd) -> Sequence[Deposit]:
+        """Which memories were shown, and what that cost, under the session that saw them."""
+        reminders = [each.origin for each in end.taken if isinstance(each.origin, Reminder)]
+        if end.ref is None or not reminders:
+            return ()
+        self.prompted(end.ref.session)
+        return [each for shown in reminders for each in shown.deposits(end.ref, end.scene.now)]
 
-    # What people look at
+    def find(self, query: Query, until: float) -> Sequence[SearchHit]:
+        """The memories that `hotset memory search` finds."""
+        del until
+        if not query.words.strip():
+            return ()
+        return memory_hits(self._memories, query.words, query.most, query.only.since)
 
-    def get(self, id: str) -> MemoryRecord:
-        return keep.find_memory(self.store(), id)
+    def read(self, id: str, store: Store) -> SourceText | None:
+        return read_memory(id, store)
 
-    def list(
-        self,
-        *,
-        kinds: frozenset[MemoryKind] = frozenset(),
-        standings: frozenset[Standing] = frozenset(),
-        topic: str = "",
-        since: float | None = None,
-        until: float | None = None,
-        limit: int | None = 50,
-    ) -> Iterator[MemoryRecord]:
-        """The newest first. Without standings everything but what was forgotten or merged."""
-        newest = self.store().newest_memories(
-            kinds or NAMED_KINDS, standings or _SEEN, since=since, until=until
-        )
-        return islice((memory for memory in newest if not topic or topic in memory.topics), limit)
+    def was_read(self, id: str, tokens: int, scene: Scene) -> Sequence[Deposit]:
+        if not is_memory_id(id):
+            return ()
+        if scene.here.session is not None:
+            self.read_in(scene.here.session)
+        return read_deposits(MemoryId(id), tokens, scene.here, scene.now)
 
-    def details(self, id: str) -> MemoryDetails:
-        store = self.store()
-        memory = keep.find_memory(store, id)
-        uses = store.memory_uses([memory.id]).get(memory.id, Uses())
-        versions, links = (
-            tuple(store.memory_versions(memory.id)),
-            tuple(store.memory_links(memory.id)),
-        )
-        layer = self._layers(store, [memory])[memory.id]
-        return MemoryDetails(memory, versions, links, uses, layer)
+    def follow(self, store: Store, index: Index, until: float) -> int:
+        return follow_memories(store, index, until)
 
-    def why(self, id: str) -> tuple[str, ...]:
-        """Where a memory comes from and why it stands as it does, in sentences for a person."""
-        return explain_memory(self.details(id), self.store())
 
-    def graph(self, id: str = "", *, depth: int = 1) -> MemoryGraph:
-        """What is linked with what: around one memory, or the links of all."""
-        store = self.store()
-        root = [keep.find_memory(store, id).id] if id else []
-        links = list(
-            dict.fromkeys(_around(store, root[0], depth) if root else store.memory_links())
-        )
-        named = dict.fromkeys((*root, *(each for link in links for each in (link.of, link.to))))
-        known = keep.known_memories(store, list(named)[:_MOST_GRAPH])
-        memories = {each.id: each for each in known}
-        return MemoryGraph(
-            tuple(memories.values()),
-            tuple(link for link in links if link.of in memories and link.to in memories),
-        )
+def read_memory(id: str, store: Store) -> SourceText | None:
+    """A memory that is not forgotten; None for any other id."""
+    from hotset.sources.memory.render import memory_heading, memory_text  # noqa: PLC0415
 
-    # What people and models change
-
-    def remember(
-        self,
-        text: str,
-        *,
-        kind: str = "fact",
-        title: str = "",
-        topics: Sequence[str] = (),
-        by: str,
-        trust: Trust,
-        session: str = "",
-        agent: str = "",
-        detail: Detail = None,
-    ) -> MemoryRecord:
-        """Keep what somebody put into words, and settle what it means for older memories. The same
-        words are kept once."""
-        from hotset.sources.memory.encode.encoder import worded_memory  # noqa: PLC0415 - a tenth of a second
-
-        store, now = self._open(), self._clock()
-        source = Provenance(by, SessionId(session) if session else None, agent)
-        made = worded_memory(
-            kind_named(kind),
-            keep.checked_text(text),
-            title=title,
-            trust=trust,
-            source=source,
-            created=now,
-        )
-        made = replace(
-            made,
-            topics=tuple(map(keep.one_line, topics)) or made.topics,
-            detail=made.detail if detail is None else keep.sealed_detail(detail),
-        )
-        with suppress(NotFound):
-            before = store.memory(made.id)
-            if before.standing is Standing.FORGOTTEN and trust is not Trust.PERSON:
-                raise BadInput(
-                    f"somebody wanted this forgotten; a person can bring it back: hotset "
-                    f"memory restore {made.id}"
-                )
-            if (
-                before.standing in (Standing.FORGOTTEN, Standing.SUPERSEDED, Standing.MERGED)
-                or trust is Trust.PERSON
-            ):
-                # A person says it: that is the last word, whatever became of it before.
-                wanted = replace(
-                    before,
-                    standing=made.standing,
-                    trust=made.trust,
-                    valid_until=None,
-                    confidence=max(before.confidence, made.confidence),
-                    source=replace(before.source, by=made.source.by),
-                )
-                return keep.change_memory(
-                    store, before.id, lambda _latest: wanted, "it was said again"
-                )
-        kept = keep.keep_memories(store, (made,), (), now, partial(keep.near, store, self._index()))
-        self._index_memories(store)
-        return store.memory(kept.absorbed.get(made.id, made.id))
-
-    def forget(self, id: str, *, erase: bool = False, why: str = "") -> MemoryRecord | None:
-        """Nobody finds it any more. Erased, it leaves the disk for good; the pages that it was made
-        from stay in the store."""
-        store = self.store()
-        if not erase:
-            reason = keep.one_line(why) or "somebody wanted it forgotten"
-            return keep.change_memory(
-                store, id, lambda latest: replace(latest, standing=Standing.FORGOTTEN), reason
-            )
-        erased = keep.find_memory(store, id).id
-        store.keep(Erased((erased,), time.time())).result(keep.KEEP_SECONDS)
-        if (index := self._index()) is not None:
-            index.purge([erased])
-        self._overviews.drop()
-        self._rarity.drop()
+    if not is_memory_id(id):
         return None
-
-    def edit(self, id: str, *, ending: str | None = None, **changes: Any) -> MemoryRecord:
-        """Correct a memory; `keep.edit_memory` names what can be changed. Raises `BadInput`."""
-        store, wanted = self.store(), None
-        if ending is not None:
-            memory = keep.find_memory(store, id)
-            wanted = _named(Ending, ending, "an outcome is")
-            if isinstance(memory.detail, Episode) and memory.source.session is not None:
-                self._keep_ending(store, memory.source.session, memory.detail.turns[1], wanted)
-        return keep.edit_memory(store, id, ending=wanted, **changes)
-
-    def confirm(self, id: str) -> MemoryRecord:
-        def confirmed(latest: MemoryRecord) -> MemoryRecord:
-            standing = Standing.ACTIVE if latest.standing is Standing.CANDIDATE else latest.standing
-            return replace(
-                latest,
-                trust=Trust.PERSON,
-                confidence=max(latest.confidence, 0.9),
-                standing=standing,
-            )
-
-        return keep.change_memory(self.store(), id, confirmed, "a person confirmed it")
-
-    def outcome(self, session: str, ending: str) -> None:
-        """How the latest task of a session came out, from a caller who knows."""
-        store, wanted = self.store(), _named(Ending, ending, "an outcome is")
-        id = store.session(SessionId(session)).id
-        self._keep_ending(
-            store, id, max((turn.number for turn in store.turns(id)), default=0), wanted
-        )
-        self._remember_session(store, id)
-
-    def runs(self) -> Sequence[tuple[str, int, float]]:
-        return self.store().memory_runs()
-
-    def undo(self, run: str) -> int:
-        from hotset.sources.memory.consolidate.undo import undo  # noqa: PLC0415 - only where a person asks
-
-        return undo(self.store(), run, self._clock())
-
-    def plan_rollback(
-        self, *, place: str = "", session: str = "", agent: str = "", by: str = ""
-    ) -> RollbackPlan:
-        """What `rollback` would do."""
-        from hotset.sources.memory.consolidate.undo import RollbackOrigin, plan_rollback  # noqa: PLC0415 - only where a person asks
-
-        return plan_rollback(self.store(), RollbackOrigin(place, session, agent, by), self._clock())
-
-    def rollback(
-        self, *, place: str = "", session: str = "", agent: str = "", by: str = ""
-    ) -> tuple[MemoryId, ...]:
-        from hotset.sources.memory.consolidate.undo import rollback  # noqa: PLC0415 - only where a person asks
-
-        return rollback(
-            self.store(), self._clock(), place=place, session=session, agent=agent, by=by
-        )
-
-    def restore(self, ids: Sequence[str] = (), *, run: str = "") -> int:
-        """Bring back what was put aside: these memories, or all that a run took away."""
-        from hotset.sources.memory.consolidate.undo import restore  # noqa: PLC0415 - only where a person asks
-
-        store = self.store()
-        return (
-            self.undo(run)
-            if run
-            else restore(store, [keep.find_memory(store, id).id for id in ids], self._clock())
-        )
-
-    # Files
-
-    def export(self, folder: Path, form: str, progress: Progress = silent) -> int:
-        """Write every memory into a folder. Gives how many. Raises `BadInput`."""
-        from hotset.sources.memory.exchange import FileFormat, export_memories  # noqa: PLC0415 - only where a person asks
-
-        return export_memories(self.store(), folder, FileFormat(form), progress)
-
-    def import_(
-        self, folder: Path, form: str = "", *, trusted: bool = False, progress: Progress = silent
-    ) -> int:
-        """Take in what a folder says; `trusted` where a person stands for it. Gives how many are
-        new or changed."""
-        from hotset.sources.memory.exchange import FileFormat, import_memories  # noqa: PLC0415 - only where a person asks
-
-        store, wanted = self._open(), FileFormat(form) if form else None
-        report = import_memories(
-            store, folder, wanted, now=self._clock(), vouched=trusted, progress=progress
-        )
-        self._index_memories(store)
-        return report.new + report.changed
-
-    def write_continuity(self) -> Path:
-        """Bring CONTINUITY.md up to date; what people wrote in it stays. Raises `BadInput`."""
-        store = self._open()
-        return self.continuity.write(store, self._overviews.latest(store))
-
-    # What keeps memories in order
-
-    def encode(
-        self,
-        progress: Progress = silent,
-        *,
-        quiet: float = 0.0,
-        seconds: float | None = None,
-        latest: int | None = None,
-    ) -> int:
-        """Sessions that went on since become memories, where nothing was said for `quiet` seconds.
-        Gives how many did.
-
-        `latest` leaves all but so many for later: those that ended last.
-        """
-        store = self._open()
-        until = None if seconds is None else time.monotonic() + seconds
-        with self._encoding:
-            self.pending.look(store)
-            ready = self.pending.ready(self._clock() - quiet)[
-                -latest if latest is not None else None :
-            ]
-            done = 0
-            for number, session in enumerate(ready, 1):
-                done += self._try_to_remember(store, session)
-                progress("remember sessions", number, len(ready))
-                if until is not None and time.monotonic() > until:
-                    break
-            if done:
-                self.pending.save(self._clock())
-                # whoever opens the next session is shown this one, and does not wait for it
-                _load_rooms()
-                self._index_memories(store)
-                if self.continuity.is_on:
-                    with suppress(
-                        BadInput
-                    ):  # a file that cannot be written is a matter for `hotset continuity write`
-                        self.write_continuity()
-        return done
-
-    def follow(self, progress: Progress = silent, seconds: float = 30.0) -> None:
-        """Bring the index up to what is remembered and was said, as far as there is time."""
-        from hotset.sources.memory.index import follow_memories  # noqa: PLC0415 - with the index, and not before
-
-        store, index, until = self.store(), self._index(), time.monotonic() + seconds
-        passed = 0
-        while index is not None and time.monotonic() < until:
-            stint = time.monotonic() + INDEX_SECONDS
-            pages = self._follow_pages(store, index, stint) if self._follow_pages is not None else 0
-            if not (more := pages + follow_memories(store, index, stint)):
-                return
-            passed += more
-            progress("index what was said", passed, 0)
-
-    def consolidate(self, progress: Progress = silent) -> ConsolidationReport:
-        from hotset.index.embed.embedders import embedders  # noqa: PLC0415 - numpy
-        from hotset.nouns.embedding import OFF, Embedding  # noqa: PLC0415
-        from hotset.sources.memory.consolidate.run import consolidate  # noqa: PLC0415
-
-        store, documents = self._open(), embedders(Embedding(OFF)).documents
-        self.adapt()
-        report = consolidate(
-            store, documents.embed, self._clock(), knobs=self._knobs, progress=progress
-        )
-        self._rarity.renew(store, self._clock())
-        self._index_memories(store)
-        return report
-
-    @property
-    def unconsolidated(self) -> float:
-        """For how many seconds memories have been waiting for that, whichever process did it
-        last."""
-        now, store, last = self._clock(), self._open(), self._rarity.renewed
-        if last is None or last > now:  # never yet, or a clock that was put back
-            last = next((memory.time for _, memory in store.memories_after(0, 1)), now)
-        return max(0.0, now - last)
-
-    def adapt(self) -> LearnedWeights:
-        """Learn the weights of this store's recalls from what was read of them; kept only where
-        that is beyond doubt."""
-        from hotset.sources.memory.recall.weights import weights_from_events  # noqa: PLC0415 - numpy
-
-        store = self._open()
-        learned, shape = weights_from_events(store.events()), arrangement(store)
-        weights = dict(learned.weights) if dict(learned.weights) != DEFAULT.as_dict() else {}
-        if weights != shape.weights:
-            rearrange(store, replace(shape, weights=weights), self._clock(), learned.why)
-        return learned
-
-    def economics(self, session: str = "") -> Sequence[SessionEconomics]:
-        """What memories cost and saved, session by session, the newest first."""
-        return economics(self.store(), SessionId(session) if session else None)
-
-    def settle_up(self, session: SessionId, occasion: Occasion) -> tuple[Event, ...]:
-        """Look at what memories cost in a session, and act where they cost too much. Gives what was
-        done."""
-        store = self._open()
-        return settle_up(
-            store, partial(self._overviews.latest, store), session, occasion, self._clock()
-        )
-
-    # Inside
-
-    def _open(self) -> Store:
-        """Raises `BadConfig` where the operator wants no memory, and a `HotsetError` while there is
-        no store.
-
-        What is remembered already can be looked at and taken back all the same: see `store`.
-        """
-        if not self._config.memory.enabled:
-            origin = self._config.origins.get("memory", "")
-            raise BadConfig(
-                f"memory is switched off ({origin}): HOTSET_MEMORY=on, or enabled = true in "
-                f"[memory]"
-            )
-        return self.store()
-
-    def _index_memories(self, store: Store) -> None:
-        """What was kept just now is found by the next search; what takes longer is left to the
-        follower of the store."""
-        from hotset.sources.memory.index import follow_memories  # noqa: PLC0415 - with the index, and not before
-
-        if (index := self._index()) is not None:
-            with suppress(HotsetError, OSError):
-                follow_memories(store, index, time.monotonic() + INDEX_SECONDS)
-
-    def _find(self, store: Store, asking: RecallQuery) -> RecallResult:
-        from hotset.sources.memory.recall.search import recall  # noqa: PLC0415 - numpy
-
-        return recall(asking, self._index(), store, weights_from_dict(arrangement(store).weights))
-
-    def _recall_more(
-        self, store: Store, asking: RecallQuery, text: RenderedText, max_tokens: int, steps: int
-    ) -> tuple[RecallResult, RenderedText]:
-        """Further memories, then pages session by session: a question's own words reach only the
-        likeliest of them.
-
-        Nothing is kept between the steps: each is worked out from the first answer, so that asking
-        again gives the same.
-        """
-        from hotset.sources.memory.recall.search import pages_elsewhere  # noqa: PLC0415 - numpy
-
-        asking = replace(asking, advice=self._knobs.advice)
-        found = self._find(store, replace(asking, most=_FURTHER))
-        known: frozenset[str] = frozenset()
-        items: tuple[RecalledItem, ...] = ()
-        for step in range(1, min(steps, _MOST_STEPS) + 1):
-            known |= {
-                id for id, layer in text.shown.items() if layer is Layer.FULL or is_memory_id(id)
-            }
-            pages = (
-                list(
-                    islice(
-                        pages_elsewhere(asking, found, self._index(), store, told=known), _FURTHER
-                    )
-                )
-                if asking.talk
-                else []
-            )
-            likely = (
-                asking.most * (step + 1) if pages else _FURTHER
-            )  # what fits worse would take the room of the pages
-            memories = [
-                item
-                for item in found.items[:likely]
-                if item.memory is not None and item.id not in known
-            ]
-            text = self._render(
-                store, memories, asking.query, found.task, max_tokens=max_tokens, beside=pages
-            )
-            items = tuple(item for item in (*memories, *pages) if item.id in text.shown)
-        return replace(found, items=items), text
-
-    def _reminder(
-        self,
-        store: Store,
-        overview: Overview,
-        prompt: str,
-        *,
-        opens: bool,
-        max_tokens: int,
-        how: str,
-        session: SessionId | None,
-        known: frozenset[str],
-    ) -> Reminder | None:
-        from hotset.sources.memory.recall.search import RecallQuery  # noqa: PLC0415 - numpy
-        from hotset.sources.memory.recall.tasks import detect_task  # noqa: PLC0415
-
-        if not overview.memories:
-            return None
-        chosen, shape, now, task = (
-            self._config.memory,
-            arrangement(store),
-            self._clock(),
-            detect_task(prompt).task,
-        )
-        if is_bypassed(shape, task, now):
-            return None
-        first = lately = memories = RenderedText()
-        if opens:
-            room = min(chosen.index_tokens, max_tokens)
-            first = render_index(overview, shape, now, query=prompt, max_tokens=room, how=how)
-        if asks_what_was(prompt):
-            fitting = [
-                each.topic.name for each in fitting_topics(overview, shape, now, query=prompt)
-            ]
-            lately = render_timeline(
-                overview, shape, now, topics=fitting, max_tokens=max_tokens - first.tokens, how=how
-            )
-        asking = RecallQuery(
-            prompt,
-            now,
-            task=task,
-            kinds=REMINDED_KINDS,
-            talk=False,
-            most=4 * self._knobs.reminders,
-            advice=self._knobs.advice,
-            deadline=_REMINDED_SHARE * chosen.offer_seconds * (OPENING if opens else 1.0),
-        )
-        pairs = [
-            (item, item.memory)
-            for item in self._find(store, asking).items
-            if item.memory is not None
-        ]
-        shown = {memory.text for item, memory in pairs if item.id in known}
-        helpful = (
-            item
-            for item, memory in pairs
-            if memory.text not in shown
-            and item.id not in known
-            and fits(memory, prompt, task, self._knobs)
-            and (session is None or memory.source.session != session)
-            and memory.trust
-            is not Trust.OUTSIDE  # words from outside are shown to those who ask, never pushed
-        )
-        if found := list(islice(helpful, self._knobs.reminders)):
-            room = max_tokens - first.tokens - lately.tokens
-            memories = self._render(store, found, prompt, task, max_tokens=room, how=how)
-        parts = [
-            (layer, each)
-            for layer, each in zip(Layer, (first, lately, memories), strict=True)
-            if each.text
-        ]
-        loads = tuple(
-            Load(layer, each.tokens, each.topics, tuple(each.shown)) for layer, each in parts
-        )
-        if not loads:
-            return None
-        text = "\n".join(each.text for _, each in parts)
-        return Reminder(
-            text,
-            sum(load.tokens for load in loads),
-            task,
-            {**lately.shown, **memories.shown},
-            loads,
-            overview.tokens,
-        )
-
-    def _layers(self, store: Store, memories: Sequence[MemoryRecord]) -> dict[str, Layer]:
-        """How much of each is shown, by its age, its use, and what refers to it."""
-        shape, now = arrangement(store), self._clock()
-        uses = store.memory_uses([memory.id for memory in memories])
-        return {
-            memory.id: layer_of(
-                memory,
-                now,
-                uses=uses.get(memory.id, Uses()),
-                referenced=any(link.to == memory.id for link in store.memory_links(memory.id)),
-                mass=self._rarity.of(memory),
-                arrangement=shape,
-            )
-            for memory in memories
-        }
-
-    def _render(
-        self,
-        store: Store,
-        items: Sequence[RecalledItem],
-        query: str,
-        task: Task,
-        *,
-        max_tokens: int,
-        how: str = HOW,
-        beside: Iterable[RecalledItem] = (),
-    ) -> RenderedText:
-        shape, layers = arrangement(store), self._layers(store, _memories(items))
-        return render_memories(
-            items,
-            shape,
-            layers,
-            max_tokens=max_tokens,
-            query=query,
-            task=task,
-            how=how,
-            beside=beside,
-        )
-
-    def _log_loads(
-        self,
-        store: Store,
-        session: str,
-        loads: Sequence[Load],
-        *,
-        shown: Sequence[MemoryId] = (),
-        how: Used = Used.SHOWN,
-        task: Task | None = None,
-    ) -> None:
-        """Not waited for; what cannot be kept is dropped."""
-        now, where = self._clock(), SessionId(session) if session else None
-        available = self._overviews.latest(store).tokens if loads else 0
-        with suppress(HotsetError):
-            for load in loads:
-                self._log(
-                    store,
-                    session,
-                    loaded_event(
-                        load, now, available=available, session=where, task=task, asked=True
-                    ),
-                )
-            if shown:
-                self._log(
-                    store,
-                    session,
-                    Remembered(uses=tuple(MemoryUse(id, how, now, where, task) for id in shown)),
-                )
-
-    def _log(self, store: Store, session: str, deposit: Deposit) -> None:
-        if self._logged or session:
-            store.keep(deposit)
-
-    def _keep_ending(self, store: Store, session: SessionId, turn: int, ending: Ending) -> None:
-        """How a task came out, so that it holds when its session goes on and is looked at again."""
-        from hotset.sources.memory.encode.session import OUTCOME  # noqa: PLC0415 - only where somebody knows
-
-        store.keep(Event(OUTCOME, self._clock(), session, turn, {"outcome": str(ending)})).result(
-            keep.KEEP_SECONDS
-        )
-
-    def _try_to_remember(self, store: Store, session: SessionId) -> bool:
-        """True if it was remembered. What fails by itself is logged once and left alone until it
-        goes on."""
-        said = self.pending.last_said(session)
-        if self._given_up.get(session) == said:
-            return False
-        try:
-            self._remember_session(store, session)
-        except Exception as error:
-            # a bug of ours, or a page that is damaged, costs the memories of one session
-            if isinstance(error, HotsetError) and not isinstance(error, PageDamaged):
-                raise
-            self._given_up[session] = said
-            detailed = _log.isEnabledFor(logging.DEBUG)
-            _log.warning(
-                "session %s cannot be remembered: %s",
-                session,
-                type(error).__name__,
-                exc_info=detailed,
-            )
-            return False
-        return True
-
-    def _remember_session(self, store: Store, session: SessionId) -> None:
-        said = self.pending.last_said(session)
-        with suppress(NotFound):  # a session that an export left out
-            made = keep.remember_session(
-                store, session, self._clock(), partial(keep.near, store, self._index())
-            )
-            self.by_rules.extend(
-                each.id for each in made.versions if isinstance(each.detail, Episode)
-            )
-            self.settle_up(session, "session")
-        self.pending.done(session, said)
-
-
-def _named(among: type[_Named], name: str, what: str) -> _Named:
-    """Raises `BadInput`."""
     try:
-        return among(name.strip().lower())
-    except ValueError:
-        raise BadInput(f"{what} {', '.join(among)}, not {name[:40]!r}") from None
+        memory = store.memory(MemoryId(id))
+    except NotFound:
+        return None
+    if memory.standing is Standing.FORGOTTEN:
+        return None
+    return SourceText(memory_heading(memory), memory_text(memory, store))
 
 
-def _memories(items: Sequence[RecalledItem]) -> list[MemoryRecord]:
-    return [item.memory for item in items if item.memory is not None]
-
-
-def _around(store: Store, id: MemoryId, depth: int) -> Iterator[MemoryLink]:
-    seen, border = {id}, [id]
-    for _ in range(depth):
-        links = [link for each in border for link in store.memory_links(each)]
-        yield from links
-        border = list(
-            dict.fromkeys(each for link in links for each in (link.of, link.to) if each not in seen)
+def memory_hits(
+    memories: ProjectMemories, words: str, most: int, since: float | None = None
+) -> list[SearchHit]:
+    """What is remembered: the memories that `hotset memory search` finds, without the words that
+    were said."""
+    kinds = [kind for kind in MemoryKind if kind is not MemoryKind.ARRANGEMENT]  # hotset's own
+    found = memories.recall(words, kinds=kinds, most=most).recall.items
+    return [
+        SearchHit(
+            Sort.MEMORY,
+            each.score,
+            each.id,
+            f"{each.kind}: {clip_prose(each.title or each.text, _LONGEST_TITLE)}",
+            f"hotset memory show {each.id}",
+            each.time,
+            detail={
+                "id": each.id,
+                "kind": each.kind,
+                "title": each.title,
+                "time": each.time,
+                "text": each.text,
+            },
         )
-        seen.update(border)
-        if len(seen) > _MOST_GRAPH:
+        for each in found[:most]
+        if since is None or each.time >= since
+    ]
+
+
+def _candidate(reminder: Reminder) -> Candidate:
+    return Candidate(
+        MemorySource.name,
+        OfferKind.REMINDER,
+        ",".join(reminder.shown) or "reminder",
+        OfferSlot.BEHIND_PROMPT,
+        reminder.text,
+        reminder.tokens,
+        _WORTH,
+        origin=reminder,
+    )
+
+
+def _ignore(_: SessionId) -> None:
+    """For a source that no upkeep listens to."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeWriter:
+    model: str
+    ask: Ask
+
+
+async def reword(
+    id: MemoryId, store: Store, writer: EpisodeWriter, now: float
+) -> MemoryRecord | None:
+    """None where the episode has changed meanwhile, or the model had nothing to say. Nobody waits
+    for it."""
+    try:
+        memory = await asyncio.to_thread(store.memory, id)
+        if (
+            memory.source.by != RULES
+            or memory.standing is not Standing.ACTIVE
+            or not isinstance(memory.detail, Episode)
+        ):
+            return None
+        text, _ = await writer.ask(await asyncio.to_thread(_source, memory, store))
+        words = seal(text).text
+        if not words.strip():
+            return None
+        worded = replace(
+            memory,
+            text=words,
+            tokens=tokens.count(words),
+            source=replace(memory.source, by=writer.model),
+        )
+        version = next_version(worded, now, "", "a model put it into words")
+        await asyncio.wrap_future(store.keep(Remembered((version,))))
+    except HotsetError:
+        return None  # the rules' words stand
+    return version
+
+
+def _source(memory: MemoryRecord, store: Store) -> str:
+    """What the rules found, and what was said."""
+    said = [f"What rules found:\n{memory_text(memory, store)}"]
+    for page in memory.source.pages[:_MOST_PAGES]:
+        try:
+            found = store.page(page)
+            text = store.content(found.digest).decode("utf-8", "replace")
+        except NotFound:
+            continue
+        said.append(f"{found.role} said:\n{seal(text[:_SAID]).text}")
+    return "\n\n".join(said)
+
+
+_log = logging.getLogger("hotset")
+
+_STINT_SECONDS = 0.2
+"""Of work at a time: a call that comes meanwhile shares the interpreter with it."""
+
+_BREATH_SECONDS = 0.1
+_LAST_SECONDS = 2.0
+"""For what was said just before the end; the rest is remembered after the next start."""
+
+_HOUR = 3600.0
+_MOST_SESSIONS = 1000
+
+
+class Spawn(Protocol):
+    """Starts a piece of work that is supervised and not waited for."""
+
+    def __call__(self, work: Coroutine[Any, Any, None], name: str, /) -> asyncio.Task[None]: ...
+
+
+class MemoryUpkeep:
+    """Sessions become memories in the background: when nothing was said in them for a while, and
+    when hotset ends.
+
+    Then, too, it is judged what memories cost and saved there, and now and then memories are
+    consolidated. One piece of work at a time, however many turns ask for it.
+    """
+
+    def __init__(
+        self,
+        source: ProjectMemories,
+        chosen: Remembering,
+        store: Callable[[], Store | None],
+        spawn: Spawn,
+        clock: Callable[[], float],
+        *,
+        writer: EpisodeWriter | None = None,
+    ) -> None:
+        """`writer` finds better words for episodes than rules do."""
+        self._source = source
+        self._chosen = chosen
+        self._store = store
+        self._spawn = spawn
+        self._clock = clock
+        self._writer = writer
+        self._working: asyncio.Task[None] | None = None
+        self._stopped = False
+        self._read: Lru[SessionId, int] = Lru(count=_MOST_SESSIONS)
+        """How many memories were read for the task at hand, by session."""
+
+    def nudge(self) -> None:
+        """Something was said."""
+        if (
+            self._chosen.enabled
+            and not self._stopped
+            and (self._working is None or self._working.done())
+        ):
+            self._working = self._spawn(self._work(), "remember")
+
+    def prompted(self, session: SessionId) -> None:
+        """Somebody asks for something new: what memories cost for the task before is looked at."""
+        if self._read.pop(session):
+            self._settle_up(session, "task")
+
+    def read(self, session: SessionId) -> None:
+        """A memory was read whole in a conversation. On the third time it is looked at what that
+        costs."""
+        times = (self._read.get(session) or 0) + 1
+        self._read.put(session, times)
+        if times == TRIGGER_LOADS:
+            self._settle_up(session, "trigger")
+
+    async def close(self) -> None:
+        """What was said in the last minutes is remembered now, as far as that takes no longer than
+        a moment."""
+        self._stopped = True
+        if self._working is None:
+            return
+        if not self._working.done():
+            self._working.cancel()
+        last = self._spawn(self._remember_now(), "remember what was said last")
+        await asyncio.wait({last}, timeout=2 * _LAST_SECONDS)
+
+    def _settle_up(self, session: SessionId, occasion: Occasion) -> None:
+        async def settle_up() -> None:
+            try:
+                await asyncio.to_thread(self._source.settle_up, session, occasion)
+            except HotsetError:
+                # the keeper tells of the store's troubles; it is looked at again when the session
+                # ends
+                return
+
+        if not self._stopped:
+            self._spawn(settle_up(), "look at what memories cost")
+
+    async def _remember_now(self) -> None:
+        try:
+            await asyncio.to_thread(self._source.encode, seconds=_LAST_SECONDS)
+        except (HotsetError, RuntimeError):
+            # no store, or a program that ends without closing: then after the next start
             return
 
+    async def _work(self) -> None:
+        while not self._stopped:
+            await asyncio.sleep(self._chosen.quiet_seconds)
+            try:
+                await self._catch_up()
+                await self._reword()
+                if await asyncio.to_thread(self._is_due):
+                    await asyncio.to_thread(self._source.consolidate)
+            except HotsetError as error:
+                _log.warning("what was said is not remembered yet (%s)", type(error).__name__)
+                continue
+            if not self._source.pending.many:
+                return
 
-def _load_rooms() -> None:
-    """Import what encoding and recalling need, before anybody waits for it: numpy, and tables of
-    words."""
-    import hotset.sources.memory.consolidate.supersede  # noqa: PLC0415 - a session that opens encodes those before it
-    import hotset.sources.memory.encode.encoder  # noqa: PLC0415
-    import hotset.sources.memory.recall.search  # noqa: F401, PLC0415
-    from hotset.sources.memory.recall.tasks import detect_task  # noqa: PLC0415
-    from hotset.sources.memory.recall.time_words import time_words  # noqa: PLC0415
+    async def _catch_up(self) -> None:
+        while not self._stopped:
+            if not await asyncio.to_thread(self._stint):
+                return
+            await asyncio.sleep(_BREATH_SECONDS)  # calls go first
 
-    detect_task("")
-    time_words("", 0.0)
+    async def _reword(self) -> None:
+        """Where a small model is configured it puts episodes into better words; those of the rules
+        stay as a version."""
+        while self._writer is not None and self._source.by_rules and not self._stopped:
+            id, store = self._source.by_rules.popleft(), self._store()
+            if store is not None:
+                await reword(id, store, self._writer, self._clock())
+
+    def _stint(self) -> bool:
+        """True if there was anything to remember."""
+        if self._store() is None:
+            return False
+        return bool(self._source.encode(quiet=self._chosen.quiet_seconds, seconds=_STINT_SECONDS))
+
+    def _is_due(self) -> bool:
+        hours = self._chosen.consolidate_hours
+        return (
+            bool(hours)
+            and self._store() is not None
+            and self._source.unconsolidated >= hours * _HOUR
+        )

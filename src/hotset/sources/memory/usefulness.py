@@ -26,6 +26,7 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.page import Kind, SessionId
 from hotset.nouns.turn import Event
+from hotset.sources.memory.economics import LOADED
 from hotset.sources.memory.encode.calls import Act, ActKind, acts
 from hotset.sources.memory.encode.procedures import (
     error_key,
@@ -37,7 +38,6 @@ from hotset.sources.memory.encode.procedures import (
 from hotset.sources.memory.encode.session import Material, Utterance
 from hotset.sources.memory.encode.speakers import prompt_words
 from hotset.sources.memory.kinds import KINDS
-from hotset.sources.memory.render.economics import LOADED
 from hotset.text.characters import squeezed
 from hotset.window.names import names
 

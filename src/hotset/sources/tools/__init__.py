@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hotset.sources.tools.calls import USED as USED
     from hotset.sources.tools.consent import (
         ToolState as ToolState,
         diff as diff,
@@ -31,15 +30,17 @@ if TYPE_CHECKING:
         render_dot as render_dot,
         render_json as render_json,
     )
-    from hotset.sources.tools.offers import (
+    from hotset.sources.tools.registry import tier as tier
+    from hotset.sources.tools.running.server_pool import running_everywhere as running_everywhere
+    from hotset.sources.tools.schemas import compact as compact
+    from hotset.sources.tools.source import (
+        USED as USED,
+        ToolSource as ToolSource,
         beginning as beginning,
         kept_offer as kept_offer,
+        tool_hits as tool_hits,
         weigh as weigh,
     )
-    from hotset.sources.tools.registry import tier as tier
-    from hotset.sources.tools.running.pool_thread import running_everywhere as running_everywhere
-    from hotset.sources.tools.schemas import compact as compact
-    from hotset.sources.tools.source import ToolSource as ToolSource, tool_hits as tool_hits
     from hotset.sources.tools.sweep import CYCLE as CYCLE, summary as summary
     from hotset.sources.tools.toolbox import (
         Toolbox as Toolbox,
@@ -48,18 +49,16 @@ if TYPE_CHECKING:
     )
 
 _FACE = {
-    "calls": ("USED",),
     "consent": ("ToolState", "diff", "readable"),
     "found.servers": (
         *("add_servers", "blank_comments", "decode_jsonc", "known_client_files", "read_client"),
         "remove_server",
     ),
     "graph": ("GraphSnapshot", "render_dot", "render_json"),
-    "offers": ("beginning", "kept_offer", "weigh"),
     "registry": ("tier",),
     "schemas": ("compact",),
-    "running.pool_thread": ("running_everywhere",),
-    "source": ("ToolSource", "tool_hits"),
+    "running.server_pool": ("running_everywhere",),
+    "source": ("ToolSource", "USED", "beginning", "kept_offer", "tool_hits", "weigh"),
     "sweep": ("CYCLE", "summary"),
     "toolbox": ("ToolLibrary", "ToolUse", "Toolbox"),
 }

@@ -33,18 +33,21 @@ from hotset.sources.tools.callables import (
     returned,
     text_of,
 )
-from hotset.sources.tools.catalogue import Catalogue
+from hotset.sources.tools.catalogue import CREATED, Catalogue, SourceScanner, ToolSources, ToolSync
 from hotset.sources.tools.consent import KnownTool, ToolState
 from hotset.sources.tools.found.created import CreatedTools, create
 from hotset.sources.tools.found.skills import Skill, read_skill
 from hotset.sources.tools.graph import ToolGraph, word_overlap
 from hotset.sources.tools.registry import Registry
 from hotset.sources.tools.running.mcp_client import ToolListing
-from hotset.sources.tools.running.pool_thread import RunningFile, RunningServer, ServerPoolThread
-from hotset.sources.tools.running.server_pool import ADVICE
+from hotset.sources.tools.running.server_pool import (
+    ADVICE,
+    RunningFile,
+    RunningServer,
+    ServerPoolThread,
+)
 from hotset.sources.tools.schemas import check, read_arguments, render_found
 from hotset.sources.tools.sweep import Deletions, ToolPlaces, restore, sweep
-from hotset.sources.tools.sync import CREATED, SourceScanner, ToolSources, ToolSync
 from hotset.store.port import Store
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, proje
 from hotset.surfaces.cli.terminal import emit, emit_json, plain
 
 if TYPE_CHECKING:
-    from hotset.sources.memory import MemorySource
+    from hotset.sources.memory import ProjectMemories
 
 
 @click.group(
@@ -112,7 +112,7 @@ def write(chosen: ProjectOptions, *, no_encode: bool) -> None:
     emit(str(path))
 
 
-def _standing(memories: MemorySource, id: MemoryId) -> Standing | None:
+def _standing(memories: ProjectMemories, id: MemoryId) -> Standing | None:
     try:
         return memories.get(id).standing
     except BadInput:  # there is none, or it is the beginning of several

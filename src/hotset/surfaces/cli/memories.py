@@ -44,7 +44,7 @@ from hotset.surfaces.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from hotset.sources.memory import MemoryDetails, MemorySource
+    from hotset.sources.memory import MemoryDetails, ProjectMemories
 
 _FOLLOW_SECONDS = (
     30.0  # for what was kept since the last search: as a rule nothing, the first time everything
@@ -75,7 +75,7 @@ def as_text(typed: str) -> str:
 @contextmanager
 def opened_memories(
     chosen: ProjectOptions, *, makes: bool = False, lists: bool = False
-) -> Iterator[MemorySource]:
+) -> Iterator[ProjectMemories]:
     """The project's memories. Looking must not make a store: of a project without one a list is
     empty, and anything else raises `NotFound`, unless the command `makes` something to keep."""
     config = chosen.config()
@@ -96,7 +96,7 @@ def opened_memories(
 @contextmanager
 def updated_memories(
     chosen: ProjectOptions, *, no_encode: bool, makes: bool = False, lists: bool = False
-) -> Iterator[MemorySource]:
+) -> Iterator[ProjectMemories]:
     """The same, where sessions that went on become memories first, unless that is not wanted."""
     with opened_memories(chosen, makes=makes, lists=lists) as memories:
         if not no_encode:
@@ -114,13 +114,13 @@ def resolve_session(chosen: ProjectOptions, typed: str) -> str:
     return typed
 
 
-def encode_new(memories: MemorySource, chosen: ProjectOptions) -> None:
+def encode_new(memories: ProjectMemories, chosen: ProjectOptions) -> None:
     """Makes memories of sessions that went on. What fails here costs the latest, not the look."""
     with _latest_may_be_missing("said", chosen), progress(chosen) as moved:
         memories.encode(moved)
 
 
-def index_new(memories: MemorySource, chosen: ProjectOptions) -> None:
+def index_new(memories: ProjectMemories, chosen: ProjectOptions) -> None:
     """Brings what was remembered and said since into the index. What fails here costs the latest,
     not the search."""
     with _latest_may_be_missing("remembered", chosen), progress(chosen) as moved:

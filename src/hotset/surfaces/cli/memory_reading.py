@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from hotset.sources.memory import (
         Breach,
         Economics,
-        MemorySource,
+        ProjectMemories,
         RecalledItem,
         SessionEconomics,
     )
@@ -408,7 +408,7 @@ def parse_period(option: str, typed: str, now: float) -> tuple[float | None, flo
     )
 
 
-def has_any(memories: MemorySource) -> bool:
+def has_any(memories: ProjectMemories) -> bool:
     return next(iter(memories.list(standings=frozenset(Standing), limit=1)), None) is not None
 
 
@@ -421,7 +421,7 @@ def _hint_for_more(chosen: ProjectOptions, *narrowed: object) -> str:
     )
 
 
-def _titles(memories: MemorySource, ids: list[MemoryId]) -> dict[MemoryId, str]:
+def _titles(memories: ProjectMemories, ids: list[MemoryId]) -> dict[MemoryId, str]:
     titles = {}
     for id in list(dict.fromkeys(ids))[:_MOST_LINKED]:
         with suppress(NotFound):

@@ -32,7 +32,7 @@ from hotset.runtime.reader import (
 from hotset.runtime.search import memory_hits, merge_hits, text_hits, tool_hits
 from hotset.sources.code import below, catch_up, has_code
 from hotset.sources.history import follow
-from hotset.sources.memory import MemorySource
+from hotset.sources.memory import ProjectMemories
 from hotset.surfaces.cli.consent import is_allowed
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import (
@@ -249,7 +249,7 @@ def _search_index(
         of_code = below(config.project, asked.only.path) if searches_code else None
         _search_text(asked, index, store if searches_pages else None, of_code, results)
         if store is not None and searches_memories:
-            memories = MemorySource(
+            memories = ProjectMemories(
                 config, lambda: store, lambda: index if config.search else None, logged=False
             )
             results.groups.append(memory_hits(memories, asked.words, asked.most, asked.only.since))

@@ -34,7 +34,7 @@ from hotset.surfaces.library.transport import wrap_client
 from hotset.surfaces.library.window import AsyncWindow, Conversation, Setting, Window
 
 if TYPE_CHECKING:
-    from hotset.sources.memory import MemorySource, RecallAnswer, RenderedText
+    from hotset.sources.memory import ProjectMemories, RecallAnswer, RenderedText
 
 _SETTLE_SECONDS = 5.0
 """How long a look into the store waits for what was handed to it just before."""
@@ -177,7 +177,7 @@ class _OpenMemory(Generic[_Window]):
             raise BadConfig(f"tools are switched off ({self._engine.config.origins['tools']})")
         return toolbox
 
-    def _remembered(self) -> MemorySource:
+    def _remembered(self) -> ProjectMemories:
         """The memories, once what went through so far is kept. Raises `MemoryClosed`."""
         machine = self._engine.working()
         self._settle(machine)
@@ -287,7 +287,7 @@ class Memories:
     """What was learned in earlier sessions: asked step by step, added to, and taken back. Every
     text for a model is marked as data; none belongs into a system prompt."""
 
-    def __init__(self, remembered: Callable[[], MemorySource]) -> None:
+    def __init__(self, remembered: Callable[[], ProjectMemories]) -> None:
         self._remembered = remembered
 
     def index(self, query: str = "", *, max_tokens: int = 100, session: str = "") -> RenderedText:
@@ -403,7 +403,7 @@ class Memories:
 class AsyncMemories:
     """The same for a loop: every method is awaited."""
 
-    def __init__(self, remembered: Callable[[], MemorySource]) -> None:
+    def __init__(self, remembered: Callable[[], ProjectMemories]) -> None:
         self._remembered = remembered
 
     index = _in_thread(Memories.index)

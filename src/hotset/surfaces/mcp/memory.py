@@ -22,7 +22,7 @@ from hotset.surfaces.mcp.protocol import McpTool, ToolReply
 from hotset.surfaces.mcp.tools import Arguments, object_schema
 
 if TYPE_CHECKING:
-    from hotset.sources.memory import MemorySource
+    from hotset.sources.memory import ProjectMemories
     from hotset.surfaces.mcp.project import Project
 
 INDEX, TIMELINE, RECALL, REMEMBER, FORGET = (
@@ -44,7 +44,7 @@ _NOTHING = f"[hotset: nothing is remembered yet; {REMEMBER} keeps what later ses
 _HOW = f"{RECALL}(query) tells more, {TIMELINE}() what was done lately"
 
 _TEXT: dict[str, Any] = {"type": "string"}
-_Call = Callable[["MemorySource", Arguments, str], ToolReply]
+_Call = Callable[["ProjectMemories", Arguments, str], ToolReply]
 
 
 def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
@@ -150,14 +150,14 @@ def _switched_off(config: Config) -> str:
     )
 
 
-def _index(memories: MemorySource, given: Arguments, session: str) -> ToolReply:
+def _index(memories: ProjectMemories, given: Arguments, session: str) -> ToolReply:
     told = memories.index(
         given.text("query"), max_tokens=given.max_tokens(_INDEX_TOKENS), session=session, how=_HOW
     )
     return _reply(told.text)
 
 
-def _timeline(memories: MemorySource, given: Arguments, session: str) -> ToolReply:
+def _timeline(memories: ProjectMemories, given: Arguments, session: str) -> ToolReply:
     topics = tuple(filter(None, (given.text("topic"),)))
     most = given.max_tokens(_TIMELINE_TOKENS)
     return _reply(
@@ -165,7 +165,7 @@ def _timeline(memories: MemorySource, given: Arguments, session: str) -> ToolRep
     )
 
 
-def _recall(memories: MemorySource, given: Arguments, session: str) -> ToolReply:
+def _recall(memories: ProjectMemories, given: Arguments, session: str) -> ToolReply:
     id, most = given.text("id").strip("[]"), given.max_tokens()
     task = given.one_of("task", tuple(map(str, Task)))
     query = given.text("query")
@@ -192,7 +192,7 @@ def _recall(memories: MemorySource, given: Arguments, session: str) -> ToolReply
     return _reply(answer.text)
 
 
-def _read(memories: MemorySource, id: str, most: int, session: str) -> ToolReply:
+def _read(memories: ProjectMemories, id: str, most: int, session: str) -> ToolReply:
     try:
         return _reply(memories.read(id, max_tokens=most, session=session).text)
     except NotFound:
@@ -207,7 +207,7 @@ def _read(memories: MemorySource, id: str, most: int, session: str) -> ToolReply
         ) from None
 
 
-def _remember(memories: MemorySource, given: Arguments, session: str) -> ToolReply:
+def _remember(memories: ProjectMemories, given: Arguments, session: str) -> ToolReply:
     given.words("text", "we pin dependencies in constraints.txt")
     text = given.whole_text("text", _MOST_CHARS)
     kind = given.one_of("kind", tuple(map(str, WORDED_KINDS))) or str(DEFAULT_KIND)
@@ -220,7 +220,7 @@ def _remember(memories: MemorySource, given: Arguments, session: str) -> ToolRep
     )
 
 
-def _forget(memories: MemorySource, given: Arguments, _session: str) -> ToolReply:
+def _forget(memories: ProjectMemories, given: Arguments, _session: str) -> ToolReply:
     id = given.text("id").strip("[]")
     if not id:
         raise Malformed(f"{FORGET}: say which one by its id, as {RECALL} gives it")

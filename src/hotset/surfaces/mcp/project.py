@@ -18,11 +18,11 @@ from hotset.runtime.machine import Machine
 from hotset.runtime.model_tools import warm
 from hotset.runtime.reader import Store, has_store, open_index, open_to_look
 from hotset.sources.code import GRAMMARS, Parsers, has_code, index_folder, read_consent
-from hotset.sources.memory import MemorySource
+from hotset.sources.memory import ProjectMemories
 
 if TYPE_CHECKING:
     from hotset.runtime.reader import Index
-    from hotset.sources.memory import MemorySource
+    from hotset.sources.memory import ProjectMemories
 
 # seconds of processor time for one file: a model waits, and a megabyte of ordinary code takes a
 # quarter of one
@@ -107,7 +107,7 @@ class Project:
                 del self._store
             return self._store
 
-    def memories(self, *, makes: bool = False) -> MemorySource:
+    def memories(self, *, makes: bool = False) -> ProjectMemories:
         """What was learned. Raises `NotFound` while nothing is kept, unless something is to be kept
         now."""
         if not makes:
@@ -137,10 +137,10 @@ class Project:
         return read_consent(self._config.folder).allows(self._config.project)
 
     @cached_property
-    def _memories(self) -> MemorySource:
-        from hotset.sources.memory import MemorySource  # noqa: PLC0415
+    def _memories(self) -> ProjectMemories:
+        from hotset.sources.memory import ProjectMemories  # noqa: PLC0415
 
-        return MemorySource(self._config, lambda: self.keeping, lambda: self.said)
+        return ProjectMemories(self._config, lambda: self.keeping, lambda: self.said)
 
     @cached_property
     def parsers(self) -> Parsers:
@@ -178,7 +178,7 @@ class MachineProject(Project):
         return self._machine.follower.index
 
     @property
-    def _memories(self) -> MemorySource:
+    def _memories(self) -> ProjectMemories:
         return self._machine.memories
 
     @property

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.sources.memory.consolidate.making import EMBEDDER
 
-from hotset.sources.memory.consolidate.run import consolidate
+from hotset.sources.memory.consolidation import consolidate
 from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from tests.sources.memory.consolidate.making import EMBEDDER, GOALS, varied
 
 from hotset.nouns.knobs import MemoryKnobs
-from hotset.sources.memory.consolidate.run import (
+from hotset.sources.memory.consolidation import (
     clusters_of,
     leaders,
     near_pairs,

@@ -24,8 +24,7 @@ from tests.sources.memory.consolidate.making import (
 )
 
 from hotset.nouns.memory import MemoryKind, Relation, Standing, Trust
-from hotset.sources.memory.consolidate.run import consolidate
-from hotset.sources.memory.consolidate.undo import restore, undo
+from hotset.sources.memory.consolidation import consolidate, restore, undo
 from hotset.sources.memory.keep import is_derived, next_version
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore

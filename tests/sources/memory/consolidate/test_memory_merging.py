@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from tests.sources.memory.consolidate.making import fact
 
 from hotset.nouns.memory import Relation, Standing, Trust
-from hotset.sources.memory.consolidate.supersede import merged, mergers, say_the_same
+from hotset.sources.memory.supersede import merged, mergers, say_the_same
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.sources.memory.consolidate.making import (
 )
 
 from hotset.nouns.memory import Action, Ending, Pitfall, Standing, Trouble, Trust
-from hotset.sources.memory.consolidate.patterns import (
+from hotset.sources.memory.patterns import (
     LEAST_SURE,
     ThingCounts,
     confidence,

@@ -18,10 +18,15 @@ from tests.sources.memory.consolidate.making import (
 
 from hotset.errors import BadInput
 from hotset.nouns.memory import MemoryKind, MemoryLink, Relation, Standing, Trust
-from hotset.sources.memory.consolidate.run import consolidate
-from hotset.sources.memory.consolidate.supersede import settle
-from hotset.sources.memory.consolidate.undo import RollbackOrigin, plan_rollback, rollback, undo
+from hotset.sources.memory.consolidation import (
+    RollbackOrigin,
+    consolidate,
+    plan_rollback,
+    rollback,
+    undo,
+)
 from hotset.sources.memory.keep import is_derived, next_version
+from hotset.sources.memory.supersede import settle
 from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore

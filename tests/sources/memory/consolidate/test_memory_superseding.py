@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from tests.sources.memory.consolidate.making import episode, fact, keep
 
 from hotset.nouns.memory import MemoryKind, Relation, Standing, Trust
-from hotset.sources.memory.consolidate.supersede import (
+from hotset.sources.memory.supersede import (
     DOUBT,
     FactVerdict,
     judge,

@@ -9,8 +9,7 @@ from tests.sources.memory.consolidate.making import EMBEDDER, fact, filled, keep
 
 from hotset.errors import NotFound
 from hotset.nouns.memory import MemoryId, MemoryKind, Standing, Trust
-from hotset.sources.memory.consolidate.run import consolidate
-from hotset.sources.memory.consolidate.undo import restore, undo
+from hotset.sources.memory.consolidation import consolidate, restore, undo
 from hotset.sources.memory.keep import is_derived, next_version
 from hotset.testing.ram_store import RamStore
 

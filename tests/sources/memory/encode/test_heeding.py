@@ -7,8 +7,8 @@ from told_sessions import NOW, PASSED, Told, fixed
 from hotset.nouns.memory import MemoryId, MemoryKind, MemoryRecord, Provenance, Trust, Used
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event
+from hotset.sources.memory.economics import LOADED
 from hotset.sources.memory.encode.encoder import worded_memory
-from hotset.sources.memory.render.economics import LOADED
 from hotset.sources.memory.usefulness import (
     HEEDED,
     MemoryVerdict,

@@ -9,7 +9,7 @@ from told_sessions import NOW, PASSED, Told
 
 from hotset.nouns.memory import Checkpoint, MemoryKind, MemoryRecord, Standing
 from hotset.nouns.page import SessionId
-from hotset.sources.memory.consolidate.supersede import overtaken_ledgers
+from hotset.sources.memory.supersede import overtaken_ledgers
 
 TODOS = [
     {"content": "Add the column to the table", "status": "completed"},

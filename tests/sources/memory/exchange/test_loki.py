@@ -34,10 +34,10 @@ from hotset.nouns.memory import (
     Used,
 )
 from hotset.nouns.page import SessionId
+from hotset.sources.memory.economics import loaded_event
 from hotset.sources.memory.exchange.loki import read_loki, write_loki
 from hotset.sources.memory.exchange.merge import merge_memories
-from hotset.sources.memory.render.economics import loaded_event
-from hotset.sources.memory.render.layers import Load
+from hotset.sources.memory.layers import Load
 from hotset.testing.secrets import planted
 
 _KEPT = tuple(each for each in Standing if each is not Standing.FORGOTTEN)

@@ -8,18 +8,21 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hotset.nouns.memory import MemoryKind, Task
-from hotset.sources.memory.recall.rank import (
+from hotset.sources.memory.ranking import (
+    DEFAULT,
+    SIGNALS,
     RankSetting,
     RecallCandidate,
+    SignalWeights,
     first_signals,
     order,
     own_statements,
     query_words,
     spread,
     wanted_kind,
+    weights_from_dict,
 )
-from hotset.sources.memory.recall.time_words import time_words
-from hotset.sources.memory.recall.weights import DEFAULT, SIGNALS, SignalWeights, weights_from_dict
+from hotset.sources.memory.time_parser import time_words
 
 _numbers = st.none() | st.floats(0, 50)
 _candidates = st.lists(

@@ -32,9 +32,9 @@ from hotset.nouns.memory import (
 from hotset.nouns.page import Kind
 from hotset.sealing import VERSION
 from hotset.sources.history import follow
-from hotset.sources.memory.index import follow_memories
+from hotset.sources.memory.keep import follow_memories
 from hotset.sources.memory.kinds import memory_id
-from hotset.sources.memory.recall.search import SAID, RecallQuery, recall
+from hotset.sources.memory.recall import SAID, RecallQuery, recall
 from hotset.store.port import Where
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_talk import StoreTalk

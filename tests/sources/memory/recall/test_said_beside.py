@@ -5,7 +5,7 @@ from __future__ import annotations
 from hotset.nouns.memory import Episode, MemoryKind, MemoryRecord, Provenance
 from hotset.nouns.page import Kind, SessionId
 from hotset.sources.memory.kinds import memory_id
-from hotset.sources.memory.recall.search import NEIGHBOUR_WHY, SAID, RecalledItem, neighbour_pages
+from hotset.sources.memory.recall import NEIGHBOUR_WHY, SAID, RecalledItem, neighbour_pages
 from hotset.store.port import Store, Where
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_talk import StoreTalk

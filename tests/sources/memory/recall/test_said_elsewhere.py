@@ -14,7 +14,7 @@ from hotset.index.port import Index
 from hotset.nouns.page import PageId, SessionId
 from hotset.sealing import VERSION
 from hotset.sources.history import follow
-from hotset.sources.memory.recall.search import (
+from hotset.sources.memory.recall import (
     ELSEWHERE_WHY,
     RecalledItem,
     RecallQuery,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hotset.nouns.memory import MemoryKind, Task
-from hotset.sources.memory.recall.tasks import KIND_WEIGHTS, detect_task
+from hotset.sources.memory.tasks import KIND_WEIGHTS, detect_task
 
 TRACE = (
     'Traceback (most recent call last):\n  File "app.py", line 3, in main\nValueError: no such user'

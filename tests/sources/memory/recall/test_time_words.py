@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hotset.sources.memory.recall.time_words import TimeWords, fits, time_words
+from hotset.sources.memory.time_parser import TimeWords, fits, time_words
 
 NOW = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)  # a Wednesday
 DAY = 86400.0

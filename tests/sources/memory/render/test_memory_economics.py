@@ -21,7 +21,7 @@ from hypothesis import given, strategies as st
 from hotset.nouns.memory import Arrangement, Layer, MemoryKind, MemoryRecord, Task, Uses
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event
-from hotset.sources.memory.render.economics import (
+from hotset.sources.memory.economics import (
     LIMITS,
     Breach,
     Economics,
@@ -37,14 +37,14 @@ from hotset.sources.memory.render.economics import (
     take_back,
     uses_by_topic,
 )
-from hotset.sources.memory.render.layers import (
+from hotset.sources.memory.layers import (
     Load,
     render_index,
     render_timeline,
     shown_topics,
     unfold,
 )
-from hotset.sources.memory.render.overview import overview
+from hotset.sources.memory.overview import overview
 from hotset.store.port import Store
 
 HERE = SessionId("s1")

@@ -10,11 +10,11 @@ from tests.sources.memory.consolidate.making import episode, fact, pitfall, proc
 
 from hotset.nouns.deposit import Remembered
 from hotset.nouns.memory import Arrangement, Ending, Layer, MemoryRecord
-from hotset.sources.memory.recall.search import RecalledItem
-from hotset.sources.memory.render.layers import render_timeline
-from hotset.sources.memory.render.memories import render_memories
-from hotset.sources.memory.render.overview import Overview, overview
-from hotset.sources.memory.render.text import (
+from hotset.sources.memory.layers import render_timeline
+from hotset.sources.memory.overview import Overview, overview
+from hotset.sources.memory.recall import RecalledItem
+from hotset.sources.memory.render import render_memories
+from hotset.sources.memory.text import (
     IN_A_LINE,
     IN_THE_INDEX,
     LINE_TOKENS,

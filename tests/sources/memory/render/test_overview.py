@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 
 from hotset.nouns.deposit import Erased
 from hotset.nouns.memory import Arrangement, MemoryKind, MemoryRecord, Standing, Trust
-from hotset.sources.memory.render.overview import FILE, FORMAT, Overview, OverviewFile, overview
+from hotset.sources.memory.overview import FILE, FORMAT, Overview, OverviewFile, overview
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore

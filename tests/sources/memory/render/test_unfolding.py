@@ -18,8 +18,8 @@ from disclosed_memories import (
 from hypothesis import given, strategies as st
 
 from hotset.nouns.memory import Arrangement, Layer, MemoryRecord, Task
-from hotset.sources.memory.render.layers import LayerRoom, top_topics, unfold
-from hotset.sources.memory.render.overview import Overview, overview
+from hotset.sources.memory.layers import LayerRoom, top_topics, unfold
+from hotset.sources.memory.overview import Overview, overview
 from hotset.tokens import count
 
 PLAIN = Arrangement()

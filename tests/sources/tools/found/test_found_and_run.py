@@ -11,7 +11,7 @@ from hotset.nouns.tool import Tooling
 from hotset.sources.tools.found.created import create, read_created
 from hotset.sources.tools.found.signatures import read_script
 from hotset.sources.tools.found.skills import SkillFolder, find_skills
-from hotset.sources.tools.running.pool_thread import ServerPoolThread
+from hotset.sources.tools.running.server_pool import ServerPoolThread
 
 PAGES = '''
 from __future__ import annotations

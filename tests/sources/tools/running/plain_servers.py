@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from hotset.nouns.tool import Http, OriginKind, Stdio, Tooling, ToolOrigin
-from hotset.sources.tools.running.pool_thread import ServerPoolThread
+from hotset.sources.tools.running.server_pool import ServerPoolThread
 
 PLAIN = Path(__file__).with_name("plain_server.py")
 QUICK = Tooling(list_seconds=20, call_seconds=20)

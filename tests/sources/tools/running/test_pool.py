@@ -15,7 +15,7 @@ from plain_servers import QUICK, ends, plain, pool, starts, text
 
 from hotset.errors import MemoryClosed, ToolFailed
 from hotset.nouns.tool import OriginKind, Stdio, Tooling, ToolOrigin
-from hotset.sources.tools.running.pool_thread import ServerPoolThread
+from hotset.sources.tools.running.server_pool import ServerPoolThread
 
 
 class Clock:

@@ -62,7 +62,7 @@ from hotset.sources.memory.encode.work import (
     work_outcome,
 )
 from hotset.sources.memory.kinds import ADVICE_KINDS, RULES, memory_id
-from hotset.sources.memory.recall.tasks import detect_task
+from hotset.sources.memory.tasks import detect_task
 from hotset.text.characters import squeezed
 from hotset.text.clip import clip_prose
 from hotset.text.sentences import sentences

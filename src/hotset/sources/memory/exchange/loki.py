@@ -25,6 +25,7 @@ from hotset.nouns.memory import (
     Standing,
 )
 from hotset.nouns.progress import Progress, silent
+from hotset.sources.memory.economics import LIMITS, LOADED, Remedy, check, economics_of
 from hotset.sources.memory.exchange.items import (
     EPISODE,
     FACT,
@@ -54,7 +55,6 @@ from hotset.sources.memory.exchange.merge import (
     write_file,
 )
 from hotset.sources.memory.kinds import is_memory_id, memory_id
-from hotset.sources.memory.render.economics import LIMITS, LOADED, Remedy, check, economics_of
 from hotset.store.port import Store
 
 _OUR_NOTE = re.compile(r"\n<!-- hotset (\{[^\n]*\}) -->\s*\Z")

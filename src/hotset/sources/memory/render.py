@@ -36,7 +36,7 @@ from hotset.nouns.memory import (
 )
 from hotset.sources.memory.keep import known_memory
 from hotset.sources.memory.kinds import ADVICE_KINDS, KINDS, WARNING_KINDS, kinds_of
-from hotset.sources.memory.render.text import (
+from hotset.sources.memory.text import (
     DATA,
     DAY,
     HOW,
@@ -61,8 +61,8 @@ from hotset.text.terms import topic_words
 from hotset.tokens import count
 
 if TYPE_CHECKING:
-    from hotset.sources.memory.recall.search import RecalledItem
-    from hotset.sources.memory.source import MemoryDetails
+    from hotset.sources.memory.memories import MemoryDetails
+    from hotset.sources.memory.recall import RecalledItem
 
 
 RARE = 0.75

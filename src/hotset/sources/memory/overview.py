@@ -26,7 +26,7 @@ from hotset.files.lock import hold_to_change
 from hotset.files.write import write_atomically
 from hotset.nouns.memory import Checkpoint, Ending, Episode, MemoryRecord, Standing, Trust
 from hotset.sources.memory.kinds import KINDS, NAMED_KINDS
-from hotset.sources.memory.render.text import DAY, line, line_of, one_line
+from hotset.sources.memory.text import DAY, line, line_of, one_line
 from hotset.store.port import Store
 
 HALF_LIFE = 30 * DAY

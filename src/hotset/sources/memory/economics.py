@@ -31,7 +31,7 @@ from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event
 from hotset.sources.memory.keep import KEEP_SECONDS, commit, known_memory, next_version
 from hotset.sources.memory.kinds import RULES, memory_id
-from hotset.sources.memory.render.layers import (
+from hotset.sources.memory.layers import (
     MEMORY_TOKENS,
     SPLIT_TOKENS,
     TIMELINE_TOKENS,
@@ -44,15 +44,15 @@ from hotset.sources.memory.render.layers import (
     stale_since,
     whole_index,
 )
-from hotset.sources.memory.render.memories import layer_of, render_memories
-from hotset.sources.memory.render.overview import Overview, Topic
-from hotset.sources.memory.render.text import DAY
+from hotset.sources.memory.overview import Overview, Topic
+from hotset.sources.memory.render import layer_of, render_memories
+from hotset.sources.memory.text import DAY
 from hotset.store.port import Store
 from hotset.text.terms import terms
 from hotset.tokens import count
 
 if TYPE_CHECKING:
-    from hotset.sources.memory.recall.search import RecalledItem
+    from hotset.sources.memory.recall import RecalledItem
 
 
 LOADED = "MemoryLoaded"

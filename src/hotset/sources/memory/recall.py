@@ -28,15 +28,16 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.page import Kind, Page, PageId, SessionId
 from hotset.sources.memory.encode.speakers import is_person
-from hotset.sources.memory.index import FINDABLE, entry_of
-from hotset.sources.memory.keep import known_content, known_memory, known_page
+from hotset.sources.memory.keep import FINDABLE, entry_of, known_content, known_memory, known_page
 from hotset.sources.memory.kinds import ADVICE_KINDS, NAMED_KINDS, WARNING_KINDS
-from hotset.sources.memory.recall.rank import (
+from hotset.sources.memory.ranking import (
+    DEFAULT,
     SAME_SESSION,
     IndexQuestion,
     RankSetting,
     RecallCandidate,
     Signals,
+    SignalWeights,
     day,
     evidence_boosts,
     first_signals,
@@ -50,10 +51,9 @@ from hotset.sources.memory.recall.rank import (
     text_signals,
     why,
 )
-from hotset.sources.memory.recall.tasks import detect_task
-from hotset.sources.memory.recall.time_words import time_words
-from hotset.sources.memory.recall.weights import DEFAULT, SignalWeights
-from hotset.sources.memory.render.memories import asks_for_a_number, asks_of_oneself, asks_the_model
+from hotset.sources.memory.render import asks_for_a_number, asks_of_oneself, asks_the_model
+from hotset.sources.memory.tasks import detect_task
+from hotset.sources.memory.time_parser import time_words
 from hotset.store.port import Store, Where
 from hotset.text.terms import Term, first_hits, terms
 from hotset.window.page_text import page_stretches

@@ -13,15 +13,15 @@ from math import log2
 from typing import TYPE_CHECKING
 
 from hotset.nouns.memory import Arrangement, Ending, Layer, Task
-from hotset.sources.memory.render.memories import render_memories
-from hotset.sources.memory.render.overview import (
+from hotset.sources.memory.overview import (
     HALF_LIFE,
     CheckpointLine,
     Overview,
     OverviewLine,
     Topic,
 )
-from hotset.sources.memory.render.text import (
+from hotset.sources.memory.render import render_memories
+from hotset.sources.memory.text import (
     DATA,
     DAY,
     HOW,
@@ -38,7 +38,7 @@ from hotset.text.words import lowered
 from hotset.tokens import count
 
 if TYPE_CHECKING:
-    from hotset.sources.memory.recall.search import RecalledItem
+    from hotset.sources.memory.recall import RecalledItem
 
 
 INDEX_TOKENS = 100

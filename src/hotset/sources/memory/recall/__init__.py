@@ -1,2 +1,0 @@
-"""Finds the memories that fit a question: time words, tasks, signals, ranking and learned
-weights."""

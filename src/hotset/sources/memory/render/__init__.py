@@ -1,2 +1,0 @@
-"""Memories as text for a model, step by step: topics, timeline, whole memories, and what that
-costs."""
