@@ -40,7 +40,7 @@ from hotset.sources.code import CodeSource, Prefetches
 from hotset.sources.history import HistorySource
 from hotset.sources.memory import EpisodeWriter, MemorySource, MemoryUpkeep, ProjectMemories
 from hotset.sources.port import Source
-from hotset.sources.tools import CYCLE, Toolbox, ToolLibrary, ToolSource
+from hotset.sources.tools import Toolbox, ToolLibrary, ToolSource
 from hotset.store.port import Store
 from hotset.upstream.port import Wire
 from hotset.window.birth import NO_REPEATS, Repeats
@@ -114,7 +114,7 @@ class Machine:
     """Of the turns since the start."""
     watch: Watch = field(init=False)
     began: float = field(init=False)
-    tending: asyncio.Task[None] | None = field(init=False, default=None)
+    tending: list[asyncio.Task[None]] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self.began = self.clock()
@@ -184,11 +184,11 @@ class Machine:
         machine.background.spawn(
             asyncio.to_thread(tokens.warm), "load the tokenizer"
         )  # or the first call would wait for it
-        machine.reminding.warm()
-        if isinstance(machine.toolbox, Toolbox):
-            machine.tending = machine.background.spawn(
-                machine._tend(machine.toolbox), "tend the tools"
-            )
+        for source in machine.sources:
+            source.warm()
+            if source.every:
+                tending = machine.background.spawn(machine._tend(source), f"tend {source.name}")
+                machine.tending.append(tending)
         return machine
 
     def plan_with(self, config: Config) -> Planner:
@@ -247,33 +247,29 @@ class Machine:
         """Waits so long for what is under way in the background."""
         self.gister.stop()
         self.summariser.stop()
-        if self.tending is not None:
-            self.tending.cancel()
+        for tending in self.tending:
+            tending.cancel()
         await self.rememberer.close()
         self.background.spawn(self.follower.close(), "close the index")
         await self.background.drain(seconds)
-        if isinstance(self.toolbox, Toolbox):
-            # here: a program that is about to end begins no threads, and nobody else needs the loop
-            # now
-            self.toolbox.close()
+        for source in self.sources:
+            # here: a program that is about to end begins no threads, and nothing else needs the
+            # loop now
+            source.close()
         await self.wire.close()
         self.bounded.close()
-        for source in self.sources:
-            source.close()
         self.keeper.close()
 
     def _pages_came(self) -> None:
         self.follower.nudge()
         self.rememberer.nudge()
 
-    async def _tend(self, toolbox: Toolbox) -> None:
-        """Makes the toolbox ready while nobody waits, and lets tools go that nobody uses any
-        more."""
-        await asyncio.to_thread(toolbox.warm)
+    async def _tend(self, source: Source) -> None:
+        """The upkeep of a source, while nobody waits."""
         while True:
-            await asyncio.sleep(CYCLE)
+            await asyncio.sleep(source.every)
             if self.keeper.store is not None:
-                await asyncio.to_thread(toolbox.tend)
+                await asyncio.to_thread(source.upkeep)
 
     async def _raise(self, event: Event) -> None:
         store = self.keeper.store

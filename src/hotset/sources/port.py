@@ -126,6 +126,17 @@ class Source(Protocol):
     waited for; it bounds its own searches. Other sources are asked only for new prompts, and what
     comes too late is left out."""
 
+    every: float = 0.0
+    """Seconds between two upkeeps; 0 where it needs none."""
+
+    def warm(self) -> None:
+        """Begins to make ready what the first request needs. Quick: the work is done elsewhere."""
+        return
+
+    def upkeep(self) -> None:
+        """Consolidates, decays and sweeps while nobody waits, in a thread."""
+        return
+
     def is_quiet(self, *, opens: bool) -> bool:
         """True if `offer` has nothing to look for now, so that it need not be waited for."""
         del opens

@@ -32,7 +32,7 @@ _START_SECONDS = 300
 _IDLE_SECONDS = 300
 _LOOK_SECONDS = 0.01
 
-_ENDLESS = frozenset({"tend the tools"})
+_ENDLESS = frozenset({"tend tools"})
 _RESTING = frozenset({*_ENDLESS, "follow the store", "work out gists", "remember"})
 """Work in the background that begins with a pause, so that calls go first."""
 

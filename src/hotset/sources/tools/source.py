@@ -37,7 +37,8 @@ from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.tool import UNLIKELY, Ghost
 from hotset.nouns.turn import Event, TurnId, TurnRef
 from hotset.sources.port import Scene, Source, TurnEnd
-from hotset.sources.tools.toolbox import ToolLibrary, ToolUse
+from hotset.sources.tools.sweep import CYCLE
+from hotset.sources.tools.toolbox import Toolbox, ToolLibrary, ToolUse
 from hotset.store.port import Store
 from hotset.text.clip import clip_prose, safe_line
 from hotset.window.birth import content_id, shorten_alone
@@ -118,6 +119,21 @@ class ToolSource(Source):
         self._lost = LostReplies()
         self._searches = DeadlinePool(1, "hotset-ghosts")
         self._turns: Lru[TurnId, _Turn] = Lru(count=_MOST_TURNS)
+        self._toolbox = library if isinstance(library, Toolbox) else None
+        """Where it is ours to tend and to close."""
+        self.every = CYCLE if self._toolbox is not None else 0.0
+
+    def warm(self) -> None:
+        if self._toolbox is not None:
+            DeadlinePool(1, "hotset-tools").submit(self._toolbox.warm)
+
+    def upkeep(self) -> None:
+        if self._toolbox is not None:
+            self._toolbox.tend()
+
+    def close(self) -> None:
+        if self._toolbox is not None:
+            self._toolbox.close()
 
     def is_quiet(self, *, opens: bool) -> bool:
         return opens and self.library.empty
