@@ -279,11 +279,7 @@ PROMISES = (
     Promise(
         "X1",
         "Tools, conversation, memory and code: one store, one search, one policy",
-        RowState.PARTLY,
-        (
-            "one store, and one search over all four; what goes into the window is still decided "
-            "source by source"
-        ),
+        RowState.WORKING,
     ),
     Promise("X2", "A proxy, an MCP server and a library that behave the same", RowState.WORKING),
     Promise(
