@@ -53,6 +53,8 @@ def test_what_a_page_points_to_is_there(page):
         assert name in targets or benched, f"{page.name} speaks of make {name}"
     for path in re.findall(r"`((?:src|tests|docs|bench)/[\w./-]+)`", text):
         assert (ROOT / path).exists(), f"{page.name} speaks of {path}"
+    for path in re.findall(r"`(\w+/[\w/]+\.py)`", text):
+        assert (ROOT / path).exists() or _is_there(path), f"{page.name} speaks of {path}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
