@@ -6,14 +6,17 @@ import re
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from msgspec import Struct, structs
 
 from hotset.nouns.knobs import Knobs, Limit
+from hotset.sources.port import Source
 from hotset.surfaces.cli.tree import hotset
 
 ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "hotset"
 PAGES = [
     ROOT / name for name in ("README.md", "ARCHITECTURE.md", "AGENTS.md", "CHANGELOG.md")
 ] + sorted((ROOT / "docs").rglob("*.md"))
@@ -50,10 +53,73 @@ def test_what_a_page_points_to_is_there(page):
         assert name in targets or benched, f"{page.name} speaks of make {name}"
     for path in re.findall(r"`((?:src|tests|docs|bench)/[\w./-]+)`", text):
         assert (ROOT / path).exists(), f"{page.name} speaks of {path}"
+    for path in re.findall(r"`(\w+/[\w/]+\.py)`", text):
+        assert (ROOT / path).exists() or _is_there(path), f"{page.name} speaks of {path}"
 
 
-def test_the_agents_page_is_short():
-    assert len((ROOT / "AGENTS.md").read_text().splitlines()) <= 100
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_that_a_page_names_exists(page):
+    for typed in re.findall(r"`hotset ([a-z][^`]*)`", page.read_text()):
+        group: click.Command | None = hotset
+        for word in typed.split():
+            if not isinstance(group, click.Group) or not re.fullmatch(r"[a-z-]+", word):
+                break
+            group = group.get_command(click.Context(group), word)
+            assert group is not None, f"{page.name} speaks of hotset {typed}"
+
+
+def test_every_module_in_the_table_of_rooms_exists():
+    rows = re.findall(
+        r"^\| `([\w/]+/)` \| .* \| (.*) \|$", _architecture("The rooms"), re.MULTILINE
+    )
+    assert len(rows) > 20
+    for folder, modules in rows:
+        for name in re.findall(r"`([\w/]+)`", modules):
+            assert _is_there(f"{folder}{name}"), f"there is no {folder}{name}"
+
+
+def test_every_path_in_the_sections_of_the_architecture_exists():
+    paths = {
+        path
+        for title in ("A source and its doors", "Invariants", "Recipes")
+        for path in re.findall(r"`([\w.]+/[\w./]*)`", _architecture(title))
+    }
+    assert len(paths) > 20
+    for path in paths:
+        assert _is_there(path) or (ROOT / path).exists(), f"there is no {path}"
+
+
+def test_every_name_in_the_recipes_stands_in_the_file_that_the_recipe_names():
+    for name, path in re.findall(
+        r"`([A-Z]\w+)`(?: and a line in `\w+`)? (?:in |\()`([\w/]+\.py)`", _architecture("Recipes")
+    ):
+        assert name in (SOURCE / path).read_text(), f"there is no {name} in {path}"
+
+
+def test_every_door_of_a_source_is_described():
+    doors = {
+        name
+        for name in vars(Source)
+        if not name.startswith("_") and callable(getattr(Source, name))
+    }
+    told = set(re.findall(r"`(\w+)`", _architecture("A source and its doors")))
+    assert doors - told == {"is_quiet", "seconds", "stands"}  # how an offer is asked for
+
+
+def _architecture(title: str) -> str:
+    """One section of the page."""
+    _, _, after = (ROOT / "ARCHITECTURE.md").read_text().partition(f"\n## {title}\n")
+    assert after, f"there is no section {title}"
+    return after.partition("\n## ")[0]
+
+
+def _is_there(path: str) -> bool:
+    return (SOURCE / path).exists() or (SOURCE / f"{path}.py").exists()
+
+
+@pytest.mark.parametrize(("name", "most"), [("AGENTS.md", 60), ("ARCHITECTURE.md", 200)])
+def test_a_page_that_everybody_reads_is_short(name, most):
+    assert len((ROOT / name).read_text().splitlines()) <= most
 
 
 def _ranges(group: type[Struct], prefix: str = "") -> dict[str, str]:

@@ -43,8 +43,8 @@ from hotset.nouns.tool import Texts, Tooling
 DEFAULT_PORT = 4747
 
 SERVERS = "servers.json"
-"""Where MCP servers stand, in the form in which every client writes them: beside the user's file,
-and in a project's tools."""
+"""The file of MCP servers, in the form that every client uses: beside the user's file, and in a
+project's tools."""
 
 TOOLS = "tools"
 """Where a project's tools are, in its data folder."""
@@ -63,13 +63,13 @@ _PROJECT_MARKS = (".git", ".hg", ".jj", "pyproject.toml", "package.json", "Cargo
 
 
 def _in(table: str, key: str = "", **more: str) -> Meta:
-    """Where the file says a setting: under `key` of a table, by default its own name."""
+    """A setting's place in the file: `key` of a table, by default its own name."""
     return Meta(extra={"table": table, "key": key, **more})
 
 
 class Settings(Struct, frozen=True):
-    """Every setting that has a variable: `HOTSET_` and its name in capitals. `Config` says what
-    they mean."""
+    """Every setting that has a variable: `HOTSET_` and its name in capitals. `Config` describes
+    them."""
 
     project: str = ""
     home: str = ""
@@ -100,7 +100,7 @@ class Settings(Struct, frozen=True):
 
 
 _WINDOW = ("off", "inject", "budget", "profile")
-"""What `[window]` says beside knobs."""
+"""Settings of `[window]` that are not knobs."""
 
 _NO_SETTINGS = ("window",)
 """Knobs that no file sets: the window's own size is `budget`."""
@@ -108,11 +108,11 @@ _NO_SETTINGS = ("window",)
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """A provider, or anything that speaks like one."""
+    """A provider, or any server with a provider's API."""
 
     name: str
     url: str
-    """What stands in front of `/chat/completions` or `/v1/messages`; never ends with a slash."""
+    """The part before `/chat/completions` or `/v1/messages`; never ends with a slash."""
     proxy: str | None = None
     """The HTTP proxy of this machine, where the environment names one for that host."""
 
@@ -124,11 +124,11 @@ class Summarising:
     model: str = ""
     """The small model that writes summaries; empty leaves them to rules."""
     upstream: str = "openai"
-    """Where it is called."""
+    """The name of the upstream that is called."""
     every: int = 10
     """After how many steps of the model a summary is made; 0 makes none."""
     seconds: float = 60.0
-    """How long it may take to write one. Nobody waits for it but the next summary."""
+    """How long writing one may take. Only the next summary waits for it."""
     key: str = field(default="", repr=False)
     """The key for it: never a client's. From the environment alone."""
 
@@ -145,7 +145,7 @@ class Config:
     origins: Mapping[str, str]
     """For each setting, where its value came from."""
     own_prices: tuple[tuple[str, Mapping[str, float]], ...] = ()
-    """What the user's file says about prices, by patterns of model names."""
+    """Prices of the user's file, by patterns of model names."""
     off: bool = False
     """Requests go out as they come; they are kept all the same."""
     inject: bool = True
@@ -155,9 +155,9 @@ class Config:
     profile: str = ""
     """The profile of every agent; empty gives each the profile of its own kind."""
     own_knobs: Mapping[str, Any] = field(default_factory=dict)
-    """What the user's file says about single knobs, by dotted name: it stands over any profile."""
+    """Knobs of the user's file, by dotted name; they override any profile."""
     own_alerts: Mapping[str, float] = field(default_factory=dict)
-    """What the user's file says about thresholds."""
+    """Thresholds of the user's file."""
     knobs: Knobs | None = None
     """What a program chose by itself: it holds for every agent, instead of profiles and files."""
     summary: Summarising = field(default_factory=Summarising)
@@ -170,17 +170,16 @@ class Config:
     tooling: Tooling = field(default_factory=Tooling)
     memory: Remembering = field(default_factory=Remembering)
     servers: tuple[Path, ...] = ()
-    """The files that say which MCP servers there are: the user's own, and the project's, whose
-    entries stand over those."""
+    """The files that list MCP servers: the user's own, and the project's, whose entries override
+    those."""
     user: Path = field(default_factory=Path.home)
     """The person's own folder, in which programs keep skills."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """What `${NAME}` stands for in those files."""
+    """Values of `${NAME}` in those files."""
 
     @property
     def prices(self) -> Prices:
-        """What models cost: the list that comes with hotset, and what the user's file says over
-        it."""
+        """What models cost: the list that comes with hotset, overridden by the user's file."""
         return Prices(listed_prices(), self.own_prices)
 
     @property
@@ -195,7 +194,7 @@ class Config:
 
     @property
     def thresholds(self) -> Mapping[str, Threshold]:
-        """When a person is told, by name."""
+        """Thresholds of alerts, by name."""
         return {
             name: replace(each, limit=self.own_alerts.get(name, each.limit))
             for name, each in THRESHOLDS.items()
@@ -387,7 +386,7 @@ def _named(file: Mapping[str, Any], path: Path, origins: dict[str, str]) -> dict
 def _settings(
     flags: Mapping[str, object], env: Mapping[str, str], file: Mapping[str, Any], path: Path
 ) -> tuple[Settings, dict[str, str]]:
-    """What the first source says that says anything, and for each setting which one that was."""
+    """Each setting's value from the first source that has one, and which source that was."""
     chosen: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for setting in structs.fields(Settings):
@@ -418,7 +417,7 @@ def _settings(
 
 
 def _check_names(table: str, given: Mapping[str, Any], path: Path) -> None:
-    """Raises `BadConfig` where a table of settings says something that is none."""
+    """Raises `BadConfig` if a table has a name that is not a setting."""
     settings = ((setting.name, _facts(setting.type)[1]) for setting in structs.fields(Settings))
     known = [facts["key"] or name for name, facts in settings if facts.get("table") == table]
     for name in sorted(given.keys() - set(known)):
@@ -433,7 +432,7 @@ def _values(
     prefix: str = "",
     beside: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """What a table says of a group of settings, each value checked, by dotted name. Raises
+    """The values of a table for a group of settings, checked, by dotted name. Raises
     `BadConfig`."""
     known = {
         each.name: each.type for each in structs.fields(group) if each.name not in _NO_SETTINGS
@@ -464,8 +463,8 @@ def _is_group(kind: Any) -> bool:
 
 
 def _value(kind: Any, given: object, at: str, *, strict: bool = True) -> Any:
-    """What was given, as the type says that it has to be. `at` names the setting and where it was
-    set. Raises `BadConfig`."""
+    """The value converted to its type. `at` names the setting and where it was set. Raises
+    `BadConfig`."""
     if kind is Limit:
         return _limit(given, at)
     if get_origin(kind) is Mapping:
@@ -512,8 +511,7 @@ def _allowed(kind: Any) -> str:
 
 
 def _facts(kind: Any) -> tuple[Any, dict[str, Any]]:
-    """The type without its annotations, and what they say: its range, and where a setting
-    stands."""
+    """The type without its annotations, and the annotations: its range, and a setting's place."""
     if get_origin(kind) is not Annotated:
         return kind, {}
     said: dict[str, Any] = {}

@@ -6,8 +6,8 @@ HotsetError
 │   ├── BadRow          a row of an import that cannot be
 │   ├── BadConfig       a setting that cannot be used
 │   ├── NotFound        no such session, page, turn or tool
-│   ├── ToolRefused     a tool that may not be called as things stand
-│   ├── Conflict        somebody else changed it meanwhile
+│   ├── ToolRefused     a tool that may not be called now
+│   ├── Conflict        it was changed meanwhile
 │   └── MemoryClosed    a memory was used after its end
 ├── StoreFailed         the store could not do it; nothing was half written
 │   ├── StoreTooNew     written by a newer hotset
@@ -52,12 +52,12 @@ class NotFound(BadInput):
 
 
 class ToolRefused(BadInput):
-    """A tool that may not be called as things stand: it changed, nobody allowed it, or its
-    arguments are wrong."""
+    """A tool that may not be called now: it changed, it was not allowed, or its arguments are
+    wrong."""
 
 
 class Conflict(BadInput):
-    """Somebody else changed it meanwhile: read it again and decide anew. Nothing was changed."""
+    """Another writer changed it meanwhile: read it again and decide anew. Nothing was changed."""
 
 
 class MemoryClosed(BadInput):
@@ -89,7 +89,7 @@ class PageDamaged(StoreFailed):
 
 
 class ToolFailed(HotsetError):
-    """A tool could not be started, or did not answer. The message tells a model what it can do
+    """A tool could not be started, or did not answer. The message says what a model can do
     instead."""
 
 

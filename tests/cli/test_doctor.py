@@ -136,7 +136,7 @@ def test_a_store_that_cannot_be_read_is_a_failure(filled: Desk):
     ("url", "level", "says"),
     [
         ("https://elsewhere.example.com/team-secret", "warn", "past the proxy"),
-        ("http://127.0.0.1:9/token", "fail", "nobody answers"),
+        ("http://127.0.0.1:9/token", "fail", "nothing answers"),
         ("http://127.0.0.1:{port}/wrong-token", "fail", "wrong token"),
         ("{root}", "ok", "leads to this project's proxy"),
         ("{root}/v1", "warn", "ends with /v1"),

@@ -61,7 +61,7 @@ def test_a_moment_that_cannot_be_read_is_told_with_what_to_say(filled: Desk):
     ran = filled.run("sessions", "--since", "yesterday")
 
     assert ran.code == 2
-    assert ran.err.startswith("hotset: --since yesterday: say 30m, 12h, 2d, 1w or a date")
+    assert ran.err.startswith("hotset: --since yesterday: use 30m, 12h, 2d, 1w or a date")
 
 
 @pytest.mark.row("V1")

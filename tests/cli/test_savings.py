@@ -119,8 +119,8 @@ def test_a_turn_without_a_report_of_usage_is_told_as_estimated(paid: Desk):
     rows = {line.split("  ")[0]: line for line in ran.out.splitlines()}
     assert "~10,000" in rows[session]
     assert "partly estimated" in rows["cost"]
-    assert "no usage was reported for 1 of 4 turns: our own count stands in, estimated" in ran.err
-    assert "no usage was reported: our own count stands in, estimated" in alone.err
+    assert "no usage was reported for 1 of 4 turns: our own count is shown instead" in ran.err
+    assert "no usage was reported: our own count is shown instead" in alone.err
     assert "measured" not in alone.out
     assert (told["total"]["estimated_turns"], told["uncounted"]) == (1, 0)
     assert told["total"]["measured"]["prompt"] == 40_000

@@ -57,7 +57,7 @@ def test_an_index_is_told_with_how_far_it_is_behind_the_store(filled: Desk):
         f"index    {folded['entries']:,} stretches of text, vectors by table-"
         in filled.run("status").out
     )
-    assert "nobody writes it now" in filled.run("status").out
+    assert "no process writes it now" in filled.run("status").out
 
 
 def test_what_is_behind_and_what_waits_is_told_to_people(filled: Desk):

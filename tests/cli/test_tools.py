@@ -120,7 +120,7 @@ def test_servers_of_other_programs_are_imported_and_removed(desk: Desk):
     entry = {"command": sys.executable, "args": ["-I", "-S", str(SERVER), str(desk.home)]}
     (desk.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"notes": entry}}))
 
-    assert desk.run("tools", "import").code == 2  # nobody is here to be asked
+    assert desk.run("tools", "import").code == 2  # there is no terminal to ask in
     imported = desk.run("tools", "import", "--yes")
     again = desk.run("tools", "import", "--yes")
 

@@ -16,7 +16,7 @@ _SAFELY = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class NotRegular(StoreFailed):
-    """A link, a folder, a pipe or a device stands where a regular file should be."""
+    """A link, a folder, a pipe or a device is where a regular file should be."""
 
 
 def open_private(path: Path) -> int:

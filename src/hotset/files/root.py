@@ -59,7 +59,7 @@ class NotTaken(BadInput):
 
 
 class Stat(NamedTuple):
-    """What tells, without reading it, that a file is as it was."""
+    """Metadata by which an unchanged file is recognised without reading it."""
 
     size: int
     mtime_ns: int
@@ -122,7 +122,7 @@ class Root:
             return False
 
     def names(self, path: str) -> list[str]:
-        """What stands in a folder, folders with a slash behind them. Raises `NotTaken`."""
+        """The names in a folder, those of folders with a trailing slash. Raises `NotTaken`."""
         with self._parent(path, (*parts_of(path), ".")) as here, os.scandir(here) as entries:
             return sorted(
                 each.name + ("/" if each.is_dir(follow_symlinks=False) else "")
@@ -173,7 +173,7 @@ class Root:
 def refused(
     found: os.stat_result, device: int, most: int, *, hard_links: bool = False
 ) -> Why | None:
-    """Why a file is not read, as far as that can be told without reading it."""
+    """Why a file is not read, judged by its metadata alone."""
     if stat.S_ISLNK(found.st_mode):
         return Why.LINK
     if not stat.S_ISREG(found.st_mode):

@@ -109,7 +109,7 @@ class Debouncer:
     ending."""
 
     def __init__(self, work: Callable[[], None], seconds: float) -> None:
-        """The work tells of its own failures; it must not raise."""
+        """The work reports its own failures; it must not raise."""
         self._work = work
         self._seconds = seconds
         self._changed = threading.Condition()

@@ -1,4 +1,4 @@
-"""What a person should be told of: thresholds by name, and a value that is beyond its own."""
+"""Alerts: thresholds by name, and a value that is beyond its threshold."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Threshold:
     limit: float
     side: Side
     means: str
-    """What it says about the window when the value is beyond."""
+    """What a value beyond the threshold means for the window."""
 
     @property
     def never(self) -> float:

@@ -20,8 +20,8 @@ class Bill:
     whole: Usage = field(default_factory=Usage)
     """What sending everything would have come to, under the same rules."""
     usage: Usage = field(default_factory=Usage)
-    """What the provider reported, summed over every call of the turn; our own count where it
-    reported nothing, and says so."""
+    """What the provider reported, summed over every call of the turn; our own count, marked as
+    such, if it reported nothing."""
     calls: int = 1
     """Calls to the provider: one, and one more for each round of faults."""
     faults: int = 0
@@ -29,7 +29,7 @@ class Bill:
     refaults: int = 0
     """Of these, the ones for a page that we had shortened or evicted."""
     broke: str = ""
-    """Why the prefix was not an extension of the latest one; empty where it was."""
+    """Why the prefix did not extend the latest one; empty if it did."""
     overhead_ms: float = 0.0
     """Time that we added before the request left."""
     session: SessionId | None = None

@@ -1,5 +1,4 @@
-"""One HTTP exchange as it stands at our door: what a client asked for, and what an upstream
-answered."""
+"""One HTTP exchange: what a client asked for, and what an upstream answered."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from hotset.nouns.message import ToolSpec
 
 
 class OfferSlot(StrEnum):
-    """Where a candidate would stand."""
+    """Where a candidate would be placed."""
 
     TOOL_LIST = "tool list"
     BEHIND_PROMPT = "behind the prompt"
@@ -20,7 +20,7 @@ class OfferKind(StrEnum):
     """What a candidate is; each kind has a cap and a budget of its own."""
 
     TOOL = "tool"
-    """Stands in the session's tool list already: it is sent again, byte for byte."""
+    """In the session's tool list already: it is sent again, byte for byte."""
     GHOST = "ghost"
     REMINDER = "reminder"
     EXCERPT = "excerpt"
@@ -42,10 +42,10 @@ class Candidate:
     worth: float
     """The calibrated probability that it is used, so that sources can be compared."""
     heading: str = ""
-    """Stands once above all that is taken of the same source."""
+    """Shown once, above everything taken of the same source."""
     covers: tuple[str, ...] = ()
-    """Lines by which its content is known again. It is left out where most of them stand in the
-    window anyway."""
+    """Lines by which its content is recognised. It is left out if most of them are in the window
+    already."""
     origin: object = None
     """What its source made it of. Only the source looks at it."""
 

@@ -21,13 +21,13 @@ class RequestReceived:
     request: Request
     time: float
     agent: str
-    """Who asks, as far as it can be told: a header, or the client's own product name."""
+    """Who asks, as far as known: from a header, or the client's own product name."""
     key: str = ""
     """The session's name from a header; it wins over everything that hotset could infer."""
     client: str = ""
-    """What tells this client from another beside the body (its user agent)."""
+    """What distinguishes this client from others besides the body (its user agent)."""
     since: float = 0.0
-    """When whoever hands it over began its work: a turn that was open before that will get no reply
+    """When the process that hands it over started: a turn that was open before that gets no reply
     any more."""
     id: TurnId | None = None
     """The name of its turn, by which its reply can be handed over at any time; None lets the store
@@ -62,9 +62,10 @@ class PageAdded:
     media: str = "text/plain"
     parent: PageId | None = None
     key: str = ""
-    """Names the session where `session` does not; it is opened where there is none of that name."""
+    """The session's name if `session` is not given; a new session is opened if none has that
+    name."""
     tool: str = ""
-    """The tool that said it, where one did."""
+    """The tool that returned it, if one did."""
     call: str = ""
     """The provider's id of the call that it answers."""
 
@@ -107,11 +108,9 @@ class Billed:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Versions of memories, links between them and uses of them: all of these or none.
-
-    A version follows the latest one of its id, or is the first. One that is there already and says
-    the same is left out, as is a link that holds already; one that says something else is a
-    `Conflict`.
+    """Versions of memories, links between them and uses of them: all of these or none. A version
+    follows the latest one of its id, or is the first. An identical version or link that
+    exists already is left out; a different one is a `Conflict`.
     """
 
     memories: tuple[MemoryRecord, ...] = ()
@@ -121,10 +120,8 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """These memories leave the store, with every version, link and use. An event `Erased` says how
-    many there were.
-
-    The pages whose words they stood on stay.
+    """Removes these memories from the store, with every version, link and use. An event `Erased`
+    has their number. The pages that they were made from stay.
     """
 
     memories: tuple[MemoryId, ...]
@@ -133,7 +130,7 @@ class Erased:
 
 @dataclass(frozen=True, slots=True)
 class NoteWritten:
-    """A new version of a note. One that says what the latest version says is left out."""
+    """A new version of a note. One with the value of the latest version is left out."""
 
     space: Space
     key: str

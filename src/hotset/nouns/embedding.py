@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 AUTO, OFF = "auto", "off"
-"""What `minilm` says instead of a file's path."""
+"""Values of `minilm` that are not a file's path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,5 +26,5 @@ class Embedding:
 
     @property
     def of_documents(self) -> Embedding:
-        """For whoever asks no questions."""
+        """The same without the model that reads questions."""
         return replace(self, minilm=OFF)

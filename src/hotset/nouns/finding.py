@@ -43,7 +43,7 @@ class Entry:
     agent: str = ""
     turn: int = 0
     time: float = 0.0
-    """When it was said; when the file was changed."""
+    """Time of the page, or the file's last change."""
     path: str = ""
     lines: tuple[int, int] = (0, 0)
     """First and last line of the stretch in its whole, both included, from 1; (0, 0) where it has
@@ -74,7 +74,7 @@ class Query:
     only: Filter = field(default_factory=Filter)
     most: int = 10
     deadline: float = 0.2
-    """Seconds. What takes longer is left out, and the answer says so."""
+    """Seconds. A signal that takes longer is left out, and the result says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,8 @@ class SearchHit:
     show: str = ""
     """The command that shows more of it."""
     time: float = 0.0
-    """When it was said or learned; 0 where it has no time."""
+    """Time of the page or memory; 0 if it has none."""
     stretch: Entry | None = None
-    """The text that matches; None where `what` says it all."""
+    """The text that matches; None if `what` is all there is."""
     detail: Mapping[str, object] = field(default_factory=dict)
     """Its fields for programs."""

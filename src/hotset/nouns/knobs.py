@@ -66,14 +66,13 @@ class Prefetching(StrEnum):
 
     OFF = "off"
     HINTS = "hints"
-    """Where something stands, in a line each."""
+    """Where something is, in a line each."""
     ON = "on"
-    """Hints, and what stands there."""
+    """Hints, and what is there."""
 
 
 class Prefetch(Struct, frozen=True):
-    """On recorded sessions offers hardly ever paid for themselves, so there are none unless
-    somebody wants them."""
+    """Off by default: on recorded sessions offers hardly ever paid for themselves."""
 
     mode: Prefetching = Prefetching.OFF
     """`off`, `hints` (where something is, in a line each) or `on` (hints, and what is there)."""
@@ -100,15 +99,15 @@ class Prefetch(Struct, frozen=True):
     seconds: Seconds = 0.1
     """That a request may wait for an offer: up to five searches, of some 5 ms each."""
     racing: bool = False
-    """Also while a client's tools run: with their results stands what was found by then, and
-    nothing is waited for."""
+    """Also while a client's tools run: what was found by then is sent with their results, without
+    waiting."""
 
 
 class ToolboxKnobs(Struct, frozen=True):
-    """Which tools stand in a session's list before the model asks, and which a search tells of."""
+    """Which tools are in a session's list before the model asks, and which a search returns."""
 
     ghost_fit: Share = 0.5
-    """Of the best score, that a tool needs to stand in the list."""
+    """Of the best score, that a tool needs to be in the list."""
     ghost_share: WindowShare = 0.05
     """For the schemas of ghosts, which every call of the session pays for."""
     ghost_words: Annotated[Count, _of("words")] = 2
@@ -118,20 +117,20 @@ class ToolboxKnobs(Struct, frozen=True):
     """Of a prompt's telling words, that it must share with the tool: a long prompt has every word
     in it somewhere."""
     fit: Share = 0.05
-    """Of the best score, that a tool needs to be told by `find_tools`: what is below is no better
-    than any other."""
+    """Of the best score, that a tool needs to be returned by `find_tools`: what is below is no
+    better than any other."""
     together: Share = 0.1
     """What is added to the score of a tool that is used together with those the session used: it
     decides between near ones."""
     waiting: Annotated[Count, _of("skills")] = 3
-    """Skills that would fit and wait for a person's yes, told in a line each."""
+    """Skills that would fit and wait for a person's consent, a line each."""
 
 
 class MemoryKnobs(Struct, frozen=True):
     """Which memories a prompt is reminded of, and which consolidation takes for one."""
 
     reminders: Annotated[Count, _of("memories")] = 4
-    """Memories that a prompt is told without having asked."""
+    """Memories shown with a prompt that did not ask for them."""
     shared_words: Annotated[Count, _of("words")] = 2
     """Telling words that a prompt and a memory must share. A search always finds something, and
     most prompts need none."""
@@ -139,7 +138,7 @@ class MemoryKnobs(Struct, frozen=True):
     """Of the telling words of the memory or of the prompt, whichever are fewer, that they must
     share."""
     advice: Annotated[Count, _of("memories")] = 2
-    """Procedures, and pitfalls, in one answer: more of a kind crowd out what was done and said."""
+    """Procedures, and pitfalls, in one answer: more of a kind crowd out episodes and pages."""
     cluster_alike: Similarity = 0.6
     """How alike the vectors of two episodes' goals must be for the episodes to be one kind of
     work."""
@@ -158,7 +157,7 @@ class HistoryKnobs(Struct, frozen=True):
     topic_pages: Annotated[AtLeastOne, _of("pages")] = 3
     """Pages that `retrieve_context(topic=...)` brings back; further ones are named."""
     results: Annotated[AtLeastOne, _of("pages")] = 20
-    """Pages that a search tells of."""
+    """Pages that a search returns."""
     excerpt_chars: Annotated[AtLeastOne, _of("characters")] = 160
     """Characters of each line that a result shows."""
     whole_chars: Characters = 4000
@@ -175,8 +174,8 @@ class FormKnobs(Struct, frozen=True):
     """How many times longer a result may be that was asked for again after its excerpt was shown:
     that one was too short."""
     change_share: Share = 0.6
-    """What a difference may take of the whole result that it stands for; a longer one is hard to
-    read and saves little."""
+    """What a difference may take of the whole result that it replaces; a longer one is hard to read
+    and saves little."""
     names_share: Share = 0.33
     """Of an excerpt, for the names of what it leaves out: the excerpt is read, names are looked
     up."""
@@ -220,7 +219,7 @@ class Knobs(Struct, frozen=True):
     """The latest steps, which never leave. A step is one reply of the model with the results of its
     calls."""
     most: Annotated[Count, _of("steps")] = 0
-    """How many steps may stand in the window before all but `keep` leave; 0 sets no such bound."""
+    """How many steps may be in the window before all but `keep` leave; 0 sets no such bound."""
     limit: Limit = Limit(4500, 2900)
     """When a result is shortened the first time it is shown, and to what, in characters; `{over =
     0}` never."""
@@ -232,7 +231,8 @@ class Knobs(Struct, frozen=True):
     """Characters of names that an excerpt lists of what it leaves out, for a window of 128,000
     tokens or more."""
     echo: bool = True
-    """Results that stand already become a line that says where; changed ones show what changed."""
+    """Results that the window has already become a line that says where; changed ones show what
+    changed."""
     policy: PolicyName = "recency"
     """Which steps leave first: the oldest, the least used, the largest, those off the topic, those
     of a finished task."""
@@ -340,7 +340,7 @@ _AS_DEFAULT = ("engineer", "designer", "inspector", "tester", "orchestrator", "g
 
 
 def _evicting(share: float, *, at: float, policy: PolicyName, keep: int, spared: Kind) -> Knobs:
-    """At the share `at` of the window, so much of what stands there leaves.
+    """At the share `at` of the window, so much of its content leaves.
 
     `Knobs.low` is what the kept steps may take of the window afterwards. They took nearly all of
     `at` before, because what never leaves (system text, tools, the user's own words) is small
@@ -390,10 +390,10 @@ class Remembering(Struct, frozen=True):
     enabled: bool = True
     """Sessions become memories, and can be recalled."""
     offer: bool = True
-    """What is remembered is told to an agent with its prompts, a few hundred tokens at most;
-    otherwise it has to ask."""
+    """Memories that fit are shown with an agent's prompts, a few hundred tokens at most; otherwise
+    it has to ask."""
     index_tokens: Tokens = 100
-    """Of what a session is told at its start: what there is to know."""
+    """Tokens of the index of topics that a session begins with."""
     offer_tokens: Tokens = 400
     """Of all that a prompt may bring along, the start's included."""
     offer_seconds: Seconds = 0.3

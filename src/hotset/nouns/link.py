@@ -27,7 +27,7 @@ def chain(parent: Chain, message: Message) -> Chain:
 
 @lru_cache(maxsize=1 << 14)  # a client sends its whole history with every call
 def derive(parent: Chain, essence: Digest, *, aside: bool) -> Chain:
-    """The same, from what a node's row tells: this is how a store proves its lineage."""
+    """The same from the fields of a node's row: this is how a store checks its lineage."""
     mark = "aside" if aside else "message"
     return Chain(hashlib.sha256(f"{parent}\0{mark}\0{essence}".encode()).hexdigest())
 

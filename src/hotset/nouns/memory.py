@@ -32,13 +32,13 @@ class MemoryKind(StrEnum):
     HANDOFF = "handoff"
     """What one agent left for the next."""
     LEARNING = "learning"
-    """A lesson in somebody's words."""
+    """A lesson in the words of a person or an agent."""
     ARRANGEMENT = "arrangement"
     """How memories are shown. hotset's own; never listed or recalled."""
 
 
 class Task(StrEnum):
-    """What somebody is about to do. Each wants other memories."""
+    """The kind of task that a prompt is about. Each needs other memories."""
 
     EXPLORATION = "exploration"
     IMPLEMENTATION = "implementation"
@@ -64,7 +64,7 @@ class Trust(StrEnum):
     OUTCOME = "outcome"
     """Put together by rules from what was done, and what was done worked."""
     AGENT = "agent"
-    """A model said it."""
+    """Stated by a model."""
     OUTSIDE = "outside"
     """Text of a tool, a file or the web. Never becomes a procedure or a pitfall by itself."""
 
@@ -74,11 +74,11 @@ class Standing(StrEnum):
     CANDIDATE = "candidate"
     """Waits until an outcome or a person confirms it; never offered as advice."""
     SUPERSEDED = "superseded"
-    """Another one holds now. Still found, and says by what it was replaced."""
+    """Replaced by another one. Still found, with the id of its replacement."""
     MERGED = "merged"
-    """Another one says the same and carries its sources."""
+    """Merged into another one that has its content and its sources."""
     FORGOTTEN = "forgotten"
-    """Somebody did not want it. Found by nobody; `hotset memory restore` brings it back."""
+    """Forgotten on request. No search finds it; `hotset memory restore` brings it back."""
 
 
 class Relation(StrEnum):
@@ -107,7 +107,7 @@ class Provenance:
     session: SessionId | None = None
     agent: str = ""
     pages: tuple[PageId, ...] = ()
-    """The pages whose words it stands on."""
+    """The pages that it was made from."""
     places: tuple[str, ...] = ()
     """What those words came from: tools, addresses, files. `rollback` takes back by any of these,
     by session and by agent."""
@@ -130,7 +130,7 @@ class Trouble:
     kind: str
     """The error's own name, such as `ModuleNotFoundError`; `exit 1` where it has none."""
     said: str
-    """Its words, cut short. Data: whoever wrote them may not be trusted."""
+    """Its message, cut short. Untrusted data."""
     tool: str
     target: str
     """The action that failed."""
@@ -160,10 +160,10 @@ class Episode:
     """Files that were made or changed."""
     decisions: tuple[str, ...] = ()
     tokens: int = 0
-    """Of the pages it stands for."""
+    """Of the pages that it summarises."""
     quoted: bool = False
-    """The goal's words are not proven to be the user's own: a document or a tool may have said
-    them. Never told unasked."""
+    """The goal's words may come from a document or a tool instead of the user. Never shown
+    unasked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class Arrangement:
     stale: tuple[str, ...] = ()
     """Topics that the index leaves out. What they hold is found all the same."""
     split: bool = False
-    """The timeline is told topic by topic."""
+    """The timeline is ordered by topic."""
     full_days: float = 7.0
     line_days: float = 30.0
     excerpt: int = 120
@@ -250,7 +250,7 @@ class MemoryRecord:
     text: str
     """What is shown of it, whole."""
     created: float
-    """When what it speaks of happened, or was said."""
+    """When it happened or was stated."""
     source: Provenance
     detail: Detail = None
     topics: tuple[str, ...] = ()
@@ -276,7 +276,7 @@ class MemoryRecord:
 
 @dataclass(frozen=True, slots=True)
 class MemoryLink:
-    """`of` stands in this relation to `to`: it is derived from it, supersedes it, and so on."""
+    """A relation from `of` to `to`: derived from it, supersedes it, and so on."""
 
     of: MemoryId
     to: MemoryId
@@ -293,7 +293,7 @@ class Used(StrEnum):
     READ = "read"
     """Asked for by its id."""
     HELPED = "helped"
-    """Somebody said so, or what it was shown for came out well."""
+    """A person confirmed it, or the work it was shown for ended well."""
     MISLED = "misled"
 
 

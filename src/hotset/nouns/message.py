@@ -17,7 +17,7 @@ class DialectName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where something stands in a body's bytes: `body[start:end]`."""
+    """A range of a body's bytes: `body[start:end]`."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ class Message:
     """True where later messages' identity does not build on it: system texts and reasoning, which
     clients change or drop."""
     span: Span | None = None
-    """Where it stood in the body it was parsed from; None for a message that is new."""
+    """Its range in the body it was parsed from; None for a new message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +92,17 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one of our own tools said to a call."""
+    """The result of a call of one of our own tools."""
 
     call: str
     """The id that the provider gave to the call."""
     text: str
     failed: bool = False
     images: tuple[Image, ...] = ()
-    """Behind the text, where the dialect's results can carry any: the text tells of them anyway."""
+    """Behind the text, if the dialect's results can carry images; the text mentions them anyway."""
     tools: tuple[ToolSpec, ...] = ()
-    """What the model may call by its own name from here on. Where the dialect can say that, it
-    stands instead of the text."""
+    """Tools that the model may call by name from here on. If the dialect can express that, it
+    replaces the text."""
     searched: bool = False
     """It answers the provider's own search for tools: by tools, and by nothing else."""
 
@@ -118,16 +118,16 @@ class Request:
     stream: bool
     messages: tuple[Message, ...]
     array: Span
-    """Where the value that holds the messages stands in `raw`."""
+    """The range in `raw` of the value that holds the messages."""
     system: tuple[Part, ...] = ()
-    """System text that stands outside the messages."""
+    """System text outside the messages."""
     tools: tuple[ClientTool, ...] = ()
     params: bytes = b"{}"
     """Every other top-level field, as raw JSON."""
     previous: str = ""
     """The provider-side reply that this request continues (`previous_response_id`)."""
     hints: tuple[str, ...] = ()
-    """Body fields that tell one session from another (cache keys, user metadata)."""
+    """Body fields that distinguish sessions (cache keys, user metadata)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +160,6 @@ class Reply:
     response_id: str = ""
     model: str = ""
     complete: bool = False
-    """The provider said that the reply was whole."""
+    """The provider marked the reply as complete."""
     error: str = ""
     """The provider's own error type, if it answered with one."""

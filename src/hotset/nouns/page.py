@@ -78,7 +78,8 @@ def including(kind: Kind) -> frozenset[Kind]:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One occurrence of a piece of content. The same text said twice is two pages of one blob."""
+    """One occurrence of a piece of content. The same text in two places is two pages of one
+    blob."""
 
     id: PageId
     session: SessionId

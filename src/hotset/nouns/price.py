@@ -47,8 +47,7 @@ class Price:
     """What a long prompt multiplies the price of input by, cached or not."""
     long_output: Factor = 1.0
     listed: bool = True
-    """A list price; False where nobody published one that we know of, and a sane guess stands
-    in."""
+    """True for a published list price; False for a guess, because none is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,4 +57,4 @@ class Prices:
     listed: tuple[tuple[str, Price], ...]
     """What hotset brings along. The last pattern matches any model."""
     own: tuple[tuple[str, Mapping[str, float]], ...] = ()
-    """What the user changed: values that stand over those of the listed price."""
+    """The user's own values, which override those of the listed price."""

@@ -1,12 +1,12 @@
-"""How long work tells how far it is."""
+"""Progress reports of long work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]
-"""What is done, how much of it, and of how much; 0 where nobody knows."""
+"""What is being done, how much of it is done, and of how much; 0 if unknown."""
 
 
 def silent(_what: str, _done: int, _of: int) -> None:
-    """Nobody watches."""
+    """For work whose progress is not shown."""

@@ -117,15 +117,13 @@ Retrieval = Retrieve | Search | Range
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the question is asked: nothing that is not said before it, on its own line, is
-    "here"."""
+    """Where the question is asked: only what comes before it on its own line is "here"."""
 
     session: SessionId | None
     """None for a conversation that is not kept yet."""
     turn: int = 0
     chains: tuple[Chain, ...] = ()
-    """The line's messages in their order, asides too; empty stands for the session's latest
-    line."""
+    """The line's messages in order, asides included; empty means the session's latest line."""
     knobs: HistoryKnobs = field(default_factory=HistoryKnobs)
 
 
@@ -144,7 +142,7 @@ class Retrieved:
     text: str
     tokens: int
     found: bool = True
-    """False: the text tells what to ask instead."""
+    """False if nothing was found; the text says what to ask instead."""
     failed: bool = False
     """It could not be looked for: the store could not be read."""
     truncated: bool = False
@@ -153,9 +151,9 @@ class Retrieved:
     """The pages that were asked for and looked into, in order, also where the slice that was asked
     for is not in them."""
     spots: tuple[Spot, ...] = ()
-    """Where these stand."""
+    """The places of these pages."""
     contents: tuple[Digest, ...] = ()
     """Their content's addresses: a page that was shortened elsewhere with the same content is meant
     too."""
     images: tuple[Image, ...] = ()
-    """Those among the pages that the model can look at again. The text tells of them."""
+    """Images among the pages that the model can look at again. The text mentions them."""

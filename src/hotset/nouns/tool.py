@@ -91,9 +91,9 @@ class Tool:
     """The JSON schema of its arguments, as its source gave it."""
     title: str = ""
     annotations: bytes = b"{}"
-    """What the source says about its effects, as JSON. Hints, and nobody has checked them."""
+    """The source's own hints about its effects, as JSON. Unchecked."""
     depends: tuple[str, ...] = ()
-    """Names of tools that it says it needs."""
+    """Names of tools that it declares as needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Returned:
     content: bytes
     """The blocks, as JSON: an array of MCP's content blocks."""
     failed: bool = False
-    """The tool itself says that it failed; the content tells how."""
+    """The tool reported a failure; the content describes it."""
     structured: bytes | None = None
     """The same as one JSON value, where the tool gives one."""
 
@@ -163,7 +163,7 @@ class Deferring(StrEnum):
     by their own names."""
 
     OFF = "off"
-    """They are told in words, and called through `use_tool`."""
+    """They are described in text, and called through `use_tool`."""
     AUTO = "auto"
     """Where the upstream is the provider itself and the model is known to take it
     (`window.deferring`)."""
@@ -178,8 +178,7 @@ class Tooling(Struct, frozen=True):
     limit: AtLeastOne = 15
     """Processes that may run at once; the least recently used one makes room."""
     ghosts: Count = 5
-    """Tools that stand ready in a session's list from its first request on; 0 leaves them to
-    `find_tools`."""
+    """Tools in a session's list from its first request on; 0 leaves them to `find_tools`."""
     deferred: Deferring = Deferring.OFF
     """Off, because what it does to a session's price and success was measured on a scripted
     provider only."""

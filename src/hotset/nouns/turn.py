@@ -14,7 +14,7 @@ class Outcome(StrEnum):
     OPEN = "open"
     """Sent; no reply kept yet."""
     DONE = "done"
-    """The provider said that its reply was whole."""
+    """The provider marked its reply as complete."""
     REFUSED = "refused"
     """The provider answered with an error status."""
     BROKEN = "broken"
@@ -24,8 +24,8 @@ class Outcome(StrEnum):
 
 
 TurnId = NewType("TurnId", str)
-"""A turn's own name, made by whoever hands its request over: the reply can be handed over before
-the request is on disk."""
+"""A turn's own name, made by the process that hands its request over, so that the reply can be
+handed over before the request is on disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Turn:
     streamed: bool
     started: float
     fingerprint: str
-    """A hash of what tells one client from another; see `store.lineage`."""
+    """A hash of what distinguishes clients; see `store.lineage`."""
     head: Chain
     """The last message of the request."""
     tail: Chain
@@ -94,8 +94,8 @@ class Turn:
     response_id: str = ""
     error: str = ""
     usage: Usage = field(default_factory=Usage)
-    """What the client was told: of a turn of several calls the last one's, whose prompt is the size
-    of the context. What all of its calls were billed for is its bill's."""
+    """The usage that the client got: of several calls the last one's, whose prompt is the size of
+    the context. The sum of all calls is in the bill."""
     reply: Digest | None = None
     """The address of the reply's exact bytes."""
 

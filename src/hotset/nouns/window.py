@@ -1,5 +1,4 @@
-"""What stands in the window: pages, the form in which each is shown, and the plan for one
-request."""
+"""What is in the window: pages, the form in which each is shown, and the plan for one request."""
 
 from __future__ import annotations
 
@@ -18,13 +17,13 @@ class Form(StrEnum):
     EXCERPT = "excerpt"
     """What a reader needs of it, by content type."""
     ECHO = "echo"
-    """A line that says where the same content stands already."""
+    """A line that says where the window has the same content."""
     CHANGE = "change"
-    """What differs from a version that stands already."""
+    """What differs from a version that the window has."""
     STUB = "stub"
     """The line that stays of what left."""
     GONE = "gone"
-    """Its whole message left; the stub of the run it belongs to stands where the run began."""
+    """Its whole message left; the stub of its run is where the run began."""
 
 
 class Cause(StrEnum):
@@ -45,7 +44,7 @@ class Cause(StrEnum):
 
 
 WHOLE = -1
-"""The position that stands for a message as a whole."""
+"""The position of a message as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +64,8 @@ class Shown:
     spot: Spot
     form: Form
     text: bytes
-    """What stands in place of the page, byte for byte; empty where the page is shown full, or gone
-    without a word."""
+    """The bytes shown in place of the page; empty if the page is shown full, or gone without a
+    stub."""
     tokens: int
     """Of what is shown."""
     whole: int
@@ -87,9 +86,9 @@ class Hidden:
     chain: Chain
     """The client's message."""
     before: tuple[bytes, ...] = ()
-    """Messages that stand before it, raw."""
+    """Messages before it, raw."""
     instead: bytes = b""
-    """What stands in its place, raw; empty where it is the client's own bytes."""
+    """What replaces it, raw; empty if the client's own bytes are used."""
     after: tuple[bytes, ...] = ()
     """What answers our calls beside the client's: messages behind it, or blocks that join the
     message behind it."""
@@ -151,13 +150,13 @@ class Line:
     """Tokens of it if it is shown whole. Worked out once, like the next: a client resends it with
     every call."""
     results: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    """Where among its pieces results of calls stand."""
+    """Which of its pieces are results of calls."""
     ids: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """Of the calls that it makes or answers."""
     answers: bool = field(init=False, repr=False, compare=False)
     """It brings results of calls."""
     speaks: bool = field(init=False, repr=False, compare=False)
-    """It says something that answers no call."""
+    """It has content besides results of calls."""
 
     def __post_init__(self) -> None:
         results = tuple(position for position, piece in enumerate(self.pieces) if piece.is_result)
@@ -207,7 +206,7 @@ class Plan:
     kept: int = 0
     """Tokens at the front that are byte for byte as in the latest request of this line."""
     broke: Cause | None = None
-    """Why the prefix is not an extension of the latest request's; None where it is."""
+    """Why the prefix does not extend the latest request's; None if it does."""
     choices: tuple[Choice, ...] = ()
     """What was decided about each candidate of the sources."""
 

@@ -2,8 +2,8 @@
 with them made visible. Pure.
 
 A person approves what they can see; a model reads what is there. Scripts that need joiners and
-marks, emoji and flags may use them; everything else that shows nothing, or turns the order of what
-is shown, is told.
+marks, emoji and flags may use them; everything else that is invisible, or changes the order of what
+is shown, is reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FLAGS = re.compile(
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 """Letters, marks and signs that show nothing, beside the categories that never do."""
 _SPACES = frozenset("\u1680\u205f") | {chr(code) for code in range(0x2000, 0x200B)}
-"""Spaces that no keyboard types. The no-break, narrow and ideographic ones stand in honest texts
+"""Spaces that no keyboard types. The no-break, narrow and ideographic ones occur in honest texts
 and hide nothing."""
 _NEVER_SHOWN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")
@@ -55,7 +55,7 @@ _ALIKE = {
 }
 """Letters of Cyrillic, Greek, Armenian and Cherokee that are drawn like a Latin one."""
 _ALIKE_IN_NAMES = str.maketrans("ıɩi1|ɑɡ05$", "lllllagoss")  # noqa: RUF001
-"""In a name nobody tells these apart at a glance; in a text they are all honest."""
+"""Hard to distinguish in a name at a glance; in a text they are all honest."""
 
 _SQUEEZED_OUT = b" \t\r\n\x0b\x0c\x00`'\"*\\>"
 _TO_SMALL = bytes.maketrans(bytes(range(65, 91)), bytes(range(97, 123)))
@@ -70,7 +70,7 @@ _DISGUISE = re.compile(
 
 
 def hidden(text: str) -> tuple[str, ...]:
-    """What a text has that nobody sees, told by kind: empty for nearly every text there is."""
+    """The invisible characters of a text, by kind: empty for nearly every text."""
     if _PLAIN.match(text):
         return _emptiness(text)
     unseen = [text[at] for at in _unseen(text)]

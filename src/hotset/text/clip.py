@@ -10,7 +10,7 @@ _WHOLE_SENTENCE = re.compile(r"(?<=[^\W\d][.!?])\s|(?<=[)\"'][.!?])\s")
 
 
 def clip(text: str, most: int) -> str:
-    """At most `most` characters; the last one says that something is left out."""
+    """At most `most` characters; the last one marks that something is left out."""
     return text if len(text) <= most else f"{text[: max(0, most - 1)]}…"
 
 

@@ -1,5 +1,5 @@
-"""Bytes of a text file as characters: UTF-8 as a rule, else what it says of itself, else as Western
-Europe wrote."""
+"""Bytes of a text file as characters: UTF-8 as a rule, else the coding that it declares, else a
+Western European one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _not_utf8(data: bytes) -> str | None:
 
 
 def _declared(data: bytes) -> str | None:
-    """The coding that a file says it is written in, if that is one of single bytes or of pairs."""
+    """The coding that a file declares, if that is one of single bytes or of pairs."""
     for pattern in _DECLARED:
         if found := pattern.search(data[:2000]):
             try:
@@ -82,7 +82,7 @@ def _declared(data: bytes) -> str | None:
 
 
 def _as_western(error: UnicodeError) -> tuple[str, int]:
-    """One byte that is no UTF-8; what stands behind it may be."""
+    """One byte that is not UTF-8; the bytes after it may be."""
     assert isinstance(error, UnicodeDecodeError)
     byte = error.object[error.start : error.start + 1]
     return byte.decode(_WESTERN, "replace"), error.start + 1

@@ -15,9 +15,9 @@ class Language:
     name: str
     """As people call it; an entry's kind."""
     grammar: str = ""
-    """What tree-sitter calls it; empty where lines alone tell its structure."""
+    """Its name in tree-sitter; empty if its structure is read from lines alone."""
     comment: tuple[str, ...] = ()
-    """How a line begins that comments on, or decorates, what stands below it."""
+    """How a line begins that comments on, or decorates, what is below it."""
 
 
 _HASH = ("#",)

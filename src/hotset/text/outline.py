@@ -15,7 +15,7 @@ _NAMED = (
     "message mod module namespace"
     " object proc protocol record resource service struct sub trait type union"
 ).replace(" ", "|")
-"""Words that stand in front of the name of a type or a function."""
+"""Keywords before the name of a type or a function."""
 
 _DEFINITION = re.compile(
     r"""
@@ -230,8 +230,7 @@ def split_name(typed: str) -> tuple[str, str]:
 
 
 def _defined(lines: Sequence[str], index: int, text: str, indent: int) -> str:
-    """The name that a line defines, with the word that says what it is; empty where it defines
-    nothing."""
+    """The name that a line defines, with its keyword; empty if it defines nothing."""
     found = _DEFINITION.match(text)
     if not found:
         return ""
@@ -378,8 +377,8 @@ def _first_above(lines: Sequence[str], at: int) -> int:
 
 
 def _last_of_body(lines: Sequence[str], at: int) -> int:
-    """By indentation, which tools keep even where brackets stand in texts; by brackets where a line
-    breaks the indentation."""
+    """By indentation, which holds even if strings contain brackets; by brackets where a line breaks
+    the indentation."""
     by_brackets, header = _by_brackets(lines, at)
     by_indent, closed = _by_indent(lines, at, header)
     if closed or by_brackets is None:
@@ -406,7 +405,7 @@ def _by_brackets(lines: Sequence[str], at: int) -> tuple[int | None, int]:
 
 
 def _by_indent(lines: Sequence[str], at: int, header: int) -> tuple[int, bool]:
-    """The last line that stands further in, or closes it; and whether such a closing line was
+    """The last line that is indented further, or closes it; and whether such a closing line was
     found."""
     margin = _indent(lines[at - 1])
     last, quoted = at, ""

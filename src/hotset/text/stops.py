@@ -1,4 +1,4 @@
-"""Stop words: what tells nothing about a text, by the question that is asked of it.
+"""Stop words: words that carry no meaning for a search, by the kind of search.
 
 One list for all would change what is sent: each was chosen, and most were measured, for its own
 question. They share `_EVERYWHERE` and stand together here.
@@ -21,7 +21,7 @@ QUESTION = _EVERYWHERE | word_set("""
     over own please same show tell these those through too under until up use used using while
     whom
 """)
-"""Of a question about a page or a memory: they do not tell where its answer stands."""
+"""Of a question about a page or a memory: they do not help to find its answer."""
 
 PAGE = _EVERYWHERE | word_set("""
     after async await before being between both class const def default done each elif else
@@ -36,14 +36,14 @@ CALL = PAGE | word_set("""
     name need needs now number object please read run string sure test tests type update value
     void want
 """)
-"""Of a call and the words before it: they do not tell which lines of its result matter."""
+"""Of a call and the words before it: they do not show which lines of its result matter."""
 
 CHAT = _EVERYWHERE | word_set("""
     able assist currently d don find get give hello help hi interested kindly know like ll look
     looking m make may might mine must need no not please provide re s shall show sure t tell
     thank thanks these those too try trying use used using ve want whom whose
 """)
-"""What people say around a wish: it stands in every question and tells none from another."""
+"""Polite phrases around a request: they occur in every question and distinguish none."""
 
 TOOL_PROMPT = CHAT - {"don", "mine"} | {"tool", "tools"}
 """Of a prompt that is held against a tool's name and description."""

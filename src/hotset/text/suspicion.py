@@ -1,5 +1,5 @@
-"""What a tool's texts have that an honest one does not need: hidden characters, disguised words,
-orders to the model. Pure.
+"""Signs of an attack in a tool's texts, which an honest tool does not need: hidden characters,
+disguised words, orders to the model. Pure.
 
 Two weights. A *flag* keeps the tool from being used until a person has looked at it: characters
 that hide something, and words that reach for secrets, for another tool's behaviour, or for the
@@ -35,7 +35,7 @@ OUR_TOOLS = frozenset(
         "outline",
     }
 )
-"""The constant tools that hotset shows to models itself: their bare names are nobody else's."""
+"""hotset's own constant tools: no other tool may have their bare names."""
 
 _OURS_ALIKE = {skeleton(ours): ours for ours in OUR_TOOLS}
 
@@ -50,7 +50,7 @@ _KEY_FILE = (
     r"\.claude\.json)"
 )
 _CONFIG_FILE = rf"(?:{_KEY_FILE}|\.env\b|\bmcp\.json\b|\.codex/)"
-"""Where keys are too, and what honest tools speak of."""
+"""Places of keys that honest tools mention, too."""
 _TAKES = r"\b(?:read|open|cat|load|fetch|get|access|collect|find|retrieve|extract|copy)\b"
 _GIVES = (
     r"\b(?:pass|send|include|attach|append|forward|upload|post|email|transmit|put|submit|"
@@ -148,8 +148,8 @@ class Suspicion:
     flags: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
-    """Names, maybe of other tools, about which it tells the model what to do. Whose they are, the
-    catalogue knows."""
+    """Names, maybe of other tools, in instructions to the model. The catalogue knows whose they
+    are."""
 
 
 def suspect(tool: Tool) -> Suspicion:
@@ -171,7 +171,7 @@ def suspect(tool: Tool) -> Suspicion:
 
 
 def texts(tool: Tool) -> Iterator[tuple[str, str]]:
-    """Everything that a tool says, and where: a schema can say as much as a description does."""
+    """All texts of a tool, with their places: a schema has texts, too."""
     yield "its name", tool.own_name
     yield "its title", tool.title
     yield "its description", tool.description

@@ -1,4 +1,4 @@
-"""What a question is about, and where a text speaks of it: words by their stems, names by their
+"""What a question is about, and where a text is about it: words by their stems, names by their
 parts, and the lines around them."""
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def topic_words(text: str) -> Iterator[str]:
 
 
 def hits(text: str, low: str, term: Term) -> Iterator[int]:
-    """Where words that begin with the term stand. `low` is the text in lower case."""
+    """Positions of words that begin with the term. `low` is the text in lower case."""
     word = term.text
     whole = len(word) <= _SHORT
     found = 0
@@ -74,7 +74,7 @@ def hits(text: str, low: str, term: Term) -> Iterator[int]:
 
 
 def first_hits(text: str, wanted: Iterable[Term]) -> Iterator[tuple[int, Term]]:
-    """Each term that stands in the text, with where it first does."""
+    """Each term that occurs in the text, with its first position."""
     low = lowered(text)
     for term in wanted:
         if (at := next(hits(text, low, term), None)) is not None:
@@ -82,7 +82,7 @@ def first_hits(text: str, wanted: Iterable[Term]) -> Iterator[tuple[int, Term]]:
 
 
 def ranked(text: str, starts: Sequence[int], wanted: Sequence[Term]) -> list[tuple[float, int]]:
-    """The blocks of a text (by where each starts) that speak of the terms: score and number, best
+    """The blocks of a text (by where each starts) that match the terms: score and number, best
     first (BM25)."""
     low = lowered(text)
     ends = [*starts[1:], len(text)]
@@ -153,12 +153,12 @@ class ExcerptLine:
     """In its whole, from 1; 0 where the whole has no lines."""
     text: str
     marks: tuple[tuple[int, int], ...]
-    """Where the words stand in the text: first character, and the one behind the last."""
+    """Ranges of the words in the text: first character, and the one behind the last."""
 
 
 def excerpt(entry: Entry, wanted: Sequence[Term], most: int) -> list[ExcerptLine]:
-    """At most so many lines; the first ones where none of the words stand in it: it was found by
-    its meaning."""
+    """At most so many lines; the first ones if none of the words occur in it: it was found by its
+    meaning."""
     lines = entry.text.rstrip().split("\n")
     first = max(0, _best_start(lines, wanted, most))
     while first < len(lines) - 1 and not lines[first].strip():
@@ -171,8 +171,7 @@ def excerpt(entry: Entry, wanted: Sequence[Term], most: int) -> list[ExcerptLine
 
 
 def _best_start(lines: Sequence[str], wanted: Sequence[Term], most: int) -> int:
-    """Where the window starts in which the weightiest words stand, with a line before the first of
-    them."""
+    """Start of the window with the weightiest words, and a line before the first of them."""
     if len(lines) <= most:
         return 0
     spoken = [frozenset(term for _, term in first_hits(line, wanted)) for line in lines]

@@ -13,7 +13,7 @@ _BORDER = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Everything that stands between spaces: a list of words as it is written in code."""
+    """Everything between spaces: a list of words as it is written in code."""
     return frozenset(text.split())
 
 

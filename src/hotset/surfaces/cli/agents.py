@@ -268,7 +268,7 @@ class UrlTarget(Enum):
 
     HERE = "to this project's proxy"
     WRONG_TOKEN = "to this project's proxy, but with a wrong token"  # noqa: S105 - not a token
-    DEAD = "to a port of this machine where nobody answers"
+    DEAD = "to a port of this machine where nothing answers"
     LOCAL = "to another program on this machine"
     ELSEWHERE = "elsewhere"
 

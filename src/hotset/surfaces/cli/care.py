@@ -88,7 +88,9 @@ def repair(chosen: ProjectOptions, yes: bool, as_json: bool) -> int | None:
 
 def _ask(question: str) -> None:
     if not sys.stdin.isatty():
-        raise BadInput("repair asks before it begins, and nobody is there to answer; say --yes")
+        raise BadInput(
+            "repair asks before it begins, and there is no terminal to ask in; use --yes"
+        )
     click.confirm(safe_text(question), abort=True, err=True)
 
 

@@ -109,11 +109,10 @@ _client = click.argument("client", type=click.Choice(sorted(CLIENTS)))
     "--print", "only_print", is_flag=True, help="Show what would be written, and write nothing."
 )
 def connect(chosen: ProjectOptions, client: str, *, only_print: bool) -> None:
-    """Put hotset among the MCP servers of CLIENT: one entry, every other byte of its file stays.
+    """Add hotset to the MCP servers of CLIENT: one entry; the rest of its file stays as it is.
 
-    The file of this project is used, for codex that of your home folder. What was there is kept,
-    and `hotset disconnect` brings it back. To take over the servers that stand there already:
-    hotset tools import.
+    Writes the project's file; for codex, the one in your home folder. `hotset disconnect` restores
+    it. To use the servers that are in the file already: hotset tools import.
     """
     config = chosen.config()
     spec, path = CLIENTS[client], _path(config, client)
@@ -124,14 +123,14 @@ def connect(chosen: ProjectOptions, client: str, *, only_print: bool) -> None:
         emit(after.rstrip("\n"))
         return
     if after == before:
-        chosen.say(f"hotset stands in {path} already")
+        chosen.say(f"hotset is in {path} already")
         return
     private_folder(_note(config, client).parent)
     if not _note(config, client).exists():
         _keep(config, client, before, after)
     _write(path, after)
     chosen.say(
-        f"hotset stands in {path} now; {spec.then}. To undo: {chosen.hint(f'disconnect {client}')}"
+        f"hotset is in {path} now; {spec.then}. To undo: {chosen.hint(f'disconnect {client}')}"
     )
 
 
@@ -139,8 +138,8 @@ def connect(chosen: ProjectOptions, client: str, *, only_print: bool) -> None:
 @_client
 @project_options
 def disconnect(chosen: ProjectOptions, client: str) -> int:
-    """Take hotset out of the MCP servers of CLIENT. A file that nobody changed since is as it was
-    before `connect`."""
+    """Remove hotset from the MCP servers of CLIENT. If the file did not change since `connect`, it
+    is restored byte for byte."""
     config = chosen.config()
     path, note = _path(config, client), _note(config, client)
     now = _read(path)
@@ -157,9 +156,9 @@ def disconnect(chosen: ProjectOptions, client: str) -> int:
         _write(path, after)
     note.unlink(missing_ok=True)
     if after == now:
-        chosen.say(f"hotset does not stand in {path}")
+        chosen.say(f"hotset is not in {path}")
         return FOUND
-    chosen.say(f"hotset is out of {path}")
+    chosen.say(f"hotset was removed from {path}")
     return OK
 
 

@@ -22,7 +22,7 @@ def ask_yes(question: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not _can_ask():
-        raise BadInput("nobody is here to be asked; say it with --yes")
+        raise BadInput("this needs your consent, and there is no terminal to ask in; use --yes")
     return click.confirm(safe_text(question), default=False, err=True)
 
 
@@ -39,9 +39,8 @@ def require_consent(chosen: ProjectOptions, config: Config, *, yes: bool) -> boo
         return code.keep_answer(config.folder, config.project, granted=True).allows(config.project)
     if not _can_ask():
         raise BadInput(
-            f"nobody has allowed yet that the files of {config.project} are read, and nobody "
-            f"is here to be asked; "
-            f"run {chosen.hint('index')} in a terminal, or {chosen.hint('index --yes')}"
+            f"reading the files of {config.project} needs your consent, and there is no terminal "
+            f"to ask in; run {chosen.hint('index')} in a terminal, or {chosen.hint('index --yes')}"
         )
     return _ask(chosen, config)
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     )
 )
 def continuity() -> None:
-    """CONTINUITY.md: where the work stands, what was decided, what blocks it, and what to avoid, by
-    the ids of memories.
+    """CONTINUITY.md: the state of the work, decisions, blockers and pitfalls, with the ids of their
+    memories.
 
-    Off until you ask for it, since it writes a file into the project. What you write there is never
+    Off by default, because it writes a file into the project. What you write there is never
     overwritten.
     """
 
@@ -39,7 +39,7 @@ def continuity() -> None:
 @continuity.command(epilog=examples("hotset continuity on"))
 @project_options
 def on(chosen: ProjectOptions) -> None:
-    """Keep CONTINUITY.md: read when a session begins, written when one ends."""
+    """Keep CONTINUITY.md: read it when a session begins, write it when one ends."""
     with opened_memories(chosen, makes=True) as memories:
         memories.continuity.switch(on=True)
         encode_new(memories, chosen)
@@ -52,7 +52,7 @@ def on(chosen: ProjectOptions) -> None:
 @continuity.command(epilog=examples("hotset continuity off"))
 @project_options
 def off(chosen: ProjectOptions) -> None:
-    """Write it no more. The file stays as it is, and is yours."""
+    """Stop writing CONTINUITY.md. The file stays as it is."""
     with opened_memories(chosen, makes=True) as memories:
         was_on = memories.continuity.is_on
         memories.continuity.switch(on=False)
@@ -65,7 +65,7 @@ def off(chosen: ProjectOptions) -> None:
 @project_options
 @as_json
 def show(chosen: ProjectOptions, *, as_json: bool) -> None:
-    """The file as it stands, and which of the memories that it refers to no longer hold."""
+    """Show the file, and which of the memories in it no longer hold."""
     with opened_memories(chosen, lists=True) as memories:
         is_on, text = memories.continuity.is_on, memories.continuity.text()
         named = {id: _standing(memories, id) for id in ids_in(text or "")}
@@ -91,8 +91,7 @@ def show(chosen: ProjectOptions, *, as_json: bool) -> None:
 @continuity.command(epilog=examples("hotset continuity accept"))
 @project_options
 def accept(chosen: ProjectOptions) -> int:
-    """You stand for what the file says now: it is told as the project's own words, until somebody
-    changes it."""
+    """Accept the file as it is now: agents read it as the project's own words, until it changes."""
     with opened_memories(chosen, makes=True) as memories:
         is_there = memories.continuity.accept()
     if not is_there:
@@ -106,7 +105,7 @@ def accept(chosen: ProjectOptions) -> int:
 @project_options
 @no_encode
 def write(chosen: ProjectOptions, *, no_encode: bool) -> None:
-    """Write it now."""
+    """Write CONTINUITY.md now."""
     with updated_memories(chosen, no_encode=no_encode, makes=True) as memories:
         path = memories.write_continuity()
     emit(str(path))

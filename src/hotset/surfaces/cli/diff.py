@@ -41,7 +41,7 @@ _PAGES_NAMED = 6
 
 _FORMS = {
     Form.EXCERPT: "an excerpt",
-    Form.ECHO: "a line that says where the same stands",
+    Form.ECHO: "a line that points to the same result",
     Form.CHANGE: "what changed",
     Form.STUB: "a reference",
     Form.GONE: "a reference and a log",
@@ -52,7 +52,7 @@ _CAUSES = {
     Cause.COLD: "because the provider's cache was cold anyway",
     Cause.REWOUND: "because the client had changed the past anyway",
     Cause.PAYS: "because reading it on would have cost more",
-    Cause.GROWN: "because too many steps stood in the window",
+    Cause.GROWN: "because too many steps were in the window",
 }
 
 
@@ -165,7 +165,7 @@ def _plan_document(turn: Turn, decided: TurnDecision) -> dict[str, Any]:
 
 def find_turn(store: Store, session: Session, typed: str) -> Turn:
     if typed != "last" and not typed.isdecimal():
-        raise BadInput(f"turn {typed}: say a number, or last")
+        raise BadInput(f"turn {typed}: use a number, or last")
     turns = list(store.turns(session.id))
     found = turns[-1:] if typed == "last" else [turn for turn in turns if turn.number == int(typed)]
     if not found:

@@ -109,8 +109,8 @@ _EXITS = {Level.OK: OK, Level.WARN: FOUND, Level.FAIL: FAILED}
 def doctor(chosen: ProjectOptions, as_json: bool) -> int:
     """Find out why nothing is kept, and what to do.
 
-    Trouble here is silent: the agent works, only nothing is kept. Exits with 0 where all is well, 1
-    for a warning, 2 for a failure. With --quiet only troubles are shown.
+    Failures of hotset are silent: the agent goes on working, but nothing is kept. Exits with 0 if
+    all is well, 1 for a warning, 2 for a failure. --quiet shows only warnings and failures.
     """
     findings = examine(chosen.config(), os.environ)
     worst = max((finding.level for finding in findings), key=list(Level).index, default=Level.OK)
@@ -430,7 +430,7 @@ def _advice(reason: str) -> str:
         return "the findings on disk and store say what is wrong; nothing has to be restarted"
     if reason.startswith("unreadable"):
         return "the agent sent something that is no request; it got the provider's own answer"
-    return "those calls went through untouched; if it goes on, tell us"
+    return "those calls went through unchanged; if it goes on, report it"
 
 
 def check_routing(scene: CheckScene) -> Iterator[Finding]:
@@ -469,7 +469,7 @@ def _judge_variable(scene: CheckScene, name: str, url: str, undo: str) -> Findin
         case UrlTarget.DEAD:
             return fail(
                 "environment",
-                f"{name} leads to {shown(url)}, where nobody answers",
+                f"{name} leads to {shown(url)}, where nothing answers",
                 f"{again}; or run: hotset up",
             )
         case UrlTarget.LOCAL:
@@ -513,7 +513,7 @@ def _judge_settings(scene: CheckScene, routing: Routing) -> Finding:
             )
         case UrlTarget.DEAD:
             return fail(
-                about, f"{where}, where nobody answers", "run: hotset up   or remove it there"
+                about, f"{where}, where nothing answers", "run: hotset up   or remove it there"
             )
         case _ if routing.wins:
             return warn(

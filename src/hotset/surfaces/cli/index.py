@@ -69,21 +69,23 @@ _REST_SECONDS = 30.0  # after one that ended: whatever was the matter may be ove
 )
 @click.argument("path", required=False, type=click.Path(exists=True, file_okay=False))
 @project_options
-@click.option("--yes", is_flag=True, help="Allow it without being asked; for scripts.")
+@click.option("--yes", is_flag=True, help="Allow it without a question; for scripts.")
+@click.option("--watch", is_flag=True, help="Keep the index up to date until Ctrl-C.")
 @click.option(
-    "--watch", is_flag=True, help="Go on until Ctrl-C: what is changed is found a moment later."
+    "--status",
+    is_flag=True,
+    help="Show what is indexed and whether it is up to date; read no files.",
 )
 @click.option(
-    "--status", is_flag=True, help="Tell what is indexed and how fresh it is; read nothing."
-)
-@click.option(
-    "--revoke", is_flag=True, help="Take the permission back and remove what was made of the files."
+    "--revoke",
+    is_flag=True,
+    help="Take the permission back and delete everything made from the files.",
 )
 @click.option(
     "--while-stdin",
     is_flag=True,
     hidden=True,
-    help="Stop when stdin closes: whoever started us is gone.",
+    help="Stop when stdin closes: the program that started us has ended.",
 )
 @as_json
 def index(
@@ -406,7 +408,7 @@ def _print_status(chosen: ProjectOptions, config: Config, *, as_json: bool) -> i
         return OK if standing.code is not None else FOUND
     emit(f"project  {standing.project}")
     if standing.answer is code.ConsentAnswer.UNANSWERED:
-        emit(f"files    not indexed; nobody was asked yet: {chosen.hint('index')}")
+        emit(f"files    not indexed; to index them: {chosen.hint('index')}")
     elif standing.answer is code.ConsentAnswer.DENIED:
         emit(
             f"files    not indexed; that was refused on {moment(standing.since)}. To change "
@@ -468,18 +470,20 @@ def _revoke(chosen: ProjectOptions, config: Config, *, as_json: bool) -> int:
         emit_json({"project": str(config.project), "revoked": known, "held_by": holder})
         return OK
     if not known:
-        chosen.say("nothing was indexed of this project, and nobody was asked")
+        chosen.say("nothing of this project is indexed; there is nothing to revoke")
         return OK
     chosen.say(
-        f"removed: nothing made of the files of {config.project} is kept on the disk, and "
-        f"none of them is read"
+        f"removed: nothing made from the files of {config.project} is left on disk, and none of "
+        f"them is read"
     )
     if holder:
         chosen.say(
             f"process {holder} had the index open: what it holds in memory goes when it next "
             f"looks at it, or ends"
         )
-    chosen.say("conversations are kept as before; you are asked again before anything is indexed")
+    chosen.say(
+        "conversations are kept as before; you will be asked again before anything is indexed"
+    )
     return OK
 
 

@@ -51,7 +51,7 @@ _FOLLOW_SECONDS = (
 )
 
 no_encode = click.option(
-    "--no-encode", is_flag=True, help="Do not look at sessions that went on since."
+    "--no-encode", is_flag=True, help="Skip sessions that are not remembered yet."
 )
 
 _PLAIN_COLOUR = "magenta"
@@ -84,7 +84,7 @@ def opened_memories(
         raise NotFound(
             f"nothing is remembered yet for {config.project}; sessions have to go through "
             f"hotset ({chosen.hint('wrap AGENT')}), "
-            f"or say something yourself: {chosen.hint('memory add TEXT')}"
+            f"or add one yourself: {chosen.hint('memory add TEXT')}"
         )
     with (
         empty_where_missing(config, is_there=is_there or makes) as there,

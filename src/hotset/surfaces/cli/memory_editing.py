@@ -80,16 +80,16 @@ _FORMATS = click.Choice(["markdown", "loki"])
     help="One line. [default: how the text begins]",
 )
 @click.option(
-    "--topic", "topics", metavar="WORDS", multiple=True, help="What it is about; may be said again."
+    "--topic", "topics", metavar="WORDS", multiple=True, help="What it is about; repeatable."
 )
 @click.option(
     "--step",
     "steps",
     metavar="TEXT",
     multiple=True,
-    help="Of a procedure, in their order; may be said again.",
+    help="One step of a procedure; repeatable, in order.",
 )
-@click.option("--when", metavar="TEXT", default="", help="Of a procedure: when it is of use.")
+@click.option("--when", metavar="TEXT", default="", help="Of a procedure: when to use it.")
 @click.option("--why", metavar="TEXT", default="", help="Of a pitfall: why it fails.")
 @click.option("--instead", metavar="TEXT", default="", help="Of a pitfall: what to do instead.")
 @as_json
@@ -106,12 +106,12 @@ def add(
     """Remember something, in your own words: from the command line, from stdin, or from your
     editor.
 
-    What it contradicts or replaces stays, and says so.
+    A memory that it contradicts or replaces stays, and is marked so.
     """
     detail = _detail(MemoryKind(kind), " ".join(text), **parts)
     said = " ".join(text) or _read_text(chosen)
     if not said.strip():
-        chosen.say("nothing was said, and nothing is kept")
+        chosen.say("the text is empty, so nothing is kept")
         return FOUND
     begun = time.time()
     with opened_memories(chosen, makes=True) as memories:
@@ -148,15 +148,16 @@ def add(
 )
 @click.argument("id", type=as_text)
 @project_options
-@click.option("--title", "heading", metavar="LINE", help="Another title.")
-@click.option("--text", metavar="TEXT", help="Another text; - reads it from stdin.")
-@click.option(
-    "--topic", "topics", metavar="WORDS", multiple=True, help="Other topics; may be said again."
-)
-@click.option("--ending", type=click.Choice(tuple(map(str, Ending))), help="How it came out.")
+@click.option("--title", "heading", metavar="LINE", help="New title.")
+@click.option("--text", metavar="TEXT", help="New text; - reads it from stdin.")
+@click.option("--topic", "topics", metavar="WORDS", multiple=True, help="New topics; repeatable.")
+@click.option("--ending", type=click.Choice(tuple(map(str, Ending))), help="How the work ended.")
 @click.option("--confidence", type=click.FloatRange(0, 1), help="How sure it is.")
 @click.option(
-    "--pin/--unpin", "pinned", default=None, help="Whether it is shown whole however old it is."
+    "--pin/--unpin",
+    "pinned",
+    default=None,
+    help="Always show it whole, whatever its age; or no longer.",
 )
 @as_json
 def edit(
@@ -169,8 +170,7 @@ def edit(
     as_json: bool,
     **rest: Any,
 ) -> None:
-    """Correct a memory. The version before stays; one that you put into words is yours, and nothing
-    else changes it again.
+    """Correct a memory. Earlier versions stay. Only you can change a memory that you have edited.
 
     Without a field, its title and text are opened in $EDITOR.
     """
@@ -207,8 +207,7 @@ def edit(
 @project_options
 @as_json
 def confirm(chosen: ProjectOptions, ids: tuple[str, ...], *, as_json: bool) -> None:
-    """Let memories count that wait for a person's yes: from now on agents are told them as
-    advice."""
+    """Confirm memories that wait for you: from now on agents read them as advice."""
     with opened_memories(chosen) as memories:
         confirmed = [memories.confirm(memory.id) for memory in [memories.get(id) for id in ids]]
     if as_json:
@@ -247,10 +246,10 @@ def confirm(chosen: ProjectOptions, ids: tuple[str, ...], *, as_json: bool) -> N
 def forget(
     chosen: ProjectOptions, ids: tuple[str, ...], *, why: str, erase: bool, yes: bool, as_json: bool
 ) -> int:
-    """Forget memories: nobody finds them any more. `restore` brings them back, unless they were
+    """Forget memories: no search finds them any more. `restore` brings them back, unless they were
     erased.
 
-    What was said in the session itself stays in the store.
+    The session itself stays in the store.
     """
     now = time.time()
     with opened_memories(chosen) as memories:
@@ -289,7 +288,7 @@ def forget(
     "--run",
     metavar="NAME",
     default="",
-    help="All that this piece of work took away (see: hotset memory undo).",
+    help="Everything that this run removed (see: hotset memory undo).",
 )
 @as_json
 def restore(chosen: ProjectOptions, ids: tuple[str, ...], *, run: str, as_json: bool) -> int:
@@ -328,7 +327,7 @@ def restore(chosen: ProjectOptions, ids: tuple[str, ...], *, run: str, as_json: 
     "--by",
     metavar="NAME",
     default="",
-    help="Who put it into words: rules, person, import, or a model.",
+    help="Who wrote it: rules, person, import, or a model.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be taken back, and change nothing.")
 @yes_option
@@ -336,13 +335,13 @@ def restore(chosen: ProjectOptions, ids: tuple[str, ...], *, run: str, as_json: 
 def rollback(
     chosen: ProjectOptions, *, dry_run: bool, yes: bool, as_json: bool, **wanted: str
 ) -> int:
-    """Take back all that came from one place, and what was derived from that alone. `restore`
-    brings it back.
+    """Remove all memories from one place, and those derived from it alone. `restore` brings them
+    back.
 
-    What others said, too, stays, without this source and less sure.
+    A memory that has other sources, too, stays, with less confidence.
     """
     if not any(wanted.values()):
-        raise click.UsageError("say from where: --source, --session, --agent or --by")
+        raise click.UsageError("where from? use --source, --session, --agent or --by")
     session = resolve_session(chosen, wanted["session"])
     where = {
         "place": wanted["source"],
@@ -496,7 +495,7 @@ def _edit_in_editor(before: MemoryRecord) -> dict[str, str]:
     """What a person changed in their editor."""
     if not sys.stdin.isatty():
         raise BadInput(
-            "say what to change: --title, --text, --topic, --ending, --confidence, --pin or --unpin"
+            "what to change? use --title, --text, --topic, --ending, --confidence, --pin or --unpin"
         )
     given = f"{before.title}\n\n{before.text}\n{_BELOW}{before.id}, {before.kind}\n"
     heading, _, text = _above_scissors(click.edit(given, extension=".md") or given).partition("\n")
@@ -575,11 +574,11 @@ def export(
 )
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @project_options
-@click.option("--format", "form", type=_FORMATS, help="[default: told from the files]")
+@click.option("--format", "form", type=_FORMATS, help="[default: by the files]")
 @click.option(
     "--trusted",
     is_flag=True,
-    help="You stand for what it says: procedures and pitfalls count at once.",
+    help="Trust the folder: its procedures and pitfalls count at once.",
 )
 @as_json
 def import_(
@@ -588,8 +587,8 @@ def import_(
     """Read memories from FOLDER. What is there already stays; what you edited becomes a new
     version.
 
-    Procedures and pitfalls of somebody else wait for your yes (hotset memory confirm), unless you
-    trust them all.
+    Procedures and pitfalls by others wait until you confirm them (hotset memory confirm), unless
+    you use --trusted.
     """
     with opened_memories(chosen, makes=True) as memories, progress(chosen) as moved:
         taken = memories.import_(folder, form or "", trusted=trusted, progress=moved)

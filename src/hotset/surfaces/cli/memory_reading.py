@@ -72,7 +72,7 @@ _kinds = click.option(
     "kinds",
     type=click.Choice([str(kind) for kind in MemoryKind if kind in NAMED_KINDS]),
     multiple=True,
-    help="Only this kind; may be said again.",
+    help="Only this kind; repeatable.",
 )
 
 _LONGEST_LABEL = 60
@@ -220,7 +220,7 @@ def show(
 @click.option(
     "--task",
     type=click.Choice(tuple(map(str, Task))),
-    help="What it is for. [default: told from the words]",
+    help="What it is for. [default: by the words of the query]",
 )
 @limit_option(_FOUND, 100)
 @no_encode
@@ -235,7 +235,8 @@ def search(
     no_encode: bool,
     as_json: bool,
 ) -> int:
-    """Find memories by meaning, words and time, and what was said; each with why it was chosen.
+    """Find memories and parts of conversations by meaning, words and time; each with why it was
+    chosen.
 
     Words such as "yesterday", "last week" or "in March" narrow the search to that time.
     """
@@ -275,14 +276,14 @@ def search(
 @click.argument("query", nargs=-1)
 @project_options
 @click.option(
-    "--topic", "topics", metavar="WORDS", multiple=True, help="Only this topic; may be said again."
+    "--topic", "topics", metavar="WORDS", multiple=True, help="Only this topic; repeatable."
 )
 @click.option(
     "--max-tokens",
     type=click.IntRange(50, 20_000),
     default=500,
     show_default=True,
-    help="As long as this.",
+    help="At most so many tokens.",
 )
 @no_encode
 @as_json
@@ -295,8 +296,7 @@ def timeline(
     no_encode: bool,
     as_json: bool,
 ) -> None:
-    """What was done and decided lately, and what is under way: what an agent is told when it
-    asks."""
+    """What was done and decided lately, and what is under way, as an agent reads it."""
     with updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
         told = memories.timeline(" ".join(query), topics=topics, max_tokens=max_tokens)
     if as_json:
@@ -355,7 +355,7 @@ def why(chosen: ProjectOptions, id: str, *, no_encode: bool, as_json: bool) -> N
 def graph(
     chosen: ProjectOptions, id: str, *, depth: int, as_dot: bool, no_encode: bool, as_json: bool
 ) -> None:
-    """How memories hang together: all that are linked, or what is around one."""
+    """Links between memories: all of them, or those around one."""
 
     if as_dot and as_json:
         raise click.UsageError("--dot and --json do not go together")
@@ -400,7 +400,7 @@ def parse_period(option: str, typed: str, now: float) -> tuple[float | None, flo
     said = time_words(typed, now)
     if said.words or (said.since is None and said.until is None):
         raise BadInput(
-            f"{option} {typed!r}: say 12h, 2d or 1w, a date like 2026-11-15, or words such as "
+            f"{option} {typed!r}: use 12h, 2d or 1w, a date like 2026-11-15, or words such as "
             f'"last week"'
         )
     return (said.since if said.since is not None else said.until), (
@@ -571,9 +571,9 @@ def _quoted(text: str) -> str:
 def economics(chosen: ProjectOptions, *, session: str, limit: int, as_json: bool) -> None:
     """What remembering costs and saves in each session, newest first.
 
-    Discovery is what an agent is told to find out what there is (index and timeline), read what it
-    is told of it. Savings are against loading everything. Where a limit is crossed, memories are
-    shown in another way from then on: that is told with its effect.
+    Discovery: tokens of the index and the timeline. Read: tokens of the memories that were opened.
+    Savings are compared with loading everything. When a limit is crossed, memories are shown in
+    another way from then on; the list says which limit, and with what effect.
     """
     with opened_memories(chosen, lists=True) as memories:
         found = memories.economics(resolve_session(chosen, session))[:limit]
@@ -583,8 +583,7 @@ def economics(chosen: ProjectOptions, *, session: str, limit: int, as_json: bool
         _print_economics(found, time.time())
     if not found:
         chosen.say(
-            f"no agent was told of memories yet; come back after a session: "
-            f"{chosen.hint('wrap AGENT')}"
+            f"no agent has used memories yet; run a session first: {chosen.hint('wrap AGENT')}"
         )
 
 

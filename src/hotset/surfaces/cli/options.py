@@ -82,7 +82,7 @@ def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--project", metavar="PATH", help="The project; default: the one around the current folder."
     )
-    @click.option("-q", "--quiet", is_flag=True, help="Say nothing but data and errors.")
+    @click.option("-q", "--quiet", is_flag=True, help="Print only data and errors.")
     @wraps(command)
     def chosen(
         *args: Any, data: str | None, project: str | None, quiet: bool, **kwargs: Any
@@ -99,7 +99,7 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--off",
         is_flag=True,
         default=None,
-        help="Send every request as it comes; keep it all the same.",
+        help="Send every request unchanged; still keep it.",
     )
     @click.option(
         "--budget",
@@ -116,7 +116,7 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--no-tools",
         is_flag=True,
         default=None,
-        help="Offer no tools of ours: the client has them over MCP.",
+        help="Do not offer hotset's tools: the client has them over MCP.",
     )
     @wraps(command)
     def with_switches(
@@ -154,7 +154,7 @@ def index_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--yes",
         is_flag=True,
-        help="Allow that the project's files are indexed, without being asked.",
+        help="Allow indexing of the project's files without a question.",
     )
     @click.option(
         "--no-index", is_flag=True, help="Do not index the project's files now, and do not ask."
@@ -201,7 +201,7 @@ def parse_moment(typed: str, now: float) -> float:
         return datetime.fromisoformat(typed).astimezone().timestamp()
     except ValueError:
         raise BadInput(
-            f"--since {typed}: say 30m, 12h, 2d, 1w or a date like {moment(now)[:10]}"
+            f"--since {typed}: use 30m, 12h, 2d, 1w or a date like {moment(now)[:10]}"
         ) from None
 
 

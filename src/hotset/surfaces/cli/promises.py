@@ -54,7 +54,7 @@ PROMISES = (
     ),
     Promise(
         "L3",
-        "Tools that fit but are not loaded stand in the model's list as ghosts",
+        "Tools that fit but are not loaded are in the model's list as ghosts",
         RowState.PARTLY,
         (
             "for the first prompt of a session, where its words name the tool; not for later "
@@ -72,8 +72,8 @@ PROMISES = (
         "Changed tool code is used at the next call, without a restart",
         RowState.PARTLY,
         (
-            "changed code runs at the next call; a syntax error is told with file and line only "
-            "by `hotset tools status`"
+            "changed code runs at the next call; only `hotset tools status` shows file and line of "
+            "a syntax error"
         ),
     ),
     Promise(
@@ -82,7 +82,7 @@ PROMISES = (
         RowState.PARTLY,
         "all of it is in registry.json; the CLI shows calls and tier, the library nothing",
     ),
-    Promise("D2", "A tool's score decays while nobody uses it", RowState.WORKING),
+    Promise("D2", "A tool's score decays while it is not used", RowState.WORKING),
     Promise(
         "D3",
         "Active, inactive, deleted: a tool's life, rescued by any use, the same after a restart",
@@ -119,8 +119,8 @@ PROMISES = (
         "The same result is not shown twice; a changed one shows what changed",
         RowState.PARTLY,
         (
-            "results that stand whole are pointed to or diffed; no answer from the store for "
-            "read-only tools"
+            "results shown whole are pointed to or diffed; no answer from the store for read-only "
+            "tools"
         ),
     ),
     Promise(
@@ -145,7 +145,7 @@ PROMISES = (
         RowState.PARTLY,
         "a third to a half of the tokens of long sessions, half to two thirds of their first "
         "16 and 40 calls; "
-        "whether the results are the same takes a model to tell",
+        "only a model can judge whether the results are the same",
     ),
     Promise("C8", "Metrics with alerts: tokens, retrievals, failures, hits", RowState.WORKING),
     Promise(
@@ -155,10 +155,7 @@ PROMISES = (
     ),
     Promise(
         "V1",
-        (
-            "Everything said, called and read is stored the moment it arrives, and found by id "
-            "and turn"
-        ),
+        ("Every message, call and result is stored when it arrives, and found by id and turn"),
         RowState.WORKING,
     ),
     Promise(

@@ -119,7 +119,7 @@ _ROOMY = 100
     is_flag=True,
     help="Count every session, also those that are short or fit the window.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but data and errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only data and errors.")
 @as_json
 def replay(
     *,

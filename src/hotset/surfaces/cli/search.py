@@ -122,7 +122,7 @@ class SearchResults:
 @click.option(
     "--since",
     metavar="WHEN",
-    help="Said, changed or learned since: 30m, 12h, 2d, 1w or 2026-11-15.",
+    help="Only what is newer: 30m, 12h, 2d, 1w or 2026-11-15.",
 )
 @limit_option(5, 200, help="At most so many of each type.")
 @as_json
@@ -140,9 +140,9 @@ def search(
 ) -> int:
     """Search conversations, the project's code, memories and tools, by meaning and by words.
 
-    No character of QUERY is an operator, but words "in quotes" must occur as they are; where
-    nothing holds them so, what comes nearest is shown. Everything that is kept is found; the
-    project's files are, once they are indexed: hotset index.
+    Words "in quotes" must occur as they are; if nothing contains them, the nearest hits are shown.
+    There are no other operators. The project's files are found once they are indexed: hotset
+    index.
     """
     config = chosen.config()
     kinds, possible = _kinds(kind)
@@ -213,7 +213,7 @@ def _search_index(
     """Pages, code and memories."""
     if not config.search:
         results.notes.append(
-            f"what was said is not indexed: {config.origins['search']} says that it should not be"
+            f"conversations are not indexed: {config.origins['search']} switches it off"
         )
     searches_code = Sort.CODE in asked.types and _searches_code(config)
     with ExitStack() as opened:
@@ -308,7 +308,7 @@ def _follow_pages(store: Store, index: Index, quiet: bool) -> Iterator[str]:
         if index.state().lag > _WORTH_FOLDING:
             index.fold()
     except HotsetError as error:
-        yield f"what was said last may be missing: {error}"
+        yield f"the latest turns may be missing: {error}"
 
 
 def _document(found: SearchHit, *, loose: bool) -> dict[str, object]:
@@ -353,7 +353,7 @@ def _highlighted(line: ExcerptLine, room: int) -> str:
 
 def _advice(asked: SearchRequest) -> str:
     if not asked.words.strip():
-        return 'say what you look for: hotset search "where are retries counted"'
+        return 'the query is empty; for example: hotset search "where are retries counted"'
     only = asked.only
     given = {
         "--path": only.path,

@@ -71,7 +71,7 @@ from hotset.surfaces.proxy.address import Address
     "--while-stdin",
     is_flag=True,
     hidden=True,
-    help="Stop when stdin closes: whoever started us is gone.",
+    help="Stop when stdin closes: the program that started us has ended.",
 )
 def up(
     chosen: ProjectOptions,
@@ -86,8 +86,8 @@ def up(
 ) -> int | None:
     """Serve the proxy for this project until Ctrl-C.
 
-    Agents reach it by their base URL. Everything they say is kept whole; what a model sees of it is
-    bounded, and it can get the rest back.
+    Agents reach it by their base URL. Every turn is kept whole; the model sees a bounded part and
+    can get the rest back.
     """
     config = load(
         project=chosen.project,
@@ -187,11 +187,10 @@ def mcp(chosen: ProjectOptions) -> int | None:
     """Serve tools, code, history and memory of the project to an agent, over MCP on stdin and
     stdout.
 
-    find_tools and use_tool reach every server and skill that hotset knows (hotset tools);
-    search_code, get_file and outline the project's files, once somebody has allowed that they are
-    indexed (hotset index); search_history, retrieve_context and get_turn_range what was said;
-    memory_index, memory_timeline and recall_memory what was learned, to which remember adds and
-    forget takes away. The list never changes, and nothing runs that is not in use.
+    Tools: find_tools, use_tool (every server and skill of hotset tools). Code: search_code,
+    get_file, outline (after hotset index). History: search_history, retrieve_context,
+    get_turn_range. Memory: memory_index, memory_timeline, recall_memory, remember, forget. The list
+    never changes, and a server runs only while it is in use.
     """
     if sys.stdin.isatty():
         say(

@@ -98,8 +98,8 @@ class SessionLine:
 def sessions(
     chosen: ProjectOptions, limit: int, since: str | None, agent: str | None, as_json: bool
 ) -> None:
-    """The sessions of this project, the one that was used last first; what belongs to another
-    stands below it."""
+    """The sessions of this project, last used first; subagents and continued sessions below their
+    parent."""
     now = time.time()
     config = chosen.config()
     earliest = parse_moment(since, now) if since else None
@@ -222,7 +222,7 @@ def show(
     full: bool,
     as_json: bool,
 ) -> None:
-    """One session, turn by turn: what was said, called and read, and where it branched.
+    """One session, turn by turn: messages, calls, results and branches.
 
     SESSION is an id, the beginning of one, or `last`, the one that was used last, which is the
     default.
@@ -299,7 +299,7 @@ def forks(nodes: Iterable[Node]) -> dict[int, int]:
 def parse_turns(typed: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{0,9})(-?)(\d{0,9})", typed)
     if match is None or not (match[1] or match[3]):
-        raise BadInput(f"--turns {typed}: say 7, 3-9, 12- or -5")
+        raise BadInput(f"--turns {typed}: use 7, 3-9, 12- or -5")
     low = int(match[1] or 1)
     return low, int(match[3]) if match[3] else (sys.maxsize >> 1 if match[2] else low)
 
@@ -429,8 +429,8 @@ def recall(chosen: ProjectOptions, id: str, as_json: bool) -> None:
     """The exact bytes of one page, on stdout. A terminal shows control codes instead of obeying
     them.
 
-    ID is a page's id or the beginning of one, a tool call's id (its result is meant), or content's
-    SHA-256.
+    ID is a page's id or the beginning of one, a tool call's id (for its result), or the SHA-256 of
+    a content.
     """
     with open_existing(chosen.config()) as store:
         page, address = find_content(store, id)

@@ -130,8 +130,8 @@ class StoreReport:
 @project_options
 @as_json
 def status(chosen: ProjectOptions, as_json: bool) -> None:
-    """Is a proxy serving this project, since when, what went through it, how much is kept, and how
-    the window does."""
+    """Whether a proxy serves this project, what went through it, how much is kept, and the window's
+    figures."""
     config = chosen.config()
     address, said = find_proxy(config)
     kept, indexed, trouble = _read_store(config, (said or {}).get("index", ()))
@@ -220,7 +220,7 @@ def _print_index(indexed: IndexGlance | None) -> None:
         f"{indexed.waiting:,} not folded yet" if indexed.waiting else "",
         f"vectors by {indexed.embedder}" if indexed.embedder else "no vectors yet",
         "a new one is being made" if indexed.building else "",
-        f"written by process {indexed.writer}" if indexed.writer else "nobody writes it now",
+        f"written by process {indexed.writer}" if indexed.writer else "no process writes it now",
     )
     emit(f"index    {', '.join(each for each in told if each)}")
     for trouble in indexed.troubles:
@@ -309,9 +309,9 @@ def _bytes_below(folder: Path) -> int:
 def savings(chosen: ProjectOptions, session: str | None, since: str | None, as_json: bool) -> None:
     """What was saved: the provider's own count beside what sending everything would have cost.
 
-    Measured is what the provider reported, at list prices; our own count, marked ~, where it
-    reported nothing. Estimated is what was never sent: our count of it under the same cache rules,
-    set right by how far our count was off for what was sent.
+    Measured: what the provider reported, at list prices; our own count, marked ~, if it reported
+    nothing. Estimated: what was never sent, by our count and the same cache rules, corrected by how
+    far our count was off for what was sent.
     """
     config = chosen.config()
     earliest = parse_moment(since, time.time()) if since else None
@@ -346,7 +346,7 @@ def savings(chosen: ProjectOptions, session: str | None, since: str | None, as_j
     if found.total.unlisted:
         chosen.say(
             f"* no list price is known for {', '.join(map(plain_line, found.total.unlisted))}: a "
-            f"guess stands in"
+            f"guess is used instead"
         )
 
 
@@ -360,10 +360,8 @@ def _savings_lines(found: Savings) -> Iterator[str]:
 
 def _without_bill(turns: int) -> str:
     if turns == 1:
-        return "1 more turn has no bill: no usage was reported, or it was not ours to plan"
-    return (
-        f"{turns:,} more turns have no bill: no usage was reported, or they were not ours to plan"
-    )
+        return "1 more turn has no bill: no usage was reported, or hotset did not plan it"
+    return f"{turns:,} more turns have no bill: no usage was reported, or hotset did not plan them"
 
 
 def _estimated(total: Account) -> str:
@@ -372,7 +370,7 @@ def _estimated(total: Account) -> str:
         if total.estimated_turns == total.turns
         else f" for {total.estimated_turns:,} of {total.turns:,} turns"
     )
-    return f"no usage was reported{where}: our own count stands in, estimated (~)"
+    return f"no usage was reported{where}: our own count is shown instead, marked (~)"
 
 
 def _not_sent(saved: Saved) -> str:

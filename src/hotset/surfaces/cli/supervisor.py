@@ -132,7 +132,7 @@ class ProxySupervisor:
         is given up."""
         if time.monotonic() - self._since > _CALM_SECONDS:
             self._tries = 0
-        why = "it ends again and again"
+        why = "it keeps ending"
         while self._tries < len(_PAUSES):
             pause = _PAUSES[self._tries]
             self._tries += 1
@@ -259,7 +259,7 @@ class ProxySupervisor:
 
 def _last_line(log: Path) -> str:
     lines = log.read_text("utf-8", "replace").strip().splitlines()
-    return lines[-1].removeprefix("hotset: ") if lines else "it said nothing"
+    return lines[-1].removeprefix("hotset: ") if lines else "it wrote no message"
 
 
 @contextmanager

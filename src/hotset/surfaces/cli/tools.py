@@ -378,7 +378,7 @@ def _arguments(typed: tuple[str, ...]) -> dict[str, Any]:
         name, separator, value = word.partition("=")
         if not separator or not name:
             raise BadInput(
-                f"{word!r}: say arguments as NAME=VALUE, or all of them as one JSON object"
+                f"{word!r}: write arguments as NAME=VALUE, or all of them as one JSON object"
             )
         try:
             found[name] = json.loads(value)

@@ -41,9 +41,9 @@ def import_(chosen: ProjectOptions, files: tuple[Path, ...], *, here: bool, yes:
     """Take over MCP servers from the files of other programs: Claude Code, Codex, Cursor, VS Code,
     opencode.
 
-    Without FILES, those of this project and of your home folder are looked for. What stands in a
-    file of the project is imported for this project alone. Your agents can start what is imported;
-    the other program's file stays as it is.
+    Without FILES, looks in this project and your home folder. Servers from a file of the project
+    are imported for this project alone. Your agents can start what is imported; the other program's
+    file stays as it is.
     """
     config = chosen.config()
     home = config.user
@@ -74,7 +74,7 @@ def import_(chosen: ProjectOptions, files: tuple[Path, ...], *, here: bool, yes:
         for name in added.added:
             emit(name)
         for name in added.kept:
-            chosen.say(f"{name} stands there already, and stays as it is")
+            chosen.say(f"{name} is there already, and stays as it is")
     _print_new(chosen)
     return OK
 
@@ -138,8 +138,7 @@ def add(
     added = tools.add_servers(file, {name: entry})
     if added.kept:
         raise BadInput(
-            f"{name} stands in {file} already; take it out first: "
-            f"{chosen.hint(f'tools remove {name}')}"
+            f"{name} is in {file} already; remove it first: {chosen.hint(f'tools remove {name}')}"
         )
     _print_new(chosen)
 
@@ -148,7 +147,7 @@ def add(
 @click.argument("name")
 @project_options
 def remove(chosen: ProjectOptions, name: str) -> None:
-    """Take a server out again."""
+    """Remove an MCP server."""
     failed: NotFound | None = None
     for file in reversed(chosen.config().servers):
         try:
@@ -232,7 +231,7 @@ def deny(chosen: ProjectOptions, pattern: str) -> None:
 @click.argument("pattern")
 @project_options
 def allow(chosen: ProjectOptions, pattern: str) -> None:
-    """Take a denial back."""
+    """Undo `deny`."""
     with open_tools(chosen.config()) as toolbox:
         toolbox.catalogue.allow(pattern)
     chosen.say(f"{pattern} is no longer denied")
@@ -253,7 +252,7 @@ def pin(chosen: ProjectOptions, name: str) -> None:
 @click.argument("name")
 @project_options
 def unpin(chosen: ProjectOptions, name: str) -> None:
-    """Let a tool live by its use again."""
+    """Undo `pin`: an unused tool becomes inactive again."""
     with open_tools(chosen.config()) as toolbox:
         with suppress(NotFound):  # what is gone can be let go, too
             name = toolbox.resolve(name).tool.name
@@ -267,7 +266,7 @@ def unpin(chosen: ProjectOptions, name: str) -> None:
 @click.argument("name")
 @project_options
 def restore(chosen: ProjectOptions, name: str) -> None:
-    """Bring back a tool that an agent wrote and that was let go because nobody used it."""
+    """Bring back a tool that an agent wrote and that was deleted because it was not used."""
     with open_tools(chosen.config()) as toolbox:
         toolbox.restore(name)
     chosen.say(f"{name} is back")
@@ -304,5 +303,5 @@ def _command_line(entry: dict[str, Any]) -> str:
 def _pairs(given: tuple[str, ...]) -> dict[str, str]:
     for word in given:
         if "=" not in word:
-            raise BadInput(f"{word!r}: say it as NAME=VALUE")
+            raise BadInput(f"{word!r}: write it as NAME=VALUE")
     return dict(word.split("=", 1) for word in given)

@@ -89,20 +89,20 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "tree:tools", "The tools behind find_tools: list, find, use, import ..."
         ),
         "connect": CommandEntry(
-            "connect:connect", "Put hotset among the MCP servers of another program."
+            "connect:connect", "Add hotset to the MCP servers of another program."
         ),
-        "disconnect": CommandEntry("connect:disconnect", "Take it out again."),
+        "disconnect": CommandEntry("connect:disconnect", "Undo `connect`."),
     },
     "Memory": {
         "memory": CommandEntry(
             "tree:memory", "What was learned: list, search, add, edit, forget ..."
         ),
         "continuity": CommandEntry(
-            "continuity:continuity", "CONTINUITY.md: where the work stands, in a file."
+            "continuity:continuity", "CONTINUITY.md: the state of the work, in a file."
         ),
     },
     "Look": {
-        "status": CommandEntry("status:status", "Is a proxy serving, and what is kept."),
+        "status": CommandEntry("status:status", "Whether a proxy serves, and what is kept."),
         "doctor": CommandEntry("doctor:doctor", "Find out why nothing is kept, and what to do."),
         "sessions": CommandEntry(
             "sessions:sessions", "The sessions of this project, last used first."
@@ -120,7 +120,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "verify": CommandEntry("care:verify", "Check every byte that is kept."),
         "repair": CommandEntry("care:repair", "Save what can be saved from a damaged store."),
         "export": CommandEntry("care:export", "Write sessions to a file of JSON lines."),
-        "import": CommandEntry("care:import_", "Take in what export wrote."),
+        "import": CommandEntry("care:import_", "Import what export wrote."),
     },
     "About": {
         "rows": CommandEntry("promises:rows", "What hotset promises, and what of it works today."),
@@ -172,22 +172,20 @@ MEMORY = {
         "memory_reading:timeline", "What was done and decided lately, in lines."
     ),
     "why": CommandEntry("memory_reading:why", "Where a memory comes from."),
-    "graph": CommandEntry("memory_reading:graph", "How memories hang together."),
+    "graph": CommandEntry("memory_reading:graph", "Links between memories."),
     "economics": CommandEntry(
         "memory_reading:economics", "What remembering costs and saves, in tokens."
     ),
     "add": CommandEntry("memory_editing:add", "Remember something, in your own words."),
     "edit": CommandEntry("memory_editing:edit", "Correct a memory; the old version stays."),
-    "confirm": CommandEntry(
-        "memory_editing:confirm", "Let a memory count that waits for a person's yes."
-    ),
+    "confirm": CommandEntry("memory_editing:confirm", "Confirm a memory that waits for you."),
     "forget": CommandEntry(
         "memory_editing:forget", "Forget a memory; --erase removes it for good."
     ),
     "restore": CommandEntry("memory_editing:restore", "Bring back what was forgotten."),
-    "rollback": CommandEntry("memory_editing:rollback", "Take back all that came from one place."),
+    "rollback": CommandEntry("memory_editing:rollback", "Remove all memories from one place."),
     "consolidate": CommandEntry("memory_editing:consolidate", "Find what memories have in common."),
-    "undo": CommandEntry("memory_editing:undo", "Take back what one piece of work changed."),
+    "undo": CommandEntry("memory_editing:undo", "Undo what one run changed."),
     "export": CommandEntry("memory_editing:export", "Write memories as files."),
     "import": CommandEntry("memory_editing:import_", "Read memories from files."),
 }
@@ -215,19 +213,19 @@ TOOLS = {
     "list": CommandEntry("tools:list_", "Every tool that is known."),
     "find": CommandEntry("tools:find", "The tools that fit a task, best first."),
     "use": CommandEntry("tools:use", "Call a tool."),
-    "status": CommandEntry("tools:status", "What runs, what lives, what waits for you."),
+    "status": CommandEntry("tools:status", "What runs, what is active, what waits for you."),
     "graph": CommandEntry("tools:graph", "Which tools go together."),
     "import": CommandEntry("tools_editing:import_", "Take over the servers of another program."),
     "add": CommandEntry("tools_editing:add", "Add an MCP server."),
-    "remove": CommandEntry("tools_editing:remove", "Take a server out again."),
+    "remove": CommandEntry("tools_editing:remove", "Remove an MCP server."),
     "approve": CommandEntry(
         "tools_editing:approve", "Allow what is new or has changed, after a look at it."
     ),
     "deny": CommandEntry("tools_editing:deny", "Forbid a tool or a source in this project."),
-    "allow": CommandEntry("tools_editing:allow", "Take a denial back."),
-    "pin": CommandEntry("tools_editing:pin", "Keep a tool from being stopped or let go."),
-    "unpin": CommandEntry("tools_editing:unpin", "Let it live by its use again."),
-    "restore": CommandEntry("tools_editing:restore", "Bring back a tool that was let go."),
+    "allow": CommandEntry("tools_editing:allow", "Undo `deny`."),
+    "pin": CommandEntry("tools_editing:pin", "Keep a tool from being stopped or deleted."),
+    "unpin": CommandEntry("tools_editing:unpin", "Undo `pin`."),
+    "restore": CommandEntry("tools_editing:restore", "Bring back a deleted tool."),
 }
 
 
