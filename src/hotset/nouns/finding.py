@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
@@ -114,3 +114,12 @@ class SearchHit:
     """The text that matches; None if `what` is all there is."""
     detail: Mapping[str, object] = field(default_factory=dict)
     """Its fields for programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceHits:
+    """What one source found, best first."""
+
+    hits: Sequence[SearchHit] = ()
+    lacking: frozenset[str] = frozenset()
+    """Signals that did not answer in time."""

@@ -22,7 +22,7 @@ from hotset.dialects.port import OwnCall
 from hotset.index.port import Index
 from hotset.nouns.candidate import Candidate
 from hotset.nouns.deposit import Deposit
-from hotset.nouns.finding import Query, SearchHit
+from hotset.nouns.finding import Query, SourceHits
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.link import Link
 from hotset.nouns.message import Answer, Reply, Request, ToolSpec
@@ -177,10 +177,11 @@ class Source(Protocol):
         del end
         return ()
 
-    def find(self, query: Query, until: float) -> Sequence[SearchHit]:
-        """What it has on a question, best first, for a person, a program or a model."""
-        del query, until
-        return ()
+    def find(self, query: Query) -> SourceHits:
+        """What it has on a question, for a person, a program or a model; `query.deadline` bounds
+        it."""
+        del query
+        return SourceHits()
 
     def read(self, id: str, store: Store) -> SourceText | None:
         """What a model or a person asks for by its id; None where it is not this source's."""

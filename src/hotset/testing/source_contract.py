@@ -138,7 +138,7 @@ def check_what_it_does_not_know_is_not_its_own(source: Source) -> None:
 @on_fresh
 def check_a_search_never_fails_for_its_words(source: Source) -> None:
     for words in ("", *_PROMPTS):
-        source.find(Query(words, most=3), time.monotonic() + _SECONDS)
+        source.find(Query(words, most=3, deadline=_SECONDS))
 
 
 @on_fresh

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         who_indexes,
     )
     from hotset.sources.code.search import DATA, find_code, tell_code
-    from hotset.sources.code.source import CodeSource, Prefetches, code_hits
+    from hotset.sources.code.source import CodeSource, Prefetches
 
 _HOMES = {
     "consent": "Consent ConsentAnswer keep_answer read_consent",
@@ -47,7 +47,7 @@ _HOMES = {
         "unchanged who_indexes"
     ),
     "search": "DATA find_code tell_code",
-    "source": "CodeSource Prefetches code_hits",
+    "source": "CodeSource Prefetches",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -66,7 +66,6 @@ __all__ = [
     "Totals",
     "below",
     "catch_up",
-    "code_hits",
     "find_code",
     "get_file",
     "has_code",

@@ -19,7 +19,7 @@ from hotset.files.threads import DeadlinePool
 from hotset.index.port import Index
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.deposit import Deposit
-from hotset.nouns.finding import Entry, Hits, Query, SearchHit, Sort
+from hotset.nouns.finding import Entry, Hits, Query, SearchHit, Sort, SourceHits
 from hotset.nouns.knobs import Prefetch, Prefetching
 from hotset.nouns.link import Link
 from hotset.nouns.page import Chain, Kind
@@ -124,14 +124,15 @@ class CodeSource(Source):
             self._races.put(chains[-1], _Race(asked, racing))
         return ()
 
-    def find(self, query: Query, until: float) -> Sequence[SearchHit]:
+    def find(self, query: Query) -> SourceHits:
         """Stretches of the project's files."""
+        from hotset.sources.code.search import find_code  # noqa: PLC0415 - the index's analysis
+
         index = self._index()
         if index is None:
-            return ()
-        only = replace(query.only, sorts=frozenset({Sort.CODE}))
-        left = max(0.0, until - self._monotonic())
-        return code_hits(index.search(replace(query, only=only, deadline=left)))
+            return SourceHits()
+        found = find_code(index, query)
+        return SourceHits([_code_hit(hit.entry, hit.score) for hit in found.hits], found.lacking)
 
     @property
     def busy(self) -> bool:
@@ -232,11 +233,6 @@ def judged_event(judged: Judged, now: float) -> Event:
         "saved": judged.saved,
     }
     return Event(JUDGED, now, detail=detail)
-
-
-def code_hits(found: Hits) -> list[SearchHit]:
-    """Stretches of the project's files."""
-    return [_code_hit(hit.entry, hit.score) for hit in found.hits]
 
 
 def _code_hit(entry: Entry, score: float) -> SearchHit:

@@ -6,7 +6,7 @@ a call names, and `answers` writes what a model reads.
 
 from hotset.sources.history.pages import behind, follow, followed
 from hotset.sources.history.search import PageHit, PageHits, find
-from hotset.sources.history.source import HistorySource, page_hits
+from hotset.sources.history.source import HistorySource
 
 __all__ = [
     "HistorySource",
@@ -16,5 +16,4 @@ __all__ = [
     "find",
     "follow",
     "followed",
-    "page_hits",
 ]

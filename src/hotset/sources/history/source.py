@@ -6,16 +6,14 @@ model asks for it (`runtime/recall`).
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from hotset.errors import HotsetError
 from hotset.index.port import Index
-from hotset.nouns.finding import Entry, EntryId, Query, SearchHit, Sort
-from hotset.nouns.page import Page
+from hotset.nouns.finding import Entry, EntryId, Query, SearchHit, Sort, SourceHits
 from hotset.sealing import seal
 from hotset.sources.history.pages import follow
-from hotset.sources.history.search import Deadline, PageHits, find_latest
+from hotset.sources.history.search import PageHit, find
 from hotset.sources.port import Source
 from hotset.store.port import Store
 
@@ -27,30 +25,25 @@ class HistorySource(Source):
         self,
         store: Callable[[], Store | None],
         index: Callable[[], Index | None],
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Both are given once they are open."""
         self._store = store
         self._index = index
-        self._monotonic = monotonic
 
-    def find(self, query: Query, until: float) -> Sequence[SearchHit]:
+    def find(self, query: Query) -> SourceHits:
         store, index = self._store(), self._index()
         if store is None or index is None:
-            return ()
-        found = find_latest(query, store, index, Deadline(self._monotonic, until))
-        return page_hits(found, store) if found is not None else ()
+            return SourceHits()
+        found = find(query, store, index)
+        return SourceHits([_page_hit(hit, store) for hit in found.best], found.lacking)
 
     def follow(self, store: Store, index: Index, until: float) -> int:
         return follow(store, index, until)
 
 
-def page_hits(found: PageHits, store: Store) -> list[SearchHit]:
-    """Pages of conversations; their secrets stay in the store."""
-    return [_page_hit(hit.page, hit.score, hit.lines, store) for hit in found.best]
-
-
-def _page_hit(page: Page, score: float, lines: tuple[int, int], store: Store) -> SearchHit:
+def _page_hit(hit: PageHit, store: Store) -> SearchHit:
+    """A page of a conversation; its secrets stay in the store."""
+    page, score, lines = hit.page, hit.score, hit.lines
     try:
         text = seal(store.content(page.digest).decode("utf-8", "replace")).text
     except HotsetError as error:

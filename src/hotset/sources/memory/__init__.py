@@ -52,7 +52,6 @@ if TYPE_CHECKING:
         MemorySource as MemorySource,
         MemoryUpkeep as MemoryUpkeep,
         Reminder as Reminder,
-        memory_hits as memory_hits,
         read_deposits as read_deposits,
         read_memory as read_memory,
     )
@@ -70,8 +69,7 @@ _ROOMS = {
     "render": "describe_commit memory_heading memory_text",
     "text": "RenderedText",
     "memories": "MemoryDetails ProjectMemories RecallAnswer",
-    "source": "EpisodeWriter HOW MemorySource MemoryUpkeep Reminder memory_hits read_deposits "
-    "read_memory",
+    "source": "EpisodeWriter HOW MemorySource MemoryUpkeep Reminder read_deposits read_memory",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

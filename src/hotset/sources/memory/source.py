@@ -26,7 +26,7 @@ from hotset.files.threads import DeadlinePool
 from hotset.index.port import Index
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.deposit import Deposit, Remembered
-from hotset.nouns.finding import Query, SearchHit, Sort
+from hotset.nouns.finding import Query, SearchHit, Sort, SourceHits
 from hotset.nouns.knobs import MemoryKnobs, Remembering
 from hotset.nouns.memory import (
     Episode,
@@ -58,6 +58,7 @@ from hotset.text.terms import terms
 
 if TYPE_CHECKING:
     from hotset.sources.memory.memories import ProjectMemories
+    from hotset.sources.memory.recall import RecalledItem
 
 _LOOKED_AT = 500  # characters: further down a prompt quotes
 _WHAT_WAS = re.compile(
@@ -251,12 +252,15 @@ class MemorySource(Source):
         self.prompted(end.ref.session)
         return [each for shown in reminders for each in shown.deposits(end.ref, end.scene.now)]
 
-    def find(self, query: Query, until: float) -> Sequence[SearchHit]:
-        """The memories that `hotset memory search` finds."""
-        del until
+    def find(self, query: Query) -> SourceHits:
+        """The memories that `hotset memory search` finds, without the words that were said."""
         if not query.words.strip():
-            return ()
-        return memory_hits(self._memories, query.words, query.most, query.only.since)
+            return SourceHits()
+        kinds = [kind for kind in MemoryKind if kind is not MemoryKind.ARRANGEMENT]  # our own
+        found = self._memories.recall(query.words, kinds=kinds, most=query.most).recall.items
+        since = query.only.since
+        latest = [each for each in found[: query.most] if since is None or each.time >= since]
+        return SourceHits([_memory_hit(each) for each in latest])
 
     def read(self, id: str, store: Store) -> SourceText | None:
         return read_memory(id, store)
@@ -287,32 +291,22 @@ def read_memory(id: str, store: Store) -> SourceText | None:
     return SourceText(memory_heading(memory), memory_text(memory, store))
 
 
-def memory_hits(
-    memories: ProjectMemories, words: str, most: int, since: float | None = None
-) -> list[SearchHit]:
-    """What is remembered: the memories that `hotset memory search` finds, without the words that
-    were said."""
-    kinds = [kind for kind in MemoryKind if kind is not MemoryKind.ARRANGEMENT]  # hotset's own
-    found = memories.recall(words, kinds=kinds, most=most).recall.items
-    return [
-        SearchHit(
-            Sort.MEMORY,
-            each.score,
-            each.id,
-            f"{each.kind}: {clip_prose(each.title or each.text, _LONGEST_TITLE)}",
-            f"hotset memory show {each.id}",
-            each.time,
-            detail={
-                "id": each.id,
-                "kind": each.kind,
-                "title": each.title,
-                "time": each.time,
-                "text": each.text,
-            },
-        )
-        for each in found[:most]
-        if since is None or each.time >= since
-    ]
+def _memory_hit(item: RecalledItem) -> SearchHit:
+    return SearchHit(
+        Sort.MEMORY,
+        item.score,
+        item.id,
+        f"{item.kind}: {clip_prose(item.title or item.text, _LONGEST_TITLE)}",
+        f"hotset memory show {item.id}",
+        item.time,
+        detail={
+            "id": item.id,
+            "kind": item.kind,
+            "title": item.title,
+            "time": item.time,
+            "text": item.text,
+        },
+    )
 
 
 def _candidate(reminder: Reminder) -> Candidate:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         ToolSource as ToolSource,
         beginning as beginning,
         kept_offer as kept_offer,
-        tool_hits as tool_hits,
         weigh as weigh,
     )
     from hotset.sources.tools.sweep import CYCLE as CYCLE, summary as summary
@@ -58,7 +57,7 @@ _FACE = {
     "registry": ("tier",),
     "schemas": ("compact",),
     "running.server_pool": ("running_everywhere",),
-    "source": ("ToolSource", "USED", "beginning", "kept_offer", "tool_hits", "weigh"),
+    "source": ("ToolSource", "USED", "beginning", "kept_offer", "weigh"),
     "sweep": ("CYCLE", "summary"),
     "toolbox": ("ToolLibrary", "ToolUse", "Toolbox"),
 }

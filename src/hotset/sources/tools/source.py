@@ -28,13 +28,13 @@ from hotset.files.lru import Lru
 from hotset.files.threads import DeadlinePool
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.deposit import Deposit, NoteWritten, PageAdded
-from hotset.nouns.finding import Query, SearchHit, Sort
+from hotset.nouns.finding import Query, SearchHit, Sort, SourceHits
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.link import Link
 from hotset.nouns.message import Answer, Loading, ToolSpec
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import ROOT, Chain, Kind, Role
-from hotset.nouns.tool import UNLIKELY, Ghost
+from hotset.nouns.tool import UNLIKELY, Ghost, Tool
 from hotset.nouns.turn import Event, TurnId, TurnRef
 from hotset.sources.port import Scene, Source, TurnEnd
 from hotset.sources.tools.sweep import CYCLE
@@ -192,9 +192,18 @@ class ToolSource(Source):
         note = self._offers.replied(end.scene.links, end.said, turn.decision.offer)
         return (note,) if note is not None else ()
 
-    def find(self, query: Query, until: float) -> Sequence[SearchHit]:
-        del until
-        return tool_hits(self.library, query.words, query.most)
+    def find(self, query: Query) -> SourceHits:
+        """The tools that fit, and skills of the project that would once they are approved. What
+        hardly fits is left out."""
+        found = self.library.look_for(query.words, query.most)
+        fitting = [
+            (ghost.tool, ghost.score, "tools find")
+            for ghost in found.ghosts
+            if ghost.score >= UNLIKELY
+        ]
+        waiting = [(known.tool, UNLIKELY, "tools approve") for known in found.waiting]
+        hits = (_tool_hit(*each) for each in (*fitting, *waiting))
+        return SourceHits(list(hits)[: query.most])
 
     def _ghost_candidates(self, scene: Scene) -> tuple[Sequence[Candidate], str]:
         """The tools that fit the prompt, best first, and why there are none where that is a
@@ -232,25 +241,15 @@ def _candidate(spec: ToolSpec, kind: OfferKind, worth: float) -> Candidate:
     return Candidate(ToolSource.name, kind, spec.name, OfferSlot.TOOL_LIST, spec, tokens, worth)
 
 
-def tool_hits(library: ToolLibrary, words: str, most: int) -> list[SearchHit]:
-    """The tools that fit, and skills of the project that would once they are approved. What hardly
-    fits is left out."""
-    found = library.look_for(words, most)
-    fitting = [
-        (ghost.tool, ghost.score, "tools find") for ghost in found.ghosts if ghost.score >= UNLIKELY
-    ]
-    waiting = [(known.tool, UNLIKELY, "tools approve") for known in found.waiting]
-    return [
-        SearchHit(
-            Sort.TOOL,
-            score,
-            tool.name,
-            f"from {tool.source}: {clip_prose(tool.description, _LONGEST_TITLE)}",
-            f"hotset {command} {tool.name}",
-            detail={"name": tool.name, "source": tool.source, "description": tool.description},
-        )
-        for tool, score, command in (*fitting, *waiting)[:most]
-    ]
+def _tool_hit(tool: Tool, score: float, command: str) -> SearchHit:
+    return SearchHit(
+        Sort.TOOL,
+        score,
+        tool.name,
+        f"from {tool.source}: {clip_prose(tool.description, _LONGEST_TITLE)}",
+        f"hotset {command} {tool.name}",
+        detail={"name": tool.name, "source": tool.source, "description": tool.description},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import msgspec
 from hotset.config import Config
 from hotset.errors import BadInput, HotsetError
 from hotset.nouns.finding import Filter, Query, SearchHit, Sort
+from hotset.nouns.knobs import Prefetch
 from hotset.nouns.page import Kind, including
 from hotset.runtime.reader import (
     Store,
@@ -29,10 +30,10 @@ from hotset.runtime.reader import (
     open_or_empty,
     open_toolbox,
 )
-from hotset.runtime.search import memory_hits, merge_hits, text_hits, tool_hits
-from hotset.sources.code import below, catch_up, has_code
-from hotset.sources.history import follow
-from hotset.sources.memory import ProjectMemories
+from hotset.runtime.search import TextSearch, find_text, merge_hits
+from hotset.sources.code import CodeSource, below, catch_up, has_code
+from hotset.sources.history import HistorySource, follow
+from hotset.sources.memory import MemorySource, ProjectMemories
 from hotset.surfaces.cli.consent import is_allowed
 from hotset.surfaces.cli.ending import FOUND, OK
 from hotset.surfaces.cli.options import (
@@ -252,7 +253,9 @@ def _search_index(
             memories = ProjectMemories(
                 config, lambda: store, lambda: index if config.search else None, logged=False
             )
-            results.groups.append(memory_hits(memories, asked.words, asked.most, asked.only.since))
+            query = Query(asked.words, asked.only, asked.most)
+            source = MemorySource(memories, config.memory, offers=False)
+            results.groups.append(source.find(query).hits)
 
 
 def _search_text(
@@ -266,7 +269,14 @@ def _search_text(
     a store."""
     session = find_session_id(store, asked.session) if store is not None else None
     only = replace(asked.only, sessions=frozenset({session} if session else ()))
-    found = text_hits(Query(asked.words, only, asked.most, _SECONDS), index, store, of_code)
+    query = Query(asked.words, only, asked.most, _SECONDS)
+    searches: list[TextSearch] = []
+    if of_code is not None:
+        files = replace(query, only=replace(only, path=of_code))
+        searches.append((CodeSource(lambda: index, Prefetch()), files))
+    if store is not None:
+        searches.append((HistorySource(lambda: store, lambda: index), query))
+    found = find_text(searches)
     results.groups += found.groups
     results.loose = bool(found.note) and any(found.groups)
     if results.loose:
@@ -282,6 +292,8 @@ def _search_tools(config: Config, asked: SearchRequest, results: SearchResults) 
     """Tools that are known; no server is started to list more."""
     if Sort.TOOL not in asked.types or not asked.words.strip() or not config.tooling.enabled:
         return
+    from hotset.sources.tools import ToolSource  # noqa: PLC0415 - with the toolbox
+
     known = replace(config, tooling=msgspec.structs.replace(config.tooling, list_seconds=0.0))
     try:
         with (
@@ -289,7 +301,8 @@ def _search_tools(config: Config, asked: SearchRequest, results: SearchResults) 
             open_toolbox(there) as tools,
         ):
             if not tools.empty:
-                results.groups.append(tool_hits(tools, asked.words, asked.most))
+                query = Query(asked.words, most=asked.most)
+                results.groups.append(ToolSource(tools, 0).find(query).hits)
     except (HotsetError, OSError) as error:
         results.notes.append(f"tools were not searched: {error}")
 

@@ -11,13 +11,13 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from hotset.errors import BadInput, HotsetError
-from hotset.nouns.finding import Filter, Query, SearchHit, Sort
+from hotset.nouns.finding import Filter, Query, Sort
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place, Retrieved, Search
 from hotset.runtime import recall
 from hotset.runtime.model_tools import clipped, count, fitting
 from hotset.runtime.reader import Store, open_index
-from hotset.runtime.search import memory_hits, merge_hits, tool_hits
+from hotset.runtime.search import merge_hits
 from hotset.sources.code import catch_up, has_code, index_folder, read_consent
 from hotset.sources.tools import Toolbox
 from hotset.surfaces.library.engine import Engine
@@ -125,10 +125,10 @@ class LibrarySearch:
 
     def _others(self, wanted: LibraryQuery, store: Store, room: int) -> Retrieved:
         """Memories and tools, in the room that is left."""
-        groups: list[list[SearchHit]] = []
+        sorts: set[str] = set()
         machine = self._engine.machine
         if Sort.MEMORY in wanted.of_others and any(True for _ in store.memories()):
-            groups.append(memory_hits(machine.memories, wanted.query, _MOST_OTHERS))
+            sorts.add("memory")
         tools = machine.toolbox if Sort.TOOL in wanted.of_others else None
         # A search that asks for everything does not wait until servers have started.
         if (
@@ -136,7 +136,9 @@ class LibrarySearch:
             and not tools.empty
             and (tools.ready or wanted.types != frozenset(Sort))
         ):
-            groups.append(tool_hits(tools, wanted.query, _MOST_OTHERS))
+            sorts.add("tools")
+        query = Query(wanted.query, most=_MOST_OTHERS)
+        groups = [each.find(query).hits for each in machine.sources if each.name in sorts]
         lines = [
             f"{number}. {hit.where} ({hit.type}, {hit.what})\n"
             for number, hit in enumerate(merge_hits(groups), 1)
