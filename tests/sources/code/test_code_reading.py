@@ -207,7 +207,7 @@ def test_characters_that_hide_are_shown_and_counted_and_no_line_moves(root) -> N
     write(root, {"a.py": "# a\u202eb\n# \U000e0041\U000e0042c\u2028d\nx = '\u0627\u200f'\n"})
     told = get_file(root, "a.py", lines=[(1, 3)]).text
     assert "1\t# a\ufffdb\n2\t# \ufffd\ufffdc\ufffdd\n3\tx = '\u0627\u200f'" in told
-    assert "4 hidden characters are shown as \ufffd" in told
+    assert "4 hidden characters shown as \ufffd" in told
 
 
 def test_a_name_that_is_nearly_right_brings_the_right_one(root) -> None:
@@ -289,7 +289,7 @@ def test_a_file_that_was_parsed_in_part_says_so(root, parsers) -> None:
     write(root, {"a.kt": "fun whole() = 1\n\nclass {{{ ] fun\n"})
     told = outline_path(root, "a.kt", parsers=parsers).text
     assert "fun whole()" in told
-    assert "parsed in part: lines 3 could not be" in told
+    assert "parsed in part: definitions in lines 3 may be missing" in told
 
 
 def test_a_file_whose_grammar_gave_up_says_so_and_is_not_tried_again(root) -> None:
@@ -330,10 +330,7 @@ def test_an_outline_of_a_folder_names_all_files_and_tells_what_fits_and_what_it_
     assert 0 < len(shown) < len(_MANY)
     note = told.text.rpartition("\n")[2]
     found = re.fullmatch(
-        (
-            r'\[symbols of (\d+) of 67 files left out: outline\(path="(.*)"\) shows more of them, '
-            r"or a larger max_tokens\]"
-        ),
+        r'\[left out symbols of (\d+) of 67 files: raise max_tokens, or outline\(path="(.*)"\)\]',
         note,
     )
     assert found is not None, note
@@ -369,10 +366,7 @@ def test_where_not_all_names_fit_every_folder_is_told_with_its_number_of_files(
     assert told.tokens <= budget
     note = told.text.rpartition("\n")[2]
     assert re.fullmatch(
-        (
-            r'\[names of \d+ files left out: outline\(path="src.*"\) shows some of them, or a '
-            r"larger max_tokens\]"
-        ),
+        r'\[left out names of \d+ files: raise max_tokens, or outline\(path="src.*"\)\]',
         note,
     )
     assert ("src/part3/" in told.text) or ("src/: 400 files" in told.text)

@@ -286,7 +286,7 @@ def test_an_index_that_does_not_answer_costs_a_moment_and_the_ghosts(tmp_path, s
     hold.set()
 
     assert names(first) == names(second) == [FIND, USE]
-    assert (troubles, line.troubles) == (["looking for tools took too long"], [])
+    assert (troubles, line.troubles) == (["tool search timed out"], [])
 
 
 def test_an_index_that_is_not_open_yet_is_not_waited_for(tmp_path, store, shelf):

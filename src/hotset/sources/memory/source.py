@@ -240,9 +240,9 @@ class MemorySource:
         that the question's own words hardly reach. The text is empty where that was all.
         """
         if not query.strip():
-            raise BadInput("what is to be recalled? Ask with a few words")
+            raise BadInput("nothing to recall; ask with a few words")
         if more < 0:
-            raise BadInput("more is 0 for the first answer, and then 1, 2 and so on")
+            raise BadInput("more is 0 for the first answer, then 1, 2, ...")
         from hotset.sources.memory.recall.search import RecallQuery, neighbour_pages  # noqa: PLC0415 - numpy
 
         wanted = frozenset(kind_named(kind) for kind in kinds)
@@ -479,8 +479,7 @@ class MemorySource:
             before = store.memory(made.id)
             if before.standing is Standing.FORGOTTEN and trust is not Trust.PERSON:
                 raise BadInput(
-                    f"somebody wanted this forgotten; a person can bring it back: hotset "
-                    f"memory restore {made.id}"
+                    f"this was forgotten; a person can restore it: hotset memory restore {made.id}"
                 )
             if (
                 before.standing in (Standing.FORGOTTEN, Standing.SUPERSEDED, Standing.MERGED)
