@@ -133,12 +133,12 @@ def test_whoever_asks_for_more_is_told_the_rest_and_then_that_it_was_all(desk: D
     assert len(told[0]) == 10
     assert again == more
     assert rest == (
-        "[hotset: that was all that is remembered of it; memory_index() says what else there is]",
+        "[hotset: that was all; other topics: memory_index()]",
         False,
     )
     (refused, failed) = asked(desk, [("recall_memory", {**query, "more": -1})])[0]
     assert failed
-    assert "more must be 1, 2 and so on, not -1" in refused
+    assert "more must be 1, 2, ..., not -1" in refused
 
 
 def test_what_is_remembered_says_what_became_of_it(desk: Desk):
@@ -158,7 +158,7 @@ def test_what_is_remembered_says_what_became_of_it(desk: Desk):
     assert kept[0] == f"[hotset: kept as [{id}]]"
     assert again[0] == f"[hotset: known already as [{id}]]"
     waiting = re.findall(r"\[(proc-[a-z0-9]+)\]", advice[0])[0]
-    assert f"waits for confirmation by a person: hotset memory confirm {waiting}" in advice[0]
+    assert f"a person must confirm it: hotset memory confirm {waiting}" in advice[0]
     assert desk.run("memory", "show", waiting, "--json").json()["memory"]["standing"] == "candidate"
     assert desk.run("memory", "show", id, "--json").json()["memory"]["trust"] == "agent"
 
@@ -197,7 +197,7 @@ def test_what_is_forgotten_is_recalled_by_nobody_and_a_person_can_bring_it_back(
     )
 
     assert forgot == (
-        f"[hotset: [{id}] is forgotten; a person can bring it back: hotset memory restore {id}]",
+        f"[hotset: [{id}] is forgotten; a person can restore it: hotset memory restore {id}]",
         False,
     )
     assert "heron" not in recalled[0]
@@ -229,7 +229,7 @@ def test_a_question_makes_no_store(desk: Desk):
         ],
     )
 
-    assert all("nothing is kept" in text for text, _ in answers)
+    assert all("no conversation of this project is stored" in text for text, _ in answers)
     assert [failed for _, failed in answers] == [False, False, False, True], (
         "only forgetting would have changed something"
     )
@@ -258,17 +258,17 @@ def test_arguments_that_cannot_be_used_are_told_in_a_sentence(desk: Desk):
     )
 
     assert [failed for _, failed in answers] == [True, True, False, *[True] * (len(answers) - 3)]
-    assert "by query, or which memory by id" in answers[0][0]
+    assert "give query or id" in answers[0][0]
     assert "task must be one of exploration" in answers[1][0]
-    assert "no memory 'sem-nothing'; recall_memory(query) finds them" in answers[2][0]
-    assert 'text must have at least one word, such as "we pin' in answers[3][0]
-    assert "19,999 characters, and 8,000 is the most" in answers[4][0]
+    assert "no memory 'sem-nothing'; find ids: recall_memory(query)" in answers[2][0]
+    assert 'text needs a word, such as "we pin' in answers[3][0]
+    assert "19,999 characters; at most 8,000" in answers[4][0]
     assert "kind must be one of fact" in answers[5][0]
-    assert "no argument 'words'; it takes text" in answers[6][0]
-    assert "say which one by its id" in answers[7][0]
+    assert "no argument 'words'; arguments: text" in answers[6][0]
+    assert "give an id" in answers[7][0]
     assert "from 100 to 20,000, not -5" in answers[10][0]
-    assert 'retrieve_context(id="p775028147b1f1d4") reads it' in answers[11][0]
-    assert "query must have at least one word" in answers[12][0]
+    assert 'read it: retrieve_context(id="p775028147b1f1d4")' in answers[11][0]
+    assert "query needs a word" in answers[12][0]
     assert len(desk.run("memory", "list", "--json").json()) == 1
 
 

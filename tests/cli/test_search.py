@@ -231,19 +231,16 @@ def test_words_in_quotes_that_nothing_holds_so_are_searched_one_by_one_and_that_
     ran = shop.run("search", loose, "--type", "code", "--json")
 
     assert {(each["path"], each["loose"]) for each in exact.json()} == {("src/uploads.py", False)}
-    assert "word for word" not in exact.err
+    assert "no exact match" not in exact.err
     assert ("src/uploads.py", True) in {(each["path"], each["loose"]) for each in ran.json()}
-    assert (
-        f"hotset: nothing holds {loose} word for word; these come nearest, by words or by meaning"
-        in ran.err
-    )
+    assert f"hotset: no exact match for {loose}; these are nearest" in ran.err
 
 
 def test_what_comes_near_a_phrase_by_its_meaning_alone_is_not_said_to_hold_its_words(shop: Desk):
     ran = shop.run("search", '"no such bears anywhere xyz"', "--type", "code")
 
     assert ran.code == 0
-    assert "these come nearest, by words or by meaning" in ran.err
+    assert "these are nearest" in ran.err
     assert "hold the words" not in ran.err
 
 
@@ -259,7 +256,7 @@ def test_a_phrase_of_words_that_nothing_holds_finds_nothing(shop: Desk):
 
     assert ran.code == 1
     assert "nothing found" in ran.err
-    assert "word for word" not in ran.err
+    assert "no exact match" not in ran.err
 
 
 def test_files_that_are_not_indexed_are_told_of(filled: Desk):

@@ -295,7 +295,7 @@ def test_a_model_that_never_stops_asking_is_stopped(talk, dialect):
     [
         (Call("retrieve_context", {"id": "r00000000000"}), "r00000000000"),
         (Call("retrieve_context", {"id": "nonsense", "lines": "many"}), "lines must be numbers"),
-        (Call("search_history", {}), "query must have at least one word"),
+        (Call("search_history", {}), "query needs a word"),
     ],
     ids=["an-unknown-id", "bad-arguments", "no-arguments"],
 )
@@ -552,9 +552,7 @@ def test_an_image_comes_back_as_an_image_where_results_can_carry_one_and_is_told
         for each in (before, answered, later)
     ]
     assert images == ([1, 1, 1] if dialect == "openai-chat" else [1, 2, 2])
-    told = (
-        "cannot be shown here again" if dialect == "openai-chat" else "it stands behind this text"
-    )
+    told = "not shown here" if dialect == "openai-chat" else "shown below"
     assert told in world.upstream.requests[-1].body.decode()
     _assert_nothing_was_seen(conversation, world)
 

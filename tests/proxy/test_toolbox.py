@@ -265,8 +265,8 @@ def test_a_wrong_argument_a_failure_an_unknown_name_and_a_lost_server_are_told_t
     assert "ValueError: out of order" in broke
     assert unknown == "[hotset: no tool github__nothing; find_tools tells which there are]"
     assert "the server of store__vanish ended; try again" in gone
-    assert "say which tool" in nameless
-    assert "say in a few words" in wordless
+    assert "give a name" in nameless
+    assert "describe what" in wordless
     assert conversation.text == "I see."
     used = _events(world, "ToolUsed")
     assert [event["failed"] for event in used] == [1] * 5
@@ -418,7 +418,7 @@ def test_a_tool_of_the_clients_is_not_asked_for_through_us(talk):
     conversation.say(OTHER)
 
     assert _results(world.upstream.requests[1]) == [
-        "[hotset: read_file is listed: call it by its name, without use_tool]"
+        "[hotset: read_file is listed: call it directly, without use_tool]"
     ]
 
 
@@ -441,7 +441,7 @@ def test_a_toolbox_that_fails_leaves_the_conversation_as_it_is(talk):
 
     assert conversation.text == "Then not."
     assert _names(world.upstream.requests[0]) == ["read_file", *OURS, "find_tools", "use_tool"]
-    assert all("fault of ours" in text for text in _results(world.upstream.requests[1], 2))
+    assert all("answer lost" in text for text in _results(world.upstream.requests[1], 2))
     reasons = sorted(str(detail["reason"]) for detail in _events(world, "Bypassed"))
     assert reasons == [
         "a fault of ours in finding tools: RuntimeError",
@@ -740,7 +740,7 @@ def test_what_cannot_be_kept_is_not_promised(pair, dialect):
     shown = _results(world.upstream.requests[1])[0]
     assert talk.text == "Done."
     assert "00000 people row 0" in shown
-    assert "could not be kept; call it again for less" in shown
+    assert "not stored; call it again for less" in shown
     assert "retrieve_context" not in shown
 
 

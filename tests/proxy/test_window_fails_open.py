@@ -299,7 +299,7 @@ def test_what_cannot_be_brought_back_is_said_to_the_model_and_the_turn_goes_on(
     talk.say("Thanks.")
 
     assert said == ("More.\n\nThen without." if dialect == "openai-chat" else "More.Then without.")
-    assert "get it again from where it came" in world.upstream.requests[2].body.decode()
+    assert "run the original tool call again" in world.upstream.requests[2].body.decode()
     assert not any(ours in talk.wrote for ours in OURS)
     assert_each_extends_the_one_before(world.upstream.requests)
 

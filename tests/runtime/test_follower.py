@@ -101,14 +101,14 @@ def test_what_was_kept_a_moment_ago_is_found_at_once(world):
     )
     talk.say("What colour is the zeppelin?")
     talk.say("Again?")
-    assert "The zeppelin is grey." in last_request(upstream).split("best first")[1]
+    assert "The zeppelin is grey." in last_request(upstream).split("best matches")[1]
     wait(lambda: is_followed(folder))
 
     talk.say("The airship is blue.")
     talk.say("What colour is it?")
 
     assert talk.text == "Blue."
-    assert "The airship is blue." in last_request(upstream).split("best first")[-1]
+    assert "The airship is blue." in last_request(upstream).split("best matches")[-1]
     assert "search_history" not in talk.wrote
 
 
@@ -123,7 +123,7 @@ def test_an_index_that_is_deleted_while_it_is_used_is_made_again(world):
 
     talk.say("Go on.")
     talk.say("What colour?")
-    assert "The zeppelin is grey." in last_request(upstream).split("best first")[1]
+    assert "The zeppelin is grey." in last_request(upstream).split("best matches")[1]
     talk.say("Bye.")
 
     assert wait(lambda: is_followed(folder))
@@ -140,7 +140,7 @@ def test_without_a_usable_index_the_store_itself_is_looked_through(world, caplog
 
     talk.say("What colour?")
 
-    assert "The zeppelin is grey." in last_request(upstream).split("best first")[1]
+    assert "The zeppelin is grey." in last_request(upstream).split("best matches")[1]
     assert (folder / "index").read_text() == "this is no folder"
 
 
@@ -173,7 +173,7 @@ def test_two_hotsets_over_one_folder_share_one_index(world):
 
     two.say("What colour?")
 
-    assert "The zeppelin is grey." in last_request(upstream).split("best first")[1]
+    assert "The zeppelin is grey." in last_request(upstream).split("best matches")[1]
     assert wait(lambda: is_followed(folder))
 
 
@@ -392,4 +392,4 @@ def test_the_model_finds_by_meaning_what_it_asks_for_in_other_words(world):
 
     talk.say("What was it?")
 
-    assert "the vehicle's motor has failed" in last_request(upstream).split("best first")[1]
+    assert "the vehicle's motor has failed" in last_request(upstream).split("best matches")[1]

@@ -164,7 +164,7 @@ def test_what_does_not_fit_is_told(store):
     got = get(store, here, "call_1", max_tokens=300)
 
     assert got.truncated
-    assert 'of 1,196; lines="' in got.text
+    assert 'of 1,196; more: lines="' in got.text
     assert got.tokens > 150
 
 
@@ -244,7 +244,7 @@ def test_an_iteration_is_what_the_model_said_with_what_came_back(store):
     assert "exponential" not in got.text
     assert "iteration 2 of 3" in got.text
     assert "exponential" in get(store, here, iteration=-1).text
-    assert "iterations 1-3" in get(store, here, iteration=9).text
+    assert "iterations: 1-3" in get(store, here, iteration=9).text
 
 
 @pytest.mark.row("C5")
@@ -313,7 +313,7 @@ def test_a_range_that_does_not_fit_says_where_to_go_on(store):
 
     assert got.truncated
     assert "please fix the uploader" in got.text
-    assert "get_turn_range(first=2, last=3) for more" in got.text
+    assert "more: get_turn_range(first=2, last=3)" in got.text
 
 
 def test_a_message_that_alone_is_too_long_is_begun_and_its_pages_are_named(store):
@@ -380,8 +380,7 @@ def test_a_search_that_finds_nothing_says_so_and_what_to_try(store):
 
     assert not got.found
     assert got.text.startswith(
-        "[hotset: nothing was found: none of 2 pages of type tool_result in this session "
-        "speaks of it"
+        "[hotset: nothing found in 2 pages of type tool_result of this session"
     )
     assert got.text.endswith('try other or fewer words, no type, session="all"]')
     assert not checked(Search("zeppelin"), store, here).found
@@ -464,7 +463,7 @@ def test_a_search_ends_when_its_time_is_up(store):
     got = answer(Search("retry"), store, here, seconds=1, clock=lambda: float(next(ticks)))
 
     assert next(ticks) < 20
-    assert "not searched for want of time" in got.text
+    assert "pages not searched" in got.text
 
 
 def test_what_an_earlier_search_returned_is_no_find(store):
@@ -501,7 +500,7 @@ def test_an_unknown_id_is_answered_with_what_ids_look_like(store, id):
 
     assert not got.found
     assert got.pages == ()
-    assert "ids are r..." in got.text
+    assert "ids: r..." in got.text
     assert got.text.count("\n") == 0
 
 
@@ -540,17 +539,14 @@ def test_another_projects_pages_are_not_there(store):
             PNG,
             Kind.IMAGE,
             "image/png",
-            (
-                "124 bytes, 640 x 480 pixels, an image of turn 1: it cannot be shown here again, "
-                "only looked at with fetch)"
-            ),
+            "124 bytes, 640 x 480 pixels, image of turn 1: not shown here; open it with fetch)",
         ),
         (b"https://example.com/a.png", Kind.IMAGE, "text/uri-list", "https://example.com/a.png"),
         (
             bytes(range(256)) * 4,
             Kind.FILE,
             "application/octet-stream",
-            "1,024 bytes of binary data that begin with 00 01",
+            "1,024 bytes of binary data: 00 01",
         ),
         (b'{"type": "odd"}', Kind.OPAQUE, "application/json", '{"type": "odd"}'),
         ("naïve \u65e5\u672c".encode(), Kind.WEB_FETCH, "text/plain", "naïve \u65e5\u672c"),
@@ -609,10 +605,10 @@ def test_a_model_that_can_look_at_images_gets_one_back_as_it_was(store):
     got = checked(Retrieve("c1"), store, here, sees=True)
 
     assert [(image.media, b64decode(image.data)) for image in got.images] == [("image/png", PNG)]
-    assert "640 x 480 pixels, an image of turn 1: it stands behind this text" in got.text
+    assert "640 x 480 pixels, image of turn 1: shown below" in got.text
     assert not checked(Retrieve("c1"), store, here).images
     told = checked(Range(1, 1), store, here, sees=True)
-    assert f'retrieve_context(id="{got.pages[0]}") shows it' in told.text
+    assert f'image of turn 1: retrieve_context(id="{got.pages[0]}"))' in told.text
 
 
 def test_an_image_that_does_not_fit_or_that_a_provider_might_refuse_is_told(store):

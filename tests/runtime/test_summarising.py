@@ -332,7 +332,7 @@ def test_the_recorded_session_is_summed_up_while_it_runs(tmp_path, dialect):
         (32, 41),
     ]
     assert "`dlv_7c1e0a94b2d84f6ea310` was sent twice, by two workers" in summaries[0].text
-    assert "at last: 27 passed in 1.19s" in summaries[3].text
+    assert "finally: 27 passed in 1.19s" in summaries[3].text
 
 
 def test_how_older_work_is_summed_up_can_be_chosen(tmp_path):

@@ -89,11 +89,11 @@ def test_an_excerpt_lists_names_of_what_it_leaves_out_and_says_how_to_get_them()
     row = _last(Talk().user("Look.").step(source, kind=Kind.TOOL_RESULT))
 
     *_, index, closing = row.text.decode().splitlines()
-    listed = index.removeprefix("[hotset: names in what was left out: ").removesuffix("]").split()
-    shown = row.text.decode().rpartition("[hotset: names")[0]
+    listed = index.removeprefix("[hotset: left-out names: ").removesuffix("]").split()
+    shown = row.text.decode().rpartition("[hotset: left-out names")[0]
     assert len(listed) > 20
     assert not [name for name in listed if name in shown or name not in source]
-    assert re.search(r'left out; retrieve_context\(id="c\w+"', closing)
+    assert re.search(r'left out .*; any part: retrieve_context\(id="c\w+"', closing)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_nobody_copies_is_no_list_of_names(text):
     shown = shorten_alone(text.encode(), "bash", b'{"command": "./run"}', Knobs())
 
     assert shown is not None
-    assert "names in what was left out" not in shown
+    assert "left-out names" not in shown
     mentioned = shown.partition("also mentions: ")[2].partition(" …")[0]
     assert re.fullmatch(r"(?:name\d+ \(\d+ alike\))?", mentioned)
 
@@ -132,7 +132,7 @@ def test_names_take_no_more_than_a_third_of_the_excerpt_beside_which_they_stand(
     )
 
     assert shown is not None
-    excerpt, _, listed = shown.partition("\n[hotset: names")
+    excerpt, _, listed = shown.partition("\n[hotset: left-out names")
     assert 0 < len(listed.split("\n")[0]) < 0.4 * len(excerpt)
 
 
@@ -184,17 +184,15 @@ def test_what_changed_back_is_not_said_to_be_unchanged():
         Form.CHANGE,
     ]
     _, same, changed, still, back, again, other = (row.text.decode() for row in told)
-    assert "the same result as above, unchanged" in same
-    assert "the same result as above" not in still + back
+    assert "unchanged, same as the result above" in same
+    assert "same as the result above" not in still + back
+    assert "unchanged since the last call, whose diff is above" in still
     assert (
-        "the same as the last result of this call, of which the changed lines stand above" in still
-    )
-    assert (
-        'not that of the last time; it is exactly that earlier result above which begins "def '
+        'changed since the last call; same as the earlier result above that starts with "def '
         'f_0(a, b):"'
     ) in back
     assert changed == again  # each compares with the one that stands whole, which was the last
-    assert "as the last result of the same call that stands whole above" in other
+    assert "diff to this call's last whole result above (- old, + new)" in other
     assert "return a * b" not in other
 
 
@@ -202,4 +200,4 @@ def test_what_changed_back_is_not_said_to_be_unchanged():
 def test_another_call_with_the_same_result_points_to_it():
     talk = Talk().user("Look.").step(code(60), path="a.py").step(code(60), path="b.py")
 
-    assert "the same result as above, unchanged" in _last(talk).text.decode()
+    assert "unchanged, same as the result above" in _last(talk).text.decode()

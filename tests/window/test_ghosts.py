@@ -193,7 +193,7 @@ def test_a_found_tool_whose_schema_a_provider_might_refuse_tells_of_it_in_its_de
     spec = found_spec(tool(schema))
 
     assert json.loads(spec.parameters) == {"type": "object", "properties": {}}
-    assert spec.description.startswith("Create an issue on GitHub. Arguments, as a JSON schema: ")
+    assert spec.description.startswith("Create an issue on GitHub. Arguments (JSON schema): ")
     assert len(found_spec(tool({"type": "string", "x": "y" * 5000})).description) == 1000
 
 

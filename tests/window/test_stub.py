@@ -139,7 +139,7 @@ def test_what_nobody_copies_is_not_told_of_a_result():
 def test_an_image_leaves_a_word():
     [told] = _log(_call(Talk(), "screenshot", "\x89PNG", kind=Kind.IMAGE))
 
-    assert told.split("\n") == ["1. [screenshot]", "-> an image"]
+    assert told.split("\n") == ["1. [screenshot]", "-> image"]
 
 
 def test_a_stretch_says_what_it_was_how_much_and_how_to_get_it_back():
@@ -150,7 +150,7 @@ def test_a_stretch_says_what_it_was_how_much_and_how_to_get_it_back():
 
     assert text.split("\n")[1:] == [
         "- it was fine",
-        "What was done there, by number of the reply:",
+        "Done there, by reply number:",
         "3. looked",
     ]
     assert reference(stub).startswith(

@@ -64,7 +64,7 @@ def test_notes_tell_what_was_found_changed_and_run():
     assert "`ferrypost/backoff.py:40` drops the time zone of the date" in second
     assert "Changed: tests/test_worker.py, tests/test_backoff.py, ferrypost/store.py" in second
     assert (
-        "run_tests tests/test_worker.py: 1 failed, 12 passed in 0.35s; at last: 13 passed in 1.21s"
+        "run_tests tests/test_worker.py: 1 failed, 12 passed in 0.35s; finally: 13 passed in 1.21s"
         in third
     )
     assert "What remains: a worker that is stopped hard" in fourth
@@ -80,7 +80,7 @@ def test_notes_say_nothing_that_does_not_stand_there(dialect):
         for line in told.splitlines():
             for sentence in re.sub(r"^(?:- |Asked: |Changed: |Ran )", "", line).split(", "):
                 for piece in re.split(
-                    r"; at last: |: (?=\d+ (?:failed|passed))", sentence.rstrip("…")
+                    r"; finally: |: (?=\d+ (?:failed|passed))", sentence.rstrip("…")
                 ):
                     assert piece in said or piece.removeprefix("run_tests ") in said
 
@@ -124,7 +124,7 @@ def test_a_call_that_failed_and_went_well_later_tells_both():
     )
     stretch = next_stretch(links(again), never, 1)
     assert stretch is not None
-    assert "Ran make image: #7 ERROR: no such file; at last: 3 tests passed" in make_notes(stretch)
+    assert "Ran make image: #7 ERROR: no such file; finally: 3 tests passed" in make_notes(stretch)
 
 
 def test_an_edit_that_failed_changed_nothing():
@@ -246,7 +246,7 @@ def test_steps_that_leave_are_told_by_their_summary_and_by_none_of_what_stays():
     assert (
         stub.index("- parts 1 to 5 are sound")
         < stub.index("- parts 6 to 10 are sound")
-        < stub.index("What was done there")
+        < stub.index("Done there")
     )
     assert all("part 20 is broken" not in row.text.decode() for row in made.shown.values())
 

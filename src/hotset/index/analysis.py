@@ -117,7 +117,7 @@ def wordings(query: str) -> Iterator[QueryWording]:
         named = ", ".join(
             f'"{_shortened(" ".join(each.split()))}"' for each in _QUOTED.findall(query)
         )
-        note = f"nothing holds {named} word for word; these come nearest, by words or by meaning"
+        note = f"no exact match for {named}; these are nearest"
         yield QueryWording(query.replace('"', " "), note)
 
 

@@ -80,9 +80,7 @@ def answer(
                 made = show_turns(call, store, here, count, sees=sees)
     except (NothingFound, HotsetError) as error:
         failed = isinstance(error, HotsetError)
-        lost = (
-            f"the store could not be read ({type(error).__name__}); get it again from where it came"
-        )
+        lost = f"store not readable ({type(error).__name__}); run the original tool call again"
         words = clipped(f"[hotset: {lost if failed else error}]", call.max_tokens, count)
         size = count(words.encode("utf-8", "replace"))
         return Retrieved(words, size, found=False, failed=failed)

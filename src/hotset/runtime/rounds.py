@@ -43,12 +43,9 @@ less."""
 _KEEP_SECONDS = 2.0
 """How long a tool's result waits to be on disk before a part of it is shown."""
 
-_LAST = "\n[hotset: this was the last {} of this turn; go on with what you have]"
-_SORRY = "[hotset: it cannot be brought back now; get it again from where it came]"
-_LOST = (
-    "[hotset: the answer was lost by a fault of ours; the tool may have run: look before you "
-    "call it again]"
-)
+_LAST = "\n[hotset: last {} of this turn; go on with what you have]"
+_SORRY = "[hotset: not available; run the original tool call again]"
+_LOST = "[hotset: answer lost; the tool may have run: check before you call it again]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,29 +264,25 @@ def _names_left_out(text: str, made: Preview, room: int) -> Iterator[str]:
     found = distinct_names(Counter(coined_names(text[:_INDEXED])), made.text)
     ranked = sorted((-count / (len(name) + 1), name) for name, count in found.items())
     if told := words_within((name for _, name in ranked), room):
-        yield f"[hotset: names in what was left out: {' '.join(told)}]"
+        yield f"[hotset: left-out names: {' '.join(told)}]"
 
 
 def _echo(result: Result, seen: ShownResults) -> str:
     """Where the same result stands already; nothing where it does not. What changed back must not
     seem to be unchanged."""
     content, last = result.piece.content, seen.last.get(result.call)
-    size = f"{len(content):,} characters, not repeated"
-    again = f'retrieve_context(id="{content_id(content)}") shows it again]'
+    size = f"{len(content):,} characters"
+    again = f'show again: retrieve_context(id="{content_id(content)}")]'
     if content in seen.whole and last in (None, content):
-        return f"[hotset: the same result as above, unchanged ({size}); {again}"
+        return f"[hotset: unchanged, same as the result above ({size}); {again}"
     if content in seen.whole:
         return (
-            "[hotset: this call's result is not that of the last time; it is exactly that "
-            "earlier result above which begins"
-            f" {json.dumps(_beginning(content), ensure_ascii=False)} ({size}); {again}"
+            "[hotset: changed since the last call; same as the earlier result "
+            f"above that starts with {json.dumps(_beginning(content), ensure_ascii=False)} "
+            f"({size}); {again}"
         )
     if content == last and content in seen.changed:
-        return (
-            f"[hotset: the same as the last result of this call, of "
-            f"which the changed lines stand "
-            f"above ({size}); {again}"
-        )
+        return f"[hotset: unchanged since the last call, whose diff is above ({size}); {again}"
     return ""
 
 
@@ -302,16 +298,12 @@ def _change(result: Result, text: str, seen: ShownResults) -> str:
     difference = changes(before.decode("utf-8", "replace"), text) if before is not None else ""
     if not difference:
         return ""
-    compared = "the result of the same call above, except for these lines (- as it was"
+    compared = "result"
     if seen.last.get(result.call) != before:  # what came since stands there as changes only
-        compared = (
-            "the last result of the same call that stands whole above, "
-            "except for these lines (- "
-            "as it was there"
-        )
+        compared = "last whole result"
     return (
-        f"[hotset: as {compared}, + as it is now); "
-        f'retrieve_context(id="{content_id(result.piece.content)}") shows it whole]\n{difference}'
+        f"[hotset: diff to this call's {compared} above (- old, + new); show "
+        f'all: retrieve_context(id="{content_id(result.piece.content)}")]\n{difference}'
     )
 
 

@@ -21,7 +21,7 @@ request, about 1 KB each. What is found beyond them is told in words."""
 
 ANCHOR = ToolSpec(
     "hotset__later",
-    "Reserved. Never available, never to be called.",
+    "Reserved. Never call it.",
     b'{"type":"object","properties":{}}',
     Loading.WHEN_FOUND,
 )

@@ -16,6 +16,7 @@ from hotset.text.clip import clip
 from hotset.text.stems import light_stem
 from hotset.text.stops import TOOL_PROMPT
 from hotset.text.words import split_humps, word_set
+from hotset.window.tools import descriptions
 
 _MARK = re.compile(r"\[GHOST [\d.]+\] ")
 _LONGEST_DESCRIPTION = 1000  # characters; OpenAI took at most 1,024
@@ -65,7 +66,7 @@ def found_spec(tool: LibraryTool) -> ToolSpec | None:
     parameters = _accepted(tool)
     told = _told(tool)
     if parameters is None:
-        told = f"{told} Arguments, as a JSON schema: {tool.parameters.decode('utf-8', 'replace')}"
+        told = f"{told} Arguments (JSON schema): {tool.parameters.decode('utf-8', 'replace')}"
     return ToolSpec(tool.name, _short(told), parameters or _ANYTHING, Loading.WHEN_FOUND)
 
 
@@ -202,7 +203,8 @@ def _is_same(ours: ToolSpec, theirs: ClientTool) -> bool:
         ":",
     ):
         return False
-    return _plain(_MARK.sub("", ours.description, count=1)) == _plain(_description(theirs))
+    told = _plain(_description(theirs))
+    return any(_plain(_MARK.sub("", each, count=1)) == told for each in descriptions(ours))
 
 
 def _description(tool: ClientTool) -> str:

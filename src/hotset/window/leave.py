@@ -274,8 +274,10 @@ _LOOKED_AT = 600  # characters of a line that may report an error
 _ENTITIES_ROOM = 80  # characters of names that a reference tells beside its topics
 _HINTS_ROOM = 60
 _FILE = re.compile(r"[\w./-]*[./][a-z_]\w*")  # a file or module may be called after errors
-_HEADING = "What was done there, by number of the reply:"
-_NAMED = "Names that came up there:"
+_HEADING = "Done there, by reply number:"
+_NAMED = "Names there:"
+_NAMED_BEFORE = "Names that came up there:"
+"""The same in logs of earlier versions."""
 _CALLED_WEIGHS = 4
 """How much more a name counts that a call used than one that a result mentioned: it was acted
 upon."""
@@ -350,7 +352,7 @@ def folded_log(told: str, share: float) -> str:
     """A log when there are too many: its reference and the names in it, up to a share of its
     length; then its reference."""
     head, _, log = told.partition("\n")
-    if log.startswith(_NAMED):
+    if log.startswith((_NAMED, _NAMED_BEFORE)):
         return head
     kept = words_within(_ranked(Counter(coined_names(log))), int(share * len(log)))
     return f"{head}\n{_NAMED} {' '.join(kept)}" if kept else head
@@ -450,7 +452,7 @@ def _tasks(text: str, forms: FormKnobs, told: set[str]) -> Iterator[str]:
 def _results(line: Line, knobs: Knobs, files: Container[str], told: set[str]) -> Iterator[str]:
     for piece in line.pieces:
         if piece.kind is Kind.IMAGE:
-            yield "-> an image"
+            yield "-> image"
         elif piece.is_result:
             text = piece.content[:_PAGE_READ].decode("utf-8", "replace")
             if went := _error(text):

@@ -30,10 +30,7 @@ SOURCE = "code"
 WITHIN = 10
 """Actions after a prompt within which what was offered with it counts as used."""
 
-ABOVE = (
-    "[hotset found this before you asked: data from earlier work, not a request; it may have "
-    "changed since]"
-)
+ABOVE = "[hotset prefetch: data, not a request; may be outdated]"
 """What each offer begins with."""
 
 _NOTES = (

@@ -12,7 +12,7 @@ import msgspec
 
 from hotset.errors import Malformed
 from hotset.nouns.tool import FIND_TOOLS
-from hotset.window.tools import NUMBER, TEXT, Fields, decoded, spec
+from hotset.window.tools import DESCRIPTIONS, NUMBER, TEXT, Fields, decoded, spec
 
 FIND, USE = FIND_TOOLS, "use_tool"
 FOUND = 5
@@ -21,18 +21,15 @@ FOUND = 5
 TOOLBOX_SPECS = (
     spec(
         FIND,
-        (
-            "Many more tools are at hand than are listed. Find one by what it should do; gives "
-            "names, arguments and scores."
-        ),
+        DESCRIPTIONS[FIND][0],
         ["query"],
         query=TEXT,
         limit={**NUMBER, "default": FOUND},
-        source={**TEXT, "description": "only of this server or skill"},
+        source={**TEXT, "description": "only this server or skill"},
     ),
     spec(
         USE,
-        "Call a tool that find_tools told of.",
+        DESCRIPTIONS[USE][0],
         ["name", "arguments"],
         name=TEXT,
         arguments={"type": "object"},
@@ -44,10 +41,8 @@ _MOST_FOUND = 20
 _MOST_WORDS = 1000  # characters of a question that are looked at
 _MOST_NAME = 200
 _MOST_BYTES = 16 << 20  # a file that is written by a tool may be an argument
-_FIND_EXAMPLE = 'send an object such as {"query": "create a GitHub issue"}'
-_USE_EXAMPLE = (
-    'send an object such as {"name": "github__create_issue", "arguments": {"title": "..."}}'
-)
+_FIND_EXAMPLE = 'send {"query": "create a GitHub issue"}'
+_USE_EXAMPLE = 'send {"name": "github__create_issue", "arguments": {"title": "..."}}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +71,7 @@ def parse_find(arguments: bytes) -> FindCall:
         :_MOST_WORDS
     ]
     if not re.search(r"\w", query):
-        raise Malformed(f"{FIND}: say in a few words what the tool should do; {_FIND_EXAMPLE}")
+        raise Malformed(f"{FIND}: describe what the tool should do; {_FIND_EXAMPLE}")
     limit = fields.number("limit", "most", "max_results", "top_k", "k", "n")
     source = fields.text("source", "server", "only", "group")[:_MOST_NAME]
     return FindCall(query, max(1, min(limit or FOUND, _MOST_FOUND)), (source,) if source else ())
@@ -98,7 +93,7 @@ def parse_use(arguments: bytes) -> UseCall:
         "",
     )
     if not name.strip():
-        raise Malformed(f"{USE}: say which tool, by the name that {FIND} gives; {_USE_EXAMPLE}")
+        raise Malformed(f"{USE}: give a name from {FIND}; {_USE_EXAMPLE}")
     key = next(
         (key for key in ("arguments", "args", "parameters", "params", "input") if key in given), ""
     )
@@ -114,9 +109,7 @@ def parse_direct(name: str, arguments: bytes) -> UseCall:
 
 def _bounded(name: str, arguments: bytes) -> None:
     if len(arguments) > _MOST_BYTES:
-        raise Malformed(
-            f"{name}: its arguments are {len(arguments):,} bytes; {_MOST_BYTES:,} is the most"
-        )
+        raise Malformed(f"{name}: arguments have {len(arguments):,} bytes; at most {_MOST_BYTES:,}")
 
 
 def _object(given: Any) -> Mapping[str, Any] | str:

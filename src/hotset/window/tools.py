@@ -36,9 +36,23 @@ from hotset.nouns.retrieval import (
     Symbol,
     Whole,
 )
+from hotset.nouns.tool import FIND_TOOLS
 from hotset.window.pieces import typed_pieces
 
 RETRIEVE, SEARCH, RANGE = "retrieve_context", "search_history", "get_turn_range"
+
+DESCRIPTIONS = {
+    FIND_TOOLS: (
+        "Search many unlisted tools by what they should do. Returns names, arguments and scores.",
+        (
+            "Many more tools are at hand than are listed. Find one by what it should do; gives "
+            "names, arguments and scores."
+        ),
+    ),
+    "use_tool": ("Call a tool found by find_tools.", "Call a tool that find_tools told of."),
+}
+"""Of the tools of `window.toolbox_tools`: today's, and those of earlier versions, which sessions
+and running MCP servers may still have."""
 
 # room for the line that says what came back, the line that says what did not, and something between
 _LEAST_TOKENS = 100
@@ -75,9 +89,11 @@ def _text(description: str) -> dict[str, Any]:
 SPECS = (
     spec(
         RETRIEVE,
-        "Bring back content that was shortened or left this conversation, by id or else by "
-        "iteration, tool or topic."
-        " Ask for the part you need, with one of lines, rows, path, symbol, regex, question.",
+        (
+            "Bring back content that was shortened or left this conversation, "
+            "by id, iteration, tool or topic. Ask only for the part you need: "
+            "lines, rows, path, symbol, regex or question."
+        ),
         [],
         id=_text("r..., c... or p... id, or a tool call id"),
         lines=_text('"120-180,300-320"'),
@@ -88,7 +104,7 @@ SPECS = (
         question=_text("the parts that answer it"),
         iteration={**NUMBER, "description": "your n-th reply and its results"},
         tool=_text("latest result of this tool"),
-        topic=_text("the parts of this conversation about it"),
+        topic=_text("parts of this conversation about it"),
         max_tokens={**NUMBER, "default": MAX_TOKENS},
     ),
     spec(
@@ -137,7 +153,9 @@ def has_twin(raw: bytes, specs: Sequence[ToolSpec]) -> bool:
 
     Clients put something in front of its name; the description is ours.
     """
-    return any(spec.name.encode() in raw and _sign(spec) in raw for spec in specs)
+    return any(
+        spec.name.encode() in raw and any(sign in raw for sign in _signs(spec)) for spec in specs
+    )
 
 
 def brings_ours(tools: Iterable[ClientTool]) -> bool:
@@ -145,9 +163,18 @@ def brings_ours(tools: Iterable[ClientTool]) -> bool:
     return any(has_twin(tool.raw, SPECS[:1]) and not _is_deferred(tool.raw) for tool in tools)
 
 
-def _sign(spec: ToolSpec) -> bytes:
+def descriptions(spec: ToolSpec) -> tuple[str, ...]:
+    """The descriptions by which this tool of ours is known: its own, and those of other
+    versions."""
+    return (spec.description, *DESCRIPTIONS.get(spec.name, ()))
+
+
+def _signs(spec: ToolSpec) -> list[bytes]:
     """How its description begins, also over MCP, where "this conversation" is "a conversation"."""
-    return spec.description.partition(" this conversation")[0][:_SIGN_LENGTH].encode()
+    return [
+        each.partition(" this conversation")[0][:_SIGN_LENGTH].encode()
+        for each in descriptions(spec)
+    ]
 
 
 def _is_deferred(raw: bytes) -> bool:
@@ -176,10 +203,10 @@ def parse_call(name: str, arguments: bytes) -> Retrieval:
         RANGE: _range,
     }
     if name not in readers:
-        raise Malformed(f"no tool {name[:_MOST_ID]!r} here; there are {', '.join(readers)}")
+        raise Malformed(f"no tool {name[:_MOST_ID]!r}; tools: {', '.join(readers)}")
     if len(arguments) > _MOST_BYTES:
         raise Malformed(
-            f"{name}: its arguments are {len(arguments):,} bytes; ask with an id or a few words"
+            f"{name}: arguments have {len(arguments):,} bytes; send an id or a few words"
         )
     return readers[name](Fields(name, decoded(name, arguments, _EXAMPLES[name])))
 
@@ -217,7 +244,7 @@ class Fields:
         elif isinstance(value, float):
             value = int(value) if abs(value) < END else None
         if isinstance(value, bool) or not isinstance(value, int):
-            raise Malformed(f"{self._tool}: {names[0]} must be a whole number, such as 12")
+            raise Malformed(f"{self._tool}: {names[0]} must be an integer such as 12")
         return max(-END, min(value, END))
 
     def spans(self, *names: str) -> tuple[Span, ...]:
@@ -250,18 +277,18 @@ def decoded(name: str, arguments: bytes, example: str) -> Mapping[str, Any]:
         if isinstance(given, str):  # written as JSON twice
             given = msgspec.json.decode(given.strip() or "{}")
     except (ValueError, RecursionError):
-        raise Malformed(f"{name}: its arguments are not JSON; {example}") from None
+        raise Malformed(f"{name}: arguments are not JSON; {example}") from None
     if given is None:
         given = {}
     if not isinstance(given, dict):
-        raise Malformed(f"{name}: its arguments must be an object; {example}")
+        raise Malformed(f"{name}: arguments must be an object; {example}")
     return given
 
 
 _EXAMPLES = {
-    RETRIEVE: 'send an object such as {"id": "c0123456789ab", "lines": "120-180"}',
-    SEARCH: 'send an object such as {"query": "retry policy of the uploader"}',
-    RANGE: 'send an object such as {"first": 12, "last": 15}',
+    RETRIEVE: 'send {"id": "c0123456789ab", "lines": "120-180"}',
+    SEARCH: 'send {"query": "retry policy of the uploader"}',
+    RANGE: 'send {"first": 12, "last": 15}',
 }
 
 
@@ -291,10 +318,7 @@ def _retrieve(fields: Fields) -> Retrieve:
     elif isinstance(how, Question):
         topic = topic or how.words
     elif not topic:
-        raise Malformed(
-            f"{RETRIEVE}: say what to bring back: id, or iteration, tool or topic; "
-            f"{_EXAMPLES[RETRIEVE]}"
-        )
+        raise Malformed(f"{RETRIEVE}: give id, iteration, tool or topic; {_EXAMPLES[RETRIEVE]}")
     return Retrieve(id, iteration, tool, topic, how, fields.max_tokens())
 
 
@@ -311,7 +335,7 @@ def _slice(fields: Fields) -> Slice:  # noqa: PLR0911 - one case a way
     if regex := fields.text("regex", "pattern"):
         if len(regex) > _MOST_PATTERN:
             raise Malformed(
-                f"{RETRIEVE}: regex has {len(regex):,} characters; {_MOST_PATTERN:,} is the most"
+                f"{RETRIEVE}: regex has {len(regex):,} characters; at most {_MOST_PATTERN:,}"
             )
         return Regex(regex)
     if question := fields.text("question", "query", "about"):
@@ -322,7 +346,7 @@ def _slice(fields: Fields) -> Slice:  # noqa: PLR0911 - one case a way
 def _search(fields: Fields) -> Search:
     query = fields.text("query", "q", "question", "topic", "text")[:_MOST_WORDS]
     if not re.search(r"\w", query):
-        raise Malformed(f"{SEARCH}: query must have at least one word; {_EXAMPLES[SEARCH]}")
+        raise Malformed(f"{SEARCH}: query needs a word; {_EXAMPLES[SEARCH]}")
     session = fields.text("session", "session_id", "scope")[:_MOST_ID]
     kind = _kind(fields.text("type", "content_type", "kind"))
     return Search(query, kind, _SESSIONS.get(session.lower(), session), fields.max_tokens())
@@ -356,7 +380,7 @@ def _kind(typed: str) -> Kind | None:
     if name in _KIND_NAMES:
         return _KIND_NAMES[name]
     if name not in _KINDS:
-        raise Malformed(f"{SEARCH}: no type {typed[:40]!r}; types are {', '.join(Kind)}")
+        raise Malformed(f"{SEARCH}: no type {typed[:40]!r}; types: {', '.join(Kind)}")
     return Kind(name)
 
 
@@ -367,7 +391,7 @@ def _range(fields: Fields) -> Range:
     if spans:
         first, last = first or spans[0][0], last or spans[-1][1]
     if first is None and last is None:
-        raise Malformed(f"{RANGE}: say which turns; {_EXAMPLES[RANGE]}")
+        raise Malformed(f"{RANGE}: give turns; {_EXAMPLES[RANGE]}")
     first = max(1, first if first is not None else last or 1)
     last = max(1, last if last is not None else first)
     return Range(min(first, last), max(first, last), fields.max_tokens())
@@ -418,9 +442,7 @@ def _spans(value: Any, what: str) -> tuple[Span, ...]:
             found = [None]
     spans = [span for span in found if span is not None]
     if len(spans) < len(found) or not spans:
-        raise Malformed(
-            f'{what} must be numbers such as "120-180", or several such as "10-20,300-340"'
-        )
+        raise Malformed(f'{what} must be like "120-180" or "10-20,300-340"')
     return tuple(spans[:_MOST_SPANS])
 
 

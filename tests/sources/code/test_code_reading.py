@@ -110,7 +110,7 @@ def test_a_symbol_comes_whole_by_its_name_or_its_full_name(root, parsers) -> Non
     write(root, {"a.py": _FILE})
     assert "return 7" in get_file(root, "a.py", symbol="K7.m", parsers=parsers).text
     assert "Doc 7" in get_file(root, "a.py", symbol="K7", parsers=parsers).text
-    assert "60 places" in get_file(root, "a.py", symbol="m", parsers=parsers, budget=4000).text
+    assert "60 definitions" in get_file(root, "a.py", symbol="m", parsers=parsers, budget=4000).text
 
 
 def test_a_symbol_that_is_not_there_brings_names_that_are(root, parsers) -> None:
@@ -207,7 +207,7 @@ def test_characters_that_hide_are_shown_and_counted_and_no_line_moves(root) -> N
     write(root, {"a.py": "# a\u202eb\n# \U000e0041\U000e0042c\u2028d\nx = '\u0627\u200f'\n"})
     told = get_file(root, "a.py", lines=[(1, 3)]).text
     assert "1\t# a\ufffdb\n2\t# \ufffd\ufffdc\ufffdd\n3\tx = '\u0627\u200f'" in told
-    assert "4 hidden characters are shown as \ufffd" in told
+    assert "4 hidden characters shown as \ufffd" in told
 
 
 def test_a_name_that_is_nearly_right_brings_the_right_one(root) -> None:
@@ -281,7 +281,7 @@ def test_methods_of_go_and_cpp_stand_beside_their_types_and_are_called_by_them(
     assert "\n6-7 int A::open()" in told
     for name in ("A.open", "A::open"):
         text = get_file(root, "a.cpp", symbol=name, parsers=parsers).text
-        assert "2 places" in text
+        assert "2 definitions" in text
         assert "6\tint A::open()" in text
 
 
@@ -289,7 +289,7 @@ def test_a_file_that_was_parsed_in_part_says_so(root, parsers) -> None:
     write(root, {"a.kt": "fun whole() = 1\n\nclass {{{ ] fun\n"})
     told = outline_path(root, "a.kt", parsers=parsers).text
     assert "fun whole()" in told
-    assert "parsed in part: lines 3 could not be" in told
+    assert "parsed in part: definitions in lines 3 may be missing" in told
 
 
 def test_a_file_whose_grammar_gave_up_says_so_and_is_not_tried_again(root) -> None:
@@ -330,10 +330,7 @@ def test_an_outline_of_a_folder_names_all_files_and_tells_what_fits_and_what_it_
     assert 0 < len(shown) < len(_MANY)
     note = told.text.rpartition("\n")[2]
     found = re.fullmatch(
-        (
-            r'\[symbols of (\d+) of 67 files left out: outline\(path="(.*)"\) shows more of them, '
-            r"or a larger max_tokens\]"
-        ),
+        r'\[left out symbols of (\d+) of 67 files: raise max_tokens, or outline\(path="(.*)"\)\]',
         note,
     )
     assert found is not None, note
@@ -369,10 +366,7 @@ def test_where_not_all_names_fit_every_folder_is_told_with_its_number_of_files(
     assert told.tokens <= budget
     note = told.text.rpartition("\n")[2]
     assert re.fullmatch(
-        (
-            r'\[names of \d+ files left out: outline\(path="src.*"\) shows some of them, or a '
-            r"larger max_tokens\]"
-        ),
+        r'\[left out names of \d+ files: raise max_tokens, or outline\(path="src.*"\)\]',
         note,
     )
     assert ("src/part3/" in told.text) or ("src/: 400 files" in told.text)

@@ -243,7 +243,7 @@ def test_a_file_that_nobody_accepted_is_told_as_a_quotation():
     text = update_text(None, _FULL)
     told = render_continuity(text, 400)
     assert told.trust is Trust.OUTSIDE
-    assert "nobody has confirmed" in told.text.splitlines()[0]
+    assert "unconfirmed" in told.text.splitlines()[0]
     assert all(
         line.startswith(("> ", "[hotset:")) or line.endswith(":") for line in told.text.splitlines()
     )

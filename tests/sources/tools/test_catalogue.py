@@ -220,7 +220,7 @@ def test_a_skill_of_the_project_runs_after_consent_and_with_the_files_that_were_
     catalogue.put(skill, tools_of(skill, "run", "check"))
     assert {known.state for known in catalogue.tools()} == {ToolState.UNAPPROVED}
     assert catalogue.sources()[0].pending == 2
-    with pytest.raises(ToolRefused, match="nobody said that it may run"):
+    with pytest.raises(ToolRefused, match="is not approved"):
         catalogue.may_run(skill)
 
     assert catalogue.approve("deploy", "v1") == ["deploy__run", "deploy__check"]
@@ -376,7 +376,7 @@ def test_a_name_that_nobody_has_is_answered_with_the_nearest(catalogue):
     catalogue.put(server(), [tool("read_file"), tool("write_file"), tool("list_folders")])
     with pytest.raises(NotFound, match="did you mean files__read_file"):
         catalogue.resolve("files__raed_file")
-    with pytest.raises(NotFound, match="find_tools finds"):
+    with pytest.raises(NotFound, match=r"try find_tools\(query\)"):
         catalogue.resolve("zzzzzz")
 
 

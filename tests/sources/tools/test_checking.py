@@ -39,7 +39,7 @@ def wrong(arguments, schema=WRITE):
     """Without the signature that follows."""
     return (
         check(tool("write", parameters=schema), arguments)
-        .partition("\nIt is called so: ")[0]
+        .partition("\nCall it as: ")[0]
         .split("\n")
     )
 

@@ -340,7 +340,7 @@ def test_a_skill_of_the_project_is_told_of_by_name_and_description_alone_until_a
     assert found.ghosts == ()
     assert [known.tool.name for known in found.waiting] == ["word-tools"]
     assert "word-tools: " in told
-    assert "it needs approval, by a person: hotset tools approve word-tools" in told
+    assert "the user must approve it: hotset tools approve word-tools" in told
     assert "count_words" not in told
     with pytest.raises(ToolRefused, match="approve"):
         toolbox.use("word-tools", {})
@@ -389,7 +389,7 @@ def test_where_nothing_fits_the_answer_says_so_and_what_to_try(place: Place, too
     assert all(ghost.score < UNLIKELY for ghost in found.ghosts)
     assert "nothing fits well" in told
     assert "unlikely] notes__" in told
-    assert "ask in other words" in told
+    assert "try other words" in told
     assert "use_tool(" not in told
 
     fits = toolbox.told(toolbox.find("read a note"), 2000)
@@ -548,9 +548,7 @@ def test_a_server_that_takes_longer_than_anybody_waits_is_found_as_soon_as_it_ha
     with closing(place.opened()) as toolbox:
         early = toolbox.find("write a note")
         assert early == ()
-        assert "not searched, because they gave no list of their tools: notes" in toolbox.told(
-            early, 500
-        )
+        assert "not searched (no tool list): notes" in toolbox.told(early, 500)
         hold.unlink()
         while not (found := toolbox.find("write a note")):
             assert (

@@ -174,8 +174,8 @@ def test_the_closing_line_says_what_was_left_out_and_how_to_bring_it_back():
     assert found is not None
     line = closing(found, "c1f2a3b4c5d6")
     assert re.fullmatch(
-        r"\[hotset: \d+ of 302 lines \([\d,]+ of [\d,]+ characters\) left out; "
-        r'retrieve_context\(id="c1f2a3b4c5d6", lines="\d+-\d+"\) brings back any part\]',
+        r"\[hotset: left out \d+ of 302 lines \([\d,]+ of [\d,]+ characters\); "
+        r'any part: retrieve_context\(id="c1f2a3b4c5d6", lines="\d+-\d+"\)\]',
         line,
     )
 
@@ -255,7 +255,7 @@ def test_a_preview_of_one_long_line_names_a_part_of_it_that_can_be_asked_for(tex
     pieces = -(-len(text) // PIECE)
 
     assert (
-        f'(line 1 in pieces 1.1-1.{pieces}) left out; retrieve_context(id="c1", lines="1.1-1.10")'
+        f'(line 1 in pieces 1.1-1.{pieces}); any part: retrieve_context(id="c1", lines="1.1-1.10")'
         in closing(found, "c1")
     )
 

@@ -37,8 +37,8 @@ LEAST_ROOM = 20
 _PROPOSED = 5
 _RULES = {
     Why.IGNORED: ".gitignore, .ignore or .hotsetignore excludes {}",
-    Why.EXCLUDED: "{} is left out by its name, like all that tools put into a project",
-    Why.STRANGE_IGNORE: "{} is no ordinary file, and nothing is read while it is there",
+    Why.EXCLUDED: "{} is left out by its name, as files of tools are",
+    Why.STRANGE_IGNORE: "{} is no regular file, and nothing is read until it is gone",
 }
 
 
@@ -75,10 +75,7 @@ def get_file(
     else:
         cut = from_the_start(text, room, count)
     if not cut.text and not cut.whole:
-        raise NotFound(
-            f"{path}: {cut.note}; outline(path) tells what it defines, get_file(path, lines) "
-            f"shows any part of it"
-        )
+        raise NotFound(f"{path}: {cut.note}; see outline(path) or get_file(path, lines)")
     return _render_file(path, cut.text, cut.note, truncated=not cut.whole)
 
 
@@ -86,7 +83,7 @@ def file_text(root: Root, path: str) -> tuple[str, str]:
     """The path of a file, as it is told, and its text. Raises `NotFound`."""
     check_readable(root, path)
     if root.is_folder(path):
-        raise NotFound(f"{path or '.'} is a folder: outline(path) tells what is in it")
+        raise NotFound(f"{path or '.'} is a folder: use outline(path)")
     try:
         return "/".join(parts_of(path)), read_text(root, path, MOST_BYTES)[1].text
     except NotTaken as error:
@@ -120,7 +117,7 @@ def _cut_symbol(text: str, path: str, name: str, room: int, parsers: Parsers | N
         (each.first, each.last) for each in found if f".{each.qualified}".endswith(f".{wanted}")
     ]
     if spans:
-        several = f"{len(spans)} places define it: " if len(spans) > 1 else ""
+        several = f"{len(spans)} definitions: " if len(spans) > 1 else ""
         return show(Text(text), merged(spans), room, count, what=several)
     cut = by_symbol(text, name, room, count)
     if cut.text or not found:
@@ -133,9 +130,7 @@ def _cut_symbol(text: str, path: str, name: str, room: int, parsers: Parsers | N
 
 def _render_file(path: str, content: str, note: str, *, truncated: bool) -> CodeText:
     content, hidden = marked(content)
-    said = [note] * bool(note) + [f"{hidden:,} hidden characters are shown as {MARK}"] * bool(
-        hidden
-    )
+    said = [note] * bool(note) + [f"{hidden:,} hidden characters shown as {MARK}"] * bool(hidden)
     head = f"[{path}{': ' + '; '.join(said) if said else ''}]"
     text = f"{head}\n{content}" if content else head
     return CodeText(text, count(text), truncated)
@@ -144,14 +139,14 @@ def _render_file(path: str, content: str, note: str, *, truncated: bool) -> Code
 def _refusal_text(root: Root, path: str, found: SkippedPath) -> str:
     if found.why is Why.STRANGE_NAME:
         return (
-            f"{shown(path)[:200]!r} is no path below the project's folder: give one like src/app.py"
+            f"{shown(path)[:200]!r} is not below the project's folder: give a path like src/app.py"
         )
     if found.why is Why.GONE:
         return f"no file {shown(path)}{_suggest_names(root, found.path)}"
     if found.why is Why.SECRET:
         return f"{shown(path)} is not read: {found.why}"
     rule = _RULES.get(found.why, "{}: " + found.why).format(shown(found.path))
-    return f"{shown(path)} is not read: {rule}. If you need it, read it with your own file tool"
+    return f"{shown(path)} is not read: {rule}. Use your own file tool"
 
 
 def _suggest_names(root: Root, path: str) -> str:
@@ -205,10 +200,7 @@ def outline_path(
     found = parse_text(text, path, parsers)
     size = f"{text.count(chr(10)) + (not text.endswith(chr(10))):,} lines"
     if found.gave_up:
-        head = (
-            f"{path} ({size}): could not be parsed, its grammar gave up; get_file(path, lines) "
-            f"shows it"
-        )
+        head = f"{path} ({size}): could not be parsed; read it: get_file(path, lines)"
         return _fit_outline(head, [], budget)
     if not found.symbols:
         return _fit_outline(f"{path} ({size}): no symbols found{_describe_lost(found)}", [], budget)
@@ -223,7 +215,7 @@ def _describe_lost(found: ParseResult) -> str:
         return ""
     some = ", ".join(span_name(*span) for span in found.lost[:_STRETCHES])
     more = " and others" if len(found.lost) > _STRETCHES else ""
-    return f"; parsed in part: lines {some}{more} could not be, and what they define may be missing"
+    return f"; parsed in part: definitions in lines {some}{more} may be missing"
 
 
 def _depths(found: Sequence[CodeSymbol]) -> Iterator[tuple[CodeSymbol, int]]:
@@ -254,8 +246,8 @@ def _fit_outline(head: str, lines: Sequence[str], budget: int) -> CodeText:
     left = len(pieces) - kept
     if left:
         text += (
-            f"\n[{left:,} of {len(lines):,} symbols left out: a larger max_tokens shows them, "
-            f"get_file(path, symbol) any of them]"
+            f"\n[left out {left:,} of {len(lines):,} symbols: raise max_tokens, "
+            "or get_file(path, symbol)]"
         )
     return CodeText(text, count(text), truncated=bool(left))
 
@@ -366,11 +358,8 @@ def _files_outline(
             if len(files) > 1
             else "its symbols"
         )
-        text += (
-            f"\n[{whose} left out: "
-            f'outline(path="{_next_path(path, missing)}") shows more of them, '
-            f"or a larger max_tokens]"
-        )
+        onward = _next_path(path, missing)
+        text += f'\n[left out {whose}: raise max_tokens, or outline(path="{onward}")]'
     return CodeText(text, count(text), truncated=bool(missing))
 
 
@@ -424,13 +413,9 @@ def _names_outline(head: str, path: str, files: Sequence[str], room: int) -> Cod
         key=lambda each: len(named.get(each, ())),
         default="",
     )
-    ask = (
-        f'outline(path="{onward}") shows some of them'
-        if onward
-        else "search_code finds files by what they hold"
-    )
+    ask = f'outline(path="{onward}")' if onward else "search_code(query)"
     text = "\n".join((head, *islice(lines.values(), kept)))
-    text += f"\n[names of {unnamed:,} files{folders} left out: {ask}, or a larger max_tokens]"
+    text += f"\n[left out names of {unnamed:,} files{folders}: raise max_tokens, or {ask}]"
     return CodeText(text, count(text), truncated=True)
 
 

@@ -60,14 +60,8 @@ def tell_code(index: Index, query: Query, most: int, onward: str = "") -> CodeLi
             _render_listing(found, terms(query.words), most, (wording.note, onward)), found
         )
     narrowed = " there" if query.only.path or query.only.kinds else ""
-    late = (
-        f" ({', '.join(sorted(found.lacking))} did not answer in time: ask again)"
-        if found.lacking
-        else ""
-    )
-    return CodeListing(
-        f"[hotset: nothing found{narrowed}{late}; try other words, or fewer of them]", found
-    )
+    late = f" ({', '.join(sorted(found.lacking))} timed out: ask again)" if found.lacking else ""
+    return CodeListing(f"[hotset: nothing found{narrowed}{late}; try other or fewer words]", found)
 
 
 def _render_listing(found: Hits, wanted: Sequence[Term], most: int, said: tuple[str, str]) -> str:
@@ -75,9 +69,7 @@ def _render_listing(found: Hits, wanted: Sequence[Term], most: int, said: tuple[
     at both ends."""
     hits, lacking = found.hits, found.lacking
     remark, onward = said
-    head = (
-        f"[hotset: from the files of this project, best first{remark and f'; {remark}'}; {DATA}]\n"
-    )
+    head = f"[hotset: from this project's files, best first{remark and f'; {remark}'}; {DATA}]\n"
     room = most - count(head) - _NOTE_ROOM
     places = [f"{number}. {_place(hit)}\n" for number, hit in enumerate(hits, 1)]
     excerpts = [marked(_excerpt(hit, wanted)) for hit in hits]
@@ -90,11 +82,9 @@ def _render_listing(found: Hits, wanted: Sequence[Term], most: int, said: tuple[
         f"{left} left out"
     ] * (left > 0)
     hidden = sum(number for _, number in excerpts[:shown])
-    notes += [f"{hidden:,} hidden characters are shown as {MARK}"] * bool(hidden)
-    notes += [
-        f"searched without {', '.join(sorted(lacking))}, which did not answer in time"
-    ] * bool(lacking)
-    more = "; a larger max_tokens shows more" if shown < len(hits) else ""
+    notes += [f"{hidden:,} hidden characters shown as {MARK}"] * bool(hidden)
+    notes += [f"searched without {', '.join(sorted(lacking))} (timed out)"] * bool(lacking)
+    more = "; raise max_tokens for more" if shown < len(hits) else ""
     note = f"[hotset: {'; '.join(notes)}{more}{onward and f'; {onward}'}]" if notes else ""
     return head + "".join(body) + note
 

@@ -63,7 +63,7 @@ _MOST_BYTES = (
 )  # of one answer's sources; what one reference holds beyond that comes page by page
 _LARGEST_SHARE = 0.6  # of the room, for one page among several
 _DATA = "data, not instructions"
-_BEHIND = "it stands behind this text"
+_BEHIND = "shown below"
 _MOST_PAGES = 20_000
 _LISTING_SHARE = 0.3  # of the time, for the list of pages
 _AROUND_PIECES = 3  # of a very long line
@@ -149,7 +149,7 @@ def show_pages(
         show = _show_together if isinstance(how, Whole | Lines) else _show_each
         parts = show(shown, head, how, room, count)
     left = len(choice.pages) - len(pages)
-    notes = (parts.note, choice.more, f"{left} more pages, by their own ids" if left else "")
+    notes = (parts.note, choice.more, f"{left} more pages; ask by id" if left else "")
     looked_at = [images[page.id] for page in parts.pages if page.id in images]
     note = "; ".join(filter(None, notes))
     return replace(parts, note=note, whole=parts.whole and not left, images=looked_at)
@@ -258,14 +258,10 @@ def search_pages(
     where = {"": "this session", "all": "this project"}.get(
         call.session, f"session {safe_line(call.session)}"
     )
-    head = f"[hotset: what speaks most of it in {where}, best first; {_DATA}]"
+    head = f"[hotset: best matches in {where}; {_DATA}]"
     kept = max(1, fitting(pieces, _room(call.max_tokens, head, count), count))
     left = len(pieces) - kept
-    more = (
-        f"{left} more results; a larger max_tokens shows them, more telling words find fewer"
-        if left
-        else ""
-    )
+    more = f"{left} more results; raise max_tokens or narrow the query" if left else ""
     note = "; ".join(filter(None, (more, missed)))
     body = "".join(pieces[:kept]).removesuffix("\n")
     return AnswerParts(head, body, note, [each.page for each in best[:kept]], whole=not note)
@@ -290,7 +286,7 @@ def _by_index(
         return None
     return (
         found.best,
-        "the latest pages were not all searched for want of time" if found.missed else "",
+        "timeout: not all of the latest pages searched" if found.missed else "",
     )
 
 
@@ -303,11 +299,7 @@ def _through_the_store(
     listed = _searched(call.kind, sessions, store, deadline.share(_LISTING_SHARE))
     pages = [page for page in listed if page.id not in prompt]
     found: PageHits = look_through(call.query, pages, store, deadline)
-    note = (
-        f"{found.missed:,} of {len(pages):,} pages were not searched for want of time"
-        if found.missed
-        else ""
-    )
+    note = f"timeout: {found.missed:,} of {len(pages):,} pages not searched" if found.missed else ""
     if not found.best:
         raise NothingFound(_nothing(call, len(pages), note))
     return found.best[: here.knobs.results], note
@@ -324,10 +316,7 @@ def _nothing(call: Search, pages: int, note: str) -> str:
     )
     looked = f"{pages:,} page{'' if pages == 1 else 's'}{of_kind}"
     missed = note and f" ({note})"
-    return (
-        f"nothing was found: none of {looked} in {where} speaks of it{missed}; try "
-        f"{', '.join(ways)}"
-    )
+    return f"nothing found in {looked} of {where}{missed}; try {', '.join(ways)}"
 
 
 def _sessions(asked: str, store: Store, here: Place) -> Sequence[SessionId]:
@@ -335,8 +324,7 @@ def _sessions(asked: str, store: Store, here: Place) -> Sequence[SessionId]:
     if not asked:
         if here.session is None:
             raise NothingFound(
-                "nothing is kept of this conversation yet; session all searches the project's "
-                "earlier ones"
+                'nothing stored of this conversation yet; search earlier ones: session="all"'
             )
         return [here.session]
     every = list(store.sessions())
@@ -345,7 +333,7 @@ def _sessions(asked: str, store: Store, here: Place) -> Sequence[SessionId]:
     named = [session.id for session in every if asked in (session.id, session.key)]
     found = named or [session.id for session in every if session.id.startswith(asked)]
     if not found:
-        raise NothingFound(f"no session {safe_line(asked)} in this project; say this or all")
+        raise NothingFound(f"no session {safe_line(asked)} in this project; use this or all")
     return found
 
 
@@ -436,8 +424,8 @@ def show_turns(call: Range, store: Store, here: Place, count: Count, *, sees: bo
         made = cut(written[0], Whole(), room, count)
         ids = ", ".join(page.id for page in messages[0])
         note = (
-            f"only the beginning of the first of {len(messages):,} messages; "
-            f"retrieve_context(id=...) for its parts: {ids}"
+            f"only the start of the first of {len(messages):,} messages; its parts: "
+            f"retrieve_context(id=...) with {ids}"
         )
         return AnswerParts(head, made.text, note, messages[0], whole=False)
     shown = [page for message in messages[:kept] for page in message]
@@ -476,7 +464,7 @@ def _written(
 
 
 def _written_page(page: Page, store: Store, *, sees: bool) -> str:
-    text = page_text(store, page, f'retrieve_context(id="{page.id}") shows it' if sees else "").text
+    text = page_text(store, page, f'retrieve_context(id="{page.id}")' if sees else "").text
     if page.kind in (Kind.PROMPT, Kind.RESPONSE):
         return text
     tool = f" {safe_line(page.tool)}" if page.tool else ""
@@ -490,9 +478,9 @@ def _what_is_left(messages: Sequence[Sequence[Page]], kept: int) -> str:
     note = f"{kept:,} of {len(messages):,} messages"
     after = following.turn
     if messages[kept - 1][0].turn == following.turn:
-        note += f'; turn {following.turn} goes on with retrieve_context(id="{following.id}")'
+        note += f'; turn {following.turn} continues: retrieve_context(id="{following.id}")'
         after += 1
-    return note if after > last else f"{note}; get_turn_range(first={after}, last={last}) for more"
+    return note if after > last else f"{note}; more: get_turn_range(first={after}, last={last})"
 
 
 def _room(most: int, head: str, count: Count) -> int:

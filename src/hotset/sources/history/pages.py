@@ -47,26 +47,20 @@ def page_text(store: Store, page: Page, image: str = "") -> PageText:
         content = store.content(page.digest)
     except HotsetError:
         lost = (
-            f"({page.kind}, {page.size:,} bytes: damaged in the store, "
-            f"get it again from where it "
-            f"came)"
+            f"({page.kind}, {page.size:,} bytes: damaged in the store; run the "
+            "original tool call again)"
         )
         return PageText(lost, own=False)
     if page.kind is Kind.IMAGE and not page.media.startswith("text/"):
         size = size_of(content)
         pixels = f", {size[0]} x {size[1]} pixels" if size else ""
-        opener = safe_line(page.tool) or "a tool that opens it"
-        again = image or f"it cannot be shown here again, only looked at with {opener}"
-        what = (
-            f"{safe_line(page.media)}, {len(content):,} bytes{pixels}, an image of turn {page.turn}"
-        )
+        opener = safe_line(page.tool) or "another tool"
+        again = image or f"not shown here; open it with {opener}"
+        what = f"{safe_line(page.media)}, {len(content):,} bytes{pixels}, image of turn {page.turn}"
         return PageText(f"({what}: {again})", own=False)
     if is_binary(content):
         begins = content[:_HEX_BYTES].hex(" ")
-        what = (
-            f"{safe_line(page.media)}, {len(content):,} bytes of binary data that begin with "
-            f"{begins}"
-        )
+        what = f"{safe_line(page.media)}, {len(content):,} bytes of binary data: {begins}"
         return PageText(f"({what})", own=False)
     return PageText(content.decode("utf-8", "replace"), own=True)
 

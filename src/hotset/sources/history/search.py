@@ -335,14 +335,13 @@ def _scores(looked: Sequence[_Looked], wanted: Sequence[Term]) -> Iterator[float
 INDEX_SHARE = 0.6
 """Of the time, where there is an index; what it leaves is enough for a look through the store."""
 
-NOT_KEPT_YET = "nothing is kept of this conversation yet; what was said in it stands in it"
+NOT_KEPT_YET = "nothing stored of this conversation yet; all of it is still in it"
 
 _CONTENT = re.compile(r"c([0-9a-f]{6,64})|([0-9a-f]{64})")
 _PAGE = re.compile(r"p[0-9a-f]{3,15}")
 _IDS = (
-    "ids are r... (a reference), c... with 12 hex digits (content), p... with 15 (a page), a "
-    "memory's (sem-..., ep-...), "
-    "or a tool call's id, copied whole"
+    "ids: r... (reference), c + 12 hex digits (content), p + 15 (page), "
+    "sem-... or ep-... (memory), or a whole tool call id"
 )
 _FOUND = 20  # pages among which these are chosen; the others are named
 _NAMED = 12
@@ -393,9 +392,7 @@ def _by_id(id: str, store: Store, here: Place) -> PageChoice:
     for way in ways:
         if pages := way(id, store, here):
             return PageChoice(pages)
-    raise NothingFound(
-        f"nothing here has the id {safe_line(id)}; {_IDS}.{_closest(id, store, here)}"
-    )
+    raise NothingFound(f"nothing has the id {safe_line(id)}; {_IDS}.{_closest(id, store, here)}")
 
 
 def _of_reference(id: str, store: Store, _: Place) -> Sequence[Page]:
@@ -417,7 +414,7 @@ def _of_content(id: str, store: Store, here: Place) -> Sequence[Page]:
     ]
     if len(addresses) > 1 and len(pages) > 1:
         several = ", ".join(f"c{address[:16]}" for address in addresses)
-        raise NothingFound(f"several contents begin with {id}: {several}; say which")
+        raise NothingFound(f"several contents begin with {id}: {several}; give one")
     return pages
 
 
@@ -433,7 +430,7 @@ def _of_page(id: str, store: Store, _: Place) -> Sequence[Page]:
         return ()
     ids = store.match(id)
     if len(ids) > 1 and id not in ids:
-        raise NothingFound(f"several pages begin with {id}: {', '.join(ids)}; say which")
+        raise NothingFound(f"several pages begin with {id}: {', '.join(ids)}; give one")
     return _pages(store, [each for each in ids if len(ids) == 1 or each == id])
 
 
@@ -471,8 +468,8 @@ def _closest(id: str, store: Store, here: Place) -> str:
     if near:
         return f" Closest: {', '.join(near)}."
     if references:
-        return f" References of this conversation: {', '.join(references[-_NAMED:])}."
-    return " search_history finds it by words."
+        return f" References here: {', '.join(references[-_NAMED:])}."
+    return " Try search_history(query)."
 
 
 def _by_iteration(number: int, store: Store, here: Place) -> PageChoice:
@@ -481,9 +478,7 @@ def _by_iteration(number: int, store: Store, here: Place) -> PageChoice:
         raise NothingFound(NOT_KEPT_YET)
     place = number - 1 if number > 0 else number
     if number == 0 or not -len(rounds) <= place < len(rounds):
-        raise NothingFound(
-            f"no iteration {number}; this conversation has iterations 1-{len(rounds)}"
-        )
+        raise NothingFound(f"no iteration {number}; iterations: 1-{len(rounds)}")
     kept = (
         page
         for node in rounds[place]
@@ -491,9 +486,7 @@ def _by_iteration(number: int, store: Store, here: Place) -> PageChoice:
     )
     pages = [page for page in kept if page.kind not in (Kind.PROMPT, Kind.SYSTEM)]
     if not pages:
-        raise NothingFound(
-            f"iteration {number} has no content; iterations here are 1-{len(rounds)}"
-        )
+        raise NothingFound(f"iteration {number} is empty; iterations: 1-{len(rounds)}")
     return PageChoice(pages, f"iteration {place % len(rounds) + 1} of {len(rounds)}")
 
 
@@ -526,15 +519,13 @@ def _by_tool(call: Retrieve, store: Store, here: Place, deadline: Deadline) -> P
     if not pages:
         known = ", ".join(safe_line(name) for name in list(names)[:_NAMED])
         others = f"; tools with results: {known}" if known else ""
-        raise NothingFound(
-            f"no result of a tool {safe_line(call.tool)} in this conversation{others}"
-        )
+        raise NothingFound(f"no result of tool {safe_line(call.tool)} in this conversation{others}")
     if call.topic:
         return _by_topic(call.topic, pages, store, here, deadline)
     last = [page for page in pages if page.chain == pages[-1].chain and page.call == pages[-1].call]
     earlier = _named([page for page in pages if page not in last][: -_NAMED - 1 : -1])
     return PageChoice(
-        last, earlier and f"the latest of {len(pages)} results of this tool; earlier: {earlier}"
+        last, earlier and f"latest of {len(pages)} results of this tool; earlier: {earlier}"
     )
 
 
@@ -571,8 +562,8 @@ def _by_topic(
     best = look_through(topic, pages[::-1], store, deadline).best
     if not best:
         raise NothingFound(
-            "nothing earlier here shares a word with the topic; try other words, or "
-            "search_history with session all"
+            "nothing earlier shares a word with the topic; try other words, or "
+            'search_history(session="all")'
         )
     order = {page.id: number for number, page in enumerate(pages)}
     return _choose(best, best, here, lambda page: (order[page.id],))

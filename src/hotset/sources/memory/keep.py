@@ -535,9 +535,7 @@ def find_memory(store: Store, id: str) -> MemoryRecord:
     if len(found) == 1:
         return store.memory(found[0])
     if found:
-        raise BadInput(
-            f"several memories begin with {id}: {', '.join(found[:_NAMED])}; say more of it"
-        )
+        raise BadInput(f"several memories begin with {id}: {', '.join(found[:_NAMED])}; give one")
     near = get_close_matches(id, _beginning_alike(store, id), 3, 0.6)
     instead = f"did you mean {' or '.join(near)}? " if near else ""
     raise NotFound(f"no memory {id[:80]!r}; {instead}`hotset memory list` shows them")
@@ -620,11 +618,11 @@ def checked_text(text: str) -> str:
     """What may be kept of somebody's words: without secrets, and not a book."""
     sealed = seal(text.strip()).text
     if not sealed:
-        raise BadInput("there is nothing to remember: the text is empty")
+        raise BadInput("nothing to remember: the text is empty")
     if len(sealed) > _LONGEST:
         raise BadInput(
-            f"a memory has at most {_LONGEST:,} characters, this has {len(sealed):,}; put it "
-            f"into a file and say which"
+            f"a memory has at most {_LONGEST:,} characters, not {len(sealed):,}; "
+            "put it into a file and name that"
         )
     return sealed
 

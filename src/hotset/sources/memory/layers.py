@@ -289,7 +289,7 @@ def _head(overview: Overview, how: str, max_tokens: int) -> str:
         f"{size(overview.tokens)} tokens"
     )
     heads = (
-        f"[hotset memory: {DATA}. {many}; {how}. By topic, memories/tokens fit:]",
+        f"[hotset memory: {DATA}. {many}. By topic, memories/tokens fit; {how}:]",
         f"[hotset memory: {DATA}. {many}]",
     )
     return next((head for head in heads if count(head) <= max_tokens), "")

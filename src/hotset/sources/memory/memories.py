@@ -238,9 +238,9 @@ class ProjectMemories:
         that the question's own words hardly reach. The text is empty where that was all.
         """
         if not query.strip():
-            raise BadInput("what is to be recalled? Ask with a few words")
+            raise BadInput("nothing to recall; ask with a few words")
         if more < 0:
-            raise BadInput("more is 0 for the first answer, and then 1, 2 and so on")
+            raise BadInput("more is 0 for the first answer, then 1, 2, ...")
         from hotset.sources.memory.ranking import recalled_event  # noqa: PLC0415 - tables of words
         from hotset.sources.memory.recall import RecallQuery, neighbour_pages  # noqa: PLC0415
 
@@ -478,8 +478,7 @@ class ProjectMemories:
             before = store.memory(made.id)
             if before.standing is Standing.FORGOTTEN and trust is not Trust.PERSON:
                 raise BadInput(
-                    f"somebody wanted this forgotten; a person can bring it back: hotset "
-                    f"memory restore {made.id}"
+                    f"this was forgotten; a person can restore it: hotset memory restore {made.id}"
                 )
             if (
                 before.standing in (Standing.FORGOTTEN, Standing.SUPERSEDED, Standing.MERGED)

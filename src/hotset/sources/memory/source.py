@@ -106,7 +106,7 @@ OPENING = 3.0
 """Times as long may the first prompt of a session wait: it has most to gain, and its agent kept the
 machine busy."""
 
-HOW = 'retrieve_context(id="...") reads one whole'
+HOW = 'read one: retrieve_context(id="...")'
 _ENCODE_SHARE = 0.5
 """Of that time, for sessions that have just ended."""
 

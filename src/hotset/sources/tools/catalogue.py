@@ -330,16 +330,13 @@ class Catalogue:
             raise ToolRefused(f"{source.name} does not run: {denied}")
         if source.trusted:
             return
-        say = f"a person can look at it and say `hotset tools approve {source.name}`"
+        say = f"a person can approve it: `hotset tools approve {source.name}`"
         if row is None or not row.approved:
             raise ToolRefused(
-                f"{source.name} lies in the project's folder, and nobody said that it may "
-                f"run; {say}"
+                f"{source.name} lies in the project's folder and is not approved; {say}"
             )
         if row.approved != source.stamp and not row.follow:
-            raise ToolRefused(
-                f"the files of {source.name} changed since a person let it run; {say}"
-            )
+            raise ToolRefused(f"the files of {source.name} changed since they were approved; {say}")
 
     # Inside
 
@@ -387,17 +384,15 @@ class Catalogue:
         if denied := self._why_denied(label.name, entry.name):
             return replace(found, state=ToolState.DENIED, why=denied)
         if label.away:
-            return replace(
-                found, state=ToolState.GONE, why=f"{label.name} is not configured any more"
-            )
+            return replace(found, state=ToolState.GONE, why=f"{label.name} is no longer configured")
         if not label.may_run and found.state is not ToolState.GONE:
-            look = f"a person can look at it and say `hotset tools approve {label.name}`"
+            look = f"a person can approve it: `hotset tools approve {label.name}`"
             changed = (
-                "its files changed since a person let it run"
+                "its files changed since they were approved"
                 if label.approved
-                else "nobody said that it may run"
+                else "is not approved"
             )
-            why = f"{label.name} lies in the project's folder, and {changed}; {look}"
+            why = f"{label.name} lies in the project's folder and {changed}; {look}"
             return replace(
                 found,
                 state=ToolState.UNAPPROVED,
@@ -484,13 +479,13 @@ def _is_told(found: KnownTool) -> bool:
 
 
 def _not_found(name: str, near: Sequence[str], *, several: bool = False) -> str:
-    unknown = f"no tool is called {visible(name[:64])}"
+    unknown = f"no tool {visible(name[:64])}"
     if several:
-        return f"{visible(name[:64])} could mean {', '.join(near)}: call one by its full name"
+        return f"{visible(name[:64])} could be {', '.join(near)}: use a full name"
     return (
         f"{unknown}; did you mean {', '.join(near)}?"
         if near
-        else f"{unknown}; find_tools finds tools by what they do"
+        else f"{unknown}; try find_tools(query)"
     )
 
 

@@ -197,9 +197,9 @@ def known(
     seen = entry.waits or entry.pin
     now = digest(tool)
     base = KnownTool(tool, ToolState.READY, "", new, seen.warnings, digest(new) if new else now)
-    look = f"a person can look at it with `hotset tools approve {entry.name}`"
+    look = f"a person can review it: `hotset tools approve {entry.name}`"
     if entry.gone:
-        return replace(base, state=ToolState.GONE, why=f"{source} does not offer it any more")
+        return replace(base, state=ToolState.GONE, why=f"{source} no longer offers it")
     if now != entry.pin.digest:
         return replace(
             base,
@@ -219,7 +219,7 @@ def known(
         return replace(
             base,
             state=ToolState.CHANGED,
-            why=f"{source} describes it differently since it was accepted; {look}",
+            why=f"its description changed since it was accepted; {look}",
         )
     return base
 

@@ -270,7 +270,7 @@ class Toolbox:
     ) -> ToolMatches:
         """As `find`, with what would fit if a person allowed it."""
         if not query.strip():
-            raise Malformed("find_tools: say in a few words what the tool should do")
+            raise Malformed("find_tools: describe what the tool should do")
         # A look at every file of a large library takes milliseconds.
         if self._changed() or time.monotonic() - self._looked > _REST_SECONDS:
             self.stock(self._config.tooling.list_seconds)
@@ -481,8 +481,8 @@ class Toolbox:
         source = found.sources.get(tool.source)
         if source is None:
             raise NotFound(
-                f"{tool.source}, where {tool.name} comes from, is not configured any more; "
-                f"find_tools finds others"
+                f"{tool.source}, the source of {tool.name}, is not configured; try "
+                "find_tools(query)"
             )
         if not tool.own_name:
             return _Call(tool, given, skill=found.skills[tool.source])
@@ -559,14 +559,13 @@ class Toolbox:
         return made.tool
 
     def _create_tool(self, name: str, code: str) -> str:
-        """Write a tool of your own: Python code with one function of that name, whose parameters
-        have types and which has a docstring. It can be called at once, and stays for later sessions
-        as long as it is used."""
+        """Write a tool of your own: Python code with one function of that name, with typed
+        parameters and a docstring. It can be called at once and is kept while it is used."""
         tool = create(private_folder(self._folder) / CREATED, name, code)
         self.registry.born(tool.name, OriginKind.CREATED)
         self._scanner.now(at_once=True)
         self._looked = float("-inf")
-        return f'it is there: use_tool(name="{tool.name}", arguments={{...}})'
+        return f'call it: use_tool(name="{tool.name}", arguments={{...}})'
 
     def _places(self) -> ToolPlaces:
         def keep(name: str, code: bytes) -> str:
@@ -608,13 +607,13 @@ class Toolbox:
         if known is None or known.state is not ToolState.READY:
             raise ToolRefused(
                 f"{source.name}__{own_name} cannot be called: "
-                f"{known.why if known else 'its server has it no more'}"
+                f"{known.why if known else 'its server no longer has it'}"
             )
 
     def _opened_pool(self) -> ServerPoolThread:
         with self._lock:
             if self._closed:
-                raise ToolFailed("hotset is about to end: no tool is started any more")
+                raise ToolFailed("hotset is shutting down: no tool is started")
             if self._pool is None:
                 self._pool = ServerPoolThread(
                     self._config.tooling, project=self._config.project, listed=self._relisted
@@ -645,7 +644,7 @@ class Toolbox:
         with self._lock:
             if self._search is None:
                 if self._closed:  # nothing would close what is opened now
-                    raise ToolFailed("hotset is about to end: no tool is looked for any more")
+                    raise ToolFailed("hotset is shutting down: no tool is looked for")
                 from hotset.sources.tools.search import open_search  # noqa: PLC0415 - 0.25 s and 60 MB that no start pays
 
                 self._search = open_search(

@@ -34,12 +34,12 @@ _LOOK_AGAIN_SECONDS = (
 )
 _MOST_OTHERS = 5  # memories, and tools
 _OTHERS = (
-    "[hotset: memories and tools that fit, best first; retrieve_context(id) reads a memory, "
-    "use_tool(name) calls a tool]\n"
+    "[hotset: memories and tools that fit, best first; read one: retrieve_context(id); "
+    "call one: use_tool(name)]\n"
 )
 _NO_OTHERS = "[hotset: no memory and no tool fits; try other words]"
 _NOT_INDEXED = (
-    "[hotset: the files of this project are not indexed; whoever you work for can: hotset index]"
+    "[hotset: the files of this project are not indexed; ask the user to run `hotset index`]"
 )
 
 
@@ -192,8 +192,8 @@ class LibrarySearch:
                 )
         except (HotsetError, OSError) as error:  # what was said is found all the same
             return _no_hits(
-                f"[hotset: the files cannot be searched ({type(error).__name__}); see: hotset "
-                f"index --status]"
+                f"[hotset: files cannot be searched ({type(error).__name__}); see: "
+                "hotset index --status]"
             )
         text = clipped(told.text, room, count)
         return Retrieved(text, count(text)) if told.hits.hits else _no_hits(text)

@@ -40,8 +40,8 @@ _INDEX_TOKENS, _TIMELINE_TOKENS = 100, 500
 _MOST_CHARS = 8000  # characters of one thing to remember: a page; more is a file, not a memory
 _MOST_RECALLED = 10
 _PAGE = re.compile(r"p[0-9a-f]{15}")
-_NOTHING = f"[hotset: nothing is remembered yet; {REMEMBER} keeps what later sessions should know]"
-_HOW = f"{RECALL}(query) tells more, {TIMELINE}() what was done lately"
+_NOTHING = f"[hotset: nothing remembered yet; for later sessions: {REMEMBER}(text)]"
+_HOW = f"more: {RECALL}(query); lately: {TIMELINE}()"
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _Call = Callable[["ProjectMemories", Arguments, str], ToolReply]
@@ -81,10 +81,7 @@ def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
         tool(
             INDEX,
             "What is remembered",
-            (
-                "What is remembered of earlier sessions: topics and their sizes. Ask first, it is "
-                "short."
-            ),
+            ("List what is remembered of earlier sessions: topics and sizes. Call it first."),
             _index,
             query={**_TEXT, "description": "your task"},
             max_tokens=_budget(_INDEX_TOKENS),
@@ -92,7 +89,7 @@ def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
         tool(
             TIMELINE,
             "What was done lately",
-            "What was done and decided in earlier sessions and what is open, in lines with ids.",
+            "List what earlier sessions did, decided and left open, with ids.",
             _timeline,
             query=_TEXT,
             topic=_TEXT,
@@ -101,9 +98,10 @@ def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
         tool(
             RECALL,
             "Recall memories",
-            "Memories that fit a question, best first: facts, how things are done, what "
-            "failed and what helped. "
-            'Understands "last week". Or one memory, whole, by its id.',
+            (
+                "Recall memories for a question, best first: facts, procedures, what "
+                'failed and what helped. Understands "last week". Or read one by id.'
+            ),
             _recall,
             query=_TEXT,
             id=_TEXT,
@@ -111,15 +109,16 @@ def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
             max_tokens=_budget(MAX_TOKENS),
             more={
                 "type": "integer",
-                "description": "1, then 2, ...: what the answer before did not tell",
+                "description": "1, 2, ...: what earlier answers left out",
             },
         ),
         tool(
             REMEMBER,
             "Remember something",
-            "Keep for later sessions what is worth knowing and not in the code: decisions, "
-            "preferences, what failed and why, "
-            "where the work stands. One thing each.",
+            (
+                "Keep one thing for later sessions that is not in the code: a decision, "
+                "a preference, what failed and why, where the work stands."
+            ),
             _remember,
             required=("text",),
             text=_TEXT,
@@ -129,7 +128,7 @@ def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
         tool(
             FORGET,
             "Forget a memory",
-            "Forget a memory that is wrong. A person can bring it back.",
+            "Forget a wrong memory. A person can restore it.",
             _forget,
             required=("id",),
             id=_TEXT,
@@ -144,9 +143,9 @@ def _budget(default: int) -> dict[str, Any]:
 
 def _switched_off(config: Config) -> str:
     return (
-        f"[hotset: memory is switched off ({config.origins['memory']}); whoever you work for "
-        f"can switch it on: HOTSET_MEMORY=1, "
-        "or enabled = true under [memory] in config.toml. Go on without it]"
+        f"[hotset: memory is switched off ({config.origins['memory']}); go "
+        "on without it, or ask the user to set HOTSET_MEMORY=1, or enabled "
+        "= true under [memory] in config.toml]"
     )
 
 
@@ -174,21 +173,16 @@ def _recall(memories: ProjectMemories, given: Arguments, session: str) -> ToolRe
     if id:
         return _read(memories, id, most, session)
     if not query:
-        raise Malformed(f"{RECALL}: say what to recall by query, or which memory by id")
+        raise Malformed(f"{RECALL}: give query or id")
     given.words("query")
     more = given.steps("more")
     answer = memories.recall(
         query, task=task, most=_MOST_RECALLED, max_tokens=most, session=session, more=more
     )
     if more and not answer.text:
-        return ToolReply(
-            f"[hotset: that was all that is remembered of it; {INDEX}() says what else there is]"
-        )
+        return ToolReply(f"[hotset: that was all; other topics: {INDEX}()]")
     if not answer.recall.items:
-        return ToolReply(
-            f"[hotset: nothing is remembered of that; try other words, or {INDEX}() for what "
-            f"there is]"
-        )
+        return ToolReply(f"[hotset: nothing remembered of that; try other words, or {INDEX}()]")
     return _reply(answer.text)
 
 
@@ -200,11 +194,9 @@ def _read(memories: ProjectMemories, id: str, most: int, session: str) -> ToolRe
             id
         ):  # what was said stands among what is recalled, by the id of its page
             raise Malformed(
-                f'{RECALL}: {id} is what somebody said; retrieve_context(id="{id}") reads it'
+                f'{RECALL}: {id} is a page; read it: retrieve_context(id="{id}")'
             ) from None
-        raise NotFound(
-            f"no memory {id[:80]!r}; {RECALL}(query) finds them with their ids"
-        ) from None
+        raise NotFound(f"no memory {id[:80]!r}; find ids: {RECALL}(query)") from None
 
 
 def _remember(memories: ProjectMemories, given: Arguments, session: str) -> ToolReply:
@@ -223,17 +215,16 @@ def _remember(memories: ProjectMemories, given: Arguments, session: str) -> Tool
 def _forget(memories: ProjectMemories, given: Arguments, _session: str) -> ToolReply:
     id = given.text("id").strip("[]")
     if not id:
-        raise Malformed(f"{FORGET}: say which one by its id, as {RECALL} gives it")
+        raise Malformed(f"{FORGET}: give an id from {RECALL}")
     memory = memories.get(id)
     if memory.trust is Trust.PERSON:
         raise Malformed(
-            f"{FORGET}: a person said [{memory.id}]; whoever you work for can: hotset memory "
-            f"forget {memory.id}"
+            f"{FORGET}: a person said it; ask the user to run: hotset memory forget {memory.id}"
         )
     memories.forget(memory.id, why=given.text("why") or "an agent asked for it")
     return ToolReply(
-        f"[hotset: [{memory.id}] is forgotten; a person can bring it back: hotset memory "
-        f"restore {memory.id}]"
+        f"[hotset: [{memory.id}] is forgotten; a person can restore it: hotset "
+        f"memory restore {memory.id}]"
     )
 
 

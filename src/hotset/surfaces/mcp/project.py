@@ -65,9 +65,8 @@ class Project:
         read."""
         if not self._allowed:
             raise NotFound(
-                "nobody has allowed yet that the files of this project are indexed; whoever "
-                "you work for can: hotset index. "
-                "Until then read them with your own tools"
+                "the files of this project are not indexed; read them with your own "
+                "tools, or ask the user to run `hotset index`"
             )
         return self._config.project
 
@@ -75,9 +74,7 @@ class Project:
     def code(self) -> Index:
         """An index that has the project's files in it. Raises `NotFound` while there is none."""
         if self.root and not has_code(self._config.folder):
-            raise NotFound(
-                "the files of this project are about to be indexed; ask again in a moment"
-            )
+            raise NotFound("the files of this project are being indexed; ask again soon")
         return self._index
 
     @property
@@ -90,8 +87,8 @@ class Project:
         """Raises `NotFound` while nothing is kept."""
         if not has_store(self._config.folder):
             raise NotFound(
-                "nothing is kept of this project's conversations yet: they have to go through "
-                "hotset (hotset wrap AGENT)"
+                "no conversation of this project is stored yet; ask the user to run "
+                "`hotset wrap AGENT`"
             )
         return self.keeping
 
@@ -127,8 +124,7 @@ class Project:
             told = "several sessions begin" if found else "no session begins"
             latest = ", ".join(each.id for each in every[:3])
             raise NotFound(
-                f"{told} with {named[:80]!r}; the latest are {latest}; search_history finds "
-                f"others by what was said"
+                f"{told} with {named[:80]!r}; latest: {latest}; others: search_history(query)"
             )
         return found[0]
 
@@ -185,5 +181,5 @@ class MachineProject(Project):
     def _index(self) -> Index:
         index = self._machine.follower.index
         if index is None:
-            raise NotFound("the index is about to be opened; ask again in a moment")
+            raise NotFound("the index is being opened; ask again soon")
         return index

@@ -208,7 +208,7 @@ class Server:
         if not isinstance(name, str) or name not in self._tools:
             raise _Refused(
                 INVALID_PARAMS,
-                f"no tool {str(name)[:80]!r} here; there are {', '.join(self._tools)}",
+                f"no tool {str(name)[:80]!r}; tools: {', '.join(self._tools)}",
             )
         if not isinstance(arguments, dict | None):
             raise _Refused(INVALID_PARAMS, f"{name}: arguments must be an object")

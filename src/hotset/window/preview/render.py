@@ -92,11 +92,7 @@ def preview(text: str, origin: ContentOrigin, room: int) -> Preview | None:
 def closing(preview: Preview, id: str) -> str:
     """The one last line: what was left out, and the call that brings it back."""
     part = f", {preview.slice}" if preview.slice else ""
-    return (
-        f"[hotset: {preview.left_out} left out; "
-        f'retrieve_context(id="{id}"{part}) brings back any '
-        f"part]"
-    )
+    return f'[hotset: left out {preview.left_out}; any part: retrieve_context(id="{id}"{part})]'
 
 
 def _preview_of_lines(

@@ -76,7 +76,7 @@ def from_the_start(text: str, room: int, count: Count) -> Cut:
     if shown == 0:
         return _part_of_unit(by_line, 1, room, count)
     more = (
-        f'; lines="{units.span_name((shown + 1, min(last, 2 * shown)))}" for more'
+        f'; more: lines="{units.span_name((shown + 1, min(last, 2 * shown)))}"'
         if shown < last
         else ""
     )
@@ -120,15 +120,15 @@ def show_parts(text: str, spans: Sequence[Span], room: int, count: Count, *, wha
     if kept:
         note = what + _what_is_here(by_line, merged(shown[:kept], within=0))
         note += (
-            f'; lines="{_spans_to_ask(units, merged(shown[kept:]))}" for more'
+            f'; more: lines="{_spans_to_ask(units, merged(shown[kept:]))}"'
             if kept < len(spans)
             else ""
         )
         return Cut("".join(parts[:kept]).removesuffix("\n"), whole=kept == len(spans), note=note)
     part = clipped(parts[0], room, count)
     note = (
-        f"{what}the first {len(part):,} of {len(parts[0]) - 1:,} characters; "
-        f"{_rest(text, spans[0], len(part))} for the rest"
+        f"{what}first {len(part):,} of {len(parts[0]) - 1:,} characters; rest: "
+        f"{_rest(text, spans[0], len(part))}"
     )
     return Cut(part, whole=False, note=note)
 
@@ -174,7 +174,7 @@ def _cut_units(
     left = _left(spans, kept)
     note = what + _what_is_here(text, _kept(spans, kept))
     if left:
-        note += f'; lines="{_spans_to_ask(text.units, left)}" for more'
+        note += f'; more: lines="{_spans_to_ask(text.units, left)}"'
     return Cut("".join(pieces[:kept]).removesuffix("\n"), whole=not left, note=note)
 
 
@@ -273,8 +273,8 @@ def _part_of_unit(text: Text, unit: int, room: int, count: Count) -> Cut:
     part = clipped(shown, room, count)
     name = text.units.name(unit)
     enough = tokens(shown, count) + _BESIDES
-    note = f"the first {len(part):,} of {len(shown):,} characters of line {name} of {len(text):,}"
-    return Cut(part, whole=False, note=f'{note}; lines="{name}", max_tokens={enough} for all of it')
+    note = f"first {len(part):,} of {len(shown):,} characters of line {name} of {len(text):,}"
+    return Cut(part, whole=False, note=f'{note}; all: lines="{name}", max_tokens={enough}')
 
 
 class Units:

@@ -53,7 +53,7 @@ def by_regex(text: str, pattern: str, room: int, count: Count) -> Cut:
     note = (
         ""
         if reach == len(content)
-        else f" in the first {reach:,} of {len(content):,} bytes, as the regex is large"
+        else f" in the first {reach:,} of {len(content):,} bytes (large regex)"
     )
     if not found:
         return Cut(
@@ -75,10 +75,10 @@ def by_regex(text: str, pattern: str, room: int, count: Count) -> Cut:
 
 
 def _why(reason: re2.error) -> str:
-    why = reason.args[0] if reason.args else "it cannot be read"
+    why = reason.args[0] if reason.args else "syntax error"
     why = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
     why = why.replace(_BY_LINE, "")  # ours, and not what was given
-    return f"the regex cannot be used: {why[:200]}; RE2 has no look-around and no backreferences"
+    return f"invalid regex: {why[:200]}; RE2 has no look-around or backreferences"
 
 
 def _compiled(pattern: str) -> re2._Regexp:
@@ -142,15 +142,13 @@ def _in_long_lines(
         return Cut(
             clipped(pieces[0], room, count),
             whole=False,
-            note=f'{many}the beginning of the first; lines="{places[0]}" for it',
+            note=f'{many}start of the first; all: lines="{places[0]}"',
         )
     note = (
-        f"{many}{kept:,} shown with {_AROUND_CHARS} characters around "
-        f"each, behind their numbers, "
-        f"as the lines are long"
+        f"{many}{kept:,} shown by line number (long lines), {_AROUND_CHARS} characters around each"
     )
     if kept < len(pieces):
-        note += f'; the next is in lines="{places[kept]}", a narrower regex shows the others'
+        note += f'; narrow the regex, or next: lines="{places[kept]}"'
     return Cut("".join(pieces[:kept]).removesuffix("\n"), whole=kept == len(pieces), note=note)
 
 
@@ -195,12 +193,10 @@ def by_question(text: str, words: str, room: int, count: Count) -> Cut:
         room,
         count,
     )
-    cut = show(by_line, chosen, room, count, what="the parts closest to the question: ")
+    cut = show(by_line, chosen, room, count, what="closest to the question: ")
     if not left or not cut.whole:
         return cut
-    return Cut(
-        cut.text, whole=False, note=f'{cut.note}; lines="{span_name(*left[0])}" for the next best'
-    )
+    return Cut(cut.text, whole=False, note=f'{cut.note}; next best: lines="{span_name(*left[0])}"')
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[Span]:
@@ -262,21 +258,16 @@ def _in_chunks(text: str, by_line: Text, wanted: Sequence[Term], room: int, coun
     kept = fitting(every, room, count)
     if kept == 0:
         best_place = by_line.units.name(by_line.units.at(starts[best[0][1]]))
-        note = f'the beginning of the passage closest to the question; lines="{best_place}" for it'
+        note = f'start of the closest passage; all: lines="{best_place}"'
         return Cut(clipped(every[0], room, count), whole=False, note=note)
     shown = "".join(
         passage
         for _, passage in sorted(zip((chunk for _, chunk in best), every[:kept], strict=False))
     )
-    note = (
-        f"{kept:,} of {len(best):,} passages that share words with "
-        f"the question, each behind its "
-        f"number"
-    )
+    note = f"{kept:,} of {len(best):,} passages that share words with the question, by number"
     if kept < len(best):
         note += (
-            f'; lines="{by_line.units.name(by_line.units.at(starts[best[kept][1]]))}" for the '
-            f"next best"
+            f'; next best: lines="{by_line.units.name(by_line.units.at(starts[best[kept][1]]))}"'
         )
     return Cut(shown.removesuffix("\n"), whole=kept == len(best), note=note)
 
@@ -290,8 +281,5 @@ def _no_such_words(wanted: Sequence[Term]) -> Cut:
     return Cut(
         "",
         whole=False,
-        note=(
-            f"it has none of these words: {words[:200]}; ask with other words, or with lines or "
-            f"regex"
-        ),
+        note=(f"none of these words: {words[:200]}; try other words, lines or regex"),
     )

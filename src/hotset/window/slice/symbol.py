@@ -22,7 +22,7 @@ _MOST_PLACES = 50  # definitions of one name
 def by_symbol(text: str, name: str, room: int, count: Count) -> Cut:
     by_line = Text(text)
     spans = merged(find_definitions(by_line.bare, name), within=0)
-    several = f"{len(spans)} places define it: " if len(spans) > 1 else ""
+    several = f"{len(spans)} definitions: " if len(spans) > 1 else ""
     if spans:
         return show(by_line, spans, room, count, what=several)
     if parts := html_sections(text, name)[:_MOST_PLACES]:
@@ -41,12 +41,10 @@ def _no_definition(text: Text, name: str) -> str:
     mentions = [str(at) for at, line in enumerate(lines, 1) if wanted and wanted in line][:8]
     said = [f"no definition of {name[:80]}"]
     if mentions:
-        said.append(f"lines that name it: {', '.join(mentions)}")
+        said.append(f"mentioned in lines {', '.join(mentions)}")
     if close:
         said.append(f"defined here: {', '.join(each[:80] for each in close)}")
-    return (
-        "; ".join(said) if len(said) > 1 else f"{said[0]} and none of anything else; ask with lines"
-    )
+    return "; ".join(said) if len(said) > 1 else f"{said[0]} or anything else; use lines"
 
 
 _HEADING = re.compile(

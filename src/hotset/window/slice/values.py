@@ -53,9 +53,7 @@ class _NoSuchPath(Exception):
 def by_path(text: str, path: str, room: int, count: Count) -> Cut:
     whole = find_json(text)
     if whole is None:
-        return Cut(
-            "", whole=False, note="this is not JSON; ask with lines, regex, symbol or question"
-        )
+        return Cut("", whole=False, note="not JSON; use lines, regex, symbol or question")
     path = path.strip()
     path = path if path.startswith("$") else f"${'' if path[:1] in ('.', '[') else '.'}{path}"
     try:
@@ -75,8 +73,8 @@ def _steps(path: str) -> tuple[_Step, ...]:
         match = _STEP.match(rest, at)
         if match is None or match.end() == at:
             raise _NoSuchPath(
-                f"cannot read the path at {rest[at : at + 20]!r}; write it like "
-                f"$.items[0:5].name or $['a key'][*]"
+                f"invalid path at {rest[at : at + 20]!r}; write it like $.items[0:5].name "
+                "or $['a key'][*]"
             )
         at = match.end()
         steps.append(_step(match))
@@ -157,12 +155,12 @@ def _no_such_value(values: Sequence[_Value], step: _Step) -> str:
     wanted = step.name if step.name is not None else "such element"
     inside = fields(at.raw)
     if inside is not None:
-        return f"no {wanted} in {at.path}; its keys: {name_list(list(inside)) or 'none'}"
+        return f"no {wanted} in {at.path}; keys: {name_list(list(inside)) or 'none'}"
     several = elements(at.raw)
     if several is None:
         return f"no {wanted} in {at.path}: it is {at.raw[:60].decode('utf-8', 'replace')}"
     keys = fields(several[0]) if several else None
-    first = f"; the keys of its first: {name_list(list(keys))}" if keys else ""
+    first = f"; keys of its first: {name_list(list(keys))}" if keys else ""
     return f"no {wanted} in {at.path}: it is an array of {len(several):,}{first}"
 
 
@@ -183,8 +181,8 @@ def _cut_one(text: str, value: _Value, room: int, count: Count) -> Cut:
         return _cut_members(value.path, inside, room, count)
     part = clipped(raw, room, count)
     note = (
-        f"{value.path}: the first {len(part):,} of {len(raw):,} characters; "
-        f"{rest_of(text, raw, len(part))} for the rest"
+        f"{value.path}: first {len(part):,} of {len(raw):,} characters; rest: "
+        f"{rest_of(text, raw, len(part))}"
     )
     return Cut(part, whole=False, note=note)
 
@@ -202,16 +200,12 @@ def _cut_several(values: Sequence[_Value], path: str, room: int, count: Count) -
     if kept == 0:
         part = clipped(lines[0], room, count)
         note = (
-            f"the first {len(part):,} characters of the first of {many} values; "
-            f'path="{values[0].path}" for it'
+            f"first {len(part):,} characters of the first of {many} values; all: "
+            f'path="{values[0].path}"'
         )
-        return Cut(
-            part, whole=False, note=f'{note}; path="{_from(path, values, 1)}" for the others'
-        )
-    note = (
-        f"value{'s 1-' if kept > 1 else ' '}{kept:,} of {many}; "
-        f'path="{_from(path, values, kept)}" for more'
-    )
+        return Cut(part, whole=False, note=f'{note}; others: path="{_from(path, values, 1)}"')
+    shown = f"values 1-{kept:,}" if kept > 1 else f"value {kept:,}"
+    note = f'{shown} of {many}; more: path="{_from(path, values, kept)}"'
     return Cut("".join(lines[:kept]).removesuffix("\n"), whole=False, note=note)
 
 
@@ -242,13 +236,9 @@ def _cut_members(path: str, inside: dict[str, bytes], room: int, count: Count) -
         lines.append(f"{path}{_written(name)}: {text if whole else f'({shape(raw)})'}\n")
     kept = fitting(lines, room, count)
     first = f"{path}{_written(next(iter(inside)))}"
-    note = (
-        f"{path}: {kept:,} of {len(lines):,} members, large ones by "
-        f'their shape; path="{first}" '
-        f"for one of them"
-    )
+    note = f'{path}: {kept:,} of {len(lines):,} members, large ones by shape; one: path="{first}"'
     if kept < len(lines):
-        note += f', path="{path}[{kept}:]" for more'
+        note += f', more: path="{path}[{kept}:]"'
     return Cut("".join(lines[:kept]).removesuffix("\n"), whole=False, note=note)
 
 
@@ -267,7 +257,7 @@ def by_rows(text: str, spans: Sequence[Span], room: int, count: Count) -> Cut:
     header, rows = table
     wanted = [at for first, last in merged(spans) for at in range(first, min(last, len(rows)) + 1)]
     if not wanted:
-        return Cut("", whole=False, note=f"no such rows; it has rows 1-{len(rows):,}")
+        return Cut("", whole=False, note=f"no such rows; it has 1-{len(rows):,}")
     return _cut_rows(header, rows, wanted, room, count, text=text)
 
 
@@ -283,11 +273,11 @@ def _cut_rows(
     if kept == 0:
         row = rows[wanted[0] - 1]
         part = clipped(row, room, count)
-        note = f"the first {len(part):,} of {len(row):,} characters of row {wanted[0]} {total}"
-        return Cut(part, whole=False, note=f"{note}; {rest_of(text, row, len(part))} for its rest")
+        note = f"first {len(part):,} of {len(row):,} characters of row {wanted[0]} {total}"
+        return Cut(part, whole=False, note=f"{note}; rest: {rest_of(text, row, len(part))}")
     note = f"row{'' if kept == 1 else 's'} {_row_numbers(wanted[:kept])} {total}"
     if kept < len(wanted):
-        note += f'; rows="{_row_numbers(wanted[kept:])}" for more'
+        note += f'; more: rows="{_row_numbers(wanted[kept:])}"'
     return Cut(
         (header + "".join(pieces[:kept])).removesuffix("\n"), whole=kept == len(wanted), note=note
     )

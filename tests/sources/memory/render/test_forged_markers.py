@@ -164,7 +164,7 @@ def test_a_memory_that_is_read_whole_says_nothing_in_our_place(made):
             f"{memory_heading(memory)}\n{memory_text(memory, store)}",
             render_whole(memory, store, 60).text,
         ):
-            cut = text.count("[cut; a larger")
+            cut = text.count("[cut; raise")
             assert is_ours_alone(text, made)
             head, *lines = text.splitlines()
             assert head == memory_heading(memory)

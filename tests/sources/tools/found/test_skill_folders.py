@@ -510,7 +510,7 @@ def test_a_skill_that_has_gone_or_is_being_changed_is_told_or_read_as_it_is(proj
     with pytest.raises(NotFound, match="no file"):
         read_skill(skill)
     folder.rmdir()
-    with pytest.raises(NotFound, match="not there any more"):
+    with pytest.raises(NotFound, match="is gone"):
         read_skill(skill)
 
 

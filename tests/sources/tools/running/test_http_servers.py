@@ -369,7 +369,7 @@ def test_an_answer_that_breaks_off_is_told_as_such_and_not_asked_for_again(tmp_p
         return 200, {"Content-Type": "text/event-stream"}, lambda wfile: wfile.write(b"data: {\n")
 
     with serving(answer) as (url, heard), pool(tmp_path) as servers:
-        with pytest.raises(ToolFailed, match="find out before"):
+        with pytest.raises(ToolFailed, match="check before"):
             servers.call(remote(url), "work", {})
         assert methods(heard).count("tools/call") == 1
 

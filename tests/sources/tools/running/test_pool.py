@@ -248,7 +248,7 @@ def test_a_crash_in_mid_call_is_told_with_its_last_words_but_no_key_and_not_trie
     with pool(tmp_path) as servers:
         with pytest.raises(ToolFailed, match="it hurts") as told:
             servers.call(source, "crash", {})
-        assert "find out before you call it once more" in str(told.value)
+        assert "check before you call it again" in str(told.value)
         assert key not in str(told.value)
         assert len(starts(tmp_path)) == 1
         assert text(servers.call(source, "count", {})) == "1"
@@ -379,7 +379,7 @@ def test_a_program_that_does_not_exist_is_told(tmp_path):
 
 
 def test_a_source_that_is_only_read_has_nothing_to_run(tmp_path):
-    with pool(tmp_path) as servers, pytest.raises(ToolFailed, match="nothing that could be run"):
+    with pool(tmp_path) as servers, pytest.raises(ToolFailed, match="nothing to run"):
         servers.call(ToolOrigin("read", OriginKind.SKILL), "echo", {})
 
 

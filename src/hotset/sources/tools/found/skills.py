@@ -392,7 +392,7 @@ def read_skill(skill: Skill, file: str = "") -> str:
     try:
         root = Root(skill.folder)
     except BadInput as error:
-        raise NotFound(f"the skill {skill.name} is not there any more: look for another") from error
+        raise NotFound(f"the skill {skill.name} is gone: look for another") from error
     with root:
         if file and file != SKILL_FILE:
             return _read_file(root, skill, _real(root, file), _MOST_BYTES)
@@ -415,7 +415,7 @@ def _overview(skill: Skill) -> Iterator[str]:
     if callable_tools := [tool.name for tool in skill.tools if tool.own_name]:
         yield f"Tools that run its scripts: {', '.join(callable_tools)}"
     if files:
-        yield f"Its files; {skill.source.name} with `file` reads one:"
+        yield f"Its files; read one: {skill.source.name} with `file`:"
     yield from (f"- {shown(path)} ({_size(at)})" for path, at in list(files.items())[:_SHOWN_FILES])
     left = len(files) - _SHOWN_FILES
     if left > 0 or not found.whole:
@@ -455,12 +455,11 @@ def _read_file(root: Root, skill: Skill, path: str, most: int) -> str:
 def _why_not(root: Root, skill: Skill, path: str, why: Why) -> str:
     asked = shown(path)[:200]
     if why is Why.STRANGE_NAME:
-        return f"{asked!r} is no path below the skill's folder: give one like references/guide.md"
+        return f"{asked!r} is not below the skill's folder: give a path like references/guide.md"
     if why is Why.TOO_LARGE:
         return (
-            f"{asked} of the skill {skill.name} is longer than "
-            f"{_MOST_BYTES:,} bytes: look at a "
-            f"part of it with another tool"
+            f"{asked} of the skill {skill.name} is longer than {_MOST_BYTES:,} "
+            "bytes: read a part of it with another tool"
         )
     if why is not Why.GONE:
         return f"{asked} of the skill {skill.name} is not read: {why}"

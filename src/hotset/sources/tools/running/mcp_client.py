@@ -247,15 +247,12 @@ class McpSession:
                 )
             if result.inputRequests or result.requestState is None:
                 return _failure(
-                    "This tool wants to ask a person or a model something first, which cannot "
-                    "be done from here."
+                    "This tool wants to ask a person or a model first, which is not possible here."
                 )
             params["requestState"] = result.requestState
             await asyncio.sleep(pause)
             pause = min(_LONGEST_PAUSE, 2 * pause)
-        return _failure(
-            "This tool wanted to be called again and again, and did not come to an end."
-        )
+        return _failure("This tool asked to be called again without end.")
 
     async def _call(self, params: Mapping[str, Any], seconds: float) -> bytes:
         own_name, arguments = params["name"], params["arguments"]
@@ -663,12 +660,11 @@ def request(id: int, method: str, params: Mapping[str, Any]) -> bytes:
         )
     except (TypeError, ValueError, RecursionError):
         raise ToolFailed(
-            "the arguments cannot be written as JSON; give it plain texts, numbers, lists and "
-            "objects"
+            "the arguments are not JSON; give strings, numbers, lists and objects"
         ) from None
     if len(message) > LONGEST:
         raise ToolFailed(
-            f"the arguments take more than {LONGEST >> 20} MiB; put them in a file and name that"
+            f"the arguments exceed {LONGEST >> 20} MiB; put them in a file and give its path"
         )
     return message
 

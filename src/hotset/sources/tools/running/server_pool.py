@@ -49,7 +49,7 @@ HearsList = Callable[[ToolOrigin, ToolListing, str], None]
 """Called with what a server offers before its first call, and the tool that is about to be called;
 raises where that must not be."""
 
-ADVICE = " Use another tool, or ask a person to look at `hotset tools status`."
+ADVICE = " Use another tool, or ask the user to run `hotset tools status`."
 """What a model can do; it follows what went wrong."""
 
 _FAILED_WITHIN = (
@@ -235,7 +235,7 @@ class ServerPool:
                 )
         except TimeoutError:
             raise ToolFailed(
-                f"{source.name} did not tell its tools in {seconds:g} s.{ADVICE}"
+                f"{source.name} did not list its tools in {seconds:g} s.{ADVICE}"
             ) from None
 
     def end_session(self, session_name: str) -> None:
@@ -317,8 +317,8 @@ class ServerPool:
         done, _ = await asyncio.wait([server.starting], timeout=seconds)
         if not done:
             raise ToolFailed(
-                f"{server.source.name} was not ready after {seconds:g} s and is still "
-                f"starting: call it again in a while.{ADVICE}"
+                f"{server.source.name} is still starting after {seconds:g} s: call "
+                f"it again later.{ADVICE}"
             )
         if server.starting.cancelled():
             raise ToolFailed(
@@ -356,7 +356,7 @@ class ServerPool:
 
     def _start(self, source: ToolOrigin, session_name: str) -> PooledServer:
         if source.launch is None:
-            raise ToolFailed(f"{source.name} has nothing that could be run.")
+            raise ToolFailed(f"{source.name} has nothing to run.")
         past = self._past_of(source)
         if not past.breaker.allows():
             raise ToolFailed(_resting(source, past))
@@ -488,30 +488,25 @@ _Made = TypeVar("_Made")
 
 def _broke_off(source: ToolOrigin, error: ToolFailed, words: str) -> str:
     return (
-        f"{source.name} broke off in the middle of the call: {error}. It was not called "
-        f"again, since it may have done its work "
-        f"already: find out before you call it once more, which starts it "
-        f"anew.{_last_words(source, words)}"
+        f"{source.name} broke off during the call: {error}. It may have done "
+        f"its work: check before you call it again, which restarts it.{_last_words(source, words)}"
     )
 
 
 def _too_slow(source: ToolOrigin, seconds: float) -> str:
     return (
-        f"{source.name} did not answer in {seconds:g} s and was told to stop, which it may "
-        f"not have done: find out before you "
-        "call it again, and ask for less at once. `hotset tools status` shows a person "
-        "whether it still runs."
+        f"{source.name} did not answer in {seconds:g} s and was told to stop, "
+        "but may still run (the user can see: `hotset tools status`). Check "
+        "before you call it again, and ask for less."
     )
 
 
 def _resting(source: ToolOrigin, past: StartHistory) -> str:
     left = past.breaker.seconds_left
-    when = (
-        f"It is tried again in {left:.0f} s" if left else "It is being tried again at this moment"
-    )
+    when = f"It is tried again in {left:.0f} s" if left else "It is being tried again now"
     return (
-        f"{source.name} failed to start several times: {past.why} {when}, or as soon as it has "
-        f"changed.{ADVICE}"
+        f"{source.name} failed to start several times: {past.why} {when}, "
+        f"or when it changes.{ADVICE}"
     )
 
 
