@@ -461,7 +461,7 @@ def prefetches(stage: Stage, dialect: str, *, stream: bool) -> None:
     talk = stage.talk(dialect, stream=stream)
     talk.say("Read the shop.")
     for number in range(9):
-        talk.results(texts.code(f"shop{number}", 30))
+        talk.results(texts.code(f"shop{number}", 31))
     for prompt in (
         "Fix the price of shop2_7 in src/shop/part_2.py.",
         "Now src/shop/part_5.py, shop5_12 please.",
