@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,8 @@ from hotset.nouns.knobs import ToolboxKnobs
 from hotset.nouns.message import ClientTool, Loading, ToolSpec
 from hotset.nouns.tool import Ghost, OriginKind, Tool as LibraryTool
 from hotset.window.ghosts import beside, defers, found_spec, ghost_spec, speaks_of
+from hotset.window.toolbox_tools import TOOLBOX_SPECS
+from hotset.window.tools import DESCRIPTIONS, has_twin
 
 OBJECT = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
 
@@ -126,6 +129,18 @@ def test_a_tool_that_the_client_has_is_not_offered_again(name, description, same
     )
 
     assert beside([made()], [theirs]) == (() if same and name != "recreate_issue" else (made(),))
+
+
+@pytest.mark.parametrize("spec", TOOLBOX_SPECS, ids=lambda spec: spec.name)
+def test_a_tool_of_ours_is_known_by_the_description_of_any_version(spec):
+    for theirs in DESCRIPTIONS[spec.name]:
+        name = f"mcp__hotset__{spec.name}"
+        raw = json.dumps({"name": name, "description": theirs}).encode()
+        for ours in DESCRIPTIONS[spec.name]:
+            kept = replace(spec, description=ours)  # as a session keeps it
+            assert beside([kept], [ClientTool(name, raw)]) == ()
+            assert has_twin(raw, [kept])
+    assert not has_twin(json.dumps({"name": spec.name, "description": "Other."}).encode(), [spec])
 
 
 @pytest.mark.parametrize(

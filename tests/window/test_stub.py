@@ -239,6 +239,8 @@ def test_a_log_is_folded_to_the_names_in_it_and_then_to_its_reference():
     assert len(once) < len(told)
     assert folded_log(once, 0.5) == bare_reference(told) == reference(stub)
     assert folded_log(reference(stub), 0.5) == reference(stub)
+    earlier = f"{reference(stub)}\nNames that came up there: load_rows src/rows.py"
+    assert folded_log(earlier, 0.5) == reference(stub)  # as an earlier version wrote it
 
 
 def test_how_many_names_a_reference_has_is_a_knob():

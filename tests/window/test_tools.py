@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 
 from hotset import tokens
 from hotset.errors import Malformed
+from hotset.nouns.message import ClientTool
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import (
     END,
@@ -26,7 +27,7 @@ from hotset.nouns.retrieval import (
     Symbol,
     Whole,
 )
-from hotset.window.tools import OUR_TOOLS, SPECS, parse_call
+from hotset.window.tools import OUR_TOOLS, SPECS, brings_ours, parse_call
 
 
 def call(name: str, **fields):
@@ -224,3 +225,15 @@ def test_any_arguments_are_a_call_or_a_sentence(name, fields):
         said = name
         assert 100 <= parsed.max_tokens <= 20_000
     assert said.startswith(name)
+
+
+def test_our_tools_over_mcp_are_known_by_the_description_of_an_earlier_version():
+    earlier = (
+        "Bring back content that was shortened or left a conversation, by id or else by "
+        "iteration, tool or topic. Ask for the part you need, with one of lines, rows, path, "
+        "symbol, regex, question."
+    )
+    name = "mcp__hotset__retrieve_context"
+    raw = json.dumps({"name": name, "description": earlier}).encode()
+
+    assert brings_ours([ClientTool(name, raw)])
