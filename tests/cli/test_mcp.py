@@ -322,13 +322,13 @@ def test_arguments_that_cannot_be_used_are_told_in_a_sentence(shop: Desk):
 
     assert [failed for _, failed in answers] == [True] * len(calls)
     assert "query needs a word" in answers[0][0]
-    assert "no argument 'q'; it takes query" in answers[1][0]
+    assert "no argument 'q'; arguments: query" in answers[1][0]
     assert "max_tokens must be a number" in answers[2][0]
     assert '"120-180"' in answers[3][0]
     assert "is not below the project's folder" in answers[4][0]
     assert "there is uploads.py" in answers[5][0]
     assert "path must be a string, not a list" in answers[6][0]
-    assert "no language 'cobol'; there are" in answers[7][0]
+    assert "no language 'cobol'; languages:" in answers[7][0]
     assert "invalid regex" in answers[9][0]
     assert "lines or symbol, not both" in answers[11][0]
     assert "it has Uploader" in answers[12][0]

@@ -294,7 +294,7 @@ def test_a_model_that_never_stops_asking_is_stopped(talk, dialect):
     ("call", "told"),
     [
         (Call("retrieve_context", {"id": "r00000000000"}), "r00000000000"),
-        (Call("retrieve_context", {"id": "nonsense", "lines": "many"}), "lines must be numbers"),
+        (Call("retrieve_context", {"id": "nonsense", "lines": "many"}), "lines must be like"),
         (Call("search_history", {}), "query needs a word"),
     ],
     ids=["an-unknown-id", "bad-arguments", "no-arguments"],

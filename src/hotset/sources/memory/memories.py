@@ -157,6 +157,7 @@ class ProjectMemories:
         self._config = config
         self._knobs = config.knobs_for("").memory
         self._seconds = SECONDS * config.patience
+        self._index_seconds = INDEX_SECONDS * config.patience
         self.store = store
         self._index = index
         self._clock = clock
@@ -656,7 +657,7 @@ class ProjectMemories:
         store, index, until = self.store(), self._index(), time.monotonic() + seconds
         passed = 0
         while index is not None and time.monotonic() < until:
-            stint = time.monotonic() + INDEX_SECONDS
+            stint = time.monotonic() + self._index_seconds
             pages = self._follow_pages(store, index, stint) if self._follow_pages is not None else 0
             if not (more := pages + keep.follow_memories(store, index, stint)):
                 return
@@ -731,7 +732,7 @@ class ProjectMemories:
         follower of the store."""
         if (index := self._index()) is not None:
             with suppress(HotsetError, OSError):
-                keep.follow_memories(store, index, time.monotonic() + INDEX_SECONDS)
+                keep.follow_memories(store, index, time.monotonic() + self._index_seconds)
 
     def _find(self, store: Store, asking: RecallQuery) -> RecallResult:
         from hotset.sources.memory.ranking import weights_from_dict  # noqa: PLC0415 - tables of words
