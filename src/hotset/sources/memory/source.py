@@ -126,6 +126,9 @@ has been quiet for longer."""
 
 _ASKED = 2000  # characters of a prompt that are looked at
 
+_KEPT_SECONDS = 0.2
+"""After which what was kept of a read can be looked at: a commit takes milliseconds."""
+
 _WORTH = 0.4
 """How likely a reminder is used: of 12 that were told to new tasks, 5 fitted."""
 
@@ -269,7 +272,9 @@ class MemorySource(Source):
         if not is_memory_id(id):
             return ()
         if scene.here.session is not None:
-            self.read_in(scene.here.session)
+            # a moment later, when what is to be kept of it is on disk
+            loop = asyncio.get_running_loop()
+            loop.call_later(_KEPT_SECONDS, self.read_in, scene.here.session)
         return read_deposits(MemoryId(id), tokens, scene.here, scene.now)
 
     def follow(self, store: Store, index: Index, until: float) -> int:
