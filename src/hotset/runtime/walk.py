@@ -6,8 +6,8 @@
 
 The request is made durable beside the call to the upstream, and the reply goes to the client as it
 comes. From the event on that tells how it ended, its bytes wait until request and reply are on
-disk: what a client saw end is kept (see `tail` and `record`). A call is carried by a chain of
-values (`turn`); `record` holds its latest link. Any fault of ours ends in the client's own bytes
+disk: what a client saw end is kept (see `reply_bytes` and `record`). A call is carried by a chain
+of values (`turn`); `record` holds its latest link. Any fault of ours ends in the client's own bytes
 going through.
 """
 
