@@ -37,8 +37,8 @@ from hotset.nouns.page import Role
 from hotset.nouns.turn import TurnId
 from hotset.replay.conversation import RecordedMessage, RecordedSession
 from hotset.replay.formats import read
-from hotset.runtime.planning import Planner
-from hotset.runtime.render import Unplanned
+from hotset.runtime.planner import Planner
+from hotset.runtime.renderer import Unplanned
 from hotset.store.sqlite import SqliteStore
 
 HERE = Path(__file__).parent

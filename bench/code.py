@@ -53,7 +53,7 @@ from hotset.index.embed.port import Embedder
 from hotset.index.embed.table import WordVectors
 from hotset.index.embed.wordpiece import VOCABULARY
 from hotset.index.local import LocalIndex
-from hotset.nouns.finding import Entry, Filter, Query, Sort
+from hotset.nouns.search import Entry, Filter, Query, Sort
 from hotset.sources.code.indexer import IndexProgress, index_project, manifest_identity
 from hotset.sources.code.manifest import Manifest
 from hotset.sources.code.parsers import Parsers

@@ -102,11 +102,11 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.page import PageId, Role, SessionId
 from hotset.nouns.retrieval import MAX_TOKENS
-from hotset.sources.memory import memories as memory_facade
+from hotset.sources.memory import project_memories as memory_facade
 from hotset.sources.memory.kinds import memory_id
 from hotset.sources.memory.layers import INDEX_TOKENS
-from hotset.sources.memory.ranking import DEFAULT, SignalWeights, wanted_kind
 from hotset.sources.memory.recall import RecalledItem, RecallQuery, recall
+from hotset.sources.memory.recall_signals import DEFAULT, SignalWeights, wanted_kind
 from hotset.sources.memory.tasks import detect_task
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore

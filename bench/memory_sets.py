@@ -30,8 +30,8 @@ from hotset.nouns.message import Part
 from hotset.nouns.page import Kind, PageId, Role, SessionId
 from hotset.sealing import VERSION
 from hotset.sources.history import follow
-from hotset.sources.memory.keep import follow_memories, remember_session
-from hotset.sources.memory.ranking import SIGNALS
+from hotset.sources.memory.memory_writer import follow_memories, remember_session
+from hotset.sources.memory.recall_signals import SIGNALS
 from hotset.store.port import Store, Where
 from hotset.testing.store_talk import StoreTalk, message
 from hotset.text.terms import terms

@@ -18,8 +18,8 @@ from hotset.nouns.knobs import Knobs
 from hotset.nouns.message import DialectName
 from hotset.nouns.price import Price
 from hotset.nouns.window import PageTable, SentRequest
-from hotset.runtime.lines import LineWeigher
-from hotset.runtime.planning import PlannedTurn, Planner
+from hotset.runtime.line_weigher import LineWeigher
+from hotset.runtime.planner import PlannedTurn, Planner
 from hotset.store.sqlite import SqliteStore
 from hotset.window.plan import Moment, plan
 

@@ -15,10 +15,10 @@ import msgspec
 from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.index.port import Index
-from hotset.nouns.finding import Entry, EntryId, Hits, IndexHit, Query, Sort
 from hotset.nouns.knobs import Knobs, Prefetch
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Kind, Page, PageId, Role, SessionId, digest
+from hotset.nouns.search import Entry, EntryId, Hits, IndexHit, Query, Sort
 from hotset.nouns.window import Line, Piece
 from hotset.replay.conversation import RecordedConversation, TextUnits, conversations
 from hotset.replay.formats import read

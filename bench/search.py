@@ -47,7 +47,7 @@ from bench.peer_environment import peer_program
 from bench.results import quantile, tell
 from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
-from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
+from hotset.nouns.search import Entry, EntryId, Filter, Query, Sort
 
 LANCEDB = "0.40.0"
 LARGE = "HOTSET_BENCH_LARGE"
@@ -498,7 +498,7 @@ _MEMORY = """
 import json, pathlib, sys
 from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
-from hotset.nouns.finding import Query
+from hotset.nouns.search import Query
 with LocalIndex(pathlib.Path(sys.argv[1]), WordVectors(), folds=False) as index:
     for words in json.load(sys.stdin):
         index.search(Query(words, deadline=10.0))
@@ -529,13 +529,13 @@ def _exact(vectors: Any, query: Any) -> Any:
 
 def _view_of(generation: Any) -> Any:
     from hotset.index.filters import NumberFilter  # noqa: PLC0415
-    from hotset.index.search import RowView  # noqa: PLC0415
+    from hotset.index.hybrid_search import RowView  # noqa: PLC0415
 
     return RowView(generation, NumberFilter(), frozenset(), beyond=False, tail=[])
 
 
 def _full() -> Any:
-    from hotset.index.search import SearchTier  # noqa: PLC0415
+    from hotset.index.hybrid_search import SearchTier  # noqa: PLC0415
 
     return SearchTier.FULL.value
 

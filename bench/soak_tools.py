@@ -24,7 +24,7 @@ from bench.results import quantile, tell
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import OriginKind, Stdio, Tooling, ToolOrigin
 from hotset.sources.tools.running.server_pool import ServerPoolThread
-from hotset.sources.tools.running.supervisor import descendants
+from hotset.sources.tools.running.server_supervisor import descendants
 
 LOADS, WARM_UP, SOURCES, LIMIT = 2000, 200, 40, 5
 CALLS, CALLS_WARM_UP = 2000, 100

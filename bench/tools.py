@@ -67,7 +67,7 @@ from hotset.index.local import LocalIndex
 from hotset.nouns.embedding import OFF, Embedding
 from hotset.nouns.tool import OriginKind, Tool
 from hotset.sources.tools.found.servers import add_servers
-from hotset.sources.tools.search import FOLDER, PastUse, PastUses, ToolSearch, word_tool
+from hotset.sources.tools.tool_search import FOLDER, PastUse, PastUses, ToolSearch, word_tool
 from hotset.sources.tools.toolbox import Toolbox
 from hotset.testing import RamStore
 
@@ -465,7 +465,7 @@ del rows
 wall, cpu = time.perf_counter(), time.process_time()
 from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
-from hotset.sources.tools.search import PastUses, ToolSearch
+from hotset.sources.tools.tool_search import PastUses, ToolSearch
 from hotset.store.sqlite import SqliteStore
 table = WordVectors()
 store = SqliteStore.open(folder / "store")

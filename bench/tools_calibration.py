@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from hotset.nouns.tool import UNLIKELY, Tool
-from hotset.sources.tools.search import ToolSearch
+from hotset.sources.tools.tool_search import ToolSearch
 
 _SEED = 5
 _BINS = 10

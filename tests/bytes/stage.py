@@ -13,7 +13,7 @@ from typing import Any, Self
 from hotset.nouns.knobs import Remembering
 from hotset.nouns.message import Reply
 from hotset.nouns.tool import Tooling
-from hotset.runtime.work import Bounded
+from hotset.runtime.background import Bounded
 from hotset.surfaces.proxy.address import Address
 from hotset.testing import Clock, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy

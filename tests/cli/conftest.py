@@ -20,7 +20,7 @@ from hotset.nouns.deposit import ReplyReceived, RequestReceived
 from hotset.nouns.message import DialectName
 from hotset.nouns.turn import Outcome
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.cli.ending import run
+from hotset.surfaces.cli.exit import run
 from hotset.surfaces.cli.tree import hotset
 from hotset.testing import ScriptedUpstream
 from hotset.testing.proxy import PATIENCE

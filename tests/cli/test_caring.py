@@ -12,8 +12,8 @@ from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Billed, HiddenKept, PlanMade
 from hotset.nouns.page import Chain
 from hotset.nouns.window import Hidden, SentRequest
-from hotset.store.folder import DATABASE
 from hotset.store.sqlite import SqliteStore
+from hotset.store.store_files import DATABASE
 from hotset.testing.store_talk import kept, shows
 from tests.cli.conftest import LARGE, Desk, fill
 

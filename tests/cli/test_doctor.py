@@ -10,8 +10,8 @@ import apsw
 import pytest
 
 from hotset.nouns.turn import Event
-from hotset.store.folder import DATABASE
 from hotset.store.sqlite import SqliteStore
+from hotset.store.store_files import DATABASE
 from tests.cli.conftest import Desk, Ran, Served
 from tests.cli.test_serving import ASK, python
 

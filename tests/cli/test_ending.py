@@ -7,7 +7,7 @@ import sys
 
 LOST = """
 import sys, time, click
-from hotset.surfaces.cli import ending, tree
+from hotset.surfaces.cli import exit, tree
 
 class Lost:
     def __del__(self):

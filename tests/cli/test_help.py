@@ -40,7 +40,7 @@ def test_help_loads_none_of_the_heavy_modules_and_no_command():
     assert "Virtual memory for LLM agents" in told
     assert [name for name in loaded.split() if name.split(".")[0] in HEAVY or name in HEAVY] == []
     assert [name for name in loaded.split() if name.startswith("hotset.surfaces.cli.")] == [
-        "hotset.surfaces.cli.ending",
+        "hotset.surfaces.cli.exit",
         "hotset.surfaces.cli.tree",
     ]
 

@@ -19,8 +19,8 @@ from hotset.nouns.deposit import Billed, PlanMade, Remembered
 from hotset.nouns.memory import MemoryLink, Relation
 from hotset.nouns.window import SentRequest
 from hotset.store.port import Where
-from hotset.store.rows import NODE, PAGE, TURN, pack_hex
 from hotset.store.sqlite import SqliteStore
+from hotset.store.tables import NODE, PAGE, TURN, pack_hex
 from hotset.testing.store_memory_contract import fact
 from hotset.testing.store_talk import kept
 from tests.cli.conftest import Desk, desk_in, fill

@@ -17,8 +17,8 @@ import pytest
 
 from hotset.index import open_index
 from hotset.nouns.deposit import NoteWritten
-from hotset.nouns.finding import Entry, EntryId, Query, Sort
 from hotset.nouns.note import Scope, Space
+from hotset.nouns.search import Entry, EntryId, Query, Sort
 from hotset.store.sqlite import SqliteStore
 from tests.cli.conftest import Desk, Ran, in_a_process
 from tests.waiting import wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from hotset.nouns.memory import MemoryId, MemoryKind, MemoryLink, MemoryRecord, Provenance, Relation
-from hotset.surfaces.cli.memory_reading import dot, tree
+from hotset.surfaces.cli.memory_views import dot, tree
 
 
 def fact(id: str, title: str = "") -> MemoryRecord:

@@ -10,7 +10,7 @@ import pytest
 
 from hotset import tokens
 from hotset.config import load
-from hotset.surfaces.mcp.memory import memory_tools
+from hotset.surfaces.mcp.memory_tools import memory_tools
 from hotset.surfaces.mcp.project import Project
 from hotset.surfaces.mcp.protocol import Server
 from tests.cli.conftest import Desk

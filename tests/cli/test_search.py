@@ -7,7 +7,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from hotset.nouns.finding import Entry, EntryId, Sort
+from hotset.nouns.search import Entry, EntryId, Sort
 from hotset.text.terms import excerpt, terms
 from tests.cli.conftest import NOW, Desk, desk_in, fill, in_a_process
 from tests.cli.test_terminal import on_a_terminal

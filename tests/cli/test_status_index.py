@@ -13,7 +13,7 @@ import pytest
 
 from hotset.index import open_index
 from hotset.index.database import DATABASE, EntryRows, Generations
-from hotset.nouns.finding import Entry, EntryId, Sort
+from hotset.nouns.search import Entry, EntryId, Sort
 from hotset.sources.history.pages import follow
 from hotset.store.sqlite import SqliteStore
 from tests.waiting import wait_until
@@ -86,7 +86,7 @@ def test_a_damaged_index_is_told_and_left_as_it_is(filled: Desk):
 def test_it_is_told_without_loading_what_searches(filled: Desk):
     open_index(filled.data, folds=False).close()
     code = (
-        "import sys; from hotset.surfaces.cli.ending import run; from "
+        "import sys; from hotset.surfaces.cli.exit import run; from "
         "hotset.surfaces.cli.tree import hotset;"
         f"run(hotset, ('status', '--json')); print([each for each in {HEAVY} if each in "
         f"sys.modules], file=sys.stderr)"

@@ -15,7 +15,7 @@ from hotset.nouns.message import Answer, DialectName, Part
 from hotset.nouns.page import Kind
 from hotset.testing.upstream import Call, Fault, Say
 from hotset.testing.upstream.cache import Charge
-from hotset.testing.upstream.connection import event_frames
+from hotset.testing.upstream.http_connection import event_frames
 from hotset.testing.upstream.wires import WIRES, WireTurn, to_json
 
 OURS = frozenset({"retrieve_context", "search_history", "get_turn_range"})

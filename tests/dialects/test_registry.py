@@ -41,7 +41,7 @@ def test_a_conversation_that_a_dialect_composes_is_one_that_it_parses(name):
             dialect.length_field(dialect.provider): 99,
             **dialect.compose(system, said),
         }
-        request = dialect.parse(hotset.dialects.wire.encode(body))
+        request = dialect.parse(hotset.dialects.json_bytes.encode(body))
         texts = [part.content.decode() for part in request.system]
         texts += [part.content.decode() for message in request.messages for part in message.parts]
         assert texts == [*([system] if system else []), "hello"]

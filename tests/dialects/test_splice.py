@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hotset.dialects.wire import element_spans, fields, is_all_of, splice
+from hotset.dialects.json_bytes import element_spans, fields, is_all_of, splice
 from hotset.errors import Malformed
 from hotset.nouns.message import Span
 from tests.campaign import sample

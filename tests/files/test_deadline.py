@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from hotset.files.threads import DeadlinePool
+from hotset.files.deadline_pool import DeadlinePool
 from tests.waiting import wait_until
 
 
@@ -68,7 +68,7 @@ def test_with_its_result_a_thread_is_free(pool):
 
 
 def test_threads_without_work_end(monkeypatch):
-    monkeypatch.setattr("hotset.files.threads._IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("hotset.files.deadline_pool._IDLE_SECONDS", 0.01)
     pool = DeadlinePool(2, "pool-under-test")
     for number in range(50):
         assert pool.submit(lambda number=number: number).result(60) == number
@@ -97,7 +97,7 @@ def test_closing_cancels_what_waits_and_waits_for_what_runs_no_longer_than_it_is
 
 def test_a_process_ends_although_work_hangs():
     code = (
-        "import threading; from hotset.files.threads import DeadlinePool\n"
+        "import threading; from hotset.files.deadline_pool import DeadlinePool\n"
         "pool = DeadlinePool(1, 'hung'); pool.submit(threading.Event().wait); print('bye')"
     )
     ended = subprocess.run(

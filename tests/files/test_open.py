@@ -9,8 +9,8 @@ import stat
 import pytest
 
 from hotset.errors import StoreFailed
-from hotset.files.folder import private_folder
 from hotset.files.open import NotRegular, open_private, open_regular
+from hotset.files.private_folder import private_folder
 
 
 def _link(path):

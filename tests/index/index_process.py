@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from hotset.index.local import LocalIndex
-from hotset.nouns.finding import Entry, EntryId, Query, Sort
+from hotset.nouns.search import Entry, EntryId, Query, Sort
 from hotset.testing.fakes import HashingEmbedder
 
 EMBEDDER = HashingEmbedder(64)

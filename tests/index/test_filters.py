@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hotset.index.filters import matches_filter, path_matcher
 from hotset.index.local import LocalIndex
-from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
+from hotset.nouns.search import Entry, EntryId, Filter, Query, Sort
 from hotset.testing.fakes import HashingEmbedder
 
 _NAMES = st.sampled_from(["", "a", "b", "c"])

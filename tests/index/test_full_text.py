@@ -18,7 +18,7 @@ from hotset.index.full_text import (
     score_unfolded,
     tool_terms,
 )
-from hotset.nouns.finding import Entry, EntryId, Sort
+from hotset.nouns.search import Entry, EntryId, Sort
 
 _TEXT = st.text(st.characters() | st.sampled_from('aB9_" \0'), max_size=60)
 

@@ -8,9 +8,9 @@ from hypothesis import given, strategies as st
 
 from hotset.index.breaker import Breaker
 from hotset.index.fusion import FusedHit, Ranked, by_file, fuse
+from hotset.index.hybrid_search import SearchTier, tier_for
 from hotset.index.local import LocalIndex
-from hotset.index.search import SearchTier, tier_for
-from hotset.nouns.finding import Entry, EntryId, Query, Sort
+from hotset.nouns.search import Entry, EntryId, Query, Sort
 from hotset.testing import Clock
 from hotset.testing.fakes import HashingEmbedder
 

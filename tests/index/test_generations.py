@@ -9,7 +9,7 @@ import pytest
 
 from hotset.index.local import LocalIndex
 from hotset.index.port import Watermark
-from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
+from hotset.nouns.search import Entry, EntryId, Filter, Query, Sort
 from hotset.testing.fakes import HashingEmbedder
 
 _OLD, _NEW = HashingEmbedder(64, "old"), HashingEmbedder(64, "new")

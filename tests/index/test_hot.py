@@ -6,7 +6,7 @@ from tests.embedders import DOCUMENTS, Knowing
 from tests.waiting import wait_until
 
 from hotset.index.local import LocalIndex, Rhythm
-from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
+from hotset.nouns.search import Entry, EntryId, Filter, Query, Sort
 from hotset.testing.fakes import HashingEmbedder
 
 HOT, COLD = EntryId("hot"), EntryId("cold")

@@ -17,7 +17,7 @@ from index_process import EMBEDDER, entry
 from hotset.index.database import Generations, folder_of
 from hotset.index.full_text import WordIndex
 from hotset.index.local import LocalIndex
-from hotset.nouns.finding import Query
+from hotset.nouns.search import Query
 
 _SCRIPT = Path(__file__).with_name("index_process.py")
 

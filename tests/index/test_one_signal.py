@@ -11,8 +11,8 @@ import pytest
 
 from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
-from hotset.nouns.finding import Entry, EntryId, Query, Sort
-from hotset.sources.code.search import find_code
+from hotset.nouns.search import Entry, EntryId, Query, Sort
+from hotset.sources.code.code_search import find_code
 from hotset.testing import HashingEmbedder
 
 HERON, CLOCK, LAKE = (
@@ -81,7 +81,7 @@ def test_both_signals_find_the_same_one_after_the_other_and_side_by_side(
         index.add(entries())
         assert index.fold()
         one_by_one = index.search(Query(LAKE, deadline=30.0))
-    monkeypatch.setattr("hotset.index.search._QUICK_ROWS", 0)
+    monkeypatch.setattr("hotset.index.hybrid_search._QUICK_ROWS", 0)
     with LocalIndex(tmp_path, WordVectors(), folds=False) as index:
         assert index.search(Query(LAKE, deadline=30.0)) == one_by_one
 

@@ -4,9 +4,9 @@ import pytest
 from tests.embedders import DOCUMENTS, Knowing
 
 from hotset.errors import BadInput
+from hotset.index.hybrid_search import QueryVectors
 from hotset.index.local import LocalIndex
-from hotset.index.search import QueryVectors
-from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
+from hotset.nouns.search import Entry, EntryId, Filter, Query, Sort
 from hotset.testing.fakes import HashingEmbedder
 
 PATIENT = 30.0

@@ -10,7 +10,7 @@ import pytest
 
 from hotset.errors import DiskFull
 from hotset.index.local import LocalIndex
-from hotset.nouns.finding import Entry, EntryId, Query, Sort
+from hotset.nouns.search import Entry, EntryId, Query, Sort
 from hotset.testing.fakes import HashingEmbedder
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from hotset.errors import NotFound, ToolFailed
 from hotset.nouns.tool import Ghost, OriginKind, ToolOrigin
+from hotset.sources.tools.approval import KnownTool
 from hotset.sources.tools.callables import BoundFunction, bind_function, returned, text_of
-from hotset.sources.tools.consent import KnownTool
 from hotset.sources.tools.toolbox import ToolMatches, ToolUse
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hotset.config import load
 from hotset.surfaces.proxy.address import Address
-from hotset.surfaces.proxy.serve import serve
+from hotset.surfaces.proxy.server import serve
 
 
 def main(folder: str, upstream: str, ready_file: str, where: str) -> None:

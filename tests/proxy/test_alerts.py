@@ -16,7 +16,7 @@ import pytest
 from hotset.config import load
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.turn import Event
-from hotset.runtime.ledger import over_store
+from hotset.runtime.metrics import over_store
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy

@@ -28,8 +28,8 @@ from hotset.nouns.page import Kind, Role, digest
 from hotset.nouns.retrieval import Lines, Place, Retrieve
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import WHOLE, Form, Hidden, Spot
-from hotset.runtime import recall
-from hotset.runtime.planning import PlannedTurn, Planner
+from hotset.runtime import retrieval
+from hotset.runtime.planner import PlannedTurn, Planner
 from hotset.testing import RamStore
 from hotset.window.birth import content_id
 from hotset.window.evict import POLICIES
@@ -251,12 +251,12 @@ def _assert_it_is_whole(sent: Sent, store: RamStore) -> None:
 
 def _assert_it_comes_back(content: bytes, store: RamStore, place: Place) -> None:
     """By the id that stands in its place, in as many slices as it takes."""
-    got = recall.answer(Retrieve(content_id(content), max_tokens=20_000), store, place)
+    got = retrieval.answer(Retrieve(content_id(content), max_tokens=20_000), store, place)
     assert got.found
     if tokens.count(content) < 15_000:
         assert content.decode("utf-8", "replace").strip("\n") in got.text
     first = content.decode("utf-8", "replace").splitlines()[0]
-    line = recall.answer(
+    line = retrieval.answer(
         Retrieve(content_id(content), how=Lines(((1, 1),)), max_tokens=2000), store, place
     )
     assert first.strip() in line.text

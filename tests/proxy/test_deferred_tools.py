@@ -21,7 +21,7 @@ from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.cache import marked_prompt
 from hotset.testing.upstream.faults import Status
 from hotset.testing.upstream.script import Received
-from hotset.window.deferring import ANCHOR, MOST_DEFERRED
+from hotset.window.deferred_tools import ANCHOR, MOST_DEFERRED
 from tests.proxy.conftest import Pair
 from tests.proxy.shelf import Shelf
 from tests.proxy.talking import OURS, SHORTENING, Talk, asked, code, meant, read, tools

@@ -20,7 +20,7 @@ from hotset.config import Config
 from hotset.nouns.knobs import Remembering
 from hotset.nouns.memory import MemoryId, MemoryKind, MemoryRecord, Standing, Trust
 from hotset.runtime.reader import open_memories
-from hotset.sources.memory.memories import ProjectMemories
+from hotset.sources.memory.project_memories import ProjectMemories
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.script import Received

@@ -11,7 +11,7 @@ import pytest
 from hotset.dialects import DIALECTS as ALL
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.message import DialectName
-from hotset.surfaces.mcp.tools import toolbox_tools, tools as mcp_tools
+from hotset.surfaces.mcp.mcp_tools import toolbox_tools, tools as mcp_tools
 from hotset.testing import Call, Say
 from hotset.testing.proxy import LocalProxy
 from tests.proxy.conftest import Pair

@@ -10,7 +10,7 @@ import pytest
 
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place, Range, Retrieve
-from hotset.runtime import recall
+from hotset.runtime import retrieval
 from hotset.store.port import Where
 from hotset.testing import Call, Say
 from hotset.testing.upstream.script import Received
@@ -104,8 +104,8 @@ def test_a_session_of_hundreds_of_calls_stays_in_its_window_and_everything_comes
         assert len(left & {page.id for page in outputs}) > _CALLS // 2
         here = Place(session.id, _CALLS + 1)
         for number, page in enumerate(outputs):
-            by_call = recall.answer(Retrieve(page.call), store, here)
-            by_turn = recall.answer(Range(page.turn, page.turn), store, here)
+            by_call = retrieval.answer(Retrieve(page.call), store, here)
+            by_turn = retrieval.answer(Range(page.turn, page.turn), store, here)
             assert _output(number) in by_call.text
             assert _output(number) in by_turn.text
 

@@ -14,7 +14,7 @@ from hotset.nouns.link import link
 from hotset.nouns.message import DialectName
 from hotset.nouns.page import ROOT, Chain, Kind
 from hotset.nouns.window import WHOLE, Cause, Form, Hidden, PageTable, Shown, Spot
-from hotset.runtime.work import Bounded
+from hotset.runtime.background import Bounded
 from hotset.testing import RamStore, Say
 from tests.proxy.talking import (
     OURS,

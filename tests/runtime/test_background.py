@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from hotset.runtime.work import Background
+from hotset.runtime.background import Background
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hotset.runtime.work import Bounded, Crowded, Late, OutOfTime, check
+from hotset.runtime.background import Bounded, Crowded, Late, OutOfTime, check
 from tests.waiting import wait_until
 
 LONG = 60.0  # seconds that nothing here takes, however busy the machine is

@@ -7,7 +7,7 @@ import pytest
 from hotset.errors import BadConfig
 from hotset.index import open_index
 from hotset.nouns.embedding import Embedding
-from hotset.nouns.finding import Entry, EntryId, Query, Sort
+from hotset.nouns.search import Entry, EntryId, Query, Sort
 from tests.embedders import endpoint
 
 KEY = "sk-not-a-real-one"

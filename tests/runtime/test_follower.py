@@ -21,11 +21,11 @@ from hotset.index import open_index
 from hotset.nouns.deposit import PageAdded
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place, Retrieve, Search
+from hotset.runtime.background import Background
 from hotset.runtime.follower import Follower
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.machine import Machine
-from hotset.runtime.recall import answer
-from hotset.runtime.work import Background
+from hotset.runtime.retrieval import answer
 from hotset.sources.history import followed
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, RamStore, Say, ScriptedUpstream

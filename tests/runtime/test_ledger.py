@@ -19,7 +19,8 @@ from hotset.nouns.price import Price
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Form
 from hotset.runtime.keeper import Keeper
-from hotset.runtime.ledger import (
+from hotset.runtime.machine import Machine, Tally
+from hotset.runtime.metrics import (
     QUIET_SECONDS,
     Births,
     Watch,
@@ -29,7 +30,6 @@ from hotset.runtime.ledger import (
     raised_lately,
     savings,
 )
-from hotset.runtime.machine import Machine, Tally
 from hotset.store.port import Store
 from hotset.testing import RamStore
 from hotset.testing.store_talk import StoreTalk, id_of, kept, shows

@@ -12,7 +12,7 @@ from hotset.dialects import DIALECTS
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName, Request
 from hotset.nouns.page import ROOT
-from hotset.runtime.lines import LineageLinker, LineWeigher
+from hotset.runtime.line_weigher import LineageLinker, LineWeigher
 from tests.campaign import sample
 from tests.dialects.conversations import conversation
 from tests.dialects.fresh import FreshParser

@@ -11,7 +11,7 @@ from hotset.config import load
 from hotset.dialects import DIALECTS
 from hotset.errors import StoreFailed
 from hotset.nouns.message import DialectName
-from hotset.runtime.planning import Planner
+from hotset.runtime.planner import Planner
 from hotset.testing import RamStore
 
 DIALECT = DIALECTS[DialectName.ANTHROPIC]

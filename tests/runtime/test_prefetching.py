@@ -19,13 +19,13 @@ from hotset.config import Config, load
 from hotset.dialects import DIALECTS as SPOKEN
 from hotset.index import open_index
 from hotset.nouns.candidate import Candidate
-from hotset.nouns.finding import Entry, EntryId, Hits, IndexHit, Query, Sort
 from hotset.nouns.knobs import Knobs, Prefetch, Prefetching
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName, Reply, Request
+from hotset.nouns.search import Entry, EntryId, Hits, IndexHit, Query, Sort
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Hidden
-from hotset.runtime.planning import PlannedTurn, Planner
+from hotset.runtime.planner import PlannedTurn, Planner
 from hotset.sources.code.source import JUDGED, PREFETCHED, CodeSource, Prefetches
 from hotset.sources.history import follow
 from hotset.sources.port import TurnEnd

@@ -33,7 +33,7 @@ from hotset.nouns.retrieval import (
 )
 from hotset.nouns.turn import Reference
 from hotset.nouns.window import Spot
-from hotset.runtime.recall import answer
+from hotset.runtime.retrieval import answer
 from hotset.store.connection import Tuning
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore

@@ -14,7 +14,7 @@ from hotset.dialects.port import Mark
 from hotset.dialects.sse import events
 from hotset.nouns.message import DialectName
 from hotset.runtime.reply_bytes import StreamTail, salvage
-from hotset.store.rows import zstd
+from hotset.store.tables import zstd
 from tests.dialects.recordings import REPLIES, recording
 
 STREAMS = [(name, file) for name, file in REPLIES if file.endswith(".sse")]

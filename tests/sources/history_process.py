@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from hotset.index.local import LocalIndex
-from hotset.nouns.finding import Query
+from hotset.nouns.search import Query
 from hotset.sealing import VERSION
 from hotset.sources.history import find, follow
 from hotset.store.connection import Tuning

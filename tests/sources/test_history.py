@@ -23,9 +23,9 @@ from hotset.errors import PageDamaged
 from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.index.port import Watermark
-from hotset.nouns.finding import Filter, Query, Sort
 from hotset.nouns.message import Part
 from hotset.nouns.page import Kind, Role
+from hotset.nouns.search import Filter, Query, Sort
 from hotset.sealing import VERSION, seal
 from hotset.sources.history import find, follow, followed
 from hotset.sources.history.pages import WATERMARK

@@ -13,7 +13,7 @@ from hotset.index import open_index
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot, OfferVerdict
 from hotset.nouns.knobs import Knobs, Prefetch, Prefetching
 from hotset.nouns.message import DialectName
-from hotset.runtime.planning import Planner
+from hotset.runtime.planner import Planner
 from hotset.sources.code import CodeSource
 from hotset.sources.history import HistorySource
 from hotset.sources.memory import MemorySource, ProjectMemories

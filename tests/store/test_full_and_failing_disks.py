@@ -14,7 +14,7 @@ from hotset.errors import DiskFull, HotsetError, StoreFailed
 from hotset.nouns.deposit import PageAdded
 from hotset.nouns.page import Kind
 from hotset.nouns.turn import Event
-from hotset.store import folder
+from hotset.store import store_files
 from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_talk import StoreTalk, kept
@@ -109,8 +109,8 @@ def test_a_moment_without_room_is_bridged_by_the_ballast(tmp_path):
 def test_the_ballast_really_takes_room(tmp_path):
     with SqliteStore.open(tmp_path / "s"):
         found = (tmp_path / "s" / "ballast").stat()
-        assert found.st_size == folder.BALLAST_BYTES
-        assert found.st_blocks * 512 >= folder.BALLAST_BYTES
+        assert found.st_size == store_files.BALLAST_BYTES
+        assert found.st_blocks * 512 >= store_files.BALLAST_BYTES
 
 
 @pytest.mark.parametrize("for_ever", [False, True], ids=["once", "for ever"])

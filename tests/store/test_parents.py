@@ -22,11 +22,11 @@ from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event, Outcome
 from hotset.runtime import clients
 from hotset.store.exchange import read_lines, write_lines
-from hotset.store.folder import DATABASE
 from hotset.store.lineage import LINKED, parents, parents_in
 from hotset.store.port import Store
 from hotset.store.sealed import SealedRows
 from hotset.store.sqlite import SqliteStore
+from hotset.store.store_files import DATABASE
 from hotset.testing.ram_store import RamStore
 
 TASK = "Look through the folder for every use of the tokenizer and report the lines"

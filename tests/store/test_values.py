@@ -10,7 +10,7 @@ from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.note import Space
 from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore
-from hotset.store.values import StoredValue
+from hotset.store.stored_value import StoredValue
 
 COUNTS = Space("counts")
 

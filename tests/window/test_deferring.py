@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hotset.nouns.message import Loading, ToolSpec
-from hotset.window.deferring import ANCHOR, at_once, deferring, is_refusal, words_for
+from hotset.window.deferred_tools import ANCHOR, at_once, deferring, is_refusal, words_for
 from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS, USE
 
 FOUND = ToolSpec(

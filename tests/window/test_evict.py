@@ -14,7 +14,7 @@ from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.window import WHOLE, Cause, Form, Line, PageTable, SentRequest, Shown, Spot
 from hotset.window.plan import plan
-from hotset.window.weighing import by_message, weigh
+from hotset.window.step_sizes import by_message, weigh
 from tests.window.talk import Talk, code, moment, piece
 
 

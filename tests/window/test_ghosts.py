@@ -11,8 +11,8 @@ from hotset.nouns.knobs import ToolboxKnobs
 from hotset.nouns.message import ClientTool, Loading, ToolSpec
 from hotset.nouns.tool import Ghost, OriginKind, Tool as LibraryTool
 from hotset.window.ghosts import beside, defers, found_spec, ghost_spec, speaks_of
+from hotset.window.retrieval_tools import DESCRIPTIONS, has_twin
 from hotset.window.toolbox_tools import TOOLBOX_SPECS
-from hotset.window.tools import DESCRIPTIONS, has_twin
 
 OBJECT = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
 

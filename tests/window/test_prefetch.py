@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 from msgspec import structs
 
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
-from hotset.nouns.finding import Entry, EntryId, Hits, IndexHit, Sort
 from hotset.nouns.knobs import Knobs, Prefetch, Prefetching
+from hotset.nouns.search import Entry, EntryId, Hits, IndexHit, Sort
 from hotset.window.offers import choose_texts
 from hotset.window.prefetch import (
     ABOVE,

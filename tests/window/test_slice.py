@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 
 from hotset import tokens
 from hotset.nouns.retrieval import END, JsonPath, Lines, Question, Regex, RowSlice, Symbol, Whole
+from hotset.window.retrieval_tools import parse_call
 from hotset.window.slice import cut
-from hotset.window.tools import parse_call
 from tests.campaign import sample
 
 ROOM = 2000

@@ -19,6 +19,7 @@ from hotset.nouns.window import WHOLE, Form, Line, PageTable, Piece, Spot
 from hotset.testing.recording import requests, session
 from hotset.window.names import names
 from hotset.window.plan import Moment, plan
+from hotset.window.step_sizes import steps
 from hotset.window.summary import (
     Stretch,
     checked_summary,
@@ -28,7 +29,6 @@ from hotset.window.summary import (
     summaries_within,
     transcript,
 )
-from hotset.window.weighing import steps
 
 EVERY = 10
 

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from hotset import tokens
 from hotset.errors import Malformed
+from hotset.window.retrieval_tools import SPECS
 from hotset.window.toolbox_tools import (
     TOOLBOX_SPECS,
     FindCall,
@@ -18,7 +19,6 @@ from hotset.window.toolbox_tools import (
     parse_find,
     parse_use,
 )
-from hotset.window.tools import SPECS
 
 
 def _tokens(specs) -> int:

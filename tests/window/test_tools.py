@@ -27,7 +27,7 @@ from hotset.nouns.retrieval import (
     Symbol,
     Whole,
 )
-from hotset.window.tools import OUR_TOOLS, SPECS, brings_ours, parse_call
+from hotset.window.retrieval_tools import OUR_TOOLS, SPECS, brings_ours, parse_call
 
 
 def call(name: str, **fields):

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from hotset.dialects import parts, wire
+from hotset.dialects import json_bytes, parts
 from hotset.dialects.envelope import Envelope
+from hotset.dialects.json_bytes import JsonNode
 from hotset.dialects.port import Dialect
-from hotset.dialects.wire import JsonNode
 from hotset.errors import Malformed
 from hotset.nouns.link import Link
 from hotset.nouns.message import ClientTool, Message, Part, Request, Span, ToolSpec
@@ -68,7 +68,7 @@ def reword(message: Message, words: Mapping[int, bytes], slots: Slots) -> Messag
             said[position] = _reworded(message, part, trimmed, slot.tool)
     except Malformed as error:
         raise ValueError(f"it cannot be reworded: {error}") from None
-    return replace(message, raw=wire.splice(message.raw, edits), parts=tuple(said))
+    return replace(message, raw=json_bytes.splice(message.raw, edits), parts=tuple(said))
 
 
 def text(value: JsonNode) -> Slot:
@@ -117,7 +117,7 @@ def _found(message: Message, words: Mapping[int, bytes], slots: Slots) -> dict[i
     found = {
         position: slot
         for position, (part, slot) in enumerate(
-            zip(up_to_the_last, slots(wire.node(message.raw)), strict=False)
+            zip(up_to_the_last, slots(json_bytes.node(message.raw)), strict=False)
         )
         if slot is not None and position in words and part.kind not in _KEPT
     }
@@ -141,11 +141,11 @@ def _quoted(words: bytes) -> bytes:
     said = words.decode()
     if not said.strip():
         raise ValueError("a part cannot be reworded with nothing: providers refuse empty texts")
-    return wire.encode(said)
+    return json_bytes.encode(said)
 
 
 def _object(words: bytes) -> bytes:
-    if not isinstance(wire.decode(words, "a call's arguments"), dict):
+    if not isinstance(json_bytes.decode(words, "a call's arguments"), dict):
         raise ValueError("a call's arguments must be a JSON object")  # noqa: TRY004 - the value is at fault, not its type
     return words
 
@@ -154,7 +154,7 @@ def declared(
     tools: Iterable[ToolSpec], form: Callable[[ToolSpec], dict[str, Any]]
 ) -> tuple[ClientTool, ...]:
     """The tools as `form` writes them in the dialect."""
-    return tuple(ClientTool(tool.name, wire.encode(form(tool))) for tool in tools)
+    return tuple(ClientTool(tool.name, json_bytes.encode(form(tool))) for tool in tools)
 
 
 def offer(
@@ -177,7 +177,7 @@ def offer(
         raise ValueError(f"these tools would be offered twice: {', '.join(sorted(twice))}")
     ours = b",".join(tool.raw for tool in tools)
     here, new = (theirs[-1].start, ours + b",") if before_last else (theirs[-1].end, b"," + ours)
-    return wire.splice(outer.body, [(Span(here, here), new)])
+    return json_bytes.splice(outer.body, [(Span(here, here), new)])
 
 
 def withhold(
@@ -193,8 +193,9 @@ def withhold(
     kept = [_wanted(raw, unwanted) for raw in raws]
     if kept == raws:
         return outer.body
-    return wire.splice(
-        outer.body, [(outer.fields["tools"].value, wire.array_of(finish(list(filter(None, kept)))))]
+    return json_bytes.splice(
+        outer.body,
+        [(outer.fields["tools"].value, json_bytes.array_of(finish(list(filter(None, kept)))))],
     )
 
 
@@ -202,12 +203,12 @@ def _wanted(raw: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
     """The tool, or the namespace without the unwanted ones in it; empty where nothing stays."""
     if not unwanted(raw):
         return raw
-    inner = wire.fields(raw).get("tools")
+    inner = json_bytes.fields(raw).get("tools")
     if inner is None or not raw.startswith(b"[", inner.value.start):
         return b""
-    spans = wire.element_spans(raw, inner.value, "tools")
+    spans = json_bytes.element_spans(raw, inner.value, "tools")
     kept = [each for span in spans if not unwanted(each := raw[span.start : span.end])]
-    return wire.splice(raw, [(inner.value, wire.array_of(kept))]) if kept else b""
+    return json_bytes.splice(raw, [(inner.value, json_bytes.array_of(kept))]) if kept else b""
 
 
 def schema(tool: ToolSpec) -> msgspec.Raw:
@@ -252,8 +253,8 @@ def resume(request: Request, dialect: Dialect, previous: str, before: Sequence[b
         if said
         else request.raw
     )
-    return wire.splice(
-        body, [(wire.fields(body)[dialect.previous_field].value, wire.encode(previous))]
+    return json_bytes.splice(
+        body, [(json_bytes.fields(body)[dialect.previous_field].value, json_bytes.encode(previous))]
     )
 
 
@@ -269,17 +270,17 @@ def is_open(request: Request, names: Collection[str], limits: Sequence[str]) -> 
 
 
 def params(request: Request) -> dict[str, Any]:
-    return wire.as_object(wire.decode(request.params, "the parameters"))
+    return json_bytes.as_object(json_bytes.decode(request.params, "the parameters"))
 
 
 def is_structured(form: Any) -> bool:
     """True where the reply is asked for in a form that a program will read."""
-    return bool(wire.as_object(form).get("type", "text") != "text")
+    return bool(json_bytes.as_object(form).get("type", "text") != "text")
 
 
 def plain(text: str) -> str:
     """The text, with a mark in place of what is no character."""
-    return wire.encode_text(text).decode()
+    return json_bytes.encode_text(text).decode()
 
 
 def user_message(text: str) -> bytes:
@@ -287,7 +288,7 @@ def user_message(text: str) -> bytes:
     nothing to say."""
     if not text.strip():
         raise ValueError("a message that says nothing is refused by providers")
-    return wire.encode({"role": "user", "content": plain(text)})
+    return json_bytes.encode({"role": "user", "content": plain(text)})
 
 
 def _instead(message: Message, was: Message, seen: Message, slots: Slots) -> Message:

@@ -11,9 +11,9 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
+from hotset.dialects.json_bytes import Field
 from hotset.dialects.parts import UNKNOWN, Calls, EarlierCall
-from hotset.dialects.wire import Field
 from hotset.errors import Malformed
 from hotset.files.lru import Lru
 from hotset.nouns.message import ClientTool, Message, Request, Span
@@ -39,10 +39,10 @@ class Envelope:
     def tree(self, name: str) -> Any:
         """The value, decoded; None where the field is missing."""
         raw = self.raw(name)
-        return wire.decode(raw, name) if raw else None
+        return json_bytes.decode(raw, name) if raw else None
 
     def text(self, name: str) -> str:
-        return wire.as_text(self.tree(name))
+        return json_bytes.as_text(self.tree(name))
 
     def array(self, name: str) -> tuple[Span, tuple[Span, ...]]:
         """Where the array stands and where its elements do. Raises `Malformed` where there is no
@@ -52,7 +52,7 @@ class Envelope:
             raise Malformed(f"the body has no {name!r}")
         if not self.body.startswith(b"[", field.value.start):
             raise Malformed(f"{name}: expected an array, got {_json_type(self.raw(name))}")
-        return field.value, wire.element_spans(self.body, field.value, name)
+        return field.value, json_bytes.element_spans(self.body, field.value, name)
 
     def params(self, without: Iterable[str]) -> bytes:
         """The other fields as one object, each with the bytes it came with."""
@@ -86,7 +86,7 @@ def open_envelope(body: bytes, messages: str, cache: MessageCache | None = None)
     front = cache.bodies.find(body) if cache is not None else None
     if front is not None and (resumed := _resume_envelope(body, messages, front)) is not None:
         return _remember(resumed)
-    found = Envelope(body, wire.fields(body))
+    found = Envelope(body, json_bytes.fields(body))
     for name in found.fields:
         if name != messages:
             _check_utf8(found.raw(name), name)
@@ -136,7 +136,7 @@ def _resume_envelope(body: bytes, name: str, front: KnownFront) -> Envelope | No
     rest = b'{"%s":[{}' % name.encode() + body[front.end :]
     shift = len(body) - len(rest)
     try:
-        found = wire.fields(rest)
+        found = json_bytes.fields(rest)
         for each, field in found.items():
             if each != name:
                 _check_utf8(rest[field.value.start : field.value.end], each)
@@ -147,7 +147,7 @@ def _resume_envelope(body: bytes, name: str, front: KnownFront) -> Envelope | No
     own, *behind = found.items()
     joined = {**front.fields, name: Field(front.key, Span(front.start, own[1].value.end + shift))}
     joined.update(
-        (each, Field(wire.moved(field.key, shift), wire.moved(field.value, shift)))
+        (each, Field(json_bytes.moved(field.key, shift), json_bytes.moved(field.value, shift)))
         for each, field in behind
     )
     return Envelope(body, joined, front)
@@ -159,7 +159,8 @@ def _unknown_elements(outer: Envelope, front: KnownFront, name: str) -> tuple[Sp
     rest = b"[{}" + outer.body[front.end : array.end]
     shift = array.end - len(rest)
     return array, [
-        wire.moved(span, shift) for span in wire.element_spans(rest, Span(0, len(rest)), name)[1:]
+        json_bytes.moved(span, shift)
+        for span in json_bytes.element_spans(rest, Span(0, len(rest)), name)[1:]
     ]
 
 
@@ -169,10 +170,10 @@ def _tools(
 ) -> tuple[ClientTool, ...]:
     raws = [
         array[span.start : span.end]
-        for span in wire.element_spans(array, Span(0, len(array)), name)
+        for span in json_bytes.element_spans(array, Span(0, len(array)), name)
     ]
     return tuple(
-        ClientTool(named(wire.as_object(wire.decode(raw, f"{name}.{i}"))), raw)
+        ClientTool(named(json_bytes.as_object(json_bytes.decode(raw, f"{name}.{i}"))), raw)
         for i, raw in enumerate(raws)
     )
 
@@ -180,7 +181,7 @@ def _tools(
 def _understand_element(
     raw: bytes, span: Span, where: str, understand: Understand, calls: Calls
 ) -> Message:
-    tree = wire.decode(raw, where)
+    tree = json_bytes.decode(raw, where)
     if not isinstance(tree, dict):
         raise Malformed(f"{where}: expected an object, got {_json_type(raw)}")
     try:
@@ -191,7 +192,7 @@ def _understand_element(
 
 def tool_name(tool: dict[str, Any]) -> str:
     """A tool's name; its type where a provider runs it and it has none."""
-    return wire.as_text(tool.get("name")) or wire.as_text(tool.get("type"))
+    return json_bytes.as_text(tool.get("name")) or json_bytes.as_text(tool.get("type"))
 
 
 def role_of(tree: dict[str, Any], where: str) -> str:
@@ -209,11 +210,11 @@ def render(request: Request, wrap: Callable[[bytes], bytes] = bytes) -> bytes:
     `wrap` makes an element of a message that does not stand in an array."""
     body, array = request.raw, request.array
     if not _in_place(request):
-        return wire.splice(
-            body, [(array, wire.array_of(wrap(each.raw) for each in request.messages))]
+        return json_bytes.splice(
+            body, [(array, json_bytes.array_of(wrap(each.raw) for each in request.messages))]
         )
     placed = ((each.span, each.raw) for each in request.messages if each.span)
-    return wire.splice(
+    return json_bytes.splice(
         body, [(span, raw) for span, raw in placed if raw != body[span.start : span.end]]
     )
 
@@ -224,7 +225,7 @@ def _in_place(request: Request) -> bool:
         return False
     if request.array.start == request.array.end:
         return not spans
-    return spans == [request.array] or wire.is_all_of(request.array, spans, request.raw)
+    return spans == [request.array] or json_bytes.is_all_of(request.array, spans, request.raw)
 
 
 def _check_utf8(value: bytes, name: str) -> None:

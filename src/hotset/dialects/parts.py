@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
 from hotset.errors import HotsetError
 from hotset.nouns.message import Image, Message, Part, Span
 from hotset.nouns.page import Digest, Kind, Page, PageId, Role
@@ -69,11 +69,11 @@ def has_block(message: Mapping[str, Any], types: Collection[str], field: str = "
 
 
 def text(role: Role, said: str) -> Part:
-    return Part(_TEXT_KINDS[role], wire.encode_text(said))
+    return Part(_TEXT_KINDS[role], json_bytes.encode_text(said))
 
 
 def thinking(said: str) -> Part:
-    return Part(Kind.THINKING, wire.encode_text(said))
+    return Part(Kind.THINKING, json_bytes.encode_text(said))
 
 
 def opaque(raw: bytes, call: str = "") -> Part:
@@ -89,7 +89,9 @@ def call(tool: str, id: str, arguments: bytes, calls: Calls, media: str = JSON) 
 def result(said: str, id: str, calls: Calls, tool: str = "") -> Part:
     known = calls.get(id, UNKNOWN)
     tool = tool or known.tool
-    return Part(kind_of_result(tool, known.arguments), wire.encode_text(said), tool=tool, call=id)
+    return Part(
+        kind_of_result(tool, known.arguments), json_bytes.encode_text(said), tool=tool, call=id
+    )
 
 
 def of_call(part: Part, id: str, calls: Calls) -> Part:
@@ -112,7 +114,7 @@ def image_at(url: Any) -> Part | None:
     if not isinstance(url, str) or not url:
         return None
     if not url.startswith("data:"):
-        return Part(Kind.IMAGE, wire.encode_text(url), URI)
+        return Part(Kind.IMAGE, json_bytes.encode_text(url), URI)
     head, comma, data = url[5:].partition(",")
     media, *traits = head.split(";")
     return (

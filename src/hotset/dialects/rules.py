@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
 from hotset.dialects.port import Invariant, Violation
 
 
@@ -49,9 +49,9 @@ def explain(status: int, body: bytes, rules: Collection[Invariant]) -> int | Non
     if status < 400:
         return None
     by_code = {code: each.number for each in rules for code in each.codes}
-    tree = wire.lenient_object(body)
-    error = wire.as_object(tree.get("error")) or tree
-    details = wire.as_object(error.get("details"))
+    tree = json_bytes.lenient_object(body)
+    error = json_bytes.as_object(tree.get("error")) or tree
+    details = json_bytes.as_object(error.get("details"))
     for name in (
         details.get("error_code"),
         error.get("error_code"),
@@ -64,7 +64,7 @@ def explain(status: int, body: bytes, rules: Collection[Invariant]) -> int | Non
         return 15
     if status not in (400, 422):
         return None  # overload, credentials and limits are no matter of the body, whatever they say
-    text = wire.as_text(error.get("message"))
+    text = json_bytes.as_text(error.get("message"))
     return next(
         (each.number for each in rules if each.pattern and re.search(each.pattern, text)), None
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from hotset.dialects import parts, wire
+from hotset.dialects import json_bytes, parts
 from hotset.dialects.port import OwnCall, Round, TurnView
 from hotset.dialects.sse import Frames, SseFrame
 from hotset.errors import Malformed
@@ -218,7 +218,7 @@ class DocumentView(_View):
             is_plain or not last.complete
         ):  # what is no whole reply is for the client to judge, as it came
             return self._bodies[-1]
-        return self._editor.merge([wire.salvaged(body)[0] for body in self._bodies], last)
+        return self._editor.merge([json_bytes.salvaged(body)[0] for body in self._bodies], last)
 
     def fail(self, status: int, body: bytes) -> bytes:
         del status  # nothing was sent yet: it can still be the reply's own
@@ -249,11 +249,11 @@ def exchanged(raw: bytes, values: Mapping[str, bytes]) -> bytes:
     """A JSON object with other values for some of its members, or with these members as well;
     everything else as it is."""
     try:
-        known = wire.fields(raw)
+        known = json_bytes.fields(raw)
     except Malformed:  # a member that comes twice: one of them is enough
-        return wire.encode(
+        return json_bytes.encode(
             {
-                **wire.lenient_object(raw),
+                **json_bytes.lenient_object(raw),
                 **{name: msgspec.Raw(value) for name, value in values.items()},
             }
         )
@@ -264,7 +264,7 @@ def exchanged(raw: bytes, values: Mapping[str, bytes]) -> bytes:
     if new:
         end = raw.rindex(b"}")
         edits.append((Span(end, end), b"," + new if known else new))
-    return wire.splice(raw, edits)
+    return json_bytes.splice(raw, edits)
 
 
 def summed(before: Any, now: Any) -> Any:
@@ -289,8 +289,8 @@ def with_sum(usage: bytes, rounds: Sequence[Any]) -> bytes:
     """
     total: Any = {}
     for each in rounds:
-        total = summed(total, wire.as_object(each))
-    return exchanged(usage, {"hotset": wire.encode({"calls": len(rounds), **total})})
+        total = summed(total, json_bytes.as_object(each))
+    return exchanged(usage, {"hotset": json_bytes.encode({"calls": len(rounds), **total})})
 
 
 def merge_lists(
@@ -298,19 +298,21 @@ def merge_lists(
 ) -> dict[str, bytes]:
     """The fields of one document out of those of all rounds: the list under `name` without our
     calls, and the usage."""
-    raws = [raw for body in bodies for raw in wire.elements_of(wire.member_of(body, name))]
+    raws = [
+        raw for body in bodies for raw in json_bytes.elements_of(json_bytes.member_of(body, name))
+    ]
     return {
-        name: wire.array_of(raw for raw in raws if not is_own(wire.lenient_object(raw)))
+        name: json_bytes.array_of(raw for raw in raws if not is_own(json_bytes.lenient_object(raw)))
     } | merge_usage(bodies)
 
 
 def merge_usage(bodies: Sequence[bytes]) -> dict[str, bytes]:
     """The usage of several documents as a field of their last; none where it tells of none, or is
     the only one."""
-    usages = [wire.lenient_object(body).get("usage") for body in bodies]
-    if len(bodies) == 1 or not wire.as_object(usages[-1]):
+    usages = [json_bytes.lenient_object(body).get("usage") for body in bodies]
+    if len(bodies) == 1 or not json_bytes.as_object(usages[-1]):
         return {}
-    return {"usage": with_sum(wire.member_of(bodies[-1], "usage"), usages)}
+    return {"usage": with_sum(json_bytes.member_of(bodies[-1], "usage"), usages)}
 
 
 def one_after_another(
@@ -349,7 +351,7 @@ def in_one_message(
 
 
 def _is_whole(data: bytes) -> bool:
-    return data.strip() == b"[DONE]" or wire.lenient(data) is not None
+    return data.strip() == b"[DONE]" or json_bytes.lenient(data) is not None
 
 
 def read_reply(
@@ -371,6 +373,6 @@ def error_of(tree: dict[str, Any]) -> str:
         return error
     if not isinstance(error, dict):
         return ""
-    details = wire.as_object(error.get("details"))
+    details = json_bytes.as_object(error.get("details"))
     named = (details.get("error_code"), error.get("code"), error.get("type"), error.get("status"))
     return next((str(name) for name in named if isinstance(name, str | int) and name), "error")

@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hotset.errors import StoreBusy, StoreFailed
-from hotset.files.folder import private_folder
 from hotset.files.open import open_private, open_regular
+from hotset.files.private_folder import private_folder
 
 _POLL_SECONDS = 0.005  # most holders need milliseconds; waiting should not take much longer
 _CHANGE_SECONDS = 10.0  # changing a small file takes milliseconds

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hotset.errors import DiskFull, StoreFailed
-from hotset.files.folder import sync_folder
 from hotset.files.open import PRIVATE
+from hotset.files.private_folder import sync_folder
 
 
 def write_atomically(path: Path, data: bytes) -> None:

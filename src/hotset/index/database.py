@@ -34,7 +34,7 @@ from hotset.store.connection import (
     connect,
     write_transaction,
 )
-from hotset.store.folder import opening_lock, refuse_links, wal_and_shm
+from hotset.store.store_files import opening_lock, refuse_links, wal_and_shm
 
 DATABASE = "entries.db"
 FORMAT = 1

@@ -20,7 +20,7 @@ from hotset.index.database import EntryRows, from_column, read_number, to_column
 from hotset.index.filters import SORTS, NumberFilter, path_matcher
 from hotset.index.full_text import words_of_names
 from hotset.index.port import Watermark
-from hotset.nouns.finding import Entry, EntryId, Filter, Sort
+from hotset.nouns.search import Entry, EntryId, Filter, Sort
 
 _MOST_PATTERNS = 32
 _MOST_NAMES = 5000  # remembered with their numbers: half a MB

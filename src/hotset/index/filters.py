@@ -11,7 +11,7 @@ from typing import Final
 
 import re2
 
-from hotset.nouns.finding import Entry, Filter, Sort
+from hotset.nouns.search import Entry, Filter, Sort
 
 SORTS: Final = tuple(Sort)
 """In an index's own numbers."""

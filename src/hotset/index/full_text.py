@@ -23,7 +23,7 @@ from hotset.index.analysis import AnalysedQuery, exact_words, split_identifiers
 from hotset.index.database import FilesDamaged
 from hotset.index.filters import SORTS, NumberFilter
 from hotset.index.fusion import FusedHit
-from hotset.nouns.finding import Entry
+from hotset.nouns.search import Entry
 from hotset.text.stops import CHAT
 
 VERSION = f"tantivy {version('tantivy')}, fields 2"

@@ -8,7 +8,7 @@ from operator import itemgetter, mul, neg
 
 import msgspec
 
-from hotset.nouns.finding import Sort
+from hotset.nouns.search import Sort
 
 WORDS_WEIGHT: Mapping[Sort, float] = {
     Sort.TOOL: 1.0,

@@ -18,7 +18,7 @@ from hotset.index.filters import matches_filter
 from hotset.index.full_text import Terms, words_of
 from hotset.index.fusion import FusedHit
 from hotset.index.vectors import Floats
-from hotset.nouns.finding import Entry, EntryId, Filter, IndexHit, Query
+from hotset.nouns.search import Entry, EntryId, Filter, IndexHit, Query
 
 _OFTEN = 3  # looks at an entry that make it hot
 _RECENT_TURNS = 5

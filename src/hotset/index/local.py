@@ -20,7 +20,7 @@ from typing import Self
 import numpy as np
 
 from hotset.errors import HotsetError, StoreFailed
-from hotset.files.folder import private_folder
+from hotset.files.private_folder import private_folder
 from hotset.index import analysis, full_text, vectors
 from hotset.index.database import (
     FOLDERS,
@@ -36,10 +36,10 @@ from hotset.index.database import (
 from hotset.index.embed.port import Embedder, embed_checked
 from hotset.index.entries import Entries, Numbered, embedded_text
 from hotset.index.full_text import Document, WordsWriter
+from hotset.index.hybrid_search import IndexSearch
 from hotset.index.port import IndexState, Watermark
-from hotset.index.search import IndexSearch
 from hotset.index.vectors import Floats, VectorsWriter
-from hotset.nouns.finding import Entry, EntryId, Hits, Query, Sort
+from hotset.nouns.search import Entry, EntryId, Hits, Query, Sort
 
 _log = logging.getLogger("hotset")
 

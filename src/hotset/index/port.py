@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hotset.nouns.finding import Entry, EntryId, Hits, Query, Sort
+from hotset.nouns.search import Entry, EntryId, Hits, Query, Sort
 
 FOLDER = "index"
 """Where it is, in a project's data folder."""

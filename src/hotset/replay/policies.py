@@ -26,7 +26,7 @@ from hotset.window.arguments import spoken
 from hotset.window.evict import POLICIES
 from hotset.window.plan import Moment, plan
 from hotset.window.price import units
-from hotset.window.tools import SPECS
+from hotset.window.retrieval_tools import SPECS
 
 
 @dataclass(eq=False, slots=True)

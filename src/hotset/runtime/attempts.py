@@ -22,7 +22,7 @@ from hotset.runtime.record import Record
 from hotset.runtime.reply_bytes import plain
 from hotset.runtime.steps import deferring_refused, log_retry, spell_out_tools
 from hotset.runtime.turn import SentRounds
-from hotset.window.deferring import is_refusal
+from hotset.window.deferred_tools import is_refusal
 
 _PAUSES = (0.5, 2.0)
 """Seconds before each further try of a follow-up, where the upstream does not say how long to

@@ -6,7 +6,7 @@ import asyncio
 
 from hotset.nouns.turn import Event, TurnRef
 from hotset.runtime.machine import Machine
-from hotset.runtime.planning import PlannedTurn
+from hotset.runtime.planner import PlannedTurn
 from hotset.runtime.record import Record
 from hotset.store.port import Store
 

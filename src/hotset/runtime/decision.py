@@ -26,7 +26,7 @@ from hotset.runtime.session_notes import found_by, ratio_at
 from hotset.sources.tools import USED, beginning, kept_offer
 from hotset.store.port import Store, Where
 from hotset.window.ghosts import beside
-from hotset.window.tools import OUR_TOOLS
+from hotset.window.retrieval_tools import OUR_TOOLS
 
 _REFERENCE = re.compile(rb'retrieve_context\(id="(r[0-9a-f]{4,40})"\)')
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from hotset.errors import HotsetError
 from hotset.index.port import Index
 from hotset.nouns.deposit import Gisted
+from hotset.runtime.background import Background
 from hotset.runtime.keeper import Keeper
-from hotset.runtime.work import Background
 from hotset.sources.history.pages import next_gists
 from hotset.sources.port import Source
 from hotset.store.port import Store

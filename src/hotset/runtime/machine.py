@@ -20,9 +20,10 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.knobs import Prefetching
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Form, Shown
+from hotset.runtime.background import Background, Bounded
 from hotset.runtime.follower import Follower, Gister
 from hotset.runtime.keeper import Keeper
-from hotset.runtime.ledger import (
+from hotset.runtime.metrics import (
     SUMMARISED,
     SUMMARY_FAILED,
     Births,
@@ -33,9 +34,8 @@ from hotset.runtime.ledger import (
     metrics,
     raised_lately,
 )
-from hotset.runtime.planning import Planner
+from hotset.runtime.planner import Planner
 from hotset.runtime.summaries import Summariser, ask_about
-from hotset.runtime.work import Background, Bounded
 from hotset.sources.code import CodeSource, Prefetches
 from hotset.sources.history import HistorySource
 from hotset.sources.memory import EpisodeWriter, MemorySource, MemoryUpkeep, ProjectMemories

@@ -4,10 +4,10 @@ and texts within a budget of tokens."""
 from hotset.tokens import count, warm
 from hotset.window.birth import shorten_alone
 from hotset.window.pieces import typed_pieces
+from hotset.window.retrieval_tools import RANGE, RETRIEVE, SEARCH, SPECS, parse_call
 from hotset.window.slice.fit import clipped, fitting
-from hotset.window.slice.search import regex_error
+from hotset.window.slice.matches import regex_error
 from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS, USE, parse_find, parse_use
-from hotset.window.tools import RANGE, RETRIEVE, SEARCH, SPECS, parse_call
 
 __all__ = [
     "FIND",

@@ -16,11 +16,11 @@ from hotset.errors import HotsetError, NotFound
 from hotset.index import open_index
 from hotset.nouns.page import Digest, Gist, Kind, Page, SessionId
 from hotset.nouns.turn import Event, Session
-from hotset.store.folder import BALLAST_BYTES, DATABASE, has_store, wal_and_shm
 from hotset.store.lineage import Parent, parents_in
 from hotset.store.migrations import VERSION as STORE_VERSION
 from hotset.store.port import Census, Store, Where
 from hotset.store.sqlite import SqliteStore
+from hotset.store.store_files import BALLAST_BYTES, DATABASE, has_store, wal_and_shm
 
 if TYPE_CHECKING:
     from hotset.index.port import Index as Index, IndexState as IndexState  # noqa: PLC0414

@@ -16,16 +16,16 @@ from hotset.nouns.price import Price
 from hotset.nouns.retrieval import Place, Retrieval, Retrieve, Retrieved
 from hotset.nouns.turn import Event, TurnRef
 from hotset.nouns.window import WHOLE, Form, Spot
-from hotset.runtime import recall
-from hotset.runtime.lines import weigh
+from hotset.runtime import retrieval
+from hotset.runtime.line_weigher import weigh
 from hotset.runtime.machine import Machine
-from hotset.runtime.planning import PlannedTurn
+from hotset.runtime.planner import PlannedTurn
 from hotset.runtime.turn import AnsweredRound, SentPlan, SentRounds, uses_tools
 from hotset.sources.port import Scene, Source
-from hotset.window.deferring import words_for
+from hotset.window.deferred_tools import words_for
 from hotset.window.price import charge
+from hotset.window.retrieval_tools import OUR_TOOLS, parse_call
 from hotset.window.toolbox_tools import FIND
-from hotset.window.tools import OUR_TOOLS, parse_call
 
 MOST_ROUNDS = 4
 """How often a turn is given back what left: a model that still asks then would ask for ever."""
@@ -211,7 +211,7 @@ async def _result(sent: SentRounds, call: OwnCall, scene: Scene, machine: Machin
         queue = machine.bounded.of(sent.opened.queue)
         wanted, got = await queue.run(_bring_back, sent, call, scene, machine)
     except Malformed as error:
-        event = recall.event_of(call.name, None, None, scene.here, scene.now)
+        event = retrieval.event_of(call.name, None, None, scene.here, scene.now)
         answer = Answer(call.id, f"[hotset: {error}]", failed=True)
         return _Result(answer, deposits=(event,), fault=True)
     except Exception as error:
@@ -223,7 +223,7 @@ async def _result(sent: SentRounds, call: OwnCall, scene: Scene, machine: Machin
         return _Result(answer, deposits=(event,), fault=owner is None)
     again = any(_had_left(sent.planned, spot) for spot in got.spots)
     deposits: list[Deposit] = [
-        recall.event_of(call.name, wanted, got, scene.here, scene.now, refault=again)
+        retrieval.event_of(call.name, wanted, got, scene.here, scene.now, refault=again)
     ]
     if isinstance(wanted, Retrieve) and wanted.id and got.found:
         for source in machine.sources:
@@ -239,7 +239,7 @@ def _bring_back(
     asked = replace(wanted, max_tokens=min(wanted.max_tokens, scene.room))
     sees = scene.sees and sent.opened.dialect.carries_images
     index, patience = machine.follower.index, machine.config.patience
-    got = recall.answer(
+    got = retrieval.answer(
         asked,
         scene.store,
         scene.here,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from hotset.nouns.finding import Query, SearchHit
+from hotset.nouns.search import Query, SearchHit
 from hotset.sources.port import Source
 
 

@@ -24,7 +24,7 @@ from hotset.nouns.turn import TurnRef
 from hotset.nouns.window import Hidden
 from hotset.store.port import Store
 from hotset.window.calibrate import Calibration, from_numbers, prior
-from hotset.window.deferring import words_for
+from hotset.window.deferred_tools import words_for
 
 _CALIBRATION = Space("calibration")
 """By model."""

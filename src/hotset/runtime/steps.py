@@ -15,14 +15,14 @@ from hotset.nouns.link import Link, link
 from hotset.nouns.memory import Ending
 from hotset.nouns.message import Reply, Request, Usage
 from hotset.nouns.turn import Event, TurnId
+from hotset.runtime.background import Crowded, Late
 from hotset.runtime.checkpoints import note_checkpoints
 from hotset.runtime.machine import Machine
-from hotset.runtime.planning import PlannedTurn
+from hotset.runtime.planner import PlannedTurn
 from hotset.runtime.record import KEEPING, Record
-from hotset.runtime.render import Forbidden, Unplanned
+from hotset.runtime.renderer import Forbidden, Unplanned
 from hotset.runtime.rounds import answer_round, body_of, sum_usages, usages_of, working_rounds
 from hotset.runtime.turn import OwnTools, SentPlan, SentRounds, SentTurn
-from hotset.runtime.work import Crowded, Late
 from hotset.sources.code import Prefetches
 from hotset.sources.port import TurnEnd
 from hotset.store.port import Store

@@ -24,12 +24,13 @@ from hotset.nouns.message import Reply, Usage
 from hotset.nouns.page import ROOT, Chain, Kind, SessionId
 from hotset.nouns.turn import Event, TurnRef
 from hotset.nouns.window import Line
+from hotset.runtime.background import Background
 from hotset.runtime.keeper import Keeper
-from hotset.runtime.ledger import SUMMARISED, SUMMARY_FAILED
+from hotset.runtime.metrics import SUMMARISED, SUMMARY_FAILED
 from hotset.runtime.reply_bytes import plain
-from hotset.runtime.work import Background
 from hotset.store.port import Store, Where
 from hotset.upstream.port import Wire
+from hotset.window.step_sizes import steps
 from hotset.window.summary import (
     INSTRUCTION,
     Stretch,
@@ -39,7 +40,6 @@ from hotset.window.summary import (
     summaries_by_step,
     transcript,
 )
-from hotset.window.weighing import steps
 
 _REPLY_TOKENS = 4096  # a bound, not a wish: models that think count their thoughts too
 _MOST_REPLY = 1 << 20  # bytes; a summary has two thousand

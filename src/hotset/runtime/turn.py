@@ -23,10 +23,10 @@ from hotset.nouns.page import ROOT
 from hotset.nouns.turn import TurnId
 from hotset.runtime import clients
 from hotset.runtime.machine import Machine
-from hotset.runtime.planning import PlannedTurn
+from hotset.runtime.planner import PlannedTurn
 from hotset.runtime.reply_bytes import decode
 from hotset.sources.port import Source
-from hotset.window.tools import OUR_TOOLS
+from hotset.window.retrieval_tools import OUR_TOOLS
 
 _T = TypeVar("_T")
 

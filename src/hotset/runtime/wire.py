@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hotset.config import Config
 from hotset.dialects import DEFAULT, DIALECTS, Dialect, Dialects
+from hotset.dialects.json_bytes import Field, fields
 from hotset.dialects.view import is_call
-from hotset.dialects.wire import Field, fields
 from hotset.upstream.headers import back, onward
 from hotset.upstream.port import Wire
 

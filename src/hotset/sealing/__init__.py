@@ -1,8 +1,8 @@
 """What is a secret, and text without it. Pure: nothing is read, and no secret is ever part of a
 message, a repr or a log."""
 
-from hotset.sealing.files import secret_file
-from hotset.sealing.text import KnownSecrets, SealedText, SecretMatch, TextSpan, find, gather, seal
+from hotset.sealing.seal import KnownSecrets, SealedText, SecretMatch, TextSpan, find, gather, seal
+from hotset.sealing.secret_files import secret_file
 
 VERSION = 3
 """Of the patterns: part of the identity of whatever is made from sealed text. A change that finds

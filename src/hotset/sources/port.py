@@ -22,13 +22,13 @@ from hotset.dialects.port import OwnCall
 from hotset.index.port import Index
 from hotset.nouns.candidate import Candidate
 from hotset.nouns.deposit import Deposit
-from hotset.nouns.finding import Query, SourceHits
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.link import Link
 from hotset.nouns.message import Answer, Reply, Request, ToolSpec
 from hotset.nouns.page import ROOT, Chain
 from hotset.nouns.price import Price
 from hotset.nouns.retrieval import Place, SourceText
+from hotset.nouns.search import Query, SourceHits
 from hotset.nouns.turn import Event, TurnId, TurnRef
 from hotset.nouns.window import Hidden, PageTable
 from hotset.store.port import Store

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import apsw
 
 from hotset.errors import DiskFull, PageDamaged, StoreBusy, StoreFailed, StoreMoved
-from hotset.store.folder import BALLAST_BYTES, wal_and_shm
+from hotset.store.store_files import BALLAST_BYTES, wal_and_shm
 
 _OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
 _SHORTEST_WAIT = 0.0002

@@ -18,7 +18,7 @@ from hotset.nouns.page import Digest
 from hotset.store.connection import write_transaction
 from hotset.store.port import HiddenRow
 from hotset.store.queries import note_versions
-from hotset.store.rows import HIDDEN, NOTE, pack_hex, read_content
+from hotset.store.tables import HIDDEN, NOTE, pack_hex, read_content
 
 APPLICATION_ID = 0x686F7473  # "hots": tells `file` and us whose SQLite file this is
 

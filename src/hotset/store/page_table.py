@@ -16,7 +16,7 @@ from hotset.nouns.turn import TurnRef
 from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown, Spot
 from hotset.store.port import HiddenRow, SentRow, ShownRow
 from hotset.store.queries import SqlLookup, read_one
-from hotset.store.rows import HIDDEN, SENT, SHOWN, Value, pack_hex, read_content
+from hotset.store.tables import HIDDEN, SENT, SHOWN, Value, pack_hex, read_content
 
 # one statement, prepared once, serves lines of any length; longer ones are asked for in several
 # portions

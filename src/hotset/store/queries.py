@@ -26,7 +26,7 @@ from hotset.nouns.note import Note
 from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, SessionId
 from hotset.nouns.turn import Node, Session, Turn, TurnId
 from hotset.store.port import CANDIDATES, FEW, LATEST, MemoryRows
-from hotset.store.rows import (
+from hotset.store.tables import (
     MEMORY,
     MEMORY_LINK,
     NODE,

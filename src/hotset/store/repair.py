@@ -16,14 +16,18 @@ from typing import Any
 import apsw
 
 from hotset.errors import HotsetError, NotFound, PageDamaged, StoreFailed
-from hotset.files.folder import private_folder, sync_folder
 from hotset.files.open import open_private
+from hotset.files.private_folder import private_folder, sync_folder
 from hotset.nouns.link import derive
 from hotset.nouns.message import DialectName, Message
 from hotset.nouns.page import ROOT, Digest, Page, digest
 from hotset.nouns.turn import Node, Turn
 from hotset.store.connection import Connection, Tuning, close_connection, connect, translate_errors
-from hotset.store.folder import (
+from hotset.store.migrations import APPLICATION_ID, VERSION, migrate, move_hidden_to_notes
+from hotset.store.placement import pages_of
+from hotset.store.port import Blob, Damage, Row
+from hotset.store.queries import SqlLookup, read_value
+from hotset.store.store_files import (
     DATABASE,
     closing_file,
     exclusive_use,
@@ -31,11 +35,7 @@ from hotset.store.folder import (
     refuse_links,
     wal_and_shm,
 )
-from hotset.store.migrations import APPLICATION_ID, VERSION, migrate, move_hidden_to_notes
-from hotset.store.placement import pages_of
-from hotset.store.port import Blob, Damage, Row
-from hotset.store.queries import SqlLookup, read_value
-from hotset.store.rows import (
+from hotset.store.tables import (
     ERASABLE,
     GIST,
     NODE,

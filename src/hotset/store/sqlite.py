@@ -14,8 +14,8 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import apsw
 
 from hotset.errors import HotsetError, NotFound, PageDamaged, StoreBusy, StoreFailed, StoreTooNew
-from hotset.files.folder import private_folder
 from hotset.files.open import open_private, open_regular, refuse_special
+from hotset.files.private_folder import private_folder
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import CommitReceipt, Deposit
 from hotset.nouns.memory import MemoryId, MemoryKind, MemoryLink, MemoryRecord, Standing, Uses
@@ -37,7 +37,11 @@ from hotset.store.connection import (
     translate_error,
     translate_errors,
 )
-from hotset.store.folder import (
+from hotset.store.migrations import migrate, refuse_unreadable
+from hotset.store.page_table import ANY_STEP, PageTables, planned_at
+from hotset.store.port import MATCHES, Census, Damage, Row, Where
+from hotset.store.queries import next_seq, read_one
+from hotset.store.store_files import (
     DATABASE,
     SEAL,
     Ballast,
@@ -47,11 +51,7 @@ from hotset.store.folder import (
     refuse_links,
     wal_and_shm,
 )
-from hotset.store.migrations import migrate, refuse_unreadable
-from hotset.store.page_table import ANY_STEP, PageTables, planned_at
-from hotset.store.port import MATCHES, Census, Damage, Row, Where
-from hotset.store.queries import next_seq, read_one
-from hotset.store.rows import (
+from hotset.store.tables import (
     BILL,
     EVENT,
     GIST,

@@ -27,7 +27,7 @@ import apsw
 from hotset.errors import PageDamaged, StoreFailed, StoreMoved
 from hotset.files.open import open_regular
 from hotset.store.connection import Connection, close_connection
-from hotset.store.folder import SEAL, closing_file, wal_and_shm
+from hotset.store.store_files import SEAL, closing_file, wal_and_shm
 
 _MAGIC_LITTLE, _MAGIC_BIG = 0x377F0682, 0x377F0683
 _HEADER_BYTES = 32

@@ -39,11 +39,11 @@ from hotset.store.connection import (
     is_full,
     write_transaction,
 )
-from hotset.store.folder import Ballast
 from hotset.store.placement import merge_receipts, place, whole_system, whole_toolbox
 from hotset.store.port import Blob, Row, Writing
 from hotset.store.queries import SqlLookup
-from hotset.store.rows import (
+from hotset.store.store_files import Ballast
+from hotset.store.tables import (
     ERASABLE,
     GIST,
     NOTE,

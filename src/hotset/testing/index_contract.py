@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from hotset.index.port import Index, Watermark
-from hotset.nouns.finding import Entry, EntryId, Filter, Hits, Query, Sort
+from hotset.nouns.search import Entry, EntryId, Filter, Hits, Query, Sort
 from hotset.testing.contract import checks_in, on_fresh
 
 OpenIndex = Callable[[], Index]

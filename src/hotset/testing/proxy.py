@@ -16,14 +16,14 @@ from typing import Any, Self
 from hotset.config import Upstream, load
 from hotset.nouns.knobs import Knobs, Remembering
 from hotset.nouns.tool import Tooling
+from hotset.runtime.background import Bounded
 from hotset.runtime.machine import Machine
-from hotset.runtime.work import Bounded
 from hotset.sources.tools import ToolLibrary
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.proxy.address import Address
 from hotset.surfaces.proxy.limits import Limits
-from hotset.surfaces.proxy.serve import listen, run
+from hotset.surfaces.proxy.server import listen, run
 
 PATIENCE = 60.0
 """So that no test fails because the machine is busy: a process may get a twentieth of a core."""

@@ -31,7 +31,7 @@ from hotset.nouns.note import Note, Scope, Space
 from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown, Spot
-from hotset.store.memory import MemoryMerge, refuse_unfit
+from hotset.store.memory_versions import MemoryMerge, refuse_unfit
 from hotset.store.migrations import old_note
 from hotset.store.page_table import read_hidden, read_sent, read_shown
 from hotset.store.placement import merge_receipts, place
@@ -51,7 +51,7 @@ from hotset.store.port import (
     Where,
     Writing,
 )
-from hotset.store.rows import latest_versions, needs, supersedes
+from hotset.store.tables import latest_versions, needs, supersedes
 
 _Key = TypeVar("_Key")
 _Noun = TypeVar("_Noun")

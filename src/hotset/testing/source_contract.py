@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from hotset.dialects import DIALECTS
 from hotset.dialects.port import OwnCall
 from hotset.nouns.candidate import Candidate, OfferSlot
-from hotset.nouns.finding import Query
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName, Reply, ToolSpec
 from hotset.nouns.page import ROOT
 from hotset.nouns.price import Price
+from hotset.nouns.search import Query
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import PageTable, SentRequest
 from hotset.sources.port import Scene, Source, TurnEnd

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hotset.nouns.finding import Entry
+from hotset.nouns.search import Entry
 from hotset.text.stems import singular, stem
 from hotset.text.stops import QUESTION, REQUEST
 from hotset.text.words import humps, lowered

@@ -5,7 +5,7 @@ Importing this costs nothing; the first count of an encoding loads it (a quarter
 `warm` does beforehand.
 """
 
-from hotset.tokens.counting import count, image, warm
+from hotset.tokens.counter import count, image, warm
 from hotset.tokens.encodings import Encoding, encoding_of, exact
 
 __all__ = ["Encoding", "count", "encoding_of", "exact", "image", "warm"]

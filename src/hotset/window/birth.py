@@ -20,7 +20,7 @@ from hotset.window.arguments import arguments, names_path, spoken
 from hotset.window.moment import Moment
 from hotset.window.names import coined_names, distinct_names, names, words_within
 from hotset.window.preview import ContentOrigin, ContentType, Preview, closing, preview
-from hotset.window.weighing import Weighed
+from hotset.window.step_sizes import Weighed
 
 LEAST = 400
 """Characters below which a result is never exchanged for a pointer: the pointer would hardly be

@@ -15,7 +15,7 @@ from hotset.window.birth import rebirths
 from hotset.window.leave import Departure, fold, leave, squeeze
 from hotset.window.moment import Moment
 from hotset.window.names import names_of
-from hotset.window.weighing import Step, Weighed, is_prompt
+from hotset.window.step_sizes import Step, Weighed, is_prompt
 
 _LOGGED = 90
 """Tokens that the log of one step takes, about: 70 to 150 on recorded sessions."""

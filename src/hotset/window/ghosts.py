@@ -16,7 +16,7 @@ from hotset.text.clip import clip
 from hotset.text.stems import light_stem
 from hotset.text.stops import TOOL_PROMPT
 from hotset.text.words import split_humps, word_set
-from hotset.window.tools import descriptions
+from hotset.window.retrieval_tools import descriptions
 
 _MARK = re.compile(r"\[GHOST [\d.]+\] ")
 _LONGEST_DESCRIPTION = 1000  # characters; OpenAI took at most 1,024

@@ -20,8 +20,8 @@ from hotset.window.moment import Moment, no_bound
 from hotset.window.names import coined_names, distinct_names, words_within
 from hotset.window.preview.opaque import is_opaque
 from hotset.window.preview.trouble import alarms, is_trouble
+from hotset.window.step_sizes import Step, Weighed
 from hotset.window.summary import summaries_within
-from hotset.window.weighing import Step, Weighed
 
 _CHARS_PER_TOKEN = 4
 

@@ -17,7 +17,7 @@ from hotset.nouns.page import Gist, Kind, Page
 from hotset.sealing import find, seal
 from hotset.text.stops import PAGE
 from hotset.text.words import once, word_set
-from hotset.window.tools import OUR_TOOLS
+from hotset.window.retrieval_tools import OUR_TOOLS
 
 NOT_SEARCHED = frozenset({Kind.SYSTEM, Kind.THINKING, Kind.OPAQUE, Kind.IMAGE})
 """Kinds of pages that no search looks for: what clients send each time, and what holds no words."""

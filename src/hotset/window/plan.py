@@ -18,7 +18,7 @@ from hotset.window.evict import evict
 from hotset.window.leave import Departure, mend
 from hotset.window.moment import Moment
 from hotset.window.offers import choose_texts, choose_tools, visible_texts
-from hotset.window.weighing import Weighed, by_message, weigh
+from hotset.window.step_sizes import Weighed, by_message, weigh
 
 __all__ = ["Moment", "latest_sent", "plan"]
 

@@ -17,9 +17,9 @@ from enum import StrEnum
 from itertools import islice
 
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
-from hotset.nouns.finding import Entry, Filter, Hits, IndexHit, Query, Sort
 from hotset.nouns.knobs import Prefetch, Prefetching
 from hotset.nouns.page import Kind
+from hotset.nouns.search import Entry, Filter, Hits, IndexHit, Query, Sort
 from hotset.window.arguments import spoken
 from hotset.window.names import names
 from hotset.window.offers import is_covered

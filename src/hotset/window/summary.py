@@ -18,7 +18,7 @@ from hotset.window.names import joined_within, names
 from hotset.window.preview import ContentOrigin, preview
 from hotset.window.preview.content import tool_query
 from hotset.window.preview.trouble import is_trouble
-from hotset.window.weighing import steps
+from hotset.window.step_sizes import steps
 
 MOST_TOKENS = 400
 """Of a summary that a model writes."""

@@ -12,7 +12,7 @@ import msgspec
 
 from hotset.errors import Malformed
 from hotset.nouns.tool import FIND_TOOLS
-from hotset.window.tools import DESCRIPTIONS, NUMBER, TEXT, Fields, decoded, spec
+from hotset.window.retrieval_tools import DESCRIPTIONS, NUMBER, TEXT, Fields, decoded, spec
 
 FIND, USE = FIND_TOOLS, "use_tool"
 FOUND = 5

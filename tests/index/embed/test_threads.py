@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from hotset.index.embed.threads import _openblas, one_thread
+from hotset.index.embed.blas_threads import _openblas, one_thread
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hotset.index.port import Watermark
-from hotset.nouns.finding import Entry, Sort
+from hotset.nouns.search import Entry, Sort
 from hotset.sources.code.indexer import IndexReport, index_project, manifest_identity
 from hotset.sources.code.manifest import Manifest
 from hotset.sources.code.parsers import Parsers

@@ -8,9 +8,15 @@ import pytest
 from code_project import RamIndex, run, write
 
 from hotset.errors import BadConfig
-from hotset.sources.code.consent import Consent, ConsentAnswer, keep_answer, read_consent, revoke
-from hotset.store.folder import has_store
+from hotset.sources.code.index_consent import (
+    Consent,
+    ConsentAnswer,
+    keep_answer,
+    read_consent,
+    revoke,
+)
 from hotset.store.sqlite import SqliteStore
+from hotset.store.store_files import has_store
 
 
 @pytest.mark.row("V17")

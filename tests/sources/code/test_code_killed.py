@@ -13,7 +13,7 @@ import pytest
 from code_project import GRAMMARS, RamIndex, run, write
 
 from hotset.index.local import LocalIndex
-from hotset.nouns.finding import Sort
+from hotset.nouns.search import Sort
 from hotset.sources.code.indexer import index_project, manifest_identity
 from hotset.sources.code.manifest import Manifest
 from hotset.sources.code.parsers import Parsers

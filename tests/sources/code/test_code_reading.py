@@ -9,7 +9,7 @@ import pytest
 from code_project import GRAMMARS, write
 
 from hotset.errors import NotFound
-from hotset.sources.code.files import get_file, outline_path
+from hotset.sources.code.file_reader import get_file, outline_path
 from hotset.sources.code.parsers import ParseResult, Parsers
 from hotset.text.languages import LANGUAGES, Language
 from hotset.tokens import count

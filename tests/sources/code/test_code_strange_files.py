@@ -18,7 +18,7 @@ from code_project import GRAMMARS, RamIndex, run, write
 
 from hotset.errors import NotFound
 from hotset.files.root import NotTaken, Root, Why
-from hotset.sources.code.files import get_file
+from hotset.sources.code.file_reader import get_file
 from hotset.sources.code.indexer import IndexReport
 from hotset.sources.code.parsers import Parsers
 from hotset.sources.code.scan import ScanLimits, SkippedFiles, scan

@@ -21,11 +21,11 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hotset.index.database import DATABASE as ROWS
 from hotset.index.local import LocalIndex
 from hotset.nouns.embedding import Embedding
-from hotset.nouns.finding import Query, Sort
+from hotset.nouns.search import Query, Sort
 from hotset.sources.code.indexer import index_project, manifest_identity
 from hotset.sources.code.manifest import DATABASE, IndexReport, Manifest
 from hotset.sources.code.parsers import Parsers
-from hotset.sources.code.project import settle, unchanged
+from hotset.sources.code.project_index import settle, unchanged
 
 FILES = {
     "README.md": "# Bakery\n",
@@ -176,7 +176,7 @@ def test_what_was_left_out_and_why_is_told_the_same_while_nothing_changes(
 def test_nothing_that_makes_an_index_is_loaded_for_it(bakery: Bakery) -> None:
     code = (
         "import sys; from pathlib import Path; from hotset.nouns.embedding import Embedding;"
-        "from hotset.sources.code.project import unchanged;"
+        "from hotset.sources.code.project_index import unchanged;"
         f"assert unchanged(Path({str(bakery.root)!r}), Path({str(bakery.data)!r}), "
         f"Embedding(), lambda: False);"
         f"print(sorted({HEAVY} & set(sys.modules)))"

@@ -25,8 +25,8 @@ from hotset.nouns.turn import Event
 from hotset.runtime.reader import open_memories
 from hotset.sources.history import follow
 from hotset.sources.memory.economics import ARRANGEMENT, LOADED
-from hotset.sources.memory.memories import ProjectMemories
-from hotset.sources.memory.ranking import RECALLED_EVENT
+from hotset.sources.memory.project_memories import ProjectMemories
+from hotset.sources.memory.recall_signals import RECALLED_EVENT
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Clock
@@ -68,7 +68,7 @@ def memories(
     config: Config, store: Store, index: Index, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> ProjectMemories:
     monkeypatch.setattr(
-        "hotset.sources.memory.memories.SECONDS", 30.0
+        "hotset.sources.memory.project_memories.SECONDS", 30.0
     )  # nothing is left out because this machine is busy
     return ProjectMemories(config, lambda: store, lambda: index, clock)
 

@@ -10,7 +10,6 @@ import pytest
 
 from hotset.index.local import LocalIndex
 from hotset.nouns.deposit import Erased, Remembered
-from hotset.nouns.finding import Filter, Query, Sort
 from hotset.nouns.memory import (
     Arrangement,
     Episode,
@@ -22,9 +21,11 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.message import Part
 from hotset.nouns.page import Kind, Role
+from hotset.nouns.search import Filter, Query, Sort
 from hotset.sealing import VERSION, seal
 from hotset.sources.history import find, follow
-from hotset.sources.memory.keep import (
+from hotset.sources.memory.kinds import memory_id
+from hotset.sources.memory.memory_writer import (
     WINDOW,
     drop_erased,
     entry_of,
@@ -32,7 +33,6 @@ from hotset.sources.memory.keep import (
     is_found,
     said_by,
 )
-from hotset.sources.memory.kinds import memory_id
 from hotset.store.port import Where
 from hotset.testing.fakes import HashingEmbedder
 from hotset.testing.ram_store import RamStore

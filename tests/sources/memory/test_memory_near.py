@@ -12,8 +12,8 @@ from tests.sources.memory.consolidate.making import fact, keep
 from hotset.errors import StoreFailed
 from hotset.index import open_index
 from hotset.index.port import Index
-from hotset.nouns.finding import Hits
-from hotset.sources.memory.keep import PendingSessions, follow_memories, near
+from hotset.nouns.search import Hits
+from hotset.sources.memory.memory_writer import PendingSessions, follow_memories, near
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore
 from hotset.testing.store_talk import StoreTalk

@@ -15,7 +15,7 @@ import pytest
 from hotset.config import Config, load
 from hotset.nouns.memory import Checkpoint, MemoryKind, Pitfall, Procedure, Standing, Trust
 from hotset.runtime.reader import open_memories
-from hotset.sources.memory.memories import ProjectMemories
+from hotset.sources.memory.project_memories import ProjectMemories
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.secrets import planted
 from hotset.testing.store_talk import StoreTalk

@@ -16,7 +16,7 @@ from stores import catalogue_in
 
 from hotset.errors import NotFound, ToolRefused
 from hotset.nouns.tool import OriginKind, ToolOrigin
-from hotset.sources.tools.consent import ToolState, diff
+from hotset.sources.tools.approval import ToolState, diff
 from hotset.sources.tools.tool_names import full_name
 from hotset.text.characters import visible
 

@@ -17,8 +17,8 @@ from stores import catalogue_in
 
 from hotset.errors import BadConfig, NotFound, StoreFailed, StoreTooNew, ToolRefused
 from hotset.nouns.tool import OriginKind, ToolOrigin
+from hotset.sources.tools.approval import ToolState
 from hotset.sources.tools.catalogue import LARGEST, Catalogue
-from hotset.sources.tools.consent import ToolState
 from hotset.sources.tools.tool_files import NameIndex, ToolFiles
 from hotset.store.sqlite import SqliteStore
 

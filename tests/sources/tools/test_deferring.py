@@ -19,11 +19,11 @@ from hotset.nouns.page import ROOT
 from hotset.nouns.tool import Deferring, Tooling
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import Hidden
-from hotset.runtime.planning import Planner
+from hotset.runtime.planner import Planner
 from hotset.runtime.session_notes import Deferrals, FoundTools, is_taken
 from hotset.sources.tools import ToolSource
 from hotset.testing import RamStore
-from hotset.window.deferring import ANCHOR
+from hotset.window.deferred_tools import ANCHOR
 from hotset.window.toolbox_tools import FIND
 
 ANTHROPIC, RESPONSES, CHAT = (

@@ -13,7 +13,7 @@ from hotset.index.embed.table import WordVectors
 from hotset.index.local import LocalIndex
 from hotset.nouns.note import Space
 from hotset.nouns.tool import UNLIKELY, OriginKind, Tool
-from hotset.sources.tools.search import FOLDER, PastUse, PastUses, ToolSearch
+from hotset.sources.tools.tool_search import FOLDER, PastUse, PastUses, ToolSearch
 
 _TABLE = WordVectors()
 _LIBRARY = {

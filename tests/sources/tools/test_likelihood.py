@@ -4,7 +4,7 @@ the first tool."""
 from hypothesis import given, settings, strategies as st
 
 from hotset.nouns.tool import UNLIKELY
-from hotset.sources.tools.search import Likeness, RankedTool, likelihoods
+from hotset.sources.tools.tool_search import Likeness, RankedTool, likelihoods
 
 _SHARES = st.floats(0, 1)
 

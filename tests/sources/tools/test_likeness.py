@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hotset.index.embed.table import TokenMaxSim, WordVectors
-from hotset.sources.tools.search import measure_likeness
+from hotset.sources.tools.tool_search import measure_likeness
 
 _TABLE = WordVectors()
 _TEXTS = st.text(alphabet="abcdefg hijklm. ", max_size=40)

@@ -17,13 +17,13 @@ from hotset.nouns.deposit import NoteWritten, PlanMade, RequestReceived
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName
 from hotset.nouns.turn import Event, TurnId
-from hotset.runtime.planning import Planner
+from hotset.runtime.planner import Planner
 from hotset.sources.port import TurnEnd
 from hotset.sources.tools import ToolSource
 from hotset.testing import RamStore
 from hotset.testing.proxy import PATIENCE
+from hotset.window.retrieval_tools import OUR_TOOLS
 from hotset.window.toolbox_tools import FIND, USE
-from hotset.window.tools import OUR_TOOLS
 
 DIALECT = DIALECTS[DialectName.ANTHROPIC]
 THEIRS = [{"name": "read_file", "input_schema": {"type": "object"}}]

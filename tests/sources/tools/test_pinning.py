@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings, strategies as st
 from shop import tool
 
 from hotset.nouns.tool import OriginKind
-from hotset.sources.tools.consent import (
+from hotset.sources.tools.approval import (
     CatalogueEntry,
     KnownTool,
     ToolState,

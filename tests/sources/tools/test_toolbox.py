@@ -22,8 +22,8 @@ from hotset.errors import BadInput, NotFound, ToolFailed, ToolRefused
 from hotset.nouns.embedding import OFF, Embedding
 from hotset.nouns.tool import UNLIKELY
 from hotset.nouns.turn import Event
+from hotset.sources.tools.approval import ToolState
 from hotset.sources.tools.catalogue import SourceScanner
-from hotset.sources.tools.consent import ToolState
 from hotset.sources.tools.found.servers import add_servers
 from hotset.sources.tools.running.server_pool import running_everywhere
 from hotset.sources.tools.toolbox import Toolbox

@@ -5,7 +5,7 @@ import json
 from hypothesis import given, settings, strategies as st
 
 from hotset.nouns.tool import OriginKind, Tool
-from hotset.sources.tools.search import word_tool
+from hotset.sources.tools.tool_search import word_tool
 
 _KEY = "ghp_" + "x7Rk2mQ9vLs4TzWb8NcYd1HfJg5PaE3uKo6M"[:36]
 _JSON = st.recursive(

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hotset.dialects import change, envelope, wire
+from hotset.dialects import change, envelope, json_bytes
 from hotset.dialects.anthropic.parse import understand
 from hotset.dialects.change import Slot
-from hotset.dialects.wire import JsonNode
+from hotset.dialects.json_bytes import JsonNode
 from hotset.nouns.link import Link
 from hotset.nouns.message import Answer, ClientTool, Loading, Message, Request, Span, ToolSpec
 from hotset.nouns.page import Chain, Role
@@ -26,7 +26,7 @@ def reword(message: Message, words: Mapping[int, bytes]) -> Message:
 
 def slots(message: JsonNode) -> Iterator[Slot | None]:
     members = message.members()
-    role, content = wire.text_of(members, "role"), members.get("content")
+    role, content = json_bytes.text_of(members, "role"), members.get("content")
     if role not in ("user", "assistant") or content is None:
         return
     if content.is_text:
@@ -37,10 +37,10 @@ def slots(message: JsonNode) -> Iterator[Slot | None]:
 
 def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
     outer = envelope.open_envelope(body, "messages")
-    theirs = wire.as_list(outer.tree("tools"))
-    names = [wire.as_text(wire.as_object(tool).get("name")) for tool in theirs]
+    theirs = json_bytes.as_list(outer.tree("tools"))
+    names = [json_bytes.as_text(json_bytes.as_object(tool).get("name")) for tool in theirs]
     # The client marked its last tool as the end of what the provider caches: it must stay the last.
-    is_marked = bool(theirs and wire.as_object(theirs[-1]).get("cache_control"))
+    is_marked = bool(theirs and json_bytes.as_object(theirs[-1]).get("cache_control"))
     return change.offer(outer, declared(tools), names, before_last=is_marked)
 
 
@@ -50,8 +50,8 @@ def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
     def with_mark(kept: list[bytes]) -> list[bytes]:
         """The client's cache mark on its last tool stays on the last one that is left."""
         last = outer.tools("tools", envelope.tool_name)[-1]
-        mark = wire.node(last.raw).members().get("cache_control")
-        if not kept or mark is None or "cache_control" in wire.node(kept[-1]).members():
+        mark = json_bytes.node(last.raw).members().get("cache_control")
+        if not kept or mark is None or "cache_control" in json_bytes.node(kept[-1]).members():
             return kept
         return [*kept[:-1], kept[-1].rstrip()[:-1] + b',"cache_control":' + mark.raw + b"}"]
 
@@ -66,14 +66,14 @@ def can_defer(request: Request) -> bool:
     """Not where the provider searches the client's tools: it would find ours, and the client's
     history would name them."""
     return not any(
-        wire.as_text(wire.lenient_object(tool.raw).get("type")).startswith(_SEARCHES)
+        json_bytes.as_text(json_bytes.lenient_object(tool.raw).get("type")).startswith(_SEARCHES)
         for tool in request.tools
     )
 
 
 def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
     return (
-        (wire.encode({"role": "user", "content": [_result(each) for each in results]}),)
+        (json_bytes.encode({"role": "user", "content": [_result(each) for each in results]}),)
         if results
         else ()
     )
@@ -85,10 +85,10 @@ def referred(raw: bytes) -> tuple[str, ...]:
 
 def spelled_out(raw: bytes, words: Mapping[str, str]) -> bytes:
     edits = [
-        (content.span, wire.encode("\n".join(words.get(name, name) for name in names)))
+        (content.span, json_bytes.encode("\n".join(words.get(name, name) for name in names)))
         for content, names in _referring(raw)
     ]
-    return wire.splice(raw, edits)
+    return json_bytes.splice(raw, edits)
 
 
 def say(text: str) -> Message:
@@ -126,8 +126,8 @@ def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidde
 
 def injectable(request: Request, names: Collection[str]) -> bool:
     fields = change.params(request)
-    chosen = wire.as_object(fields.get("tool_choice")).get("type", "auto")
-    format = fields.get("output_format") or wire.as_object(fields.get("output_config")).get(
+    chosen = json_bytes.as_object(fields.get("tool_choice")).get("type", "auto")
+    format = fields.get("output_format") or json_bytes.as_object(fields.get("output_config")).get(
         "format"
     )
     is_fixed = (
@@ -138,12 +138,12 @@ def injectable(request: Request, names: Collection[str]) -> bool:
 
 def _block_slots(block: JsonNode, role: str) -> Iterator[Slot | None]:
     members = block.members()
-    match wire.text_of(members, "type"):
-        case "text" if role == "assistant" and wire.are_texts(members, "text"):
+    match json_bytes.text_of(members, "type"):
+        case "text" if role == "assistant" and json_bytes.are_texts(members, "text"):
             yield change.text(members["text"])
-        case "tool_use" if wire.are_texts(members, "name", "id") and "input" in members:
+        case "tool_use" if json_bytes.are_texts(members, "name", "id") and "input" in members:
             yield change.given_object(members["input"])
-        case "tool_result" if wire.are_texts(members, "tool_use_id"):
+        case "tool_result" if json_bytes.are_texts(members, "tool_use_id"):
             yield from _result_slots(block, members.get("content"))
         case _:
             yield None
@@ -155,8 +155,8 @@ def _result_slots(block: JsonNode, content: JsonNode | None) -> Iterator[Slot | 
         yield change.text_member(block, "content", content)
     for each in inner:
         members = each.members()
-        kind = wire.text_of(members, "type")
-        if kind == "text" and wire.are_texts(members, "text"):
+        kind = json_bytes.text_of(members, "type")
+        if kind == "text" and json_bytes.are_texts(members, "text"):
             yield change.text(members["text"])
         elif kind == _REFERENCE:
             yield None  # it makes a deferred tool callable: as a text it would not
@@ -168,13 +168,13 @@ def _referring(raw: bytes) -> Iterator[tuple[JsonNode, list[str]]]:
     """What the results in a message or block refer to tools with, and to which."""
     if _REFERENCE.encode() not in raw:
         return
-    for block in _block_nodes(wire.node(raw)):
+    for block in _block_nodes(json_bytes.node(raw)):
         content = block.members().get("content")
         inner = [each.members() for each in content.elements()] if content is not None else []
         names = [
-            wire.text_of(each, "tool_name")
+            json_bytes.text_of(each, "tool_name")
             for each in inner
-            if wire.text_of(each, "type") == _REFERENCE
+            if json_bytes.text_of(each, "type") == _REFERENCE
         ]
         if content is not None and names:
             yield content, names
@@ -215,13 +215,13 @@ def _result(given: Answer) -> dict[str, Any]:
 
 
 def _is_said(raw: bytes) -> bool:
-    members = wire.node(raw).members()
-    return "role" in members and wire.are_texts(members, "content")
+    members = json_bytes.node(raw).members()
+    return "role" in members and json_bytes.are_texts(members, "content")
 
 
 def _blocks(raw: bytes) -> list[bytes]:
     """A block, or the blocks of a message that holds some, as `answer` makes it."""
-    members = wire.node(raw).members()
+    members = json_bytes.node(raw).members()
     return [block.raw for block in members["content"].elements()] if "role" in members else [raw]
 
 
@@ -242,16 +242,16 @@ def _answered(message: Message, blocks: Sequence[bytes]) -> Message:
 
 def _joined(raw: bytes, blocks: Sequence[bytes]) -> bytes:
     """The message with these blocks in front of what it says."""
-    message = wire.node(raw)
+    message = json_bytes.node(raw)
     content = message.members().get("content")
     front = b",".join(blocks)
     if content is None:
         here = message.span.start + 1
-        return wire.splice(raw, [(Span(here, here), b'"content":[%s],' % front)])
+        return json_bytes.splice(raw, [(Span(here, here), b'"content":[%s],' % front)])
     if content.elements():
         here = content.span.start + 1
-        return wire.splice(raw, [(Span(here, here), front + b",")])
+        return json_bytes.splice(raw, [(Span(here, here), front + b",")])
     said = (
         b',{"type":"text","text":%s}' % content.raw if content.is_text and content.value() else b""
     )
-    return wire.splice(raw, [(content.span, b"[" + front + said + b"]")])
+    return json_bytes.splice(raw, [(content.span, b"[" + front + said + b"]")])

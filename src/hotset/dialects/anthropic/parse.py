@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hotset.dialects import envelope, parts, wire
+from hotset.dialects import envelope, json_bytes, parts
 from hotset.dialects.envelope import MessageCache
+from hotset.dialects.json_bytes import Elements
 from hotset.dialects.parts import Calls
 from hotset.nouns.message import DialectName, Message, Part, Request, Span
 from hotset.nouns.page import Kind, Role
@@ -29,18 +30,20 @@ def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
         system=tuple(_system(outer)),
         tools=outer.tools("tools", envelope.tool_name),
         params=outer.params(without=("messages", "system", "tools")),
-        previous=wire.as_text(wire.as_object(outer.tree("thread")).get("previous_message_id")),
+        previous=json_bytes.as_text(
+            json_bytes.as_object(outer.tree("thread")).get("previous_message_id")
+        ),
         hints=_hints(outer),
     )
 
 
 def understand(raw: bytes) -> Message:
     """A message of a reply, read as if its client had sent it back."""
-    return _message(raw, wire.lenient_object(raw), None, "reply", {})
+    return _message(raw, json_bytes.lenient_object(raw), None, "reply", {})
 
 
 def _hints(outer: envelope.Envelope) -> tuple[str, ...]:
-    user = wire.as_text(wire.as_object(outer.tree("metadata")).get("user_id"))
+    user = json_bytes.as_text(json_bytes.as_object(outer.tree("metadata")).get("user_id"))
     return (f"user_id={user}",) if user else ()
 
 
@@ -49,7 +52,7 @@ def _system(outer: envelope.Envelope) -> Iterator[Part]:
     if isinstance(tree, str):
         yield parts.text(Role.SYSTEM, tree)
     elif isinstance(tree, list):
-        raws = wire.elements(outer.raw("system"), "system")
+        raws = json_bytes.elements(outer.raw("system"), "system")
         for block, raw in zip(tree, raws, strict=True):
             said = (
                 block.get("text")
@@ -72,7 +75,7 @@ def _message(
         return parts.message(role, raw, [parts.text(role, content)], span)
     if content is not None and not isinstance(content, list):
         return parts.message(role, raw, [parts.opaque(raw)], span)
-    raws = wire.Elements(raw, "content")
+    raws = Elements(raw, "content")
     found = [
         part
         for index, block in enumerate(content or [])
@@ -81,7 +84,7 @@ def _message(
     return parts.message(role, raw, found, span)
 
 
-def _block(role: Role, block: Any, index: int, raws: wire.Elements, calls: Calls) -> Iterator[Part]:
+def _block(role: Role, block: Any, index: int, raws: Elements, calls: Calls) -> Iterator[Part]:
     match block:
         case {"type": "text", "text": str(said)}:
             yield parts.text(role, said)
@@ -90,7 +93,7 @@ def _block(role: Role, block: Any, index: int, raws: wire.Elements, calls: Calls
         case {"type": "thinking" | "redacted_thinking"}:
             yield Part(Kind.THINKING, raws[index], parts.JSON)
         case {"type": "tool_use", "name": str(name), "id": str(id), "input": _}:
-            yield parts.call(name, id, wire.member(raws[index], "input"), calls)
+            yield parts.call(name, id, json_bytes.member(raws[index], "input"), calls)
         case {"type": "tool_result", "tool_use_id": str(id)}:
             yield from _result(block.get("content"), id, index, raws, calls)
         case {"type": "image", "source": dict(source)} if found := image(source):
@@ -99,13 +102,13 @@ def _block(role: Role, block: Any, index: int, raws: wire.Elements, calls: Calls
             yield parts.opaque(raws[index])
 
 
-def _result(content: Any, id: str, index: int, raws: wire.Elements, calls: Calls) -> Iterator[Part]:
+def _result(content: Any, id: str, index: int, raws: Elements, calls: Calls) -> Iterator[Part]:
     if not content:
         yield parts.result("", id, calls)
     elif isinstance(content, str):
         yield parts.result(content, id, calls)
     elif isinstance(content, list):
-        inner = wire.Elements(raws[index], "content")
+        inner = Elements(raws[index], "content")
         for number, block in enumerate(content):
             match block:
                 case {"type": "text", "text": str(said)}:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hotset.dialects import sse, wire
+from hotset.dialects import json_bytes, sse
 from hotset.dialects.anthropic.parse import understand
 from hotset.dialects.port import Mark
 from hotset.dialects.view import error_of, read_reply
@@ -32,19 +32,22 @@ def read(body: bytes, *, streamed: bool) -> Reply:
 
 def refuse(status: int, message: str) -> bytes:
     kind = _ERRORS.get(status, "api_error" if status >= 500 else "invalid_request_error")
-    return wire.encode(
-        {"type": "error", "error": {"type": kind, "message": wire.encode_text(message).decode()}}
+    return json_bytes.encode(
+        {
+            "type": "error",
+            "error": {"type": kind, "message": json_bytes.encode_text(message).decode()},
+        }
     )
 
 
 def _document(body: bytes) -> Reply:
-    body, value = wire.salvaged(body)
-    tree = wire.as_object(value)
+    body, value = json_bytes.salvaged(body)
+    tree = json_bytes.as_object(value)
     error = error_of(tree)
-    stop = wire.as_text(tree.get("stop_reason"))
+    stop = json_bytes.as_text(tree.get("stop_reason"))
     has_content = isinstance(tree.get("content"), list) and tree["content"]
     said = (
-        b'{"role":"assistant","content":%s}' % wire.member_of(body, "content")
+        b'{"role":"assistant","content":%s}' % json_bytes.member_of(body, "content")
         if has_content
         else b""
     )
@@ -52,8 +55,8 @@ def _document(body: bytes) -> Reply:
         messages=(understand(said),) if said else (),
         usage=_usage(tree.get("usage"), Usage()),
         stop=stop,
-        response_id=wire.as_text(tree.get("id")),
-        model=wire.as_text(tree.get("model")),
+        response_id=json_bytes.as_text(tree.get("id")),
+        model=json_bytes.as_text(tree.get("model")),
         complete=bool(stop) and not error,
         error=error,
     )
@@ -73,13 +76,13 @@ class _Block:
         block = dict(self.start)
         for name, pieces in self.texts.items():
             if name != "input":
-                block[name] = wire.as_text(block.get(name)) + "".join(pieces)
+                block[name] = json_bytes.as_text(block.get(name)) + "".join(pieces)
         if given := "".join(self.texts.get("input", ())):
-            raw = wire.encode_text(given)
+            raw = json_bytes.encode_text(given)
             # Half of an input is no JSON: it stays readable as a string.
-            block["input"] = msgspec.Raw(raw) if wire.lenient(raw) is not None else given
+            block["input"] = msgspec.Raw(raw) if json_bytes.lenient(raw) is not None else given
         if self.citations:
-            block["citations"] = [*wire.as_list(block.get("citations")), *self.citations]
+            block["citations"] = [*json_bytes.as_list(block.get("citations")), *self.citations]
         return block
 
 
@@ -116,21 +119,24 @@ class _Assembly:
     def take(self, name: str, event: dict[str, Any]) -> None:
         match event.get("type", name):
             case "message_start":
-                message = wire.as_object(event.get("message"))
-                self.id = wire.as_text(message.get("id")) or self.id
-                self.model = wire.as_text(message.get("model")) or self.model
+                message = json_bytes.as_object(event.get("message"))
+                self.id = json_bytes.as_text(message.get("id")) or self.id
+                self.model = json_bytes.as_text(message.get("model")) or self.model
                 self.usage = _usage(message.get("usage"), self.usage)
             case "content_block_start":
                 self._begin(
-                    wire.as_count(event.get("index")), wire.as_object(event.get("content_block"))
+                    json_bytes.as_count(event.get("index")),
+                    json_bytes.as_object(event.get("content_block")),
                 )
             case "content_block_delta":
                 self._continue(
-                    wire.as_count(event.get("index")), wire.as_object(event.get("delta"))
+                    json_bytes.as_count(event.get("index")),
+                    json_bytes.as_object(event.get("delta")),
                 )
             case "message_delta":
                 self.stop = (
-                    wire.as_text(wire.as_object(event.get("delta")).get("stop_reason")) or self.stop
+                    json_bytes.as_text(json_bytes.as_object(event.get("delta")).get("stop_reason"))
+                    or self.stop
                 )
                 self.usage = _usage(event.get("usage"), self.usage)
             case "message_stop":
@@ -145,7 +151,7 @@ class _Assembly:
         return block
 
     def _continue(self, index: int, delta: dict[str, Any]) -> None:
-        kind = wire.as_text(delta.get("type"))
+        kind = json_bytes.as_text(delta.get("type"))
         if kind == "citations_delta":
             if (block := self.open.get(index)) and "citation" in delta:
                 block.citations.append(delta["citation"])
@@ -161,12 +167,12 @@ class _Assembly:
 def _stream(body: bytes) -> Reply:
     found = _Assembly()
     for event in sse.events(body):
-        if tree := wire.lenient_object(
+        if tree := json_bytes.lenient_object(
             event.data
         ):  # the name alone says nothing: its data may be cut
             found.take(event.name, tree)
     blocks = [block.finished() for block in sorted(found.blocks, key=lambda block: block.index)]
-    said = wire.encode({"role": "assistant", "content": blocks}) if blocks else b""
+    said = json_bytes.encode({"role": "assistant", "content": blocks}) if blocks else b""
     return Reply(
         messages=(understand(said),) if said else (),
         usage=found.usage,
@@ -186,9 +192,9 @@ tells."""
 def mark(name: str, data: bytes) -> Mark:
     if not _TELLING.search(data) and not _TELLING.match(name.encode()):
         return Mark.MORE if b"content_block" in data else Mark.NONE
-    tree = wire.lenient_object(data)
-    match wire.as_text(tree.get("type")) or name:
-        case "message_delta" if wire.as_object(tree.get("delta")).get("stop_reason"):
+    tree = json_bytes.lenient_object(data)
+    match json_bytes.as_text(tree.get("type")) or name:
+        case "message_delta" if json_bytes.as_object(tree.get("delta")).get("stop_reason"):
             return Mark.STOP
         case "message_stop" | "error":
             return Mark.LAST
@@ -198,10 +204,10 @@ def mark(name: str, data: bytes) -> Mark:
 
 def _usage(tree: Any, known: Usage) -> Usage:
     """Counts are cumulative: a later event replaces what it names."""
-    usage = wire.as_object(tree)
+    usage = json_bytes.as_object(tree)
 
     def count(name: str, before: int) -> int:
-        return wire.as_count(usage[name]) if isinstance(usage.get(name), int) else before
+        return json_bytes.as_count(usage[name]) if isinstance(usage.get(name), int) else before
 
     return Usage(
         count("input_tokens", known.input),

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from hotset.dialects import envelope, parts, wire
+from hotset.dialects import envelope, json_bytes, parts
 from hotset.dialects.anthropic.parse import image
 from hotset.dialects.envelope import FactCache
 from hotset.dialects.port import Invariant, Violation
@@ -363,8 +363,8 @@ def _placed(messages: Iterable[tuple[int, _MessageFacts]]) -> Iterator[tuple[str
 
 
 def _facts(raw: bytes) -> _MessageFacts:
-    tree = wire.lenient_object(raw)
-    role, content = wire.as_text(tree.get("role")), tree.get("content")
+    tree = json_bytes.lenient_object(raw)
+    role, content = json_bytes.as_text(tree.get("role")), tree.get("content")
     trees = list(_trees(content)) if role in _SPEAKING else []
     blocks = tuple(_block(place, each) for place, each in trees)
     uses = [block for block in blocks if block.type == "tool_use"]
@@ -380,7 +380,7 @@ def _facts(raw: bytes) -> _MessageFacts:
         names=tuple(block.name for block in uses),
         results=tuple(block.answers for block in blocks if block.type == "tool_result"),
         results_first=_results_first(blocks),
-        marks=_marked(wire.as_list(content)),
+        marks=_marked(json_bytes.as_list(content)),
         references=references,
         images=images,
         empty=empty,
@@ -419,13 +419,13 @@ def check(
 def _trees(content: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(content, str):
         yield f"{place}.content", {"type": "text", "text": content}
-    for index, block in enumerate(wire.as_list(content)):
-        yield f"{place}.content.{index}", wire.as_object(block)
+    for index, block in enumerate(json_bytes.as_list(content)):
+        yield f"{place}.content.{index}", json_bytes.as_object(block)
 
 
 def _block(place: str, tree: dict[str, Any]) -> _Block:
     type, id, answers, name = (
-        wire.as_text(tree.get(key)) for key in ("type", "id", "tool_use_id", "name")
+        json_bytes.as_text(tree.get(key)) for key in ("type", "id", "tool_use_id", "name")
     )
     block = _Block(place, type, id, answers, name, tree)
     is_fixed = block.is_server or type in (*_THINKING, "compaction")
@@ -440,21 +440,21 @@ def _results_first(blocks: Sequence[_Block]) -> bool:
 def _references(block: dict[str, Any]) -> Iterator[str]:
     found = block.get("content")
     searched = (
-        wire.as_object(found).get("tool_references")
+        json_bytes.as_object(found).get("tool_references")
         if block.get("type") == "tool_search_tool_result"
         else None
     )
-    for tree in (*_with_inner([block]), *map(wire.as_object, wire.as_list(searched))):
+    for tree in (*_with_inner([block]), *map(json_bytes.as_object, json_bytes.as_list(searched))):
         if tree.get("type") == "tool_reference":
-            yield wire.as_text(tree.get("tool_name"))
+            yield json_bytes.as_text(tree.get("tool_name"))
 
 
 def _with_inner(blocks: Sequence[Any]) -> Iterator[dict[str, Any]]:
     """Each block, and those that a tool result holds."""
-    for tree in map(wire.as_object, blocks):
+    for tree in map(json_bytes.as_object, blocks):
         yield tree
         if tree.get("type") == "tool_result":
-            yield from map(wire.as_object, wire.as_list(tree.get("content")))
+            yield from map(json_bytes.as_object, json_bytes.as_list(tree.get("content")))
 
 
 def _images_in(place: str, block: dict[str, Any]) -> Iterator[tuple[str, int]]:
@@ -469,7 +469,7 @@ def _images_in(place: str, block: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _longer_side(block: dict[str, Any]) -> int:
-    part = image(wire.as_object(block.get("source")))
+    part = image(json_bytes.as_object(block.get("source")))
     size = parts.size_of(part.content) if part is not None and part.media != parts.URI else None
     return max(size or (0, 0))
 
@@ -478,7 +478,7 @@ def _missing(role: str, content: Any) -> Iterator[tuple[str, str]]:
     if not content:
         yield "", f"{role} messages must have non-empty content"
     for place, block in _trees(content) if isinstance(content, list) else ():
-        text = wire.as_text(block.get("text"))
+        text = json_bytes.as_text(block.get("text"))
         if block.get("type") == "text" and not text:
             yield place, "text content blocks must be non-empty"
         elif block.get("type") == "text" and not text.strip():
@@ -586,7 +586,7 @@ def _carried(earlier: Sequence[_Turn]) -> set[str]:
 def _thinking_on(now: _Conversation) -> Iterator[Violation]:
     """Rule 7. Adaptive thinking asks for nothing; a turn of several calls may have thought only at
     its start."""
-    if wire.as_object(now.outer.tree("thinking")).get("type") != "enabled":
+    if json_bytes.as_object(now.outer.tree("thinking")).get("type") != "enabled":
         return
     turns = now.turns
     if len(turns) < 2 or turns[-1].role != "user" or not turns[-1].results:
@@ -603,15 +603,15 @@ def _thinking_on(now: _Conversation) -> Iterator[Violation]:
 
 
 def _thinking_off(now: _Conversation) -> Iterator[Violation]:
-    is_off = wire.as_object(now.outer.tree("thinking")).get("type", "disabled") == "disabled"
+    is_off = json_bytes.as_object(now.outer.tree("thinking")).get("type", "disabled") == "disabled"
     last = next((role for role in reversed(now.roles) if role in _SPEAKING), "")
     if is_off and last == "assistant" and now.latest_answer and now.latest_answer.thinking:
         yield broken(8, now.latest_answer.where)
 
 
 def _marks(now: _Conversation) -> Iterator[Violation]:
-    tools = wire.as_list(now.outer.tree("tools"))
-    system = wire.as_list(now.outer.tree("system"))
+    tools = json_bytes.as_list(now.outer.tree("tools"))
+    system = json_bytes.as_list(now.outer.tree("system"))
     count = _marked(tools) + _marked(system) + sum(said.marks for said in now.messages)
     if count > _MAX_MARKS:
         yield broken(9, "cache_control", count=count)
@@ -650,7 +650,7 @@ def _deferred(tools: Sequence[ClientTool]) -> Iterator[Violation]:
                 " Tools with defer_loading cannot use prompt caching."
             )
             yield broken(10, f"tools.{index}", problem=problem)
-        elif wire.as_text(tree.get("type")).startswith("tool_search_tool_"):
+        elif json_bytes.as_text(tree.get("type")).startswith("tool_search_tool_"):
             yield broken(
                 10,
                 f"tools.{index}",
@@ -660,7 +660,7 @@ def _deferred(tools: Sequence[ClientTool]) -> Iterator[Violation]:
 
 def _if_deferred(raw: bytes) -> dict[str, Any]:
     """The tool's fields, where it is deferred."""
-    tree = wire.lenient_object(raw) if b"defer_loading" in raw else {}
+    tree = json_bytes.lenient_object(raw) if b"defer_loading" in raw else {}
     return tree if tree.get("defer_loading") is True else {}
 
 

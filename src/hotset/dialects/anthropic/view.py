@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
 from hotset.dialects.anthropic.reply import read, refuse
 from hotset.dialects.port import Round, TurnView
 from hotset.dialects.sse import SseFrame, event
@@ -48,8 +48,8 @@ class _Editor(Editor):
     pulse: bytes = event(b'{"type": "ping"}', "ping")
 
     def show(self, frame: SseFrame) -> bytes:
-        tree = wire.lenient_object(frame.data)
-        kind = wire.as_text(tree.get("type")) or (frame.name if tree else "")
+        tree = json_bytes.lenient_object(frame.data)
+        kind = json_bytes.as_text(tree.get("type")) or (frame.name if tree else "")
         self.ended = self.ended or kind in ("message_stop", "error")
         self._count(kind, tree)
         if kind == "message_delta":
@@ -70,10 +70,10 @@ class _Editor(Editor):
         )
 
     def error(self, status: int, body: bytes) -> bytes:
-        tree = wire.lenient_object(body)
+        tree = json_bytes.lenient_object(body)
         is_own = tree.get("type") == "error" and isinstance(tree.get("error"), dict)
         refusal = (
-            wire.encode(tree)
+            json_bytes.encode(tree)
             if is_own
             else refuse(status, f"The upstream answered with status {status}.")
         )
@@ -89,10 +89,12 @@ class _Editor(Editor):
         """The last document under the first one's name, with the blocks of all of them but our
         calls."""
         values = merge_lists(bodies, "content", lambda block: _is_own(block, self.ours))
-        if (stop := _stop(wire.lenient_object(bodies[-1]).get("stop_reason"), last)) is not None:
-            values["stop_reason"] = wire.encode(stop)
+        if (
+            stop := _stop(json_bytes.lenient_object(bodies[-1]).get("stop_reason"), last)
+        ) is not None:
+            values["stop_reason"] = json_bytes.encode(stop)
         if len(bodies) > 1:
-            values["id"] = wire.encode(wire.lenient_object(bodies[0]).get("id"))
+            values["id"] = json_bytes.encode(json_bytes.lenient_object(bodies[0]).get("id"))
         return exchanged(bodies[-1], values)
 
     def conceal(
@@ -102,7 +104,11 @@ class _Editor(Editor):
         Answers to calls of ours beside the client's are blocks: they must stand in the one message
         that answers all of them."""
         blocks = [
-            [block for raw in each for block in wire.elements_of(wire.member_of(raw, "content"))]
+            [
+                block
+                for raw in each
+                for block in json_bytes.elements_of(json_bytes.member_of(raw, "content"))
+            ]
             for each in answers
         ]
         whole = [*answers[: len(rounds) - 1], *blocks[len(rounds) - 1 :]]
@@ -113,10 +119,10 @@ class _Editor(Editor):
         usage = (
             tree.get("usage")
             if kind == "message_delta"
-            else wire.as_object(tree.get("message")).get("usage")
+            else json_bytes.as_object(tree.get("message")).get("usage")
         )
         self.usage |= {
-            name: count for name, count in wire.as_object(usage).items() if count is not None
+            name: count for name, count in json_bytes.as_object(usage).items() if count is not None
         }
 
     def _shown(self, frame: SseFrame, kind: str, tree: dict[str, Any]) -> bytes:
@@ -124,22 +130,24 @@ class _Editor(Editor):
             return b""
         if kind not in _OF_A_BLOCK:
             return frame.raw
-        index = wire.as_count(tree.get("index"))
+        index = json_bytes.as_count(tree.get("index"))
         if kind == "content_block_start":
-            is_own = _is_own(wire.as_object(tree.get("content_block")), self.ours)
+            is_own = _is_own(json_bytes.as_object(tree.get("content_block")), self.ours)
             self.places.meet(index, hidden=is_own)
             self.plain = self.plain and not is_own
         place = self.places.of(index)
         if place is None:
             return b""
-        return frame.raw if place == index else _reworded(frame, index=wire.encode(place))
+        return frame.raw if place == index else _reworded(frame, index=json_bytes.encode(place))
 
     def _ending(self, frame: SseFrame, last: Round) -> bytes:
-        tree = wire.lenient_object(frame.data)
+        tree = json_bytes.lenient_object(frame.data)
         values: dict[str, bytes] = {}
-        if (stop := _stop(wire.as_object(tree.get("delta")).get("stop_reason"), last)) is not None:
-            delta = wire.member_of(wire.salvaged(frame.data)[0], "delta")
-            values["delta"] = exchanged(delta, {"stop_reason": wire.encode(stop)})
+        if (
+            stop := _stop(json_bytes.as_object(tree.get("delta")).get("stop_reason"), last)
+        ) is not None:
+            delta = json_bytes.member_of(json_bytes.salvaged(frame.data)[0], "delta")
+            values["delta"] = exchanged(delta, {"stop_reason": json_bytes.encode(stop)})
         if not self.is_first and any((*self.earlier, self.usage)):
             values["usage"] = with_sum(self._last_usage(frame, tree), [*self.earlier, self.usage])
         return _reworded(frame, **values) if values else frame.raw
@@ -147,14 +155,17 @@ class _Editor(Editor):
     def _last_usage(self, frame: SseFrame, tree: dict[str, Any]) -> bytes:
         """The last round's usage, with the counts that only its beginning told: the client saw
         another beginning."""
-        told = wire.as_object(tree.get("usage"))
+        told = json_bytes.as_object(tree.get("usage"))
         known = {name: 0 for name in _COUNTS if isinstance(self.earlier[0].get(name), int)}
         known |= {name: self.usage[name] for name in _COUNTS if name in self.usage}
         unsaid = {
-            name: wire.encode(count) for name, count in known.items() if told.get(name) is None
+            name: json_bytes.encode(count)
+            for name, count in known.items()
+            if told.get(name) is None
         }
         return exchanged(
-            wire.member_of(wire.salvaged(frame.data)[0], "usage") if told else b"{}", unsaid
+            json_bytes.member_of(json_bytes.salvaged(frame.data)[0], "usage") if told else b"{}",
+            unsaid,
         )
 
 
@@ -165,7 +176,7 @@ def _stop(reason: Any, last: Round) -> str | None:
 
 
 def _reworded(frame: SseFrame, **values: bytes) -> bytes:
-    return frame.saying(exchanged(wire.salvaged(frame.data)[0], values))
+    return frame.saying(exchanged(json_bytes.salvaged(frame.data)[0], values))
 
 
 def _is_own(block: dict[str, Any], ours: Container[str]) -> bool:
@@ -175,13 +186,13 @@ def _is_own(block: dict[str, Any], ours: Container[str]) -> bool:
 def _sendable(raw: bytes) -> list[tuple[bytes, dict[str, Any]]]:
     """The blocks of a message. Models say empty texts, and the provider takes none back."""
     blocks = [
-        (each, wire.lenient_object(each))
-        for each in wire.elements_of(wire.member_of(raw, "content"))
+        (each, json_bytes.lenient_object(each))
+        for each in json_bytes.elements_of(json_bytes.member_of(raw, "content"))
     ]
     return [
         (each, tree)
         for each, tree in blocks
-        if tree.get("type") != "text" or wire.as_text(tree.get("text")).strip()
+        if tree.get("type") != "text" or json_bytes.as_text(tree.get("text")).strip()
     ]
 
 

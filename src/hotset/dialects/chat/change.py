@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hotset.dialects import change, envelope, wire
+from hotset.dialects import change, envelope, json_bytes
 from hotset.dialects.change import Slot
 from hotset.dialects.chat.parse import THOUGHTS, understand
-from hotset.dialects.wire import JsonNode
+from hotset.dialects.json_bytes import JsonNode
 from hotset.nouns.link import Link
 from hotset.nouns.message import Answer, ClientTool, Message, Request, ToolSpec
 from hotset.nouns.page import Chain
@@ -28,13 +28,13 @@ def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidde
 
 def slots(message: JsonNode) -> Iterator[Slot | None]:
     members = message.members()
-    match wire.text_of(members, "role"):
+    match json_bytes.text_of(members, "role"):
         case "assistant":
             yield from _thought_slots(members)
             yield from _content_slots(members)
             yield from _call_slots(members)
         case "tool" | "function":
-            tool = wire.text_of(members, "name")
+            tool = json_bytes.text_of(members, "name")
             yield from (
                 slot and replace(slot, tool=tool)
                 for slot in _result_slots(message, members.get("content"))
@@ -57,7 +57,9 @@ def declared(tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
 
 def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
     return tuple(
-        wire.encode({"role": "tool", "tool_call_id": each.call, "content": change.plain(each.text)})
+        json_bytes.encode(
+            {"role": "tool", "tool_call_id": each.call, "content": change.plain(each.text)}
+        )
         for each in results
     )
 
@@ -83,7 +85,7 @@ def spelled_out(raw: bytes, _words: Mapping[str, str]) -> bytes:
 
 def injectable(request: Request, names: Collection[str]) -> bool:
     fields = change.params(request)
-    has_tools = bool(request.tools) and "type" in wire.lenient_object(request.tools[0].raw)
+    has_tools = bool(request.tools) and "type" in json_bytes.lenient_object(request.tools[0].raw)
     if not has_tools or fields.get("n") not in (
         None,
         1,
@@ -117,7 +119,7 @@ def _content_slots(members: dict[str, JsonNode]) -> Iterator[Slot | None]:
         yield from map(_text_slot, content.elements())
     elif content is not None and content.raw != b"null":
         yield None
-    if wire.are_texts(members, "refusal"):
+    if json_bytes.are_texts(members, "refusal"):
         yield change.text(members["refusal"])
     if "audio" in members and members["audio"].raw.startswith(b"{"):
         yield None
@@ -128,10 +130,10 @@ def _text_slot(block: JsonNode) -> Slot | None:
     if block.is_text:
         return change.text(block)
     members = block.members()
-    kind = wire.text_of(members, "type")
+    kind = json_bytes.text_of(members, "type")
     return (
         change.text(members[kind])
-        if kind in ("text", "refusal") and wire.are_texts(members, kind)
+        if kind in ("text", "refusal") and json_bytes.are_texts(members, kind)
         else None
     )
 
@@ -143,12 +145,16 @@ def _call_slots(members: dict[str, JsonNode]) -> Iterator[Slot | None]:
         function, custom = (
             inside[name].members() if name in inside else {} for name in ("function", "custom")
         )
-        if wire.are_texts(function, "name", "arguments"):
+        if json_bytes.are_texts(function, "name", "arguments"):
             yield change.arguments(function["arguments"])
         else:
-            yield change.text(custom["input"]) if wire.are_texts(custom, "name", "input") else None
+            yield (
+                change.text(custom["input"])
+                if json_bytes.are_texts(custom, "name", "input")
+                else None
+            )
     legacy = members["function_call"].members() if "function_call" in members else {}
-    if wire.are_texts(legacy, "name", "arguments"):
+    if json_bytes.are_texts(legacy, "name", "arguments"):
         yield change.arguments(legacy["arguments"])
 
 
@@ -161,8 +167,8 @@ def _result_slots(message: JsonNode, content: JsonNode | None) -> Iterator[Slot 
 
 
 def _name(tool: dict[str, Any]) -> str:
-    inner = wire.as_object(tool.get("function") or tool.get("custom") or tool)
-    return wire.as_text(inner.get("name"))
+    inner = json_bytes.as_object(tool.get("function") or tool.get("custom") or tool)
+    return json_bytes.as_text(inner.get("name"))
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

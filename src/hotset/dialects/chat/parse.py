@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hotset.dialects import envelope, parts, wire
+from hotset.dialects import envelope, json_bytes, parts
 from hotset.dialects.envelope import MessageCache
 from hotset.dialects.parts import Calls
 from hotset.nouns.message import DialectName, Message, Part, Request, Span
@@ -45,12 +45,14 @@ def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
 
 def understand(raw: bytes) -> Message:
     """A message of a reply, read as if its client had sent it back."""
-    return _message(raw, wire.lenient_object(raw), None, "reply", {})
+    return _message(raw, json_bytes.lenient_object(raw), None, "reply", {})
 
 
 def _tool_name(tool: dict[str, Any]) -> str:
     inner = tool.get("function") or tool.get("custom") or tool
-    return wire.as_text(wire.as_object(inner).get("name")) or wire.as_text(tool.get("type"))
+    return json_bytes.as_text(json_bytes.as_object(inner).get("name")) or json_bytes.as_text(
+        tool.get("type")
+    )
 
 
 def _message(
@@ -70,19 +72,19 @@ def _content(role: Role, raw: bytes, tree: dict[str, Any]) -> Iterator[Part]:
     if isinstance(content, str):
         yield parts.text(role, content)
     elif isinstance(content, list):
-        raws = wire.Elements(raw, "content")
+        raws = json_bytes.Elements(raw, "content")
         for index, block in enumerate(content):
             yield _block(role, block, index, raws)
     elif content is not None:
-        yield parts.opaque(wire.member(raw, "content"))
+        yield parts.opaque(json_bytes.member(raw, "content"))
     refusal = tree.get("refusal")
     if isinstance(refusal, str):
         yield parts.text(role, refusal)
     if isinstance(tree.get("audio"), dict):
-        yield parts.opaque(wire.member(raw, "audio"))
+        yield parts.opaque(json_bytes.member(raw, "audio"))
 
 
-def _block(role: Role, block: Any, index: int, raws: wire.Elements) -> Part:
+def _block(role: Role, block: Any, index: int, raws: json_bytes.Elements) -> Part:
     match block:
         case (
             str(said)
@@ -108,42 +110,49 @@ def _thoughts(raw: bytes, tree: dict[str, Any]) -> Iterator[Part]:
     yield (
         parts.thinking(said)
         if isinstance(said, str)
-        else Part(Kind.THINKING, wire.member(raw, name), parts.JSON)
+        else Part(Kind.THINKING, json_bytes.member(raw, name), parts.JSON)
     )
 
 
 def _calls(raw: bytes, tree: dict[str, Any], calls: Calls) -> Iterator[Part]:
-    raws = wire.Elements(raw, "tool_calls")
-    for index, call in enumerate(wire.as_list(tree.get("tool_calls"))):
+    raws = json_bytes.Elements(raw, "tool_calls")
+    for index, call in enumerate(json_bytes.as_list(tree.get("tool_calls"))):
         match call:
             case {"function": {"name": str(name), "arguments": str(arguments)}}:
                 yield parts.call(
-                    name, wire.as_text(call.get("id")), wire.encode_text(arguments), calls
+                    name,
+                    json_bytes.as_text(call.get("id")),
+                    json_bytes.encode_text(arguments),
+                    calls,
                 )
             case {"custom": {"name": str(name), "input": str(given)}}:
                 yield parts.call(
-                    name, wire.as_text(call.get("id")), wire.encode_text(given), calls, "text/plain"
+                    name,
+                    json_bytes.as_text(call.get("id")),
+                    json_bytes.encode_text(given),
+                    calls,
+                    "text/plain",
                 )
             case _:
                 yield parts.opaque(raws[index])
     match tree.get("function_call"):
         case {"name": str(name), "arguments": str(arguments)}:
             # A legacy call has no id: its result names the function.
-            part = parts.call(name, name, wire.encode_text(arguments), calls)
+            part = parts.call(name, name, json_bytes.encode_text(arguments), calls)
             yield Part(part.kind, part.content, part.media, part.tool)
         case dict():
-            yield parts.opaque(wire.member(raw, "function_call"))
+            yield parts.opaque(json_bytes.member(raw, "function_call"))
 
 
 def _result(raw: bytes, tree: dict[str, Any], calls: Calls) -> Iterator[Part]:
-    tool = wire.as_text(tree.get("name"))
-    id = wire.as_text(tree.get("tool_call_id"))
+    tool = json_bytes.as_text(tree.get("name"))
+    id = json_bytes.as_text(tree.get("tool_call_id"))
     content = tree.get("content")
     known = calls if id else {"": calls[tool]} if tool in calls else calls
     if content is None or isinstance(content, str):
         yield parts.result(content or "", id, known, tool)
     elif isinstance(content, list):
-        raws = wire.Elements(raw, "content")
+        raws = json_bytes.Elements(raw, "content")
         for index, block in enumerate(content):
             part = _block(Role.TOOL, block, index, raws)
             is_text = part.kind is Kind.TOOL_RESULT
@@ -155,4 +164,4 @@ def _result(raw: bytes, tree: dict[str, Any], calls: Calls) -> Iterator[Part]:
         if not content:
             yield parts.result("", id, known, tool)
     else:
-        yield parts.of_call(parts.opaque(wire.member(raw, "content")), id, known)
+        yield parts.of_call(parts.opaque(json_bytes.member(raw, "content")), id, known)

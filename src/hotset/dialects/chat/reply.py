@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hotset.dialects import sse, wire
+from hotset.dialects import json_bytes, sse
 from hotset.dialects.chat.parse import understand
 from hotset.dialects.port import Mark
 from hotset.dialects.view import error_of, read_reply
@@ -21,38 +21,42 @@ def read(body: bytes, *, streamed: bool) -> Reply:
 
 def refuse(status: int, message: str) -> bytes:
     kind = _ERRORS.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    said = wire.encode_text(message).decode()
-    return wire.encode({"error": {"message": said, "type": kind, "param": None, "code": None}})
+    said = json_bytes.encode_text(message).decode()
+    return json_bytes.encode(
+        {"error": {"message": said, "type": kind, "param": None, "code": None}}
+    )
 
 
 def openai_usage(tree: Any, total: str, details: str, output: str) -> Usage:
     """OpenAI counts cached tokens into its total; Anthropic and we do not."""
-    usage = wire.as_object(tree)
-    inside = wire.as_object(usage.get(details))
-    read = wire.as_count(inside.get("cached_tokens"))
-    write = wire.as_count(inside.get("cache_write_tokens"))
-    fresh = max(0, wire.as_count(usage.get(total)) - read - write)
-    return Usage(fresh, read, write, wire.as_count(usage.get(output)))
+    usage = json_bytes.as_object(tree)
+    inside = json_bytes.as_object(usage.get(details))
+    read = json_bytes.as_count(inside.get("cached_tokens"))
+    write = json_bytes.as_count(inside.get("cache_write_tokens"))
+    fresh = max(0, json_bytes.as_count(usage.get(total)) - read - write)
+    return Usage(fresh, read, write, json_bytes.as_count(usage.get(output)))
 
 
 def _document(body: bytes) -> Reply:
-    body, value = wire.salvaged(body)
-    tree = wire.as_object(value)
-    raws = wire.elements_of(wire.member_of(body, "choices"))
+    body, value = json_bytes.salvaged(body)
+    tree = json_bytes.as_object(value)
+    raws = json_bytes.elements_of(json_bytes.member_of(body, "choices"))
     said: list[tuple[int, bytes]] = []
     stops: list[str] = []
-    for choice, raw in zip(wire.as_list(tree.get("choices")), raws, strict=False):
-        fields = wire.as_object(choice)
-        stops.append(wire.as_text(fields.get("finish_reason")))
-        if isinstance(wire.as_object(fields.get("message")).get("role"), str):
-            said.append((wire.as_count(fields.get("index")), wire.member_of(raw, "message")))
+    for choice, raw in zip(json_bytes.as_list(tree.get("choices")), raws, strict=False):
+        fields = json_bytes.as_object(choice)
+        stops.append(json_bytes.as_text(fields.get("finish_reason")))
+        if isinstance(json_bytes.as_object(fields.get("message")).get("role"), str):
+            said.append(
+                (json_bytes.as_count(fields.get("index")), json_bytes.member_of(raw, "message"))
+            )
     error = error_of(tree)
     return Reply(
         messages=_choices(said),
         usage=_usage(tree.get("usage")),
         stop=stops[0] if stops else "",
-        response_id=wire.as_text(tree.get("id")),
-        model=wire.as_text(tree.get("model")),
+        response_id=json_bytes.as_text(tree.get("id")),
+        model=json_bytes.as_text(tree.get("model")),
         complete=bool(stops) and all(stops) and not error,
         error=error,
     )
@@ -75,13 +79,13 @@ class _Call:
     extra: dict[str, Any] = field(default_factory=dict)
 
     def take(self, delta: dict[str, Any]) -> None:
-        self.id = wire.as_text(delta.get("id")) or self.id
+        self.id = json_bytes.as_text(delta.get("id")) or self.id
         if "custom" in delta:
             self.kind = "custom"
-        inner = wire.as_object(delta.get(self.kind))
-        self.name = wire.as_text(inner.get("name")) or self.name
+        inner = json_bytes.as_object(delta.get(self.kind))
+        self.name = json_bytes.as_text(inner.get("name")) or self.name
         self.pieces.append(
-            wire.as_text(inner.get("input" if self.kind == "custom" else "arguments"))
+            json_bytes.as_text(inner.get("input" if self.kind == "custom" else "arguments"))
         )
         self.extra |= {key: value for key, value in delta.items() if key not in _CALL_FIELDS}
 
@@ -108,21 +112,21 @@ class _Choice:
     stop: str = ""
 
     def take(self, choice: dict[str, Any]) -> None:
-        delta = wire.as_object(choice.get("delta"))
+        delta = json_bytes.as_object(choice.get("delta"))
         for name in _TEXTS:
             if isinstance(piece := delta.get(name), str):
                 self.texts.setdefault(name, []).append(piece)
-        for call in wire.as_list(delta.get("tool_calls")):
-            self._take_call(wire.as_object(call))
+        for call in json_bytes.as_list(delta.get("tool_calls")):
+            self._take_call(json_bytes.as_object(call))
         if isinstance(old := delta.get("function_call"), dict):
             self.legacy = self.legacy or _Call()
             self.legacy.take({"function": old})
-        self.stop = wire.as_text(choice.get("finish_reason")) or self.stop
+        self.stop = json_bytes.as_text(choice.get("finish_reason")) or self.stop
 
     def _take_call(self, delta: dict[str, Any]) -> None:
         """Some providers number every call 0 and tell them apart by id; some give no number at
         all."""
-        id = wire.as_text(delta.get("id"))
+        id = json_bytes.as_text(delta.get("id"))
         number = delta.get("index")
         index = number if isinstance(number, int) else max(0, len(self.calls) - 1)
         call = self.by_index.get(index)
@@ -142,7 +146,7 @@ class _Choice:
                 "name": self.legacy.name,
                 "arguments": "".join(self.legacy.pieces),
             }
-        return wire.encode(message)
+        return json_bytes.encode(message)
 
 
 def _stream(body: bytes) -> Reply:
@@ -152,19 +156,19 @@ def _stream(body: bytes) -> Reply:
         if event.data.strip() == b"[DONE]":
             ended = True
             continue
-        chunk = wire.lenient_object(event.data)
+        chunk = json_bytes.lenient_object(event.data)
         error = (
             error_of(chunk)
             or (error_of({"error": chunk}) if event.name == "error" else "")
             or error
         )
-        id = wire.as_text(chunk.get("id")) or id
-        model = wire.as_text(chunk.get("model")) or model
+        id = json_bytes.as_text(chunk.get("id")) or id
+        model = json_bytes.as_text(chunk.get("model")) or model
         if isinstance(chunk.get("usage"), dict):
             usage = _usage(chunk["usage"])
-        for each in wire.as_list(chunk.get("choices")):
-            choice = wire.as_object(each)
-            choices.setdefault(wire.as_count(choice.get("index")), _Choice()).take(choice)
+        for each in json_bytes.as_list(chunk.get("choices")):
+            choice = json_bytes.as_object(each)
+            choices.setdefault(json_bytes.as_count(choice.get("index")), _Choice()).take(choice)
     stops = [choices[index].stop for index in sorted(choices)]
     said = [
         (index, choice.finished())
@@ -187,11 +191,11 @@ def mark(name: str, data: bytes) -> Mark:
     none."""
     if data.strip() == b"[DONE]":
         return Mark.LAST
-    tree = wire.lenient_object(data)
+    tree = json_bytes.lenient_object(data)
     found = Mark.STOP if name == "error" or tree.get("error") else Mark.NONE
-    for choice in map(wire.as_object, wire.as_list(tree.get("choices"))):
+    for choice in map(json_bytes.as_object, json_bytes.as_list(tree.get("choices"))):
         found |= Mark.STOP if choice.get("finish_reason") else Mark.NONE
-        delta = wire.as_object(choice.get("delta"))
+        delta = json_bytes.as_object(choice.get("delta"))
         found |= (
             Mark.MORE
             if any(delta.get(each) for each in (*_TEXTS, "tool_calls", "function_call"))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
 from hotset.dialects.envelope import FactCache
 from hotset.dialects.port import Invariant, Violation
 from hotset.dialects.rules import broken_rule
@@ -75,14 +75,14 @@ broken = broken_rule(INVARIANTS)
 
 
 def _facts(raw: bytes) -> dict[str, Any]:
-    tree = wire.lenient_object(raw)
+    tree = json_bytes.lenient_object(raw)
     kept: dict[str, Any] = {
         name: tree[name] for name in ("role", "prefix", "tool_call_id") if name in tree
     }
     if "tool_calls" in tree:
         calls = tree["tool_calls"]
         kept["tool_calls"] = (
-            [_call_facts(wire.as_object(call)) for call in calls]
+            [_call_facts(json_bytes.as_object(call)) for call in calls]
             if isinstance(calls, list)
             else calls
         )
@@ -90,7 +90,7 @@ def _facts(raw: bytes) -> dict[str, Any]:
 
 
 def _call_facts(call: dict[str, Any]) -> dict[str, Any]:
-    function = wire.as_object(call.get("function"))
+    function = json_bytes.as_object(call.get("function"))
     return {
         "id": call.get("id"),
         "function": {"name": function["name"]} if "name" in function else {},
@@ -136,10 +136,10 @@ def deferral_checked(request: Request) -> Iterator[Violation]:
     if version is None or (int(version[1]), int(version[2] or 0)) >= _DEFERS_FROM:
         return
     for index, tool in enumerate(request.tools):
-        tree = wire.lenient_object(tool.raw)
+        tree = json_bytes.lenient_object(tool.raw)
         if (
             tree.get("defer_loading") is True
-            or wire.as_object(tree.get("function")).get("defer_loading") is True
+            or json_bytes.as_object(tree.get("function")).get("defer_loading") is True
         ):
             where = f"tools.{index}.defer_loading"
             yield broken(
@@ -152,8 +152,8 @@ def deferral_checked(request: Request) -> Iterator[Violation]:
 
 def _ids(tree: dict[str, Any]) -> list[str]:
     return [
-        wire.as_text(wire.as_object(call).get("id"))
-        for call in wire.as_list(tree.get("tool_calls"))
+        json_bytes.as_text(json_bytes.as_object(call).get("id"))
+        for call in json_bytes.as_list(tree.get("tool_calls"))
     ]
 
 
@@ -165,7 +165,7 @@ def _calls_answered(messages: Sequence[dict[str, Any]]) -> Iterator[Violation]:
         for later in messages[index + 1 :]:
             if later.get("role") != "tool":
                 break
-            answered.add(wire.as_text(later.get("tool_call_id")))
+            answered.add(json_bytes.as_text(later.get("tool_call_id")))
         if missing := [id for id in called if id not in answered]:
             yield broken(18, f"messages.{index}", *missing, ids=", ".join(missing))
 
@@ -175,18 +175,18 @@ def _results_called(messages: Sequence[dict[str, Any]]) -> Iterator[Violation]:
     for index, tree in enumerate(messages):
         if tree.get("role") != "tool":
             called = set(_ids(tree)) if tree.get("role") == "assistant" else set()
-        elif (id := wire.as_text(tree.get("tool_call_id"))) not in called:
+        elif (id := json_bytes.as_text(tree.get("tool_call_id"))) not in called:
             yield broken(19, f"messages.{index}", id)
 
 
 def _names_used(messages: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     for index, tree in enumerate(messages):
-        for number, call in enumerate(wire.as_list(tree.get("tool_calls"))):
-            function = wire.as_object(wire.as_object(call).get("function"))
+        for number, call in enumerate(json_bytes.as_list(tree.get("tool_calls"))):
+            function = json_bytes.as_object(json_bytes.as_object(call).get("function"))
             if "name" in function:
                 yield (
                     f"messages.{index}.tool_calls.{number}.function.name",
-                    wire.as_text(function["name"]),
+                    json_bytes.as_text(function["name"]),
                 )
 
 

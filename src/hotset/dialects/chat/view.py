@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
 from hotset.dialects.chat.reply import read, refuse
 from hotset.dialects.port import Round, TurnView
 from hotset.dialects.sse import SseFrame, event
@@ -57,7 +57,7 @@ class _Chunk:
 
     @property
     def choice(self) -> dict[str, Any]:
-        return wire.as_object(next(iter(wire.as_list(self.tree.get("choices"))), None))
+        return json_bytes.as_object(next(iter(json_bytes.as_list(self.tree.get("choices"))), None))
 
     @property
     def is_end(self) -> bool:
@@ -70,13 +70,13 @@ class _Chunk:
 
     @property
     def says_more(self) -> bool:
-        delta = wire.as_object(self.choice.get("delta"))
+        delta = json_bytes.as_object(self.choice.get("delta"))
         return any(delta.get(name) for name in (*_TEXTS, "tool_calls"))
 
     @property
     def texts(self) -> set[str]:
         """The kinds of text that it says something of."""
-        delta = wire.as_object(self.choice.get("delta"))
+        delta = json_bytes.as_object(self.choice.get("delta"))
         return {name for name in _TEXTS if isinstance(delta.get(name), str) and delta[name]}
 
 
@@ -134,9 +134,9 @@ class _Editor(Editor):
         )
 
     def error(self, status: int, body: bytes) -> bytes:
-        tree = wire.lenient_object(body)
+        tree = json_bytes.lenient_object(body)
         refusal = (
-            wire.encode(tree)
+            json_bytes.encode(tree)
             if tree.get("error")
             else refuse(status, f"The upstream answered with status {status}.")
         )
@@ -152,23 +152,25 @@ class _Editor(Editor):
         """The last document under the first one's name, with the texts of all of them and none of
         our calls."""
         choices = [
-            raw for body in bodies for raw in wire.elements_of(wire.member_of(body, "choices"))[:1]
+            raw
+            for body in bodies
+            for raw in json_bytes.elements_of(json_bytes.member_of(body, "choices"))[:1]
         ]
         said = exchanged(
             choices[-1],
             {
                 "message": _merged(
-                    [wire.member_of(raw, "message") or b"{}" for raw in choices], self.ours
+                    [json_bytes.member_of(raw, "message") or b"{}" for raw in choices], self.ours
                 )
             },
         )
-        if (stop := _stop(wire.lenient_object(said).get("finish_reason"), last)) is not None:
-            said = exchanged(said, {"finish_reason": wire.encode(stop)})
+        if (stop := _stop(json_bytes.lenient_object(said).get("finish_reason"), last)) is not None:
+            said = exchanged(said, {"finish_reason": json_bytes.encode(stop)})
         values = {"choices": b"[" + said + b"]"}
         if len(bodies) > 1:
-            first = wire.lenient_object(bodies[0])
+            first = json_bytes.lenient_object(bodies[0])
             values |= {
-                name: wire.encode(first[name]) for name in _FRAME if name in first
+                name: json_bytes.encode(first[name]) for name in _FRAME if name in first
             } | merge_usage(bodies)
         return exchanged(bodies[-1], values)
 
@@ -180,26 +182,30 @@ class _Editor(Editor):
         return in_one_message(rounds, answers, links, _without_calls)
 
     def _read(self, frame: SseFrame) -> _Chunk:
-        tree = wire.lenient_object(frame.data)
+        tree = json_bytes.lenient_object(frame.data)
         chunk = _Chunk(frame, tree)
         if isinstance(tree.get("usage"), dict):
             self.usage = tree["usage"]
         indexes = [
-            wire.as_count(wire.as_object(choice).get("index"))
-            for choice in wire.as_list(tree.get("choices"))
+            json_bytes.as_count(json_bytes.as_object(choice).get("index"))
+            for choice in json_bytes.as_list(tree.get("choices"))
         ]
         self._is_opaque = self._is_opaque or any(indexes) or len(indexes) > 1
         if not indexes or self._is_opaque:
             return chunk
         if self.is_first and not self._name:
-            self._name = {name: wire.encode(tree[name]) for name in _FRAME if name in tree}
-        deltas = wire.as_list(wire.as_object(chunk.choice.get("delta")).get("tool_calls"))
-        return _Chunk(frame, tree, tuple(self._meet(wire.as_object(delta)) for delta in deltas))
+            self._name = {name: json_bytes.encode(tree[name]) for name in _FRAME if name in tree}
+        deltas = json_bytes.as_list(
+            json_bytes.as_object(chunk.choice.get("delta")).get("tool_calls")
+        )
+        return _Chunk(
+            frame, tree, tuple(self._meet(json_bytes.as_object(delta)) for delta in deltas)
+        )
 
     def _meet(self, delta: dict[str, Any]) -> _Call:
         """Some providers number every call 0 and tell them apart by id; some give no number at
         all."""
-        id = wire.as_text(delta.get("id"))
+        id = json_bytes.as_text(delta.get("id"))
         number = delta.get("index")
         index = number if isinstance(number, int) else max(0, len(self._calls) - 1)
         call = self._calls.get(index)
@@ -207,7 +213,7 @@ class _Editor(Editor):
             call = self._calls[index] = _Call(id, index)
         call.id = call.id or id
         inner = delta.get("function") or delta.get("custom")
-        call.name = wire.as_text(wire.as_object(inner).get("name")) or call.name
+        call.name = json_bytes.as_text(json_bytes.as_object(inner).get("name")) or call.name
         return call
 
     def _released(self) -> bytes:
@@ -241,13 +247,13 @@ class _Editor(Editor):
         is_counted = isinstance(chunk.tree.get("usage"), dict)
         if not chunk.choice:
             return self._named(chunk.frame.data) if is_counted else None
-        text = wire.salvaged(chunk.frame.data)[0]
-        said = wire.elements_of(wire.member_of(text, "choices"))[0]
-        delta = wire.member_of(said, "delta")
+        text = json_bytes.salvaged(chunk.frame.data)[0]
+        said = json_bytes.elements_of(json_bytes.member_of(text, "choices"))[0]
+        delta = json_bytes.member_of(said, "delta")
         edited = self._apart(self._delta(delta, chunk.calls), chunk)
         if edited == delta:
             return self._named(chunk.frame.data)
-        left = wire.lenient_object(edited)
+        left = json_bytes.lenient_object(edited)
         if not any(left.values()) and not chunk.choice.get("finish_reason") and not is_counted:
             return None
         return self._named(
@@ -257,10 +263,10 @@ class _Editor(Editor):
     def _delta(self, raw: bytes, calls: Sequence[_Call]) -> bytes:
         if not raw.startswith(b"{"):
             return raw
-        said = {name: bytes(value) for name, value in wire.members(raw, "a delta").items()}
+        said = {name: bytes(value) for name, value in json_bytes.members(raw, "a delta").items()}
         left = {name: value for name, value in said.items() if self.is_first or name != "role"}
         if calls:
-            deltas = wire.elements_of(left.pop("tool_calls"))
+            deltas = json_bytes.elements_of(left.pop("tool_calls"))
             shown = list(self._shown(deltas, calls))
             left |= (
                 {
@@ -274,18 +280,22 @@ class _Editor(Editor):
         return (
             raw
             if left == said
-            else wire.encode({name: msgspec.Raw(value) for name, value in left.items()})
+            else json_bytes.encode({name: msgspec.Raw(value) for name, value in left.items()})
         )
 
     def _apart(self, delta: bytes, chunk: _Chunk) -> bytes:
         """The first words of a round's text, apart from those of earlier rounds."""
         new = (chunk.texts & self._spoken) - self._texts
         self._texts |= chunk.texts
-        mark = wire.encode(_BETWEEN)[:-1]
+        mark = json_bytes.encode(_BETWEEN)[:-1]
         return (
             exchanged(
                 delta,
-                {name: mark + wire.member_of(delta, name)[1:] for name in _TEXTS if name in new},
+                {
+                    name: mark + json_bytes.member_of(delta, name)[1:]
+                    for name in _TEXTS
+                    if name in new
+                },
             )
             if new
             else delta
@@ -294,7 +304,7 @@ class _Editor(Editor):
     def _shown(self, deltas: Sequence[bytes], calls: Sequence[_Call]) -> Iterator[bytes]:
         """The deltas of calls that are not ours, counted on."""
         for raw, call in zip(deltas, calls, strict=True):
-            tree = wire.lenient_object(raw)
+            tree = json_bytes.lenient_object(raw)
             is_own = call.name in self.ours and "custom" not in tree
             self.places.meet(call.index, hidden=is_own)
             self._hides = self._hides or is_own
@@ -302,7 +312,7 @@ class _Editor(Editor):
             place = self.places.of(call.index)
             if place is not None:
                 yield (
-                    exchanged(raw, {"index": wire.encode(place)})
+                    exchanged(raw, {"index": json_bytes.encode(place)})
                     if place != call.index and "index" in tree
                     else raw
                 )
@@ -310,28 +320,32 @@ class _Editor(Editor):
     def _named(self, data: bytes) -> bytes:
         if self.is_first or not self._name:
             return data
-        text = wire.salvaged(data)[0]
+        text = json_bytes.salvaged(data)[0]
         return exchanged(
             text,
             {
                 name: value
                 for name, value in self._name.items()
-                if wire.member_of(text, name) != value
+                if json_bytes.member_of(text, name) != value
             },
         )
 
     def _ending(self, chunk: _Chunk, data: bytes, last: Round) -> bytes:
         values: dict[str, bytes] = {}
-        text = wire.salvaged(data)[0]
+        text = json_bytes.salvaged(data)[0]
         if (
             chunk.choice
             and (stop := _stop(chunk.choice.get("finish_reason"), last)) is not None
             and not self._is_opaque
         ):
-            said = wire.elements_of(wire.member_of(text, "choices"))[0]
-            values["choices"] = b"[" + exchanged(said, {"finish_reason": wire.encode(stop)}) + b"]"
+            said = json_bytes.elements_of(json_bytes.member_of(text, "choices"))[0]
+            values["choices"] = (
+                b"[" + exchanged(said, {"finish_reason": json_bytes.encode(stop)}) + b"]"
+            )
         if not self.is_first and isinstance(chunk.tree.get("usage"), dict):
-            values["usage"] = with_sum(wire.member_of(text, "usage"), [*self.earlier, self.usage])
+            values["usage"] = with_sum(
+                json_bytes.member_of(text, "usage"), [*self.earlier, self.usage]
+            )
         return exchanged(text, values) if values else data
 
 
@@ -342,14 +356,16 @@ def _stop(reason: Any, last: Round) -> str | None:
 
 
 def _merged(messages: Sequence[bytes], ours: Container[str]) -> bytes:
-    trees = [wire.lenient_object(raw) for raw in messages]
-    left = {name: bytes(value) for name, value in wire.members(messages[-1], "a message").items()}
+    trees = [json_bytes.lenient_object(raw) for raw in messages]
+    left = {
+        name: bytes(value) for name, value in json_bytes.members(messages[-1], "a message").items()
+    }
     for name in _TEXTS:
         texts = [tree[name] for tree in trees if tree.get(name)]
         if len(trees) > 1 and texts:
-            left[name] = wire.encode(_joined(texts))
+            left[name] = json_bytes.encode(_joined(texts))
     return _without(
-        wire.encode({name: msgspec.Raw(value) for name, value in left.items()}),
+        json_bytes.encode({name: msgspec.Raw(value) for name, value in left.items()}),
         lambda call: _name(call) in ours,
     )
 
@@ -366,7 +382,7 @@ def _joined(texts: Sequence[Any]) -> Any:
 
 
 def _name(call: dict[str, Any]) -> str:
-    return wire.as_text(wire.as_object(call.get("function")).get("name"))
+    return json_bytes.as_text(json_bytes.as_object(call.get("function")).get("name"))
 
 
 def _without_calls(said: Round) -> bytes:
@@ -374,7 +390,7 @@ def _without_calls(said: Round) -> bytes:
     ids = {call.id for call in said.calls}
     for raw in said.raws:
         left = _without(raw, lambda call: call.get("id") in ids)
-        tree = wire.lenient_object(left)
+        tree = json_bytes.lenient_object(left)
         if any(
             tree.get(name)
             for name in ("content", "refusal", "tool_calls", "function_call", "audio")
@@ -385,10 +401,10 @@ def _without_calls(said: Round) -> bytes:
 
 def _without(raw: bytes, is_own: Callable[[dict[str, Any]], bool]) -> bytes:
     """A message without some of its calls."""
-    left = {name: bytes(value) for name, value in wire.members(raw, "a message").items()}
-    calls = wire.elements_of(left.get("tool_calls", b""))
-    shown = [call for call in calls if not is_own(wire.lenient_object(call))]
+    left = {name: bytes(value) for name, value in json_bytes.members(raw, "a message").items()}
+    calls = json_bytes.elements_of(left.get("tool_calls", b""))
+    shown = [call for call in calls if not is_own(json_bytes.lenient_object(call))]
     if len(shown) == len(calls):
         return raw
-    left |= {"tool_calls": wire.array_of(shown) if shown else b""}
-    return wire.encode({name: msgspec.Raw(value) for name, value in left.items() if value})
+    left |= {"tool_calls": json_bytes.array_of(shown) if shown else b""}
+    return json_bytes.encode({name: msgspec.Raw(value) for name, value in left.items() if value})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from hotset.dialects import change, envelope, wire
+from hotset.dialects import change, envelope, json_bytes
 from hotset.dialects.change import Slot
 from hotset.dialects.chat.change import is_open
+from hotset.dialects.json_bytes import JsonNode
 from hotset.dialects.responses.parse import CALLS, understand
-from hotset.dialects.wire import JsonNode
 from hotset.nouns.link import Link
 from hotset.nouns.message import Answer, ClientTool, Loading, Message, Request, ToolSpec
 from hotset.nouns.page import Chain
@@ -37,7 +37,7 @@ def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidde
 
 def slots(item: JsonNode) -> Iterator[Slot | None]:
     members = item.members()
-    kind = wire.text_of(members, "type") if "type" in members else "message"
+    kind = json_bytes.text_of(members, "type") if "type" in members else "message"
     if kind == "message":
         yield from _message_slots(members)
     elif kind in CALLS:
@@ -49,7 +49,8 @@ def slots(item: JsonNode) -> Iterator[Slot | None]:
 def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
     outer = envelope.open_envelope(body, "input")
     names = [
-        tool.name for tool in outer.tools("tools", lambda tool: wire.as_text(tool.get("name")))
+        tool.name
+        for tool in outer.tools("tools", lambda tool: json_bytes.as_text(tool.get("name")))
     ]
     return change.offer(outer, declared(tools), names)
 
@@ -77,7 +78,7 @@ def can_defer(request: Request) -> bool:
 
 def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
     return tuple(
-        wire.encode(_found(each) if each.searched else _answered(each.call, _output(each)))
+        json_bytes.encode(_found(each) if each.searched else _answered(each.call, _output(each)))
         for each in results
     )
 
@@ -85,24 +86,26 @@ def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
 def referred(raw: bytes) -> tuple[str, ...]:
     if SEARCH_OUTPUT.encode() not in raw:
         return ()
-    match wire.lenient(raw):
+    match json_bytes.lenient(raw):
         case {"type": "tool_search_output", "execution": "client", "tools": [*loaded]}:
-            return tuple(wire.as_text(wire.as_object(tool).get("name")) for tool in loaded)
+            return tuple(
+                json_bytes.as_text(json_bytes.as_object(tool).get("name")) for tool in loaded
+            )
         case _:
             return ()
 
 
 def spelled_out(raw: bytes, words: Mapping[str, str]) -> bytes:
-    item = wire.lenient_object(raw)
-    call = wire.as_text(item.get("call_id"))
+    item = json_bytes.lenient_object(raw)
+    call = json_bytes.as_text(item.get("call_id"))
     match item:  # what the provider searched for and loaded itself is no business of ours
         case {"type": "tool_search_call", "execution": "client"}:
-            given = wire.encode(item.get("arguments")).decode()
-            return wire.encode(
+            given = json_bytes.encode(item.get("arguments")).decode()
+            return json_bytes.encode(
                 {"type": "function_call", "call_id": call, "name": FIND_TOOLS, "arguments": given}
             )
         case {"type": "tool_search_output", "execution": "client"}:
-            return wire.encode(
+            return json_bytes.encode(
                 _answered(
                     call, "\n".join(words.get(name, name) for name in referred(raw)) or "(nothing)"
                 )
@@ -110,7 +113,9 @@ def spelled_out(raw: bytes, words: Mapping[str, str]) -> bytes:
         case {"type": "function_call", "name": str(name), "namespace": str(space)} if (
             name == space
         ):  # a function that was loaded
-            return wire.encode({key: value for key, value in item.items() if key != "namespace"})
+            return json_bytes.encode(
+                {key: value for key, value in item.items() if key != "namespace"}
+            )
         case _:
             return raw
 
@@ -123,14 +128,14 @@ def injectable(request: Request, names: Collection[str]) -> bool:
     fields = change.params(request)
     if fields.get("conversation") or fields.get("background"):
         return False  # what the provider holds or goes on with alone, we cannot splice into
-    if change.is_structured(wire.as_object(fields.get("text")).get("format")):
+    if change.is_structured(json_bytes.as_object(fields.get("text")).get("format")):
         return False
     return is_open(request, names, ("max_output_tokens",))
 
 
 def _message_slots(members: dict[str, JsonNode]) -> Iterator[Slot | None]:
     content = members.get("content")
-    if wire.text_of(members, "role") != "assistant" or content is None:
+    if json_bytes.text_of(members, "role") != "assistant" or content is None:
         return
     if content.is_text:
         yield change.text(content)
@@ -140,8 +145,8 @@ def _message_slots(members: dict[str, JsonNode]) -> Iterator[Slot | None]:
 def _text_slot(block: JsonNode) -> Slot | None:
     """Where a block says its text; None where it is another kind of block."""
     members = block.members()
-    name = _TEXTS.get(wire.text_of(members, "type"), "")
-    return change.text(members[name]) if wire.are_texts(members, name) else None
+    name = _TEXTS.get(json_bytes.text_of(members, "type"), "")
+    return change.text(members[name]) if json_bytes.are_texts(members, name) else None
 
 
 def _call_slot(kind: str, given: JsonNode | None) -> Slot | None:

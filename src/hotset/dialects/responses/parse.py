@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hotset.dialects import envelope, parts, wire
+from hotset.dialects import envelope, json_bytes, parts
 from hotset.dialects.envelope import MessageCache
 from hotset.dialects.parts import Calls
 from hotset.errors import Malformed
@@ -58,14 +58,14 @@ def render(request: Request) -> bytes:
     if request.array.start == request.array.end and request.messages:
         # There was no `input`: it becomes the first field.
         comma = b"" if request.raw[request.array.end :].lstrip().startswith(b"}") else b","
-        items = wire.array_of(_element(each.raw) for each in request.messages)
-        return wire.splice(request.raw, [(request.array, b'"input":' + items + comma)])
+        items = json_bytes.array_of(_element(each.raw) for each in request.messages)
+        return json_bytes.splice(request.raw, [(request.array, b'"input":' + items + comma)])
     return envelope.render(request, _element)
 
 
 def understand(raw: bytes) -> Message:
     """A message of a reply, read as if its client had sent it back."""
-    return _item(raw, wire.lenient_object(raw), None, "reply", {})
+    return _item(raw, json_bytes.lenient_object(raw), None, "reply", {})
 
 
 def _input(outer: envelope.Envelope, cache: MessageCache) -> tuple[Span, tuple[Message, ...]]:
@@ -77,7 +77,7 @@ def _input(outer: envelope.Envelope, cache: MessageCache) -> tuple[Span, tuple[M
         return Span(start, start), ()
     if outer.body.startswith(b'"', field.value.start):
         raw = outer.raw("input")
-        said = parts.text(Role.USER, wire.as_text(wire.decode(raw, "input")))
+        said = parts.text(Role.USER, json_bytes.as_text(json_bytes.decode(raw, "input")))
         return field.value, (parts.message(Role.USER, raw, [said], field.value),)
     return envelope.messages_of(outer, "input", _item, cache)
 
@@ -97,7 +97,7 @@ def _instructions(outer: envelope.Envelope) -> Iterator[Part]:
 
 def _conversation(outer: envelope.Envelope) -> tuple[str, ...]:
     tree = outer.tree("conversation")
-    id = tree if isinstance(tree, str) else wire.as_text(wire.as_object(tree).get("id"))
+    id = tree if isinstance(tree, str) else json_bytes.as_text(json_bytes.as_object(tree).get("id"))
     return (f"conversation={id}",) if id else ()
 
 
@@ -113,8 +113,10 @@ def _item(raw: bytes, tree: dict[str, Any], span: Span | None, where: str, calls
         return parts.message(Role.ASSISTANT, raw, [_call(raw, tree, kind, calls)], span)
     if kind.endswith("_output"):
         return parts.message(Role.TOOL, raw, list(_output(raw, tree, calls)), span)
-    role = _ROLES.get(wire.as_text(tree.get("role")), Role.ASSISTANT)
-    return parts.message(role, raw, [parts.opaque(raw, wire.as_text(tree.get("call_id")))], span)
+    role = _ROLES.get(json_bytes.as_text(tree.get("role")), Role.ASSISTANT)
+    return parts.message(
+        role, raw, [parts.opaque(raw, json_bytes.as_text(tree.get("call_id")))], span
+    )
 
 
 def _message(raw: bytes, tree: dict[str, Any], span: Span | None, where: str) -> Message:
@@ -124,7 +126,7 @@ def _message(raw: bytes, tree: dict[str, Any], span: Span | None, where: str) ->
         return parts.message(role or Role.USER, raw, [parts.opaque(raw)], span)
     if isinstance(content, str):
         return parts.message(role, raw, [parts.text(role, content)], span)
-    raws = wire.Elements(raw, "content")
+    raws = json_bytes.Elements(raw, "content")
     return parts.message(
         role,
         raw,
@@ -133,7 +135,7 @@ def _message(raw: bytes, tree: dict[str, Any], span: Span | None, where: str) ->
     )
 
 
-def _block(role: Role, block: Any, index: int, raws: wire.Elements) -> Part:
+def _block(role: Role, block: Any, index: int, raws: json_bytes.Elements) -> Part:
     match block:
         case {"type": "input_text" | "output_text" | "text", "text": str(said)} | {
             "type": "refusal",
@@ -151,8 +153,8 @@ def _reasoning(raw: bytes, tree: dict[str, Any]) -> Iterator[Part]:
     said = [
         text
         for name in ("summary", "content")
-        for each in wire.as_list(tree.get(name))
-        if (text := wire.as_text(wire.as_object(each).get("text")))
+        for each in json_bytes.as_list(tree.get(name))
+        if (text := json_bytes.as_text(json_bytes.as_object(each).get("text")))
     ]
     if said:
         yield from map(parts.thinking, said)
@@ -164,21 +166,21 @@ def _call(raw: bytes, tree: dict[str, Any], kind: str, calls: Calls) -> Part:
     given = tree.get(CALLS[kind])
     if given is None:
         return parts.opaque(raw)
-    name = wire.as_text(tree.get("name")) or kind.removesuffix("_call")
-    id = wire.as_text(tree.get("call_id"))
+    name = json_bytes.as_text(tree.get("name")) or kind.removesuffix("_call")
+    id = json_bytes.as_text(tree.get("call_id"))
     if isinstance(given, str):
         media = "text/plain" if kind == "custom_tool_call" else parts.JSON
-        return parts.call(name, id, wire.encode_text(given), calls, media)
-    return parts.call(name, id, wire.member(raw, CALLS[kind]), calls)
+        return parts.call(name, id, json_bytes.encode_text(given), calls, media)
+    return parts.call(name, id, json_bytes.member(raw, CALLS[kind]), calls)
 
 
 def _output(raw: bytes, tree: dict[str, Any], calls: Calls) -> Iterator[Part]:
-    id = wire.as_text(tree.get("call_id")) or wire.as_text(tree.get("id"))
+    id = json_bytes.as_text(tree.get("call_id")) or json_bytes.as_text(tree.get("id"))
     output = tree.get("output")
     if isinstance(output, str) or not output:
-        yield parts.result(wire.as_text(output), id, calls)
+        yield parts.result(json_bytes.as_text(output), id, calls)
     elif isinstance(output, list):
-        raws = wire.Elements(raw, "output")
+        raws = json_bytes.Elements(raw, "output")
         for index, block in enumerate(output):
             part = _block(Role.TOOL, block, index, raws)
             is_text = part.kind is Kind.TOOL_RESULT

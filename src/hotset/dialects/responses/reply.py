@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from hotset.dialects import sse, wire
+from hotset.dialects import json_bytes, sse
 from hotset.dialects.chat.reply import openai_usage
 from hotset.dialects.port import Mark
 from hotset.dialects.responses.parse import understand
@@ -22,8 +22,8 @@ def read(body: bytes, *, streamed: bool) -> Reply:
 
 
 def _document(body: bytes) -> Reply:
-    body, value = wire.salvaged(body)
-    tree = wire.as_object(value)
+    body, value = json_bytes.salvaged(body)
+    tree = json_bytes.as_object(value)
     return _Outline().heard(tree).reply(_items(body, tree))
 
 
@@ -36,16 +36,16 @@ def _stream(body: bytes) -> Reply:
 
 def _items(raw: bytes, tree: dict[str, Any]) -> list[bytes]:
     """The raw output items of a response object."""
-    raws = wire.elements_of(wire.member_of(raw, "output"))
+    raws = json_bytes.elements_of(json_bytes.member_of(raw, "output"))
     return [
         item
-        for item, each in zip(raws, wire.as_list(tree.get("output")), strict=False)
+        for item, each in zip(raws, json_bytes.as_list(tree.get("output")), strict=False)
         if _is_item(each)
     ]
 
 
 def _is_item(tree: Any) -> bool:
-    kind = wire.as_object(tree).get("type")
+    kind = json_bytes.as_object(tree).get("type")
     return isinstance(kind, str) and (kind != "message" or isinstance(tree.get("role"), str))
 
 
@@ -61,11 +61,11 @@ class _Outline:
     usage: Usage = field(default_factory=Usage)
 
     def heard(self, tree: dict[str, Any]) -> _Outline:
-        self.id = wire.as_text(tree.get("id")) or self.id
-        self.model = wire.as_text(tree.get("model")) or self.model
-        self.status = wire.as_text(tree.get("status")) or self.status
+        self.id = json_bytes.as_text(tree.get("id")) or self.id
+        self.model = json_bytes.as_text(tree.get("model")) or self.model
+        self.status = json_bytes.as_text(tree.get("status")) or self.status
         self.reason = (
-            wire.as_text(wire.as_object(tree.get("incomplete_details")).get("reason"))
+            json_bytes.as_text(json_bytes.as_object(tree.get("incomplete_details")).get("reason"))
             or self.reason
         )
         self.error = error_of(tree) or ("failed" if self.status == "failed" else "") or self.error
@@ -120,7 +120,7 @@ class _Item:
                 place = "summary" if target == "summary_text" else "content"
                 name = "refusal" if target == "refusal" else "text"
                 blocks.setdefault(place, []).append({"type": target, name: said})
-        return wire.encode(item | blocks) if self.pieces else b""
+        return json_bytes.encode(item | blocks) if self.pieces else b""
 
 
 @dataclass(slots=True)
@@ -131,26 +131,26 @@ class _Assembly:
     """The items as the last event repeated them."""
 
     def take(self, name: str, raw: bytes) -> None:
-        raw, value = wire.salvaged(raw)
-        event = wire.as_object(value)
+        raw, value = json_bytes.salvaged(raw)
+        event = json_bytes.as_object(value)
         if not event:
             return  # the name alone says nothing: its data may be cut
-        kind = wire.as_text(event.get("type")) or name
-        index = wire.as_count(event.get("output_index"))
+        kind = json_bytes.as_text(event.get("type")) or name
+        index = json_bytes.as_count(event.get("output_index"))
         match kind:
             case "response.output_item.added" if _is_item(event.get("item")):
                 self.items[index] = _Item(event["item"])
             case "response.output_item.done" if _is_item(event.get("item")):
-                self.items.setdefault(index, _Item(event["item"])).done = wire.member_of(
+                self.items.setdefault(index, _Item(event["item"])).done = json_bytes.member_of(
                     raw, "item"
                 )
             case "response.created" | "response.in_progress" | "response.queued":
-                response = wire.as_object(event.get("response"))
+                response = json_bytes.as_object(event.get("response"))
                 self.outline.heard({**response, "status": ""})
             case "response.completed" | "response.incomplete" | "response.failed":
-                response = wire.as_object(event.get("response"))
+                response = json_bytes.as_object(event.get("response"))
                 self.outline.heard({**response, "status": kind.removeprefix("response.")})
-                self.whole = _items(wire.member_of(raw, "response"), response)
+                self.whole = _items(json_bytes.member_of(raw, "response"), response)
             case "error":
                 self.outline.error = error_of(event) or error_of(
                     {"error": event | {"type": "error"}}
@@ -165,7 +165,7 @@ class _Assembly:
         if item is None:
             return
         number = event.get("content_index", event.get("summary_index"))
-        item.pieces.setdefault((target, wire.as_count(number)), []).append(event["delta"])
+        item.pieces.setdefault((target, json_bytes.as_count(number)), []).append(event["delta"])
 
     def finished(self) -> list[bytes]:
         done = [raw for index in sorted(self.items) if (raw := self.items[index].finished())]
@@ -181,5 +181,5 @@ def mark(name: str, data: bytes) -> Mark:
     """The last event repeats the whole reply: it is read only where its name does not tell."""
     is_last = name in _ENDS or data.strip() == b"[DONE]"
     if not is_last and _TELLING.search(data):
-        is_last = wire.lenient_object(data).get("type") in _ENDS
+        is_last = json_bytes.lenient_object(data).get("type") in _ENDS
     return Mark.LAST if is_last else Mark.NONE

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
 from hotset.dialects.chat.rules import INVARIANTS as SHARED, deferral_checked, names_checked
 from hotset.dialects.envelope import FactCache
 from hotset.dialects.port import Invariant, Violation
@@ -48,7 +48,7 @@ _ANSWERED_BY_CLIENT = ("function_call", "custom_tool_call", "computer_call", "to
 
 
 def _facts(raw: bytes) -> dict[str, Any]:
-    tree = wire.lenient_object(raw)
+    tree = json_bytes.lenient_object(raw)
     if tree.get("type") == "reasoning":
         return tree  # it may not be altered
     return {
@@ -68,7 +68,7 @@ def check(
     items = facts.of(request.messages)
     before = facts.of(original.messages) if original is not None else []
     names = [
-        (f"input.{i}.name", wire.as_text(item["name"]))
+        (f"input.{i}.name", json_bytes.as_text(item["name"]))
         for i, item in enumerate(items)
         if item.get("type") == "function_call" and "name" in item
     ]
@@ -92,7 +92,7 @@ def _searched(request: Request) -> Iterator[Violation]:
         for tool in request.tools
         if b"defer_loading" in tool.raw or tool.name == "tool_search"
     ]
-    trees = [wire.lenient_object(raw) for raw in telling]
+    trees = [json_bytes.lenient_object(raw) for raw in telling]
     searches = [tree for tree in trees if tree.get("type") == "tool_search"]
     deferred = any(_has_deferred(tree) for tree in trees)
     if deferred and not searches:
@@ -109,7 +109,7 @@ def _searched(request: Request) -> Iterator[Violation]:
 
 def _has_deferred(tool: dict[str, Any]) -> bool:
     """Is it deferred, or one of a namespace's?"""
-    inner = map(wire.as_object, wire.as_list(tool.get("tools")))
+    inner = map(json_bytes.as_object, json_bytes.as_list(tool.get("tools")))
     return any(each.get("defer_loading") is True for each in (tool, *inner))
 
 
@@ -118,7 +118,7 @@ def _items_paired(
 ) -> Iterator[Violation]:
     """Rule 20. What the provider holds itself (a previous response, a reference) can hold the other
     half, but not a call that stood in the client's own request, which was `before`."""
-    theirs = {(wire.as_text(item.get("type")), _call_id(item)) for item in before}
+    theirs = {(json_bytes.as_text(item.get("type")), _call_id(item)) for item in before}
     held = bool(request.previous or any(hint.startswith("conversation=") for hint in request.hints))
     held = held or any(item.get("type") == "item_reference" for item in items)
     called: set[tuple[str, str]] = set()
@@ -126,7 +126,7 @@ def _items_paired(
         (_OUTPUTS[kind], _call_id(item)) for item in items if (kind := item.get("type")) in _OUTPUTS
     }
     for index, item in enumerate(items):
-        kind, id = wire.as_text(item.get("type")), _call_id(item)
+        kind, id = json_bytes.as_text(item.get("type")), _call_id(item)
         if item.get("execution") == "server":
             continue  # a search of the provider's own, which has no call_id
         if kind in _PAIRED:
@@ -152,7 +152,7 @@ def _items_paired(
 
 
 def _call_id(item: dict[str, Any]) -> str:
-    return wire.as_text(item.get("call_id"))
+    return json_bytes.as_text(item.get("call_id"))
 
 
 def _spoken(kind: str) -> str:
@@ -172,7 +172,7 @@ def _reasoning_followed(items: Sequence[dict[str, Any]]) -> Iterator[Violation]:
                 f"Item '{item['id']}' of type 'reasoning' was provided without its required "
                 f"following item."
             )
-            yield broken(21, f"input.{index}", wire.as_text(item["id"]), problem=problem)
+            yield broken(21, f"input.{index}", json_bytes.as_text(item["id"]), problem=problem)
 
 
 def _made_by_model(item: dict[str, Any]) -> bool:
@@ -180,7 +180,7 @@ def _made_by_model(item: dict[str, Any]) -> bool:
     return (
         item.get("role") == "assistant"
         if kind == "message"
-        else not wire.as_text(kind).endswith("_output")
+        else not json_bytes.as_text(kind).endswith("_output")
     )
 
 
@@ -193,7 +193,7 @@ def _reasoning_kept(
     for index, item in enumerate(items):
         key = _key(item)
         if key in led_by and leads_now.get(key) != led_by[key]:
-            reasoning = wire.as_text(led_by[key].get("id"))
+            reasoning = json_bytes.as_text(led_by[key].get("id"))
             problem = (
                 f"Item '{key}' of type '{item.get('type')}' was "
                 f"provided without its required "
@@ -209,4 +209,4 @@ def _led(items: Sequence[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def _key(item: dict[str, Any]) -> str:
-    return wire.as_text(item.get("id")) or _call_id(item)
+    return json_bytes.as_text(item.get("id")) or _call_id(item)

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
 from hotset.dialects.chat.reply import refuse
 from hotset.dialects.port import OWN_SEARCH, OwnCall, Round, TurnView
 from hotset.dialects.responses.change import SEARCH_CALL
@@ -79,9 +79,9 @@ class _Editor(Editor):
         self._items.clear()
 
     def show(self, frame: SseFrame) -> bytes:
-        text, value = wire.salvaged(frame.data)
-        tree = wire.as_object(value)
-        kind = wire.as_text(tree.get("type")) or (frame.name if tree else "")
+        text, value = json_bytes.salvaged(frame.data)
+        tree = json_bytes.as_object(value)
+        kind = json_bytes.as_text(tree.get("type")) or (frame.name if tree else "")
         self.ended = self.ended or kind in _END or kind == "error"
         self._listen(kind, tree, text)
         data = self._edited(kind, tree, frame.data, text)
@@ -98,13 +98,15 @@ class _Editor(Editor):
         return b"".join(frame.saying(self._ending(data)) for frame, data in self.held)
 
     def error(self, status: int, body: bytes) -> bytes:
-        given = wire.lenient_object(body)
+        given = json_bytes.lenient_object(body)
         tree = (
             given
             if given.get("error")
-            else wire.as_object(wire.lenient(refuse(status, _said(status))))
+            else json_bytes.as_object(json_bytes.lenient(refuse(status, _said(status))))
         )
-        message = wire.as_text(wire.as_object(tree.get("error")).get("message")) or _said(status)
+        message = json_bytes.as_text(
+            json_bytes.as_object(tree.get("error")).get("message")
+        ) or _said(status)
         code = error_of(tree)
         said = {
             "type": "error",
@@ -114,15 +116,15 @@ class _Editor(Editor):
             "sequence_number": self._shown + 1,
         }
         if not self._response:
-            return event(wire.encode(said), "error")
+            return event(json_bytes.encode(said), "error")
         # Some clients only know the one, some only the other; the provider sends both.
         items = [*self._before, *(self._items[index] for index in sorted(self._items))]
         failed = exchanged(
             self._response,
             {
                 "status": b'"failed"',
-                "error": wire.encode({"code": code, "message": message}),
-                "output": wire.array_of(items),
+                "error": json_bytes.encode({"code": code, "message": message}),
+                "output": json_bytes.array_of(items),
             },
         )
         last = {
@@ -130,12 +132,16 @@ class _Editor(Editor):
             "sequence_number": self._shown + 2,
             "response": msgspec.Raw(failed),
         }
-        return event(wire.encode(said), "error") + event(wire.encode(last), "response.failed")
+        return event(json_bytes.encode(said), "error") + event(
+            json_bytes.encode(last), "response.failed"
+        )
 
     def observe(self, reply: Reply, body: bytes) -> Round:
-        document = wire.lenient_object(body) if body.lstrip().startswith(b"{") else {}
+        document = json_bytes.lenient_object(body) if body.lstrip().startswith(b"{") else {}
         is_stored = document.get("store") is not False if document else self._is_stored
-        items = [(message.raw, wire.lenient_object(message.raw)) for message in reply.messages]
+        items = [
+            (message.raw, json_bytes.lenient_object(message.raw)) for message in reply.messages
+        ]
         raws = tuple(raw for raw, item in items if is_stored or not _is_bare(item))
         foreign = any(
             not _is_own(item, self.ours) for item in _for_the_client([item for _, item in items])
@@ -188,20 +194,20 @@ class _Editor(Editor):
         return tuple(rows)
 
     def _listen(self, kind: str, tree: dict[str, Any], text: bytes) -> None:
-        index = wire.as_count(tree.get("output_index"))
+        index = json_bytes.as_count(tree.get("output_index"))
         if kind == "response.output_item.added":
-            is_own = _is_own(wire.as_object(tree.get("item")), self.ours)
+            is_own = _is_own(json_bytes.as_object(tree.get("item")), self.ours)
             self.places.meet(index, hidden=is_own)
             self.plain = self.plain and not is_own
         elif kind == "response.output_item.done" and self.places.of(index) is not None:
-            self._items[index] = wire.member_of(text, "item")
+            self._items[index] = json_bytes.member_of(text, "item")
         elif kind in _BEGIN or kind in _END:
-            response = wire.as_object(tree.get("response"))
+            response = json_bytes.as_object(tree.get("response"))
             self._is_stored = response.get("store") is not False
-            self.usage = wire.as_object(response.get("usage"))
+            self.usage = json_bytes.as_object(response.get("usage"))
             if self.is_first and not self._id and "id" in response:
-                self._id = wire.encode(response["id"])
-                self._response = wire.member_of(text, "response")
+                self._id = json_bytes.encode(response["id"])
+                self._response = json_bytes.member_of(text, "response")
 
     def _edited(self, kind: str, tree: dict[str, Any], data: bytes, text: bytes) -> bytes | None:
         """The event as the client sees it; None where there is nothing for it to see."""
@@ -212,7 +218,7 @@ class _Editor(Editor):
             if place is None:
                 self._leave_out(tree)
                 return None
-            values |= {"output_index": wire.encode(place)} if place != index else {}
+            values |= {"output_index": json_bytes.encode(place)} if place != index else {}
         elif kind in _BEGIN and not self.is_first:
             self._leave_out(tree)
             return None
@@ -220,7 +226,9 @@ class _Editor(Editor):
         if isinstance(number, int):
             self._number = number + self._shifted(number)
             values |= (
-                {"sequence_number": wire.encode(self._number)} if self._number != number else {}
+                {"sequence_number": json_bytes.encode(self._number)}
+                if self._number != number
+                else {}
             )
         return exchanged(text, values) if values else data
 
@@ -235,22 +243,22 @@ class _Editor(Editor):
         return self._shift
 
     def _ending(self, data: bytes) -> bytes:
-        text, tree = wire.salvaged(data)
-        if self.plain or wire.as_object(tree).get("type") not in _END:
+        text, tree = json_bytes.salvaged(data)
+        if self.plain or json_bytes.as_object(tree).get("type") not in _END:
             return data
-        response = wire.member_of(text, "response")
+        response = json_bytes.member_of(text, "response")
         if not response.startswith(b"{"):
             return data
         values: dict[str, bytes] = {}
-        told = wire.elements_of(wire.member_of(response, "output"))
+        told = json_bytes.elements_of(json_bytes.member_of(response, "output"))
         if told or not self._items:  # some providers never repeat the items: then they do not here
-            items = [raw for raw in told if not _is_own(wire.lenient_object(raw), self.ours)]
-            values["output"] = wire.array_of([*self._before, *items])
+            items = [raw for raw in told if not _is_own(json_bytes.lenient_object(raw), self.ours)]
+            values["output"] = json_bytes.array_of([*self._before, *items])
         if not self.is_first:
             values |= {"id": self._id} if self._id else {}
             if self.usage:
                 values["usage"] = with_sum(
-                    wire.member_of(response, "usage"), [*self.earlier, self.usage]
+                    json_bytes.member_of(response, "usage"), [*self.earlier, self.usage]
                 )
         return exchanged(text, {"response": exchanged(response, values)})
 
@@ -263,7 +271,7 @@ def _in_order(
     for number, said in enumerate(rounds):
         answered = answers[number] if number < len(answers) else ()
         ids = {call.id for call in said.calls}
-        trees = [wire.lenient_object(raw) for raw in said.raws]
+        trees = [json_bytes.lenient_object(raw) for raw in said.raws]
         own = (
             [raw for raw, tree in zip(said.raws, trees, strict=True) if _call_id(tree) in ids]
             if answered
@@ -292,10 +300,10 @@ def _up_to(raw: bytes, unseen: list[Link]) -> Iterator[Link]:
 def _for_the_client(items: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Items that wait for something only the client can do, and calls of ours."""
     answered = {
-        _call_id(item) for item in items if wire.as_text(item.get("type")).endswith("_output")
+        _call_id(item) for item in items if json_bytes.as_text(item.get("type")).endswith("_output")
     }
     for item in items:
-        kind = wire.as_text(item.get("type"))
+        kind = json_bytes.as_text(item.get("type"))
         is_run_elsewhere = (
             kind in _RUN_BY_PROVIDER
             or item.get("execution") == "server"
@@ -306,12 +314,14 @@ def _for_the_client(items: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]
 
 
 def _call_id(item: dict[str, Any]) -> str:
-    return wire.as_text(item.get("call_id"))
+    return json_bytes.as_text(item.get("call_id"))
 
 
 def _search(item: dict[str, Any]) -> OwnCall:
     given = item.get("arguments")
-    arguments = wire.encode_text(given) if isinstance(given, str) else wire.encode(given)
+    arguments = (
+        json_bytes.encode_text(given) if isinstance(given, str) else json_bytes.encode(given)
+    )
     return OwnCall(_call_id(item), FIND_TOOLS, arguments, searches=True)
 
 

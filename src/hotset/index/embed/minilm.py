@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotset.errors import BadConfig
+from hotset.index.embed.blas_threads import one_thread
 from hotset.index.embed.port import Vectors, normalise
-from hotset.index.embed.threads import one_thread
 from hotset.index.embed.wordpiece import BEGIN, END, Tokens, tokens_of
 
 _MOST_TOKENS = 256  # begin and end included: what the model was trained to read

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotset.index.embed.blas_threads import one_thread
 from hotset.index.embed.port import Vectors, normalise
-from hotset.index.embed.threads import one_thread
 from hotset.index.embed.wordpiece import VOCABULARY, counts_of
 
 _SHIPPED = Path(__file__).with_name("data")

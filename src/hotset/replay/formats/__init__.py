@@ -11,10 +11,10 @@ from typing import Any
 from hotset.errors import BadInput
 from hotset.replay.conversation import RecordedSession
 from hotset.replay.formats import (
+    api_messages,
     claude_code,
     codex,
     export,
-    messages,
     normal,
     swe_agent,
 )
@@ -27,7 +27,7 @@ READERS = (
     claude_code.READER,
     swe_agent.MINI_READER,
     swe_agent.READER,
-    messages.READER,
+    api_messages.READER,
 )
 """In the order in which they are tried: what could be mistaken for another comes first."""
 

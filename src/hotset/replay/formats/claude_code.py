@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
 from hotset.replay.conversation import RecordedSession
-from hotset.replay.formats.messages import tell_reply_blocks, tell_user_blocks
+from hotset.replay.formats.api_messages import tell_reply_blocks, tell_user_blocks
 from hotset.replay.formats.transcript import (
     OpenTranscript,
     TalkBuilder,
@@ -27,14 +27,16 @@ _SYNTHETIC = "<synthetic>"
 
 def _claims(opening: Sequence[Any]) -> bool:
     return any(
-        _is_spoken(entry) and _id(entry) for each in opening if (entry := wire.as_object(each))
+        _is_spoken(entry) and _id(entry)
+        for each in opening
+        if (entry := json_bytes.as_object(each))
     )
 
 
 def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
     """The main line, and a session for each agent that it sent out and that is recorded beside
     it."""
-    entries = [entry for each in opened.documents if _id(entry := wire.as_object(each))]
+    entries = [entry for each in opened.documents if _id(entry := json_bytes.as_object(each))]
     agents: dict[str, str] = {}
     lines: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -51,15 +53,15 @@ def _is_spoken(entry: Entry) -> bool:
 
 
 def _id(entry: Entry) -> str:
-    return wire.as_text(entry.get("uuid"))
+    return json_bytes.as_text(entry.get("uuid"))
 
 
 def _parent(entry: Entry) -> str:
-    return wire.as_text(entry.get("parentUuid"))
+    return json_bytes.as_text(entry.get("parentUuid"))
 
 
 def _message(entry: Entry) -> dict[str, Any]:
-    return wire.as_object(entry.get("message"))
+    return json_bytes.as_object(entry.get("message"))
 
 
 def _agent(entry: Entry, agents: Mapping[str, str]) -> str:
@@ -67,7 +69,7 @@ def _agent(entry: Entry, agents: Mapping[str, str]) -> str:
     empty."""
     if not entry.get("isSidechain"):
         return ""
-    return wire.as_text(entry.get("agentId")) or agents.get(_parent(entry)) or _id(entry)
+    return json_bytes.as_text(entry.get("agentId")) or agents.get(_parent(entry)) or _id(entry)
 
 
 def _latest(line: Sequence[Entry]) -> list[Entry]:
@@ -80,13 +82,15 @@ def _latest(line: Sequence[Entry]) -> list[Entry]:
     path = _path(line)
     replies = {id for entry in line if _id(entry) in path and (id := _reply(entry))}
     ours = [entry for entry in line if _id(entry) in path or _reply(entry) in replies]
-    calls = {wire.as_text(block.get("id")) for entry in ours for block in _blocks(entry)} - {""}
+    calls = {json_bytes.as_text(block.get("id")) for entry in ours for block in _blocks(entry)} - {
+        ""
+    }
     kept = {_id(entry) for entry in ours}
     return [
         entry
         for entry in line
         if _id(entry) in kept
-        or any(wire.as_text(block.get("tool_use_id")) in calls for block in _blocks(entry))
+        or any(json_bytes.as_text(block.get("tool_use_id")) in calls for block in _blocks(entry))
     ]
 
 
@@ -97,7 +101,7 @@ def _path(line: Sequence[Entry]) -> set[str]:
     while place >= 0 and _id(line[place]) not in path:
         entry = line[place]
         path.add(_id(entry))
-        parent = _parent(entry) or wire.as_text(entry.get("logicalParentUuid"))
+        parent = _parent(entry) or json_bytes.as_text(entry.get("logicalParentUuid"))
         # What a compaction cut off, or another file holds, is not to be found: what was recorded
         # before it came before it.
         place = by_id.get(parent, place - 1) if parent else -1
@@ -106,11 +110,13 @@ def _path(line: Sequence[Entry]) -> set[str]:
 
 def _reply(entry: Entry) -> str:
     """The name of the reply that an entry is a piece of; empty for what is none."""
-    return wire.as_text(_message(entry).get("id")) if entry.get("type") == "assistant" else ""
+    return json_bytes.as_text(_message(entry).get("id")) if entry.get("type") == "assistant" else ""
 
 
 def _blocks(entry: Entry) -> list[dict[str, Any]]:
-    return [wire.as_object(block) for block in wire.as_list(_message(entry).get("content"))]
+    return [
+        json_bytes.as_object(block) for block in json_bytes.as_list(_message(entry).get("content"))
+    ]
 
 
 def _read_session(line: Sequence[Entry], agent: str, opened: OpenTranscript) -> RecordedSession:
@@ -128,11 +134,12 @@ def _read_session(line: Sequence[Entry], agent: str, opened: OpenTranscript) -> 
             if not reply or _reply(entry) != reply:
                 talk.end()
             reply = _reply(entry)
-            model = model or wire.as_text(message.get("model"))
+            model = model or json_bytes.as_text(message.get("model"))
             tell_reply_blocks(talk, message.get("content"), time)
             talk.bill(usage_of(message.get("usage")))
     session = next(
-        (id for entry in line if (id := wire.as_text(entry.get("sessionId")))), opened.file.stem
+        (id for entry in line if (id := json_bytes.as_text(entry.get("sessionId")))),
+        opened.file.stem,
     )
     return RecordedSession(
         f"{session}:{agent}" if agent else session, opened.file.set, model, talk.messages()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Role
 from hotset.replay.conversation import RecordedSession
-from hotset.replay.formats.messages import SEALED, tell_responses
+from hotset.replay.formats.api_messages import SEALED, tell_responses
 from hotset.replay.formats.transcript import (
     OpenTranscript,
     TalkBuilder,
@@ -26,17 +26,18 @@ _SEALED = frozenset({"compaction", "compaction_summary", "context_compaction"})
 
 
 def _claims(opening: Sequence[Any]) -> bool:
-    return any(_is_line(wire.as_object(each)) for each in opening)
+    return any(_is_line(json_bytes.as_object(each)) for each in opening)
 
 
 def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
-    lines = [line for each in opened.documents if _is_line(line := wire.as_object(each))]
+    lines = [line for each in opened.documents if _is_line(line := json_bytes.as_object(each))]
     metas = [_payload(line) for line in lines if line["type"] == "session_meta"]
     meta: Mapping[str, Any] = metas[0] if metas else {}
     models = [
         model
         for line in lines
-        if line["type"] == "turn_context" and (model := wire.as_text(_payload(line).get("model")))
+        if line["type"] == "turn_context"
+        and (model := json_bytes.as_text(_payload(line).get("model")))
     ]
     talk = TalkBuilder(marks_ends=any(_bill(line) for line in lines))
     talk.say(Role.SYSTEM, _instructions(meta), when(meta.get("timestamp")))
@@ -49,9 +50,9 @@ def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
             talk.bill(_usage(bill))
             talk.end()
     yield RecordedSession(
-        id=wire.as_text(meta.get("id")) or opened.file.stem,
+        id=json_bytes.as_text(meta.get("id")) or opened.file.stem,
         set=opened.file.set,
-        model=max(models, key=models.count) if models else wire.as_text(meta.get("model")),
+        model=max(models, key=models.count) if models else json_bytes.as_text(meta.get("model")),
         messages=talk.messages(),
         fixed_tokens=tokens_of(meta.get("dynamic_tools")),
     )
@@ -62,7 +63,7 @@ def _is_line(line: Mapping[str, Any]) -> bool:
 
 
 def _payload(line: Mapping[str, Any]) -> dict[str, Any]:
-    return wire.as_object(line.get("payload"))
+    return json_bytes.as_object(line.get("payload"))
 
 
 def _instructions(meta: Mapping[str, Any]) -> str:
@@ -74,7 +75,7 @@ def _bill(line: Mapping[str, Any]) -> Mapping[str, Any] | None:
     payload = _payload(line)
     if line["type"] != "event_msg" or payload.get("type") != "token_count":
         return None
-    info = wire.as_object(payload.get("info"))
+    info = json_bytes.as_object(payload.get("info"))
     return info if _usage(info) is not None else None
 
 
@@ -95,9 +96,14 @@ def _tell(talk: TalkBuilder, line: Mapping[str, Any]) -> None:
 def _summary(payload: Mapping[str, Any]) -> str:
     """What the window holds after a compaction, as one text: what was taken over, and the summary
     where it can be read."""
-    kept = [wire.as_object(each) for each in wire.as_list(payload.get("replacement_history"))]
+    kept = [
+        json_bytes.as_object(each)
+        for each in json_bytes.as_list(payload.get("replacement_history"))
+    ]
     texts = [SEALED if kind_of(each) in _SEALED else text_of(each.get("content")) for each in kept]
-    texts.append(wire.as_text(payload.get("message")) or wire.as_text(payload.get("summary")))
+    texts.append(
+        json_bytes.as_text(payload.get("message")) or json_bytes.as_text(payload.get("summary"))
+    )
     return "\n\n".join(text for text in texts if text) or SEALED
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
 from hotset.errors import BadInput
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.page import ROOT, Chain, Digest, Role, SessionId
 from hotset.nouns.turn import Node, Session, Turn
 from hotset.replay.conversation import RecordedSession
-from hotset.replay.formats.messages import tell_anthropic, tell_chat, tell_responses
+from hotset.replay.formats.api_messages import tell_anthropic, tell_chat, tell_responses
 from hotset.replay.formats.transcript import (
     OpenTranscript,
     TalkBuilder,
@@ -39,7 +39,7 @@ class _Rows:
 
 
 def _claims(opening: Sequence[Any]) -> bool:
-    return wire.as_object(opening[0]).get("hotset") == "store"
+    return json_bytes.as_object(opening[0]).get("hotset") == "store"
 
 
 def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
@@ -78,7 +78,7 @@ def _read_session(rows: _Rows, content: Mapping[Digest, bytes], set: str) -> Rec
         tell(talk, _message_of(content.get(node.raw, b"")), node.time)
         talk.bill(bills.get(node.chain))
     toolbox = (
-        wire.lenient(content.get(last.tools, b""))
+        json_bytes.lenient(content.get(last.tools, b""))
         if last is not None and last.tools is not None
         else None
     )
@@ -88,8 +88,12 @@ def _read_session(rows: _Rows, content: Mapping[Digest, bytes], set: str) -> Rec
 
 def _message_of(raw: bytes) -> Mapping[str, Any]:
     """A message; an input that is nothing but a string is a user's."""
-    value = wire.lenient(raw)
-    return {"role": "user", "content": value} if isinstance(value, str) else wire.as_object(value)
+    value = json_bytes.lenient(raw)
+    return (
+        {"role": "user", "content": value}
+        if isinstance(value, str)
+        else json_bytes.as_object(value)
+    )
 
 
 def _longest_line(nodes: Sequence[Node]) -> list[Node]:

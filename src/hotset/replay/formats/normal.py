@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Role
 from hotset.replay.conversation import RecordedCall, RecordedMessage, RecordedSession
@@ -15,35 +15,35 @@ _ROLES = {role.value: role for role in Role}
 
 
 def _claims(opening: Sequence[Any]) -> bool:
-    first = wire.as_object(opening[0])
+    first = json_bytes.as_object(opening[0])
     return isinstance(first.get("msgs"), list) and isinstance(first.get("id"), str)
 
 
 def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
     for document in opened.documents:
-        fields = wire.as_object(document)
+        fields = json_bytes.as_object(document)
         yield RecordedSession(
-            id=wire.as_text(fields.get("id")),
-            set=wire.as_text(fields.get("set")) or opened.file.set,
-            model=wire.as_text(fields.get("model")),
+            id=json_bytes.as_text(fields.get("id")),
+            set=json_bytes.as_text(fields.get("set")) or opened.file.set,
+            model=json_bytes.as_text(fields.get("model")),
             messages=tuple(_messages(fields)),
-            fixed_tokens=wire.as_count(fields.get("fixed_tokens")),
+            fixed_tokens=json_bytes.as_count(fields.get("fixed_tokens")),
         )
 
 
 def _messages(fields: Mapping[str, Any]) -> Iterator[RecordedMessage]:
-    for each in wire.as_list(fields.get("msgs")):
-        message = wire.as_object(each)
-        if (role := _ROLES.get(wire.as_text(message.get("r")))) is None:
+    for each in json_bytes.as_list(fields.get("msgs")):
+        message = json_bytes.as_object(each)
+        if (role := _ROLES.get(json_bytes.as_text(message.get("r")))) is None:
             continue
-        calls = [wire.as_object(call) for call in wire.as_list(message.get("calls"))]
+        calls = [json_bytes.as_object(call) for call in json_bytes.as_list(message.get("calls"))]
         yield RecordedMessage(
             role=role,
-            text=_without_inline_calls(wire.as_text(message.get("t")), calls),
+            text=_without_inline_calls(json_bytes.as_text(message.get("t")), calls),
             calls=tuple(_call(call) for call in calls),
-            call=wire.as_text(message.get("id")),
-            tool=wire.as_text(message.get("n")),
-            thinking=wire.as_text(message.get("th")),
+            call=json_bytes.as_text(message.get("id")),
+            tool=json_bytes.as_text(message.get("n")),
+            thinking=json_bytes.as_text(message.get("th")),
             time=when(message.get("ts")),
             usage=_usage(message.get("u")),
             compaction=message.get("x") == "compact",
@@ -52,7 +52,9 @@ def _messages(fields: Mapping[str, Any]) -> Iterator[RecordedMessage]:
 
 def _call(call: Mapping[str, Any]) -> RecordedCall:
     return RecordedCall(
-        wire.as_text(call.get("id")), wire.as_text(call.get("n")), as_json(call.get("a"))
+        json_bytes.as_text(call.get("id")),
+        json_bytes.as_text(call.get("n")),
+        as_json(call.get("a")),
     )
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
 from hotset.replay.conversation import RecordedSession
-from hotset.replay.formats.messages import tell_chat, tell_responses
+from hotset.replay.formats.api_messages import tell_chat, tell_responses
 from hotset.replay.formats.transcript import (
     OpenTranscript,
     TalkBuilder,
@@ -26,7 +26,7 @@ SHELL = "bash"
 
 
 def _claims(opening: Sequence[Any]) -> bool:
-    first = wire.as_object(opening[0])
+    first = json_bytes.as_object(opening[0])
     return _steps(first) != [] or any(
         "message_type" in each or "action" in each for each in _history(first)
     )
@@ -34,7 +34,7 @@ def _claims(opening: Sequence[Any]) -> bool:
 
 def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
     for document in opened.documents:
-        fields = wire.as_object(document)
+        fields = json_bytes.as_object(document)
         talk = TalkBuilder(marks_ends=True)
         history, steps = _history(fields), _steps(fields)
         if history and (
@@ -57,7 +57,7 @@ def shell_arguments(text: str) -> str:
 def _history(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         each
-        for each in wire.as_list(fields.get("history"))
+        for each in json_bytes.as_list(fields.get("history"))
         if isinstance(each, dict) and "role" in each
     ]
 
@@ -65,7 +65,7 @@ def _history(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _steps(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         each
-        for each in wire.as_list(fields.get("trajectory"))
+        for each in json_bytes.as_list(fields.get("trajectory"))
         if isinstance(each, dict) and "action" in each
     ]
 
@@ -75,9 +75,9 @@ def _tell_history(talk: TalkBuilder, history: Sequence[Mapping[str, Any]]) -> No
     for each in history:
         role = each["role"]
         if role == "tool":
-            ids = wire.as_list(each.get("tool_call_ids")) or [each.get("tool_call_id")]
+            ids = json_bytes.as_list(each.get("tool_call_ids")) or [each.get("tool_call_id")]
             for id in ids:
-                talk.answer(wire.as_text(id), text_of(each.get("content")))
+                talk.answer(json_bytes.as_text(id), text_of(each.get("content")))
         elif role == "user" and pending:
             talk.answer(pending, text_of(each.get("content")))
             pending = ""
@@ -89,7 +89,7 @@ def _tell_history(talk: TalkBuilder, history: Sequence[Mapping[str, Any]]) -> No
 def _spoken(message: Mapping[str, Any]) -> str:
     """The text without the action in it, where the action is told as a call."""
     text = text_of(message.get("content"))
-    action = wire.as_text(message.get("action"))
+    action = json_bytes.as_text(message.get("action"))
     return text.replace(action, "", 1) if _acts(message) and action.strip() else text
 
 
@@ -97,14 +97,14 @@ def _acts(message: Mapping[str, Any]) -> bool:
     return (
         message["role"] == "assistant"
         and not message.get("tool_calls")
-        and bool(wire.as_text(message.get("action")).strip())
+        and bool(json_bytes.as_text(message.get("action")).strip())
     )
 
 
 def _act(talk: TalkBuilder, message: Mapping[str, Any]) -> str:
     """The id of the call that an action in the text is told as; empty where there is none."""
     return (
-        talk.call("", SHELL, shell_arguments(wire.as_text(message["action"]).strip()))
+        talk.call("", SHELL, shell_arguments(json_bytes.as_text(message["action"]).strip()))
         if _acts(message)
         else ""
     )
@@ -113,9 +113,9 @@ def _act(talk: TalkBuilder, message: Mapping[str, Any]) -> str:
 def _tell_steps(talk: TalkBuilder, steps: Sequence[Mapping[str, Any]]) -> None:
     for step in steps:
         talk.end()
-        talk.speak(wire.as_text(step.get("thought")))
+        talk.speak(json_bytes.as_text(step.get("thought")))
         talk.answer(
-            talk.call("", SHELL, shell_arguments(wire.as_text(step["action"]))),
+            talk.call("", SHELL, shell_arguments(json_bytes.as_text(step["action"]))),
             text_of(step.get("observation")),
         )
 
@@ -124,9 +124,9 @@ def _model(fields: Mapping[str, Any]) -> str:
     """Newer trajectories carry the settings of their run, as an object or as JSON text."""
     config = fields.get("replay_config")
     if isinstance(config, str):
-        config = wire.lenient(config.encode())
-    agent = wire.as_object(wire.as_object(config).get("agent"))
-    return wire.as_text(wire.as_object(agent.get("model")).get("name"))
+        config = json_bytes.lenient(config.encode())
+    agent = json_bytes.as_object(json_bytes.as_object(config).get("agent"))
+    return json_bytes.as_text(json_bytes.as_object(agent.get("model")).get("name"))
 
 
 READER = TranscriptReader("SWE-agent trajectory", _claims, _sessions)
@@ -144,10 +144,12 @@ _MARK = "mswea_bash_command"
 
 def _mini_claims(opening: Sequence[Any]) -> bool:
     first = opening[0]
-    if wire.as_text(wire.as_object(first).get("trajectory_format")).startswith("mini-swe-agent"):
+    if json_bytes.as_text(json_bytes.as_object(first).get("trajectory_format")).startswith(
+        "mini-swe-agent"
+    ):
         return True
     said = (
-        wire.as_object(each) for each in wire.as_list(first)
+        json_bytes.as_object(each) for each in json_bytes.as_list(first)
     )  # the first versions wrote nothing but the messages
     return any(
         each.get("role") == "assistant" and _MARK in text_of(each.get("content")) for each in said
@@ -156,15 +158,15 @@ def _mini_claims(opening: Sequence[Any]) -> bool:
 
 def _mini_sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
     for document in opened.documents:
-        fields = wire.as_object(document)
+        fields = json_bytes.as_object(document)
         said = fields.get("messages") if fields else document
-        config = wire.as_object(wire.as_object(fields.get("info")).get("config"))
+        config = json_bytes.as_object(json_bytes.as_object(fields.get("info")).get("config"))
         yield RecordedSession(
-            id=wire.as_text(fields.get("instance_id")) or opened.file.stem,
+            id=json_bytes.as_text(fields.get("instance_id")) or opened.file.stem,
             set=opened.file.set,
-            model=wire.as_text(wire.as_object(config.get("model")).get("model_name")),
+            model=json_bytes.as_text(json_bytes.as_object(config.get("model")).get("model_name")),
             messages=_mini_talk(
-                [each for each in wire.as_list(said) if isinstance(each, dict)]
+                [each for each in json_bytes.as_list(said) if isinstance(each, dict)]
             ).messages(),
         )
 
@@ -173,7 +175,7 @@ def _mini_talk(said: Sequence[Mapping[str, Any]]) -> TalkBuilder:
     talk = TalkBuilder(marks_ends=True)
     pending: list[str] = []
     for message in said:
-        extra = wire.as_object(message.get("extra"))
+        extra = json_bytes.as_object(message.get("extra"))
         time = when(extra.get("timestamp"))
         if message.get("object") == "response" or "type" in message:
             _tell_items(talk, message, time)
@@ -192,8 +194,8 @@ def _tell_items(talk: TalkBuilder, message: Mapping[str, Any], time: float | Non
         tell_responses(talk, message, time)
         return
     talk.end()
-    for item in wire.as_list(message.get("output")):
-        tell_responses(talk, wire.as_object(item), time)
+    for item in json_bytes.as_list(message.get("output")):
+        tell_responses(talk, json_bytes.as_object(item), time)
     talk.bill(usage_of(message.get("usage")))
 
 
@@ -202,7 +204,7 @@ def _tell_mini_reply(
 ) -> list[str]:
     """The ids of the calls that the coming messages answer: none where the API has calls of its
     own."""
-    response = wire.as_object(extra.get("response"))
+    response = json_bytes.as_object(extra.get("response"))
     time = when(extra.get("timestamp")) or when(response.get("created"))
     text = text_of(message.get("content"))
     actions = [] if message.get("tool_calls") else _ACTION.findall(text)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
 from hotset.errors import BadInput
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Role
@@ -132,7 +132,7 @@ class OpenTranscript:
 def _decode_document(raw: bytes) -> Any:
     """The value in `raw`; raises `ValueError` where it is none. Half a surrogate pair is mended:
     people's terminals make them."""
-    value = wire.lenient(raw)
+    value = json_bytes.lenient(raw)
     if value is not None or raw.strip() == b"null":
         return value
     try:
@@ -153,7 +153,7 @@ _BYTES_PER_TOKEN = 4  # of schemas and system texts, which are prose and JSON
 
 def kind_of(fields: Mapping[str, Any]) -> str:
     """What a block, an item or a line says it is."""
-    return wire.as_text(fields.get("type"))
+    return json_bytes.as_text(fields.get("type"))
 
 
 def text_of(content: Any) -> str:
@@ -165,7 +165,7 @@ def text_of(content: Any) -> str:
             content.get("content") if isinstance(content.get("content"), str | list) else [content]
         )
         return text_of(content)
-    return "\n".join(text for block in wire.as_list(content) if (text := _block_text(block)))
+    return "\n".join(text for block in json_bytes.as_list(content) if (text := _block_text(block)))
 
 
 def as_json(value: Any) -> str:
@@ -173,7 +173,7 @@ def as_json(value: Any) -> str:
     return (
         value
         if isinstance(value, str)
-        else wire.encode(value).decode()
+        else json_bytes.encode(value).decode()
         if value is not None
         else ""
     )
@@ -196,10 +196,10 @@ def when(value: Any) -> float | None:
 
 def usage_of(value: Any) -> Usage | None:
     """Tokens as Anthropic or OpenAI report them; OpenAI counts cached tokens among the input."""
-    fields = wire.as_object(value)
+    fields = json_bytes.as_object(value)
     if not fields:
         return None
-    count = wire.as_count
+    count = json_bytes.as_count
     output = count(fields.get("output_tokens")) or count(fields.get("completion_tokens"))
     written = count(fields.get("cache_creation_input_tokens"))
     if "prompt_tokens" not in fields and "cache_read_input_tokens" in fields:
@@ -210,7 +210,7 @@ def usage_of(value: Any) -> Usage | None:
             output,
         )
     sent = count(fields.get("prompt_tokens")) or count(fields.get("input_tokens"))
-    details = wire.as_object(fields.get("prompt_tokens_details")) or wire.as_object(
+    details = json_bytes.as_object(fields.get("prompt_tokens_details")) or json_bytes.as_object(
         fields.get("input_tokens_details")
     )
     read = count(details.get("cached_tokens")) or count(fields.get("cached_input_tokens"))
@@ -220,20 +220,20 @@ def usage_of(value: Any) -> Usage | None:
 def tokens_of(value: Any) -> int:
     """About how many tokens something that was sent beside the messages has; 0 where there is
     nothing."""
-    return len(wire.encode(value)) // _BYTES_PER_TOKEN if value else 0
+    return len(json_bytes.encode(value)) // _BYTES_PER_TOKEN if value else 0
 
 
 def _block_text(block: Any) -> str:
     if isinstance(block, str):
         return block
-    fields = wire.as_object(block)
+    fields = json_bytes.as_object(block)
     if isinstance(text := fields.get("text"), str):
         return text
     if kind_of(fields) in _IMAGES:
         return IMAGE
     if isinstance(content := fields.get("content"), str | list):
         return text_of(content)
-    return wire.as_text(fields.get("refusal"))
+    return json_bytes.as_text(fields.get("refusal"))
 
 
 @dataclass(slots=True)

@@ -3,8 +3,8 @@ and kept up to date.
 
 Read `indexer.py` first: it is the walk from a folder to the index. `scan` says which files, `texts`
 makes them text and seals it, `parsers` has them parsed in processes that may die, `chunks` cuts
-them, `manifest` remembers. `project` says whether all that is up to date, `files` and `search`
-answer agents.
+them, `manifest` remembers. `project_index` says whether all that is up to date, `file_reader`
+and `code_search` answer agents.
 
 Each name below is imported when it is first used: a process that only asks for consent pays for
 nothing else.
@@ -16,12 +16,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hotset.sources.code.consent import Consent, ConsentAnswer, keep_answer, read_consent
-    from hotset.sources.code.files import CodeText, get_file, outline_path
+    from hotset.sources.code.code_search import DATA, find_code, tell_code
+    from hotset.sources.code.file_reader import CodeText, get_file, outline_path
+    from hotset.sources.code.index_consent import Consent, ConsentAnswer, keep_answer, read_consent
     from hotset.sources.code.indexer import index_project, manifest_identity, watch_project
     from hotset.sources.code.manifest import IndexProgress, IndexReport, Manifest, Totals
     from hotset.sources.code.parsers import GRAMMARS, Parsers
-    from hotset.sources.code.project import (
+    from hotset.sources.code.project_index import (
         below,
         catch_up,
         has_code,
@@ -33,20 +34,19 @@ if TYPE_CHECKING:
         unchanged,
         who_indexes,
     )
-    from hotset.sources.code.search import DATA, find_code, tell_code
     from hotset.sources.code.source import CodeSource, Prefetches
 
 _HOMES = {
-    "consent": "Consent ConsentAnswer keep_answer read_consent",
-    "files": "CodeText get_file outline_path",
+    "index_consent": "Consent ConsentAnswer keep_answer read_consent",
+    "file_reader": "CodeText get_file outline_path",
     "indexer": "index_project manifest_identity watch_project",
     "manifest": "IndexProgress IndexReport Manifest Totals",
     "parsers": "GRAMMARS Parsers",
-    "project": (
+    "project_index": (
         "below catch_up has_code index_folder indexing_lock is_up_to_date settle take_out "
         "unchanged who_indexes"
     ),
-    "search": "DATA find_code tell_code",
+    "code_search": "DATA find_code tell_code",
     "source": "CodeSource Prefetches",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from hotset.nouns.finding import Entry, EntryId, Sort
+from hotset.nouns.search import Entry, EntryId, Sort
 from hotset.sources.code.symbols import CodeSymbol, visible
 from hotset.text.languages import Language
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotset.errors import HotsetError
-from hotset.files.folder import private_folder
+from hotset.files.private_folder import private_folder
 from hotset.files.write import write_atomically
 
 if TYPE_CHECKING:

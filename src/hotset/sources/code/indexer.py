@@ -30,7 +30,7 @@ from pathlib import Path
 from hotset.errors import BadInput
 from hotset.files.root import NotTaken, Root, Stat, Why
 from hotset.index.port import Index, Watermark
-from hotset.nouns.finding import Entry, Sort
+from hotset.nouns.search import Entry, Sort
 from hotset.sealing import VERSION as SEALING
 from hotset.sources.code.chunks import entries
 from hotset.sources.code.manifest import (

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hotset.errors import PageDamaged
-from hotset.files.folder import private_folder
 from hotset.files.lock import hold_lock
 from hotset.files.open import open_private
+from hotset.files.private_folder import private_folder
 from hotset.files.root import Stat, Why
 from hotset.sources.code.scan import ScannedFolder, SkippedFiles
 from hotset.store.connection import Tuning, close_connection, connect, translate_errors
-from hotset.store.folder import refuse_links, wal_and_shm
+from hotset.store.store_files import refuse_links, wal_and_shm
 
 if TYPE_CHECKING:
     import msgspec

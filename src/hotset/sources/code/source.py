@@ -14,15 +14,15 @@ from hashlib import blake2b
 
 import msgspec
 
+from hotset.files.deadline_pool import DeadlinePool
 from hotset.files.lru import Lru
-from hotset.files.threads import DeadlinePool
 from hotset.index.port import Index
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.deposit import Deposit
-from hotset.nouns.finding import Entry, Hits, Query, SearchHit, Sort, SourceHits
 from hotset.nouns.knobs import Prefetch, Prefetching
 from hotset.nouns.link import Link
 from hotset.nouns.page import Chain, Kind
+from hotset.nouns.search import Entry, Hits, Query, SearchHit, Sort, SourceHits
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Hidden
 from hotset.sources.port import Scene, Source, TurnEnd
@@ -126,7 +126,7 @@ class CodeSource(Source):
 
     def find(self, query: Query) -> SourceHits:
         """Stretches of the project's files."""
-        from hotset.sources.code.search import find_code  # noqa: PLC0415 - the index's analysis
+        from hotset.sources.code.code_search import find_code  # noqa: PLC0415 - the index's analysis
 
         index = self._index()
         if index is None:

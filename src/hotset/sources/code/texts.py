@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from hotset.files.root import Content, NotTaken, Root, Why
 from hotset.sealing import SealedText, seal, secret_file
-from hotset.text.decoding import decode
+from hotset.text.charset import decode
 from hotset.text.languages import language_of
 
 VERSION = 2

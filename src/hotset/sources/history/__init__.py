@@ -4,8 +4,8 @@
 a call names, and `answers` writes what a model reads.
 """
 
+from hotset.sources.history.page_search import PageHit, PageHits, find
 from hotset.sources.history.pages import behind, follow, followed
-from hotset.sources.history.search import PageHit, PageHits, find
 from hotset.sources.history.source import HistorySource
 
 __all__ = [

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
 from hotset.index.port import Index
-from hotset.nouns.finding import Filter, Query
 from hotset.nouns.message import Image
 from hotset.nouns.page import Kind, Page, PageId, SessionId, including
 from hotset.nouns.retrieval import (
@@ -27,17 +26,10 @@ from hotset.nouns.retrieval import (
     Slice,
     Whole,
 )
+from hotset.nouns.search import Filter, Query
 from hotset.nouns.window import Spot
 from hotset.sealing import seal
-from hotset.sources.history.pages import (
-    PageText,
-    current_prompt,
-    line_nodes,
-    moment,
-    origin,
-    page_text,
-)
-from hotset.sources.history.search import (
+from hotset.sources.history.page_search import (
     INDEX_SHARE,
     NOT_KEPT_YET,
     Deadline,
@@ -47,6 +39,14 @@ from hotset.sources.history.search import (
     PageHits,
     find_latest,
     look_through,
+)
+from hotset.sources.history.pages import (
+    PageText,
+    current_prompt,
+    line_nodes,
+    moment,
+    origin,
+    page_text,
 )
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line

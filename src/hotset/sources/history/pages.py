@@ -13,9 +13,9 @@ from hotset.dialects.parts import size_of
 from hotset.errors import HotsetError, NotFound, PageDamaged
 from hotset.files.lru import Lru
 from hotset.index.port import Index, Watermark
-from hotset.nouns.finding import Entry, EntryId, Sort
 from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, SessionId
 from hotset.nouns.retrieval import Place
+from hotset.nouns.search import Entry, EntryId, Sort
 from hotset.nouns.turn import Node
 from hotset.sealing import seal
 from hotset.store.port import Store, Where

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from hotset.errors import HotsetError
 from hotset.index.port import Index
-from hotset.nouns.finding import Entry, EntryId, Query, SearchHit, Sort, SourceHits
+from hotset.nouns.search import Entry, EntryId, Query, SearchHit, Sort, SourceHits
 from hotset.sealing import seal
+from hotset.sources.history.page_search import PageHit, find
 from hotset.sources.history.pages import follow
-from hotset.sources.history.search import PageHit, find
 from hotset.sources.port import Source
 from hotset.store.port import Store
 

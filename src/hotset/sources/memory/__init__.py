@@ -4,11 +4,11 @@ session stay the source.
 This is the face of the room: everything outside imports from here. A name is loaded when it is
 first asked for, so that a start does not pay for numpy and tables of words.
 
-`source.py` is the source, `memories.py` the facade of everything else. `encode/` makes memories
-from a session, `keep.py` writes them, `recall.py` finds them (`ranking`, `tasks`, `time_parser`),
-`render.py` and `layers.py` show them, `economics.py` counts what that costs and saves. What becomes
-of memories: `supersede`, `patterns`, `consolidation`, `usefulness`. `exchange/` writes and reads
-files.
+`source.py` is the source, `project_memories.py` the facade of everything else. `encode/` makes
+memories from a session, `memory_writer.py` writes them, `recall.py` finds them (`recall_signals`,
+`tasks`, `time_parser`), `memory_text.py` and `layers.py` show them, `economics.py` counts what that
+costs and saves. What becomes of memories: `supersede`, `patterns`, `consolidation`, `usefulness`.
+`exchange/` writes and reads files.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hotset.sources.memory.consolidation import RollbackPlan as RollbackPlan
+    from hotset.sources.memory.data_lines import RenderedText as RenderedText
     from hotset.sources.memory.economics import (
         Breach as Breach,
         Economics as Economics,
         SessionEconomics as SessionEconomics,
     )
     from hotset.sources.memory.encode.session import OUTCOME as OUTCOME
-    from hotset.sources.memory.keep import follow_memories as follow_memories
     from hotset.sources.memory.kinds import (
         DEFAULT_KIND as DEFAULT_KIND,
         KINDS as KINDS,
@@ -35,17 +35,18 @@ if TYPE_CHECKING:
         is_memory_id as is_memory_id,
         kind_named as kind_named,
     )
-    from hotset.sources.memory.memories import (
+    from hotset.sources.memory.memory_text import (
+        describe_commit as describe_commit,
+        memory_heading as memory_heading,
+        memory_text as memory_text,
+    )
+    from hotset.sources.memory.memory_writer import follow_memories as follow_memories
+    from hotset.sources.memory.project_memories import (
         MemoryDetails as MemoryDetails,
         ProjectMemories as ProjectMemories,
         RecallAnswer as RecallAnswer,
     )
     from hotset.sources.memory.recall import RecalledItem as RecalledItem
-    from hotset.sources.memory.render import (
-        describe_commit as describe_commit,
-        memory_heading as memory_heading,
-        memory_text as memory_text,
-    )
     from hotset.sources.memory.source import (
         HOW as HOW,
         EpisodeWriter as EpisodeWriter,
@@ -55,20 +56,19 @@ if TYPE_CHECKING:
         read_deposits as read_deposits,
         read_memory as read_memory,
     )
-    from hotset.sources.memory.text import RenderedText as RenderedText
     from hotset.sources.memory.time_parser import time_words as time_words
 
 _ROOMS = {
     "consolidation": "RollbackPlan",
     "encode.session": "OUTCOME",
-    "keep": "follow_memories",
+    "memory_writer": "follow_memories",
     "kinds": "DEFAULT_KIND KINDS NAMED_KINDS PERSON WORDED_KINDS ids_in is_memory_id kind_named",
     "recall": "RecalledItem",
     "time_parser": "time_words",
     "economics": "Breach Economics SessionEconomics",
-    "render": "describe_commit memory_heading memory_text",
-    "text": "RenderedText",
-    "memories": "MemoryDetails ProjectMemories RecallAnswer",
+    "memory_text": "describe_commit memory_heading memory_text",
+    "data_lines": "RenderedText",
+    "project_memories": "MemoryDetails ProjectMemories RecallAnswer",
     "source": "EpisodeWriter HOW MemorySource MemoryUpkeep Reminder read_deposits read_memory",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}

@@ -37,7 +37,8 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.page import PageId, SessionId
 from hotset.nouns.progress import Progress, silent
-from hotset.sources.memory.keep import (
+from hotset.sources.memory.kinds import ADVICE_KINDS, LASTING_KINDS, is_same, kinds_of
+from hotset.sources.memory.memory_writer import (
     AGENT,
     CONSOLIDATE,
     SESSION,
@@ -55,7 +56,6 @@ from hotset.sources.memory.keep import (
     run_name,
     sessions_of,
 )
-from hotset.sources.memory.kinds import ADVICE_KINDS, LASTING_KINDS, is_same, kinds_of
 from hotset.sources.memory.patterns import (
     FEWEST_SESSIONS,
     LEAST_SURE,

@@ -35,20 +35,20 @@ import msgspec
 from msgspec.structs import replace
 
 from hotset.errors import BadInput
-from hotset.files.folder import sync_folder
 from hotset.files.lock import lock_file
 from hotset.files.open import PRIVATE
+from hotset.files.private_folder import sync_folder
 from hotset.files.root import NotTaken, Root, Why
 from hotset.files.write import create_file, is_full
 from hotset.nouns.memory import Ending, MemoryId, MemoryRecord, Pitfall, Standing, Trust
 from hotset.nouns.note import Scope, Space
 from hotset.sealing import seal
-from hotset.sources.memory.keep import known_memories
+from hotset.sources.memory.data_lines import RenderedText, day, one_line, unmarked
 from hotset.sources.memory.kinds import WARNING_KINDS
+from hotset.sources.memory.memory_writer import known_memories
 from hotset.sources.memory.overview import Overview, OverviewLine
-from hotset.sources.memory.text import RenderedText, day, one_line, unmarked
 from hotset.store.port import Store
-from hotset.store.values import StoredValue
+from hotset.store.stored_value import StoredValue
 from hotset.text.clip import clip
 from hotset.tokens import count
 

@@ -29,7 +29,7 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event
-from hotset.sources.memory.keep import KEEP_SECONDS, commit, known_memory, next_version
+from hotset.sources.memory.data_lines import DAY
 from hotset.sources.memory.kinds import RULES, memory_id
 from hotset.sources.memory.layers import (
     MEMORY_TOKENS,
@@ -44,9 +44,9 @@ from hotset.sources.memory.layers import (
     stale_since,
     whole_index,
 )
+from hotset.sources.memory.memory_text import layer_of, render_memories
+from hotset.sources.memory.memory_writer import KEEP_SECONDS, commit, known_memory, next_version
 from hotset.sources.memory.overview import Overview, Topic
-from hotset.sources.memory.render import layer_of, render_memories
-from hotset.sources.memory.text import DAY
 from hotset.store.port import Store
 from hotset.text.terms import terms
 from hotset.tokens import count

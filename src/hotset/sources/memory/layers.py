@@ -13,15 +13,7 @@ from math import log2
 from typing import TYPE_CHECKING
 
 from hotset.nouns.memory import Arrangement, Ending, Layer, Task
-from hotset.sources.memory.overview import (
-    HALF_LIFE,
-    CheckpointLine,
-    Overview,
-    OverviewLine,
-    Topic,
-)
-from hotset.sources.memory.render import render_memories
-from hotset.sources.memory.text import (
+from hotset.sources.memory.data_lines import (
     DATA,
     DAY,
     HOW,
@@ -32,6 +24,14 @@ from hotset.sources.memory.text import (
     most_that_fit,
     one_line,
     size,
+)
+from hotset.sources.memory.memory_text import render_memories
+from hotset.sources.memory.overview import (
+    HALF_LIFE,
+    CheckpointLine,
+    Overview,
+    OverviewLine,
+    Topic,
 )
 from hotset.text.terms import Term, first_hits, hits, terms
 from hotset.text.words import lowered

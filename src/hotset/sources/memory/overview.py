@@ -21,12 +21,12 @@ import msgspec
 from msgspec import structs
 
 from hotset.errors import StoreFailed
-from hotset.files.folder import private_folder
 from hotset.files.lock import hold_to_change
+from hotset.files.private_folder import private_folder
 from hotset.files.write import write_atomically
 from hotset.nouns.memory import Checkpoint, Ending, Episode, MemoryRecord, Standing, Trust
+from hotset.sources.memory.data_lines import DAY, line, line_of, one_line
 from hotset.sources.memory.kinds import KINDS, NAMED_KINDS
-from hotset.sources.memory.text import DAY, line, line_of, one_line
 from hotset.store.port import Store
 
 HALF_LIFE = 30 * DAY

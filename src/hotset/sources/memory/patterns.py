@@ -33,16 +33,16 @@ from hotset.nouns.memory import (
     Trouble,
     Trust,
 )
+from hotset.sources.memory.data_lines import one_line
 from hotset.sources.memory.encode.speakers import is_dangerous, is_order, is_plain_check, quoted
-from hotset.sources.memory.keep import sessions_of
 from hotset.sources.memory.kinds import RULES, memory_id
+from hotset.sources.memory.memory_writer import sessions_of
 from hotset.sources.memory.supersede import (
     conflict,
     is_same_file,
     shared,
     statement_words,
 )
-from hotset.sources.memory.text import one_line
 from hotset.text.languages import PLAIN, language_of
 from hotset.text.terms import topic_words
 from hotset.tokens import count

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 
 from hotset.index.port import Index
-from hotset.nouns.finding import Filter, Query, Sort
 from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import (
     Episode,
@@ -27,10 +26,18 @@ from hotset.nouns.memory import (
     Uses,
 )
 from hotset.nouns.page import Kind, Page, PageId, SessionId
+from hotset.nouns.search import Filter, Query, Sort
 from hotset.sources.memory.encode.speakers import is_person
-from hotset.sources.memory.keep import FINDABLE, entry_of, known_content, known_memory, known_page
 from hotset.sources.memory.kinds import ADVICE_KINDS, NAMED_KINDS, WARNING_KINDS
-from hotset.sources.memory.ranking import (
+from hotset.sources.memory.memory_text import asks_for_a_number, asks_of_oneself, asks_the_model
+from hotset.sources.memory.memory_writer import (
+    FINDABLE,
+    entry_of,
+    known_content,
+    known_memory,
+    known_page,
+)
+from hotset.sources.memory.recall_signals import (
     DEFAULT,
     SAME_SESSION,
     IndexQuestion,
@@ -51,7 +58,6 @@ from hotset.sources.memory.ranking import (
     text_signals,
     why,
 )
-from hotset.sources.memory.render import asks_for_a_number, asks_of_oneself, asks_the_model
 from hotset.sources.memory.tasks import detect_task
 from hotset.sources.memory.time_parser import time_words
 from hotset.store.port import Store, Where

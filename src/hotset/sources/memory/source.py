@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hotset import tokens
 from hotset.errors import HotsetError, NotFound
+from hotset.files.deadline_pool import DeadlinePool
 from hotset.files.lru import Lru
-from hotset.files.threads import DeadlinePool
 from hotset.index.port import Index
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.deposit import Deposit, Remembered
-from hotset.nouns.finding import Query, SearchHit, Sort, SourceHits
 from hotset.nouns.knobs import MemoryKnobs, Remembering
 from hotset.nouns.memory import (
     Episode,
@@ -43,13 +42,14 @@ from hotset.nouns.memory import (
 from hotset.nouns.message import Usage
 from hotset.nouns.page import SessionId
 from hotset.nouns.retrieval import Place, SourceText
+from hotset.nouns.search import Query, SearchHit, Sort, SourceHits
 from hotset.nouns.turn import TurnRef
 from hotset.sealing import seal
 from hotset.sources.memory.economics import TRIGGER_LOADS, Occasion, loaded_event
-from hotset.sources.memory.keep import follow_memories, next_version
 from hotset.sources.memory.kinds import RULES, ids_in, is_memory_id
 from hotset.sources.memory.layers import Load
-from hotset.sources.memory.render import memory_text
+from hotset.sources.memory.memory_text import memory_text
+from hotset.sources.memory.memory_writer import follow_memories, next_version
 from hotset.sources.port import Scene, Source, TurnEnd
 from hotset.store.port import Store
 from hotset.text.clip import clip_prose
@@ -57,7 +57,7 @@ from hotset.text.stems import stem
 from hotset.text.terms import terms
 
 if TYPE_CHECKING:
-    from hotset.sources.memory.memories import ProjectMemories
+    from hotset.sources.memory.project_memories import ProjectMemories
     from hotset.sources.memory.recall import RecalledItem
 
 _LOOKED_AT = 500  # characters: further down a prompt quotes
@@ -283,7 +283,7 @@ class MemorySource(Source):
 
 def read_memory(id: str, store: Store) -> SourceText | None:
     """A memory that is not forgotten; None for any other id."""
-    from hotset.sources.memory.render import memory_heading, memory_text  # noqa: PLC0415
+    from hotset.sources.memory.memory_text import memory_heading, memory_text  # noqa: PLC0415
 
     if not is_memory_id(id):
         return None

@@ -21,8 +21,15 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.page import SessionId
 from hotset.sources.memory.encode.encoder import ledger_id
-from hotset.sources.memory.keep import Similar, heard_in, joined, known_memory, next_version, rank
 from hotset.sources.memory.kinds import KINDS, RULES, is_same
+from hotset.sources.memory.memory_writer import (
+    Similar,
+    heard_in,
+    joined,
+    known_memory,
+    next_version,
+    rank,
+)
 from hotset.store.port import Store
 from hotset.text.stems import root
 from hotset.text.stops import STATEMENT

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hotset.sources.tools.consent import (
+    from hotset.sources.tools.approval import (
         ToolState as ToolState,
         diff as diff,
         readable as readable,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     )
 
 _FACE = {
-    "consent": ("ToolState", "diff", "readable"),
+    "approval": ("ToolState", "diff", "readable"),
     "found.servers": (
         *("add_servers", "blank_comments", "decode_jsonc", "known_client_files", "read_client"),
         "remove_server",

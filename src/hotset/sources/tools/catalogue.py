@@ -27,11 +27,11 @@ import msgspec
 
 from hotset.config import TOOLS, Config
 from hotset.errors import HotsetError, NotFound, ToolRefused
-from hotset.files.folder import private_folder
 from hotset.files.lru import Lru
+from hotset.files.private_folder import private_folder
 from hotset.files.root import Stat
 from hotset.nouns.tool import OriginKind, Tool, ToolOrigin
-from hotset.sources.tools.consent import (
+from hotset.sources.tools.approval import (
     CatalogueEntry,
     KnownTool,
     ToolRules,
@@ -44,7 +44,7 @@ from hotset.sources.tools.consent import (
     storable,
 )
 from hotset.sources.tools.found.created import read_created
-from hotset.sources.tools.found.files import listing, stat_of
+from hotset.sources.tools.found.folders import listing, stat_of
 from hotset.sources.tools.found.servers import read_servers
 from hotset.sources.tools.found.skills import (
     CACHE_FILE,
@@ -70,7 +70,7 @@ from hotset.text.characters import visible
 from hotset.text.suspicion import OUR_TOOLS
 
 if TYPE_CHECKING:
-    from hotset.sources.tools.search import ToolSearch
+    from hotset.sources.tools.tool_search import ToolSearch
 
 FOLDER = "catalogue"
 _MOST_TOLD = 3  # similar names that are offered for an unknown one

@@ -23,9 +23,8 @@ import msgspec
 from hotset.errors import HotsetError
 from hotset.nouns.note import Space
 from hotset.nouns.tool import ToolTier
-from hotset.sources.tools.gathered import GatheredValue
 from hotset.store.port import Store
-from hotset.store.values import StoredValue
+from hotset.store.stored_value import GatheredValue, StoredValue
 
 MOST_ALIKE = 8
 """Similar tools that are kept for one tool."""

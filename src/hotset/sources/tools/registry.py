@@ -29,14 +29,14 @@ from typing import Any
 import msgspec
 
 from hotset.errors import DiskFull, StoreFailed
-from hotset.files.folder import private_folder
+from hotset.files.deadline_pool import Debouncer
 from hotset.files.lock import hold_to_change
 from hotset.files.open import NotRegular, open_regular
+from hotset.files.private_folder import private_folder
 from hotset.files.root import Stat
-from hotset.files.threads import Debouncer
 from hotset.files.write import is_full, replace_file
 from hotset.nouns.tool import Life, OriginKind, ToolStatus, ToolTier
-from hotset.sources.tools.found.files import lstat_of
+from hotset.sources.tools.found.folders import lstat_of
 
 FILE = "registry.json"
 _FORMAT = 1

@@ -24,7 +24,7 @@ import msgspec
 from hotset import tokens
 from hotset.errors import Malformed
 from hotset.nouns.tool import UNLIKELY, Ghost, Tool
-from hotset.sources.tools.consent import KnownTool
+from hotset.sources.tools.approval import KnownTool
 from hotset.text.characters import visible
 from hotset.text.clip import clip
 

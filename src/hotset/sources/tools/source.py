@@ -24,16 +24,16 @@ from hotset import tokens
 from hotset.dialects.parts import images_in
 from hotset.dialects.port import OwnCall
 from hotset.errors import HotsetError, Malformed
+from hotset.files.deadline_pool import DeadlinePool
 from hotset.files.lru import Lru
-from hotset.files.threads import DeadlinePool
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.deposit import Deposit, NoteWritten, PageAdded
-from hotset.nouns.finding import Query, SearchHit, Sort, SourceHits
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.link import Link
 from hotset.nouns.message import Answer, Loading, ToolSpec
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import ROOT, Chain, Kind, Role
+from hotset.nouns.search import Query, SearchHit, Sort, SourceHits
 from hotset.nouns.tool import UNLIKELY, Ghost, Tool
 from hotset.nouns.turn import Event, TurnId, TurnRef
 from hotset.sources.port import Scene, Source, TurnEnd
@@ -42,9 +42,10 @@ from hotset.sources.tools.toolbox import Toolbox, ToolLibrary, ToolUse
 from hotset.store.port import Store
 from hotset.text.clip import clip_prose, safe_line
 from hotset.window.birth import content_id, shorten_alone
-from hotset.window.deferring import MOST_DEFERRED, at_once
+from hotset.window.deferred_tools import MOST_DEFERRED, at_once
 from hotset.window.ghosts import beside, defers, found_spec, ghost_spec, speaks_of
 from hotset.window.prefetch import asked_in
+from hotset.window.retrieval_tools import SPECS
 from hotset.window.slice.fit import clipped, fits
 from hotset.window.toolbox_tools import (
     FIND,
@@ -55,7 +56,6 @@ from hotset.window.toolbox_tools import (
     parse_find,
     parse_use,
 )
-from hotset.window.tools import SPECS
 
 _GHOST_SECONDS = 0.25
 """How long a first request waits for its ghosts. A search takes ten milliseconds; an index that is

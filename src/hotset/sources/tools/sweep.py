@@ -39,7 +39,7 @@ from hotset.sources.tools.registry import (
     time_left,
 )
 from hotset.store.port import Store
-from hotset.store.values import StoredValue
+from hotset.store.stored_value import StoredValue
 
 CYCLE = 60.0
 """Seconds between two sweeps."""

@@ -23,13 +23,13 @@ from typing import TypeVar
 import msgspec
 
 from hotset.errors import StoreTooNew
-from hotset.files.folder import private_folder
 from hotset.files.lock import hold_to_change
+from hotset.files.private_folder import private_folder
 from hotset.files.root import Stat
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import OriginKind
-from hotset.sources.tools.consent import CatalogueEntry
-from hotset.sources.tools.found.files import lstat_of
+from hotset.sources.tools.approval import CatalogueEntry
+from hotset.sources.tools.found.folders import lstat_of
 from hotset.sources.tools.tool_names import short_hash, slug
 from hotset.text.characters import skeleton
 

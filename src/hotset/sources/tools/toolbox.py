@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hotset.config import TOOLS, Config
 from hotset.errors import HotsetError, Malformed, NotFound, StoreBusy, ToolFailed, ToolRefused
-from hotset.files.folder import private_folder
 from hotset.files.lru import Lru
+from hotset.files.private_folder import private_folder
 from hotset.nouns.deposit import PageAdded
 from hotset.nouns.page import Kind, PageId
 from hotset.nouns.tool import UNLIKELY, Ghost, Life, OriginKind, Returned, Tool, ToolOrigin
 from hotset.nouns.turn import Event
+from hotset.sources.tools.approval import KnownTool, ToolState
 from hotset.sources.tools.callables import (
     OURS,
     BoundFunction,
@@ -34,7 +35,6 @@ from hotset.sources.tools.callables import (
     text_of,
 )
 from hotset.sources.tools.catalogue import CREATED, Catalogue, SourceScanner, ToolSources, ToolSync
-from hotset.sources.tools.consent import KnownTool, ToolState
 from hotset.sources.tools.found.created import CreatedTools, create
 from hotset.sources.tools.found.skills import Skill, read_skill
 from hotset.sources.tools.graph import ToolGraph, word_overlap
@@ -51,7 +51,9 @@ from hotset.sources.tools.sweep import Deletions, ToolPlaces, restore, sweep
 from hotset.store.port import Store
 
 if TYPE_CHECKING:
-    from hotset.sources.tools.search import ToolSearch  # loads numpy, which no start should pay for
+    from hotset.sources.tools.tool_search import (
+        ToolSearch,  # loads numpy, which no start should pay for
+    )
 
 MOST_FOUND = 20
 """Tools that one question brings at most: more schemas than that are a list again."""
@@ -645,7 +647,7 @@ class Toolbox:
             if self._search is None:
                 if self._closed:  # nothing would close what is opened now
                     raise ToolFailed("hotset is shutting down: no tool is looked for")
-                from hotset.sources.tools.search import open_search  # noqa: PLC0415 - 0.25 s and 60 MB that no start pays
+                from hotset.sources.tools.tool_search import open_search  # noqa: PLC0415 - 0.25 s and 60 MB that no start pays
 
                 self._search = open_search(
                     private_folder(self._folder), self._store, self._config.embedding, self._clock

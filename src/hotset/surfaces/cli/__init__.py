@@ -7,7 +7,7 @@ import sys
 
 def main() -> None:
     """The console script."""
-    from hotset.surfaces.cli.ending import interrupt_again, run  # noqa: PLC0415
+    from hotset.surfaces.cli.exit import interrupt_again, run  # noqa: PLC0415
     from hotset.surfaces.cli.tree import hotset  # noqa: PLC0415 - whoever imports the package does not pay for click
 
     sys.unraisablehook = interrupt_again

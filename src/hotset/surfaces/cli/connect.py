@@ -21,10 +21,10 @@ import click
 
 from hotset.config import Config
 from hotset.errors import BadConfig, Malformed, NotFound
-from hotset.files.folder import private_folder
+from hotset.files.private_folder import private_folder
 from hotset.files.write import replace_file, write_atomically
 from hotset.sources import tools
-from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.exit import FOUND, OK
 from hotset.surfaces.cli.options import ProjectOptions, examples, project_options
 from hotset.surfaces.cli.terminal import emit
 

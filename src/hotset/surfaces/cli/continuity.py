@@ -10,7 +10,7 @@ import click
 from hotset.errors import BadInput
 from hotset.nouns.memory import MemoryId, Standing
 from hotset.sources.memory import ids_in
-from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.exit import FOUND, OK
 from hotset.surfaces.cli.memories import encode_new, no_encode, opened_memories, updated_memories
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import emit, emit_json, plain

@@ -41,7 +41,7 @@ from hotset.surfaces.cli.agents import (
     shown,
     target_of,
 )
-from hotset.surfaces.cli.ending import FAILED, FOUND, OK
+from hotset.surfaces.cli.exit import FAILED, FOUND, OK
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, size, span
 from hotset.surfaces.proxy.address import Address, find_proxy

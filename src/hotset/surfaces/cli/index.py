@@ -23,7 +23,7 @@ from hotset.files.root import Why
 from hotset.sources import code
 from hotset.sources.code import read_consent, who_indexes
 from hotset.surfaces.cli.consent import is_allowed, require_consent
-from hotset.surfaces.cli.ending import FOUND, INTERRUPTED, OK, signals_to
+from hotset.surfaces.cli.exit import FOUND, INTERRUPTED, OK, signals_to
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import (
     count,

@@ -17,9 +17,9 @@ import msgspec
 
 from hotset.config import Config
 from hotset.errors import BadInput, HotsetError
-from hotset.nouns.finding import Filter, Query, SearchHit, Sort
 from hotset.nouns.knobs import Prefetch
 from hotset.nouns.page import Kind, including
+from hotset.nouns.search import Filter, Query, SearchHit, Sort
 from hotset.runtime.reader import (
     Store,
     empty_where_missing,
@@ -35,7 +35,7 @@ from hotset.sources.code import CodeSource, below, catch_up, has_code
 from hotset.sources.history import HistorySource, follow
 from hotset.sources.memory import MemorySource, ProjectMemories
 from hotset.surfaces.cli.consent import is_allowed
-from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.exit import FOUND, OK
 from hotset.surfaces.cli.options import (
     ProjectOptions,
     as_json,

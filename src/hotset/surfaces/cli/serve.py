@@ -17,7 +17,7 @@ import msgspec
 from hotset.config import Config, load
 from hotset.files.write import write_output
 from hotset.surfaces.cli.consent import is_allowed, offer_indexing
-from hotset.surfaces.cli.ending import FAILED, FOUND
+from hotset.surfaces.cli.exit import FAILED, FOUND
 from hotset.surfaces.cli.index import IndexFollower
 from hotset.surfaces.cli.options import (
     IndexOptions,
@@ -29,7 +29,7 @@ from hotset.surfaces.cli.options import (
     project_options,
     window_options,
 )
-from hotset.surfaces.cli.supervisor import end_lease, running_proxy
+from hotset.surfaces.cli.proxy_supervisor import end_lease, running_proxy
 from hotset.surfaces.cli.terminal import say
 from hotset.surfaces.proxy.address import Address
 
@@ -115,7 +115,7 @@ def up(
         threading.Thread(
             target=_stop_with_stdin, args=(config.folder,), daemon=True, name="stdin"
         ).start()
-    from hotset.surfaces.proxy.serve import serve  # noqa: PLC0415 - a quarter of a second; the checks above come first
+    from hotset.surfaces.proxy.server import serve  # noqa: PLC0415 - a quarter of a second; the checks above come first
 
     with nullcontext() if indexing.no else IndexFollower(config):
         serve(config, ready=ready)
@@ -198,10 +198,10 @@ def mcp(chosen: ProjectOptions) -> int | None:
             f"{chosen.hint('mcp --help')}"
         )
         return FAILED
-    from hotset.surfaces.mcp.memory import memory_tools  # noqa: PLC0415 - 0.3 s; help should not pay for it
+    from hotset.surfaces.mcp.mcp_tools import INSTRUCTIONS, opened_toolbox, toolbox_tools, tools  # noqa: PLC0415
+    from hotset.surfaces.mcp.memory_tools import memory_tools  # noqa: PLC0415 - 0.3 s; help should not pay for it
     from hotset.surfaces.mcp.project import Project  # noqa: PLC0415
     from hotset.surfaces.mcp.protocol import Server, serve_stdio  # noqa: PLC0415
-    from hotset.surfaces.mcp.tools import INSTRUCTIONS, opened_toolbox, toolbox_tools, tools  # noqa: PLC0415
 
     logging.getLogger("hotset").addHandler(logging.StreamHandler(sys.stderr))
     config = chosen.config()

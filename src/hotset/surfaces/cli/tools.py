@@ -15,7 +15,7 @@ import click
 from hotset.config import Config
 from hotset.errors import BadInput, ToolFailed, ToolRefused
 from hotset.sources import tools
-from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.exit import FOUND, OK
 from hotset.surfaces.cli.options import (
     ProjectOptions,
     as_json,

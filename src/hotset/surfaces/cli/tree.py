@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 import hotset as package
-from hotset.surfaces.cli.ending import discard_output
+from hotset.surfaces.cli.exit import discard_output
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,12 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         ),
     },
     "Care": {
-        "verify": CommandEntry("care:verify", "Check every byte that is kept."),
-        "repair": CommandEntry("care:repair", "Save what can be saved from a damaged store."),
-        "export": CommandEntry("care:export", "Write sessions to a file of JSON lines."),
-        "import": CommandEntry("care:import_", "Import what export wrote."),
+        "verify": CommandEntry("maintenance:verify", "Check every byte that is kept."),
+        "repair": CommandEntry(
+            "maintenance:repair", "Save what can be saved from a damaged store."
+        ),
+        "export": CommandEntry("maintenance:export", "Write sessions to a file of JSON lines."),
+        "import": CommandEntry("maintenance:import_", "Import what export wrote."),
     },
     "About": {
         "rows": CommandEntry("promises:rows", "What hotset promises, and what of it works today."),
@@ -165,29 +167,27 @@ def hotset(ctx: click.Context) -> None:
 
 
 MEMORY = {
-    "list": CommandEntry("memory_reading:list_", "What is remembered, newest first."),
-    "show": CommandEntry("memory_reading:show", "One memory, with its versions, links and use."),
-    "search": CommandEntry("memory_reading:search", "Find memories, and why each was chosen."),
+    "list": CommandEntry("memory_views:list_", "What is remembered, newest first."),
+    "show": CommandEntry("memory_views:show", "One memory, with its versions, links and use."),
+    "search": CommandEntry("memory_views:search", "Find memories, and why each was chosen."),
     "timeline": CommandEntry(
-        "memory_reading:timeline", "What was done and decided lately, in lines."
+        "memory_views:timeline", "What was done and decided lately, in lines."
     ),
-    "why": CommandEntry("memory_reading:why", "Where a memory comes from."),
-    "graph": CommandEntry("memory_reading:graph", "Links between memories."),
+    "why": CommandEntry("memory_views:why", "Where a memory comes from."),
+    "graph": CommandEntry("memory_views:graph", "Links between memories."),
     "economics": CommandEntry(
-        "memory_reading:economics", "What remembering costs and saves, in tokens."
+        "memory_views:economics", "What remembering costs and saves, in tokens."
     ),
-    "add": CommandEntry("memory_editing:add", "Remember something, in your own words."),
-    "edit": CommandEntry("memory_editing:edit", "Correct a memory; the old version stays."),
-    "confirm": CommandEntry("memory_editing:confirm", "Confirm a memory that waits for you."),
-    "forget": CommandEntry(
-        "memory_editing:forget", "Forget a memory; --erase removes it for good."
-    ),
-    "restore": CommandEntry("memory_editing:restore", "Bring back what was forgotten."),
-    "rollback": CommandEntry("memory_editing:rollback", "Remove all memories from one place."),
-    "consolidate": CommandEntry("memory_editing:consolidate", "Find what memories have in common."),
-    "undo": CommandEntry("memory_editing:undo", "Undo what one run changed."),
-    "export": CommandEntry("memory_editing:export", "Write memories as files."),
-    "import": CommandEntry("memory_editing:import_", "Read memories from files."),
+    "add": CommandEntry("memory_edits:add", "Remember something, in your own words."),
+    "edit": CommandEntry("memory_edits:edit", "Correct a memory; the old version stays."),
+    "confirm": CommandEntry("memory_edits:confirm", "Confirm a memory that waits for you."),
+    "forget": CommandEntry("memory_edits:forget", "Forget a memory; --erase removes it for good."),
+    "restore": CommandEntry("memory_edits:restore", "Bring back what was forgotten."),
+    "rollback": CommandEntry("memory_edits:rollback", "Remove all memories from one place."),
+    "consolidate": CommandEntry("memory_edits:consolidate", "Find what memories have in common."),
+    "undo": CommandEntry("memory_edits:undo", "Undo what one run changed."),
+    "export": CommandEntry("memory_edits:export", "Write memories as files."),
+    "import": CommandEntry("memory_edits:import_", "Read memories from files."),
 }
 
 
@@ -215,17 +215,17 @@ TOOLS = {
     "use": CommandEntry("tools:use", "Call a tool."),
     "status": CommandEntry("tools:status", "What runs, what is active, what waits for you."),
     "graph": CommandEntry("tools:graph", "Which tools go together."),
-    "import": CommandEntry("tools_editing:import_", "Take over the servers of another program."),
-    "add": CommandEntry("tools_editing:add", "Add an MCP server."),
-    "remove": CommandEntry("tools_editing:remove", "Remove an MCP server."),
+    "import": CommandEntry("tool_edits:import_", "Take over the servers of another program."),
+    "add": CommandEntry("tool_edits:add", "Add an MCP server."),
+    "remove": CommandEntry("tool_edits:remove", "Remove an MCP server."),
     "approve": CommandEntry(
-        "tools_editing:approve", "Allow what is new or has changed, after a look at it."
+        "tool_edits:approve", "Allow what is new or has changed, after a look at it."
     ),
-    "deny": CommandEntry("tools_editing:deny", "Forbid a tool or a source in this project."),
-    "allow": CommandEntry("tools_editing:allow", "Undo `deny`."),
-    "pin": CommandEntry("tools_editing:pin", "Keep a tool from being stopped or deleted."),
-    "unpin": CommandEntry("tools_editing:unpin", "Undo `pin`."),
-    "restore": CommandEntry("tools_editing:restore", "Bring back a deleted tool."),
+    "deny": CommandEntry("tool_edits:deny", "Forbid a tool or a source in this project."),
+    "allow": CommandEntry("tool_edits:allow", "Undo `deny`."),
+    "pin": CommandEntry("tool_edits:pin", "Keep a tool from being stopped or deleted."),
+    "unpin": CommandEntry("tool_edits:unpin", "Undo `pin`."),
+    "restore": CommandEntry("tool_edits:restore", "Bring back a deleted tool."),
 }
 
 

@@ -27,7 +27,7 @@ from hotset.surfaces.cli.agents import (
     shown,
 )
 from hotset.surfaces.cli.consent import offer_indexing
-from hotset.surfaces.cli.ending import FAILED, FOUND, OK, signals_to
+from hotset.surfaces.cli.exit import FAILED, FOUND, OK, signals_to
 from hotset.surfaces.cli.options import (
     IndexOptions,
     ProjectOptions,
@@ -37,7 +37,7 @@ from hotset.surfaces.cli.options import (
     project_options,
     window_options,
 )
-from hotset.surfaces.cli.supervisor import ProxySupervisor, running_proxy
+from hotset.surfaces.cli.proxy_supervisor import ProxySupervisor, running_proxy
 from hotset.surfaces.cli.terminal import count, emit, plain, say
 from hotset.surfaces.proxy.address import Address, ask_proxy
 

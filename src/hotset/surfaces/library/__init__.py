@@ -4,7 +4,7 @@ own."""
 import logging
 import threading
 
-from hotset.surfaces.library.memory import AsyncMemory, Memory, open, wrap  # noqa: A004 - `hotset.open`, like `gzip.open`
+from hotset.surfaces.library.api import AsyncMemory, Memory, open, wrap  # noqa: A004 - `hotset.open`, like `gzip.open`
 from hotset.surfaces.library.window import AsyncWindow, Said, ToolCall, Window
 
 _log = logging.getLogger("hotset")

@@ -18,7 +18,7 @@ from hotset.config import Config
 from hotset.errors import MemoryClosed, UpstreamFailed
 from hotset.nouns.call import ClientCall, Response
 from hotset.runtime.machine import Machine
-from hotset.runtime.planning import Planner
+from hotset.runtime.planner import Planner
 from hotset.runtime.reader import Store
 from hotset.runtime.wire import Wire, open_wire
 

@@ -11,10 +11,10 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from hotset.errors import BadInput, HotsetError
-from hotset.nouns.finding import Filter, Query, Sort
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place, Retrieved, Search
-from hotset.runtime import recall
+from hotset.nouns.search import Filter, Query, Sort
+from hotset.runtime import retrieval
 from hotset.runtime.model_tools import clipped, count, fitting
 from hotset.runtime.reader import Store, open_index
 from hotset.runtime.search import merge_hits
@@ -156,7 +156,7 @@ class LibrarySearch:
         config = self._engine.config
         here, wait = Place(None, knobs=config.knobs_for("").history), config.patience
         search = Search(wanted.query, kind, wanted.session, room)
-        return recall.answer(search, store, here, index=self._index(store), patience=wait)
+        return retrieval.answer(search, store, here, index=self._index(store), patience=wait)
 
     def _index(self, store: Store) -> Index | None:
         """The index of pages; None where there is none and nothing is kept. Newer pages follow in

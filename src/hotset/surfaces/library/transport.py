@@ -20,11 +20,12 @@ from typing import Any, Protocol, TypeVar
 
 from hotset.errors import BadInput, MemoryClosed
 from hotset.nouns.call import ClientCall, Headers
-from hotset.runtime.planning import Planner
+from hotset.runtime.planner import Planner
 from hotset.runtime.reply_bytes import MOST
 from hotset.runtime.wire import back, onward
 from hotset.surfaces.library.engine import Engine, Work
-from hotset.surfaces.library.errand import (
+from hotset.surfaces.library.sdk_messages import dialect_at, upstream_of
+from hotset.surfaces.library.walk_driver import (
     Begin,
     Broken,
     Errand,
@@ -36,7 +37,6 @@ from hotset.surfaces.library.errand import (
     SendFailure,
     Show,
 )
-from hotset.surfaces.library.messages import dialect_at, upstream_of
 
 _Client = TypeVar("_Client")
 

@@ -14,8 +14,7 @@ from hotset.nouns.message import Answer, DialectName, Part, Reply, Usage
 from hotset.nouns.page import Digest, Kind
 from hotset.runtime.wire import DIALECTS, Dialect, is_call
 from hotset.surfaces.library.engine import Engine
-from hotset.surfaces.library.errand import Broken, Errand, Head, Read, ReplyEnd, Send, Show
-from hotset.surfaces.library.messages import (
+from hotset.surfaces.library.sdk_messages import (
     arguments,
     compose,
     dialect_for,
@@ -23,6 +22,7 @@ from hotset.surfaces.library.messages import (
     messages_of,
     reply_bytes,
 )
+from hotset.surfaces.library.walk_driver import Broken, Errand, Head, Read, ReplyEnd, Send, Show
 
 _JSON: Headers = ((b"content-type", b"application/json"),)
 

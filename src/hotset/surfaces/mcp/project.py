@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Self
 
 from hotset.config import Config
 from hotset.errors import HotsetError, NotFound, StoreFailed, StoreMoved
-from hotset.nouns.finding import Query
 from hotset.nouns.page import SessionId
+from hotset.nouns.search import Query
 from hotset.runtime.machine import Machine
 from hotset.runtime.model_tools import warm
 from hotset.runtime.reader import Store, has_store, open_index, open_to_look

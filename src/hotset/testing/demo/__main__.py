@@ -13,7 +13,7 @@ import click
 from hotset.config import Config
 from hotset.runtime.reader import open_memories
 from hotset.sources.memory import HOW, Reminder
-from hotset.surfaces.cli.ending import run
+from hotset.surfaces.cli.exit import run
 from hotset.surfaces.cli.options import ProjectOptions, project_options
 from hotset.surfaces.cli.terminal import count, size
 from hotset.testing.demo.show import DemoResult, empty_folder, play

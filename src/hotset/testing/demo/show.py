@@ -26,7 +26,7 @@ import msgspec
 
 from hotset.config import listed_prices
 from hotset.errors import HotsetError
-from hotset.files.folder import private_folder
+from hotset.files.private_folder import private_folder
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.price import Prices
 from hotset.testing import ScriptedUpstream

@@ -23,7 +23,8 @@ from hotset.testing.upstream.cache import (
     serve_marked,
     serve_plain,
 )
-from hotset.testing.upstream.connection import (
+from hotset.testing.upstream.faults import Raw, Status
+from hotset.testing.upstream.http_connection import (
     Act,
     Performed,
     ScriptedAnswer,
@@ -32,7 +33,6 @@ from hotset.testing.upstream.connection import (
     put_faults_into_text,
     socket_acts,
 )
-from hotset.testing.upstream.faults import Raw, Status
 from hotset.testing.upstream.script import Log, Received, Say, Script, player
 from hotset.testing.upstream.wires import (
     WIRES,

@@ -2,7 +2,7 @@
 never longer than its room."""
 
 from hotset.window.preview.content import ContentOrigin, ContentType, Preview
-from hotset.window.preview.render import closing, preview
+from hotset.window.preview.preview import closing, preview
 from hotset.window.preview.sniffer import sniff
 
 __all__ = ["ContentOrigin", "ContentType", "Preview", "closing", "preview", "sniff"]

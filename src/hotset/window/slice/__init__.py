@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from hotset.nouns.retrieval import JsonPath, Lines, Question, Regex, RowSlice, Slice, Symbol
 from hotset.window.slice.fit import Count, Cut
+from hotset.window.slice.json_path import by_path, by_rows
 from hotset.window.slice.lines import by_lines, from_the_start
-from hotset.window.slice.search import by_question, by_regex
+from hotset.window.slice.matches import by_question, by_regex
 from hotset.window.slice.symbol import by_symbol
-from hotset.window.slice.values import by_path, by_rows
 
 __all__ = ["Count", "Cut", "cut"]
 

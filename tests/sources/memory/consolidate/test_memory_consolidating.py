@@ -25,7 +25,7 @@ from tests.sources.memory.consolidate.making import (
 
 from hotset.nouns.memory import MemoryKind, Relation, Standing, Trust
 from hotset.sources.memory.consolidation import consolidate, restore, undo
-from hotset.sources.memory.keep import is_derived, next_version
+from hotset.sources.memory.memory_writer import is_derived, next_version
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 

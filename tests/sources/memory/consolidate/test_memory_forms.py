@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from tests.sources.memory.consolidate.making import DAY, episode, fact
 
 from hotset.nouns.memory import Arrangement, Layer, MemoryKind, Uses
-from hotset.sources.memory.render import RARE, frequencies, layer_of, mass
+from hotset.sources.memory.memory_text import RARE, frequencies, layer_of, mass
 
 NOW = 1000 * DAY
 SHOWN = Arrangement()

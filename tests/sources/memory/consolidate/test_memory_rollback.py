@@ -25,7 +25,7 @@ from hotset.sources.memory.consolidation import (
     rollback,
     undo,
 )
-from hotset.sources.memory.keep import is_derived, next_version
+from hotset.sources.memory.memory_writer import is_derived, next_version
 from hotset.sources.memory.supersede import settle
 from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore

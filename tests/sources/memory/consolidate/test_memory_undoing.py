@@ -10,7 +10,7 @@ from tests.sources.memory.consolidate.making import EMBEDDER, fact, filled, keep
 from hotset.errors import NotFound
 from hotset.nouns.memory import MemoryId, MemoryKind, Standing, Trust
 from hotset.sources.memory.consolidation import consolidate, restore, undo
-from hotset.sources.memory.keep import is_derived, next_version
+from hotset.sources.memory.memory_writer import is_derived, next_version
 from hotset.testing.ram_store import RamStore
 
 NOW = 100_000.0

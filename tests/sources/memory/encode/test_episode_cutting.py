@@ -6,8 +6,8 @@ import pytest
 from told_sessions import Told
 
 from hotset.nouns.memory import MemoryKind
+from hotset.sources.memory.encode.outcome import goal_of, title_of
 from hotset.sources.memory.encode.speakers import prompt_words
-from hotset.sources.memory.encode.work import goal_of, title_of
 
 FIRST = "Fix the crash of the invoice parser when a line has no amount."
 

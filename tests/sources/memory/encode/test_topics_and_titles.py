@@ -7,8 +7,8 @@ from told_sessions import PASSED, Told
 
 from hotset.nouns.memory import MemoryKind
 from hotset.sources.memory.encode.calls import acts
+from hotset.sources.memory.encode.outcome import title_of, topics_of
 from hotset.sources.memory.encode.speakers import prompt_words
-from hotset.sources.memory.encode.work import title_of, topics_of
 
 
 def test_how_something_is_said_is_no_topic():

@@ -6,7 +6,7 @@ import pytest
 from told_sessions import Told
 
 from hotset.sources.memory.encode.calls import Act, ActKind, acts, result_verdict
-from hotset.sources.memory.encode.work import topics_of
+from hotset.sources.memory.encode.outcome import topics_of
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hotset.sources.memory.ranking import LoggedCandidate, RecallLog, learn_weights
+from hotset.sources.memory.recall_signals import LoggedCandidate, RecallLog, learn_weights
 
 DEFAULTS = {"words": 1.0, "meaning": 0.6, "recent": 0.3, "outdated": -0.5}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hotset.nouns.memory import MemoryKind, Task
-from hotset.sources.memory.ranking import (
+from hotset.sources.memory.recall_signals import (
     DEFAULT,
     SIGNALS,
     RankSetting,

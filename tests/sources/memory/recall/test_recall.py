@@ -32,8 +32,8 @@ from hotset.nouns.memory import (
 from hotset.nouns.page import Kind
 from hotset.sealing import VERSION
 from hotset.sources.history import follow
-from hotset.sources.memory.keep import follow_memories
 from hotset.sources.memory.kinds import memory_id
+from hotset.sources.memory.memory_writer import follow_memories
 from hotset.sources.memory.recall import SAID, RecallQuery, recall
 from hotset.store.port import Where
 from hotset.testing.ram_store import RamStore

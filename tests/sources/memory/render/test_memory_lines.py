@@ -10,11 +10,7 @@ from tests.sources.memory.consolidate.making import episode, fact, pitfall, proc
 
 from hotset.nouns.deposit import Remembered
 from hotset.nouns.memory import Arrangement, Ending, Layer, MemoryRecord
-from hotset.sources.memory.layers import render_timeline
-from hotset.sources.memory.overview import Overview, overview
-from hotset.sources.memory.recall import RecalledItem
-from hotset.sources.memory.render import render_memories
-from hotset.sources.memory.text import (
+from hotset.sources.memory.data_lines import (
     IN_A_LINE,
     IN_THE_INDEX,
     LINE_TOKENS,
@@ -24,6 +20,10 @@ from hotset.sources.memory.text import (
     line_of,
     name_of,
 )
+from hotset.sources.memory.layers import render_timeline
+from hotset.sources.memory.memory_text import render_memories
+from hotset.sources.memory.overview import Overview, overview
+from hotset.sources.memory.recall import RecalledItem
 from hotset.testing.ram_store import RamStore
 from hotset.tokens import count
 

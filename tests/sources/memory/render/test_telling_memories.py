@@ -32,11 +32,11 @@ from hotset.nouns.memory import (
     Task,
     Trust,
 )
+from hotset.sources.memory.data_lines import RenderedText, as_data, excerpt, one_line, size
 from hotset.sources.memory.kinds import ids_in
 from hotset.sources.memory.layers import fitting_topics, render_index, render_timeline
+from hotset.sources.memory.memory_text import render_memories
 from hotset.sources.memory.overview import Overview, overview
-from hotset.sources.memory.render import render_memories
-from hotset.sources.memory.text import RenderedText, as_data, excerpt, one_line, size
 from hotset.tokens import count
 
 PLAIN = Arrangement()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from hotset.errors import Malformed
-from hotset.sources.tools.found.files import read_frontmatter
+from hotset.sources.tools.found.folders import read_frontmatter
 
 FIELDS = st.dictionaries(
     st.from_regex(r"[a-z][a-z-]{0,10}", fullmatch=True),

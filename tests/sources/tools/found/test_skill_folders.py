@@ -14,7 +14,7 @@ import pytest
 
 from hotset.errors import NotFound
 from hotset.nouns.tool import OriginKind
-from hotset.sources.tools.found.files import listing
+from hotset.sources.tools.found.folders import listing
 from hotset.sources.tools.found.skills import SkillFolder, find_skills, read_skill, skill_folders
 
 BODY = "# Guide\n\nSee [forms](references/forms.md).\n"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from running_stories import told as played
 
-from hotset.sources.tools.found.files import host_launch
+from hotset.sources.tools.found.folders import host_launch
 from hotset.sources.tools.found.signatures import read_script
 from hotset.sources.tools.running.host_arguments import Unfit, fitted, kinds
 from hotset.sources.tools.running.host_calls import render_value

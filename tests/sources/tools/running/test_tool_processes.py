@@ -19,7 +19,7 @@ from tests.waiting import lives, wait_until
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Stdio
-from hotset.sources.tools.found.files import host_launch
+from hotset.sources.tools.found.folders import host_launch
 from hotset.sources.tools.running.processes import Messages, ServerGone, Supervisor, memory_of
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

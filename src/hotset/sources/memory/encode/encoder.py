@@ -29,6 +29,22 @@ from hotset.nouns.page import Kind, PageId, SessionId
 from hotset.sealing import seal
 from hotset.sources.memory.encode.calls import Act, ActKind, acts
 from hotset.sources.memory.encode.facts import FactMatch, agreed_in, facts_in, subject_of
+from hotset.sources.memory.encode.outcome import (
+    Work,
+    WorkEnd,
+    WorkOutcome,
+    changed_files,
+    goal_of,
+    is_decision,
+    left_by,
+    own_reply,
+    phase_of,
+    text_of,
+    title_of,
+    title_of_work,
+    topics_of,
+    work_outcome,
+)
 from hotset.sources.memory.encode.pitfalls import Lesson, LessonContext, lesson, mishaps
 from hotset.sources.memory.encode.procedures import Recipe, recipes, work_root
 from hotset.sources.memory.encode.session import (
@@ -44,22 +60,6 @@ from hotset.sources.memory.encode.speakers import (
     is_suspect,
     outside_words,
     repeats,
-)
-from hotset.sources.memory.encode.work import (
-    Work,
-    WorkEnd,
-    WorkOutcome,
-    changed_files,
-    goal_of,
-    is_decision,
-    left_by,
-    own_reply,
-    phase_of,
-    text_of,
-    title_of,
-    title_of_work,
-    topics_of,
-    work_outcome,
 )
 from hotset.sources.memory.kinds import ADVICE_KINDS, RULES, memory_id
 from hotset.sources.memory.tasks import detect_task

@@ -28,7 +28,7 @@ from hotset.text.clip import clip_prose
 from hotset.text.words import once, word_set
 
 if TYPE_CHECKING:
-    from hotset.sources.memory.encode.work import WorkOutcome
+    from hotset.sources.memory.encode.outcome import WorkOutcome
 
 
 TESTS, TEXT, ID, FILE, VERSION = "<tests>", "<text>", "<id>", "<file>", "<version>"

@@ -26,7 +26,7 @@ from hotset.sources.memory.encode.speakers import (
     is_person,
     prompt_words,
 )
-from hotset.sources.memory.keep import known_content
+from hotset.sources.memory.memory_writer import known_content
 from hotset.store.port import Store, Where
 from hotset.text.characters import squeezed
 from hotset.text.sentences import without_fences

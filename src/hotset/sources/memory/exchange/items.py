@@ -43,7 +43,7 @@ from hotset.nouns.memory import (
 )
 from hotset.sealing import seal
 from hotset.sources.memory.kinds import ADVICE_KINDS, is_memory_id, kind_of, memory_id
-from hotset.store.memory import memory_from_fields, refuse_unfit
+from hotset.store.memory_versions import memory_from_fields, refuse_unfit
 from hotset.tokens import count
 
 Item = dict[str, Any]

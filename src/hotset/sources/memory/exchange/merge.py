@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from hotset.errors import BadInput, HotsetError
-from hotset.files.folder import sync_folder
+from hotset.files.private_folder import sync_folder
 from hotset.files.root import NotTaken, Root, can_be_shown, parts_of, shown
 from hotset.files.write import write_error
 from hotset.nouns.deposit import Remembered
@@ -38,9 +38,9 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.progress import Progress, silent
 from hotset.sources.memory.exchange.items import EPISODE, MARK, Item, iso_day, iso_time, sealed
-from hotset.sources.memory.keep import batched, known_memories
 from hotset.sources.memory.kinds import ADVICE_KINDS, is_same
-from hotset.store.memory import memory_from_fields, refuse_unfit
+from hotset.sources.memory.memory_writer import batched, known_memories
+from hotset.store.memory_versions import memory_from_fields, refuse_unfit
 from hotset.store.port import Store
 
 FORMAT = 1

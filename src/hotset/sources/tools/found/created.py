@@ -20,7 +20,7 @@ from hotset.files.lock import hold_folder
 from hotset.files.root import NotTaken, Root, shown
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import OriginKind, Tool, ToolOrigin
-from hotset.sources.tools.found.files import (
+from hotset.sources.tools.found.folders import (
     Listing,
     content_marks,
     host_launch,

@@ -32,7 +32,7 @@ from hotset.files.lock import hold_folder
 from hotset.files.open import read_regular
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import Http, Launch, OriginKind, Stdio, ToolOrigin
-from hotset.sources.tools.found.files import stamp_of
+from hotset.sources.tools.found.folders import stamp_of
 from hotset.sources.tools.tool_names import RESERVED, slug
 
 SERVERS = "mcpServers"

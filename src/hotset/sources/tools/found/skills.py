@@ -22,13 +22,13 @@ from pathlib import Path, PurePath
 import msgspec
 
 from hotset.errors import BadInput, Malformed, NotFound, StoreFailed
-from hotset.files.folder import private_folder
 from hotset.files.lru import Lru
 from hotset.files.open import read_regular
+from hotset.files.private_folder import private_folder
 from hotset.files.root import MOST_BYTES, NotTaken, Root, Stat, Why, parts_of, shown
 from hotset.files.write import write_atomically
 from hotset.nouns.tool import OriginKind, Stdio, Tool, ToolOrigin
-from hotset.sources.tools.found.files import (
+from hotset.sources.tools.found.folders import (
     DEEPEST,
     EXCLUDED,
     Frontmatter,
@@ -46,7 +46,7 @@ from hotset.sources.tools.found.files import (
 from hotset.sources.tools.found.signatures import Function, Script, own_names
 from hotset.sources.tools.running import host_calls
 from hotset.sources.tools.tool_names import RESERVED, full_name, slug
-from hotset.text.decoding import decode
+from hotset.text.charset import decode
 
 SKILL_FILE = "SKILL.md"
 _MOST_FOLDERS = 2000

@@ -24,7 +24,7 @@ from typing import IO, TypeVar, cast
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Stdio
-from hotset.sources.tools.running import supervisor
+from hotset.sources.tools.running import server_supervisor
 
 _START_SECONDS = (
     10.0  # for the supervisor to answer: it takes milliseconds, unless the machine is on its knees
@@ -88,7 +88,7 @@ class ServerGone(ToolFailed):
 def memory_of(pid: int) -> int:
     """Bytes of a process and its descendants that lie in memory; 0 where that cannot be known."""
     if sys.platform == "linux":
-        return sum(_resident(each) for each in (pid, *supervisor.descendants(pid)))
+        return sum(_resident(each) for each in (pid, *server_supervisor.descendants(pid)))
     return _resident_by_ps(pid)
 
 
@@ -178,7 +178,7 @@ class Supervisor:
                         sys.executable,
                         "-I",
                         "-S",
-                        supervisor.__file__,
+                        server_supervisor.__file__,
                         str(theirs.fileno()),
                         str(os.getpid()),
                     ],
@@ -319,7 +319,7 @@ class ServerProcess:
 
     def _terminate(self) -> None:
         if self._line is not None:
-            self._line.write(supervisor.TERMINATE)
+            self._line.write(server_supervisor.TERMINATE)
 
     def _hang_up(self) -> None:
         """The reaper ends everything when it hears no more of us."""

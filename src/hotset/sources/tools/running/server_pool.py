@@ -24,7 +24,7 @@ import msgspec
 
 from hotset.config import TOOLS, Config
 from hotset.errors import MemoryClosed, ToolFailed
-from hotset.files.folder import private_folder
+from hotset.files.private_folder import private_folder
 from hotset.files.write import write_atomically
 from hotset.index.breaker import Breaker
 from hotset.nouns.tool import Launch, OriginKind, Returned, Stdio, Tooling, ToolOrigin
@@ -42,7 +42,7 @@ from hotset.sources.tools.running.mcp_client import (
 from hotset.sources.tools.running.processes import ServerGone, Supervisor, memory_of
 
 if TYPE_CHECKING:
-    from hotset.sources.tools.running.http import HttpClient
+    from hotset.sources.tools.running.mcp_http import HttpClient
 
 Clock = Callable[[], float]
 HearsList = Callable[[ToolOrigin, ToolListing, str], None]
@@ -410,7 +410,7 @@ class ServerPool:
             return PipeConnection(
                 await self._supervisor.start(launch, cwd=launch.cwd or str(self._project))
             )
-        from hotset.sources.tools.running.http import HttpClient, HttpConnection  # noqa: PLC0415 - aiohttp, only where it is needed
+        from hotset.sources.tools.running.mcp_http import HttpClient, HttpConnection  # noqa: PLC0415 - aiohttp, only where it is needed
 
         if self._http is None:
             self._http = HttpClient()

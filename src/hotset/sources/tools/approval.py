@@ -28,7 +28,7 @@ from hotset.errors import BadConfig, HotsetError
 from hotset.nouns.note import Scope, Space
 from hotset.nouns.tool import OriginKind, Tool
 from hotset.store.port import Store
-from hotset.store.values import StoredValue
+from hotset.store.stored_value import StoredValue
 from hotset.text.characters import visible
 from hotset.text.suspicion import suspect
 

@@ -20,7 +20,7 @@ from hotset.nouns.message import ToolSpec
 from hotset.nouns.page import SessionId
 from hotset.nouns.retrieval import MAX_TOKENS, Retrieved
 from hotset.nouns.tool import UNLIKELY, Ghost
-from hotset.runtime import ledger
+from hotset.runtime import metrics
 from hotset.runtime.machine import Machine, open_store as open_project_store
 from hotset.runtime.reader import Store, find_content
 from hotset.runtime.record import KEEPING
@@ -28,7 +28,7 @@ from hotset.runtime.wire import DIALECTS
 from hotset.sources.tools import Toolbox, ToolUse
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
-from hotset.surfaces.library.messages import dialect_named
+from hotset.surfaces.library.sdk_messages import dialect_named
 from hotset.surfaces.library.search import LibraryQuery, LibrarySearch, parse_types
 from hotset.surfaces.library.transport import wrap_client
 from hotset.surfaces.library.window import AsyncWindow, Conversation, Setting, Window
@@ -238,10 +238,10 @@ class Memory(_OpenMemory[Window]):
         store = self._store
         return store.content(find_content(store, id)[1])
 
-    def savings(self, session: str = "", since: float | None = None) -> ledger.Savings:
+    def savings(self, session: str = "", since: float | None = None) -> metrics.Savings:
         """What was spent, and what sending everything would have come to: of all sessions, or of
         one."""
-        return ledger.savings(
+        return metrics.savings(
             self._store, self._engine.config, SessionId(session) if session else None, since
         )
 
@@ -351,7 +351,7 @@ class Memories:
     ) -> tuple[MemoryRecord, ...]:
         """The newest first, but for what was forgotten or merged. Raises `BadInput` for a kind that
         there is not."""
-        from hotset.sources.memory import kind_named  # noqa: PLC0415 - with the memories, and not before
+        from hotset.sources.memory import kind_named  # noqa: PLC0415 - with the project_memories, and not before
 
         return tuple(
             self._remembered().list(

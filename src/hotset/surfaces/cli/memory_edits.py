@@ -26,7 +26,7 @@ from hotset.nouns.memory import (
 )
 from hotset.sources.memory import DEFAULT_KIND, PERSON, WORDED_KINDS, describe_commit
 from hotset.surfaces.cli.consent import ask_yes, yes_option
-from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.exit import FOUND, OK
 from hotset.surfaces.cli.memories import (
     as_text,
     count_memories,

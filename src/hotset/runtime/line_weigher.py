@@ -15,7 +15,7 @@ from hotset.nouns.link import Link, link
 from hotset.nouns.message import Message, Part, Request
 from hotset.nouns.page import ROOT, Chain, Kind
 from hotset.nouns.window import Hidden, Line, Piece
-from hotset.runtime.work import check
+from hotset.runtime.background import check
 from hotset.tokens import Encoding
 
 _AROUND = 4

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hotset.index.analysis import wordings
 from hotset.index.port import Index
-from hotset.nouns.finding import Hits, IndexHit, Query, Sort
+from hotset.nouns.search import Hits, IndexHit, Query, Sort
 from hotset.text.characters import MARK, marked
 from hotset.text.terms import Term, excerpt, terms
 from hotset.tokens import count

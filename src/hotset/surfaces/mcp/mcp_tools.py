@@ -21,10 +21,10 @@ from hotset.config import Config
 from hotset.errors import HotsetError, Malformed
 from hotset.files.root import below
 from hotset.nouns.deposit import PageAdded
-from hotset.nouns.finding import Filter, Query
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import END, MAX_TOKENS, Pieces, Place, Regex, Retrieve, Span
+from hotset.nouns.search import Filter, Query
 from hotset.nouns.turn import Event
 from hotset.runtime.model_tools import (
     FIND,
@@ -43,7 +43,7 @@ from hotset.runtime.model_tools import (
     typed_pieces,
 )
 from hotset.runtime.reader import Store
-from hotset.runtime.recall import answer, event_of
+from hotset.runtime.retrieval import answer, event_of
 from hotset.sources.code import DATA, CodeText, get_file, outline_path, tell_code
 from hotset.sources.memory import read_memory
 from hotset.sources.tools import CYCLE, Toolbox, ToolUse

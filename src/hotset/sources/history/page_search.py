@@ -14,9 +14,9 @@ from itertools import groupby
 
 from hotset.errors import HotsetError, NotFound, PageDamaged
 from hotset.index.port import Index
-from hotset.nouns.finding import Entry, Filter, IndexHit, Query, Sort
 from hotset.nouns.page import Digest, Gist, Kind, Page, PageId, Role
 from hotset.nouns.retrieval import Lines, Place, Retrieve, Slice, Whole
+from hotset.nouns.search import Entry, Filter, IndexHit, Query, Sort
 from hotset.nouns.turn import Node
 from hotset.sealing import seal
 from hotset.sources.history.pages import (

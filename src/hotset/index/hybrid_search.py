@@ -18,8 +18,8 @@ import apsw
 import numpy as np
 
 from hotset.errors import BadInput, StoreFailed
+from hotset.files.deadline_pool import DeadlinePool
 from hotset.files.lru import Lru
-from hotset.files.threads import DeadlinePool
 from hotset.index import vectors
 from hotset.index.analysis import AnalysedQuery, analyse_query, holds_phrases
 from hotset.index.breaker import Breaker
@@ -56,7 +56,7 @@ from hotset.index.full_text import (
 from hotset.index.fusion import FusedHit, Ranked, by_file, fuse
 from hotset.index.hot import HotEntries, HotReranker
 from hotset.index.vectors import Floats, Vectors
-from hotset.nouns.finding import Entry, Filter, Hits, IndexHit, Query, Sort
+from hotset.nouns.search import Entry, Filter, Hits, IndexHit, Query, Sort
 
 _TAIL_FOUND = 50
 # of the first, whose files are looked at; with 50 the same NDCG on eight repositories, .5420 and

@@ -11,9 +11,9 @@ import click
 
 from hotset.errors import BadInput, NotFound
 from hotset.files.write import write_output
-from hotset.runtime.care import Export, RepairReport, import_lines, repair_store
+from hotset.runtime.maintenance import Export, RepairReport, import_lines, repair_store
 from hotset.runtime.reader import find_session_id, has_store, open_existing
-from hotset.surfaces.cli.ending import FOUND
+from hotset.surfaces.cli.exit import FOUND
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import (
     count,

@@ -41,8 +41,9 @@ from hotset.nouns.memory import (
 from hotset.nouns.page import ROOT, Chain, SessionId
 from hotset.nouns.progress import Progress, silent
 from hotset.nouns.turn import Event
-from hotset.sources.memory import keep
+from hotset.sources.memory import memory_writer
 from hotset.sources.memory.continuity import CONTINUITY_TOKENS, Continuity
+from hotset.sources.memory.data_lines import HOW, RenderedText
 from hotset.sources.memory.economics import (
     Occasion,
     SessionEconomics,
@@ -63,22 +64,21 @@ from hotset.sources.memory.layers import (
     render_timeline,
     unfold,
 )
-from hotset.sources.memory.overview import Overview, OverviewFile
-from hotset.sources.memory.render import (
+from hotset.sources.memory.memory_text import (
     TermRarity,
     explain_memory,
     layer_of,
     render_memories,
     render_whole,
 )
+from hotset.sources.memory.overview import Overview, OverviewFile
 from hotset.sources.memory.source import OPENING, Reminder, asks_what_was, fits
-from hotset.sources.memory.text import HOW, RenderedText
 from hotset.store.port import Store, Where
 
 if TYPE_CHECKING:
     from hotset.sources.memory.consolidation import ConsolidationReport, RollbackPlan
-    from hotset.sources.memory.ranking import LearnedWeights
     from hotset.sources.memory.recall import RecalledItem, RecallQuery, RecallResult
+    from hotset.sources.memory.recall_signals import LearnedWeights
 
 _Named = TypeVar("_Named", Task, Ending)
 _log = logging.getLogger("hotset")
@@ -166,7 +166,7 @@ class ProjectMemories:
         self._rarity = TermRarity(folder)
         self._overviews = OverviewFile(folder)
         self.continuity = Continuity(config.project, store, clock, folder / "continuity.json")
-        self.pending = keep.PendingSessions(store, folder / "waiting.json")
+        self.pending = memory_writer.PendingSessions(store, folder / "waiting.json")
         self.by_rules: deque[MemoryId] = deque(maxlen=_MOST_BY_RULES)
         """Episodes that were put into words by rules since the start: a model may find better
         ones."""
@@ -242,8 +242,8 @@ class ProjectMemories:
             raise BadInput("nothing to recall; ask with a few words")
         if more < 0:
             raise BadInput("more is 0 for the first answer, then 1, 2, ...")
-        from hotset.sources.memory.ranking import recalled_event  # noqa: PLC0415 - tables of words
         from hotset.sources.memory.recall import RecallQuery, neighbour_pages  # noqa: PLC0415
+        from hotset.sources.memory.recall_signals import recalled_event  # noqa: PLC0415 - tables of words
 
         wanted = frozenset(kind_named(kind) for kind in kinds)
         asking = RecallQuery(
@@ -384,7 +384,7 @@ class ProjectMemories:
     def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> RenderedText:
         """One memory, whole as far as it fits, with what it is linked to."""
         store = self._open()
-        memory = keep.find_memory(store, id)
+        memory = memory_writer.find_memory(store, id)
         text = render_whole(memory, store, max_tokens)
         load = Load(Layer.FULL, text.tokens, memory.topics, (memory.id,))
         self._log_loads(store, session, [load], shown=[memory.id], how=Used.READ)
@@ -393,7 +393,7 @@ class ProjectMemories:
     # What people look at
 
     def get(self, id: str) -> MemoryRecord:
-        return keep.find_memory(self.store(), id)
+        return memory_writer.find_memory(self.store(), id)
 
     def list(
         self,
@@ -413,7 +413,7 @@ class ProjectMemories:
 
     def details(self, id: str) -> MemoryDetails:
         store = self.store()
-        memory = keep.find_memory(store, id)
+        memory = memory_writer.find_memory(store, id)
         uses = store.memory_uses([memory.id]).get(memory.id, Uses())
         versions, links = (
             tuple(store.memory_versions(memory.id)),
@@ -429,12 +429,12 @@ class ProjectMemories:
     def graph(self, id: str = "", *, depth: int = 1) -> MemoryGraph:
         """What is linked with what: around one memory, or the links of all."""
         store = self.store()
-        root = [keep.find_memory(store, id).id] if id else []
+        root = [memory_writer.find_memory(store, id).id] if id else []
         links = list(
             dict.fromkeys(_around(store, root[0], depth) if root else store.memory_links())
         )
         named = dict.fromkeys((*root, *(each for link in links for each in (link.of, link.to))))
-        known = keep.known_memories(store, list(named)[:_MOST_GRAPH])
+        known = memory_writer.known_memories(store, list(named)[:_MOST_GRAPH])
         memories = {each.id: each for each in known}
         return MemoryGraph(
             tuple(memories.values()),
@@ -464,7 +464,7 @@ class ProjectMemories:
         source = Provenance(by, SessionId(session) if session else None, agent)
         made = worded_memory(
             kind_named(kind),
-            keep.checked_text(text),
+            memory_writer.checked_text(text),
             title=title,
             trust=trust,
             source=source,
@@ -472,8 +472,8 @@ class ProjectMemories:
         )
         made = replace(
             made,
-            topics=tuple(map(keep.one_line, topics)) or made.topics,
-            detail=made.detail if detail is None else keep.sealed_detail(detail),
+            topics=tuple(map(memory_writer.one_line, topics)) or made.topics,
+            detail=made.detail if detail is None else memory_writer.sealed_detail(detail),
         )
         with suppress(NotFound):
             before = store.memory(made.id)
@@ -494,10 +494,12 @@ class ProjectMemories:
                     confidence=max(before.confidence, made.confidence),
                     source=replace(before.source, by=made.source.by),
                 )
-                return keep.change_memory(
+                return memory_writer.change_memory(
                     store, before.id, lambda _latest: wanted, "it was said again"
                 )
-        kept = keep.keep_memories(store, (made,), (), now, partial(keep.near, store, self._index()))
+        kept = memory_writer.keep_memories(
+            store, (made,), (), now, partial(memory_writer.near, store, self._index())
+        )
         self._index_memories(store)
         return store.memory(kept.absorbed.get(made.id, made.id))
 
@@ -506,12 +508,12 @@ class ProjectMemories:
         from stay in the store."""
         store = self.store()
         if not erase:
-            reason = keep.one_line(why) or "somebody wanted it forgotten"
-            return keep.change_memory(
+            reason = memory_writer.one_line(why) or "somebody wanted it forgotten"
+            return memory_writer.change_memory(
                 store, id, lambda latest: replace(latest, standing=Standing.FORGOTTEN), reason
             )
-        erased = keep.find_memory(store, id).id
-        store.keep(Erased((erased,), time.time())).result(keep.KEEP_SECONDS)
+        erased = memory_writer.find_memory(store, id).id
+        store.keep(Erased((erased,), time.time())).result(memory_writer.KEEP_SECONDS)
         if (index := self._index()) is not None:
             index.purge([erased])
         self._overviews.drop()
@@ -519,14 +521,14 @@ class ProjectMemories:
         return None
 
     def edit(self, id: str, *, ending: str | None = None, **changes: Any) -> MemoryRecord:
-        """Correct a memory; `keep.edit_memory` names what can be changed. Raises `BadInput`."""
+        """Correct a memory; `edit_memory` names what can be changed. Raises `BadInput`."""
         store, wanted = self.store(), None
         if ending is not None:
-            memory = keep.find_memory(store, id)
+            memory = memory_writer.find_memory(store, id)
             wanted = _named(Ending, ending, "an outcome is")
             if isinstance(memory.detail, Episode) and memory.source.session is not None:
                 self._keep_ending(store, memory.source.session, memory.detail.turns[1], wanted)
-        return keep.edit_memory(store, id, ending=wanted, **changes)
+        return memory_writer.edit_memory(store, id, ending=wanted, **changes)
 
     def confirm(self, id: str) -> MemoryRecord:
         def confirmed(latest: MemoryRecord) -> MemoryRecord:
@@ -538,7 +540,7 @@ class ProjectMemories:
                 standing=standing,
             )
 
-        return keep.change_memory(self.store(), id, confirmed, "a person confirmed it")
+        return memory_writer.change_memory(self.store(), id, confirmed, "a person confirmed it")
 
     def outcome(self, session: str, ending: str) -> None:
         """How the latest task of a session came out, from a caller who knows."""
@@ -582,7 +584,9 @@ class ProjectMemories:
         return (
             self.undo(run)
             if run
-            else restore(store, [keep.find_memory(store, id).id for id in ids], self._clock())
+            else restore(
+                store, [memory_writer.find_memory(store, id).id for id in ids], self._clock()
+            )
         )
 
     # Files
@@ -659,7 +663,7 @@ class ProjectMemories:
         while index is not None and time.monotonic() < until:
             stint = time.monotonic() + self._index_seconds
             pages = self._follow_pages(store, index, stint) if self._follow_pages is not None else 0
-            if not (more := pages + keep.follow_memories(store, index, stint)):
+            if not (more := pages + memory_writer.follow_memories(store, index, stint)):
                 return
             passed += more
             progress("index what was said", passed, 0)
@@ -690,7 +694,7 @@ class ProjectMemories:
     def adapt(self) -> LearnedWeights:
         """Learn the weights of this store's recalls from what was read of them; kept only where
         that is beyond doubt."""
-        from hotset.sources.memory.ranking import DEFAULT, weights_from_events  # noqa: PLC0415 - tables of words
+        from hotset.sources.memory.recall_signals import DEFAULT, weights_from_events  # noqa: PLC0415 - tables of words
 
         store = self._open()
         learned, shape = weights_from_events(store.events()), arrangement(store)
@@ -732,11 +736,11 @@ class ProjectMemories:
         follower of the store."""
         if (index := self._index()) is not None:
             with suppress(HotsetError, OSError):
-                keep.follow_memories(store, index, time.monotonic() + self._index_seconds)
+                memory_writer.follow_memories(store, index, time.monotonic() + self._index_seconds)
 
     def _find(self, store: Store, asking: RecallQuery) -> RecallResult:
-        from hotset.sources.memory.ranking import weights_from_dict  # noqa: PLC0415 - tables of words
         from hotset.sources.memory.recall import recall  # noqa: PLC0415
+        from hotset.sources.memory.recall_signals import weights_from_dict  # noqa: PLC0415 - tables of words
 
         return recall(asking, self._index(), store, weights_from_dict(arrangement(store).weights))
 
@@ -944,7 +948,7 @@ class ProjectMemories:
         from hotset.sources.memory.encode.session import OUTCOME  # noqa: PLC0415 - only where somebody knows
 
         store.keep(Event(OUTCOME, self._clock(), session, turn, {"outcome": str(ending)})).result(
-            keep.KEEP_SECONDS
+            memory_writer.KEEP_SECONDS
         )
 
     def _try_to_remember(self, store: Store, session: SessionId) -> bool:
@@ -973,8 +977,8 @@ class ProjectMemories:
     def _remember_session(self, store: Store, session: SessionId) -> None:
         said = self.pending.last_said(session)
         with suppress(NotFound):  # a session that an export left out
-            made = keep.remember_session(
-                store, session, self._clock(), partial(keep.near, store, self._index())
+            made = memory_writer.remember_session(
+                store, session, self._clock(), partial(memory_writer.near, store, self._index())
             )
             self.by_rules.extend(
                 each.id for each in made.versions if isinstance(each.detail, Episode)

@@ -20,22 +20,21 @@ from numpy.typing import NDArray
 
 from hotset.errors import HotsetError
 from hotset.index.analysis import split_identifiers
+from hotset.index.embed.blas_threads import one_thread
 from hotset.index.embed.embedders import embedders
 from hotset.index.embed.port import Embedder
 from hotset.index.embed.table import WordVectors
-from hotset.index.embed.threads import one_thread
 from hotset.index.embed.wordpiece import counts_of
 from hotset.index.local import LocalIndex
 from hotset.index.port import Index, Watermark
 from hotset.index.vectors import Floats
 from hotset.nouns.embedding import Embedding
-from hotset.nouns.finding import Entry, EntryId, Filter, IndexHit, Query, Sort
 from hotset.nouns.note import Space
+from hotset.nouns.search import Entry, EntryId, Filter, IndexHit, Query, Sort
 from hotset.nouns.tool import OriginKind, Tool
 from hotset.sealing import VERSION as SEALING, seal
-from hotset.sources.tools.gathered import GatheredValue
 from hotset.store.port import Store
-from hotset.store.values import StoredValue
+from hotset.store.stored_value import GatheredValue, StoredValue
 
 _log = logging.getLogger("hotset")
 

@@ -25,7 +25,6 @@ from hotset.errors import BadInput, Conflict, HotsetError, NotFound, PageDamaged
 from hotset.files.lru import Lru
 from hotset.index.port import Index, Watermark
 from hotset.nouns.deposit import Remembered
-from hotset.nouns.finding import Entry, EntryId, Filter, Query, Sort
 from hotset.nouns.memory import (
     Checkpoint,
     Ending,
@@ -42,6 +41,7 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.note import Scope, Space
 from hotset.nouns.page import Digest, Kind, Page, PageId, SessionId
+from hotset.nouns.search import Entry, EntryId, Filter, Query, Sort
 from hotset.sealing import seal
 from hotset.sources.memory.kinds import (
     KINDS,
@@ -53,7 +53,7 @@ from hotset.sources.memory.kinds import (
     kinds_of,
 )
 from hotset.store.port import Store, Where
-from hotset.store.values import StoredValue
+from hotset.store.stored_value import StoredValue
 from hotset.text.clip import clip_prose
 from hotset.text.sentences import sentences
 from hotset.text.terms import terms

@@ -28,7 +28,7 @@ import msgspec
 from hotset import __version__
 from hotset.config import Config
 from hotset.errors import HotsetError
-from hotset.files.folder import private_folder
+from hotset.files.private_folder import private_folder
 from hotset.surfaces.proxy.address import HOST, Address, find_proxy, read_note
 
 _START_SECONDS = 20.0

@@ -16,14 +16,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hotset.errors import HotsetError, StoreBusy, StoreFailed
-from hotset.files.folder import private_folder
 from hotset.files.lock import FileLock
+from hotset.files.private_folder import private_folder
 from hotset.files.root import NotTaken, Root
 from hotset.index import open_index
 from hotset.index.database import SettledIndex, read_settled
 from hotset.index.port import FOLDER, Index
 from hotset.nouns.embedding import Embedding
-from hotset.nouns.finding import Sort
+from hotset.nouns.search import Sort
 from hotset.sources.code.manifest import (
     DATABASE as MANIFEST,
     WATERMARK,
@@ -129,7 +129,7 @@ def take_out(folder: Path, embedding: Embedding) -> int | None:
     soon as it looks, or ends. Raises `StoreBusy` where the indexing process does not stop.
     """
     from hotset.index.database import discard_index  # noqa: PLC0415 - only removal pays for it
-    from hotset.sources.code.consent import revoke  # noqa: PLC0415
+    from hotset.sources.code.index_consent import revoke  # noqa: PLC0415
     from hotset.sources.code.parsers import GRAMMARS  # noqa: PLC0415
 
     if not folder.exists():

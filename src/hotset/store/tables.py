@@ -35,7 +35,7 @@ from hotset.nouns.note import Note, Scope
 from hotset.nouns.page import Digest, Gist, Kind, Page, Role, SessionId, digest
 from hotset.nouns.turn import Event, Node, Outcome, Reference, Session, ToolSeen, Turn
 from hotset.nouns.window import Cause, Form
-from hotset.store.memory import decode_memory, encode_memory
+from hotset.store.memory_versions import decode_memory, encode_memory
 from hotset.store.port import Blob, HiddenRow, Row, SentRow, ShownRow
 
 if sys.version_info >= (3, 14):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 
-from hotset.files.threads import DeadlinePool
+from hotset.files.deadline_pool import DeadlinePool
 from hotset.nouns.candidate import Candidate
 from hotset.sources.port import Scene, Source
 

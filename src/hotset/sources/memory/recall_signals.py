@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hotset.index.port import Index
-from hotset.nouns.finding import Filter, IndexHit, Query, Sort
 from hotset.nouns.memory import (
     Ending,
     Episode,
@@ -38,12 +37,13 @@ from hotset.nouns.memory import (
     Uses,
 )
 from hotset.nouns.page import Kind, SessionId
+from hotset.nouns.search import Filter, IndexHit, Query, Sort
 from hotset.nouns.turn import Event
+from hotset.sources.memory.data_lines import DAY
 from hotset.sources.memory.economics import LOADED
-from hotset.sources.memory.keep import WINDOW, said_by
 from hotset.sources.memory.kinds import ADVICE_KINDS
+from hotset.sources.memory.memory_writer import WINDOW, said_by
 from hotset.sources.memory.tasks import KIND_WEIGHTS
-from hotset.sources.memory.text import DAY
 from hotset.sources.memory.time_parser import TimeWords, fits
 from hotset.text.sentences import SENTENCE_END
 from hotset.text.stops import CHAT

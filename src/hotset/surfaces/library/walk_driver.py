@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hotset.errors import UpstreamFailed
 from hotset.nouns.call import ClientCall, Headers, Response
-from hotset.runtime.planning import Planner
+from hotset.runtime.planner import Planner
 from hotset.runtime.walk import walk
 from hotset.surfaces.library.engine import Engine
 

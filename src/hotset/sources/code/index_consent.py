@@ -14,7 +14,7 @@ from hotset.errors import BadConfig, HotsetError
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.note import Scope, Space
 from hotset.sources.code.manifest import remove_manifest
-from hotset.store.folder import has_store
+from hotset.store.store_files import has_store
 
 _CONSENT = Space("code consent", Scope.MACHINE, keeps=1)
 _OLD_FILE = "consent.json"  # where earlier versions kept it
@@ -56,7 +56,7 @@ def read_consent(folder: Path, unreadable: Consent = UNANSWERED) -> Consent:
             return UNANSWERED
     # Imported here: a tenth of a second that a project without a store does not pay.
     from hotset.store.sqlite import SqliteStore  # noqa: PLC0415
-    from hotset.store.values import StoredValue  # noqa: PLC0415
+    from hotset.store.stored_value import StoredValue  # noqa: PLC0415
 
     try:
         with SqliteStore.open_to_look(folder) as store:

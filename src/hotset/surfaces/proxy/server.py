@@ -26,12 +26,12 @@ import uvicorn
 from hotset import __version__
 from hotset.config import DEFAULT_PORT, Config
 from hotset.errors import BadConfig, StoreFailed
-from hotset.files.folder import private_folder
+from hotset.files.private_folder import private_folder
+from hotset.runtime.background import Bounded
 from hotset.runtime.machine import Machine, open_store as open_project_store
 from hotset.runtime.reader import Store
 from hotset.runtime.record import KEEPING
 from hotset.runtime.wire import open_wire
-from hotset.runtime.work import Bounded
 from hotset.sources.tools import Toolbox, ToolLibrary
 from hotset.surfaces.mcp.protocol import Server
 from hotset.surfaces.proxy.address import (
@@ -229,13 +229,13 @@ async def run(
 def _mcp_server(machine: Machine) -> Server:
     """What agents reach over MCP, in this process: the machine's own store, index and toolbox. Made
     when one of them comes."""
-    from hotset.surfaces.mcp.memory import memory_tools  # noqa: PLC0415 - 0.2 s that no start pays
-    from hotset.surfaces.mcp.project import MachineProject  # noqa: PLC0415
-    from hotset.surfaces.mcp.tools import (  # noqa: PLC0415
+    from hotset.surfaces.mcp.mcp_tools import (  # noqa: PLC0415
         INSTRUCTIONS,
         toolbox_tools,
         tools,
     )
+    from hotset.surfaces.mcp.memory_tools import memory_tools  # noqa: PLC0415 - 0.2 s that no start pays
+    from hotset.surfaces.mcp.project import MachineProject  # noqa: PLC0415
 
     project = MachineProject(machine)
     toolbox = machine.toolbox

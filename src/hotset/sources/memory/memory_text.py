@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from hotset.files.folder import private_folder
+from hotset.files.private_folder import private_folder
 from hotset.files.write import write_atomically
 from hotset.nouns.memory import (
     Arrangement,
@@ -34,9 +34,7 @@ from hotset.nouns.memory import (
     Trust,
     Uses,
 )
-from hotset.sources.memory.keep import known_memory
-from hotset.sources.memory.kinds import ADVICE_KINDS, KINDS, WARNING_KINDS, kinds_of
-from hotset.sources.memory.text import (
+from hotset.sources.memory.data_lines import (
     DATA,
     DAY,
     HOW,
@@ -56,12 +54,14 @@ from hotset.sources.memory.text import (
     one_line,
     size,
 )
+from hotset.sources.memory.kinds import ADVICE_KINDS, KINDS, WARNING_KINDS, kinds_of
+from hotset.sources.memory.memory_writer import known_memory
 from hotset.store.port import Store
 from hotset.text.terms import topic_words
 from hotset.tokens import count
 
 if TYPE_CHECKING:
-    from hotset.sources.memory.memories import MemoryDetails
+    from hotset.sources.memory.project_memories import MemoryDetails
     from hotset.sources.memory.recall import RecalledItem
 
 

@@ -25,7 +25,7 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.turn import Event
 from hotset.sources.memory import KINDS, NAMED_KINDS
-from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.exit import FOUND, OK
 from hotset.surfaces.cli.memories import (
     ago,
     as_text,

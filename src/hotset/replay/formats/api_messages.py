@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hotset.dialects import wire
+from hotset.dialects import json_bytes
 from hotset.nouns.page import Role
 from hotset.replay.conversation import RecordedSession
 from hotset.replay.formats.transcript import (
@@ -53,7 +53,7 @@ def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
 
 
 def _session(opened: OpenTranscript, body: Any, number: int) -> RecordedSession:
-    fields = wire.as_object(body)
+    fields = json_bytes.as_object(body)
     said = [each for each in (_messages_of(fields) if fields else body) if isinstance(each, dict)]
     tell = _teller(fields, said)
     talk = TalkBuilder(marks_ends=tell is not tell_responses)
@@ -62,11 +62,11 @@ def _session(opened: OpenTranscript, body: Any, number: int) -> RecordedSession:
         tell(talk, each, when(each.get("timestamp")) or when(each.get("created_at")))
     stem = opened.file.stem
     return RecordedSession(
-        id=wire.as_text(fields.get("id"))
-        or wire.as_text(fields.get("session_id"))
+        id=json_bytes.as_text(fields.get("id"))
+        or json_bytes.as_text(fields.get("session_id"))
         or (f"{stem}-{number}" if number > 1 else stem),
         set=opened.file.set,
-        model=wire.as_text(fields.get("model")),
+        model=json_bytes.as_text(fields.get("model")),
         messages=talk.messages(),
         fixed_tokens=tokens_of(fields.get("tools")),
     )
@@ -78,8 +78,8 @@ def _teller(
     """The dialect by what only it has; a talk without any of that reads the same in all three."""
     if any(kind_of(each) in _RESPONSES_TYPES for each in said) or "input" in fields:
         return tell_responses
-    blocks = (block for each in said for block in wire.as_list(each.get("content")))
-    if any(kind_of(wire.as_object(block)) in _ANTHROPIC_TYPES for block in blocks):
+    blocks = (block for each in said for block in json_bytes.as_list(each.get("content")))
+    if any(kind_of(json_bytes.as_object(block)) in _ANTHROPIC_TYPES for block in blocks):
         return tell_anthropic
     return tell_chat
 
@@ -94,7 +94,7 @@ def _messages_of(fields: Mapping[str, Any]) -> list[Any]:
 
 
 def _is_body(document: Any) -> bool:
-    said = _messages_of(wire.as_object(document))
+    said = _messages_of(json_bytes.as_object(document))
     return bool(said) and _is_message(said[0])
 
 
@@ -108,8 +108,8 @@ def _is_list(document: Any) -> bool:
 
 def _is_message(document: Any) -> bool:
     """A message or an item."""
-    fields = wire.as_object(document)
-    return (wire.as_text(fields.get("role")) in _ROLES and "content" in fields) or kind_of(
+    fields = json_bytes.as_object(document)
+    return (json_bytes.as_text(fields.get("role")) in _ROLES and "content" in fields) or kind_of(
         fields
     ) in _RESPONSES_TYPES
 
@@ -127,7 +127,7 @@ def tell_anthropic(
     talk: TalkBuilder, message: Mapping[str, Any], time: float | None = None
 ) -> None:
     """Adds one message to `talk`."""
-    role = wire.as_text(message.get("role"))
+    role = json_bytes.as_text(message.get("role"))
     if role == "assistant":
         talk.end()
         tell_reply_blocks(talk, message.get("content"), time)
@@ -144,8 +144,10 @@ def tell_user_blocks(
     says."""
     words: list[Any] = []
     for block in _content_blocks(content):
-        if kind_of(wire.as_object(block)) == "tool_result":
-            talk.answer(wire.as_text(block.get("tool_use_id")), text_of(block.get("content")), time)
+        if kind_of(json_bytes.as_object(block)) == "tool_result":
+            talk.answer(
+                json_bytes.as_text(block.get("tool_use_id")), text_of(block.get("content")), time
+            )
         else:
             words.append(block)
     if text := text_of(words):
@@ -155,26 +157,30 @@ def tell_user_blocks(
 def tell_reply_blocks(talk: TalkBuilder, content: Any, time: float | None) -> None:
     """What an assistant's message holds, or a part of it."""
     for each in _content_blocks(content):
-        block = wire.as_object(each)
+        block = json_bytes.as_object(each)
         kind = kind_of(block)
         if kind in _ANTHROPIC_CALLS:
             talk.call(
-                wire.as_text(block.get("id")),
-                wire.as_text(block.get("name")),
+                json_bytes.as_text(block.get("id")),
+                json_bytes.as_text(block.get("name")),
                 as_json(block.get("input")),
                 time,
             )
         elif kind == "thinking":
-            talk.think(wire.as_text(block.get("thinking")), time)
+            talk.think(json_bytes.as_text(block.get("thinking")), time)
         elif kind.endswith("_tool_result"):
-            talk.answer(wire.as_text(block.get("tool_use_id")), text_of(block.get("content")), time)
+            talk.answer(
+                json_bytes.as_text(block.get("tool_use_id")), text_of(block.get("content")), time
+            )
         else:
             talk.speak(text_of([each]), time)
 
 
 def _content_blocks(content: Any) -> list[Any]:
     return (
-        [{"type": "text", "text": content}] if isinstance(content, str) else wire.as_list(content)
+        [{"type": "text", "text": content}]
+        if isinstance(content, str)
+        else json_bytes.as_list(content)
     )
 
 
@@ -189,36 +195,43 @@ _CHAT_ANSWERS = frozenset({"tool", "function"})
 
 def tell_chat(talk: TalkBuilder, message: Mapping[str, Any], time: float | None = None) -> None:
     """Adds one message to `talk`. Unknown roles are skipped."""
-    role = wire.as_text(message.get("role"))
+    role = json_bytes.as_text(message.get("role"))
     text = text_of(message.get("content"))
     if role in _CHAT_ROLES:
         talk.say(_CHAT_ROLES[role], text, time)
     elif role in _CHAT_ANSWERS:
-        tool = wire.as_text(message.get("name"))
-        talk.answer(wire.as_text(message.get("tool_call_id")), text, time, tool=tool)
+        tool = json_bytes.as_text(message.get("name"))
+        talk.answer(json_bytes.as_text(message.get("tool_call_id")), text, time, tool=tool)
     elif role == "assistant":
         talk.end()
         talk.think(_chat_thinking(message), time)
-        talk.speak(text or wire.as_text(message.get("refusal")), time)
-        for call in wire.as_list(message.get("tool_calls")):
-            _tell_chat_call(talk, wire.as_object(call), time)
-        if legacy := wire.as_object(message.get("function_call")):
-            talk.call("", wire.as_text(legacy.get("name")), as_json(legacy.get("arguments")), time)
+        talk.speak(text or json_bytes.as_text(message.get("refusal")), time)
+        for call in json_bytes.as_list(message.get("tool_calls")):
+            _tell_chat_call(talk, json_bytes.as_object(call), time)
+        if legacy := json_bytes.as_object(message.get("function_call")):
+            talk.call(
+                "", json_bytes.as_text(legacy.get("name")), as_json(legacy.get("arguments")), time
+            )
 
 
 def _chat_thinking(message: Mapping[str, Any]) -> str:
     for name in ("reasoning_content", "reasoning"):
         if said := message.get(name):
             return text_of(said)
-    blocks = (wire.as_object(block) for block in wire.as_list(message.get("thinking_blocks")))
-    return "\n\n".join(wire.as_text(block.get("thinking")) for block in blocks)
+    blocks = (
+        json_bytes.as_object(block) for block in json_bytes.as_list(message.get("thinking_blocks"))
+    )
+    return "\n\n".join(json_bytes.as_text(block.get("thinking")) for block in blocks)
 
 
 def _tell_chat_call(talk: TalkBuilder, call: Mapping[str, Any], time: float | None) -> None:
-    named = wire.as_object(call.get("function")) or wire.as_object(call.get("custom"))
+    named = json_bytes.as_object(call.get("function")) or json_bytes.as_object(call.get("custom"))
     arguments = named.get("arguments") if "arguments" in named else named.get("input")
     talk.call(
-        wire.as_text(call.get("id")), wire.as_text(named.get("name")), as_json(arguments), time
+        json_bytes.as_text(call.get("id")),
+        json_bytes.as_text(named.get("name")),
+        as_json(arguments),
+        time,
     )
 
 
@@ -259,9 +272,9 @@ def tell_responses(talk: TalkBuilder, item: Mapping[str, Any], time: float | Non
     """Adds one item to `talk`. Calls of a provider's own tools are skipped where the item lacks
     their outcome."""
     kind = kind_of(item)
-    id = wire.as_text(item.get("call_id")) or wire.as_text(item.get("id"))
+    id = json_bytes.as_text(item.get("call_id")) or json_bytes.as_text(item.get("id"))
     if kind in _RESPONSES_CALLS:
-        name = wire.as_text(item.get("name")) or kind.removesuffix("_call")
+        name = json_bytes.as_text(item.get("name")) or kind.removesuffix("_call")
         id = talk.call(id, name, as_json(item.get(_RESPONSES_CALLS[kind])), time)
         if kind == "mcp_call":
             talk.answer(id, as_json(item.get("output")) or as_json(item.get("error")), time)
@@ -276,7 +289,7 @@ def tell_responses(talk: TalkBuilder, item: Mapping[str, Any], time: float | Non
 
 
 def _tell_responses_message(talk: TalkBuilder, item: Mapping[str, Any], time: float | None) -> None:
-    role = wire.as_text(item.get("role"))
+    role = json_bytes.as_text(item.get("role"))
     text = text_of(item.get("content"))
     if role == "assistant":
         talk.speak(text, time)

@@ -31,7 +31,7 @@ from hotset.sources.history.answers import (
     show_pages,
     show_turns,
 )
-from hotset.sources.history.search import Deadline, NothingFound, look_up
+from hotset.sources.history.page_search import Deadline, NothingFound, look_up
 from hotset.store.port import Store
 from hotset.window.slice import Count
 from hotset.window.slice.fit import clipped

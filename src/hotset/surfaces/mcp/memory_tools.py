@@ -18,8 +18,8 @@ from hotset.errors import Malformed, NotFound
 from hotset.nouns.memory import Task, Trust
 from hotset.nouns.retrieval import MAX_TOKENS
 from hotset.sources.memory import DEFAULT_KIND, WORDED_KINDS, describe_commit, is_memory_id
+from hotset.surfaces.mcp.mcp_tools import Arguments, object_schema
 from hotset.surfaces.mcp.protocol import McpTool, ToolReply
-from hotset.surfaces.mcp.tools import Arguments, object_schema
 
 if TYPE_CHECKING:
     from hotset.sources.memory import ProjectMemories

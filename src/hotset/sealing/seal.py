@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 import re2
 
 from hotset.sealing.doubts import decoded
-from hotset.sealing.kinds import KINDS, SecretKind
+from hotset.sealing.secret_kinds import KINDS, SecretKind
 
 
 class TextSpan(NamedTuple):

@@ -15,7 +15,7 @@ from hotset.config import Config
 from hotset.errors import BadInput, NotFound
 from hotset.sources import tools
 from hotset.surfaces.cli.consent import ask_yes, yes_option
-from hotset.surfaces.cli.ending import FOUND, OK
+from hotset.surfaces.cli.exit import FOUND, OK
 from hotset.surfaces.cli.options import ProjectOptions, examples, project_options
 from hotset.surfaces.cli.terminal import count, emit, plain, say
 from hotset.surfaces.cli.tools import PATIENCE, list_new_servers, open_tools

@@ -30,22 +30,22 @@ from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import Hidden, Line, PageTable, Plan, SentRequest
+from hotset.runtime.background import check
 from hotset.runtime.decision import SessionKnobs, candidates_note
-from hotset.runtime.lines import LineageLinker, LineWeigher
-from hotset.runtime.offers import OfferRound
-from hotset.runtime.render import Forbidden, Renderer, Unplanned
+from hotset.runtime.line_weigher import LineageLinker, LineWeigher
+from hotset.runtime.offer_round import OfferRound
+from hotset.runtime.renderer import Forbidden, Renderer, Unplanned
 from hotset.runtime.session_notes import Calibrations, Deferrals, Resuming
-from hotset.runtime.work import check
 from hotset.sources.port import Scene, Source
 from hotset.sources.tools import weigh
 from hotset.store.port import Store
-from hotset.window.deferring import ANCHOR, at_once, deferring
+from hotset.window.deferred_tools import ANCHOR, at_once, deferring
 from hotset.window.ghosts import beside
 from hotset.window.plan import Moment, latest_sent, plan
 from hotset.window.prefetch import asked_in
 from hotset.window.price import charge, price_of
+from hotset.window.retrieval_tools import OUR_TOOLS, SPECS, brings_ours, has_twin
 from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS
-from hotset.window.tools import OUR_TOOLS, SPECS, brings_ours, has_twin
 
 _MOST_TABLES = 256
 """Lines of conversations whose page table is held in memory."""
