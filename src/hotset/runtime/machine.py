@@ -38,7 +38,7 @@ from hotset.runtime.planner import Planner
 from hotset.runtime.summaries import Summariser, ask_about
 from hotset.sources.code import CodeSource, Prefetches
 from hotset.sources.history import HistorySource
-from hotset.sources.memory import EpisodeWriter, MemorySource, MemoryUpkeep, ProjectMemories
+from hotset.sources.memory import EpisodeWriter, MemorySource, ProjectMemories
 from hotset.sources.port import Source
 from hotset.sources.tools import Toolbox, ToolLibrary, ToolSource
 from hotset.store.port import Store
@@ -104,10 +104,8 @@ class Machine:
     gister: Gister = field(init=False)
     follower: Follower = field(init=False)
     memories: ProjectMemories = field(init=False)
-    reminding: MemorySource = field(init=False)
     sources: tuple[Source, ...] = field(init=False)
     """Where offers, answers and finds come from. A new source is one line here."""
-    rememberer: MemoryUpkeep = field(init=False)
     summariser: Summariser = field(init=False)
     planner: Planner = field(init=False)
     ledger: Ledger = field(init=False)
@@ -126,33 +124,29 @@ class Machine:
             else None
         )
         self.follower = Follower(opening, self.keeper, self.background)
-        self.keeper.pages_came = self._pages_came
+        self.keeper.pages_came = self.follower.nudge
         chosen, patience = self.config.memory, self.config.patience
         opened, index = partial(_opened, self.keeper), lambda: self.follower.index
         self.memories = ProjectMemories(self.config, opened, index, self.clock)
-        reminds = chosen.enabled and chosen.offer and not self.config.off
-        self.reminding = MemorySource(self.memories, chosen, patience=patience, offers=reminds)
+        summing = replace(self.config.summary, every=0) if self.config.off else self.config.summary
+        asking = partial(ask_about, chosen=summing, wire=self.wire, dialects=self.dialects)
+        memory = MemorySource(
+            self.memories,
+            chosen,
+            patience=patience,
+            offers=chosen.enabled and chosen.offer and not self.config.off,
+            spawn=self.background.spawn,
+            writer=EpisodeWriter(summing.model, asking) if summing.model else None,
+            clock=self.clock,
+        )
         prefetch, ghosts = self.config.knobs_for("").prefetch, self.config.tooling.ghosts
         self.sources = (
             HistorySource(lambda: self.keeper.store, index),
-            self.reminding,
+            memory,
             CodeSource(index, prefetch, patience=patience),
             *([ToolSource(self.toolbox, ghosts, patience)] if self.toolbox is not None else []),
         )
         self.follower.sources = self.sources
-        summing = replace(self.config.summary, every=0) if self.config.off else self.config.summary
-        asking = partial(ask_about, chosen=summing, wire=self.wire, dialects=self.dialects)
-        writer = EpisodeWriter(summing.model, asking) if summing.model else None
-        self.rememberer = MemoryUpkeep(
-            self.memories,
-            chosen,
-            lambda: self.keeper.store,
-            self.background.spawn,
-            self.clock,
-            writer=writer,
-        )
-        self.reminding.prompted = self.rememberer.prompted
-        self.reminding.read_in = self.rememberer.read
         self.summariser = Summariser(
             summing, self.wire, self.keeper, self.background, self.dialects, clock=self.clock
         )
@@ -249,27 +243,20 @@ class Machine:
         self.summariser.stop()
         for tending in self.tending:
             tending.cancel()
-        await self.rememberer.close()
+        for source in self.sources:
+            await source.close()
         self.background.spawn(self.follower.close(), "close the index")
         await self.background.drain(seconds)
-        for source in self.sources:
-            # here: a program that is about to end begins no threads, and nothing else needs the
-            # loop now
-            source.close()
         await self.wire.close()
         self.bounded.close()
         self.keeper.close()
 
-    def _pages_came(self) -> None:
-        self.follower.nudge()
-        self.rememberer.nudge()
-
     async def _tend(self, source: Source) -> None:
-        """The upkeep of a source, while nobody waits."""
+        """The upkeep of a source, in the background."""
         while True:
             await asyncio.sleep(source.every)
             if self.keeper.store is not None:
-                await asyncio.to_thread(source.upkeep)
+                await source.upkeep()
 
     async def _raise(self, event: Event) -> None:
         store = self.keeper.store

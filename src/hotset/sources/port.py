@@ -133,8 +133,8 @@ class Source(Protocol):
         """Begins to make ready what the first request needs. Quick: the work is done elsewhere."""
         return
 
-    def upkeep(self) -> None:
-        """Consolidates, decays and sweeps while nobody waits, in a thread."""
+    async def upkeep(self) -> None:
+        """Consolidates, decays and sweeps in the background. Long work belongs in a thread."""
         return
 
     def is_quiet(self, *, opens: bool) -> bool:
@@ -198,6 +198,6 @@ class Source(Protocol):
         del store, index, until
         return 0
 
-    def close(self) -> None:
-        """Ends what it has started."""
+    async def close(self) -> None:
+        """Ends what it has started. The store and the index are still open."""
         return

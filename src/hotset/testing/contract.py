@@ -3,15 +3,16 @@ collected."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from functools import wraps
 from inspect import signature
 from typing import Any, Protocol
 
 
 class Closes(Protocol):
-    def close(self) -> None: ...
+    def close(self) -> Awaitable[None] | None: ...
 
 
 Check = Callable[[Callable[[], Any]], None]
@@ -29,11 +30,21 @@ def on_fresh(check: Callable[..., None]) -> Check:
     @wraps(check)
     def run(open_fresh: Callable[[], Closes]) -> None:
         with ExitStack() as stack:
-            check(
-                *(stack.enter_context(closing(open_fresh())) for _ in signature(check).parameters)
-            )
+            opened = []
+            for _ in signature(check).parameters:
+                opened.append(open_fresh())
+                stack.callback(_close, opened[-1])
+            check(*opened)
 
     return run
+
+
+def _close(opened: Closes) -> None:
+    async def close() -> None:
+        if isinstance(ending := opened.close(), Awaitable):
+            await ending
+
+    asyncio.run(close())
 
 
 def checks_in(module: Mapping[str, Any]) -> tuple[Check, ...]:

@@ -139,7 +139,7 @@ class CodeSource(Source):
         """Something is being looked for."""
         return self._pool.busy
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._pool.close()
 
     def _search(self, index: Index, asked: Prompt, knobs: Prefetch, until: float) -> Iterator[Hits]:

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         HOW as HOW,
         EpisodeWriter as EpisodeWriter,
         MemorySource as MemorySource,
-        MemoryUpkeep as MemoryUpkeep,
         Reminder as Reminder,
         read_deposits as read_deposits,
         read_memory as read_memory,
@@ -69,7 +68,7 @@ _ROOMS = {
     "memory_text": "describe_commit memory_heading memory_text",
     "data_lines": "RenderedText",
     "project_memories": "MemoryDetails ProjectMemories RecallAnswer",
-    "source": "EpisodeWriter HOW MemorySource MemoryUpkeep Reminder read_deposits read_memory",
+    "source": "EpisodeWriter HOW MemorySource Reminder read_deposits read_memory",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

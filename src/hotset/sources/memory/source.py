@@ -56,6 +56,8 @@ from hotset.text.clip import clip_prose
 from hotset.text.stems import stem
 from hotset.text.terms import terms
 
+_log = logging.getLogger("hotset")
+
 if TYPE_CHECKING:
     from hotset.sources.memory.project_memories import ProjectMemories
     from hotset.sources.memory.recall import RecalledItem
@@ -134,6 +136,17 @@ _WORTH = 0.4
 
 _LONGEST_TITLE = 200
 
+_STINT_SECONDS = 0.2
+"""Of work at a time: a call that comes meanwhile shares the interpreter with it."""
+
+_BREATH_SECONDS = 0.1
+_LAST_SECONDS = 2.0
+"""For what was said just before the end; the rest is remembered after the next start."""
+
+_LEAST_EVERY = 0.05  # seconds between two upkeeps, however short a quiet session is
+_HOUR = 3600.0
+_MOST_SESSIONS = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Reminder:
@@ -172,9 +185,30 @@ def read_deposits(id: MemoryId, tokens: int, here: Place, now: float) -> tuple[D
     return Remembered(uses=(MemoryUse(id, Used.READ, now, here.session),)), event
 
 
+class Spawn(Protocol):
+    """Starts a piece of work that is supervised and not waited for."""
+
+    def __call__(self, work: Coroutine[Any, Any, None], name: str, /) -> asyncio.Task[None]: ...
+
+
+def _spawn_task(work: Coroutine[Any, Any, None], name: str, /) -> asyncio.Task[None]:
+    return asyncio.create_task(work, name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeWriter:
+    """Finds better words for episodes than rules do."""
+
+    model: str
+    ask: Ask
+
+
 class MemorySource(Source):
-    """Memory as a source: what fits a new prompt, shown without being asked for. Safe to use from
-    several threads."""
+    """Memory as a source: what fits a new prompt, shown without being asked for.
+
+    Its upkeep turns sessions into memories when nothing was said in them for a while, and when
+    hotset ends; it judges what memories cost and saved, and consolidates them now and then.
+    """
 
     name = "memory"
 
@@ -186,8 +220,11 @@ class MemorySource(Source):
         patience: float = 1.0,
         *,
         offers: bool = True,
+        spawn: Spawn = _spawn_task,
+        writer: EpisodeWriter | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """`offers` says that a prompt may be told of memories that it did not ask for."""
+        """With `offers`, prompts are reminded of memories that they did not ask for."""
         self._memories = memories
         self._chosen = chosen
         self._monotonic = monotonic
@@ -195,10 +232,17 @@ class MemorySource(Source):
         self._offers = offers
         self._warming: Future[None] | None = None
         self._nothing_until = 0.0
-        self.prompted: Callable[[SessionId], None] = _ignore
-        """Called when a session asks for something new and was told of memories."""
-        self.read_in: Callable[[SessionId], None] = _ignore
-        """Called when a memory was read whole in a session."""
+        self._spawn = spawn
+        self._writer = writer
+        self._clock = clock
+        self._closed = False
+        self._encoded_version = -1
+        """The store's version when the upkeep last left nothing to encode."""
+        self._reads: Lru[SessionId, int] = Lru(count=_MOST_SESSIONS)
+        """How many memories were read for the task at hand, by session."""
+        self._has_news = False
+        """A turn ended since the start."""
+        self.every = max(chosen.quiet_seconds, _LEAST_EVERY) if chosen.enabled else 0.0
 
     def warm(self) -> None:
         """Begins to make ready what the first prompt needs; a prompt that comes meanwhile waits for
@@ -249,10 +293,12 @@ class MemorySource(Source):
 
     def heard(self, end: TurnEnd) -> Sequence[Deposit]:
         """Which memories were shown, and what that cost, under the session that saw them."""
+        self._has_news = True
         reminders = [each.origin for each in end.taken if isinstance(each.origin, Reminder)]
         if end.ref is None or not reminders:
             return ()
-        self.prompted(end.ref.session)
+        if self._reads.pop(end.ref.session):  # a new task: what did memories cost for the last?
+            self._settle_up(end.ref.session, "task")
         return [each for shown in reminders for each in shown.deposits(end.ref, end.scene.now)]
 
     def find(self, query: Query) -> SourceHits:
@@ -274,11 +320,81 @@ class MemorySource(Source):
         if scene.here.session is not None:
             # a moment later, when what is to be kept of it is on disk
             loop = asyncio.get_running_loop()
-            loop.call_later(_KEPT_SECONDS, self.read_in, scene.here.session)
+            loop.call_later(_KEPT_SECONDS, self._count_read, scene.here.session)
         return read_deposits(MemoryId(id), tokens, scene.here, scene.now)
 
     def follow(self, store: Store, index: Index, until: float) -> int:
         return follow_memories(store, index, until)
+
+    async def upkeep(self) -> None:
+        try:
+            await self._encode()
+            await self._reword()
+            if await asyncio.to_thread(self._is_consolidation_due):
+                await asyncio.to_thread(self._memories.consolidate)
+        except HotsetError as error:
+            _log.warning("sessions are not made into memories yet (%s)", type(error).__name__)
+
+    async def close(self) -> None:
+        """Encodes the last minutes, as far as that takes no longer than a moment."""
+        self._closed = True
+        if self.every and self._has_news:
+            last = self._spawn(self._encode_last(), "remember the last minutes")
+            await asyncio.wait({last}, timeout=2 * _LAST_SECONDS)
+
+    async def _encode(self) -> None:
+        version = await asyncio.to_thread(self._version)
+        while version != self._encoded_version and not self._closed:
+            if not await asyncio.to_thread(self._encode_some):
+                if not self._memories.pending.many:
+                    self._encoded_version = version
+                return
+            await asyncio.sleep(_BREATH_SECONDS)  # calls go first
+
+    def _encode_some(self) -> bool:
+        """True if there was anything to encode."""
+        quiet = self._chosen.quiet_seconds
+        return bool(self._memories.encode(quiet=quiet, seconds=_STINT_SECONDS))
+
+    async def _encode_last(self) -> None:
+        try:
+            if await asyncio.to_thread(self._version) != self._encoded_version:
+                await asyncio.to_thread(self._memories.encode, seconds=_LAST_SECONDS)
+        except (HotsetError, RuntimeError):
+            # no store, or a program that ends without closing: then after the next start
+            return
+
+    async def _reword(self) -> None:
+        """A small model puts episodes into better words, where one is configured; those of the
+        rules stay as a version."""
+        while self._writer is not None and self._memories.by_rules and not self._closed:
+            id = self._memories.by_rules.popleft()
+            await reword(id, self._memories.store(), self._writer, self._clock())
+
+    def _is_consolidation_due(self) -> bool:
+        hours = self._chosen.consolidate_hours
+        return bool(hours) and self._memories.unconsolidated >= hours * _HOUR
+
+    def _version(self) -> int:
+        return self._memories.store().version()
+
+    def _count_read(self, session: SessionId) -> None:
+        """A memory was read whole. At the third it is judged what that costs."""
+        times = (self._reads.get(session) or 0) + 1
+        self._reads.put(session, times)
+        if times == TRIGGER_LOADS:
+            self._settle_up(session, "trigger")
+
+    def _settle_up(self, session: SessionId, occasion: Occasion) -> None:
+        async def settle_up() -> None:
+            try:
+                await asyncio.to_thread(self._memories.settle_up, session, occasion)
+            except HotsetError:
+                # the keeper reports the store's troubles; the session's end settles it again
+                return
+
+        if not self._closed:
+            self._spawn(settle_up(), "judge what memories cost")
 
 
 def read_memory(id: str, store: Store) -> SourceText | None:
@@ -327,16 +443,6 @@ def _candidate(reminder: Reminder) -> Candidate:
     )
 
 
-def _ignore(_: SessionId) -> None:
-    """For a source that no upkeep listens to."""
-
-
-@dataclass(frozen=True, slots=True)
-class EpisodeWriter:
-    model: str
-    ask: Ask
-
-
 async def reword(
     id: MemoryId, store: Store, writer: EpisodeWriter, now: float
 ) -> MemoryRecord | None:
@@ -378,147 +484,3 @@ def _source(memory: MemoryRecord, store: Store) -> str:
             continue
         said.append(f"{found.role} said:\n{seal(text[:_SAID]).text}")
     return "\n\n".join(said)
-
-
-_log = logging.getLogger("hotset")
-
-_STINT_SECONDS = 0.2
-"""Of work at a time: a call that comes meanwhile shares the interpreter with it."""
-
-_BREATH_SECONDS = 0.1
-_LAST_SECONDS = 2.0
-"""For what was said just before the end; the rest is remembered after the next start."""
-
-_HOUR = 3600.0
-_MOST_SESSIONS = 1000
-
-
-class Spawn(Protocol):
-    """Starts a piece of work that is supervised and not waited for."""
-
-    def __call__(self, work: Coroutine[Any, Any, None], name: str, /) -> asyncio.Task[None]: ...
-
-
-class MemoryUpkeep:
-    """Sessions become memories in the background: when nothing was said in them for a while, and
-    when hotset ends.
-
-    Then, too, it is judged what memories cost and saved there, and now and then memories are
-    consolidated. One piece of work at a time, however many turns ask for it.
-    """
-
-    def __init__(
-        self,
-        source: ProjectMemories,
-        chosen: Remembering,
-        store: Callable[[], Store | None],
-        spawn: Spawn,
-        clock: Callable[[], float],
-        *,
-        writer: EpisodeWriter | None = None,
-    ) -> None:
-        """`writer` finds better words for episodes than rules do."""
-        self._source = source
-        self._chosen = chosen
-        self._store = store
-        self._spawn = spawn
-        self._clock = clock
-        self._writer = writer
-        self._working: asyncio.Task[None] | None = None
-        self._stopped = False
-        self._read: Lru[SessionId, int] = Lru(count=_MOST_SESSIONS)
-        """How many memories were read for the task at hand, by session."""
-
-    def nudge(self) -> None:
-        """Something was said."""
-        if (
-            self._chosen.enabled
-            and not self._stopped
-            and (self._working is None or self._working.done())
-        ):
-            self._working = self._spawn(self._work(), "remember")
-
-    def prompted(self, session: SessionId) -> None:
-        """Somebody asks for something new: what memories cost for the task before is looked at."""
-        if self._read.pop(session):
-            self._settle_up(session, "task")
-
-    def read(self, session: SessionId) -> None:
-        """A memory was read whole in a conversation. On the third time it is looked at what that
-        costs."""
-        times = (self._read.get(session) or 0) + 1
-        self._read.put(session, times)
-        if times == TRIGGER_LOADS:
-            self._settle_up(session, "trigger")
-
-    async def close(self) -> None:
-        """What was said in the last minutes is remembered now, as far as that takes no longer than
-        a moment."""
-        self._stopped = True
-        if self._working is None:
-            return
-        if not self._working.done():
-            self._working.cancel()
-        last = self._spawn(self._remember_now(), "remember what was said last")
-        await asyncio.wait({last}, timeout=2 * _LAST_SECONDS)
-
-    def _settle_up(self, session: SessionId, occasion: Occasion) -> None:
-        async def settle_up() -> None:
-            try:
-                await asyncio.to_thread(self._source.settle_up, session, occasion)
-            except HotsetError:
-                # the keeper tells of the store's troubles; it is looked at again when the session
-                # ends
-                return
-
-        if not self._stopped:
-            self._spawn(settle_up(), "look at what memories cost")
-
-    async def _remember_now(self) -> None:
-        try:
-            await asyncio.to_thread(self._source.encode, seconds=_LAST_SECONDS)
-        except (HotsetError, RuntimeError):
-            # no store, or a program that ends without closing: then after the next start
-            return
-
-    async def _work(self) -> None:
-        while not self._stopped:
-            await asyncio.sleep(self._chosen.quiet_seconds)
-            try:
-                await self._catch_up()
-                await self._reword()
-                if await asyncio.to_thread(self._is_due):
-                    await asyncio.to_thread(self._source.consolidate)
-            except HotsetError as error:
-                _log.warning("what was said is not remembered yet (%s)", type(error).__name__)
-                continue
-            if not self._source.pending.many:
-                return
-
-    async def _catch_up(self) -> None:
-        while not self._stopped:
-            if not await asyncio.to_thread(self._stint):
-                return
-            await asyncio.sleep(_BREATH_SECONDS)  # calls go first
-
-    async def _reword(self) -> None:
-        """Where a small model is configured it puts episodes into better words; those of the rules
-        stay as a version."""
-        while self._writer is not None and self._source.by_rules and not self._stopped:
-            id, store = self._source.by_rules.popleft(), self._store()
-            if store is not None:
-                await reword(id, store, self._writer, self._clock())
-
-    def _stint(self) -> bool:
-        """True if there was anything to remember."""
-        if self._store() is None:
-            return False
-        return bool(self._source.encode(quiet=self._chosen.quiet_seconds, seconds=_STINT_SECONDS))
-
-    def _is_due(self) -> bool:
-        hours = self._chosen.consolidate_hours
-        return (
-            bool(hours)
-            and self._store() is not None
-            and self._source.unconsolidated >= hours * _HOUR
-        )

@@ -127,12 +127,12 @@ class ToolSource(Source):
         if self._toolbox is not None:
             DeadlinePool(1, "hotset-tools").submit(self._toolbox.warm)
 
-    def upkeep(self) -> None:
+    async def upkeep(self) -> None:
         if self._toolbox is not None:
-            self._toolbox.tend()
+            await asyncio.to_thread(self._toolbox.tend)
 
-    def close(self) -> None:
-        if self._toolbox is not None:
+    async def close(self) -> None:
+        if self._toolbox is not None:  # not in a thread: a program that ends can start none
             self._toolbox.close()
 
     def is_quiet(self, *, opens: bool) -> bool:
