@@ -1,11 +1,11 @@
 """The catalogue's files, one for each source of tools, and which of them has a tool of a given
 name.
 
-They stay files: they hold what was accepted beside megabytes of texts that a source can list again,
-a name is looked up at every call, and a changed file is known by one stat where a store's version
-changes with every turn. A file is written whole or not at all, by one process at a time. Names
-alone are in memory: 100,000 take about 40 MB. A look whether anything changed is one stat of the
-folder: every change of ours renames a file into it.
+They stay files: with a source of 1,000 tools (1.2 MB, mostly texts that the source can list again),
+finding out after a turn whether anything changed takes 5 us with a file and 2 ms with a note, and
+every call of a tool asks. A file is written whole or not at all, by one process at a time. Only
+names are held in memory: 100,000 take about 40 MB. One stat of the folder shows whether anything
+changed: every change of ours renames a file into it.
 """
 
 from __future__ import annotations
