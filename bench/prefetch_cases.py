@@ -270,7 +270,7 @@ class _Occasion:
 
 
 def _case(name: str, at: _Occasion, asked: Prompt, found: Sequence[Hits]) -> Case:
-    window = [block.text for block in at.policy.show(at.index + 1, asked.time)[: at.index + 1]]
+    window = [block.text for block in at.policy.show(at.index + 1, asked.time, 0)[: at.index + 1]]
     acts = list(_acts(at.conversation, at.policy, at.index))
     every = [(hit, told) for hit, told in weigh(asked, found) if agreed(hit)]
     free = [(hit, told) for hit, told in every if not stands(hit.entry.text, window)]
@@ -303,7 +303,7 @@ def _acts(conversation: RecordedConversation, policy: PlannedShowing, after: int
         calls = [piece for piece in line.pieces if piece.kind.family is Kind.TOOL_CALL][:left]
         if not calls:
             continue
-        blocks = policy.show(at, line.time)[:at]
+        blocks = policy.show(at, line.time, 0)[:at]
         seen = frozenset().union(*(block.units.names | block.units.lines for block in blocks))
         for piece in calls:
             words = spoken(piece.content)

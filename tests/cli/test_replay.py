@@ -101,6 +101,10 @@ def test_policies_are_chosen_by_name_and_all_of_them_by_all(desk: Desk, session:
         "task",
         "iterations",
         "lean",
+        "librarian",
+        "archivalist",
+        "academic",
+        "architect",
     }
 
 

@@ -38,12 +38,14 @@ def _results(conversation: RecordedConversation, upto: int) -> list[int]:
 
 def _shown(policy: Policy, conversation: RecordedConversation) -> list[list[str]]:
     """The texts of every prompt, call by call."""
-    return [[block.text for block in policy.show(call, 0.0)[:call]] for call in conversation.calls]
+    return [
+        [block.text for block in policy.show(call, 0.0, 0)[:call]] for call in conversation.calls
+    ]
 
 
 def _prompts(policy: Policy, conversation: RecordedConversation) -> list[int]:
     return [
-        conversation.fixed + sum(block.tokens for block in policy.show(call, 0.0)[:call])
+        conversation.fixed + sum(block.tokens for block in policy.show(call, 0.0, 0)[:call])
         for call in conversation.calls
     ]
 
@@ -138,7 +140,9 @@ def test_only_what_overflows_or_moves_breaks_the_prefix():
 
 def test_the_usual_comparison_is_ours_and_every_baseline():
     assert USUAL == ("default", "full", "truncate", "mask", "clear_tool_uses", "compact", "evict25")
-    assert set(ROSTER) == {*USUAL, "recency", "use", "size", "topic", "task", "iterations", "lean"}
+    orders = {"recency", "use", "size", "topic", "task", "iterations"}
+    profiles = {"lean", "librarian", "archivalist", "academic", "architect"}
+    assert set(ROSTER) == {*USUAL, *orders, *profiles}
 
 
 @pytest.mark.parametrize("name", ROSTER)
@@ -154,7 +158,7 @@ def test_every_policy_shows_what_the_user_said_and_never_more_than_everything(
     policy = ROSTER[name](conversation, Rules(_PRICE, window))
 
     for call in conversation.calls:
-        blocks = list(policy.show(call, 0.0))[:call]
+        blocks = list(policy.show(call, 0.0, 0))[:call]
         assert len(blocks) == call
         assert [block.text for block in blocks[:2]] == [
             "You mend tests.",

@@ -23,13 +23,31 @@ _FULL = Figures(
     prompt=1000,
     read=900,
     cost=200.0,
+    marked_cost=300.0,
+    by_length={0: 100.0, 32_000: 100.0},
     actions=8,
     each={"a": 150.0, "b": 50.0},
     peak=300,
     over=2,
 )
 _HALF = Figures(
-    *(10, 500, 400, 80.0, 40.0, 8, 2, 16, 4, 90, 0, 3, 2),
+    calls=10,
+    prompt=500,
+    read=400,
+    cost=80.0,
+    fault_cost=40.0,
+    marked_cost=150.0,
+    actions=8,
+    replies=5,
+    faults=2,
+    faulted=1,
+    needs=16,
+    misses=4,
+    hinted=2,
+    peak=90,
+    breaks=3,
+    departures=2,
+    by_length={0: 90.0, 32_000: 30.0},
     distances=[1, 2, 30],
     seconds=[0.001] * 19 + [0.5],
     each={"a": 60.0, "b": 60.0},
@@ -50,6 +68,12 @@ def test_a_row_is_in_percent_of_full_history():
     assert (told.mean_prompt, told.peak_prompt, told.over_window_pct) == (50, 90, 0.0)
     assert (told.prefix_breaks, told.prefix_kept_pct, told.evictions) == (3, 70.0, 2)
     assert (told.plan_ms_p95, told.miss_distance_p50, told.miss_distance_p90) == (1.0, 2, 30)
+    assert (told.faults_per_100_replies, told.hinted_pct, told.cost_marked_pct) == (
+        20.0,
+        12.5,
+        50.0,
+    )
+    assert told.by_length == {0: 90.0, 32_000: 30.0}
     assert told.tools_pct == 5.0
 
 
@@ -58,7 +82,10 @@ def test_the_dearest_session_is_judged_by_its_own_full_history():
 
 
 def test_a_row_of_nothing_is_zeros():
-    assert set(vars_of(row(Figures(), Figures()))) == {0}
+    empty = row(Figures(), Figures())
+
+    assert empty.by_length == {}
+    assert set(vars_of(replace(empty, by_length=0))) == {0}
 
 
 def vars_of(told: Row) -> list[float]:
@@ -212,7 +239,7 @@ def _report(sessions: int, ours: Row, over: float = 0.0) -> Report:
             55.0,
             8.4,
             (
-                "cost 40 % less than sending everything, its own tools included; 8 of 100 actions "
+                "cost 45 % less than sending everything, its own tools included; 8 of 100 actions "
                 "would have had to fetch"
             ),
         ),
@@ -220,12 +247,12 @@ def _report(sessions: int, ours: Row, over: float = 0.0) -> Report:
             98.0,
             0.3,
             (
-                "cost 3 % more than sending everything, its own tools included; fewer than 1 of "
+                "cost 2 % less than sending everything, its own tools included; fewer than 1 of "
                 "100 actions"
             ),
         ),
         (
-            94.8,
+            99.8,
             0.0,
             (
                 "cost as much as sending everything, its own tools included; no action would have "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hotset.dialects.parts import kind_of_call, kind_of_result
 from hotset.nouns.message import Usage
@@ -18,7 +18,7 @@ from hotset.nouns.window import Line, Piece
 from hotset.tokens import count
 from hotset.window.arguments import spoken
 from hotset.window.calibrate import prior
-from hotset.window.names import names
+from hotset.window.names import names, split_name_lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +113,24 @@ def split_conversations(recorded: RecordedSession) -> Iterator[RecordedConversat
 
 
 def _unrecorded_tokens(recorded: RecordedSession, lines: list[Line]) -> int:
-    """Tokens that the provider counted for the first call minus those on record: the tools, and
-    hidden system text."""
+    """Tokens that the provider counted for a call minus those on record: the tools, and hidden
+    system text.
+
+    The lower quartile over the calls, or the first call's if that is less: unrecorded reasoning
+    adds to later calls, and unrecorded history to the first calls of a resumed session.
+    """
     before = 0
+    surplus: list[int] = []
     for message, line in zip(recorded.messages, lines, strict=True):
+        if message.compaction:
+            before = 0
         usage = message.usage
         if usage is not None and (billed := usage.input + usage.cache_read + usage.cache_write):
-            return max(0, round(billed / prior(recorded.model).ratio) - before)
-        before += line.extra + sum(piece.tokens for piece in line.pieces)
-    return 0
+            surplus.append(round(billed / prior(recorded.model).ratio) - before)
+        before += line.whole
+    if not surplus:
+        return 0
+    return max(0, min(surplus[0], sorted(surplus)[len(surplus) // 4]))
 
 
 def _lines(recorded: RecordedSession) -> list[Line]:
@@ -179,6 +188,8 @@ class TextUnits:
 
     names: frozenset[str]
     lines: frozenset[str]
+    listed: frozenset[str] = frozenset()
+    """Names that hotset lists without what was said of them."""
 
     @classmethod
     def of(cls, text: str) -> TextUnits:
@@ -188,8 +199,17 @@ class TextUnits:
             frozenset(names(text)), lines | {line[1:].strip() for line in lines if line[0] == "+"}
         )
 
+    @classmethod
+    def of_shown(cls, text: str) -> TextUnits:
+        """The same of a text that hotset wrote: what only a list of names has is kept apart."""
+        shown, listed = split_name_lists(text)
+        return replace(cls.of(shown), listed=frozenset(names(listed))) if listed else cls.of(shown)
+
     def holds(self, need: str) -> bool:
         return need in self.names or need in self.lines
+
+    def hints(self, need: str) -> bool:
+        return need in self.listed
 
 
 @dataclass(frozen=True, slots=True)

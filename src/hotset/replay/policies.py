@@ -37,12 +37,17 @@ class ShownBlock:
     tokens: int
     covers_others: bool = False
     """True if it represents other messages too: a summary, or the stub of an evicted stretch."""
+    masked: bool = False
+    """True if it is a placeholder."""
+    is_ours: bool = False
+    """True if hotset wrote some of it, so that lists of names are told apart."""
     _units: TextUnits | None = None
 
     @property
     def units(self) -> TextUnits:
         if self._units is None:
-            self._units = TextUnits.of(self.text)
+            made = TextUnits.of_shown if self.is_ours else TextUnits.of
+            self._units = made(self.text)
         return self._units
 
 
@@ -79,9 +84,9 @@ class Policy(Protocol):
         """Tokens of the tools that it adds to every prompt."""
         ...
 
-    def show(self, upto: int, now: float) -> Sequence[ShownBlock]:
-        """The blocks that a call sees of the first `upto` messages. `upto` grows with every
-        call."""
+    def show(self, upto: int, now: float, held: int) -> Sequence[ShownBlock]:
+        """The blocks that a call sees of the first `upto` messages, beside `held` tokens that were
+        brought back. `upto` grows with every call."""
         ...
 
 
@@ -114,10 +119,10 @@ class PlannedShowing:
     _sent: SentRequest | None = None
     _blocks: list[ShownBlock] = field(default_factory=list)
 
-    def show(self, upto: int, now: float) -> Sequence[ShownBlock]:
+    def show(self, upto: int, now: float, held: int) -> Sequence[ShownBlock]:
         lines = self.conversation.lines[:upto]
         table = PageTable(self._rows, {}, self._sent)
-        moment = Moment(now, self.price, count, self.conversation.fixed)
+        moment = Moment(now, self.price, count, self.conversation.fixed + self.tools + held)
         made = plan(lines, table, (), self.knobs, moment)
         for line in lines[len(self._blocks) :]:
             self._blocks.append(whole_block(line))
@@ -140,7 +145,7 @@ def _shown_block(line: Line, rows: Mapping[Spot, Shown], before: ShownBlock) -> 
     gone = rows.get(Spot(line.chain, WHOLE))
     if gone is not None:
         return (
-            ShownBlock(_decode_text(gone.text), gone.tokens, covers_others=True)
+            ShownBlock(_decode_text(gone.text), gone.tokens, covers_others=True, is_ours=True)
             if gone.text
             else NOTHING
         )
@@ -158,6 +163,7 @@ def _shown_block(line: Line, rows: Mapping[Spot, Shown], before: ShownBlock) -> 
     return ShownBlock(
         text_of(shown),
         line.extra + sum(row.tokens if row else piece.tokens for piece, row in pieces),
+        is_ours=True,
     )
 
 
@@ -199,12 +205,15 @@ class Baseline:
     tools: int = 0
     departures: int = 0
     """How many times something left the prompt."""
+    held: int = 0
+    """Tokens that were brought back."""
     blocks: list[ShownBlock] = field(default_factory=list)
     _summarized_names: Counter[str] = field(default_factory=Counter)
     """Names that summaries can contain, by how many messages had them."""
 
-    def show(self, upto: int, now: float) -> Sequence[ShownBlock]:
+    def show(self, upto: int, now: float, held: int) -> Sequence[ShownBlock]:
         del now
+        self.held = held
         for line in self.conversation.lines[len(self.blocks) : upto]:
             self.blocks.append(self.make_block(line))
         self.change()
@@ -219,7 +228,7 @@ class Baseline:
     @property
     def tokens(self) -> int:
         """Tokens of the current prompt."""
-        return self.conversation.fixed + sum(block.tokens for block in self.blocks)
+        return self.conversation.fixed + self.held + sum(block.tokens for block in self.blocks)
 
     def arrived(self) -> Iterator[tuple[int, Line]]:
         """The messages so far, with their indexes."""
@@ -246,7 +255,7 @@ class Baseline:
         for index in indexes:
             here = tokens + self.conversation.lines[index].extra
             if self.blocks[index].tokens > here:
-                self.blocks[index] = ShownBlock(placeholder, here)
+                self.blocks[index] = ShownBlock(placeholder, here, masked=True)
                 left = True
         self.departures += left
 
@@ -404,9 +413,10 @@ KNOBS: Mapping[str, Knobs] = {
     DEFAULT: Knobs(),
     **{name: Knobs(policy=name) for name in POLICIES},
     "iterations": Knobs(keep=_LAST, most=_MOST),
-    LEAN: PROFILES[LEAN],
+    **{name: knobs for name, knobs in PROFILES.items() if knobs != Knobs()},
 }
-"""hotset's default policy, and the ones it can be configured to."""
+"""hotset's default policy, and the ones it can be configured to: orders of leaving, and the
+profiles of kinds of agents."""
 
 OURS: Mapping[str, Maker] = {name: ours(knobs) for name, knobs in KNOBS.items()}
 

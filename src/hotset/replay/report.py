@@ -15,6 +15,7 @@ from hotset.replay.policies import FULL, Baseline, Maker, Rules
 from hotset.window.price import price_of
 
 _DIGITS = 2
+_MOST_FIXED = 2.0  # times the median of a set, of a fixed part that is worked out from usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,17 @@ class Row:
     cost_pct: float
     """Cost under the provider's cache rules, in percent of full history's."""
     faults_per_100: float
-    """Actions that copy something that is no longer shown."""
+    """Actions that copy something that is no longer shown, in 100 actions."""
+    faults_per_100_replies: float
+    """Replies with such an action, in 100 replies that act."""
     cost_with_faults_pct: float
     """The same cost, with a retrieval paid for each fault."""
+    cost_marked_pct: float
+    """The same with faults, by a client's own cache marks and the provider's look-back."""
     miss_pct: float
     """Share of the strings and lines that actions copy that are no longer shown."""
+    hinted_pct: float
+    """Share of those that only a list of left-out names has; part of `miss_pct`."""
     hit_pct: float
     """Share of the tokens of all prompts that the provider had cached."""
     mean_prompt: int
@@ -52,8 +59,11 @@ class Row:
     """How many calls before a fault the missing text last appeared."""
     miss_distance_p90: int
     tools_pct: float
-    """Cost of the tools by which a model asks for more, in percent of full history's; not part of
-    the costs above."""
+    """Cost of the tools by which a model asks for more, in percent of full history's; part of the
+    costs above."""
+    by_length: Mapping[int, float]
+    """Cost with faults in percent of full history's, by the tokens of full history's prompt from
+    which a class of prompts begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +92,11 @@ def row(figures: Figures, full: Figures) -> Row:
         tokens_pct=_percent(figures.prompt, full.prompt),
         cost_pct=_percent(figures.cost, full.cost),
         faults_per_100=_percent(figures.faults, figures.actions),
+        faults_per_100_replies=_percent(figures.faulted, figures.replies),
         cost_with_faults_pct=_percent(figures.cost + figures.fault_cost, full.cost),
+        cost_marked_pct=_percent(figures.marked_cost, full.marked_cost),
         miss_pct=_percent(figures.misses, figures.needs),
+        hinted_pct=_percent(figures.hinted, figures.needs),
         hit_pct=_percent(figures.read, figures.prompt),
         mean_prompt=round(figures.prompt / max(1, figures.calls)),
         peak_prompt=figures.peak,
@@ -96,6 +109,10 @@ def row(figures: Figures, full: Figures) -> Row:
         miss_distance_p50=round(_quantile(figures.distances, 0.5)),
         miss_distance_p90=round(_quantile(figures.distances, 0.9)),
         tools_pct=_percent(figures.tools_cost, full.cost),
+        by_length={
+            length: _percent(figures.by_length.get(length, 0.0), cost)
+            for length, cost in sorted(full.by_length.items())
+        },
     )
 
 
@@ -103,7 +120,7 @@ def describe_row(report: Report, name: str, full: str) -> str:
     """One policy's row in a sentence, for the person whose sessions these are."""
     ours, everything = report.policies[name], report.policies.get(full)
     these = "this session" if report.sessions == 1 else f"these {report.sessions:,} sessions"
-    cost = _compare_cost(ours.cost_with_faults_pct + ours.tools_pct)
+    cost = _compare_cost(ours.cost_with_faults_pct)
     sentence = (
         f"On {these} hotset would have cost {cost} sending "
         f"everything, its own tools included; "
@@ -217,8 +234,20 @@ def gather(
             elif not gathered.counted:
                 short.append(entry)
     for name, gathered in sets.items():
-        gathered.counted = gathered.counted or rest[name]
+        counted = _with_usual_fixed_part(gathered.counted)
+        gathered.counted = [
+            entry for entry in counted if everything or _is_counted(entry[1], ruling)
+        ] or [*counted, *rest[name]]
     return [gathered for gathered in sets.values() if gathered.counted]
+
+
+def _with_usual_fixed_part(
+    entries: Sequence[tuple[int, RecordedConversation]],
+) -> list[tuple[int, RecordedConversation]]:
+    """No conversation has a much larger fixed part than its set: a resumed session seems to, for
+    want of a record of what was said before."""
+    most = _MOST_FIXED * _quantile([each.fixed for _, each in entries], 0.5)
+    return [(number, replace(each, fixed=round(min(each.fixed, most)))) for number, each in entries]
 
 
 def replay(

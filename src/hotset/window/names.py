@@ -49,6 +49,18 @@ def names_of(content: bytes) -> frozenset[str]:
     return frozenset(names(content.decode("utf-8", "replace")))
 
 
+_NAME_LIST = re.compile(
+    r"^(?:\[hotset: left-out names: .*\]|Names [^\n]*there: [^\n]*|… .*|\[CTX-REF:.*\]|"
+    r"-> [A-Za-z0-9_][^\s,;:()]*(?: [A-Za-z0-9_][^\s,;:()]*)*)$",
+    re.MULTILINE,
+)
+
+
+def split_name_lists(text: str) -> tuple[str, str]:
+    """A text that stands for another, without its lists of names; and these lists."""
+    return _NAME_LIST.sub("", text), "\n".join(match[0] for match in _NAME_LIST.finditer(text))
+
+
 def coined_names(text: str) -> Iterator[str]:
     """Names that somebody gave: no shreds of encoded bytes, no parts of times, no amounts with
     units, no tests that pass."""

@@ -54,7 +54,7 @@ _TOLD = 5
 _COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("tokens\n%", lambda row: f"{row.tokens_pct:.1f}"),
     ("cost\n%", lambda row: f"{row.cost_pct:.1f}"),
-    ("faults\n/100", lambda row: f"{row.faults_per_100:.1f}"),
+    ("faults\n/100", lambda row: f"{row.faults_per_100_replies:.1f}"),
     ("faults\npaid %", lambda row: f"{row.cost_with_faults_pct:.1f}"),
     ("hit\n%", lambda row: f"{row.hit_pct:.1f}"),
     ("mean\nprompt", lambda row: _thousands(row.mean_prompt)),
@@ -127,6 +127,9 @@ _ROOMY = 100
     is_flag=True,
     help="Count every session, also those that are short or fit the window.",
 )
+@click.option(
+    "--by-length", is_flag=True, help="Also print the cost by the length of full history's prompt."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print only data and errors.")
 @as_json
 def replay(
@@ -138,6 +141,7 @@ def replay(
     provider: str | None,
     ttl: int | None,
     everything: bool,
+    by_length: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -164,6 +168,9 @@ def replay(
         return
     for report in reports:
         _show(report, quiet=quiet)
+        if by_length:
+            emit(_length_table(report))
+            say(quiet=quiet)
 
 
 def _names(policies: Sequence[str]) -> Sequence[str]:
@@ -284,6 +291,18 @@ def _table(report: Report) -> Table:
     for name, row in report.policies.items():
         table.add_row(name, *(cell(row) for _, cell in _COLUMNS), style=_style(name))
     return table
+
+
+def _length_table(report: Report) -> str:
+    """Cost with faults in percent of full history's, a column for each class of prompts."""
+    lengths = sorted({length for row in report.policies.values() for length in row.by_length})
+    names = max(map(len, ("prompt of", *report.policies)))
+    heads = [f"{length // 1000}k+" if length else "shorter" for length in lengths]
+    lines = [f"{'prompt of':<{names}}" + "".join(f"{head:>9}" for head in heads)]
+    for name, row in report.policies.items():
+        cells = (f"{row.by_length[length]:9.1f}" for length in lengths)
+        lines.append(f"{name:<{names}}" + "".join(cells))
+    return "\n".join(lines)
 
 
 def _style(name: str) -> str:
