@@ -20,7 +20,7 @@ from hotset.nouns.message import Usage
 from hotset.nouns.page import Kind, Page, PageId, Role, SessionId, digest
 from hotset.nouns.search import Entry, EntryId, Hits, IndexHit, Query, Sort
 from hotset.nouns.window import Line, Piece
-from hotset.replay.conversation import RecordedConversation, TextUnits, conversations
+from hotset.replay.conversation import RecordedConversation, TextUnits, split_conversations
 from hotset.replay.formats import read
 from hotset.replay.measure import Figures, StudiedConversation, measure
 from hotset.replay.policies import PlannedShowing, Rules, text_of
@@ -118,7 +118,7 @@ def study(name: str, file: Path, ruling: Ruling) -> Set:
         with LocalIndex(folder / "index", WordVectors(), folds=False) as index:
             for session in sessions:
                 memory = _Memory(session.id, index)
-                for conversation in conversations(session):
+                for conversation in split_conversations(session):
                     rules = ruling.rules(conversation.model)
                     studied.cases.extend(_cases(name, conversation, memory, rules))
                     measure(
@@ -304,7 +304,7 @@ def _acts(conversation: RecordedConversation, policy: PlannedShowing, after: int
         if not calls:
             continue
         blocks = policy.show(at, line.time)[:at]
-        seen = frozenset().union(*(block.said.names | block.said.lines for block in blocks))
+        seen = frozenset().union(*(block.units.names | block.units.lines for block in blocks))
         for piece in calls:
             words = spoken(piece.content)
             answer = answers.get(piece.call)

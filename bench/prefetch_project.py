@@ -50,7 +50,7 @@ from hotset.index.local import LocalIndex
 from hotset.nouns.knobs import Prefetch
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.price import Prices
-from hotset.replay.conversation import RecordedConversation, conversations
+from hotset.replay.conversation import RecordedConversation, split_conversations
 from hotset.replay.formats import read
 from hotset.replay.measure import Figures, StudiedConversation, measure
 from hotset.replay.report import Ruling
@@ -93,7 +93,7 @@ def main() -> None:
             f"name git folders in HOTSET_BENCH_PROJECTS (django=/path/.git,...), and have {file}"
         )
     most = int(os.environ.get("HOTSET_BENCH_SESSIONS", "0")) or None
-    sessions = [each for session in read([file]) for each in conversations(session)]
+    sessions = [each for session in read([file]) for each in split_conversations(session)]
     sets: dict[str, Set] = {}
     for name, repository in projects.items():
         mine = [each for each in sessions if each.id.startswith(f"{name}__")][:most]

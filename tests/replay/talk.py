@@ -8,7 +8,7 @@ from hotset.replay.conversation import (
     RecordedConversation,
     RecordedMessage,
     RecordedSession,
-    conversations,
+    split_conversations,
 )
 
 WORDS = "the quick brown fox jumps over a lazy dog and goes home again\n"
@@ -46,5 +46,5 @@ def long_result(number: int, size: int = 2000) -> str:
 
 
 def only(recorded: RecordedSession) -> RecordedConversation:
-    (conversation,) = conversations(recorded)
+    (conversation,) = split_conversations(recorded)
     return conversation

@@ -23,7 +23,7 @@ from hotset.replay.policies import (
     Policy,
     Rules,
     Truncate,
-    whole,
+    whole_block,
 )
 from tests.replay.talk import long_result, only, talk
 
@@ -62,7 +62,7 @@ def test_truncation_shows_the_last_five_iterations_and_a_summary_of_the_rest():
     assert [index for index in _results(_LONG, _LONG.calls[-1]) if last[index]] == _results(
         _LONG, _LONG.calls[-1]
     )[-5:]
-    (summary,) = (block for block in policy.blocks if block.stands_in)
+    (summary,) = (block for block in policy.blocks if block.covers_others)
     assert summary.tokens == SUMMARY
     assert "src/file_3.py" in summary.text
     assert policy.extra > 3 * SUMMARY * _PRICE.output / _PRICE.input
@@ -107,7 +107,7 @@ def test_compaction_puts_a_paid_summary_in_the_place_of_what_came_before():
     assert max(prompts) <= _TIGHT
     assert policy.departures >= 2
     assert policy.extra > policy.departures * SUMMARY * _PRICE.output / _PRICE.input
-    (summary,) = (block for block in policy.blocks if block.stands_in)
+    (summary,) = (block for block in policy.blocks if block.covers_others)
     assert policy.blocks.index(summary) == 2
     assert policy.blocks[3] is NOTHING
     assert "src/file_0.py" in summary.text
@@ -160,5 +160,5 @@ def test_every_policy_shows_what_the_user_said_and_never_more_than_everything(
             "You mend tests.",
             "Mend tests/test_clock_9.py",
         ]
-        most = sum(whole(line).tokens for line in conversation.lines[:call])
+        most = sum(whole_block(line).tokens for line in conversation.lines[:call])
         assert sum(block.tokens for block in blocks) <= most + SUMMARY

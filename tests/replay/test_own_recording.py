@@ -7,7 +7,7 @@ import pytest
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.message import DialectName
 from hotset.nouns.price import Price
-from hotset.replay.conversation import conversations
+from hotset.replay.conversation import split_conversations
 from hotset.replay.formats import read
 from hotset.replay.measure import Figures, StudiedConversation, measure
 from hotset.replay.policies import Baseline, PlannedShowing, Rules
@@ -21,7 +21,7 @@ def test_half_the_tokens_are_enough_and_what_later_calls_copy_is_there(tmp_path,
     last = list(requests(session(), DialectName.ANTHROPIC))[iterations]
     (tmp_path / "session.json").write_bytes(last)
     ((conversation,),) = [
-        list(conversations(recorded)) for recorded in read([tmp_path / "session.json"])
+        list(split_conversations(recorded)) for recorded in read([tmp_path / "session.json"])
     ]
     price = Price(3.0, 15.0)
     studied, rules = StudiedConversation.of(conversation), Rules(price, 200_000)

@@ -12,7 +12,7 @@ from hotset.config import listed_prices
 from hotset.nouns.price import Prices
 from hotset.replay.measure import Figures
 from hotset.replay.policies import BASELINES, FULL, ROSTER
-from hotset.replay.report import PROVIDERS, Report, Row, Ruling, gather, meaning, replay, row
+from hotset.replay.report import PROVIDERS, Report, Row, Ruling, describe_row, gather, replay, row
 from tests.replay.talk import long_result, talk
 
 _PRICES = Prices(listed_prices())
@@ -239,17 +239,19 @@ def test_the_sentence_under_the_table_says_what_it_means_for_the_user(
 ):
     ours = replace(row(_HALF, _FULL), cost_with_faults_pct=cost, faults_per_100=faults)
 
-    assert told in meaning(_report(24, ours), "default", FULL)
+    assert told in describe_row(_report(24, ours), "default", FULL)
 
 
 def test_the_sentence_speaks_of_one_session_and_of_prompts_that_do_not_fit():
     ours = row(_HALF, _FULL)
 
-    assert meaning(_report(1, ours), "default", FULL).startswith(
+    assert describe_row(_report(1, ours), "default", FULL).startswith(
         "On this session hotset would have cost"
     )
-    assert meaning(_report(24, ours), "default", FULL).startswith("On these 24 sessions hotset")
-    assert "fitted" not in meaning(_report(24, ours), "default", FULL)
-    assert meaning(_report(2, ours, over=42.4), "default", FULL).endswith(
+    assert describe_row(_report(24, ours), "default", FULL).startswith(
+        "On these 24 sessions hotset"
+    )
+    assert "fitted" not in describe_row(_report(24, ours), "default", FULL)
+    assert describe_row(_report(2, ours, over=42.4), "default", FULL).endswith(
         "Of 100 whole prompts 42 would not have fitted the window."
     )

@@ -1,5 +1,5 @@
-"""A recorded session: as an agent wrote it down, as the window sees it, and what each of its
-actions copies from the messages before it.
+"""Recorded sessions as an agent wrote them, as the window sees them, and what each tool call copies
+from earlier messages.
 
 `hotset.replay.formats.read` makes a `RecordedSession` out of files; nothing here knows the formats
 of transcripts.
@@ -23,35 +23,33 @@ from hotset.window.names import names
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A tool call that an assistant's message carries."""
+    """A tool call in an assistant's message."""
 
     id: str
-    """Unique in its session; made up from the call's place where the record has none."""
+    """Unique in its session; derived from the call's position if the record has none."""
     name: str
     arguments: str
-    """As the record has them: JSON for most tools, plain text for free-form ones."""
+    """As recorded: JSON for most tools, plain text for free-form ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedMessage:
-    """One message. What an assistant said in one reply is one message: its text, its thinking and
-    its calls together."""
+    """One message. A reply is one message: its text, thinking and calls together."""
 
     role: Role
     text: str
     calls: tuple[RecordedCall, ...] = ()
     call: str = ""
-    """The id of the call that a tool's message answers."""
+    """For a tool's message, the id of the call that it answers."""
     tool: str = ""
-    """The name of the tool that a tool's message comes from."""
+    """For a tool's message, the name of the tool."""
     thinking: str = ""
     time: float | None = None
     """Unix seconds."""
     usage: Usage | None = None
-    """What the provider reported for the reply."""
+    """Tokens that the provider reported for the reply."""
     compaction: bool = False
-    """True on a summary that took the place of everything before it: the prompt begins anew
-    here."""
+    """True for a summary that replaces everything before it: the prompt starts over here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +58,21 @@ class RecordedSession:
 
     id: str
     set: str
-    """What it is grouped under in reports: the record's own word for it, else the name of its file
-    or folder."""
+    """Name of the group in reports: from the record, else from its file or folder."""
     model: str
     messages: tuple[RecordedMessage, ...]
     fixed_tokens: int = 0
-    """Tokens of system text and tool schemas that were sent and are not among the messages."""
+    """Tokens of system text and tool schemas that were sent but are not among the messages."""
 
 
 _AROUND = 4
-"""Tokens that a message takes beside its text."""
+"""Tokens that a message takes in addition to its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedConversation:
-    """One stretch of a session, from its beginning or a compaction to its end or the next one."""
+    """Part of a session, from its beginning or a compaction up to the next compaction or its
+    end."""
 
     id: str
     set: str
@@ -85,18 +83,19 @@ class RecordedConversation:
 
     @property
     def calls(self) -> tuple[int, ...]:
-        """The indexes of the replies: each is one call of the model."""
+        """Indexes of the replies; each is one call of the model."""
         return tuple(index for index, line in enumerate(self.lines) if line.role is Role.ASSISTANT)
 
     @property
     def peak(self) -> int:
-        """Tokens of everything."""
+        """Tokens of the whole conversation."""
         return self.fixed + sum(
             line.extra + sum(piece.tokens for piece in line.pieces) for line in self.lines
         )
 
 
-def conversations(recorded: RecordedSession) -> Iterator[RecordedConversation]:
+def split_conversations(recorded: RecordedSession) -> Iterator[RecordedConversation]:
+    """Split a session at its compactions."""
     lines = _lines(recorded)
     fixed = recorded.fixed_tokens or _unrecorded_tokens(recorded, lines)
     system = [line for line in lines[:1] if line.role is Role.SYSTEM]
@@ -114,13 +113,13 @@ def conversations(recorded: RecordedSession) -> Iterator[RecordedConversation]:
 
 
 def _unrecorded_tokens(recorded: RecordedSession, lines: list[Line]) -> int:
-    """What the provider counted for the first call, less what the record has of it: the tools, and
+    """Tokens that the provider counted for the first call minus those on record: the tools, and
     hidden system text."""
     before = 0
     for message, line in zip(recorded.messages, lines, strict=True):
         usage = message.usage
-        if usage is not None and (told := usage.input + usage.cache_read + usage.cache_write):
-            return max(0, round(told / prior(recorded.model).ratio) - before)
+        if usage is not None and (billed := usage.input + usage.cache_read + usage.cache_write):
+            return max(0, round(billed / prior(recorded.model).ratio) - before)
         before += line.extra + sum(piece.tokens for piece in line.pieces)
     return 0
 
@@ -155,12 +154,12 @@ def _pieces(message: RecordedMessage, tool: str, given: bytes) -> Iterator[Piece
             if text:
                 yield Piece(Kind.RESPONSE, text, count(text))
             for call in message.calls:
-                said = call.arguments.encode("utf-8", "replace")
-                inline = bool(said) and call.arguments in message.text
+                arguments = call.arguments.encode("utf-8", "replace")
+                inline = bool(arguments) and call.arguments in message.text
                 yield Piece(
                     kind_of_call(call.name),
-                    said,
-                    0 if inline else count(said) + count(call.name),
+                    arguments,
+                    0 if inline else count(arguments) + count(call.name),
                     call.name,
                     call.id,
                 )
@@ -176,14 +175,14 @@ _NUMBERED = re.compile(r"^\s*\d+(?:→|\t|:|\||-)\s?")
 
 @dataclass(frozen=True, slots=True)
 class TextUnits:
-    """What a text says, in the units that actions copy."""
+    """The names and lines of a text: the units that actions copy."""
 
     names: frozenset[str]
     lines: frozenset[str]
 
     @classmethod
     def of(cls, text: str) -> TextUnits:
-        """A line that a difference adds is told by it, mark or no mark."""
+        """Lines that a diff adds count with and without their `+`."""
         lines = frozenset(_copied_lines(text))
         return cls(
             frozenset(names(text)), lines | {line[1:].strip() for line in lines if line[0] == "+"}
@@ -195,16 +194,16 @@ class TextUnits:
 
 @dataclass(frozen=True, slots=True)
 class NeededAction:
-    """A tool call, and where each string that it copies stood before."""
+    """A tool call, and where each string that it copies appeared before."""
 
     message: int
-    """The index of the message that carries it."""
+    """Index of the message that carries it."""
     needs: dict[str, tuple[int, ...]]
-    """Each name or line to the messages that it stands in, in order."""
+    """Maps each copied name or line to the messages that contain it, in order."""
 
 
-def actions(lines: Sequence[Line], said: Sequence[TextUnits]) -> Iterator[NeededAction]:
-    """Every call, with what it copies from earlier messages."""
+def find_actions(lines: Sequence[Line], units: Sequence[TextUnits]) -> Iterator[NeededAction]:
+    """Yield every tool call with what it copies from earlier messages."""
     where: dict[str, list[int]] = {}
     for index, line in enumerate(lines):
         for piece in line.pieces:
@@ -216,7 +215,7 @@ def actions(lines: Sequence[Line], said: Sequence[TextUnits]) -> Iterator[Needed
                     if need in where
                 }
                 yield NeededAction(index, needs)
-        for need in said[index].names | said[index].lines:
+        for need in units[index].names | units[index].lines:
             where.setdefault(need, []).append(index)
 
 

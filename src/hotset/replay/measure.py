@@ -1,9 +1,9 @@
-"""What a policy costs on recorded conversations: tokens, money under the provider's cache rules,
-and what the model misses.
+"""Measures a policy on recorded conversations: tokens, cost under the provider's cache rules, and
+what the model misses.
 
-A miss is a string or line that an action copies and that no longer stands in anything shown. An
-action with a miss pays for one more call: the prompt read again, a slice of what was missing, and
-the words to ask for it; the slice then stays for ten calls.
+A miss is a string or line that an action copies and that nothing shown contains any more. An action
+with a miss pays for one more call: the prompt read again, a slice of what was missing, and the
+words to ask for it; the slice then stays for ten calls.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hotset.nouns.message import Usage
-from hotset.replay.conversation import NeededAction, RecordedConversation, TextUnits, actions
+from hotset.replay.conversation import NeededAction, RecordedConversation, TextUnits, find_actions
 from hotset.replay.policies import Policy, Rules, ShownBlock, text_of
 from hotset.window.price import charge, units
 
@@ -41,36 +41,36 @@ class Figures:
     breaks: int = 0
     departures: int = 0
     distances: list[int] = field(default_factory=list)
-    """For each miss, how many calls ago it was last said."""
+    """For each miss, how many calls ago the text last appeared."""
     seconds: list[float] = field(default_factory=list)
     """Time of each plan."""
     each: dict[str, float] = field(default_factory=dict)
-    """The cost of each conversation, faults paid."""
+    """Cost of each conversation, faults included."""
     tools_cost: float = 0.0
-    """Of the tools that a policy puts before every prompt, by which a model asks for what is
+    """Cost of the tools that a policy adds to every prompt, by which a model asks for what is
     missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """What a retrieval brought back."""
+    """Text that a retrieval brought back."""
 
     until: int
     tokens: int
-    said: TextUnits
+    units: TextUnits
 
 
 @dataclass(frozen=True, slots=True)
 class StudiedConversation:
-    """A conversation with everything about it that no policy changes."""
+    """A conversation with what is the same under every policy."""
 
     conversation: RecordedConversation
     actions: tuple[NeededAction, ...]
 
     @classmethod
     def of(cls, conversation: RecordedConversation) -> StudiedConversation:
-        said = [TextUnits.of(text_of(line)) for line in conversation.lines]
-        return cls(conversation, tuple(actions(conversation.lines, said)))
+        units = [TextUnits.of(text_of(line)) for line in conversation.lines]
+        return cls(conversation, tuple(find_actions(conversation.lines, units)))
 
 
 def measure(
@@ -80,7 +80,7 @@ def measure(
     figures: Figures,
     clock: Callable[[], float],
 ) -> None:
-    """Replays one conversation and adds its figures."""
+    """Replay one conversation and add its figures."""
     conversation = studied.conversation
     todo: dict[int, list[NeededAction]] = {}
     for action in studied.actions:
@@ -143,7 +143,7 @@ def measure(
 
 
 def _common_prefix(before: Sequence[ShownBlock], blocks: Sequence[ShownBlock]) -> int:
-    """How many blocks at the front are as they were."""
+    """Number of leading blocks that are unchanged."""
     return next(
         (i for i, (a, b) in enumerate(zip(before, blocks, strict=False)) if a is not b),
         min(len(before), len(blocks)),
@@ -153,19 +153,20 @@ def _common_prefix(before: Sequence[ShownBlock], blocks: Sequence[ShownBlock]) -
 def _missing_needs(
     action: NeededAction, blocks: Sequence[ShownBlock], slices: Iterable[_Slice]
 ) -> list[str]:
-    elsewhere = [each.said for each in slices] + [block.said for block in blocks if block.stands_in]
+    elsewhere = [each.units for each in slices]
+    elsewhere += [block.units for block in blocks if block.covers_others]
     return [
         need
         for need, where in action.needs.items()
-        if not any(blocks[index].said.holds(need) for index in where)
-        and not any(said.holds(need) for said in elsewhere)
+        if not any(blocks[index].units.holds(need) for index in where)
+        and not any(each.holds(need) for each in elsewhere)
     ]
 
 
 def _slice(
     conversation: RecordedConversation, source: int, missed: Sequence[str], number: int
 ) -> _Slice:
-    """The part of a message from a little before the first string that was missed."""
+    """The part of a message that starts a little before the first missed string."""
     line = conversation.lines[source]
     text = text_of(line)
     tokens = line.whole

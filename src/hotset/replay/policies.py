@@ -1,9 +1,9 @@
-"""Every policy by name: our own planning, and what others do with a long conversation.
+"""Every policy by name: hotset's own planning, and what others do with a long conversation.
 
-A policy shows one block a message, the same object for as long as it stays the same. The others
-all show system and user messages always, as ours does. What they differ in is what becomes of the
-model's own messages and of the results of its calls. What a summary says stands for what a model
-would write: names, as many as fit."""
+A policy shows one block per message, the same object as long as it is unchanged. All baselines show
+system and user messages always, as hotset does; they differ in what becomes of the model's own
+messages and of the results of its calls. A summary's text is simulated by names, as many as fit.
+"""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from hotset.window.retrieval_tools import SPECS
 
 @dataclass(eq=False, slots=True)
 class ShownBlock:
-    """What is shown of one message. Two blocks are the same only if they are one."""
+    """Shown text of one message. Blocks are compared by identity."""
 
     text: str
     tokens: int
-    stands_in: bool = False
-    """It speaks for other messages too: a summary, or what stays of a stretch that left."""
-    _said: TextUnits | None = None
+    covers_others: bool = False
+    """True if it represents other messages too: a summary, or the stub of an evicted stretch."""
+    _units: TextUnits | None = None
 
     @property
-    def said(self) -> TextUnits:
-        if self._said is None:
-            self._said = TextUnits.of(self.text)
-        return self._said
+    def units(self) -> TextUnits:
+        if self._units is None:
+            self._units = TextUnits.of(self.text)
+        return self._units
 
 
 NOTHING = ShownBlock("", 0)
@@ -51,7 +51,7 @@ NOTHING = ShownBlock("", 0)
 
 @cache
 def _our_tools() -> int:
-    """Tokens of their schema, which every request of ours pays for."""
+    """Tokens of the schemas of hotset's tools, which every request pays for."""
     return sum(
         count(text)
         for spec in SPECS
@@ -71,21 +71,22 @@ class Policy(Protocol):
     """One conversation under one policy."""
 
     extra: float
-    """What the policy itself has cost so far, in units of an uncached input token: the writing of
+    """Cost of the policy itself so far, in units of an uncached input token: the writing of
     summaries."""
 
     @property
     def tools(self) -> int:
-        """Tokens of the tools that it puts before every prompt."""
+        """Tokens of the tools that it adds to every prompt."""
         ...
 
     def show(self, upto: int, now: float) -> Sequence[ShownBlock]:
-        """What a call sees of the first `upto` messages. Called with growing numbers."""
+        """The blocks that a call sees of the first `upto` messages. `upto` grows with every
+        call."""
         ...
 
 
 def text_of(line: Line) -> str:
-    """A message as plain text: what it says, and what it calls with which arguments."""
+    """A message as plain text: its words, and its calls with their arguments."""
     return "\n".join(
         f"{piece.tool} {spoken(piece.content)}"
         if piece.call and line.role == "assistant"
@@ -94,13 +95,13 @@ def text_of(line: Line) -> str:
     )
 
 
-def whole(line: Line) -> ShownBlock:
+def whole_block(line: Line) -> ShownBlock:
     return ShownBlock(text_of(line), line.extra + sum(piece.tokens for piece in line.pieces))
 
 
 @dataclass(slots=True)
 class PlannedShowing:
-    """Ours: the very code that the proxy runs."""
+    """hotset's policy: the code that the proxy runs."""
 
     conversation: RecordedConversation
     knobs: Knobs
@@ -119,7 +120,7 @@ class PlannedShowing:
         moment = Moment(now, self.price, count, self.conversation.fixed)
         made = plan(lines, table, (), self.knobs, moment)
         for line in lines[len(self._blocks) :]:
-            self._blocks.append(whole(line))
+            self._blocks.append(whole_block(line))
         touched = set()
         for row in made.fresh:
             self._rows[row.spot] = row
@@ -139,7 +140,7 @@ def _shown_block(line: Line, rows: Mapping[Spot, Shown], before: ShownBlock) -> 
     gone = rows.get(Spot(line.chain, WHOLE))
     if gone is not None:
         return (
-            ShownBlock(_decode_text(gone.text), gone.tokens, stands_in=True)
+            ShownBlock(_decode_text(gone.text), gone.tokens, covers_others=True)
             if gone.text
             else NOTHING
         )
@@ -148,14 +149,14 @@ def _shown_block(line: Line, rows: Mapping[Spot, Shown], before: ShownBlock) -> 
     ]
     if not any(row is not None and row.text for _, row in pieces):
         return before
-    told = replace(
+    shown = replace(
         line,
         pieces=tuple(
             replace(piece, content=row.text) if row and row.text else piece for piece, row in pieces
         ),
     )
     return ShownBlock(
-        text_of(told),
+        text_of(shown),
         line.extra + sum(row.tokens if row else piece.tokens for piece, row in pieces),
     )
 
@@ -165,8 +166,8 @@ def _decode_text(content: bytes) -> str:
 
 
 SUMMARY = 500
-"""Tokens of a summary. Those that agents write of real sessions are six times as long: this
-flatters policies that summarise."""
+"""Tokens of a summary. Agents' summaries of real sessions are six times as long: this flatters
+policies that summarise."""
 
 _CUT = 500  # characters
 _CUT_MARK = "\n[truncated]"
@@ -189,7 +190,7 @@ _EVICTED = "[Evicted; to be had by its reference]"
 
 @dataclass(slots=True)
 class Baseline:
-    """A conversation of which everything is shown as it arrives. A policy says what it changes
+    """Full history: everything is shown as it arrives. Subclasses override `change` to alter blocks
     before a call."""
 
     conversation: RecordedConversation
@@ -197,38 +198,38 @@ class Baseline:
     extra: float = 0.0
     tools: int = 0
     departures: int = 0
-    """How many times something left."""
+    """How many times something left the prompt."""
     blocks: list[ShownBlock] = field(default_factory=list)
-    _told: Counter[str] = field(default_factory=Counter)
-    """Names that summaries can tell, by how many messages had them."""
+    _summarized_names: Counter[str] = field(default_factory=Counter)
+    """Names that summaries can contain, by how many messages had them."""
 
     def show(self, upto: int, now: float) -> Sequence[ShownBlock]:
         del now
         for line in self.conversation.lines[len(self.blocks) : upto]:
-            self.blocks.append(self.born(line))
+            self.blocks.append(self.make_block(line))
         self.change()
         return self.blocks
 
-    def born(self, line: Line) -> ShownBlock:
-        return whole(line)
+    def make_block(self, line: Line) -> ShownBlock:
+        return whole_block(line)
 
     def change(self) -> None:
-        """Changes blocks, where the policy wants it."""
+        """Alter the blocks before a call."""
 
     @property
     def tokens(self) -> int:
-        """Of the prompt as it stands."""
+        """Tokens of the current prompt."""
         return self.conversation.fixed + sum(block.tokens for block in self.blocks)
 
     def arrived(self) -> Iterator[tuple[int, Line]]:
-        """The messages so far, with their places."""
+        """The messages so far, with their indexes."""
         return enumerate(self.conversation.lines[: len(self.blocks)])
 
     def results(self) -> list[int]:
         return [index for index, line in self.arrived() if line.answers]
 
     def older(self, kept: int) -> list[int]:
-        """The model's messages and the results of its calls, without those of its latest
+        """Indexes of the model's messages and of the results of its calls, without the latest
         replies."""
         replies = [index for index, line in self.arrived() if line.role is Role.ASSISTANT]
         end = replies[-kept] if len(replies) >= kept else 0
@@ -239,7 +240,7 @@ class Baseline:
         ]
 
     def blank(self, indexes: Iterable[int], placeholder: str) -> None:
-        """Puts a placeholder in the place of each of these, where that is shorter."""
+        """Replace each of these blocks by a placeholder, if that is shorter."""
         tokens = count(placeholder)
         left = False
         for index in indexes:
@@ -250,31 +251,33 @@ class Baseline:
         self.departures += left
 
     def summary(self, blocks: Iterable[ShownBlock], read: Usage) -> ShownBlock:
-        """Tells of these and of all that earlier summaries told of. Paid for: what its writer
-        reads, and what it writes."""
+        """A summary of these blocks and of those that earlier summaries covered. Its cost is what
+        its writer reads and writes."""
         for block in blocks:
-            if not block.stands_in:
-                self._told.update(block.said.names)
+            if not block.covers_others:
+                self._summarized_names.update(block.units.names)
         self.extra += units(self.rules.price, read) + units(self.rules.price, Usage(output=SUMMARY))
         return ShownBlock(
-            _fit_names(name for name, _ in self._told.most_common()), SUMMARY, stands_in=True
+            _fit_names(name for name, _ in self._summarized_names.most_common()),
+            SUMMARY,
+            covers_others=True,
         )
 
 
 @dataclass(slots=True)
 class Truncate(Baseline):
-    """Results cut at 500 characters, a window of five iterations that moves with every call, a
-    summary of what is behind it."""
+    """Results are cut at 500 characters; a window of five iterations moves with every call; a
+    summary covers what is behind it."""
 
     _waiting: list[ShownBlock] = field(default_factory=list)
-    """What left and no summary tells of yet."""
+    """Blocks that left and that no summary covers yet."""
     _iterations: int = 0
-    """How many of them are waiting."""
+    """How many of them are replies."""
 
-    def born(self, line: Line) -> ShownBlock:
+    def make_block(self, line: Line) -> ShownBlock:
         text = text_of(line)
         if not line.answers or len(text) <= _CUT:
-            return whole(line)
+            return whole_block(line)
         cut = text[:_CUT] + _CUT_MARK
         return ShownBlock(cut, line.extra + count(cut))
 
@@ -283,7 +286,7 @@ class Truncate(Baseline):
         leaving = [
             index
             for index in older
-            if self.blocks[index] is not NOTHING and not self.blocks[index].stands_in
+            if self.blocks[index] is not NOTHING and not self.blocks[index].covers_others
         ]
         for index in leaving:
             self._waiting.append(self.blocks[index])
@@ -298,7 +301,7 @@ class Truncate(Baseline):
 
 @dataclass(slots=True)
 class Mask(Baseline):
-    """The latest ten results; a placeholder for every older one."""
+    """The latest ten results are shown; older ones are placeholders."""
 
     def change(self) -> None:
         self.blank(self.results()[:-_OBSERVATIONS], _MASKED)
@@ -306,17 +309,17 @@ class Mask(Baseline):
 
 @dataclass(slots=True)
 class ClearToolUses(Baseline):
-    """The latest three results once the client's own prompt is over half of the window; the
-    provider clears the older ones.
+    """Once the client's prompt is over half of the window, the provider clears all but the latest
+    three results.
 
     The client goes on sending everything, so from then on the window moves with every call.
     """
 
     _whole: int = 0
-    """Tokens of what the client sends."""
+    """Tokens that the client sends."""
 
-    def born(self, line: Line) -> ShownBlock:
-        block = whole(line)
+    def make_block(self, line: Line) -> ShownBlock:
+        block = whole_block(line)
         self._whole += block.tokens
         return block
 
@@ -327,14 +330,14 @@ class ClearToolUses(Baseline):
 
 @dataclass(slots=True)
 class Compact(Baseline):
-    """A summary for everything before the latest reply, each time that the prompt is over three
-    quarters of the window."""
+    """When the prompt is over three quarters of the window, a summary replaces everything before
+    the latest reply."""
 
     def change(self) -> None:
         tokens = self.tokens
         older = self.older(1)
         fresh = any(
-            self.blocks[index].tokens and not self.blocks[index].stands_in for index in older
+            self.blocks[index].tokens and not self.blocks[index].covers_others for index in older
         )
         if fresh and tokens > _FULL * self.rules.window:
             summary = self.summary(
@@ -348,8 +351,8 @@ class Compact(Baseline):
 
 @dataclass(slots=True)
 class Evict(Baseline):
-    """The oldest quarter leaves, each time that the prompt is over three quarters of the window;
-    references stay."""
+    """When the prompt is over three quarters of the window, the oldest quarter leaves; references
+    stay."""
 
     def change(self) -> None:
         tokens = self.tokens
@@ -367,27 +370,27 @@ class Evict(Baseline):
 
 
 def _fit_names(names: Iterable[str]) -> str:
-    """As many names as a summary has room for."""
-    told: list[str] = []
+    """As many of the names as a summary has room for."""
+    fitting: list[str] = []
     room = SUMMARY
     for name in names:
         room -= count(f" {name}")
         if room < 0:
             break
-        told.append(name)
-    return " ".join(told)
+        fitting.append(name)
+    return " ".join(fitting)
 
 
 DEFAULT, LEAN, FULL = "default", "lean", "full"
 
 Maker = Callable[[RecordedConversation, Rules], Policy]
-"""Sets a policy to one conversation."""
+"""Makes a policy for one conversation."""
 
 _LAST, _MOST = 5, 15  # moving the window with every call would break the prefix with every call
 
 
 def ours(knobs: Knobs) -> Maker:
-    """Our own planning with these knobs, for the window that the rules say."""
+    """hotset's planning with these knobs, for the window that the rules name."""
 
     def make(conversation: RecordedConversation, rules: Rules) -> Policy:
         return PlannedShowing(
@@ -403,7 +406,7 @@ KNOBS: Mapping[str, Knobs] = {
     "iterations": Knobs(keep=_LAST, most=_MOST),
     LEAN: PROFILES[LEAN],
 }
-"""What hotset does by itself, and what it can be told to do."""
+"""hotset's default policy, and the ones it can be configured to."""
 
 OURS: Mapping[str, Maker] = {name: ours(knobs) for name, knobs in KNOBS.items()}
 

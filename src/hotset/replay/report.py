@@ -1,5 +1,5 @@
-"""Recorded sessions through policies: which of them count, under which rules, and what came of it
-in figures that people compare, one row a policy, in percent of sending everything."""
+"""Replays recorded sessions through policies and reports one row per policy, in percent of sending
+everything."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any
 
 from hotset.nouns.price import Price, Prices
-from hotset.replay.conversation import RecordedConversation, RecordedSession, conversations
+from hotset.replay.conversation import RecordedConversation, RecordedSession, split_conversations
 from hotset.replay.measure import Figures, StudiedConversation, measure
 from hotset.replay.policies import FULL, Baseline, Maker, Rules
 from hotset.window.price import price_of
@@ -19,42 +19,41 @@ _DIGITS = 2
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One policy on one set. Shares are in percent; `docs/replay.md` says how each figure comes
-    about."""
+    """One policy on one set. Shares are in percent; `docs/replay.md` explains each figure."""
 
     tokens_pct: float
-    """Tokens of all prompts, of those of full history."""
+    """Tokens of all prompts, in percent of full history's."""
     cost_pct: float
-    """Cost under the provider's cache rules, of that of full history."""
+    """Cost under the provider's cache rules, in percent of full history's."""
     faults_per_100: float
-    """Actions that copy something which is no longer shown."""
+    """Actions that copy something that is no longer shown."""
     cost_with_faults_pct: float
     """The same cost, with a retrieval paid for each fault."""
     miss_pct: float
-    """Of the strings and lines that actions copy, those that are no longer shown."""
+    """Share of the strings and lines that actions copy that are no longer shown."""
     hit_pct: float
-    """Of the tokens of all prompts, those that the provider had cached."""
+    """Share of the tokens of all prompts that the provider had cached."""
     mean_prompt: int
     peak_prompt: int
     over_window_pct: float
-    """Calls whose prompt the model could not have taken."""
+    """Calls whose prompt would not have fitted the window."""
     prefix_breaks: int
     """Calls whose prompt does not extend the one before."""
     plan_ms_p95: float
-    """Milliseconds to decide what is shown at a call."""
+    """Milliseconds to plan a call."""
     prefix_kept_pct: float
     """Calls whose prompt extends the one before."""
     evictions: int
     """How many times something left the window."""
     dearest_session_p95: float
-    """Cost with faults of one session in twenty is above this, in percent of the same session's
-    full history."""
+    """95th percentile over sessions of the cost with faults, in percent of the same session's full
+    history."""
     miss_distance_p50: int
-    """How many calls before a fault the text that it wanted was last said."""
+    """How many calls before a fault the missing text last appeared."""
     miss_distance_p90: int
     tools_pct: float
-    """What the tools by which a model asks for more add to the cost, in percent of full history's;
-    in none of the costs above."""
+    """Cost of the tools by which a model asks for more, in percent of full history's; not part of
+    the costs above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +62,17 @@ class Report:
 
     set: str
     sessions: int
-    """Those that count."""
+    """Sessions that count."""
     calls: int
     policies: Mapping[str, Row]
     sessions_read: int
-    """Those that count and those that do not."""
+    """All sessions, counted or not."""
     stretches: int
-    """A session that its client had compacted is as many as it was cut into."""
+    """Replayed parts: a session that its client compacted has several."""
     windows: tuple[int, ...]
-    """Tokens that a prompt may have: one for all, or the different ones of the recorded models."""
+    """Tokens that a prompt may have: one size for all, or those of the recorded models."""
     knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Of each policy that was changed for this run, the knobs that differ."""
+    """For each policy that was changed for this run, the knobs that differ."""
 
 
 def row(figures: Figures, full: Figures) -> Row:
@@ -100,8 +99,8 @@ def row(figures: Figures, full: Figures) -> Row:
     )
 
 
-def meaning(report: Report, name: str, full: str) -> str:
-    """What one policy's row says to the person whose sessions these are."""
+def describe_row(report: Report, name: str, full: str) -> str:
+    """One policy's row in a sentence, for the person whose sessions these are."""
     ours, everything = report.policies[name], report.policies.get(full)
     these = "this session" if report.sessions == 1 else f"these {report.sessions:,} sessions"
     cost = _compare_cost(ours.cost_with_faults_pct + ours.tools_pct)
@@ -134,14 +133,14 @@ def _percent(part: float, whole: float) -> float:
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share of them does not exceed; 0 where there are
-    none."""
+    """The smallest value that at least this share of the values does not exceed; 0 without
+    values."""
     ranked = sorted(values)
     return ranked[ceil(share * len(ranked)) - 1] if ranked else 0.0
 
 
 SHORTEST = 16
-"""Calls below which a session says nothing about windows."""
+"""Sessions with fewer calls tell nothing about windows."""
 
 PROVIDERS: Mapping[str, str] = {
     "anthropic": "claude-sonnet-4",
@@ -151,22 +150,21 @@ PROVIDERS: Mapping[str, str] = {
     "mistral": "mistral-large",
     "qwen": "qwen-plus",
 }
-"""Each provider's cache rules stand with a model of its in the list of prices that has no rules of
-its own."""
+"""For each provider, a model in the price list that has the provider's cache rules unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """Which rules hold for a recorded model."""
+    """The rules for each recorded model."""
 
     prices: Prices
     provider: str = ""
-    """One of `PROVIDERS`, whose rules hold for every model; empty for the recorded model's own."""
+    """One of `PROVIDERS`, whose rules apply to every model; empty for the recorded model's own."""
     window: int = 0
     """Tokens that a prompt may have; 0 for the recorded model's own window."""
     ttl: int | None = None
-    """Seconds after which a cache is cold; None for the price's own, 0 leaves recorded pauses out
-    of account."""
+    """Seconds after which a cache is cold; None for the price's own, 0 to ignore recorded
+    pauses."""
 
     def rules(self, model: str) -> Rules:
         own = price_of(model, self.prices)
@@ -184,23 +182,23 @@ class SessionSet:
 
     set: str
     sessions: int = 0
-    """All that were read."""
+    """All sessions read."""
     counted: list[tuple[int, RecordedConversation]] = field(default_factory=list)
-    """What is replayed, each with the number of its session."""
+    """Conversations to replay, each with the number of its session."""
 
     def rounds(self, makers: Mapping[str, Maker]) -> int:
-        """How many conversations are gone through to replay it with these policies."""
+        """Number of replays for these policies."""
         return len(self.counted) * len(_with_full(makers))
 
 
 def gather(
     recorded: Iterable[RecordedSession], ruling: Ruling, *, everything: bool = False
 ) -> list[SessionSet]:
-    """The sessions by set. Those count that are long and would overflow their window; all, where a
-    set has none of these.
+    """Group the sessions by set. Sessions count if they are long and overflow their window; all
+    count if a set has none of these.
 
-    A session that is not going to count is forgotten as soon as that is known: a folder of
-    transcripts can be large.
+    A session that does not count is dropped as soon as that is known: a folder of transcripts can
+    be large.
     """
     sets: dict[str, SessionSet] = {}
     rest: dict[str, list[tuple[int, RecordedConversation]]] = {}
@@ -208,9 +206,8 @@ def gather(
         gathered = sets.setdefault(session.set, SessionSet(session.set))
         gathered.sessions += 1
         short = rest.setdefault(session.set, [])
-        for stretch in conversations(session):
-            # Sessions of different files may have the same name; what is told of each is told by
-            # its name.
+        for stretch in split_conversations(session):
+            # Sessions of different files may have the same id, and figures are kept by id.
             entry = (number, replace(stretch, id=f"{number}:{stretch.id}"))
             if not any(stretch.calls):
                 continue
@@ -231,8 +228,8 @@ def replay(
     clock: Callable[[], float],
     step: Callable[[], None] = lambda: None,
 ) -> Report:
-    """Every one of these policies on everything that counts. `step` is called after each of
-    `gathered.rounds(makers)` rounds."""
+    """Replay everything that counts with every policy. `step` is called after each of
+    `gathered.rounds(makers)` replays."""
     figures = {name: Figures() for name in _with_full(makers)}
     for _, conversation in gathered.counted:
         rules = ruling.rules(conversation.model)
@@ -260,5 +257,5 @@ def _is_counted(stretch: RecordedConversation, ruling: Ruling) -> bool:
 
 
 def _with_full(makers: Mapping[str, Maker]) -> Mapping[str, Maker]:
-    """Full history is the yardstick, asked for or not."""
+    """The policies plus full history, which is the yardstick."""
     return {FULL: Baseline, **makers}

@@ -1,5 +1,4 @@
-"""Files of recorded sessions, in any of the formats that agents write. The format is told from what
-a file holds."""
+"""Readers for files of recorded sessions. The format is detected from a file's content."""
 
 from __future__ import annotations
 
@@ -29,15 +28,15 @@ READERS = (
     swe_agent.READER,
     api_messages.READER,
 )
-"""In the order in which they are tried: what could be mistaken for another comes first."""
+"""In the order in which they are tried: formats that could be mistaken for another come first."""
 
 _ENDINGS = frozenset({".json", ".jsonl", ".ndjson", ".traj", ".gz"})
-"""What is looked at in a folder; a file that is named is read whatever its name."""
+"""Files read from a folder; a file that is named is read whatever its ending."""
 
 _KEY = re.compile(r"[A-Za-z_]{1,24}")
-"""A key that an error may show: one with digits or signs could be an id or a secret."""
+"""Keys that an error may show: one with digits or signs could be an id or a secret."""
 
-_KEYS_TOLD = 8
+_MOST_KEYS = 8
 
 
 def _raise(error: BadInput) -> None:
@@ -54,7 +53,7 @@ def read(
     note: Callable[[str], None] = _ignore,
     refuse: Callable[[BadInput], None] = _raise,
 ) -> Iterator[RecordedSession]:
-    """Every session in these files, and in the files of these folders, one at a time.
+    """Yield every session in these files and folders.
 
     `note` gets a sentence about each harmless thing that was skipped. A file that cannot be read is
     one error: `refuse` raises it, unless the caller passes its own and goes on with the next file.
@@ -67,7 +66,7 @@ def read(
             continue
         for file in files:
             try:
-                yield from _sessions(TranscriptFile(file, _set_of(path), note))
+                yield from _read_sessions(TranscriptFile(file, _set_of(path), note))
             except BadInput as error:
                 refuse(error)
 
@@ -90,7 +89,7 @@ def find(path: Path) -> tuple[Path, ...]:
 
 
 def _reader_of(opened: OpenTranscript) -> TranscriptReader:
-    """Raises `BadInput` that says what was found instead."""
+    """The reader that claims the file. Raises `BadInput` with a description of the content."""
     for each in READERS:
         if each.claims(opened.opening):
             return each
@@ -101,7 +100,7 @@ def _reader_of(opened: OpenTranscript) -> TranscriptReader:
     )
 
 
-def _sessions(file: TranscriptFile) -> Iterator[RecordedSession]:
+def _read_sessions(file: TranscriptFile) -> Iterator[RecordedSession]:
     opened = file.opened()
     reader = _reader_of(opened)
     found = 0
@@ -114,8 +113,7 @@ def _sessions(file: TranscriptFile) -> Iterator[RecordedSession]:
 
 
 def _set_of(path: Path) -> str:
-    """What the sessions of this file or folder are called together, where they do not say
-    themselves."""
+    """Group name for the sessions of this file or folder if they have none of their own."""
     name = path.resolve().name
     return name.split(".")[0] or name
 
@@ -125,11 +123,11 @@ def _is_visible(file: Path, folder: Path) -> bool:
 
 
 def _describe_document(document: Any) -> str:
-    """What a document is, without a word of what it says."""
+    """Type and keys of a document, without any of its values."""
     match document:
         case dict():
             keys = [key for key in document if isinstance(key, str) and _KEY.fullmatch(key)][
-                :_KEYS_TOLD
+                :_MOST_KEYS
             ]
             return (
                 f"a JSON object with {', '.join(keys)}"

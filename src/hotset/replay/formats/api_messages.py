@@ -1,5 +1,6 @@
-"""Conversations as an API takes them: messages or items in a list, in a request's body, or one a
-line. `tell_anthropic`, `tell_chat` and `tell_responses` read one message of their dialect."""
+"""Conversations as an API takes them: messages or items in a list, in a request's body, or one per
+line. `add_anthropic_message`, `add_chat_message` and `add_responses_item` read one message of their
+dialect."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from hotset.replay.formats.transcript import (
     TranscriptReader,
     as_json,
     kind_of,
+    parse_time,
     text_of,
     tokens_of,
-    when,
 )
 
 _LISTS = ("messages", "input", "conversation", "history")
-"""Where a body holds its conversation."""
+"""Fields of a request body that hold the conversation."""
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
@@ -31,8 +32,7 @@ def _claims(opening: Sequence[Any]) -> bool:
 
 
 def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
-    """A session for each body or list; lines that are messages themselves are one session
-    together."""
+    """One session per body or list; lines that are messages form one session together."""
     lines: list[Any] = []
     found = 0
     for document in opened.documents:
@@ -54,12 +54,16 @@ def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
 
 def _session(opened: OpenTranscript, body: Any, number: int) -> RecordedSession:
     fields = json_bytes.as_object(body)
-    said = [each for each in (_messages_of(fields) if fields else body) if isinstance(each, dict)]
-    tell = _teller(fields, said)
-    talk = TalkBuilder(marks_ends=tell is not tell_responses)
-    talk.say(Role.SYSTEM, text_of(fields.get("system") or fields.get("instructions")))
-    for each in said:
-        tell(talk, each, when(each.get("timestamp")) or when(each.get("created_at")))
+    messages = [
+        each for each in (_messages_of(fields) if fields else body) if isinstance(each, dict)
+    ]
+    add_message = _message_adder(fields, messages)
+    talk = TalkBuilder(marks_ends=add_message is not add_responses_item)
+    talk.add_message(Role.SYSTEM, text_of(fields.get("system") or fields.get("instructions")))
+    for each in messages:
+        add_message(
+            talk, each, parse_time(each.get("timestamp")) or parse_time(each.get("created_at"))
+        )
     stem = opened.file.stem
     return RecordedSession(
         id=json_bytes.as_text(fields.get("id"))
@@ -72,30 +76,31 @@ def _session(opened: OpenTranscript, body: Any, number: int) -> RecordedSession:
     )
 
 
-def _teller(
-    fields: Mapping[str, Any], said: Sequence[Mapping[str, Any]]
+def _message_adder(
+    fields: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]
 ) -> Callable[[TalkBuilder, Mapping[str, Any], float | None], None]:
-    """The dialect by what only it has; a talk without any of that reads the same in all three."""
-    if any(kind_of(each) in _RESPONSES_TYPES for each in said) or "input" in fields:
-        return tell_responses
-    blocks = (block for each in said for block in json_bytes.as_list(each.get("content")))
+    """Detect the dialect by what only it has. A conversation without any of that reads the same in
+    all three."""
+    if any(kind_of(each) in _RESPONSES_TYPES for each in messages) or "input" in fields:
+        return add_responses_item
+    blocks = (block for each in messages for block in json_bytes.as_list(each.get("content")))
     if any(kind_of(json_bytes.as_object(block)) in _ANTHROPIC_TYPES for block in blocks):
-        return tell_anthropic
-    return tell_chat
+        return add_anthropic_message
+    return add_chat_message
 
 
 def _messages_of(fields: Mapping[str, Any]) -> list[Any]:
     for name in _LISTS:
-        if isinstance(said := fields.get(name), list):
-            return said
-        if isinstance(said, str) and name == "input":
-            return [{"role": "user", "content": said}]
+        if isinstance(messages := fields.get(name), list):
+            return messages
+        if isinstance(messages, str) and name == "input":
+            return [{"role": "user", "content": messages}]
     return []
 
 
 def _is_body(document: Any) -> bool:
-    said = _messages_of(json_bytes.as_object(document))
-    return bool(said) and _is_message(said[0])
+    messages = _messages_of(json_bytes.as_object(document))
+    return bool(messages) and _is_message(messages[0])
 
 
 def _is_list(document: Any) -> bool:
@@ -107,7 +112,7 @@ def _is_list(document: Any) -> bool:
 
 
 def _is_message(document: Any) -> bool:
-    """A message or an item."""
+    """True for a message or an item."""
     fields = json_bytes.as_object(document)
     return (json_bytes.as_text(fields.get("role")) in _ROLES and "content" in fields) or kind_of(
         fields
@@ -120,60 +125,59 @@ READER = TranscriptReader("OpenAI or Anthropic messages", _claims, _sessions)
 _ANTHROPIC_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 _ANTHROPIC_TYPES = frozenset({*_ANTHROPIC_CALLS, "tool_result", "thinking", "redacted_thinking"})
-"""Blocks by which these messages are told from OpenAI's."""
+"""Blocks that only Anthropic's messages have."""
 
 
-def tell_anthropic(
+def add_anthropic_message(
     talk: TalkBuilder, message: Mapping[str, Any], time: float | None = None
 ) -> None:
-    """Adds one message to `talk`."""
+    """Add one message to `talk`."""
     role = json_bytes.as_text(message.get("role"))
     if role == "assistant":
-        talk.end()
-        tell_reply_blocks(talk, message.get("content"), time)
+        talk.end_reply()
+        add_reply_blocks(talk, message.get("content"), time)
     elif role == "system":
-        talk.say(Role.SYSTEM, text_of(message.get("content")), time)
+        talk.add_message(Role.SYSTEM, text_of(message.get("content")), time)
     elif role == "user":
-        tell_user_blocks(talk, message.get("content"), time)
+        add_user_blocks(talk, message.get("content"), time)
 
 
-def tell_user_blocks(
+def add_user_blocks(
     talk: TalkBuilder, content: Any, time: float | None, *, compaction: bool = False
 ) -> None:
-    """What a user's message holds: results of tools first, as the API demands, then what the user
-    says."""
+    """Add a user's message: tool results first, as the API demands, then the user's text."""
     words: list[Any] = []
     for block in _content_blocks(content):
         if kind_of(json_bytes.as_object(block)) == "tool_result":
-            talk.answer(
+            talk.add_result(
                 json_bytes.as_text(block.get("tool_use_id")), text_of(block.get("content")), time
             )
         else:
             words.append(block)
     if text := text_of(words):
-        talk.say(Role.USER, text, time, compaction=compaction)
+        talk.add_message(Role.USER, text, time, compaction=compaction)
 
 
-def tell_reply_blocks(talk: TalkBuilder, content: Any, time: float | None) -> None:
-    """What an assistant's message holds, or a part of it."""
+def add_reply_blocks(talk: TalkBuilder, content: Any, time: float | None) -> None:
+    """Add an assistant's message, or a part of it."""
     for each in _content_blocks(content):
         block = json_bytes.as_object(each)
         kind = kind_of(block)
         if kind in _ANTHROPIC_CALLS:
-            talk.call(
+            talk.add_call(
                 json_bytes.as_text(block.get("id")),
                 json_bytes.as_text(block.get("name")),
                 as_json(block.get("input")),
                 time,
             )
         elif kind == "thinking":
-            talk.think(json_bytes.as_text(block.get("thinking")), time)
+            talk.add_thinking(json_bytes.as_text(block.get("thinking")), time)
         elif kind.endswith("_tool_result"):
-            talk.answer(
+            talk.add_result(
                 json_bytes.as_text(block.get("tool_use_id")), text_of(block.get("content")), time
             )
         else:
-            talk.speak(text_of([each]), time)
+            talk.add_text(text_of([each]), time)
 
 
 def _content_blocks(content: Any) -> list[Any]:
@@ -193,41 +197,43 @@ _CHAT_ROLES = {
 _CHAT_ANSWERS = frozenset({"tool", "function"})
 
 
-def tell_chat(talk: TalkBuilder, message: Mapping[str, Any], time: float | None = None) -> None:
-    """Adds one message to `talk`. Unknown roles are skipped."""
+def add_chat_message(
+    talk: TalkBuilder, message: Mapping[str, Any], time: float | None = None
+) -> None:
+    """Add one message to `talk`. Unknown roles are skipped."""
     role = json_bytes.as_text(message.get("role"))
     text = text_of(message.get("content"))
     if role in _CHAT_ROLES:
-        talk.say(_CHAT_ROLES[role], text, time)
+        talk.add_message(_CHAT_ROLES[role], text, time)
     elif role in _CHAT_ANSWERS:
         tool = json_bytes.as_text(message.get("name"))
-        talk.answer(json_bytes.as_text(message.get("tool_call_id")), text, time, tool=tool)
+        talk.add_result(json_bytes.as_text(message.get("tool_call_id")), text, time, tool=tool)
     elif role == "assistant":
-        talk.end()
-        talk.think(_chat_thinking(message), time)
-        talk.speak(text or json_bytes.as_text(message.get("refusal")), time)
+        talk.end_reply()
+        talk.add_thinking(_chat_thinking(message), time)
+        talk.add_text(text or json_bytes.as_text(message.get("refusal")), time)
         for call in json_bytes.as_list(message.get("tool_calls")):
-            _tell_chat_call(talk, json_bytes.as_object(call), time)
+            _add_chat_call(talk, json_bytes.as_object(call), time)
         if legacy := json_bytes.as_object(message.get("function_call")):
-            talk.call(
+            talk.add_call(
                 "", json_bytes.as_text(legacy.get("name")), as_json(legacy.get("arguments")), time
             )
 
 
 def _chat_thinking(message: Mapping[str, Any]) -> str:
     for name in ("reasoning_content", "reasoning"):
-        if said := message.get(name):
-            return text_of(said)
+        if thinking := message.get(name):
+            return text_of(thinking)
     blocks = (
         json_bytes.as_object(block) for block in json_bytes.as_list(message.get("thinking_blocks"))
     )
     return "\n\n".join(json_bytes.as_text(block.get("thinking")) for block in blocks)
 
 
-def _tell_chat_call(talk: TalkBuilder, call: Mapping[str, Any], time: float | None) -> None:
+def _add_chat_call(talk: TalkBuilder, call: Mapping[str, Any], time: float | None) -> None:
     named = json_bytes.as_object(call.get("function")) or json_bytes.as_object(call.get("custom"))
     arguments = named.get("arguments") if "arguments" in named else named.get("input")
-    talk.call(
+    talk.add_call(
         json_bytes.as_text(call.get("id")),
         json_bytes.as_text(named.get("name")),
         as_json(arguments),
@@ -246,7 +252,7 @@ _RESPONSES_CALLS = {
     "tool_search_call": "arguments",
     "mcp_call": "arguments",
 }
-"""Items by which a tool is called, and the field that says with what."""
+"""Item types of tool calls, and the field that holds the arguments."""
 
 _RESPONSES_ANSWERS = {f"{name}_output": "output" for name in _RESPONSES_CALLS} | {
     "tool_search_output": "tools"
@@ -263,42 +269,44 @@ _RESPONSES_TYPES = frozenset(
         "item_reference",
     }
 )
-"""Types by which items are told from the messages of other dialects; both have messages."""
+"""Item types that no other dialect has."""
 
 SEALED = "[a summary that only the provider can read]"
 
 
-def tell_responses(talk: TalkBuilder, item: Mapping[str, Any], time: float | None = None) -> None:
-    """Adds one item to `talk`. Calls of a provider's own tools are skipped where the item lacks
-    their outcome."""
+def add_responses_item(
+    talk: TalkBuilder, item: Mapping[str, Any], time: float | None = None
+) -> None:
+    """Add one item to `talk`. Calls of a provider's own tools are skipped if the item lacks their
+    outcome."""
     kind = kind_of(item)
     id = json_bytes.as_text(item.get("call_id")) or json_bytes.as_text(item.get("id"))
     if kind in _RESPONSES_CALLS:
         name = json_bytes.as_text(item.get("name")) or kind.removesuffix("_call")
-        id = talk.call(id, name, as_json(item.get(_RESPONSES_CALLS[kind])), time)
+        id = talk.add_call(id, name, as_json(item.get(_RESPONSES_CALLS[kind])), time)
         if kind == "mcp_call":
-            talk.answer(id, as_json(item.get("output")) or as_json(item.get("error")), time)
+            talk.add_result(id, as_json(item.get("output")) or as_json(item.get("error")), time)
     elif kind in _RESPONSES_ANSWERS:
-        talk.answer(id, _tool_output(item.get(_RESPONSES_ANSWERS[kind])), time)
+        talk.add_result(id, _tool_output(item.get(_RESPONSES_ANSWERS[kind])), time)
     elif kind == "reasoning":
-        talk.think(text_of(item.get("content")) or text_of(item.get("summary")), time)
+        talk.add_thinking(text_of(item.get("content")) or text_of(item.get("summary")), time)
     elif kind in ("compaction", "compaction_summary"):
-        talk.say(Role.USER, SEALED, time, compaction=True)
+        talk.add_message(Role.USER, SEALED, time, compaction=True)
     elif kind in ("message", ""):
-        _tell_responses_message(talk, item, time)
+        _add_responses_message(talk, item, time)
 
 
-def _tell_responses_message(talk: TalkBuilder, item: Mapping[str, Any], time: float | None) -> None:
+def _add_responses_message(talk: TalkBuilder, item: Mapping[str, Any], time: float | None) -> None:
     role = json_bytes.as_text(item.get("role"))
     text = text_of(item.get("content"))
     if role == "assistant":
-        talk.speak(text, time)
+        talk.add_text(text, time)
     elif role in _RESPONSES_ROLES:
-        talk.say(_RESPONSES_ROLES[role], text, time)
+        talk.add_message(_RESPONSES_ROLES[role], text, time)
 
 
 def _tool_output(value: Any) -> str:
-    """A tool's output: text, blocks, or (what a tool search found) anything."""
+    """A tool's output as text; it may be text, blocks, or any JSON (a tool search)."""
     if isinstance(value, str):
         return value
     return text_of(value) or as_json(value)

@@ -1,4 +1,4 @@
-"""Codex rollouts: an item, an event or a turn's settings a line, each with its time."""
+"""Codex rollouts: each line is an item, an event or a turn's settings, with its time."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from hotset.dialects import json_bytes
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Role
 from hotset.replay.conversation import RecordedSession
-from hotset.replay.formats.api_messages import SEALED, tell_responses
+from hotset.replay.formats.api_messages import SEALED, add_responses_item
 from hotset.replay.formats.transcript import (
     OpenTranscript,
     TalkBuilder,
     TranscriptReader,
     kind_of,
+    parse_time,
     text_of,
     tokens_of,
     usage_of,
-    when,
 )
 
 _TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
@@ -39,16 +39,16 @@ def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
         if line["type"] == "turn_context"
         and (model := json_bytes.as_text(_payload(line).get("model")))
     ]
-    talk = TalkBuilder(marks_ends=any(_bill(line) for line in lines))
-    talk.say(Role.SYSTEM, _instructions(meta), when(meta.get("timestamp")))
+    talk = TalkBuilder(marks_ends=any(_billed_tokens(line) for line in lines))
+    talk.add_message(Role.SYSTEM, _instructions(meta), parse_time(meta.get("timestamp")))
     spent: Any = None
     for line in lines:
-        if (bill := _bill(line)) is None:
-            _tell(talk, line)
-        elif bill != spent:  # the same bill may be told twice
+        if (bill := _billed_tokens(line)) is None:
+            _add_line(talk, line)
+        elif bill != spent:  # the same bill may be recorded twice
             spent = bill
-            talk.bill(_usage(bill))
-            talk.end()
+            talk.set_usage(_usage(bill))
+            talk.end_reply()
     yield RecordedSession(
         id=json_bytes.as_text(meta.get("id")) or opened.file.stem,
         set=opened.file.set,
@@ -70,8 +70,8 @@ def _instructions(meta: Mapping[str, Any]) -> str:
     return text_of(meta.get("base_instructions") or meta.get("instructions"))
 
 
-def _bill(line: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What the provider counted for a reply: the event comes once the reply is over."""
+def _billed_tokens(line: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The event with the tokens that the provider counted; it follows the reply."""
     payload = _payload(line)
     if line["type"] != "event_msg" or payload.get("type") != "token_count":
         return None
@@ -84,18 +84,18 @@ def _usage(info: Mapping[str, Any]) -> Usage | None:
     return usage if usage is not None and usage != Usage() else None
 
 
-def _tell(talk: TalkBuilder, line: Mapping[str, Any]) -> None:
+def _add_line(talk: TalkBuilder, line: Mapping[str, Any]) -> None:
     payload = _payload(line)
-    time = when(line.get("timestamp"))
+    time = parse_time(line.get("timestamp"))
     if line["type"] == "response_item":
-        tell_responses(talk, payload, time)
+        add_responses_item(talk, payload, time)
     elif line["type"] == "compacted":
-        talk.say(Role.USER, _summary(payload), time, compaction=True)
+        talk.add_message(Role.USER, _summary(payload), time, compaction=True)
 
 
 def _summary(payload: Mapping[str, Any]) -> str:
-    """What the window holds after a compaction, as one text: what was taken over, and the summary
-    where it can be read."""
+    """The window's content after a compaction, as one text: the messages taken over, and the
+    summary if it is readable."""
     kept = [
         json_bytes.as_object(each)
         for each in json_bytes.as_list(payload.get("replacement_history"))

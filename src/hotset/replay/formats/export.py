@@ -1,4 +1,5 @@
-"""What `hotset export` writes: rows of a store, of which a session's longest line is told."""
+"""Files that `hotset export` writes: rows of a store. Each session is read as its longest
+branch."""
 
 from __future__ import annotations
 
@@ -12,7 +13,11 @@ from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.page import ROOT, Chain, Digest, Role, SessionId
 from hotset.nouns.turn import Node, Session, Turn
 from hotset.replay.conversation import RecordedSession
-from hotset.replay.formats.api_messages import tell_anthropic, tell_chat, tell_responses
+from hotset.replay.formats.api_messages import (
+    add_anthropic_message,
+    add_chat_message,
+    add_responses_item,
+)
 from hotset.replay.formats.transcript import (
     OpenTranscript,
     TalkBuilder,
@@ -22,15 +27,17 @@ from hotset.replay.formats.transcript import (
 from hotset.store.exchange import read_lines
 from hotset.store.port import Blob
 
-_TELLERS: Mapping[DialectName, Callable[[TalkBuilder, Mapping[str, Any], float | None], None]] = {
-    DialectName.ANTHROPIC: tell_anthropic,
-    DialectName.OPENAI_CHAT: tell_chat,
-    DialectName.OPENAI_RESPONSES: tell_responses,
+_MESSAGE_ADDERS: Mapping[
+    DialectName, Callable[[TalkBuilder, Mapping[str, Any], float | None], None]
+] = {
+    DialectName.ANTHROPIC: add_anthropic_message,
+    DialectName.OPENAI_CHAT: add_chat_message,
+    DialectName.OPENAI_RESPONSES: add_responses_item,
 }
 
 
 @dataclass(slots=True)
-class _Rows:
+class _SessionRows:
     """The rows of one session."""
 
     session: Session
@@ -43,16 +50,16 @@ def _claims(opening: Sequence[Any]) -> bool:
 
 
 def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
-    """The rows come with all content in front, so all of it is held until the last row was read."""
+    """All content precedes the rows that refer to it, so it is held until the last row."""
     content: dict[Digest, bytes] = {}
-    found: dict[SessionId, _Rows] = {}
+    found: dict[SessionId, _SessionRows] = {}
     try:
         for row in read_lines(opened.file.lines()):
             match row:
                 case Blob():
                     content[row.digest] = row.content
                 case Session():
-                    found[row.id] = _Rows(row)
+                    found[row.id] = _SessionRows(row)
                 case Node() if row.session in found:
                     found[row.session].nodes.append(row)
                 case Turn() if row.session in found:
@@ -64,19 +71,19 @@ def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
             yield _read_session(rows, content, opened.file.set)
 
 
-def _read_session(rows: _Rows, content: Mapping[Digest, bytes], set: str) -> RecordedSession:
+def _read_session(rows: _SessionRows, content: Mapping[Digest, bytes], set: str) -> RecordedSession:
     line = _longest_line(rows.nodes)
     chains = {node.chain for node in line} | {ROOT}
     turns = [turn for turn in rows.turns if turn.head in chains]
     bills = {turn.tail: turn.usage for turn in turns if turn.usage != Usage()}
     last = turns[-1] if turns else None
-    tell = _TELLERS[rows.session.dialect]
-    talk = TalkBuilder(marks_ends=tell is not tell_responses)
+    add_message = _MESSAGE_ADDERS[rows.session.dialect]
+    talk = TalkBuilder(marks_ends=add_message is not add_responses_item)
     if last is not None and last.system is not None:
-        talk.say(Role.SYSTEM, content.get(last.system, b"").decode("utf-8", "replace"))
+        talk.add_message(Role.SYSTEM, content.get(last.system, b"").decode("utf-8", "replace"))
     for node in line:
-        tell(talk, _message_of(content.get(node.raw, b"")), node.time)
-        talk.bill(bills.get(node.chain))
+        add_message(talk, _message_of(content.get(node.raw, b"")), node.time)
+        talk.set_usage(bills.get(node.chain))
     toolbox = (
         json_bytes.lenient(content.get(last.tools, b""))
         if last is not None and last.tools is not None
@@ -87,7 +94,7 @@ def _read_session(rows: _Rows, content: Mapping[Digest, bytes], set: str) -> Rec
 
 
 def _message_of(raw: bytes) -> Mapping[str, Any]:
-    """A message; an input that is nothing but a string is a user's."""
+    """Decode a message; an input that is only a string is a user's."""
     value = json_bytes.lenient(raw)
     return (
         {"role": "user", "content": value}
@@ -97,8 +104,7 @@ def _message_of(raw: bytes) -> Mapping[str, Any]:
 
 
 def _longest_line(nodes: Sequence[Node]) -> list[Node]:
-    """The line with the most messages, with the asides that stood between them; of equals, the one
-    that came last."""
+    """The branch with the most messages, with the asides between them; of equals, the latest."""
     built = {node.chain: node for node in nodes if not node.aside}
     asides: dict[Chain, list[Node]] = {}
     depths: dict[Chain, int] = {}
@@ -121,8 +127,7 @@ def _longest_line(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _asides_at(asides: Sequence[Node]) -> list[Node]:
-    """What was said in one place beside the line. Of system texts the last one holds: clients send
-    them anew."""
+    """The asides at one place. Only the last system text counts: clients resend them."""
     texts = [node for node in asides if node.role is Role.SYSTEM]
     return [*texts[-1:], *(node for node in asides if node.role is not Role.SYSTEM)]
 

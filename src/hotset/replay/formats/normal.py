@@ -1,4 +1,4 @@
-"""The normal form: one session a line, with short names for the fields."""
+"""The normal form: one session per line, with short field names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hotset.dialects import json_bytes
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Role
 from hotset.replay.conversation import RecordedCall, RecordedMessage, RecordedSession
-from hotset.replay.formats.transcript import OpenTranscript, TranscriptReader, as_json, when
+from hotset.replay.formats.transcript import OpenTranscript, TranscriptReader, as_json, parse_time
 
 _ROLES = {role.value: role for role in Role}
 
@@ -44,7 +44,7 @@ def _messages(fields: Mapping[str, Any]) -> Iterator[RecordedMessage]:
             call=json_bytes.as_text(message.get("id")),
             tool=json_bytes.as_text(message.get("n")),
             thinking=json_bytes.as_text(message.get("th")),
-            time=when(message.get("ts")),
+            time=parse_time(message.get("ts")),
             usage=_usage(message.get("u")),
             compaction=message.get("x") == "compact",
         )
@@ -59,7 +59,7 @@ def _call(call: Mapping[str, Any]) -> RecordedCall:
 
 
 def _without_inline_calls(text: str, calls: Sequence[Mapping[str, Any]]) -> str:
-    """The text without the calls that stand inside it: what is said once counts once."""
+    """The text without the calls quoted in it, so that they are not counted twice."""
     for call in calls:
         if call.get("inline"):
             text = text.replace(as_json(call.get("a")), "", 1)

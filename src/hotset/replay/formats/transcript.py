@@ -1,5 +1,5 @@
-"""What all formats share: the file as JSON documents, one a line or one for all of it, gzipped or
-not; the fields that records have in common; and the talk that is built from their pieces."""
+"""Code that all formats share: a file as JSON documents (one per line or one in all, gzipped or
+not), the fields that records have in common, and the builder of a conversation."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from hotset.replay.conversation import RecordedCall, RecordedMessage, RecordedSe
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _OPENING = 64
-"""Documents by which a format is told: transcripts may begin with lines that many formats could
+"""Documents used to detect a format: transcripts may begin with lines that many formats could
 have."""
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptReader:
-    """Reads one format in which sessions are written down."""
+    """Reader for one format of recorded sessions."""
 
     format: str
     """Its name, as people know it."""
     claims: Callable[[Sequence[Any]], bool]
-    """Whether a file that begins with these documents is of this format."""
+    """True if a file that begins with these documents has this format."""
     sessions: Callable[[OpenTranscript], Iterator[RecordedSession]]
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptFile:
-    """A file, and what its sessions are called."""
+    """A file, and the group name of its sessions."""
 
     path: Path
     set: str
     note: Callable[[str], None]
-    """Hears what was passed over and does no harm, a sentence at a time."""
+    """Gets a sentence about each harmless thing that was skipped."""
 
     @property
     def stem(self) -> str:
@@ -53,7 +53,7 @@ class TranscriptFile:
         return self.path.name.split(".")[0] or self.path.name
 
     def lines(self) -> Iterator[bytes]:
-        """Raises `BadInput` where the file cannot be read, or its compression is damaged."""
+        """Raises `BadInput` if the file cannot be read or its compression is damaged."""
         try:
             with self.path.open("rb") as file:
                 zipped = file.read(len(_GZIP)) == _GZIP
@@ -71,7 +71,7 @@ class TranscriptFile:
             raise BadInput(f"{self.path}: {error.strerror or 'it cannot be read'}") from error
 
     def opened(self) -> OpenTranscript:
-        """The documents, with a look at the first ones. Raises `BadInput` where there are none."""
+        """Read the first documents. Raises `BadInput` if there are none."""
         documents = self._documents()
         opening = tuple(islice(documents, _OPENING))
         if not opening:
@@ -79,8 +79,7 @@ class TranscriptFile:
         return OpenTranscript(self, opening, chain(opening, documents))
 
     def _documents(self) -> Iterator[Any]:
-        """A document a line where the first line is one; else the file is a single document over
-        many lines."""
+        """One document per line if the first line is one; else the whole file is one document."""
         numbered = ((number, line) for number, line in enumerate(self.lines(), 1) if line.strip())
         first = next(numbered, None)
         if first is None:
@@ -122,7 +121,7 @@ class TranscriptFile:
 
 @dataclass(frozen=True, slots=True)
 class OpenTranscript:
-    """A file whose first documents are known. `documents` gives all of them, once."""
+    """A file whose first documents have been read. `documents` yields all of them, once."""
 
     file: TranscriptFile
     opening: tuple[Any, ...]
@@ -130,8 +129,8 @@ class OpenTranscript:
 
 
 def _decode_document(raw: bytes) -> Any:
-    """The value in `raw`; raises `ValueError` where it is none. Half a surrogate pair is mended:
-    people's terminals make them."""
+    """Decode a JSON value; raises `ValueError` if it is invalid. Half a surrogate pair is repaired:
+    terminals produce them."""
     value = json_bytes.lenient(raw)
     if value is not None or raw.strip() == b"null":
         return value
@@ -142,7 +141,7 @@ def _decode_document(raw: bytes) -> Any:
 
 
 IMAGE = "[image]"
-"""Stands for what has no words."""
+"""Placeholder for content that has no text."""
 
 _IMAGES = frozenset(
     {"image", "image_url", "input_image", "document", "input_file", "file", "input_audio"}
@@ -152,12 +151,12 @@ _BYTES_PER_TOKEN = 4  # of schemas and system texts, which are prose and JSON
 
 
 def kind_of(fields: Mapping[str, Any]) -> str:
-    """What a block, an item or a line says it is."""
+    """The `type` of a block, an item or a line."""
     return json_bytes.as_text(fields.get("type"))
 
 
 def text_of(content: Any) -> str:
-    """What a content field says: a string, or blocks with texts and images among them."""
+    """Text of a content field: a string, or blocks with texts and images among them."""
     if isinstance(content, str):
         return content
     if isinstance(content, dict):
@@ -169,7 +168,7 @@ def text_of(content: Any) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Arguments as text: JSON where they are not text already."""
+    """Arguments as text: strings as they are, anything else as JSON."""
     return (
         value
         if isinstance(value, str)
@@ -179,7 +178,7 @@ def as_json(value: Any) -> str:
     )
 
 
-def when(value: Any) -> float | None:
+def parse_time(value: Any) -> float | None:
     """Unix seconds, from ISO 8601 text or from a number of seconds or milliseconds."""
     if isinstance(value, bool):
         return None
@@ -218,8 +217,7 @@ def usage_of(value: Any) -> Usage | None:
 
 
 def tokens_of(value: Any) -> int:
-    """About how many tokens something that was sent beside the messages has; 0 where there is
-    nothing."""
+    """Estimated tokens of a value that was sent beside the messages; 0 if it is empty."""
     return len(json_bytes.encode(value)) // _BYTES_PER_TOKEN if value else 0
 
 
@@ -238,7 +236,7 @@ def _block_text(block: Any) -> str:
 
 @dataclass(slots=True)
 class _Reply:
-    """What an assistant says in one go, while its pieces come in."""
+    """An assistant's reply while its parts are added."""
 
     time: float | None
     texts: list[str] = field(default_factory=list)
@@ -248,11 +246,11 @@ class _Reply:
 
 
 class TalkBuilder:
-    """The assistant's pieces join into one message; what its calls brought follows it.
+    """Joins an assistant's parts into one message, followed by the results of its calls.
 
-    Where a record marks the end of each reply (`marks_ends`) a reply ends with `end()` or with a
-    message of another role, even where a result is recorded before the reply's last call. Elsewhere
-    a piece that comes behind a result begins the next reply.
+    If a record marks the end of each reply (`marks_ends`), a reply ends with `end_reply()` or with
+    a message of another role, even if a result is recorded before the reply's last call. Otherwise
+    a part that follows a result begins the next reply.
     """
 
     def __init__(self, *, marks_ends: bool) -> None:
@@ -263,25 +261,25 @@ class TalkBuilder:
         self._tools: dict[str, str] = {}
         self._unnamed = 0
 
-    def say(
+    def add_message(
         self, role: Role, text: str, time: float | None = None, *, compaction: bool = False
     ) -> None:
-        """A message of any role but the assistant."""
-        self.end()
+        """Add a message of any role but the assistant's."""
+        self.end_reply()
         if text.strip():
             self._messages.append(RecordedMessage(role, text, time=time, compaction=compaction))
 
-    def speak(self, text: str, time: float | None = None) -> None:
+    def add_text(self, text: str, time: float | None = None) -> None:
         if text.strip():
-            self._open(time).texts.append(text)
+            self._open_reply(time).texts.append(text)
 
-    def think(self, text: str, time: float | None = None) -> None:
+    def add_thinking(self, text: str, time: float | None = None) -> None:
         if text.strip():
-            self._open(time).thoughts.append(text)
+            self._open_reply(time).thoughts.append(text)
 
-    def call(self, id: str, name: str, arguments: str, time: float | None = None) -> str:
-        """The id under which the call is known: its own, or one that is made up."""
-        reply = self._open(time)
+    def add_call(self, id: str, name: str, arguments: str, time: float | None = None) -> str:
+        """Add a call. Returns its id: its own, or a generated one."""
+        reply = self._open_reply(time)
         if not id or id in self._tools:
             self._unnamed += 1
             id = f"call-{self._unnamed}"
@@ -289,21 +287,21 @@ class TalkBuilder:
         reply.calls.append(RecordedCall(id, name, arguments))
         return id
 
-    def answer(self, id: str, text: str, time: float | None = None, *, tool: str = "") -> None:
-        """What a call brought."""
+    def add_result(self, id: str, text: str, time: float | None = None, *, tool: str = "") -> None:
+        """Add the result of a call."""
         self._answers.append(
             RecordedMessage(
                 Role.TOOL, text, call=id, tool=tool or self._tools.get(id, ""), time=time
             )
         )
 
-    def bill(self, usage: Usage | None) -> None:
-        """What the provider reported for the open reply."""
+    def set_usage(self, usage: Usage | None) -> None:
+        """Set the usage that the provider reported for the open reply."""
         if self._reply is not None and usage is not None:
             self._reply.usage = usage
 
-    def end(self) -> None:
-        """The reply is over, and so is what its calls brought so far."""
+    def end_reply(self) -> None:
+        """Close the reply and add the results of its calls so far."""
         if (reply := self._reply) is not None:
             self._messages.append(
                 RecordedMessage(
@@ -320,14 +318,14 @@ class TalkBuilder:
         self._answers = []
 
     def messages(self) -> tuple[RecordedMessage, ...]:
-        self.end()
+        self.end_reply()
         return tuple(self._messages)
 
-    def _open(self, time: float | None) -> _Reply:
+    def _open_reply(self, time: float | None) -> _Reply:
         if self._answers and not self._marks_ends:
-            self.end()
+            self.end_reply()
         if self._reply is None:
             if self._answers:
-                self.end()
+                self.end_reply()
             self._reply = _Reply(time)
         return self._reply

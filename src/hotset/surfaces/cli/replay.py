@@ -17,7 +17,15 @@ from hotset.nouns.knobs import Knobs
 from hotset.replay.conversation import RecordedSession
 from hotset.replay.formats import read
 from hotset.replay.policies import DEFAULT, FULL, KNOBS, OURS, ROSTER, USUAL, Maker, ours
-from hotset.replay.report import PROVIDERS, Report, Row, Ruling, gather, meaning, replay as replayed
+from hotset.replay.report import (
+    PROVIDERS,
+    Report,
+    Row,
+    Ruling,
+    describe_row,
+    gather,
+    replay as replayed,
+)
 from hotset.surfaces.cli.options import as_json, examples
 from hotset.surfaces.cli.terminal import (
     count,
@@ -245,7 +253,7 @@ def _show(report: Report, *, quiet: bool) -> None:
             quiet=quiet,
         )
     if DEFAULT in report.policies:
-        say(meaning(report, DEFAULT, FULL), quiet=quiet)
+        say(describe_row(report, DEFAULT, FULL), quiet=quiet)
     say(quiet=quiet)
 
 
