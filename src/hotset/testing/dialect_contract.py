@@ -286,10 +286,10 @@ def _check_handing_over(dialect: Dialect) -> None:
     found = replace(_TOOLS[0], name="hotset_found", loading=Loading.WHEN_FOUND)
     for searched in (False, True):
         raws = dialect.answer([Answer("call", "words", tools=(found,), searched=searched)])
-        names = [name for raw in raws for name in dialect.referred(raw)]
+        names = [name for raw in raws for name in dialect.loaded_tools(raw)]
         assert names in ([], [found.name]), "an answer makes callable what it was not told to"
-        spelled = [dialect.spelled_out(raw, {found.name: "what it does"}) for raw in raws]
-        assert not any(map(dialect.referred, spelled)), (
+        spelled = [dialect.spell_out(raw, {found.name: "what it does"}) for raw in raws]
+        assert not any(map(dialect.loaded_tools, spelled)), (
             "what was spelled out still refers to a tool"
         )
         said = [part.content for raw in spelled for part in dialect.understand(raw).parts]
