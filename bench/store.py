@@ -26,7 +26,7 @@ from hotset.nouns.deposit import PageAdded, RequestReceived
 from hotset.nouns.message import Message, Part
 from hotset.nouns.page import Kind, Role, digest
 from hotset.store.sqlite import SqliteStore
-from hotset.testing.store_talk import message, request, said
+from hotset.testing.store_talk import message, request, text_message
 
 _ROUNDS = 300
 _TOGETHER = 64
@@ -44,11 +44,11 @@ def main() -> None:
     with _scratch() as folder:
         sets = {
             "small turn": _turns(
-                folder / "small", [], lambda number: said(Role.USER, _text(number, 200))
+                folder / "small", [], lambda number: text_message(Role.USER, _text(number, 200))
             ),
             "50 KB tool result": _turns(folder / "result", [], _tool_result),
             "300 KB resend, one new message": _turns(
-                folder / "resend", _history(), lambda n: said(Role.USER, _text(n, 200))
+                folder / "resend", _history(), lambda n: text_message(Role.USER, _text(n, 200))
             ),
             f"{_TOGETHER} waiting": _waiting(folder / "waiting"),
             "reopen 200 MB": _reopening(folder / "large"),
@@ -69,7 +69,7 @@ def _turns(folder: Path, history: list[Message], new: Callable[[int], Message]) 
             key = f"session {number // 20}"
             talk = [*history]
             for each in range(number // 20 * 20, number + 1):
-                talk += [said(Role.ASSISTANT, f"step {each}"), new(each)]
+                talk += [text_message(Role.ASSISTANT, f"step {each}"), new(each)]
             asked = RequestReceived(request(*talk), float(number), "bench", key)
             fresh = talk[-1].raw + b"".join(part.content for part in talk[-1].parts)
             _timed(times["hotset"], lambda asked=asked: store.keep(asked).result())
@@ -83,7 +83,7 @@ def _waiting(folder: Path) -> Metrics:
     times: Times = {"hotset": [], "bare insert": []}
     with SqliteStore.open(folder / "store") as store, _bare(folder) as insert:
         session = (
-            store.keep(RequestReceived(request(said(Role.USER, "hello")), 0.0, "bench"))
+            store.keep(RequestReceived(request(text_message(Role.USER, "hello")), 0.0, "bench"))
             .result()
             .turn
         )
@@ -145,7 +145,9 @@ def _write_and_die(folder: Path, told: Connection) -> None:
     rng = random.Random(1)
     store = SqliteStore.open(folder)
     turn = (
-        store.keep(RequestReceived(request(said(Role.USER, "hello")), 0.0, "bench")).result().turn
+        store.keep(RequestReceived(request(text_message(Role.USER, "hello")), 0.0, "bench"))
+        .result()
+        .turn
     )
     assert turn is not None
     waiting = []
@@ -164,7 +166,7 @@ def _write_and_die(folder: Path, told: Connection) -> None:
 
 def _history() -> list[Message]:
     roles = (Role.USER, Role.ASSISTANT)
-    return [said(roles[number % 2], _text(-number - 1, 5000)) for number in range(60)]
+    return [text_message(roles[number % 2], _text(-number - 1, 5000)) for number in range(60)]
 
 
 def _tool_result(number: int) -> Message:

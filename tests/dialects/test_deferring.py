@@ -75,12 +75,12 @@ def test_what_an_answer_hands_over_is_told_in_words_elsewhere(name, first, secon
     handed = [*first, *(second if searched or not failed else ())]
 
     raws = dialect.answer(answers)
-    spelled = [dialect.spelled_out(raw, WORDS) for raw in raws]
+    spelled = [dialect.spell_out(raw, WORDS) for raw in raws]
 
-    assert [each for raw in raws for each in dialect.referred(raw)] == [
+    assert [each for raw in raws for each in dialect.loaded_tools(raw)] == [
         each.name for each in handed
     ]
-    assert not any(dialect.referred(raw) for raw in spelled)
+    assert not any(dialect.loaded_tools(raw) for raw in spelled)
     parts = [part for raw in spelled for part in dialect.understand(raw).parts]
     assert {part.kind for part in parts} == {Kind.TOOL_RESULT}
     assert [part.call for part in parts] == ["a", "b"]
@@ -88,7 +88,7 @@ def test_what_an_answer_hands_over_is_told_in_words_elsewhere(name, first, secon
     assert [name for name, words in WORDS.items() if words in said] == [
         each.name for each in (ISSUE, MAIL) if each in handed
     ]
-    assert [dialect.spelled_out(raw, WORDS) for raw in spelled] == spelled
+    assert [dialect.spell_out(raw, WORDS) for raw in spelled] == spelled
 
 
 def test_beside_references_stands_nothing_else():
@@ -106,9 +106,9 @@ def test_a_block_alone_is_spelled_out_as_it_is_in_its_message():
     [raw] = dialect.answer([Answer("a", "words", tools=(ISSUE,))])
     block = json.dumps(json.loads(raw)["content"][0]).encode()
 
-    assert dialect.referred(block) == (ISSUE.name,)
-    assert json.loads(dialect.spelled_out(block, WORDS))["content"] == WORDS[ISSUE.name]
-    assert json.loads(dialect.spelled_out(block, {}))["content"] == ISSUE.name
+    assert dialect.loaded_tools(block) == (ISSUE.name,)
+    assert json.loads(dialect.spell_out(block, WORDS))["content"] == WORDS[ISSUE.name]
+    assert json.loads(dialect.spell_out(block, {}))["content"] == ISSUE.name
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_a_block_alone_is_spelled_out_as_it_is_in_its_message():
 def test_what_only_speaks_of_it_or_is_the_providers_own_stays_as_it_is(name, said):
     raw = json.dumps(said, indent=1).encode()
 
-    assert DIALECTS[name].referred(raw) == ()
-    assert DIALECTS[name].spelled_out(raw, WORDS) == raw
+    assert DIALECTS[name].loaded_tools(raw) == ()
+    assert DIALECTS[name].spell_out(raw, WORDS) == raw
 
 
 def test_a_search_and_a_call_of_what_it_loaded_become_plain_calls():
@@ -198,7 +198,7 @@ def test_a_search_and_a_call_of_what_it_loaded_become_plain_calls():
     }
 
     plain = [
-        json.loads(dialect.spelled_out(json.dumps(each).encode(), WORDS)) for each in (search, call)
+        json.loads(dialect.spell_out(json.dumps(each).encode(), WORDS)) for each in (search, call)
     ]
 
     assert plain == [

@@ -36,8 +36,8 @@ def test_frames_are_events_with_their_bytes_however_they_are_cut_and_whatever_en
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["LF", "CR LF"])
 def test_other_data_leaves_the_rest_of_an_event_as_it_is(end):
     _, frame, *_ = _frames(BODY.replace(b"\n", end), 1 << 10)
-    assert frame.saying(frame.data) == frame.raw
-    assert frame.saying(b'{\n"n":2}') == end.join(
+    assert frame.with_data(frame.data) == frame.raw
+    assert frame.with_data(b'{\n"n":2}') == end.join(
         [b"event: a", b"data: {", b'data: "n":2}', b"id: 7", b"", b""]
     )
 

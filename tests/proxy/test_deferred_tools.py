@@ -101,7 +101,7 @@ def deferring_list(dialect: str, *found: str) -> list[tuple[str, bool]]:
 def handed_over(dialect: str, request: Received) -> list[list[str]]:
     """What each answer to a search made callable."""
     raws = [message.raw for message in asked(request).messages]
-    return [list(names) for raw in raws if (names := DIALECT_OF[dialect].referred(raw))]
+    return [list(names) for raw in raws if (names := DIALECT_OF[dialect].loaded_tools(raw))]
 
 
 def cached(dialect: str, request: Received) -> list[Any]:

@@ -38,7 +38,7 @@ from hotset.store.connection import Tuning
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
-from hotset.testing.store_talk import StoreTalk, kept, message, said, turn_of
+from hotset.testing.store_talk import StoreTalk, kept, message, text_message, turn_of
 from hotset.window.page_text import make_gist
 from hotset.window.slice import cut
 
@@ -277,7 +277,9 @@ def test_only_the_line_on_which_it_is_asked_counts(store):
     asked = talk.asks(calls("call_9", "bash", command="ls"), brings("call_9", "bash", "abandoned"))
     talk.hears(asked.turn, "abandoned too")
     other = StoreTalk(store, history=before[:-1], time=5000.0)
-    again = other.asks(said(Role.ASSISTANT, "Another way."), brings("call_9", "bash", "taken"))
+    again = other.asks(
+        text_message(Role.ASSISTANT, "Another way."), brings("call_9", "bash", "taken")
+    )
     chains = tuple(each.chain for each in link(ROOT, other.history))
 
     got = get(store, Place(turn_of(again).session, 5, chains), "call_9")

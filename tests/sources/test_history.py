@@ -34,7 +34,7 @@ from hotset.store.sqlite import SqliteStore
 from hotset.testing.fakes import HashingEmbedder
 from hotset.testing.ram_store import RamStore
 from hotset.testing.secrets import planted
-from hotset.testing.store_talk import StoreTalk, message, said, turn_of
+from hotset.testing.store_talk import StoreTalk, message, text_message, turn_of
 from hotset.window.page_text import page_stretches, stretches
 
 REMINDER = "<reminder>\nThe todo list has changed; go on with the tasks at hand.\n</reminder>"
@@ -444,7 +444,7 @@ def test_a_secret_in_a_page_is_in_no_file_and_no_vector_of_the_index(store, tmp_
     talk = StoreTalk(store)
     for number, each in enumerate(secrets):
         said_here = (
-            said(Role.USER, each.text),
+            text_message(Role.USER, each.text),
             calls("bash", f"c{number}", command=each.text),
             brings("bash", each.text, f"c{number}"),
         )

@@ -21,7 +21,7 @@ from hotset.store.sealed import SealedRows
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore
 from hotset.testing.secrets import planted
-from hotset.testing.store_talk import StoreTalk, id_of, kept, said, shows
+from hotset.testing.store_talk import StoreTalk, id_of, kept, shows, text_message
 
 PASSWORD = "kT9vQ2xLm4RwZb7"
 GIVEN = f"db_password = '{PASSWORD}'"
@@ -113,7 +113,7 @@ def test_a_secret_that_a_stream_said_in_pieces_is_sealed_with_the_stream(opens):
         + b"\n\n"
         for each in pieces
     )
-    reply = Reply((said(Role.ASSISTANT, f"it is {token}"),), complete=True)
+    reply = Reply((text_message(Role.ASSISTANT, f"it is {token}"),), complete=True)
     kept(store, ReplyReceived(asked.turn, talk.time + 1, Outcome.DONE, 200, stream, reply))
 
     lines = exported(store)[0]

@@ -19,7 +19,7 @@ from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
-from hotset.testing.store_talk import StoreTalk, id_of, kept, request, said, shows
+from hotset.testing.store_talk import StoreTalk, id_of, kept, request, shows, text_message
 
 _TUNING = Tuning(ballast_bytes=0)
 _WORDS = st.sampled_from(["hi", "yes", "no", "go on", "zażółć", "x" * 700])
@@ -76,7 +76,7 @@ def _live(store, steps):  # noqa: C901, PLR0912 - one case a kind of step
             case "retry" if talk.history:
                 talk.hears(talk.asks().turn, answer)
             case "edit" if talk.history:
-                talk.history[number % len(talk.history)] = said(Role.USER, question)
+                talk.history[number % len(talk.history)] = text_message(Role.USER, question)
                 talk.hears(talk.asks().turn, answer)
             case "rewind":
                 del talk.history[number:]
@@ -86,7 +86,8 @@ def _live(store, steps):  # noqa: C901, PLR0912 - one case a kind of step
                 clients[-1].turn(question, answer)
             case "aside":
                 talk.history.insert(
-                    number % (len(talk.history) + 1), said(Role.SYSTEM, question, aside=True)
+                    number % (len(talk.history) + 1),
+                    text_message(Role.SYSTEM, question, aside=True),
                 )
                 talk.asks(answer)
             case "break":
@@ -182,7 +183,7 @@ def test_a_caller_that_goes_away_does_not_take_its_deposit_back(store):
 def test_text_that_cannot_be_stored_fails_alone(store):
     bad = [
         store.keep(Event("\ud800", 1.0)),
-        store.keep(RequestReceived(request(said(Role.USER, "x")), 1.0, agent="\ud800")),
+        store.keep(RequestReceived(request(text_message(Role.USER, "x")), 1.0, agent="\ud800")),
         store.keep(Event("inf", float("inf"))),
         store.keep(Event("nan", 1.0, detail={"x": float("nan")})),
         store.keep(Event("big", 1.0, turn=2**70)),

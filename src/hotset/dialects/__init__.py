@@ -1,4 +1,4 @@
-"""Bytes to nouns and back: a package for each wire format, and their registry."""
+"""Wire formats: a package for each dialect, and their registry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hotset.dialects.port import Dialect, Dialects, Invariant
 __all__ = ["DEFAULT", "DIALECTS", "INVARIANTS", "Dialect", "Dialects"]
 
 DEFAULT: Dialect = chat
-"""What is spoken where nothing tells which dialect it is: most servers know it."""
+"""Used if nothing identifies the dialect: most servers know it."""
 
 _EVERY: tuple[Dialect, ...] = (
     chat,
@@ -21,8 +21,8 @@ _OF_ALL = Invariant(
     25,
     "all",
     (
-        "An error is told by its code or type; its wording may change. Enforced by `explain`, not "
-        "by a check of requests."
+        "An error is identified by its code or type; its wording may change. Enforced by "
+        "`explain`, not by a check of requests."
     ),
     "",
 )

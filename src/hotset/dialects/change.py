@@ -1,7 +1,7 @@
-"""Changes that are alike in every dialect: other words for a part, tools offered or withheld,
-hidden turns spliced in again.
+"""Changes that work alike in every dialect: reword a part, offer or withhold tools, splice hidden
+turns in again.
 
-The bytes around a change stay as they are.
+All bytes around a change stay.
 """
 
 from __future__ import annotations
@@ -24,60 +24,58 @@ from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.window import Hidden
 
 _MARKS = ("cache_control", "prompt_cache_breakpoint")
-"""What stays of a block that becomes a text: where the client wants the provider's cache to end."""
+"""Members that stay when a block becomes a text: they mark where the client wants the provider's
+cache to end."""
 
 _IN_RESULTS = frozenset({Kind.TOOL_RESULT, Kind.IMAGE, Kind.OPAQUE})
 _KEPT = frozenset({Kind.SYSTEM, Kind.PROMPT, Kind.THINKING})
-"""What a person said and what a model thought is never reworded."""
+"""A person's text and a model's thinking are never reworded."""
 
-_PROBE = (
-    16  # tokens; a client that asks for so few wants to know whether the model answers, not what
-)
+_PROBE = 16  # tokens; a client that asks for so few is only testing whether the model answers
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where a part's words stand in a message, and how other words are written there."""
+    """The place of a part's content in a message, and how other content is written there."""
 
     span: Span
     write: Callable[[bytes], bytes]
     tool: str = ""
-    """The name that the message itself gives to the tool whose result it is."""
+    """For a tool's result, the tool's name as the message gives it."""
 
 
 Slots = Callable[[JsonNode], Iterator[Slot | None]]
-"""A slot for each part of a message, in the order of its parts; None, or no more, where a part
-cannot be reworded."""
+"""Yields a slot for each part of a message, in order; None, or no more, if a part cannot be
+reworded."""
 
 
 def reword(message: Message, words: Mapping[int, bytes], slots: Slots) -> Message:
-    """The message with other words at these positions. Raises `ValueError` where a part cannot be
-    reworded so."""
+    """The message with other words at these positions. Raises `ValueError` if a part cannot be
+    reworded."""
     if not words:
         return message
-    said, edits = list(message.parts), []
+    new_parts, edits = list(message.parts), []
     try:
-        found = _found(message, words, slots)
+        found = _find_slots(message, words, slots)
         for position, new in words.items():
             part, slot = message.parts[position], found[position]
             is_json = part.kind.family is Kind.TOOL_CALL and part.media == parts.JSON
-            trimmed = (
-                new.strip() if is_json else new
-            )  # white space around a JSON document is not a part of it
+            # White space around a JSON document is not a part of it.
+            trimmed = new.strip() if is_json else new
             edits.append((slot.span, slot.write(trimmed)))
-            said[position] = _reworded(message, part, trimmed, slot.tool)
+            new_parts[position] = _reworded_part(message, part, trimmed, slot.tool)
     except Malformed as error:
         raise ValueError(f"it cannot be reworded: {error}") from None
-    return replace(message, raw=json_bytes.splice(message.raw, edits), parts=tuple(said))
+    return replace(message, raw=json_bytes.splice(message.raw, edits), parts=tuple(new_parts))
 
 
 def text(value: JsonNode) -> Slot:
-    """A value that is, or becomes, one text."""
+    """Slot for a value that is, or becomes, one text."""
     return Slot(value.span, _quoted)
 
 
 def text_block(block: JsonNode, kind: str = "text") -> Slot:
-    """A block of any type that becomes a text in its place."""
+    """Slot for a block of any type that becomes a text in its place."""
     members = block.members()
     marks = b"".join(
         b',"%s":%s' % (name.encode(), members[name].raw) for name in _MARKS if name in members
@@ -89,7 +87,7 @@ def text_block(block: JsonNode, kind: str = "text") -> Slot:
 
 
 def text_member(owner: JsonNode, name: str, value: JsonNode | None) -> Slot:
-    """A member of `owner`, which has others, that is or becomes one text."""
+    """Slot for a member of `owner`, which has others, that is or becomes one text."""
     front = owner.span.start + 1
     return (
         text(value)
@@ -99,7 +97,7 @@ def text_member(owner: JsonNode, name: str, value: JsonNode | None) -> Slot:
 
 
 def arguments(value: JsonNode) -> Slot:
-    """A call's arguments: an object, or the text of one."""
+    """Slot for a call's arguments: an object, or the text of one."""
     return (
         Slot(value.span, lambda words: _quoted(_object(words)))
         if value.is_text
@@ -108,11 +106,11 @@ def arguments(value: JsonNode) -> Slot:
 
 
 def given_object(value: JsonNode) -> Slot:
-    """A call's arguments where they must be an object, whatever stood there."""
+    """Slot for a call's arguments that must be an object."""
     return Slot(value.span, _object)
 
 
-def _found(message: Message, words: Mapping[int, bytes], slots: Slots) -> dict[int, Slot]:
+def _find_slots(message: Message, words: Mapping[int, bytes], slots: Slots) -> dict[int, Slot]:
     up_to_the_last = message.parts[: max(words) + 1]
     found = {
         position: slot
@@ -126,22 +124,21 @@ def _found(message: Message, words: Mapping[int, bytes], slots: Slots) -> dict[i
     return found
 
 
-def _reworded(message: Message, part: Part, words: bytes, tool: str) -> Part:
+def _reworded_part(message: Message, part: Part, words: bytes, tool: str) -> Part:
     if part.kind.family not in _IN_RESULTS or part.media == "text/plain":
         return replace(part, content=words)
     tool = tool or part.tool
-    # It is called what a text of the same result is; its call's arguments, which could say more,
-    # stand in another message.
+    # It gets the kind of a text of the same result: its call's arguments are in another message.
     others = (each for each in message.parts if each is not part and each.call == part.call)
     beside = (each.kind for each in others if each.kind.family is Kind.TOOL_RESULT)
     return Part(next(beside, parts.kind_of_result(tool, b"")), words, tool=tool, call=part.call)
 
 
 def _quoted(words: bytes) -> bytes:
-    said = words.decode()
-    if not said.strip():
+    text = words.decode()
+    if not text.strip():
         raise ValueError("a part cannot be reworded with nothing: providers refuse empty texts")
-    return json_bytes.encode(said)
+    return json_bytes.encode(text)
 
 
 def _object(words: bytes) -> bytes:
@@ -164,10 +161,10 @@ def offer(
     *,
     before_last: bool = False,
 ) -> bytes:
-    """The body with these tools among the client's, last or before its last. Unchanged where the
+    """The body with these tools added to the client's, last or before its last. Unchanged if the
     client offers none.
 
-    Raises `ValueError` where a name, `declared` by the client or among ours, would come twice.
+    Raises `ValueError` if a name, `declared` by the client or among ours, would occur twice.
     """
     theirs = outer.array("tools")[1] if tools and outer.raw("tools").startswith(b"[") else ()
     if not theirs:
@@ -185,8 +182,8 @@ def withhold(
     unwanted: Callable[[bytes], bool],
     finish: Callable[[list[bytes]], list[bytes]] = list,
 ) -> bytes:
-    """The body without those of the client's tools that are unwanted, also in a namespace. `finish`
-    has the last word on the tools that are left."""
+    """The body without the client's unwanted tools, also inside namespaces. `finish` post-processes
+    the tools that are left."""
     if not outer.raw("tools").startswith(b"["):
         return outer.body
     raws = [outer.body[span.start : span.end] for span in outer.array("tools")[1]]
@@ -200,7 +197,7 @@ def withhold(
 
 
 def _wanted(raw: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
-    """The tool, or the namespace without the unwanted ones in it; empty where nothing stays."""
+    """The tool, or the namespace without its unwanted tools; empty if nothing is left."""
     if not unwanted(raw):
         return raw
     inner = json_bytes.fields(raw).get("tools")
@@ -212,7 +209,7 @@ def _wanted(raw: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
 
 
 def schema(tool: ToolSpec) -> msgspec.Raw:
-    """Its parameters, byte for byte."""
+    """The tool's parameters, byte for byte."""
     return msgspec.Raw(tool.parameters)
 
 
@@ -223,8 +220,8 @@ def reveal(
     understand: Callable[[bytes], Message],
     slots: Slots,
 ) -> Request:
-    """The request as the model saw it: what its client never saw stands again before, instead of
-    and behind its messages."""
+    """The request as the model saw it, with hidden messages restored before, instead of and after
+    the client's."""
     if not any(link.chain in hidden for link in links):
         return request
     seen: list[Message] = []
@@ -247,10 +244,10 @@ def reveal(
 def resume(request: Request, dialect: Dialect, previous: str, before: Sequence[bytes]) -> bytes:
     """The body of a request that continues another reply, with these messages before the client's
     own. Nothing else changes."""
-    said = tuple(dialect.understand(raw) for raw in before)
+    messages = tuple(dialect.understand(raw) for raw in before)
     body = (
-        dialect.render(replace(request, messages=(*said, *request.messages)))
-        if said
+        dialect.render(replace(request, messages=(*messages, *request.messages)))
+        if messages
         else request.raw
     )
     return json_bytes.splice(
@@ -259,8 +256,8 @@ def resume(request: Request, dialect: Dialect, previous: str, before: Sequence[b
 
 
 def is_open(request: Request, names: Collection[str], limits: Sequence[str]) -> bool:
-    """True where tools of these names can stand beside the client's, and its request is no probe;
-    `limits` name the fields that bound the length of its reply."""
+    """True if tools with these names can be added to the client's and its request is not a probe;
+    `limits` are the fields that limit the length of its reply."""
     fields = params(request)
     bounds = [bound for name in limits if isinstance(bound := fields.get(name), int)]
     has_room = (
@@ -274,26 +271,25 @@ def params(request: Request) -> dict[str, Any]:
 
 
 def is_structured(form: Any) -> bool:
-    """True where the reply is asked for in a form that a program will read."""
+    """True if the reply is requested in a form that a program reads."""
     return bool(json_bytes.as_object(form).get("type", "text") != "text")
 
 
 def plain(text: str) -> str:
-    """The text, with a mark in place of what is no character."""
+    """The text with invalid characters replaced."""
     return json_bytes.encode_text(text).decode()
 
 
 def user_message(text: str) -> bytes:
-    """A message of the user's, which every dialect writes alike. Raises `ValueError` where there is
-    nothing to say."""
+    """A user message, which every dialect writes alike. Raises `ValueError` for an empty text."""
     if not text.strip():
         raise ValueError("a message that says nothing is refused by providers")
     return json_bytes.encode({"role": "user", "content": plain(text)})
 
 
 def _instead(message: Message, was: Message, seen: Message, slots: Slots) -> Message:
-    """What the model saw at a message's place, with the words that the message got meanwhile; whose
-    it is stays the client's."""
+    """The message that the model saw in place of the client's, with the client's rewordings since;
+    identity stays the client's."""
     words: dict[int, bytes] = {}
     for before, now in zip(was.parts, message.parts, strict=True):
         if now.content != before.content:
@@ -301,8 +297,8 @@ def _instead(message: Message, was: Message, seen: Message, slots: Slots) -> Mes
                 (place for place, part in enumerate(seen.parts) if _is_same(part, before)), None
             )
             words |= {place: now.content} if place is not None else {}
-    said = reword(seen, words, slots)
-    return replace(message, raw=said.raw, parts=said.parts)
+    reworded = reword(seen, words, slots)
+    return replace(message, raw=reworded.raw, parts=reworded.parts)
 
 
 def _is_same(part: Part, other: Part) -> bool:
@@ -310,7 +306,7 @@ def _is_same(part: Part, other: Part) -> bool:
         return (other.kind.family, other.call) == (
             Kind.TOOL_CALL,
             part.call,
-        )  # a client may spell its arguments otherwise
+        )  # a client may spell its arguments differently
     return part == other
 
 

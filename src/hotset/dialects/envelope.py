@@ -1,6 +1,6 @@
-"""The body around the messages: its fields, its array of messages, and how a changed request
-becomes bytes again. Messages and bodies that were read before are remembered by their bytes: a
-client resends its history with every call, and only the tail of it is new."""
+"""The body around the messages: its fields, its array of messages, and rendering a changed request.
+Parsed messages and bodies are cached by their bytes: a client resends its history with every call,
+and only the tail is new."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from hotset.nouns.message import ClientTool, Message, Request, Span
 from hotset.nouns.page import Kind
 
 Understand = Callable[[bytes, dict[str, Any], Span | None, str, Calls], Message]
-"""A message from its bytes, its fields, its place in the body, its place in words, and the calls
-that came before it."""
+"""Parses a message from its bytes, its fields, its span in the body, its place in words, and the
+calls before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,15 @@ class Envelope:
     body: bytes
     fields: dict[str, Field]
     front: KnownFront | None = None
-    """What an earlier body said at the same bytes."""
+    """The part that an earlier body had at the same bytes."""
 
     def raw(self, name: str) -> bytes:
-        """The value's bytes; empty where the field is missing."""
+        """The value's bytes; empty if the field is missing."""
         field = self.fields.get(name)
         return self.body[field.value.start : field.value.end] if field else b""
 
     def tree(self, name: str) -> Any:
-        """The value, decoded; None where the field is missing."""
+        """The decoded value; None if the field is missing."""
         raw = self.raw(name)
         return json_bytes.decode(raw, name) if raw else None
 
@@ -45,8 +45,8 @@ class Envelope:
         return json_bytes.as_text(self.tree(name))
 
     def array(self, name: str) -> tuple[Span, tuple[Span, ...]]:
-        """Where the array stands and where its elements do. Raises `Malformed` where there is no
-        such array."""
+        """The spans of the array and of its elements. Raises `Malformed` if there is no such
+        array."""
         field = self.fields.get(name)
         if field is None:
             raise Malformed(f"the body has no {name!r}")
@@ -55,7 +55,7 @@ class Envelope:
         return field.value, json_bytes.element_spans(self.body, field.value, name)
 
     def params(self, without: Iterable[str]) -> bytes:
-        """The other fields as one object, each with the bytes it came with."""
+        """The other fields as one object, each with its original bytes."""
         skip = frozenset(without)
         kept = (field for name, field in self.fields.items() if name not in skip)
         return (
@@ -78,7 +78,7 @@ class Envelope:
 
 
 def open_envelope(body: bytes, messages: str, cache: MessageCache | None = None) -> Envelope:
-    """Raises `Malformed` for what is not a JSON object in valid UTF-8; `messages` names the field
+    """Raises `Malformed` if `body` is not a JSON object in valid UTF-8; `messages` names the field
     that is decoded later."""
     for latest in tuple(_latest):
         if latest.body is body:
@@ -94,8 +94,7 @@ def open_envelope(body: bytes, messages: str, cache: MessageCache | None = None)
 
 
 _latest: deque[Envelope] = deque(maxlen=4)
-"""Bodies that were opened a moment ago: the rules are held against the very bytes that were
-parsed."""
+"""Recently opened bodies: the rules check the same bytes that were just parsed."""
 
 _LARGEST_LATEST = 1 << 20
 
@@ -109,8 +108,8 @@ def _remember(found: Envelope) -> Envelope:
 def messages_of(
     outer: Envelope, name: str, understand: Understand, cache: MessageCache
 ) -> tuple[Span, tuple[Message, ...]]:
-    """Where the array stands, and each of its elements understood. Raises `Malformed` for one that
-    is not an object."""
+    """The span of the array, and its parsed elements. Raises `Malformed` for an element that is not
+    an object."""
     front = outer.front
     array, spans = outer.array(name) if front is None else _unknown_elements(outer, front, name)
     found: list[Message] = list(front.messages) if front is not None else []
@@ -129,10 +128,10 @@ def messages_of(
 
 
 def _resume_envelope(body: bytes, name: str, front: KnownFront) -> Envelope | None:
-    """The envelope of a body that is known up to the end of a message; None where it has to be read
+    """The envelope of a body that is known up to the end of a message; None if it has to be read
     from its start."""
-    # Behind an element of an array that stands in an object all JSON goes on alike, whatever that
-    # element is.
+    # After an element of an array in an object JSON continues the same way, whatever the element
+    # is.
     rest = b'{"%s":[{}' % name.encode() + body[front.end :]
     shift = len(body) - len(rest)
     try:
@@ -141,7 +140,7 @@ def _resume_envelope(body: bytes, name: str, front: KnownFront) -> Envelope | No
             if each != name:
                 _check_utf8(rest[field.value.start : field.value.end], each)
     except Malformed:
-        return None  # read from its start, it is said what is wrong with it, and where
+        return None  # reading it from its start gives the precise error
     if found.keys() & front.fields.keys():
         return None
     own, *behind = found.items()
@@ -154,7 +153,7 @@ def _resume_envelope(body: bytes, name: str, front: KnownFront) -> Envelope | No
 
 
 def _unknown_elements(outer: Envelope, front: KnownFront, name: str) -> tuple[Span, list[Span]]:
-    """Where the array stands, and those of its elements that are not known."""
+    """The span of the array, and the spans of its elements that are not known."""
     array = outer.fields[name].value
     rest = b"[{}" + outer.body[front.end : array.end]
     shift = array.end - len(rest)
@@ -164,7 +163,7 @@ def _unknown_elements(outer: Envelope, front: KnownFront, name: str) -> tuple[Sp
     ]
 
 
-@lru_cache(maxsize=16)  # a session's tools stay the same: some 50 KB, told with every call
+@lru_cache(maxsize=16)  # a session's tools stay the same: some 50 KB, sent with every call
 def _tools(
     array: bytes, name: str, named: Callable[[dict[str, Any]], str]
 ) -> tuple[ClientTool, ...]:
@@ -191,7 +190,7 @@ def _understand_element(
 
 
 def tool_name(tool: dict[str, Any]) -> str:
-    """A tool's name; its type where a provider runs it and it has none."""
+    """A tool's name, or its type if it has none because the provider runs it."""
     return json_bytes.as_text(tool.get("name")) or json_bytes.as_text(tool.get("type"))
 
 
@@ -206,8 +205,8 @@ def role_of(tree: dict[str, Any], where: str) -> str:
 
 
 def render(request: Request, wrap: Callable[[bytes], bytes] = bytes) -> bytes:
-    """The body again: the same bytes where nothing changed, spliced where messages were replaced;
-    `wrap` makes an element of a message that does not stand in an array."""
+    """The body: unchanged if nothing changed, spliced where messages were replaced; `wrap` makes an
+    array element of a message that is not in an array."""
     body, array = request.raw, request.array
     if not _in_place(request):
         return json_bytes.splice(
@@ -249,32 +248,32 @@ def _json_type(raw: bytes) -> str:
 
 MOST_MESSAGE_BYTES = (
     8 << 20
-)  # about twenty-five sessions of 300 KB; what is understood of them takes as much again
+)  # about twenty-five sessions of 300 KB; their parsed form takes as much again
 LARGEST_MESSAGE = 1 << 20
 _OBJECTS_OF_MESSAGE = 1500  # bytes that the objects of a message take, however short it is
 
-# bytes: a dozen sessions of 300 KB; their messages are the very objects that `MessageCache` holds
+# bytes: a dozen sessions of 300 KB; their messages are shared with `MessageCache`
 _MOST_BODY_BYTES = 4 << 20
-_MOST_BODIES = 8  # each may have to be compared with a body that comes: some 20 µs
-_SMALLEST_BODY = 8 << 10  # bytes of a body below which it is read anew as fast
+_MOST_BODIES = 8  # each may have to be compared with a new body: some 20 µs
+_SMALLEST_BODY = 8 << 10  # bytes; a smaller body is parsed as fast as it is found
 _QUICKLY_READ = 16 << 10  # bytes that are read in 0.2 ms
 _MARKS_MOVED = 4
-"""Messages at its end that a client may send otherwise, as those do that move a cache mark along:
-still the same session."""
+"""Messages at the end that a client may change, for example when it moves a cache mark: still the
+same session."""
 
 _T = TypeVar("_T")
 
 
 class FactCache(Generic[_T]):
-    """What a provider's rules ask of a message. It depends on the message's bytes and on nothing
-    else: rules that look at several messages are applied anew to the facts of each."""
+    """Facts about a message that a provider's rules need. They depend only on the message's bytes:
+    rules that look at several messages are applied anew to the facts of each."""
 
     def __init__(self, work_out: Callable[[bytes], _T]) -> None:
         self._work_out = work_out
         self._facts: Lru[bytes, _T] = Lru(weight=MOST_MESSAGE_BYTES)
 
     def of(self, messages: Sequence[Message]) -> list[_T]:
-        """For each message, in order, what the rules ask of it."""
+        """The facts of each message, in order."""
         known = self._facts.get_many(each.raw for each in messages)
         return [known[each.raw] if each.raw in known else self._new(each.raw) for each in messages]
 
@@ -289,22 +288,22 @@ class FactCache(Generic[_T]):
 class _KnownMessage:
     message: Message
     makes: tuple[tuple[str, EarlierCall], ...]
-    """The calls that it makes."""
+    """Its own calls."""
     needs: tuple[tuple[str, EarlierCall], ...]
-    """The earlier calls by which its results were told; with other ones it would be read
+    """The earlier calls that determined how its results were read; with others it would be read
     differently."""
 
 
 class MessageCache:
-    """Messages and bodies that were parsed before. Safe from any thread."""
+    """Messages and bodies parsed before. Thread-safe."""
 
     def __init__(self) -> None:
         self.messages: Lru[bytes, _KnownMessage] = Lru(weight=MOST_MESSAGE_BYTES)
         self.bodies = BodyCache()
 
     def recall(self, raw: bytes, span: Span, calls: Calls) -> Message | None:
-        """The message in these bytes, if it was understood before after the same calls; `calls`
-        then has its own as well."""
+        """The cached message for these bytes, if it was parsed after the same calls; its own calls
+        are then added to `calls`."""
         known = self.messages.get(raw)
         if known is None or any(calls.get(id, UNKNOWN) != call for id, call in known.needs):
             return None
@@ -323,27 +322,27 @@ class MessageCache:
 
 @dataclass(frozen=True, slots=True)
 class KnownFront:
-    """The messages at the front of a body that an earlier one had at the same bytes, and what stood
+    """The leading messages of a body that an earlier body had at the same bytes, and the fields
     before them."""
 
     messages: tuple[Message, ...]
     calls: Calls
-    """Those that they make."""
+    """The calls that these messages make."""
     fields: dict[str, Field]
     """The fields before the messages."""
     key: Span
     """The name of the messages' own field."""
     start: int
-    """Where the array of the messages begins."""
+    """Start of the array of messages."""
 
     @property
     def end(self) -> int:
-        """Where the last of the messages ends."""
+        """End of the last message."""
         return _end(self.messages[-1])
 
 
 class BodyCache:
-    """Fronts of bodies. Bounded by bytes, the longest unused leaves first; safe from any thread."""
+    """Fronts of bodies, bounded by bytes, least recently used first out. Thread-safe."""
 
     def __init__(self) -> None:
         self.fronts: list[tuple[bytes, KnownFront]] = []
@@ -351,7 +350,7 @@ class BodyCache:
         self._lock = Lock()
 
     def find(self, body: bytes) -> KnownFront | None:
-        """The longest front that is known of it; None where not even its first message is."""
+        """The longest known front of `body`; None if not even its first message is known."""
         if len(body) < _SMALLEST_BODY:
             return None
         with self._lock:
@@ -367,27 +366,27 @@ class BodyCache:
         return _up_to(best, most) if best is not None else None
 
     def is_quick(self, body: bytes) -> bool:
-        """Nearly all of it is known."""
+        """True if nearly all of the body is known."""
         front = self.find(body)
         return front is not None and len(body) - front.end <= _QUICKLY_READ
 
     def keep(self, body: bytes, read: KnownFront, known: KnownFront | None) -> None:
-        """Remembers a body for those that go on from it, in place of the one that it went on from;
-        `known` was found for it."""
+        """Store a body for later ones that extend it, in place of the one it extends; `known` was
+        found for it."""
         if not read.messages or not _SMALLEST_BODY <= len(body) <= _MOST_BODY_BYTES:
             return
         old, calls = (len(known.messages), len(known.calls)) if known is not None else (0, 0)
         if calls + sum(len(_calls_made(message)) for message in read.messages[old:]) != len(
             read.calls
         ):
-            return  # of two calls with one id, the later would tell the results of the earlier
+            return  # with a duplicate call id, results of the earlier call would be misread
         with self._lock:
             kept = [(earlier, front) for earlier, front in self.fronts if not _extends(read, front)]
             self.fronts = list(_within_bounds([(body[: read.end], read), *kept]))
 
 
 def _extends(read: KnownFront, earlier: KnownFront) -> bool:
-    """True where it is the same conversation, further on."""
+    """True if it is the same conversation, further on."""
     here = max(0, len(earlier.messages) - _MARKS_MOVED - 1)
     return len(read.messages) > here and read.messages[here] is earlier.messages[here]
 
@@ -402,7 +401,7 @@ def _within_bounds(read: list[tuple[bytes, KnownFront]]) -> Iterator[tuple[bytes
 
 
 def _common_bytes(one: bytes, other: bytes) -> int:
-    """How many bytes at the front are the same."""
+    """Length of the common prefix."""
     same, end = 0, min(len(one), len(other))
     if one[:end] == other[:end]:
         return end
@@ -413,7 +412,7 @@ def _common_bytes(one: bytes, other: bytes) -> int:
 
 
 def _count_within(messages: tuple[Message, ...], size: int) -> int:
-    """How many of the messages stand in so many bytes."""
+    """How many of the messages end within `size` bytes."""
     many = len(messages)
     while many and _end(messages[many - 1]) > size:
         many -= 1
@@ -427,7 +426,7 @@ def _up_to(front: KnownFront, many: int) -> KnownFront:
 
 
 def _calls_made(message: Message) -> list[str]:
-    """The ids of the calls that it makes."""
+    """Ids of the calls in a message."""
     return [part.call for part in message.parts if part.call and part.kind.family is Kind.TOOL_CALL]
 
 

@@ -1,5 +1,5 @@
-"""JSON on the wire: read strictly for requests and leniently for replies, located in its bytes, and
-spliced there."""
+"""JSON on the wire: decoded strictly for requests and leniently for replies, located in its bytes,
+and spliced there."""
 
 from __future__ import annotations
 
@@ -34,13 +34,12 @@ encode = msgspec.json.encode
 
 
 def decode(raw: bytes, where: str) -> Any:
-    """The value in `raw`; `where` says in the error what could not be read."""
+    """Decode `raw`; `where` names the place in errors."""
     return _strict(_any, raw, where)
 
 
 def members(raw: bytes, where: str) -> dict[str, Raw]:
-    """An object's values as raw JSON. Of a key that comes twice the last value stays: see
-    `fields`."""
+    """An object's values as raw JSON. The last value of a duplicate key wins: see `fields`."""
     return _strict(_object, raw, where)
 
 
@@ -50,24 +49,23 @@ def elements(raw: bytes | memoryview, where: str) -> list[Raw]:
 
 
 def member(raw: bytes, key: str) -> bytes:
-    """One value of an object that was decoded before, as its bytes; empty where there is none."""
+    """One value of an object that was decoded before, as bytes; empty if it is missing."""
     found = _object.decode(raw).get(key)
     return bytes(found) if found is not None else b""
 
 
 def lenient(raw: bytes) -> Any:
-    """The value in `raw`, or None: never raises."""
+    """The value in `raw`, or None. Never raises."""
     return salvaged(raw)[1]
 
 
 def lenient_object(raw: bytes) -> dict[str, Any]:
-    """The object in `raw`; empty where there is none. Never raises."""
+    """The object in `raw`; empty if there is none. Never raises."""
     return as_object(salvaged(raw)[1])
 
 
 def salvaged(raw: bytes) -> tuple[bytes, Any]:
-    """The value in `raw` and the bytes it was read from; bytes that are no character are replaced
-    by U+FFFD."""
+    """The bytes and the value decoded from them; invalid characters are replaced by U+FFFD."""
     for mend in (bytes, _mended):
         text = mend(raw)
         try:
@@ -78,13 +76,13 @@ def salvaged(raw: bytes) -> tuple[bytes, Any]:
 
 
 def member_of(raw: bytes, key: str) -> bytes:
-    """One value of an object that was read before, as its bytes; empty where there is none, or no
-    object."""
+    """One value of an object that was read before, as bytes; empty if it is missing or `raw` is not
+    an object."""
     return member(raw, key) if raw.lstrip().startswith(b"{") else b""
 
 
 def elements_of(raw: bytes) -> list[bytes]:
-    """The elements of an array that was read before, as their bytes; none where it is no array."""
+    """The elements of an array that was read before, as bytes; none if it is not an array."""
     return [bytes(each) for each in _array.decode(raw)] if raw.startswith(b"[") else []
 
 
@@ -94,7 +92,7 @@ def array_of(raws: Iterable[bytes]) -> bytes:
 
 
 def encode_text(text: str) -> bytes:
-    """UTF-8, also for a string that holds half a surrogate pair."""
+    """UTF-8, also for a string with half a surrogate pair."""
     return text.encode("utf-8", "replace")
 
 
@@ -115,7 +113,7 @@ def as_count(value: Any) -> int:
 
 
 class Elements:
-    """The raw elements of an array inside a message, cut out only when one is asked for."""
+    """The raw elements of an array inside a message, split when first used."""
 
     __slots__ = ("_cut", "_key", "_raw")
 
@@ -139,8 +137,8 @@ class Field:
 
 
 def fields(body: bytes) -> dict[str, Field]:
-    """Every top-level field of an object. Raises `Malformed` for what is no object, and for a key
-    that comes twice."""
+    """Every top-level field of an object. Raises `Malformed` for other values and for a duplicate
+    key."""
     values = members(body, "the body")
     if len(values) > _MOST_FIELDS:
         raise Malformed(
@@ -156,8 +154,8 @@ def fields(body: bytes) -> dict[str, Field]:
         raw = bytes(values[name])
         end = start + len(raw)
         here = _gap(body, end)
-        # `values` holds the last value of each name: another one stands here only where the name
-        # comes again.
+        # `values` holds the last value of each name: another one is here only if the name is
+        # repeated.
         if (
             name in found
             or not body.startswith(raw, start)
@@ -169,7 +167,7 @@ def fields(body: bytes) -> dict[str, Field]:
 
 
 def element_spans(body: bytes, array: Span, where: str) -> tuple[Span, ...]:
-    """Where each element of the array at `array` stands."""
+    """The span of each element of the array at `array`."""
     spans: list[Span] = []
     here = array.start
     for raw in elements(memoryview(body)[array.start : array.end], where):
@@ -180,7 +178,7 @@ def element_spans(body: bytes, array: Span, where: str) -> tuple[Span, ...]:
 
 
 def splice(raw: bytes, edits: Iterable[tuple[Span, bytes]]) -> bytes:
-    """`raw` with each span exchanged for new bytes; the spans must not overlap."""
+    """`raw` with each span replaced by new bytes; the spans must not overlap."""
     pieces: list[bytes] = []
     here = 0
     for span, new in sorted(edits, key=lambda edit: (edit[0].start, edit[0].end)):
@@ -194,8 +192,8 @@ def splice(raw: bytes, edits: Iterable[tuple[Span, bytes]]) -> bytes:
 
 
 def is_all_of(array: Span, spans: Iterable[Span], body: bytes) -> bool:
-    """True where `spans` are all the elements of the array at `array`, in order: nothing but commas
-    lies between."""
+    """True if `spans` are all the elements of the array at `array`, in order: only commas lie
+    between."""
     here, mark = array.start, b"["
     for span in spans:
         if span.start < here or span.end > array.end or body[here : span.start].strip() != mark:
@@ -207,8 +205,8 @@ def is_all_of(array: Span, spans: Iterable[Span], body: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class JsonNode:
-    """A JSON value at its place, `body[span.start:span.end]`. Looks inside one level at a time, and
-    only when asked to."""
+    """A JSON value at its place, `body[span.start:span.end]`. Nested values are located one level
+    at a time, on demand."""
 
     body: bytes
     span: Span
@@ -222,8 +220,8 @@ class JsonNode:
         return self.body.startswith(b'"', self.span.start)
 
     def members(self) -> dict[str, JsonNode]:
-        """An object's values; none where it is no object. Raises `Malformed` for a key that comes
-        twice."""
+        """An object's values; none if it is not an object. Raises `Malformed` for a duplicate
+        key."""
         if not self.body.startswith(b"{", self.span.start):
             return {}
         return {
@@ -232,7 +230,7 @@ class JsonNode:
         }
 
     def elements(self) -> tuple[JsonNode, ...]:
-        """An array's elements; none where it is no array."""
+        """An array's elements; none if it is not an array."""
         if not self.body.startswith(b"[", self.span.start):
             return ()
         return tuple(
@@ -244,19 +242,19 @@ class JsonNode:
 
 
 def node(raw: bytes) -> JsonNode:
-    """The value that `raw` holds, without the white space around it."""
+    """The value in `raw`, without surrounding white space."""
     start = len(raw) - len(raw.lstrip())
     return JsonNode(raw, Span(start, max(start, len(raw.rstrip()))))
 
 
 def text_of(members: dict[str, JsonNode], name: str) -> str:
-    """A short text among an object's members; empty where there is none."""
+    """A short text among an object's members; empty if missing."""
     found = members.get(name)
     return as_text(found.value()) if found is not None and found.is_text else ""
 
 
 def are_texts(members: dict[str, JsonNode], *names: str) -> bool:
-    """True where every one of these members is there and is a text."""
+    """True if all of these members exist and are texts."""
     return all(name in members and members[name].is_text for name in names)
 
 

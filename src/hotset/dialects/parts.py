@@ -1,8 +1,8 @@
-"""The parts of a message in every dialect: what a block becomes, its kind, its identity, an image's
-size, and which images may be sent.
+"""The parts of a message in every dialect: block to part, kinds, identity, image sizes, and which
+images may be sent.
 
-One image that a provider refuses would end the conversation for ever, so only those go out that
-every provider takes.
+One image that a provider refuses would break the conversation for good, so only images that every
+provider accepts are sent.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ URI = "text/uri-list"
 
 @dataclass(frozen=True, slots=True)
 class EarlierCall:
-    """A tool call that came earlier in the same request: it tells what kind of page its result
-    is."""
+    """A tool call earlier in the same request; it determines the kind of its result."""
 
     tool: str
     arguments: bytes
@@ -57,8 +56,8 @@ def message(
 
 
 def has_block(message: Mapping[str, Any], types: Collection[str], field: str = "") -> bool:
-    """True where a message, as a program has it, holds a block of one of these types, or one with
-    this field."""
+    """True if a message, as a program holds it, has a block of one of these types or one with this
+    field."""
     content = message.get("content")
     blocks = (
         [block for block in content if isinstance(block, Mapping)]
@@ -68,12 +67,12 @@ def has_block(message: Mapping[str, Any], types: Collection[str], field: str = "
     return any(block.get("type") in types or (field and field in block) for block in blocks)
 
 
-def text(role: Role, said: str) -> Part:
-    return Part(_TEXT_KINDS[role], json_bytes.encode_text(said))
+def text(role: Role, content: str) -> Part:
+    return Part(_TEXT_KINDS[role], json_bytes.encode_text(content))
 
 
-def thinking(said: str) -> Part:
-    return Part(Kind.THINKING, json_bytes.encode_text(said))
+def thinking(text: str) -> Part:
+    return Part(Kind.THINKING, json_bytes.encode_text(text))
 
 
 def opaque(raw: bytes, call: str = "") -> Part:
@@ -86,21 +85,21 @@ def call(tool: str, id: str, arguments: bytes, calls: Calls, media: str = JSON) 
     return Part(kind_of_call(tool), arguments, media, tool, id)
 
 
-def result(said: str, id: str, calls: Calls, tool: str = "") -> Part:
+def result(text: str, id: str, calls: Calls, tool: str = "") -> Part:
     known = calls.get(id, UNKNOWN)
     tool = tool or known.tool
     return Part(
-        kind_of_result(tool, known.arguments), json_bytes.encode_text(said), tool=tool, call=id
+        kind_of_result(tool, known.arguments), json_bytes.encode_text(text), tool=tool, call=id
     )
 
 
 def of_call(part: Part, id: str, calls: Calls) -> Part:
-    """The same part, as something that the call `id` brought."""
+    """The same part, as a result of the call `id`."""
     return Part(part.kind, part.content, part.media, calls.get(id, UNKNOWN).tool, id)
 
 
 def image(data: Any, media: Any) -> Part | None:
-    """An image from its base64, or None where it is none."""
+    """An image from its base64, or None if it is invalid."""
     if not isinstance(data, str) or not isinstance(media, str):
         return None
     try:
@@ -110,7 +109,7 @@ def image(data: Any, media: Any) -> Part | None:
 
 
 def image_at(url: Any) -> Part | None:
-    """An image from its URL; a `data:` URL carries it inside."""
+    """An image from its URL; a `data:` URL contains it."""
     if not isinstance(url, str) or not url:
         return None
     if not url.startswith("data:"):
@@ -125,30 +124,29 @@ def image_at(url: Any) -> Part | None:
 _TEXTS = frozenset({Kind.SYSTEM, Kind.PROMPT, Kind.RESPONSE})
 _MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 _OWN = frozenset({"id", "status"})
-"""What a provider adds to an item of its own reply; clients keep or drop it. It is all that an
-`item_reference` says."""
+"""Fields that a provider adds to an item of its own reply; clients keep or drop them. An
+`item_reference` has no others."""
 
 
 def essence(role: Role, parts: Sequence[Part]) -> Digest:
-    """What a message says, as one hash: equal when a client sends it again, whatever it rearranged
-    on the way.
+    """A hash of a message's content: equal when a client sends it again, however it rearranged the
+    bytes.
 
     It ignores thinking, cache marks, key order, number spelling, the split of a text into blocks,
-    white space around what the assistant said, an item's own id and status, and how hotset
-    classified it.
+    white space around the assistant's text, an item's own id and status, and how hotset classified
+    it.
     """
-    said = [
-        part for part in parts if part.kind is not Kind.THINKING
-    ] or parts  # nothing but thinking is told by its thinking
-    told = hashlib.sha256(role.encode())
-    for label, content in _runs(role, said):
-        told.update(b"\0%s\0%d\0" % (label.encode("utf-8", "replace"), len(content)))
-        told.update(content)
-    return Digest(told.hexdigest())
+    # A message of thinking alone is identified by its thinking.
+    counted = [part for part in parts if part.kind is not Kind.THINKING] or parts
+    hashed = hashlib.sha256(role.encode())
+    for label, content in _runs(role, counted):
+        hashed.update(b"\0%s\0%d\0" % (label.encode("utf-8", "replace"), len(content)))
+        hashed.update(content)
+    return Digest(hashed.hexdigest())
 
 
 def _canonical_arguments(raw: bytes) -> bytes:
-    """A call's arguments in one spelling; as they are where they are not JSON."""
+    """A call's arguments in one spelling; unchanged if they are not JSON."""
     if not raw.strip():
         return b"{}"
     try:
@@ -169,7 +167,7 @@ def _canonical_block(raw: bytes) -> bytes:
 
 
 def _runs(role: Role, parts: Iterable[Part]) -> Iterator[tuple[str, bytes]]:
-    """Each part as a label and its content; texts that follow each other are one text."""
+    """Each part as a label and its content; consecutive texts are one text."""
     for label, run in groupby(parts, _text_label):
         same = list(run)
         yield from (
@@ -178,7 +176,7 @@ def _runs(role: Role, parts: Iterable[Part]) -> Iterator[tuple[str, bytes]]:
 
 
 def _text_label(part: Part) -> str:
-    """Whose text a part is; empty where it is none."""
+    """Label of a text part; empty if the part is not a text."""
     family = part.kind.family
     is_text = family in _TEXTS or (family is Kind.TOOL_RESULT and part.media != JSON)
     return f"{family}\0{part.call}" if is_text else ""
@@ -246,7 +244,7 @@ _SHELLS = """
 _plans, _editors, _shells = (frozenset(names.split()) for names in (_PLANS, _EDITORS, _SHELLS))
 _results = {name: kind for kind, names in _RESULTS.items() for name in names.split()}
 
-_HEAD = 4096  # a test command stands near the start of a call's arguments
+_HEAD = 4096  # a test command is near the start of a call's arguments
 _VIEW = re.compile(rb'"command"\s*:\s*"view"')
 _PAPERS = re.compile(
     rb"arxiv\.org|openreview\.net|aclanthology\.org|(?<![\w.])doi\.org|semanticscholar\.org",
@@ -291,11 +289,11 @@ def _base_name(tool: str) -> str:
 
 
 _NO_SIZE = frozenset({0xC4, 0xC8, 0xCC})
-"""JPEG markers between the frame headers that are none."""
+"""JPEG markers in the range of frame headers that are not frame headers."""
 
 
 def size_of(data: bytes) -> tuple[int, int] | None:
-    """Width and height in pixels; None where the format is not known or the header is cut."""
+    """Width and height in pixels; None if the format is unknown or the header is cut."""
     if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 24:
         return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
     if data.startswith((b"GIF87a", b"GIF89a")) and len(data) >= 10:
@@ -348,7 +346,7 @@ _MOST_PIXELS = 2000  # a side: what Anthropic takes where a request has many
 
 
 def can_see(model: str) -> bool:
-    """True for models that are known to."""
+    """True for models known to accept images."""
     return _VISION_MODELS.match(model.lower().rpartition("/")[2]) is not None
 
 
@@ -358,7 +356,7 @@ def fitting_images(
     room: int,
     weigh: Callable[[tuple[int, int] | None], int],
 ) -> dict[PageId, Image]:
-    """The first few images among pages, as many as fit into so many tokens."""
+    """The first few images among pages, as many as fit into `room` tokens."""
     found: dict[PageId, Image] = {}
     for page in pages:
         if (
@@ -371,7 +369,7 @@ def fitting_images(
         try:
             content = content_of(page.digest)
         except HotsetError:
-            continue  # which the text tells
+            continue  # the result's text mentions it
         weight = weigh(size_of(content))
         if _is_sound(content) and weight <= room:
             found[page.id] = Image(page.media, base64.b64encode(content).decode())
@@ -380,7 +378,7 @@ def fitting_images(
 
 
 def images_in(content: bytes) -> tuple[Image, ...]:
-    """The first few images of what a tool gave, given as MCP's content blocks."""
+    """The first few images of a tool's result, given as MCP content blocks."""
     return tuple(islice(_images(content), _MOST_IMAGES))
 
 
@@ -394,7 +392,7 @@ def _images(content: bytes) -> Iterator[Image]:
 
 
 def _decoded(data: str) -> bytes:
-    """Nothing, where it cannot be decoded."""
+    """The decoded bytes; empty if they are invalid."""
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):

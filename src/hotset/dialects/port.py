@@ -1,4 +1,4 @@
-"""What every dialect can do: bytes to nouns and back, without disk, clock or network."""
+"""The `Dialect` protocol: bytes to nouns and back, without disk, clock or network."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from hotset.nouns.page import Chain
 from hotset.nouns.window import Hidden
 
 OWN_SEARCH = ":tool_search"
-"""Stands among the names of our tools where the provider's own search for tools is ours to answer.
-No tool is called so."""
+"""Listed among the names of our tools if we answer the provider's own tool search. No tool has this
+name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,29 +37,29 @@ class OwnCall:
     arguments: bytes
     """As the model wrote them: not necessarily JSON."""
     searches: bool = False
-    """It is a call of the provider's own search for tools, which is answered by tools and not by
-    words."""
+    """True for a call of the provider's own tool search, which is answered by tools and not by
+    text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One upstream reply of a turn, as the model said it."""
+    """One upstream reply of a turn, as the model wrote it."""
 
     calls: tuple[OwnCall, ...] = ()
     foreign: bool = False
-    """It also calls tools that only the client can run: the turn is the client's."""
+    """True if it also calls tools that only the client can run: the turn is the client's."""
     raws: tuple[bytes, ...] = ()
     """The model's messages, whole, in the form in which they are sent back upstream."""
     usage: Usage = field(default_factory=Usage)
     complete: bool = False
     stop: str = ""
     id: str = ""
-    """The provider's own name for it. Of the last round it names what the provider remembers of the
+    """The provider's id of the reply. The last round's id refers to what the provider stored of the
     whole turn."""
 
     @property
     def asks(self) -> bool:
-        """The model waits for our answers, and for nothing else: the turn can go on."""
+        """True if the model waits for our answers and for nothing else: the turn can go on."""
         return (
             self.complete and bool(self.calls) and not self.foreign and self.stop not in _CUT_SHORT
         )
@@ -76,7 +76,7 @@ _CUT_SHORT = frozenset(
         "max_output_tokens",
     }
 )
-"""The reply ended before the model was done: its last call may be half a call, and to go on is the
+"""The reply ended before the model was done: its last call may be incomplete, and going on is the
 client's decision."""
 
 
@@ -85,61 +85,60 @@ class TurnView(Protocol):
 
     - A turn without a call of ours is relayed byte for byte, each event as soon as it is whole; its
       end waits for `close`.
-    - Nothing is shown of our calls, nor that there was more than one round.
-    - What breaks off breaks off for the client too: an end that did not come is never made up.
+    - Our calls are hidden, and so is the number of rounds.
+    - A reply that breaks off breaks off for the client too: a missing end is never invented.
     """
 
     @property
     def ended(self) -> bool:
-        """The mark that ends this round's stream has come; what may come behind it says nothing
-        more."""
+        """True once this round's end mark has arrived; nothing after it matters."""
 
     @property
     def stopped(self) -> bool:
-        """How this round ended has come, and no answer of ours is awaited; only counts and an end
-        mark may follow."""
+        """True once this round's stop reason has arrived and no answer of ours is awaited; only
+        counts and an end mark may follow."""
 
     def take(self, chunk: bytes) -> bytes:
-        """Bytes of the upstream's reply as they come, to bytes for the client now. After `round`:
-        of the next round."""
+        """Pass in bytes of the upstream's reply; returns the bytes for the client now. After
+        `round`, they belong to the next round."""
 
     def round(self) -> Round:
-        """The upstream's reply has ended, or broke off. Called once for each."""
+        """End the current round: the upstream's reply ended or broke off. Called once for each."""
 
     def close(self) -> bytes:
-        """The turn is over with the latest round: the rest of what the client gets of it."""
+        """End the turn with the latest round. Returns the remaining bytes for the client."""
 
     def fail(self, status: int, body: bytes) -> bytes:
-        """The upstream refused a later round, or broke off in it: what the client gets instead of
-        the rest."""
+        """The upstream refused a later round or broke off in it. Returns what the client gets
+        instead of the rest."""
 
     @property
     def pulse(self) -> bytes:
-        """What shows a waiting client that the turn goes on and says nothing; empty where the form
-        has no such thing."""
+        """Bytes that keep a waiting client connected and carry no content; empty if the form has
+        none."""
 
     def hidden(
         self, answers: Sequence[Sequence[bytes]], links: Sequence[Link]
     ) -> tuple[Hidden, ...]:
-        """What later requests must be given back, for each message that the client will send again.
+        """What later requests need restored, for each message that the client will send again.
 
         `answers` are the raw messages that answered each round, as far as rounds were answered;
-        `links` the messages that `dialect.read` finds in what the client saw, each at its place.
-        Nothing where the client saw nothing of the turn.
+        `links` are the messages that `dialect.read` finds in what the client saw, each at its
+        place. Empty if the client saw nothing of the turn.
         """
 
 
 class Mark(Flag):
-    """What an event of a stream says about the reply's end."""
+    """What an event of a stream reveals about the reply's end."""
 
     NONE = 0
     """Nothing: a ping, a count of tokens, or not an event of this dialect."""
     MORE = auto()
     """The reply goes on: text, or a call."""
     STOP = auto()
-    """How the reply ended. Counts and an end mark may follow."""
+    """The stop reason. Counts and an end mark may follow."""
     LAST = auto()
-    """Nothing follows."""
+    """The last event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +149,11 @@ class Invariant:
     provider: str
     rule: str
     text: str
-    """The provider's error text when it is broken, with gaps."""
+    """The provider's error text for a violation, with placeholders."""
     codes: tuple[str, ...] = ()
     """Error codes that mean this rule and no other."""
     pattern: str = ""
-    """What its error text looks like; the wording may change, so codes come first."""
+    """Regex for its error text; the wording may change, so codes come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,21 +165,20 @@ class Violation:
     where: str
     """The place in the body, as the provider would write it: `messages.3.content.0`."""
     text: str
-    """The provider's own error text, with its gaps filled."""
+    """The provider's own error text, filled in."""
     about: tuple[str, ...] = ()
-    """What it is about, where that has a name: calls by their id, tools by name. It holds where
-    places move."""
+    """Ids of calls or names of tools that it is about. Unlike places, these do not move."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """What a provider takes deferred tools for, by its own word; its search for them can be
-    ours."""
+    """The models for which a provider documents deferred tools; we can answer its search for
+    them."""
 
     host: str
     models: re.Pattern[str]
     source: str
-    """Where that is written, and when it was read."""
+    """The provider's documentation, and when it was read."""
 
 
 class Dialect(Protocol):
@@ -188,47 +186,47 @@ class Dialect(Protocol):
     is the contract.
 
     - `render(parse(body)) == body`, byte for byte, for every body that parses.
-    - A message that was not replaced keeps its exact bytes in `render`, wherever others were
+    - A message that was not replaced keeps its exact bytes in `render`, even if others were
       replaced.
-    - Blocks, fields and item types that are not known pass, and become `Kind.OPAQUE` parts where
-      they carry content.
-    - `read` never raises: it gives back what came, with `complete=False` where the end is missing.
-    - What was reworded, offered or revealed breaks no rule of the provider that the client's own
-      request kept.
-    - The same change of the same bytes gives the same bytes, always.
+    - Unknown blocks, fields and item types pass, and become `Kind.OPAQUE` parts if they carry
+      content.
+    - `read` never raises: it returns what arrived, with `complete=False` if the end is missing.
+    - Rewording, offering and revealing break no rule of the provider that the client's own request
+      kept.
+    - The same change of the same bytes always gives the same bytes.
     """
 
     name: DialectName
     title: str
     """The API's name in a sentence for people: "Anthropic's Messages"."""
     provider: str
-    """The upstream whose own API it is; its prices are known by that name."""
+    """The upstream whose own API it is; prices are listed under that name."""
     path: str
-    """Where a conversation is sent, below the version: `/chat/completions`."""
+    """Path of the endpoint below the version: `/chat/completions`."""
     endpoint: str
     """The same behind the provider's base URL, which may end before the version: `/v1/messages`."""
     models: tuple[str, ...]
-    """Words in the names of models that are most often spoken to in it."""
+    """Words in the names of models that are mostly used through it."""
     invariants: tuple[Invariant, ...]
     """The rules that `check` applies."""
     reply_field: str
-    """The field without which a document is no reply."""
+    """A document without this field is not a reply."""
     defaults: Mapping[str, Any]
-    """Fields of a request that the library composes, where the program says nothing else."""
+    """Fields of a request that the library composes, unless the program sets them."""
     deferral: Deferral | None
-    """Where its provider takes deferred tools; None where the dialect has no form for them."""
+    """Where its provider accepts deferred tools; None if the dialect has no form for them."""
     carries_images: bool
-    """Its results of tools can have images."""
+    """True if tool results can contain images."""
     previous_field: str
-    """The field by which a request continues a reply that the provider remembers by an id; empty
-    where it has none."""
+    """The field by which a request continues a reply that the provider stored under an id; empty if
+    there is none."""
 
     def parse(self, body: bytes) -> Request:
-        """Raises `Malformed` for what is not a request of this dialect; nothing else."""
+        """Raises `Malformed`, and nothing else, if `body` is not a request of this dialect."""
 
     def is_quick(self, body: bytes) -> bool:
-        """It goes on, by a little, from a body that was read before: to parse it takes a fraction
-        of a millisecond."""
+        """True if `body` extends a cached body by a little: parsing it takes a fraction of a
+        millisecond."""
 
     def render(self, request: Request) -> bytes: ...
 
@@ -243,89 +241,89 @@ class Dialect(Protocol):
         """An error body in this dialect's own form."""
 
     def mark(self, name: str, data: bytes) -> Mark:
-        """What an event of this name, with these data lines, says about the reply's end. Cheap: it
-        runs for every event."""
+        """What an event with this name and data reveals about the reply's end. Cheap: it runs for
+        every event."""
 
     def understand(self, raw: bytes) -> Message:
-        """A message that is new, from its bytes: as `answer` gives them and `Hidden` holds them."""
+        """Parse a new message from its bytes, as `answer` returns and `Hidden` stores them."""
 
     def reword(self, message: Message, words: Mapping[int, bytes]) -> Message:
-        """The message with the parts at these positions saying something else; every other byte of
-        it stays, and so does whose it is: `essence`, `span`, `role`.
+        """The message with other content for the parts at these positions; all other bytes,
+        `essence`, `span` and `role` stay.
 
-        What tools said can be reworded (an image or an unknown block there becomes a text), what
-        the assistant said, and the arguments of its calls, where the new words are a JSON object,
-        or free text where the call takes that. Raises `ValueError` for empty words and for every
-        other part: prompts, system texts, thinking, a provider's own blocks.
+        Tool results can be reworded (an image or an unknown block there becomes a text), the
+        assistant's texts, and the arguments of its calls, if the new words are a JSON object, or
+        free text if the call takes that. Raises `ValueError` for empty words and for every other
+        part: prompts, system texts, thinking, a provider's own blocks.
         """
 
     def offer(self, body: bytes, tools: Sequence[ToolSpec]) -> bytes:
-        """The body with these tools beside the client's, and nothing else changed; unchanged where
-        the client offers none. Raises `ValueError` where a name would come twice."""
+        """The body with these tools added to the client's, and nothing else changed; unchanged if
+        the client offers none. Raises `ValueError` for a duplicate name."""
 
     def withhold(self, body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
         """The body without those of the client's tools that are `unwanted`, by their JSON, also
-        inside of namespaces; every other tool keeps its bytes. A cache mark on the last tool stays
-        on the last one that is left."""
+        inside namespaces; every other tool keeps its bytes. A cache mark on the last tool moves to
+        the last one left."""
 
     def declared(self, tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
-        """These tools as `offer` writes them. Those that load when they are found are among them
-        where the dialect wants that: one that has them in its answers leaves them out."""
+        """These tools as `offer` writes them. Tools that load when found are left out if the
+        dialect lists them in its answers."""
 
     def injectable(self, request: Request, names: Collection[str]) -> bool:
-        """True where tools of these names may be offered: the client offers some itself and lets
-        the model choose, wants no structured output, is not just probing, and the provider holds no
+        """True if tools with these names may be offered: the client offers some itself and lets the
+        model choose, wants no structured output, is not just probing, and the provider stores no
         part of the conversation."""
 
     def can_defer(self, request: Request, /) -> bool:
-        """True where tools that are found later can be called by their own names, without a change
-        to what the provider has cached: the dialect has a form for it, and nothing in the client's
-        request stands in its way."""
+        """True if tools that are found later can be called by name without a change to the
+        provider's cached prefix: the dialect has a form for it and nothing in the client's request
+        prevents it."""
 
     def answer(self, results: Sequence[Answer]) -> tuple[bytes, ...]:
-        """The messages, raw, that answer our own calls."""
+        """The raw messages that answer our own calls."""
 
-    def referred(self, raw: bytes, /) -> tuple[str, ...]:
-        """The tools that a message of ours made callable, as `answer` gives it and `Hidden` holds
+    def loaded_tools(self, raw: bytes, /) -> tuple[str, ...]:
+        """The tools that a message of ours made callable, as `answer` returns and `Hidden` stores
         it."""
 
-    def spelled_out(self, raw: bytes, words: Mapping[str, str], /) -> bytes:
-        """A message of a turn with us, as `Hidden` holds it, for an upstream that cannot defer
-        tools: it says in words what it made callable, by the name of each tool. Unchanged where it
-        made nothing callable."""
+    def spell_out(self, raw: bytes, words: Mapping[str, str], /) -> bytes:
+        """A message of a turn with us, as `Hidden` stores it, for an upstream that cannot defer
+        tools: the tools that it made callable are described in words. Unchanged if there are
+        none."""
 
     def say(self, text: str) -> Message:
-        """A new message of the user's. Raises `ValueError` where there is nothing to say."""
+        """A new user message. Raises `ValueError` for an empty text."""
 
     def reveal(
         self, request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden]
     ) -> Request:
-        """The request with what its client never saw spliced in again.
+        """The request with the turns that its client never saw spliced in again.
 
         `links` are those of the client's own messages, in the order of the request's, which may
-        have been reworded since. It is the last change of all: only before it are positions the
-        client's. A request that was changed and revealed is to be held against the client's own,
-        revealed: `check(reveal(changed), reveal(own))`.
+        have been reworded since. It is the last change: only before it do positions match the
+        client's. Check a changed and revealed request against the client's own, revealed:
+        `check(reveal(changed), reveal(own))`.
         """
 
     def view(self, ours: Container[str], *, streamed: bool) -> TurnView:
         """What the client sees of a turn in which the model may call these tools of ours; no tool
-        of the client's may bear such a name. `streamed` says how the upstream answers."""
+        of the client's may have one of these names. `streamed` tells how the upstream answers."""
 
     def compose(self, system: Any, messages: Sequence[Any]) -> dict[str, Any]:
-        """The fields of a body that hold a conversation; no system text where `system` is empty."""
+        """The fields of a body that hold a conversation; no system text if `system` is empty."""
 
     def length_field(self, upstream: str, /) -> str:
-        """The field that bounds the length of a reply, as this upstream knows it."""
+        """The field that limits the length of a reply, as this upstream knows it."""
 
     def headers(self, key: str) -> Headers:
-        """What a call of our own carries; without credentials where there is no key."""
+        """Headers for a call of our own; without credentials if there is no key."""
 
     def claims(self, message: Mapping[str, Any]) -> bool:
-        """True for a message that tells by its fields or blocks that it is of this dialect."""
+        """True if the fields or blocks of a message identify this dialect."""
 
-    def said_in(self, document: Mapping[str, Any]) -> list[Any] | None:
-        """The messages in a reply, as a client would send them back; None where the document is no
+    def reply_messages(self, document: Mapping[str, Any]) -> list[Any] | None:
+        """The messages in a reply, as a client would send them back; None if the document is not a
         reply of this dialect."""
 
 

@@ -1,8 +1,6 @@
-"""A provider's rules that a changed request must never break, and which one an error reply is
-about.
+"""Provider rules that a changed request must never break, and which rule an error reply is about.
 
-The rules themselves are data in the dialects' own `rules.py`; their numbers are one list for all of
-them.
+The rules are data in each dialect's `rules.py`; they share one numbering.
 """
 
 from __future__ import annotations
@@ -17,8 +15,8 @@ from hotset.dialects.port import Invariant, Violation
 
 
 def broken_rule(rules: Iterable[Invariant]) -> Callable[..., Violation]:
-    """What makes a `Violation` of one of these rules: `broken(number, where, *about, **gaps)`.
-    `about` names the calls or tools that it is about."""
+    """A function that makes a `Violation` of one of these rules: `broken(number, where, *about,
+    **gaps)`. `about` names the calls or tools that it is about."""
     texts = {each.number: each.text for each in rules}
 
     def broken(number: int, where: str, *about: str, **gaps: Any) -> Violation:
@@ -28,7 +26,7 @@ def broken_rule(rules: Iterable[Invariant]) -> Callable[..., Violation]:
 
 
 def beyond(found: Iterable[Violation], theirs: Iterable[Violation]) -> Violation | None:
-    """The first violation that is not the client's own: the same rule, for the same call or tool,
+    """The first violation that is not the client's own. The same rule, for the same call or tool,
     counts once for each."""
     allowed = Counter(key for each in theirs for key in _keys(each))
     for each in found:
@@ -44,8 +42,8 @@ def _keys(violation: Violation) -> list[tuple[int, str]]:
 
 
 def explain(status: int, body: bytes, rules: Collection[Invariant]) -> int | None:
-    """The rule that an error reply is about, by its code, then its type, then its text; None where
-    it is another matter."""
+    """The rule that an error reply is about, by its code, then its type, then its text; None if it
+    is about no rule."""
     if status < 400:
         return None
     by_code = {code: each.number for each in rules for code in each.codes}
@@ -63,7 +61,7 @@ def explain(status: int, body: bytes, rules: Collection[Invariant]) -> int | Non
     if status == 413 or error.get("code") == "context_length_exceeded":
         return 15
     if status not in (400, 422):
-        return None  # overload, credentials and limits are no matter of the body, whatever they say
+        return None  # overload, credentials and limits are not about the body
     text = json_bytes.as_text(error.get("message"))
     return next(
         (each.number for each in rules if each.pattern and re.search(each.pattern, text)), None

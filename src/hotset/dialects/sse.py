@@ -1,5 +1,4 @@
-"""Server-sent events: read out of bytes that arrive cut anywhere, and relayed with the bytes they
-came with."""
+"""Server-sent events, parsed from bytes that arrive cut anywhere and relayed byte for byte."""
 
 from __future__ import annotations
 
@@ -10,7 +9,8 @@ from dataclasses import dataclass
 from hotset.errors import Malformed
 
 MAX_EVENT = 64 << 20
-"""Bytes of one event. Generated images come whole in one; beyond this it is not an event stream."""
+"""Bytes of one event. Generated images arrive whole in one; anything larger is not an event
+stream."""
 
 _BOM = b"\xef\xbb\xbf"
 _STEP = 1 << 20
@@ -19,14 +19,14 @@ _STEP = 1 << 20
 @dataclass(frozen=True, slots=True)
 class SseEvent:
     name: str
-    """Empty where the stream named none."""
+    """Empty if the stream gave none."""
     data: bytes
-    """The data lines, joined by line feeds. As they came: not necessarily valid UTF-8."""
+    """The data lines, joined by line feeds. Unchanged: not necessarily valid UTF-8."""
     id: str = ""
 
 
 class Splitter:
-    """Feed it bytes as they come; any cut of a stream yields the same events."""
+    """Incremental parser: any cut of a stream yields the same events."""
 
     def __init__(self, max_event: int = MAX_EVENT) -> None:
         self._max = max_event
@@ -39,8 +39,7 @@ class Splitter:
         self._data: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that these bytes complete. Raises `Malformed` for one that is larger than the
-        limit."""
+        """The events that these bytes complete. Raises `Malformed` for one over the limit."""
         if not chunk:
             return []
         if self._after_cr:
@@ -59,7 +58,7 @@ class Splitter:
         return events
 
     def close(self) -> list[SseEvent]:
-        """What the stream's end leaves over: servers forget the blank line after the last event."""
+        """The last event, if the stream ended without its blank line: servers forget it."""
         events = self._end_line() if self._line else []
         return events + self._end_event()
 
@@ -73,9 +72,8 @@ class Splitter:
             return self._end_event()
         field, value = _field(line)
         if not field:
-            self._size = sum(
-                map(len, self._data)
-            )  # comments keep a connection awake and may come for hours
+            # Comments keep a connection awake and may arrive for hours.
+            self._size = sum(map(len, self._data))
         if field == b"data":
             self._data.append(value)
         elif field == b"event":
@@ -93,7 +91,7 @@ class Splitter:
 
 
 def events(body: bytes) -> Iterator[SseEvent]:
-    """Every event of a whole stream, up to the first that cannot be one."""
+    """Every event of a whole stream, up to the first invalid one."""
     splitter = Splitter()
     try:
         for start in range(0, len(body), _STEP):
@@ -104,41 +102,40 @@ def events(body: bytes) -> Iterator[SseEvent]:
 
 
 _BLANK = re.compile(rb"(?>\r\n|\n|\r){2}")
-"""The end of a line and a line with nothing on it. A CR LF that is cut in the middle counts as
-whole: its LF comes with what follows, and says nothing there."""
+"""A line end followed by an empty line. A CR LF cut in the middle counts as whole: its LF arrives
+with the next bytes, where it means nothing."""
 
 _LONGEST_BLANK = 4  # bytes
 
 
 @dataclass(frozen=True, slots=True)
 class SseFrame:
-    """One event, or what a server says between events to stay connected."""
+    """One event, or a comment that a server sends between events to stay connected."""
 
     raw: bytes
     name: str
-    """Empty where the stream named none."""
+    """Empty if the stream gave none."""
     data: bytes
-    """The data lines, joined by line feeds; empty where there are none."""
+    """The data lines, joined by line feeds; empty if there are none."""
 
-    def saying(self, data: bytes) -> bytes:
+    def with_data(self, data: bytes) -> bytes:
         """The same event with other data."""
         if data == self.data:
             return self.raw
         lines: list[bytes] = []
-        is_said = False
+        is_written = False
         for line in self.raw.splitlines(keepends=True):
             if _field(line.removeprefix(_BOM).rstrip(b"\r\n"))[0] != b"data":
                 lines.append(line)
-            elif not is_said:
-                is_said = True
+            elif not is_written:
+                is_written = True
                 end = line[len(line.rstrip(b"\r\n")) :]
                 lines += [b"data: " + each + end for each in data.split(b"\n")]
         return b"".join(lines)
 
 
 class Frames:
-    """Feed it bytes as they come; the frames' bytes, one after the other, are the bytes that
-    came."""
+    """Incremental splitter; the frames' bytes together are the input's bytes."""
 
     def __init__(self, max_event: int = MAX_EVENT) -> None:
         self._max = max_event
@@ -151,16 +148,15 @@ class Frames:
         while (end := self._end()) is not None:
             yield self._cut(end)
         if len(self._buffer) > self._max:
-            yield self._cut(len(self._buffer))  # not an event stream: nothing is held back for it
+            yield self._cut(len(self._buffer))  # not an event stream: pass it on
 
     @property
     def has_half(self) -> bool:
-        """The bytes so far end in the middle of an event."""
+        """True if the bytes so far end in the middle of an event."""
         return bool(self._buffer)
 
     def rest(self) -> SseFrame | None:
-        """What the stream's end leaves over: half an event, or one whose blank line was
-        forgotten."""
+        """What is left at the stream's end: half an event, or one without its blank line."""
         return self._cut(len(self._buffer)) if self._buffer else None
 
     def _end(self) -> int | None:
@@ -178,7 +174,7 @@ class Frames:
 
 
 def event(data: bytes, name: str = "") -> bytes:
-    """An event of our own."""
+    """Encode an event of our own."""
     return (b"event: %s\n" % name.encode() if name else b"") + b"data: %s\n\n" % data
 
 

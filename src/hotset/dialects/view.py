@@ -1,10 +1,10 @@
 """What a client sees of a turn in which the model called tools of ours: one reply, as if it had
 never called them.
 
-Such a turn is several calls upstream, *rounds*. Events are relayed at once and as they came, but
-for three things: what belongs to a call of ours is left out, what counts blocks or events is
-counted on, and the end of each round waits until it is known whether it is the end of the turn.
-Here is what the dialects' views and replies share.
+Such a turn is several calls upstream, *rounds*. Events are relayed at once and unchanged, with
+three exceptions: our calls are left out, indexes and event numbers continue from round to round,
+and the end of each round waits until it is known whether the turn ends. This module has what the
+dialects' views and replies share.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ COMMENT = b": keep-alive\n\n"
 
 @dataclass(slots=True)
 class IndexMap:
-    """Where the things that an upstream numbers stand for the client, whose numbers go on from
-    round to round."""
+    """Maps an upstream's indexes to the client's, which continue from round to round."""
 
     _base: int = 0
     _next: int = 0
@@ -49,11 +48,11 @@ class IndexMap:
         self._known.clear()
 
     def meet(self, index: int, *, hidden: bool) -> None:
-        """Something new has this number in this round."""
+        """Register an index of this round."""
         self._hidden = self._hidden | {index} if hidden else self._hidden - {index}
 
     def of(self, index: int) -> int | None:
-        """None for what is hidden. What once has a place keeps it."""
+        """The client's index; None if hidden. An index once assigned stays."""
         if index in self._hidden:
             return None
         if index not in self._known:
@@ -65,30 +64,30 @@ class IndexMap:
 
 @dataclass(slots=True)
 class Editor(ABC):
-    """How one dialect's replies are shown. The bytes that `show` and `end` give are all that the
-    client of a stream gets."""
+    """Edits one dialect's replies for the client. The bytes that `show` and `end` return are all
+    that the client of a stream gets."""
 
     ours: Container[str]
     plain: bool = True
-    """Nothing of this turn was left out or changed so far."""
+    """True while nothing of this turn was left out or changed."""
     ended: bool = False
     pulse: bytes = COMMENT
     is_first: bool = True
-    """This is the turn's first round."""
+    """True in the turn's first round."""
     places: IndexMap = field(default_factory=IndexMap)
     held: list[Any] = field(default_factory=list)
-    """The end of this round and what came behind it."""
+    """The end of this round and what followed it."""
     earlier: list[dict[str, Any]] = field(default_factory=list)
     """Usage of each round before this one."""
     usage: dict[str, Any] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:
-        """An end is held back, and none of our tools was called in this round."""
+        """True if an end is held back and none of our tools was called in this round."""
         return bool(self.held) and not self.places.hides
 
     def begin(self) -> None:
-        """Another round begins; the end that was held back is no end."""
+        """Start another round and drop the end that was held back."""
         self.plain = self.ended = self.is_first = False
         self.earlier.append(self.usage)
         self.usage = {}
@@ -97,19 +96,19 @@ class Editor(ABC):
 
     @abstractmethod
     def show(self, frame: SseFrame) -> bytes:
-        """What the client gets of an event now."""
+        """The bytes that the client gets for an event now."""
 
     @abstractmethod
     def end(self, last: Round, /) -> bytes:
-        """What was held back, as the end of the turn."""
+        """The events that were held back, as the end of the turn."""
 
     @abstractmethod
     def error(self, status: int, body: bytes) -> bytes:
-        """The event that tells of an upstream's refusal."""
+        """The event that reports an upstream's refusal."""
 
     @abstractmethod
     def observe(self, reply: Reply, body: bytes, /) -> Round:
-        """A round, from the reply that was read from its bytes."""
+        """The round, from the reply that was read from its bytes."""
 
     @abstractmethod
     def merge(self, bodies: Sequence[bytes], last: Round, /) -> bytes:
@@ -123,7 +122,7 @@ class Editor(ABC):
 
 
 class _View:
-    """What both forms of a reply share."""
+    """Base of both forms of a reply."""
 
     def __init__(self, editor: Editor, read: Callable[[bytes], Reply]) -> None:
         self._editor = editor
@@ -171,7 +170,7 @@ class StreamView(_View):
     def round(self) -> Round:
         self._go_on()
         rest = self._frames.rest()
-        # Half an event is of no use; it is only relayed where everything is.
+        # Half an event is useless; it is relayed only if everything is.
         if rest is not None and (self._editor.plain or _is_whole(rest.data)):
             self._late += self._editor.show(rest)
         return self._observe()
@@ -191,7 +190,7 @@ class StreamView(_View):
 
 
 class DocumentView(_View):
-    """A document is of use only whole: the client gets everything when the turn is over."""
+    """A document is useful only whole: the client gets everything when the turn is over."""
 
     ended = stopped = False
     pulse = b""
@@ -214,14 +213,12 @@ class DocumentView(_View):
     def close(self) -> bytes:
         last = self._rounds[-1] if self._is_over else self.round()
         is_plain = len(self._rounds) == 1 and not last.calls
-        if (
-            is_plain or not last.complete
-        ):  # what is no whole reply is for the client to judge, as it came
+        if is_plain or not last.complete:  # the client gets an incomplete reply unchanged
             return self._bodies[-1]
         return self._editor.merge([json_bytes.salvaged(body)[0] for body in self._bodies], last)
 
     def fail(self, status: int, body: bytes) -> bytes:
-        del status  # nothing was sent yet: it can still be the reply's own
+        del status  # nothing was sent yet: the reply can still have this status
         return body
 
 
@@ -232,12 +229,12 @@ def view_turn(editor: Editor, read: Callable[..., Reply], *, streamed: bool) -> 
     )
 
 
-def observed(reply: Reply, ours: Container[str], raws: tuple[bytes, ...]) -> Round:
-    """A round of these messages; every call that is not ours is foreign."""
-    said = [part for message in reply.messages for part in message.parts if is_call(part)]
-    mine = [part for part in said if part.tool in ours and part.media == parts.JSON]
+def make_round(reply: Reply, ours: Container[str], raws: tuple[bytes, ...]) -> Round:
+    """The round of these messages; every call that is not ours is foreign."""
+    every = [part for message in reply.messages for part in message.parts if is_call(part)]
+    mine = [part for part in every if part.tool in ours and part.media == parts.JSON]
     calls = tuple(OwnCall(part.call, part.tool, part.content) for part in mine)
-    foreign = len(mine) < len(said)
+    foreign = len(mine) < len(every)
     return Round(calls, foreign, raws, reply.usage, reply.complete, reply.stop, reply.response_id)
 
 
@@ -245,12 +242,11 @@ def is_call(part: Part) -> bool:
     return part.kind.family is Kind.TOOL_CALL
 
 
-def exchanged(raw: bytes, values: Mapping[str, bytes]) -> bytes:
-    """A JSON object with other values for some of its members, or with these members as well;
-    everything else as it is."""
+def replace_members(raw: bytes, values: Mapping[str, bytes]) -> bytes:
+    """A JSON object with other or additional values for some members; everything else stays."""
     try:
         known = json_bytes.fields(raw)
-    except Malformed:  # a member that comes twice: one of them is enough
+    except Malformed:  # a duplicate member: one of them is enough
         return json_bytes.encode(
             {
                 **json_bytes.lenient_object(raw),
@@ -267,11 +263,11 @@ def exchanged(raw: bytes, values: Mapping[str, bytes]) -> bytes:
     return json_bytes.splice(raw, edits)
 
 
-def summed(before: Any, now: Any) -> Any:
-    """Counts of two rounds together; what is no count is the later one's."""
+def add_counts(before: Any, now: Any) -> Any:
+    """Add the counts of two rounds; for anything else the later value wins."""
     match before, now:
         case dict(), dict():
-            return {key: summed(before.get(key), now.get(key)) for key in {**before, **now}}
+            return {key: add_counts(before.get(key), now.get(key)) for key in {**before, **now}}
         case ((int() | float()), (int() | float())) if not isinstance(
             before, bool
         ) and not isinstance(now, bool):
@@ -281,16 +277,15 @@ def summed(before: Any, now: Any) -> Any:
 
 
 def with_sum(usage: bytes, rounds: Sequence[Any]) -> bytes:
-    """The last round's usage as it is, with what all rounds were billed for together as its member
-    `hotset`.
+    """The last round's usage, plus the sum over all rounds as its member `hotset`.
 
-    A client takes its usage for the size of its context, and the last prompt holds the earlier
-    rounds already.
+    A client takes its usage as the size of its context, and the last prompt already contains the
+    earlier rounds.
     """
     total: Any = {}
     for each in rounds:
-        total = summed(total, json_bytes.as_object(each))
-    return exchanged(usage, {"hotset": json_bytes.encode({"calls": len(rounds), **total})})
+        total = add_counts(total, json_bytes.as_object(each))
+    return replace_members(usage, {"hotset": json_bytes.encode({"calls": len(rounds), **total})})
 
 
 def merge_lists(
@@ -307,8 +302,8 @@ def merge_lists(
 
 
 def merge_usage(bodies: Sequence[bytes]) -> dict[str, bytes]:
-    """The usage of several documents as a field of their last; none where it tells of none, or is
-    the only one."""
+    """The usage of several documents as a field of the last; empty if it has none, or is the only
+    one."""
     usages = [json_bytes.lenient_object(body).get("usage") for body in bodies]
     if len(bodies) == 1 or not json_bytes.as_object(usages[-1]):
         return {}
@@ -318,9 +313,9 @@ def merge_usage(bodies: Sequence[bytes]) -> dict[str, bytes]:
 def one_after_another(
     rounds: Sequence[Round], answers: Sequence[Sequence[bytes]]
 ) -> Iterator[bytes]:
-    """What the model said and was answered, round by round."""
-    for said, answered in zip(rounds, answers, strict=False):
-        yield from (*said.raws, *answered)
+    """The model's messages and our answers, round by round."""
+    for each, answered in zip(rounds, answers, strict=False):
+        yield from (*each.raws, *answered)
 
 
 def in_one_message(
@@ -329,9 +324,9 @@ def in_one_message(
     links: Sequence[Link],
     strip: Callable[[Round], bytes],
 ) -> tuple[Hidden, ...]:
-    """What is hidden where the client holds one message for the whole turn.
+    """The hidden messages if the client has one message for the whole turn.
 
-    `strip` gives what a round said beside our calls; empty where that is nothing which can be sent.
+    `strip` returns a round's message without our calls; empty if nothing sendable is left.
     """
     seen = next((link for link in links if not link.message.aside), None)
     if seen is None or not any(each.calls for each in rounds):
@@ -340,13 +335,13 @@ def in_one_message(
     if last.calls and last.foreign and len(answers) == len(rounds):
         before = tuple(one_after_another(earlier, answers))
         return (Hidden(seen.chain, before, last.raws[0], tuple(answers[-1])),)
-    # Rounds at the end of which nothing is left leave no trace: a conversation cannot go on from
-    # calls without answers.
-    said = next((index for index in reversed(range(len(rounds))) if strip(rounds[index])), 0)
-    if said == 0:
-        return ()  # what the client holds is all that the model said
+    # Trailing rounds with nothing left are dropped: a conversation cannot go on from unanswered
+    # calls.
+    shown = next((index for index in reversed(range(len(rounds))) if strip(rounds[index])), 0)
+    if shown == 0:
+        return ()  # the client has everything that the model wrote
     return (
-        Hidden(seen.chain, tuple(one_after_another(rounds[:said], answers)), strip(rounds[said])),
+        Hidden(seen.chain, tuple(one_after_another(rounds[:shown], answers)), strip(rounds[shown])),
     )
 
 
@@ -357,16 +352,16 @@ def _is_whole(data: bytes) -> bool:
 def read_reply(
     body: bytes, reader: Callable[[bytes], Reply], document: Callable[[bytes], Reply]
 ) -> Reply:
-    """What `reader` makes of the body. Never raises. An error answers a streaming request with a
-    JSON `document`."""
+    """The reply that `reader` finds in the body. Never raises. An error answers a streaming request
+    with a JSON `document`."""
     try:
         return document(body) if body.lstrip().startswith(b"{") else reader(body)
     except (RecursionError, Malformed):
-        return Reply()  # nested as deep as Python can go: nothing a provider says
+        return Reply()  # nested too deeply for Python: no provider sends this
 
 
 def error_of(tree: dict[str, Any]) -> str:
-    """The most precise name a provider gives to its error: a code, else a type. Empty where there
+    """The most precise name that a provider gives to its error: a code, else a type. Empty if there
     is no error."""
     error = tree.get("error")
     if isinstance(error, str):

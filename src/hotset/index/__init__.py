@@ -1,5 +1,5 @@
-"""Finds: words and meaning side by side, derived from what is kept elsewhere, rebuilt whenever it
-has to be."""
+"""The search index: words and meaning together, derived from data kept elsewhere, rebuilt when
+needed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ if TYPE_CHECKING:
 
 
 def open_index(folder: Path, embedding: Embedding | None = None, *, folds: bool = True) -> Index:
-    """The index of a project's data folder, made where there is none. A process that only looks
-    need not fold.
+    """The index of a project's data folder, created if missing. A read-only process need not fold.
 
-    Raises `BadConfig` where what was chosen for embedding cannot be used. Without a choice it is
-    the table alone.
+    Raises `BadConfig` if the configured embedder cannot be used. Without a choice it is the table
+    alone.
     """
     # Imported here: a quarter of a second, and 60 MB, that no start pays.
     from hotset.index.embed.embedders import embedders  # noqa: PLC0415

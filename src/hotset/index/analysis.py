@@ -1,4 +1,4 @@
-"""What counts as a word: identifiers come apart, and what a person put in quotes stays together."""
+"""Tokenization: identifiers are split, and quoted phrases stay together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from hotset.text.words import UNSPACED
 
 VERSION = 1
-"""Another number when the same text gives other words: everything is folded anew then."""
+"""Changes when the same text gives other words: everything is folded anew then."""
 
 # characters of a question that are read; a prompt is shorter, and what is longer is no question
 _MOST_ASKED = 16_384
@@ -25,7 +25,7 @@ _CLASS[ord("0") : ord("9") + 1] = _DIGIT
 _SPACE = ord(" ")
 _END = b"\0\0"  # what is looked at around a letter is there, however short the text
 _SHORT = 1000  # characters: below that arrays take longer to make than to use
-# what may follow stands first: most letters are small, and looking back takes twice the time
+# what may follow comes first: most letters are small, and looking back takes twice the time
 _BORDER = re.compile(
     "(?=[A-Z0-9])(?:(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z]{2})(?=[0-9]))|"
     "(?<=[0-9])(?=[A-Za-z]{2})"
@@ -37,12 +37,12 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class AnalysedQuery:
-    """A query's words, taken apart."""
+    """A query's words, analysed."""
 
     text: str
-    """All of them, as they are meant to be understood."""
+    """All words, for the embedder."""
     phrases: tuple[tuple[str, ...], ...] = ()
-    """Word for word, each of them must occur."""
+    """Phrases that must occur word for word."""
 
 
 def analyse_query(words: str) -> AnalysedQuery:
@@ -52,12 +52,12 @@ def analyse_query(words: str) -> AnalysedQuery:
 
 
 def exact_words(text: str) -> list[str]:
-    """Whole identifiers, whatever their case."""
+    """Whole identifiers, in any case."""
     return _WORD.findall(text.lower())
 
 
 def holds_phrases(text: str, phrases: Sequence[tuple[str, ...]]) -> bool:
-    """Does the text hold each phrase word for word?"""
+    """True if the text has each phrase word for word."""
     if not phrases:
         return True
     words = exact_words(text)
@@ -82,7 +82,7 @@ def split_identifiers(texts: Sequence[str]) -> list[str]:
 
 
 def _split_many(joined: str) -> str:
-    """The same as `_BORDER` says, ten times as fast where there is much of it."""
+    """The same as `_BORDER`, ten times as fast for long texts."""
     raw = np.frombuffer(joined.encode() + _END, np.uint8)
     sort = _CLASS[raw]
     lower, upper, digit = sort == _LOWER, sort == _UPPER, sort == _DIGIT
@@ -106,12 +106,12 @@ def _within(words: Sequence[str], phrase: tuple[str, ...]) -> bool:
 class QueryWording:
     words: str
     note: str = ""
-    """What to say about finds that these words bring; empty where they are what was asked for."""
+    """Remark about hits that this wording finds; empty if it is the original query."""
 
 
 def wordings(query: str) -> Iterator[QueryWording]:
-    """What to ask, one after the other, until something is found: the query, and without its
-    quotation marks if they count."""
+    """Queries to try in turn until something is found: the query, and without its quotation marks
+    if they matter."""
     yield QueryWording(query)
     if analyse_query(query).phrases:
         named = ", ".join(

@@ -1,4 +1,4 @@
-"""Stops asking what keeps failing, and tries it once now and then."""
+"""Circuit breaker: stops calling what keeps failing, and retries now and then."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REST_SECONDS = 5.0
 
 
 class Breaker:
-    """Closed: everything goes. Open: nothing does, for a while. Then one may try; it closes the
+    """Closed: all calls are allowed. Open: none are, for a while. Then one may try; it closes the
     breaker, or opens it again."""
 
     def __init__(
@@ -24,8 +24,8 @@ class Breaker:
         rest: float = _REST_SECONDS,
         longest: float = _REST_SECONDS,
     ) -> None:
-        """Opens after three failures in a row that lie `within` so many seconds; rests twice as
-        long after each try that failed, up to the `longest`."""
+        """Opens after three failures in a row `within` so many seconds; doubles the pause after
+        each failed try, up to the `longest`."""
         self._clock = clock
         self._within = within
         self._first_rest = rest
@@ -46,7 +46,7 @@ class Breaker:
             return max(0.0, self._failed_at[-1] + self._rest - self._clock()) if self._rest else 0.0
 
     def allows(self) -> bool:
-        """May it be asked? Whoever hears yes says `succeeded` or `failed` afterwards."""
+        """True if a call is allowed. The caller then reports `succeeded` or `failed`."""
         with self._lock:
             if not self._rest:
                 return True

@@ -38,7 +38,8 @@ from hotset.store.store_files import opening_lock, refuse_links, wal_and_shm
 
 DATABASE = "entries.db"
 FORMAT = 1
-"""Of the tables below. Another number: everything is thrown away and added again by its sources."""
+"""Version of the tables below. If it differs, everything is discarded and added again by its
+sources."""
 
 _TUNING = Tuning(ballast_bytes=0, patience=10.0, synchronous="NORMAL")
 _CHECKPOINT_PAGES = (
@@ -72,11 +73,11 @@ PRAGMA user_version = {FORMAT};
 
 
 class RowsDamaged(StoreFailed):
-    """The rows of an index cannot be read: they are thrown away and added again."""
+    """The rows of an index cannot be read: they are discarded and added again."""
 
 
 class EntryRows:
-    """The database, open. Every process of a project may write here: that is how additions are
+    """The open database. Every process of a project may write here: that is how additions are
     handed over."""
 
     def __init__(self, folder: Path) -> None:
@@ -96,13 +97,13 @@ class EntryRows:
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
-        """One state of the rows for everything that is asked inside."""
+        """One snapshot of the rows for all queries inside."""
         with translate_errors(self.database), self._readers.lend() as connection, connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
-        """All that is done inside, or nothing of it."""
+        """A transaction: all or nothing."""
         with self._lock, translate_errors(self.database):
             connection = self._connection
             with write_transaction(connection):
@@ -110,27 +111,27 @@ class EntryRows:
                 connection.execute("COMMIT")
 
     def shorten(self) -> None:
-        """Nothing that was removed stays in the file or its WAL, as far as no other process reads
-        there right now."""
+        """Remove deleted data from the file and its WAL, unless another process is reading."""
         with self.writing() as connection:
             connection.execute("INSERT INTO tail (tail) VALUES ('optimize')")
         with self._lock, translate_errors(self.database):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def version(self) -> int:
-        """Another number after any commit, by whichever process."""
+        """Changes after any commit by any process."""
         with translate_errors(self.database):
             return (self.renewals << _VERSION_BITS) + self._changes.version()
 
     def moved(self) -> bool:
-        """Somebody threw the rows away: what we hold open is no longer what is there."""
+        """True if another process discarded the rows: our open file is no longer the current
+        one."""
         try:
             return self.database.stat().st_ino != self._inode
         except OSError:
             return True
 
     def renew(self) -> None:
-        """Opens what is there now, or makes it anew where that cannot be used."""
+        """Open the current file, or create it anew if it cannot be used."""
         with self._lock:
             self.close()
             self._open()
@@ -156,19 +157,19 @@ def writer_lock(folder: Path) -> FileLock:
 
 
 def discard_rows(folder: Path) -> None:
-    """The rows of an index, with all that is beside them."""
+    """Delete the rows of an index, with all files beside them."""
     with opening_lock(folder, _TUNING.patience):
         _throw_away(folder / DATABASE)
 
 
 def read_number(connection: apsw.Connection, sql: str, given: Any = ()) -> int:
-    """The one number that a statement gives; 0 where it gives none."""
+    """The number that a statement returns; 0 if it returns none."""
     row = connection.execute(sql, given).fetchone()
     return int(row[0]) if row and row[0] else 0
 
 
 def to_column(text: str) -> str | bytes:
-    """Text as a column takes it: a path may hold what is no UTF-8."""
+    """Text as a column takes it: a path may contain invalid UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -243,7 +244,7 @@ def _throw_away(database: Path) -> None:
 
 
 FOLDERS = "generation-"
-"""How the folder of one is called, in front of its number."""
+"""Prefix of a generation's folder, before its number."""
 
 
 class FilesDamaged(StoreFailed):
@@ -252,23 +253,22 @@ class FilesDamaged(StoreFailed):
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One set of folded structures, in a folder of its own."""
+    """One set of folded structures, in its own folder."""
 
     number: int
     identity: str
-    """What made it: see `local.identity`. One that is damaged says so here, and matches no
+    """What made it: see `local.identity`. A damaged generation has an identity that matches no
     process."""
     folded: int
     """Entries with numbers up to this one are in it."""
     rows: int
-    """Vectors in it that count; what a file holds beyond them is a fold that did not come to its
-    end."""
+    """Valid vectors in it; anything beyond them in a file is an unfinished fold."""
     serving: bool
 
 
 class Generations:
-    """The sets of folded files: which one serves, how far it was folded, and the one that is made
-    beside it."""
+    """The sets of folded files: which one serves, how far it was folded, and the one being
+    built."""
 
     def __init__(self, rows: EntryRows) -> None:
         self._rows = rows
@@ -281,8 +281,7 @@ class Generations:
             ]
 
     def new(self, identity: str) -> Generation:
-        """Its number is the time: no folder and nothing that anybody has open was ever called by it
-        before."""
+        """Its number is the time: no folder or open file ever had it before."""
         with self._rows.writing() as connection:
             called = max(
                 time.time_ns(), 1 + read_number(connection, "SELECT max(number) FROM generation")
@@ -291,8 +290,7 @@ class Generations:
             return Generation(called, identity, 0, 0, serving=False)
 
     def folded(self, generation: Generation, forgotten: Sequence[int]) -> None:
-        """Makes a fold count, all at once: what it holds, what it forgot, and what the tail no
-        longer needs."""
+        """Commit a fold: what it holds, what it forgot, and what the tail no longer needs."""
         with self._rows.writing() as connection:
             connection.execute(
                 "UPDATE generation SET folded = ?, rows = ?, serving = ? WHERE number = ?",
@@ -306,7 +304,7 @@ class Generations:
                 _shorten_tail(connection, generation.folded)
 
     def drop_abandoned(self, identity: str) -> bool:
-        """While one of this identity serves, drops what others began and did not finish. True where
+        """While one of this identity serves, drop what others began and did not finish. True if
         there was any."""
         every = self.every()
         if not any(each.serving and each.identity == identity for each in every):
@@ -320,8 +318,8 @@ class Generations:
         return bool(left)
 
     def condemn(self, generation: int) -> bool:
-        """Its files are damaged: one that serves goes on as far as it can while another one is
-        made. Was it still there?"""
+        """Mark its files as damaged: one that serves goes on as far as it can while another is
+        built. True if it was still there."""
         with self._rows.writing() as connection:
             connection.execute(
                 "DELETE FROM generation WHERE number = ? AND NOT serving", (generation,)
@@ -336,12 +334,12 @@ class Generations:
             return bool(gone or connection.changes())
 
     def removed(self) -> list[int]:
-        """What was removed and may still be folded somewhere."""
+        """Entries that were removed and may still be folded somewhere."""
         with self._rows.reading() as connection:
             return removed_docs(connection)
 
     def behind(self, generation: Generation) -> bool:
-        """Is there something to fold into it?"""
+        """True if there is something to fold into it."""
         sql = "SELECT EXISTS (SELECT 1 FROM entry WHERE doc > ?) OR EXISTS (SELECT 1 FROM gone)"
         with self._rows.reading() as connection:
             return bool(read_number(connection, sql, (generation.folded,)))
@@ -381,7 +379,7 @@ def serving_generation(connection: apsw.Connection) -> Generation | None:
 
 
 def removed_docs(connection: apsw.Connection) -> list[int]:
-    """What the folded structures may still hold and must not show."""
+    """Entries that the folded structures may still hold and must not show."""
     rows: Any = connection.execute("SELECT doc FROM gone")
     return [doc for (doc,) in rows]
 
@@ -405,23 +403,23 @@ _LOOK_TUNING = Tuning(ballast_bytes=0, patience=1.0)
 class IndexSummary:
     entries: int = 0
     waiting: int = 0
-    """Of these, the ones that are found by their words already and not yet folded."""
+    """Of these, the ones found by words already and not yet folded."""
     embedder: str = ""
-    """The one that made the vectors; empty where there are none."""
+    """The one that made the vectors; empty if there are none."""
     writer: int | None = None
     """The process that folds, if any does."""
     building: bool = False
-    """A new generation is made beside the one that serves."""
+    """True while a new generation is built beside the one that serves."""
     watermarks: Mapping[str, int] = field(default_factory=dict)
     """How far each source was followed."""
     trouble: str = ""
 
 
 def summarise_index(folder: Path, sealing: int) -> IndexSummary | None:
-    """How an index is, from its database alone: nothing is made, mended or loaded. None where there
-    is no index.
+    """State of an index, from its database alone: nothing is created, repaired or loaded. None if
+    there is no index.
 
-    `sealing` is the version of the rules by which texts are sealed now.
+    `sealing` is the current version of the sealing rules.
     """
     database = folder / DATABASE
     if not database.exists():
@@ -441,12 +439,12 @@ class SettledIndex:
     watermark: int
     """How far the source was followed."""
     made_by: str
-    """Rules and engines, as far as the rows tell."""
+    """Rules and engines, as far as the rows have them."""
 
 
 def read_settled(folder: Path, source: str) -> SettledIndex | None:
-    """None where anything waits to be folded, sealed again or made anew, where rows cannot be read,
-    or a folder is missing."""
+    """None if anything waits to be folded, sealed again or rebuilt, if rows cannot be read, or a
+    folder is missing."""
     database = folder / DATABASE
     if not database.exists():
         return None
@@ -518,8 +516,8 @@ _POLL_SECONDS = 0.05
 
 
 def discard_index(folder: Path) -> int | None:
-    """Removes an index from the disk, also while other processes have it open: they see that it is
-    gone and begin anew. Gives the process that did not let go of it in time."""
+    """Remove an index from the disk, also while other processes have it open: they notice and begin
+    anew. Returns the process that did not release it in time."""
     discard_rows(folder)
     for generation in folder.glob(f"{FOLDERS}*"):
         shutil.rmtree(generation, ignore_errors=True)

@@ -1,5 +1,5 @@
-"""The entries of an index: added, removed, read, and, where they are not folded yet, found by
-SQLite's own full text."""
+"""The entries of an index: add, remove, read, and find entries not folded yet by SQLite's full
+text."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _READ = (
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
-    """An entry with its number and those of its fields, as the folded structures want it."""
+class NumberedEntry:
+    """An entry with its number and the numbers of its fields, as the folded structures need it."""
 
     doc: int
     entry: Entry
@@ -52,7 +52,7 @@ class Numbered:
 
 
 class Entries:
-    """Use it from any thread."""
+    """Thread-safe."""
 
     def __init__(self, rows: EntryRows, sealing: int) -> None:
         self._rows = rows
@@ -87,7 +87,7 @@ class Entries:
             self._mark(connection, watermark)
 
     def by_id(self, ids: Sequence[EntryId]) -> list[tuple[int, Entry]]:
-        """With their numbers: those that are there, in the order asked for."""
+        """The existing ones with their numbers, in the order requested."""
         with self._rows.reading() as connection:
             rows = [
                 connection.execute(f"{_READ} WHERE e.id = ?", (to_column(id),)).fetchone()
@@ -127,7 +127,7 @@ class Entries:
             )
 
     def drop_outdated(self) -> None:
-        """What older rules sealed leaves once every source has come as far again as it was."""
+        """Drop entries sealed by older rules, once every source has caught up again."""
         now = {"now": self._sealing}
         with self._rows.reading() as connection:
             if not read_number(
@@ -142,7 +142,7 @@ class Entries:
                 _forget(connection, [doc for (doc,) in rows])
                 connection.execute("DELETE FROM watermark WHERE sealing < :now", now)
 
-    def beyond(self, folded: int, limit: int) -> list[Numbered]:
+    def beyond(self, folded: int, limit: int) -> list[NumberedEntry]:
         """The next entries to fold, in their order."""
         numbers = "SELECT e.doc, e.sort, e.kind, e.session, e.agent, e.path FROM entry e"
         where = " WHERE e.doc > ? ORDER BY e.doc LIMIT ?"
@@ -150,11 +150,12 @@ class Entries:
             known: list[Any] = connection.execute(numbers + where, (folded, limit)).fetchall()
             entries = [_entry(row)[1] for row in connection.execute(_READ + where, (folded, limit))]
         return [
-            Numbered(doc, entry, *rest) for (doc, *rest), entry in zip(known, entries, strict=True)
+            NumberedEntry(doc, entry, *rest)
+            for (doc, *rest), entry in zip(known, entries, strict=True)
         ]
 
     def numbers(self, connection: apsw.Connection, only: Filter) -> NumberFilter:
-        """The filter in our numbers."""
+        """The filter in the index's own numbers."""
         return NumberFilter(
             sorts=frozenset(SORTS.index(sort) for sort in only.sorts)
             if 0 < len(only.sorts) < len(SORTS)

@@ -1,5 +1,4 @@
-"""Which entries a filter lets through, decided on an entry or on the numbers by which an index
-knows it."""
+"""Which entries a filter accepts, decided on an entry or on an index's numbers for it."""
 
 from __future__ import annotations
 
@@ -124,7 +123,7 @@ def _expression(pattern: str) -> str:
 
 
 def _choices(pattern: str) -> frozenset[int]:
-    """Where the braces and commas of `{a,b}` stand; a brace without a comma, or without its other
+    """Positions of the braces and commas of `{a,b}`; a brace without a comma, or without its other
     half, is a letter."""
     found: set[int] = set()
     open_ones: list[list[int]] = []

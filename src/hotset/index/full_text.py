@@ -27,14 +27,14 @@ from hotset.nouns.search import Entry
 from hotset.text.stops import CHAT
 
 VERSION = f"tantivy {version('tantivy')}, fields 2"
-"""Its files are read by the version that wrote them; another number with other fields."""
+"""Version of the files and fields: only the same version can read them."""
 
 _LONGEST_WORD = 64  # what is longer is no word: a hash, a blob
 _LONGEST_IDENTIFIER = 128
 _MOST_TERMS = (
     32  # of a question, the rarest: the time grows with each, and the common ones say little
 )
-_SAID_BY_MANY = 0.25
+_COMMON_SHARE = 0.25
 _DOCUMENTS_ENOUGH = 1000  # to tell what is common
 _MOST_PATHS = (
     2000  # as a condition of the engine: 1.5 ms for 1,000 paths, 7 for 3,000 at 100,000 entries
@@ -65,10 +65,10 @@ class Terms:
     loose: tuple[str, ...]
     """Parts of identifiers and words, stemmed."""
     exact: tuple[str, ...]
-    """Identifiers of several parts, whole: who writes one means it."""
+    """Whole identifiers of several parts: they are meant literally."""
     phrases: tuple[tuple[str, ...], ...]
     title_weight: float = 1.0
-    """What a word counts once more where it stands in the title."""
+    """Additional weight of a word in the title."""
 
     def __bool__(self) -> bool:
         return bool(self.loose or self.phrases)
@@ -76,7 +76,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """An entry as full text takes it."""
+    """An entry as the full-text index takes it."""
 
     doc: int
     entry: Entry
@@ -118,7 +118,7 @@ def tool_terms(asked: Terms) -> Terms:
 
 
 def fts5_query(question: AnalysedQuery) -> str:
-    """The question for FTS5, which stems by itself: every word of it a string, so that none is an
+    """The query for FTS5, which stems by itself: every word is quoted, so that none is an
     operator."""
     words = list(dict.fromkeys(_PART.findall(split_identifiers([question.text])[0])))
     return " OR ".join(f'"{word}"' for word in words[:_MOST_TERMS])
@@ -127,8 +127,7 @@ def fts5_query(question: AnalysedQuery) -> str:
 def score_unfolded(
     asked: Terms, entries: Sequence[tuple[int, Entry]], folded: WordIndex | None
 ) -> list[FusedHit]:
-    """What entries that are not folded would be given: the same formula over the same
-    frequencies."""
+    """Scores of entries that are not folded: the same formula over the same frequencies."""
     if not entries:  # as a rule; a look for ten words' frequencies takes a millisecond
         return []
     every = [(field, term) for field in (_LOOSE, _TITLE) for term in asked.loose]
@@ -157,29 +156,29 @@ def score_unfolded(
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Every word of a text as questions name it."""
+    """Every word of a text, analysed as in queries."""
     return frozenset(_analyzer().analyze(split_identifiers([text])[0]))
 
 
 def words_of_names(paths: Sequence[str]) -> list[frozenset[str]]:
-    """The words of each file's name, without what tells its kind."""
+    """The words of each file's name, without its extension."""
     names = split_identifiers([path.rpartition("/")[2].partition(".")[0] for path in paths])
     return [frozenset(_analyzer().analyze(name)) for name in names]
 
 
 class WordIndex:
-    """The folded full text of one generation, to be searched. Use it from any thread."""
+    """The folded full text of one generation, for searching. Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._schema = _schema()
-        with _in_our_words(folder):
+        with _translate_errors(folder):
             self._index = _opened(folder, new=False)
             self._searcher = self._index.searcher()
 
     def reload(self) -> None:
-        """Sees what was committed since."""
-        with _in_our_words(self._folder):
+        """Make later commits visible."""
+        with _translate_errors(self._folder):
             self._index.reload()
             self._searcher = self._index.searcher()
 
@@ -188,11 +187,11 @@ class WordIndex:
         return int(self._searcher.num_docs)
 
     def frequency(self, field: str, term: str) -> int:
-        with _in_our_words(self._folder):
+        with _translate_errors(self._folder):
             return int(self._searcher.doc_freq(field, _whole(term) if field == _EXACT else term))
 
     def telling(self, asked: Terms) -> Terms:
-        """Without words that a quarter of all documents say, as long as there are others: they tell
+        """Drop words that a quarter of all documents have, if others remain: they discriminate
         little and take most time.
 
         On commits of five public repositories and docstrings of a sixth, NDCG@10 rose from .545 to
@@ -201,9 +200,9 @@ class WordIndex:
         documents = self.documents
         if documents < _DOCUMENTS_ENOUGH:
             return asked
-        with _in_our_words(self._folder):
+        with _translate_errors(self._folder):
             often = {term: int(self._searcher.doc_freq(_LOOSE, term)) for term in asked.loose}
-        rare = tuple(term for term, said in often.items() if said <= _SAID_BY_MANY * documents)
+        rare = tuple(term for term, count in often.items() if count <= _COMMON_SHARE * documents)
         return (
             replace(asked, loose=rare)
             if len(rare) < len(often) and any(often[term] for term in rare)
@@ -213,10 +212,10 @@ class WordIndex:
     def search(
         self, asked: Terms, only: NumberFilter, hidden: frozenset[int], upto: int, limit: int
     ) -> list[FusedHit]:
-        """The best that are not hidden and have numbers up to `upto`, best first."""
+        """The best hits that are not hidden and have numbers up to `upto`, best first."""
         if only.nothing or not asked:
             return []
-        with _in_our_words(self._folder):
+        with _translate_errors(self._folder):
             try:
                 return self._search(asked, only, hidden, upto, limit)
             except ValueError as error:
@@ -323,7 +322,7 @@ class WordIndex:
 def _sifted(
     searcher: Any, hits: Sequence[tuple[float, Any]], sets: Mapping[str, frozenset[int]]
 ) -> Iterator[FusedHit]:
-    """Those hits whose numbers are in these sets."""
+    """The hits whose numbers are in these sets."""
     if not hits:
         return
     addresses = [address for _, address in hits]
@@ -338,18 +337,18 @@ def _sifted(
 
 
 class WordsWriter:
-    """The one that folds into full text. Raises `StoreBusy` where another one does."""
+    """Folds into the full text. Raises `StoreBusy` if another process does."""
 
     def __init__(self, folder: Path, *, new: bool) -> None:
         self._schema = _schema()
         self._folder = folder
-        with _in_our_words(folder):
+        with _translate_errors(folder):
             self._writer = _opened(folder, new=new).writer(_HEAP_BYTES, 1)
 
     def add(self, documents: Sequence[Document]) -> None:
         texts = split_identifiers([_body(document.entry) for document in documents])
         titles = split_identifiers([document.entry.title for document in documents])
-        with _in_our_words(self._folder):
+        with _translate_errors(self._folder):
             for document, text, title in zip(documents, texts, titles, strict=True):
                 self._writer.add_document(_document(document, text, title))
 
@@ -358,7 +357,7 @@ class WordsWriter:
             self._writer.delete_documents_by_term("doc", doc)
 
     def forget_beyond(self, doc: int) -> None:
-        """What a fold that did not come to its end has left."""
+        """Drop what an unfinished fold left."""
         beyond = tantivy.Query.range_query(
             self._schema,
             "doc",
@@ -371,7 +370,7 @@ class WordsWriter:
         self._writer.delete_documents_by_query(beyond)
 
     def commit(self) -> None:
-        with _in_our_words(self._folder):
+        with _translate_errors(self._folder):
             self._writer.commit()
             for path in (
                 self._folder.iterdir()
@@ -380,23 +379,23 @@ class WordsWriter:
                     path.chmod(_FILE_MODE)
 
     def close(self) -> None:
-        """What was not committed is forgotten."""
-        with suppress(StoreFailed), _in_our_words(self._folder):
+        """Uncommitted changes are dropped."""
+        with suppress(StoreFailed), _translate_errors(self._folder):
             self._writer.rollback()
             self._writer.wait_merging_threads()
 
 
 @contextmanager
-def _in_our_words(folder: Path) -> Iterator[None]:
+def _translate_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except (ValueError, OSError, RuntimeError) as error:
-        said = str(error)
-        if "LockBusy" in said:
+        message = str(error)
+        if "LockBusy" in message:
             raise StoreBusy(
                 f"another process writes in {folder}; it will fold what waits"
             ) from error
-        if "No space left" in said or "StorageFull" in said:
+        if "No space left" in message or "StorageFull" in message:
             raise DiskFull(
                 f"the disk that holds {folder} is full; make room: the index goes on from "
                 f"where it is"
@@ -481,7 +480,7 @@ def _document(document: Document, text: str, title: str) -> Any:
 
 
 def _body(entry: Entry) -> str:
-    """A title's words count as those of the text, too: that is what makes them weigh more."""
+    """A title's words are repeated in the text: that gives them more weight."""
     return f"{entry.title}\n{entry.text}" if entry.title else entry.text
 
 

@@ -16,11 +16,8 @@ WORDS_WEIGHT: Mapping[Sort, float] = {
     Sort.PAGE: 1.0,
     Sort.CODE: 1.2,
 }
-"""What words count beside meaning.
-
-Code is best between 0.7 and 1.5, on docstrings and their functions; tools between 0.5 and 1.5,
-without the words of chat.
-"""
+"""Weight of words relative to meaning. Code is best between 0.7 and 1.5, on docstrings and their
+functions; tools between 0.5 and 1.5, without the words of chat."""
 
 _NAMED = 0.6  # deviations for a file whose whole name the question says
 _OTHERS = 0.2  # of what other finds of the same file have, the second a half, the third a third
@@ -76,22 +73,22 @@ def fuse(words: Iterable[FusedHit], meaning: Iterable[FusedHit]) -> list[Ranked]
 
 
 def by_file(
-    ranked: Sequence[Ranked], files: Mapping[int, int], said: Mapping[int, float]
+    ranked: Sequence[Ranked], files: Mapping[int, int], shares: Mapping[int, float]
 ) -> list[Ranked]:
-    """Code once more, by its files: one that the question names is lifted, and so is the best
-    stretch of one with several finds.
+    """Rerank code by its files: a file named in the query is boosted, and so is the best hit in a
+    file with several.
 
-    `files` has the number of each entry's file, `said` the share of a file's name that stands in
-    the question. On commits of four public repositories and the files that they changed, NDCG@10
-    rose from .534 to .554, on docstrings of two and their functions from .571 to .572. More for
-    other finds (0.4) gave .556 and .568, more for names (1.0) .560 and .571.
+    `files` maps each entry to its file, `shares` a file to the share of its name that occurs in the
+    query. On commits of four public repositories and the files that they changed, NDCG@10 rose from
+    .534 to .554, on docstrings of two and their functions from .571 to .572. More for other finds
+    (0.4) gave .556 and .568, more for names (1.0) .560 and .571.
     """
     of_file: dict[int, list[int]] = {}
     scores = [each.score for each in ranked]
     for at, each in enumerate(ranked):
         if (file := files.get(each.doc)) is not None:
             of_file.setdefault(file, []).append(at)
-            scores[at] += _NAMED * said.get(file, 0.0)
+            scores[at] += _NAMED * shares.get(file, 0.0)
     for first, *others in of_file.values():  # ranked: the first of a file is its best
         if others:
             rest = (max(0.0, ranked[at].score) for at in others[:_MOST_OTHERS])
@@ -103,8 +100,8 @@ def by_file(
 
 
 def _deviations(scores: Sequence[float | None], *, narrow: bool) -> list[float]:
-    """What a signal did not find counts as the least that it found; as nothing, where it found
-    fewer than the other one."""
+    """An entry that a signal did not find gets its lowest score; 0 if the signal found fewer than
+    the other."""
     found = [score for score in scores if score is not None]
     if not found:
         return [0.0] * len(scores)

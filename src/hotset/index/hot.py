@@ -1,5 +1,5 @@
-"""The hot entries: those looked at often or just now, kept in memory, and embedded once more by the
-model that reads questions, for a better order."""
+"""The hot entries: viewed often or recently, kept in memory, and embedded again by the model that
+reads questions, for a better order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Kept:
 
 
 class HotEntries:
-    """The entries that were looked at three times, or within the last five turns, in memory."""
+    """Entries viewed three times, or within the last five turns, in memory."""
 
     def __init__(self, rows: EntryRows, entries: Entries) -> None:
         self._rows = rows
@@ -69,7 +69,7 @@ class HotEntries:
             self._version = -1
 
     def find(self, query: Query, asked: AnalysedQuery, wanted: Terms) -> tuple[IndexHit, ...]:
-        """By the share of the question's words that they hold."""
+        """By the share of the query's words that they have."""
         words = frozenset(wanted.loose)
         if not words:
             return ()
@@ -85,11 +85,11 @@ class HotEntries:
         return tuple(hit for hit, _ in zip(fitting, range(query.most), strict=False))
 
     def every(self) -> list[tuple[int, Entry]]:
-        """Those that are still there, with their numbers."""
+        """The existing ones, with their numbers."""
         return [(each.doc, each.entry) for each in self._still_there()]
 
     def _hot(self) -> dict[EntryId, _Looked]:
-        """The last that were looked at first."""
+        """Most recently viewed first."""
         since = max(0, self._turn - _RECENT_TURNS)
         hot = (
             (id, each)
@@ -99,7 +99,7 @@ class HotEntries:
         return dict(pair for pair, _ in zip(hot, range(_MOST_HOT), strict=False))
 
     def _still_there(self) -> list[_Kept]:
-        """A number is given once: an entry that was changed has another one."""
+        """A number is never reused: a changed entry has another one."""
         version = self._rows.version()
         with self._lock:
             kept = list(self._kept.values())
@@ -137,7 +137,7 @@ class HotReranker:
         self._read: dict[int, Floats] = {}
 
     def read_one(self) -> bool:
-        """Was there an entry that had not been read?"""
+        """Embed one entry. False if there was none left."""
         hot = dict(self._hot.every())
         with self._lock:
             self._read = {doc: vector for doc, vector in self._read.items() if doc in hot}
@@ -150,7 +150,8 @@ class HotReranker:
         return True
 
     def found(self, query: Floats, only: Filter) -> list[FusedHit]:
-        """How near those are that were read and fit, on the scale of the documents' own vectors."""
+        """Similarity of the embedded entries that match, on the scale of the documents' own
+        vectors."""
         with self._lock:
             read = dict(self._read)
         every = self._hot.every() if read else []

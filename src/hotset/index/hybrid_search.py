@@ -1,5 +1,5 @@
-"""One search: one state of the rows, both signals over it within a deadline, one order, and only
-what may be shown."""
+"""One search: a snapshot of the rows, both signals over it within a deadline, fused into one order,
+and filtered."""
 
 from __future__ import annotations
 
@@ -78,17 +78,17 @@ _MOST_ANSWERS = 128
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a search does."""
+    """Limits of a search."""
 
     candidates: int
-    """Vectors that are looked at closely, at least: of 100,000, 1,000 hold 98 % of the nearest ten
+    """Minimum of vectors that are compared exactly: of 100,000, 1,000 hold 98 % of the nearest ten
     of four words."""
     share: float
-    """And of very many so many."""
+    """Share of the vectors compared exactly, if there are very many."""
     found: int
     """Entries of each signal that are fused."""
     embeds_tail: bool
-    """Also what is not folded yet is found by its meaning."""
+    """True to find unfolded entries by meaning too."""
 
     def candidates_of(self, rows: int) -> int:
         return max(self.candidates, int(self.share * rows))
@@ -107,7 +107,7 @@ def tier_for(deadline: float) -> SearchTier:
 
 
 class AnswerCache:
-    """What was answered a moment ago, as long as nothing was added or removed since."""
+    """Recent answers, valid until something is added or removed."""
 
     def __init__(self) -> None:
         self._known: Lru[tuple[str, Filter, int], tuple[int, SearchTier, Hits]] = Lru(
@@ -115,7 +115,7 @@ class AnswerCache:
         )
 
     def get(self, query: Query, tier: SearchTier, version: int) -> Hits | None:
-        """An answer made with as much effort at least."""
+        """An answer made with at least this effort."""
         at, made_by, hits = self._known.get(_key(query)) or (-1, SearchTier.HOT, Hits())
         return hits if at == version and made_by.value.candidates >= tier.value.candidates else None
 
@@ -128,7 +128,7 @@ def _key(query: Query) -> tuple[str, Filter, int]:
 
 
 class IndexSearch:
-    """Use it from any thread."""
+    """Thread-safe."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class IndexSearch:
         )
         self._signals = Signals()
         self._answers = AnswerCache()
-        self._standing: _Standing | None = None
+        self._standing: _CachedView | None = None
         self._condemned: set[int] = set()
 
     def search(self, query: Query) -> Hits:
@@ -199,7 +199,7 @@ class IndexSearch:
         self._signals.close()
 
     def _view(self, query: Query, asked: AnalysedQuery, wanted: Terms, version: int) -> RowView:
-        """What the rows say at this version at least, all of it at one moment."""
+        """A snapshot of the rows, at this version or later."""
         known = self._standing
         if known is not None and known.version == version and query.only in known.filters:
             return RowView(
@@ -228,11 +228,11 @@ class IndexSearch:
                 if known is not None and known.version == version
                 else ()
             )
-            self._standing = _Standing(
+            self._standing = _CachedView(
                 version, generation, hidden, {**dict(others), query.only: only}
             )
-        said = [(doc, entry) for doc, entry in tail if _says(entry, asked)]
-        return RowView(generation, only, hidden, beyond, said)
+        matching = [(doc, entry) for doc, entry in tail if _has_phrases(entry, asked)]
+        return RowView(generation, only, hidden, beyond, matching)
 
     def _hits(
         self,
@@ -261,16 +261,16 @@ class IndexSearch:
             code = [each.found for each in ranked[:first] if each.found.sort is Sort.CODE]
             if code and wanted.loose:
                 files = _files(connection, code)
-                said = _said(
+                shares = _name_shares(
                     self._entries.names(connection, frozenset(files.values())),
                     frozenset(wanted.loose),
                 )
-                ranked = [*by_file(ranked[:first], files, said), *ranked[first:]]
+                ranked = [*by_file(ranked[:first], files, shares), *ranked[first:]]
             hits = _shown(connection, ranked, query, question)
         return Hits(hits, lacking | self._absent(view))
 
     def _absent(self, view: RowView) -> frozenset[str]:
-        """What cannot serve however long one waits."""
+        """Signals that cannot serve, however long one waits."""
         if self._meaning is None or (
             view.generation is not None and not self._meaning.serves(view.generation)
         ):
@@ -278,8 +278,8 @@ class IndexSearch:
         return frozenset()
 
     def _look_into(self, view: RowView, lacking: frozenset[str]) -> None:
-        """Condemns a generation whose files are missing, or on which a signal keeps failing: the
-        process that folds makes it anew."""
+        """Condemn a generation whose files are missing, or on which a signal keeps failing: the
+        folding process rebuilds it."""
         if (
             view.generation is None
             or view.generation.number in self._condemned
@@ -297,9 +297,8 @@ class IndexSearch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
-    """What the rows held while nothing waited to be folded: until the next commit, a search need
-    not ask again."""
+class _CachedView:
+    """The rows while nothing waited to be folded: valid until the next commit."""
 
     version: int
     generation: Generation | None
@@ -310,15 +309,18 @@ class _Standing:
 def _shown(
     connection: apsw.Connection, ranked: list[Ranked], query: Query, asked: AnalysedQuery
 ) -> tuple[IndexHit, ...]:
-    """The best that are still there, looked at once more: an engine may be wrong about a filter or
-    a phrase."""
+    """The best existing hits, checked again: an engine may be wrong about a filter or a phrase."""
     hits: list[IndexHit] = []
     for at in range(0, len(ranked), query.most):
         some = ranked[at : at + query.most]
         entries = by_number(connection, [each.doc for each in some])
         for each in some:
             entry = entries.get(each.doc)
-            if entry is not None and matches_filter(query.only, entry) and _says(entry, asked):
+            if (
+                entry is not None
+                and matches_filter(query.only, entry)
+                and _has_phrases(entry, asked)
+            ):
                 hits.append(IndexHit(entry, each.score, each.by_words, each.by_meaning))
         if len(hits) >= query.most:
             break
@@ -326,7 +328,7 @@ def _shown(
 
 
 def _files(connection: apsw.Connection, found: Sequence[FusedHit]) -> dict[int, int]:
-    """The number of each one's file; the database is asked for those that are not folded."""
+    """The file number of each hit; the database is queried for unfolded ones."""
     known = {each.doc: each.path for each in found if each.path is not None}
     return (
         known | paths_of(connection, [each.doc for each in found if each.path is None])
@@ -335,12 +337,12 @@ def _files(connection: apsw.Connection, found: Sequence[FusedHit]) -> dict[int, 
     )
 
 
-def _said(names: Mapping[int, frozenset[str]], asked: frozenset[str]) -> dict[int, float]:
-    """The share of each file's name that the question says."""
+def _name_shares(names: Mapping[int, frozenset[str]], asked: frozenset[str]) -> dict[int, float]:
+    """The share of each file's name that occurs in the query."""
     return {file: len(name & asked) / len(name) for file, name in names.items() if name}
 
 
-def _says(entry: Entry, asked: AnalysedQuery) -> bool:
+def _has_phrases(entry: Entry, asked: AnalysedQuery) -> bool:
     return not asked.phrases or holds_phrases(f"{entry.title}\n{entry.text}", asked.phrases)
 
 
@@ -361,20 +363,20 @@ _Look = Callable[[], list[FusedHit]]
 
 @dataclass(frozen=True, slots=True)
 class RowView:
-    """What the rows said at one moment."""
+    """A snapshot of the rows."""
 
     generation: Generation | None
     only: NumberFilter
     hidden: frozenset[int]
-    """What was removed since it was folded."""
+    """Entries removed since they were folded."""
     beyond: bool
-    """Are there entries that are not folded yet?"""
+    """True if there are unfolded entries."""
     tail: list[tuple[int, Entry]]
-    """What words find among them."""
+    """Unfolded entries that match by words."""
 
 
 class ByWords:
-    """What full text finds."""
+    """Full-text search."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -406,8 +408,7 @@ class ByWords:
 
 
 class ByMeaning:
-    """What vectors find, and what lies beyond them: its vectors are made here and forgotten
-    again."""
+    """Vector search; unfolded entries are embedded on the fly."""
 
     def __init__(
         self,
@@ -429,13 +430,12 @@ class ByMeaning:
         self._tail: Lru[int, Floats] = Lru(count=_TAIL_KEPT)
 
     def serves(self, generation: Generation) -> bool:
-        """Vectors of another embedder do not compare with ours, and files of another form are not
-        read."""
+        """False for vectors of another embedder or files of another form."""
         made = made_by(generation.identity)
         return made.get("embedder") == self._embedder.id and made.get("vectors") == vectors.VERSION
 
     def is_quick(self, view: RowView) -> bool:
-        """It answers in less time than two threads lose by waiting for each other."""
+        """True if it answers faster than a second thread would cost."""
         rows = view.generation.rows if view.generation is not None else 0
         return self._is_at_hand and not view.beyond and rows <= _QUICK_ROWS
 
@@ -488,7 +488,7 @@ class ByMeaning:
 
 
 class Signals:
-    """Asks both signals at once. One that is slow, broken or resting is left out, and named."""
+    """Runs both signals at once. One that is slow, broken or resting is left out, and named."""
 
     def __init__(self) -> None:
         self._pool = DeadlinePool(_THREADS, "hotset-search")

@@ -1,8 +1,8 @@
-"""The index of a project, in a folder of its own, and how additions are folded into it by the one
-process that has the role.
+"""The index of a project, in its own folder, and how the one folding process folds additions into
+it.
 
-A fold is written into files first and counts when one commit of the database says so; cut off at
-any moment it leaves only what the next one writes over.
+A fold is written to files first and becomes valid with one commit of the database; if it is cut off
+at any moment, the next one overwrites what it left.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from hotset.index.database import (
     writer_lock,
 )
 from hotset.index.embed.port import Embedder, embed_checked
-from hotset.index.entries import Entries, Numbered, embedded_text
+from hotset.index.entries import Entries, NumberedEntry, embedded_text
 from hotset.index.full_text import Document, WordsWriter
 from hotset.index.hybrid_search import IndexSearch
 from hotset.index.port import IndexState, Watermark
@@ -52,20 +52,20 @@ _NOTHING = Hits(lacking=frozenset({"words", "meaning", "tail"}))
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """Of what is done beside the searches."""
+    """Intervals of background work."""
 
     fold_seconds: float = 1.0
-    """From one look for something to fold to the next."""
+    """Interval between checks for something to fold."""
     quiet_seconds: float = 2.0
-    """Without a search or an addition: then the machine is idle, and hot entries are read
-    closely."""
+    """Seconds without a search or an addition after which the machine counts as idle, and hot
+    entries are embedded."""
 
 
 _RHYTHM = Rhythm()
 
 
 class LocalIndex:
-    """An `Index` in a folder. Use it from any thread; open it anew after a fork."""
+    """An `Index` in a folder. Thread-safe; open it anew after a fork."""
 
     def __init__(
         self,
@@ -173,8 +173,8 @@ class LocalIndex:
         return self._fold() is not None
 
     def read_closely(self) -> bool:
-        """Embeds one hot entry with the model that reads questions. False where there is none, or
-        it failed: then for good."""
+        """Embed one hot entry with the model that reads questions. False if there is none, or if it
+        failed, which is permanent."""
         reranker = self._search.reranker
         if reranker is None or self._reading_trouble:
             return False
@@ -228,7 +228,7 @@ class LocalIndex:
             _log.warning("the index cannot be made again: %s", error)
 
     def _fold(self) -> bool | None:
-        """Was there anything to fold? None where that is another process's business, or failed."""
+        """True if there was anything to fold. None if another process folds, or it failed."""
         try:
             if self._rows.moved():
                 self._rows.renew()
@@ -236,7 +236,7 @@ class LocalIndex:
                 return None
             folded = self._fold_writer.fold()
         except Exception as error:
-            # background work: nobody above could do anything about it, and an embedder may raise
+            # background work: no caller could handle it, and an embedder may raise
             # anything
             if (
                 self._closed or not self.folder.exists()
@@ -310,7 +310,7 @@ _WASTED_LEAST = 10_000
 
 
 def identity(embedder: Embedder | None) -> str:
-    """What the folded structures depend on: where one of these changes, they are made anew."""
+    """What the folded structures depend on: if it changes, they are rebuilt."""
     made_by = {"analysis": analysis.VERSION, "words": full_text.VERSION, "vectors": vectors.VERSION}
     return json.dumps(
         {
@@ -322,7 +322,7 @@ def identity(embedder: Embedder | None) -> str:
 
 
 class FoldWriter:
-    """Folds, in the process that holds the role. One thread at a time."""
+    """Folds, in the process that has the role. One thread at a time."""
 
     def __init__(
         self, folder: Path, rows: EntryRows, entries: Entries, embedder: Embedder | None
@@ -339,10 +339,8 @@ class FoldWriter:
         """Entries whose vectors were no numbers: they are found by their words alone."""
 
     def fold(self) -> bool:
-        """Folds until nothing waits any more, or `stop` is called. True where there was anything.
-
-        Raises a `HotsetError` where it has to be tried again.
-        """
+        """Fold until nothing waits, or `stop` is called. True if there was anything. Raises a
+        `HotsetError` if it must be retried."""
         with self._lock:
             self._entries.drop_outdated()
             generation = self._target()
@@ -363,7 +361,7 @@ class FoldWriter:
             return waited
 
     def stop(self) -> None:
-        """A fold that is under way ends with its present batch; the next one goes on from there."""
+        """A running fold ends with its current batch; the next one continues there."""
         self._stopping = True
 
     def close(self) -> None:
@@ -371,8 +369,8 @@ class FoldWriter:
             self._close()
 
     def _target(self) -> Generation:
-        """Ours, serving or under way; a new one where there is none, or where the one that serves
-        is mostly empty."""
+        """Our generation, serving or being built; a new one if there is none, or if the one that
+        serves is mostly empty."""
         ours = [each for each in self._generations.every() if each.identity == self._identity]
         if not ours or (ours[-1].serving and self._mostly_empty()):
             return self._generations.new(self._identity)
@@ -410,8 +408,8 @@ class FoldWriter:
     def _add(
         self, full_text: WordsWriter, meaning: VectorsWriter | None, folded: int
     ) -> tuple[int, bool]:
-        """As many as one commit takes; up to which number that is, and whether it is every entry
-        there is."""
+        """Add as many as one commit takes. Returns the last number, and whether that is every
+        entry."""
         for _ in range(_COMMITTED // _AT_ONCE):
             batch = self._entries.beyond(folded, _AT_ONCE)
             if batch:
@@ -456,7 +454,7 @@ class FoldWriter:
                 meaning.close()
             full_text.close()
 
-    def _embedded(self, batch: Sequence[Numbered]) -> Floats:
+    def _embedded(self, batch: Sequence[NumberedEntry]) -> Floats:
         assert self._embedder is not None
         made = []
         for at in range(0, len(batch), _EMBED_AT_ONCE):
@@ -470,21 +468,21 @@ class FoldWriter:
         return every
 
     def _clear_away(self) -> None:
-        """Folders that no generation needs any more. Whoever still reads them has them open."""
+        """Delete folders that no generation needs. Readers still have their files open."""
         known = {folder_of(self._folder, each).name for each in self._generations.every()}
         for path in self._folder.glob(f"{FOLDERS}*"):
             if path.name not in known:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _document(numbered: Numbered) -> Document:
+def _document(numbered: NumberedEntry) -> Document:
     names = ("sort", "kind", "session", "agent", "path")
     return Document(
         numbered.doc, numbered.entry, tuple((name, getattr(numbered, name)) for name in names)
     )
 
 
-def _columns(batch: Sequence[Numbered]) -> dict[str, list[float]]:
+def _columns(batch: Sequence[NumberedEntry]) -> dict[str, list[float]]:
     names = ("doc", "sort", "kind", "session", "agent", "path")
     own = {name: [getattr(each, name) for each in batch] for name in names}
     return {

@@ -1,5 +1,4 @@
-"""What every index can do. `hotset.testing.check_index()` is the contract; engines stay behind
-it."""
+"""The `Index` protocol. `hotset.testing.check_index()` is the contract; engines stay behind it."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from typing import Protocol
 from hotset.nouns.search import Entry, EntryId, Hits, Query, Sort
 
 FOLDER = "index"
-"""Where it is, in a project's data folder."""
+"""Folder name in a project's data folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,25 +22,24 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """How an index is, for people."""
+    """State of an index, for people."""
 
     entries: int
     lag: int
-    """Entries that are found by their words already and not yet folded."""
+    """Entries found by words already and not yet folded."""
     bytes: int
     """On disk, all files together."""
     watermarks: Mapping[str, int] = field(default_factory=dict)
     embedder: str = ""
-    """The one that made the vectors; empty where there are none."""
+    """The one that made the vectors; empty if there are none."""
     writer: int | None = None
     """The process that folds, if any does."""
     building: float | None = None
-    """The share of a new generation that is done, while one is made beside the one that serves."""
+    """Finished share of a new generation, while one is built beside the one that serves."""
     outdated: int = 0
-    """Entries whose secrets were sealed by older rules; they leave when their sources have come by
-    again."""
+    """Entries sealed by older rules; they leave when their sources have caught up again."""
     troubles: tuple[str, ...] = ()
-    """As `Index.troubles` tells them."""
+    """As `Index.troubles` returns them."""
 
 
 class Index(Protocol):
@@ -62,21 +60,21 @@ class Index(Protocol):
         ...
 
     def purge(self, wholes: Iterable[str]) -> None:
-        """As `remove`; and once the process that folds has made the files anew, no word of
-        them is left in any."""
+        """As `remove`; and once the folding process has rewritten the files, no word of them is
+        left in any."""
         ...
 
     def replace(
         self, whole: str, entries: Iterable[Entry], watermark: Watermark | None = None
     ) -> None:
-        """All entries of this whole leave, but for those that are given and unchanged; half of it
-        is never seen."""
+        """Remove all entries of this whole, except given ones that are unchanged; no search sees a
+        partial state."""
         ...
 
     def search(self, query: Query) -> Hits: ...
 
     def entries(self, ids: Iterable[EntryId]) -> Sequence[Entry]:
-        """Those that are there, in the order asked for."""
+        """The existing ones, in the order requested."""
         ...
 
     def wholes(self, sort: Sort) -> Sequence[str]:
@@ -84,23 +82,23 @@ class Index(Protocol):
         ...
 
     def watermark(self, name: str) -> int:
-        """0 where nothing was set, and where everything has to be added again."""
+        """0 if nothing was set, or if everything has to be added again."""
         ...
 
     def touch(self, ids: Iterable[EntryId], turn: int = 0) -> None:
-        """These were looked at: what is looked at often or just now is found fastest."""
+        """Record a view: entries viewed often or recently are found fastest."""
         ...
 
     def fold(self) -> bool:
-        """Brings everything that waits into the fast structures. False where another process does
-        that, or it failed."""
+        """Fold everything that waits into the fast structures. False if another process does that,
+        or it failed."""
         ...
 
     def state(self) -> IndexState: ...
 
     def troubles(self) -> Sequence[str]:
-        """What went wrong here and is being made good: a damaged file, a full disk, an embedder
-        that does not answer."""
+        """Problems that are being repaired: a damaged file, a full disk, an embedder that does not
+        answer."""
         ...
 
     def close(self) -> None: ...

@@ -3,14 +3,13 @@ what the last filters take.
 
 Signs are those of the difference to the middle of all vectors: texts share much of their direction,
 and without it 1 % of the rows as candidates held 96 % of the nearest ten instead of 74 %. (A random
-rotation gave 69 %, and nothing on top of this.) They stand number by number, a bit a row. A
-question looks only at the numbers in which it is farthest from the middle: of 384 numbers these 63
-find nearly as much as all, 98.3 and 98.6 % of the nearest ten among 1 % of the rows, in two thirds
-of the time.
+rotation gave 69 %, and nothing on top of this.) They are stored dimension by dimension, a bit per
+row. A question looks only at the numbers in which it is farthest from the middle: of 384 numbers
+these 63 find nearly as much as all, 98.3 and 98.6 % of the nearest ten among 1 % of the rows, in
+two thirds of the time.
 
-A row is a vector with the numbers that filters ask for. Files grow at their end; what counts is
-told by the rows' own database, so that a fold that was cut off leaves nothing but bytes to be
-written over.
+A row is a vector with the numbers that filters ask for. Files grow at their end; the rows' own
+database records what is valid, so a fold that was cut off leaves only bytes to be overwritten.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from hotset.index.fusion import FusedHit
 WORD_BITS = 64
 _WORD_BYTES = 8
 Bits = NDArray[np.uint64]
-"""A bit a row, 64 in a word, the first one lowest."""
+"""One bit per row, 64 in a word, lowest first."""
 VERSION = 2
 """Of the files' form."""
 
@@ -74,7 +73,7 @@ _COLUMNS: Final[Mapping[str, np.dtype[Any]]] = {
 
 
 class Vectors:
-    """The folded vectors of one generation, to be searched. Use it from any thread."""
+    """The folded vectors of one generation, for searching. Thread-safe."""
 
     def __init__(self, folder: Path, size: int, rows: int) -> None:
         self._rows = rows
@@ -93,7 +92,7 @@ class Vectors:
     def nearest(
         self, query: Floats, only: NumberFilter, hidden: frozenset[int], limit: int, candidates: int
     ) -> list[FusedHit]:
-        """The nearest that are alive, not hidden and fit, nearest first; their scores are
+        """The nearest rows that are alive, not hidden and match, nearest first; scores are
         cosines."""
         if not self._rows or only.nothing:
             return []
@@ -146,7 +145,7 @@ class Vectors:
         return np.asarray(rows[every[rows] == wanted])
 
     def _candidates(self, query: Floats, among: Bits, many: int) -> _Rows:
-        """About so many of these rows, by their signs in the numbers that tell most."""
+        """About so many of these rows, by their signs in the most significant dimensions."""
         apart = query - self._middle
         telling = np.abs(apart).argpartition(-self._looked_at)[-self._looked_at :]
         above = apart[telling] > 0
@@ -155,7 +154,7 @@ class Vectors:
         distances = np.empty((self._looked_at.bit_length(), len(among)), np.uint64)
         for block, signs in enumerate(self._signs):
             part = slice(block * _BLOCK_WORDS, min((block + 1) * _BLOCK_WORDS, len(among)))
-            if np.count_nonzero(among[part]):  # else whatever stands there is not looked at
+            if np.count_nonzero(among[part]):  # else this part is not looked at
                 differing = signs[numbers, : part.stop - part.start]
                 np.invert(differing[:likewise], out=differing[:likewise])
                 for bit, summed in zip(distances, bit_sums(differing), strict=True):
@@ -192,7 +191,7 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class _Fitting:
-    """The rows that a filter takes, alive or not."""
+    """The rows that a filter accepts, alive or not."""
 
     few: _Rows | None
     """In order, where they are few."""
@@ -201,7 +200,7 @@ class _Fitting:
 
 
 class VectorsWriter:
-    """The one that folds into the vectors' files."""
+    """Folds into the vectors' files."""
 
     def __init__(self, folder: Path, size: int, rows: int) -> None:
         self._size = size
@@ -231,7 +230,8 @@ class VectorsWriter:
                 )
 
     def append(self, vectors: Floats, columns: Mapping[str, Sequence[float]]) -> None:
-        """Rows in the order of their numbers. They count when the rows' database says so."""
+        """Append rows in the order of their numbers. They become valid when the rows' database
+        records them."""
         check_vectors(vectors, self._size)
         largest = np.maximum(np.abs(vectors).max(axis=1, initial=0), np.float32(1e-12))
         scale = (largest / 127).astype(np.float32)
@@ -250,7 +250,7 @@ class VectorsWriter:
         self.rows += len(vectors)
 
     def forget(self, docs: Sequence[int]) -> None:
-        """The rows stay, empty: neither their numbers nor their bytes can be found again."""
+        """Clear the rows: neither their numbers nor their bytes can be found again."""
         if not self.rows or not docs:
             return
         every = _mapped(self._folder / "doc", _COLUMNS["doc"], (self.rows,))
@@ -272,7 +272,7 @@ class VectorsWriter:
         )
 
     def sync(self) -> None:
-        """Bytes reach the disk before the database says that they count."""
+        """Flush to disk before the database records the rows as valid."""
         try:
             for file in self._files.values():
                 os.fsync(file)
@@ -334,7 +334,7 @@ class VectorsWriter:
 
 
 def check_vectors(vectors: Floats, size: int) -> None:
-    """Refuses what is no set of vectors of this size: one NaN would be near to everything."""
+    """Reject anything but vectors of this size: one NaN would be near to everything."""
     if vectors.ndim != 2 or vectors.shape[1] != size:
         raise BadInput(
             f"vectors of the form {vectors.shape} do not fit an index of {size} numbers; "
@@ -405,7 +405,7 @@ def pack_bits(rows: NDArray[np.bool_]) -> Bits:
 
 
 def unpack_bits(bits: Bits) -> NDArray[np.intp]:
-    """Where rows are set."""
+    """Indexes of the set rows."""
     return (
         np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_).nonzero()[0]
     )  # 8 times as fast as of bytes
@@ -450,8 +450,7 @@ def bit_sums(bits: Bits) -> list[Bits]:
 
 
 def least_sums(sums: Sequence[Bits], among: Bits, many: int) -> Bits:
-    """Those rows whose sums are least: as many as are wanted, or more where the last ones have the
-    same sum."""
+    """The rows with the least sums: as many as requested, or more if the last ones tie."""
     surely, perhaps, found = np.zeros_like(among), among, 0
     for bit in reversed(sums):
         high = perhaps & bit

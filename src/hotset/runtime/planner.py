@@ -623,7 +623,7 @@ def _referred(request: Request, dialect: Dialect) -> list[bytes]:
     return [
         msgspec.json.encode(name)
         for message in request.messages
-        for name in dialect.referred(message.raw)
+        for name in dialect.loaded_tools(message.raw)
     ]
 
 

@@ -112,7 +112,7 @@ def body_of(sent: SentRounds) -> bytes:
     """The request of the latest round: the turn's own, with everything that was said since."""
     planned, dialect = sent.planned, sent.opened.dialect
     words = {name: words_for(each) for name, each in sent.found.items()}
-    raws = (dialect.spelled_out(raw, words) if sent.in_words else raw for raw in sent.grown)
+    raws = (dialect.spell_out(raw, words) if sent.in_words else raw for raw in sent.grown)
     names = {spec.name for spec in planned.specs}
     new = [each for each in sent.found.values() if each.name not in names]
     specs = (*planned.specs, *new) if planned.deferred else planned.specs

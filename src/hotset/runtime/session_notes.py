@@ -255,14 +255,16 @@ def spelled_out(row: Hidden, dialect: Dialect, definitions: Definitions) -> Hidd
     words = {name: words_for(each) for name, each in definitions.items()}
 
     def said(raws: Iterable[bytes]) -> tuple[bytes, ...]:
-        return tuple(dialect.spelled_out(raw, words) for raw in raws)
+        return tuple(dialect.spell_out(raw, words) for raw in raws)
 
-    instead = dialect.spelled_out(row.instead, words) if row.instead else b""
+    instead = dialect.spell_out(row.instead, words) if row.instead else b""
     return replace(row, before=said(row.before), instead=instead, after=said(row.after))
 
 
 def _referred(row: Hidden, dialect: Dialect) -> frozenset[str]:
-    return frozenset(name for raw in (*row.before, *row.after) for name in dialect.referred(raw))
+    return frozenset(
+        name for raw in (*row.before, *row.after) for name in dialect.loaded_tools(raw)
+    )
 
 
 def _read(note: Note) -> Definitions:

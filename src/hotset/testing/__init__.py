@@ -1,5 +1,4 @@
-"""What ships for tests, ours and yours: fakes that behave and contract checks. Each name is
-imported when it is first used."""
+"""Fakes and contract checks for tests, ours and yours. Each name is imported when first used."""
 
 from __future__ import annotations
 

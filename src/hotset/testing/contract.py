@@ -1,5 +1,4 @@
-"""What the contracts share: checks on fresh stores or indexes, and how a module's checks are
-collected."""
+"""Helpers of the contracts: checks on fresh stores or indexes, and collecting a module's checks."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ class Closes(Protocol):
 
 
 Check = Callable[[Callable[[], Any]], None]
-"""Takes what opens a new, empty store or index at each call; raises an `AssertionError` with a
-sentence where that breaks its contract."""
+"""Takes a function that opens a new, empty store or index; raises an `AssertionError` with a
+sentence if the contract is broken."""
 
 
 _WHOLE_CONTRACTS = ("check_store", "check_index", "check_source")

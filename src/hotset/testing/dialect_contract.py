@@ -47,7 +47,7 @@ def check_dialect(
 ) -> None:
     """Raises `AssertionError` with what `dialect` breaks.
 
-    `bodies` are requests as clients send them; `replies` are such as the provider finished, each
+    `bodies` are requests as clients send them; `replies` are complete replies of the provider, each
     with whether it was streamed.
     """
     requests = [_check_round_trip(dialect, body) for body in bodies]
@@ -83,7 +83,7 @@ def _check_round_trip(dialect: Dialect, body: bytes) -> Request:
 
 
 def _check_splicing(dialect: Dialect, request: Request) -> None:
-    """One message at a time is exchanged, then left out: every other byte stays."""
+    """Replace, then drop, one message at a time: every other byte stays."""
     body = request.raw
     for index, message in enumerate(request.messages):
         assert message.span is not None
@@ -111,7 +111,7 @@ def _check_splicing(dialect: Dialect, request: Request) -> None:
 
 
 def _check_resending(dialect: Dialect, request: Request) -> None:
-    """A client that decodes its history and encodes it again says the same."""
+    """A history that a client decoded and encoded again has the same messages."""
     spelled = tuple(replace(each, raw=_respelled(each.raw)) for each in request.messages)
     again = dialect.parse(dialect.render(replace(request, messages=spelled)))
     assert _essences(again.messages) == _essences(request.messages), (
@@ -143,10 +143,10 @@ def _check_reply(dialect: Dialect, body: bytes, *, streamed: bool) -> None:
         assert Mark.LAST in marks[-1], "a finished stream does not end with the mark that ends it"
     for cut in _cuts(body):
         half = dialect.read(body[:cut], streamed=streamed)
-        is_told = streamed and any(
+        has_ended = streamed and any(
             mark & (Mark.STOP | Mark.LAST) for mark in _marks(dialect, body[:cut])
         )
-        assert not half.complete or is_told, (
+        assert not half.complete or has_ended, (
             f"cut at {cut} of {len(body)}: half a reply was read as complete"
         )
     dialect.read(body.replace(b"e", b"\xff"), streamed=streamed)
@@ -157,17 +157,17 @@ def _marks(dialect: Dialect, body: bytes) -> list[Mark]:
     return [dialect.mark(event.name, event.data) for event in events(body)]
 
 
-def _check_echo(dialect: Dialect, request: Request, said: Sequence[Message]) -> None:
-    """The reply's messages, sent back as they are, are recognised."""
-    extended = dialect.render(replace(request, messages=(*request.messages, *said)))
+def _check_echo(dialect: Dialect, request: Request, messages: Sequence[Message]) -> None:
+    """The reply's messages are recognised when sent back."""
+    extended = dialect.render(replace(request, messages=(*request.messages, *messages)))
     again = dialect.parse(extended).messages[len(request.messages) :]
-    assert _essences(again) == _essences(said), "a reply that was sent back is not recognised"
-    assert [each.role for each in again] == [each.role for each in said]
+    assert _essences(again) == _essences(messages), "a reply that was sent back is not recognised"
+    assert [each.role for each in again] == [each.role for each in messages]
 
 
 def _check_rewording(dialect: Dialect, request: Request) -> None:
-    """What tools and the assistant said can be said otherwise, and calls made otherwise; prompts,
-    thinking and system cannot."""
+    """Tool results, the assistant's texts and calls can be reworded; prompts, thinking and system
+    texts cannot."""
     for index, message in enumerate(request.messages):
         assert dialect.reword(message, {}) == message, "rewording nothing changed a message"
         for position, part in enumerate(message.parts):
@@ -189,16 +189,16 @@ def _check_rewording(dialect: Dialect, request: Request) -> None:
             assert new.raw.replace(_SOME_WORDS, _OTHER_WORDS) == other.raw, (
                 "more than the words depends on the words"
             )
-            _check_said_so(dialect, request, index, new)
+            _check_reworded(dialect, request, index, new)
             _check_nothing_is_refused(dialect, message, position)
 
 
-def _check_said_so(dialect: Dialect, request: Request, index: int, new: Message) -> None:
+def _check_reworded(dialect: Dialect, request: Request, index: int, new: Message) -> None:
     messages = (*request.messages[:index], new, *request.messages[index + 1 :])
     again = dialect.parse(dialect.render(replace(request, messages=messages)))
-    assert list(map(_told, again.messages[index].parts)) == list(map(_told, new.parts)), (
-        f"message {index}: what was reworded is read otherwise"
-    )
+    assert list(map(_comparable_part, again.messages[index].parts)) == list(
+        map(_comparable_part, new.parts)
+    ), f"message {index}: what was reworded is read otherwise"
     assert [each.raw for each in again.messages] == [each.raw for each in messages]
     assert dialect.check(again, request) == (), (
         f"message {index}, reworded: {dialect.check(again, request)}"
@@ -215,8 +215,7 @@ def _check_nothing_is_refused(dialect: Dialect, message: Message, position: int)
 
 
 def _check_offering(dialect: Dialect, request: Request) -> None:
-    """Our tools stand beside the client's, the same bytes each time; everything else is as it
-    was."""
+    """Our tools are added to the client's, the same bytes each time; everything else stays."""
     offered = dialect.offer(request.raw, _TOOLS)
     assert dialect.offer(request.raw, _TOOLS) == offered, (
         "a tool is offered in other bytes the second time"
@@ -228,8 +227,8 @@ def _check_offering(dialect: Dialect, request: Request) -> None:
         return
     again = dialect.parse(offered)
     ours = [tool for tool in again.tools if tool.name in names]
-    assert [tool.name for tool in ours] == names, "our tools do not stand there, in order"
-    assert tuple(ours) == dialect.declared(_TOOLS), "our tools stand there otherwise than declared"
+    assert [tool.name for tool in ours] == names, "our tools are not there, in order"
+    assert tuple(ours) == dialect.declared(_TOOLS), "our tools are not as declared"
     assert [tool for tool in again.tools if tool not in ours] == list(request.tools), (
         "the client's tools changed"
     )
@@ -249,26 +248,24 @@ def _check_offering(dialect: Dialect, request: Request) -> None:
 
 
 def _check_speaking(dialect: Dialect, request: Request) -> None:
-    """A message of ours is read as the user's, also where it stands alone."""
-    said = dialect.say("“said” \\ \n\0 \ud800")
-    assert (said.role, said.span, [part.kind for part in said.parts]) == (
+    """A message of ours is read as the user's, also if it is the only one."""
+    message = dialect.say("“said” \\ \n\0 \ud800")
+    assert (message.role, message.span, [part.kind for part in message.parts]) == (
         Role.USER,
         None,
         [Kind.PROMPT],
     )
-    assert said.parts[0].content.decode() == "“said” \\ \n\0 ?"
-    for messages in ((said,), (said, *request.messages), (*request.messages, said)):
+    assert message.parts[0].content.decode() == "“said” \\ \n\0 ?"
+    for messages in ((message,), (message, *request.messages), (*request.messages, message)):
         again = dialect.parse(dialect.render(replace(request, messages=messages)))
-        assert _essences(again.messages) == _essences(messages), (
-            "a message that was said changes others"
-        )
+        assert _essences(again.messages) == _essences(messages), "a new message changes others"
 
 
-def _check_answering(dialect: Dialect, said: Sequence[Message]) -> None:
+def _check_answering(dialect: Dialect, messages: Sequence[Message]) -> None:
     """Every call in a reply can be answered, and the answers are read as its results."""
     calls = [
         part.call
-        for message in said
+        for message in messages
         for part in message.parts
         if part.kind.family is Kind.TOOL_CALL and part.call
     ]
@@ -282,26 +279,27 @@ def _check_answering(dialect: Dialect, said: Sequence[Message]) -> None:
 
 
 def _check_handing_over(dialect: Dialect) -> None:
-    """What an answer makes callable is known by its name, and can be said in words as well."""
+    """The tools that an answer makes callable are known by name, and can be described in words as
+    well."""
     found = replace(_TOOLS[0], name="hotset_found", loading=Loading.WHEN_FOUND)
     for searched in (False, True):
         raws = dialect.answer([Answer("call", "words", tools=(found,), searched=searched)])
-        names = [name for raw in raws for name in dialect.referred(raw)]
-        assert names in ([], [found.name]), "an answer makes callable what it was not told to"
-        spelled = [dialect.spelled_out(raw, {found.name: "what it does"}) for raw in raws]
-        assert not any(map(dialect.referred, spelled)), (
+        names = [name for raw in raws for name in dialect.loaded_tools(raw)]
+        assert names in ([], [found.name]), "an answer makes another tool callable"
+        spelled = [dialect.spell_out(raw, {found.name: "what it does"}) for raw in raws]
+        assert not any(map(dialect.loaded_tools, spelled)), (
             "what was spelled out still refers to a tool"
         )
-        said = [part.content for raw in spelled for part in dialect.understand(raw).parts]
-        assert said == [b"what it does" if names else b"words"], (
+        contents = [part.content for raw in spelled for part in dialect.understand(raw).parts]
+        assert contents == [b"what it does" if names else b"words"], (
             "an answer in words does not say what it found"
         )
     assert {each.name for each in dialect.declared((found,))} <= {found.name}
 
 
 def _check_revealing(dialect: Dialect, request: Request) -> None:
-    """What was hidden stands again where it stood, the same bytes each time; where nothing was,
-    nothing changes."""
+    """Hidden messages return to their place, the same bytes each time; without any, nothing
+    changes."""
     links = tuple(link(ROOT, request.messages))
     assert dialect.render(dialect.reveal(request, links, {})) == request.raw, (
         "revealing nothing changed the body"
@@ -309,17 +307,17 @@ def _check_revealing(dialect: Dialect, request: Request) -> None:
     if not links:
         return
     last, before = links[-1], dialect.say("before").raw
-    told = Hidden(last.chain, before=(before,), instead=dialect.say("instead").raw)
-    revealed = dialect.reveal(request, links, {last.chain: told})
-    assert dialect.reveal(request, links, {last.chain: told}) == revealed, (
+    hidden = Hidden(last.chain, before=(before,), instead=dialect.say("instead").raw)
+    revealed = dialect.reveal(request, links, {last.chain: hidden})
+    assert dialect.reveal(request, links, {last.chain: hidden}) == revealed, (
         "what is revealed differs the second time"
     )
-    assert dialect.reveal(request, links, {Chain("elsewhere"): told}) == request, (
+    assert dialect.reveal(request, links, {Chain("elsewhere"): hidden}) == request, (
         "another line's turns were revealed"
     )
     again = dialect.parse(dialect.render(revealed))
     raws = [each.raw for each in request.messages]
-    assert [each.raw for each in again.messages][-2:] == [before, told.instead]
+    assert [each.raw for each in again.messages][-2:] == [before, hidden.instead]
     assert [each.essence for each in again.messages[:-2]] == [
         each.essence for each in request.messages[:-1]
     ]
@@ -347,8 +345,8 @@ def _must_be_reworded(part: Part) -> bool:
     )
 
 
-def _told(part: Part) -> tuple[Kind, bytes, str, str, str]:
-    """A part but for its special kind, which another message's call can tell."""
+def _comparable_part(part: Part) -> tuple[Kind, bytes, str, str, str]:
+    """A part without its special kind, which depends on the call in another message."""
     return part.kind.family, part.content, part.media, part.tool, part.call
 
 

@@ -1,4 +1,4 @@
-"""Small fakes: a clock that stands still until it is moved, and an embedder without weights."""
+"""Small fakes: a clock that moves only on request, and an embedder without weights."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Clock:
             return self._now
 
     def advance(self, seconds: float) -> float:
-        """Moves forward, or back where `seconds` is negative, as real clocks do too; gives the new
+        """Move forward, or back if `seconds` is negative, as real clocks do too. Returns the new
         time."""
         with self._lock:
             self._now += seconds
@@ -39,7 +39,7 @@ _WORD = re.compile(r"[a-z0-9]+")
 
 
 class HashingEmbedder:
-    """Each word has a direction of its own, drawn from its hash; a text's vector is their sum."""
+    """Each word has a direction drawn from its hash; a text's vector is their sum."""
 
     def __init__(self, size: int = 384, name: str = "hashing-1") -> None:
         self._size = size

@@ -1,4 +1,4 @@
-"""The contract of an index: any adapter that passes `check_index` can stand behind hotset."""
+"""The contract of an index: hotset can use any adapter that passes `check_index`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hotset.nouns.search import Entry, EntryId, Filter, Hits, Query, Sort
 from hotset.testing.contract import checks_in, on_fresh
 
 OpenIndex = Callable[[], Index]
-"""An empty index, a new one at each call."""
+"""Opens a new, empty index."""
 
 # seconds for a search: a contract is about what is found, not about how fast this machine is today
 _PATIENT = 10.0
 
 
 def check_index(open_index: OpenIndex) -> None:
-    """Raises an AssertionError with a sentence where the index breaks its contract."""
+    """Raises an AssertionError with a sentence if the index breaks its contract."""
     for check in CHECKS:
         check(open_index)
 
@@ -28,7 +28,7 @@ def check_what_was_added_is_found_at_once(index: Index) -> None:
         entry = _entry(f"added {fold}", f"the quick zebra number {fold} jumps over the fence")
         index.add([entry])
         if fold:
-            assert index.fold(), "an index that nobody else uses could not be folded"
+            assert index.fold(), "an index without other users could not be folded"
         assert _first(index, f"zebra {fold}") == entry, (
             "an entry that was just added is not found, or not whole"
         )
@@ -226,10 +226,10 @@ def check_a_phrase_in_quotes_must_occur(index: Index) -> None:
             "an identifier does not come apart into its words"
         )
         assert _ids(index, '"parseHttpDate"') == {"a"}, (
-            "an identifier in quotes is found where it does not stand"
+            "an identifier in quotes is found where it does not occur"
         )
         assert _ids(index, '"the http date"') == {"b"}, (
-            "a phrase in quotes is found where it does not stand"
+            "a phrase in quotes is found where it does not occur"
         )
         assert _ids(index, '"date the http"') == set(), (
             "a phrase in quotes is found in another order"
@@ -327,7 +327,7 @@ def _first(index: Index, words: str) -> Entry:
 
 
 def _ids(index: Index, words: str, most: int = 10) -> set[str]:
-    """What words find: meaning brings more, and that is no mistake."""
+    """Ids found by words; vector search may add more, which is allowed."""
     return {
         hit.entry.id for hit in _search(index, words, most=most).hits if hit.by_words is not None
     }

@@ -26,7 +26,8 @@ from hotset.surfaces.proxy.limits import Limits
 from hotset.surfaces.proxy.server import listen, run
 
 PATIENCE = 60.0
-"""So that no test fails because the machine is busy: a process may get a twentieth of a core."""
+"""Factor on waits, so that no test fails because the machine is busy: a process may get a twentieth
+of a core."""
 
 _START_SECONDS = 300
 _IDLE_SECONDS = 300
@@ -34,7 +35,7 @@ _LOOK_SECONDS = 0.01
 
 _ENDLESS = frozenset({"tend tools"})
 _RESTING = frozenset({*_ENDLESS, "follow the store", "work out gists", "remember"})
-"""Work in the background that begins with a pause, so that calls go first."""
+"""Background work that begins with a pause, so that calls go first."""
 
 
 class LocalProxy:
@@ -64,8 +65,7 @@ class LocalProxy:
         clock: Callable[[], float] = time.time,
         patience: float = PATIENCE,
     ) -> None:
-        """Waits `patience` times as long as usual for its own work; 1 where a test is about a
-        deadline."""
+        """Waits `patience` times as long as usual for its own work; pass 1 to test a deadline."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Nothing of the person who runs this: neither settings nor servers nor skills.
         environ = {
@@ -119,14 +119,13 @@ class LocalProxy:
             raise self._failure
 
     def wait_until_kept(self) -> None:
-        """Returns when all that follows a reply at once is done: the turn is on disk, billed and
-        summed up."""
+        """Return when the immediate work after a reply is done: the turn is on disk, billed and
+        summarised."""
         self._wait(_RESTING)
 
     def wait_until_idle(self) -> None:
-        """Returns when the index, gists and memories are up to date, too. A memory is made of a
-        session that is quiet by the proxy's own clock: one that stands still must be moved
-        first."""
+        """Return when the index, gists and memories are up to date too. A memory is made of a
+        session that is quiet by the proxy's own clock: a stopped clock must be moved first."""
         self._wait(_ENDLESS)
 
     def _wait(self, besides: Collection[str]) -> None:

@@ -1,5 +1,5 @@
-"""A store in memory: no SQL, no disk, the same answers. For tests, and as the second voice in the
-store's own."""
+"""A store in memory: no SQL, no disk, the same answers. For tests, and to compare with the real
+store."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ _SHELF_AND_KEY: Mapping[type[_Keyed], tuple[str, Callable[[Any], Hashable]]] = {
     Summary: ("summaries", lambda row: (row.session, row.branch, row.turns, row.version)),
     Note: ("notes", lambda row: (row.space, row.key, row.version)),
 }
-"""Where each kind of row is kept, and what tells it from others of its kind."""
+"""The collection of each kind of row, and the key that identifies a row in it."""
 
 
 class _Shelves:
-    """Everything that is kept, each kind in its order; answers what placing asks."""
+    """All rows, each kind in its order; answers the queries of placing."""
 
     def __init__(self) -> None:
         self.blobs: dict[Digest, bytes] = {}
@@ -180,11 +180,11 @@ class _Shelves:
                 or self.continued(turn.session, turn.tail)
             ):
                 continue
-            said = set(self._reply(turn))
+            replied = set(self._reply(turn))
             calls = (
                 page
                 for page in self.pages.values()
-                if page.session == turn.session and page.chain in said
+                if page.session == turn.session and page.chain in replied
             )
             waiting += [page for page in calls if page.kind is Kind.TOOL_CALL]
         return waiting[:LATEST]
@@ -259,13 +259,13 @@ class _Shelves:
         )
 
     def decided(self) -> Iterator[ShownRow | HiddenRow | SentRow]:
-        """The page table, each kind of row in the order in which it was decided."""
+        """The page table, each kind of row in the order of decisions."""
         yield from sorted(self.shown.values(), key=lambda row: row.step)
         yield from sorted(self.hidden.values(), key=lambda row: row.step)
         yield from sorted(self.sent.values(), key=lambda row: row.step)
 
     def add(self, row: _Keyed) -> bool:
-        """Keeps a row that is new; of those with one key the first holds."""
+        """Add a new row; of those with one key the first wins."""
         if (
             isinstance(row, HiddenRow)
             and (note := old_note(row, self.blobs.__getitem__)) is not None
@@ -278,7 +278,7 @@ class _Shelves:
         return len(shelf) > before
 
     def _add_old_note(self, note: Note) -> bool:
-        """A note in the form in which earlier versions kept it: it gets the next version."""
+        """A note in the form of earlier versions: it gets the next version."""
         every = self.note_versions(note.space, note.key)
         if any((each.step, each.session) == (note.step, note.session) for each in every):
             return False
@@ -606,7 +606,7 @@ class RamStore:
         return iter(rows)
 
     def load(self, rows: Iterable[Row]) -> int:
-        """Fills a copy and puts it in place of the original: all or nothing."""
+        """Fill a copy and replace the original with it: all or nothing."""
         with self._lock:
             shelves = self._shelves.copied()
             new = _take_all(shelves, rows)
@@ -655,8 +655,8 @@ def _step_of(shelves: _Shelves, as_of: TurnRef | None) -> int:
 
 
 def _holds(shelves: _Shelves, row: HiddenRow, next: Chain | None) -> bool:
-    """Did it stand there when the next message was made in reply? What is no reply says nothing of
-    that."""
+    """True if it was there when the next message was made in reply; a message that is not a reply
+    proves nothing."""
     turns = {(node.session, node.turn) for node in shelves.nodes.values() if node.chain == next}
     replies = [
         sent
@@ -732,7 +732,8 @@ def _take(shelves: _Shelves, row: Blob | _Keyed) -> bool:
 
 
 def _take_nth(shelves: _Shelves, row: _Repeating, had: Counter[str]) -> bool:
-    """Two equal rows are two: each that the store had before stands for one of the file's."""
+    """Equal rows are distinct: each one that the store already had accounts for one of the
+    file's."""
     if had[_fields(row)] > 0:
         had[_fields(row)] -= 1
         return False
@@ -749,7 +750,7 @@ def _take_nth(shelves: _Shelves, row: _Repeating, had: Counter[str]) -> bool:
 
 
 def _of_session(rows: Sequence[Row], session: SessionId) -> list[Row]:
-    """Forms belong to messages: those of a session's messages go with it, whichever session decided
+    """Forms belong to messages: they leave with their message's session, whichever session decided
     them."""
     chains = {row.chain for row in rows if isinstance(row, Node) and row.session == session}
     memories = {

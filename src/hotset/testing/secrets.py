@@ -1,4 +1,4 @@
-"""Made-up secrets of every kind, in the places where real ones stand: to plant, and to look for
+"""Made-up secrets of every kind, in the places where real ones occur: to plant, and to look for
 wherever text goes. Seeded."""
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _WORDS = (
 class Planted:
     kind: str
     secret: str
-    """As it stands in the text; of a block that has lines, all of them."""
+    """As in the text; for a block of several lines, all of them."""
     text: str
 
     def remains(self, text: str) -> bool:
-        """Is a piece of the secret, long enough to be of use, still there?"""
+        """True if a piece of the secret, long enough to be of use, is still in the text."""
         lines = [
             line
             for line in self.secret.replace("\\n", "\n").splitlines()
@@ -61,19 +61,19 @@ _TELLING = 12  # characters; fewer are found in any text by chance, prefixes of 
 
 
 def planted(seed: int, n: int) -> list[Planted]:
-    """`n` secrets, each kind in turn, each in one of the places where its kind is met."""
+    """`n` secrets, each kind in turn, each in one of the places where its kind occurs."""
     rng = Random(seed)  # noqa: S311 - the same ones each time
     turns = islice(cycle((*((kind, _placed(make)) for kind, make in _SHAPED), *_NAMED)), n)
     return [_plant(rng, kind, *make(rng)) for kind, make in turns]
 
 
 def kinds() -> tuple[str, ...]:
-    """The kinds that `planted` makes, in their order."""
+    """The kinds that `planted` makes, in order."""
     return tuple(name for name, _ in (*_SHAPED, *_NAMED))
 
 
 def _placed(make: Callable[[Random], str]) -> Callable[[Random], tuple[str, str]]:
-    """A token that has a shape of its own may stand anywhere."""
+    """A token with a distinctive shape may be anywhere."""
 
     def place(rng: Random) -> tuple[str, str]:
         secret = make(rng)
@@ -85,13 +85,13 @@ def _placed(make: Callable[[Random], str]) -> Callable[[Random], tuple[str, str]
 def _plant(rng: Random, kind: str, secret: str, text: str) -> Planted:
     text = rng.choice(_WRAPPINGS)(text)
     escaped = json.dumps(secret)[1:-1]
-    # neither stands there in a diff or an indented block
+    # neither is at that place in a diff or an indented block
     shown = escaped if secret not in text and escaped in text else secret
     return Planted(kind, shown, f"{_prose(rng)}\n{text}\n{_prose(rng)}\n")
 
 
 def _some(rng: Random, alphabet: str, size: int) -> str:
-    """Drawn by lot, with letters and digits in it, as long tokens nearly always have."""
+    """Random characters with letters and digits, as long tokens nearly always have."""
     while True:
         drawn = "".join(rng.choices(alphabet, k=size))
         if (
@@ -182,7 +182,7 @@ _WRAPPINGS: tuple[Callable[[str], str], ...] = (
     lambda text: json.dumps({"role": "user", "content": text}),
     lambda text: json.dumps({"arguments": json.dumps({"path": "a.txt", "text": text})}),
 )
-"""A text as it is, as Windows has it, as a message, as a call's argument."""
+"""A text unchanged, with Windows line ends, as a message, as a call's argument."""
 
 
 def _drawn(prefix: str, alphabet: str, size: int, end: str = "") -> Callable[[Random], str]:
@@ -222,7 +222,7 @@ def _slack(rng: Random) -> str:
 
 
 def _joined(*parts: tuple[str, str, int], end: str = "") -> Callable[[Random], str]:
-    """Drawn parts, each behind a text of its own."""
+    """Random parts, each after its own prefix."""
     return lambda rng: (
         "".join(before + _some(rng, alphabet, size) for before, alphabet, size in parts) + end
     )

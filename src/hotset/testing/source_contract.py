@@ -1,4 +1,4 @@
-"""The contract of a source: any that passes `check_source` can stand beside the four of hotset."""
+"""The contract of a source: hotset can use any source that passes `check_source`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from hotset.testing.contract import checks_in, on_fresh
 from hotset.testing.ram_store import RamStore
 
 OpenSource = Callable[[], Source]
-"""A source, a new one at each call."""
+"""Opens a new source."""
 
 _SECONDS = 10.0
-"""For an offer: a contract is about what is offered, not about how fast this machine is today."""
+"""Time for an offer: the contract is about what is offered, not about the machine's speed."""
 
 _TOOL = {"name": "read_file", "description": "Reads a file.", "input_schema": {"type": "object"}}
 _PROMPTS = (
@@ -39,18 +39,18 @@ _PROMPTS = (
 
 
 def check_source(open_source: OpenSource) -> None:
-    """Raises an AssertionError with a sentence where the source breaks its contract."""
+    """Raises an AssertionError with a sentence if the source breaks its contract."""
     for check in CHECKS:
         check(open_source)
 
 
 def make_scene(
-    store: Store, *said: str, turn: str = "t1", now: float = 1.0, sent: float | None = None
+    store: Store, *texts: str, turn: str = "t1", now: float = 1.0, sent: float | None = None
 ) -> Scene:
-    """A request with these messages, a prompt and a reply by turns; `sent` is when the one before
-    it went out."""
+    """A request with these messages, alternating prompt and reply; `sent` is when the previous
+    request went out."""
     roles = ("user", "assistant")
-    messages = [{"role": roles[at % 2], "content": each} for at, each in enumerate(said)]
+    messages = [{"role": roles[at % 2], "content": each} for at, each in enumerate(texts)]
     body = {"model": "claude-sonnet-5", "max_tokens": 99, "tools": [_TOOL], "messages": messages}
     request = DIALECTS[DialectName.ANTHROPIC].parse(json.dumps(body).encode())
     links = tuple(link(ROOT, request.messages))
@@ -65,8 +65,8 @@ def make_scene(
         knobs=Knobs(),
         now=now,
         store=store,
-        opens=len(said) == 1,
-        prompt=said[-1],
+        opens=len(texts) == 1,
+        prompt=texts[-1],
         room=100_000,
         count=lambda text: len(text) // 4,
     )
@@ -93,7 +93,7 @@ def check_its_candidates_can_be_decided_about(source: Source) -> None:
 
 
 @on_fresh
-def check_an_offer_that_nobody_took_leaves_no_trace(source: Source) -> None:
+def check_an_offer_that_was_not_taken_leaves_no_trace(source: Source) -> None:
     scene = make_scene(RamStore(), _PROMPTS[0])
     assert _offers(source, scene) == _offers(source, scene), (
         "the same request is offered something else"
@@ -101,7 +101,7 @@ def check_an_offer_that_nobody_took_leaves_no_trace(source: Source) -> None:
 
 
 @on_fresh
-def check_what_stands_in_a_session_stays_there(source: Source) -> None:
+def check_offers_in_a_session_stay_unchanged(source: Source) -> None:
     if not source.standing:
         return
     store = RamStore()
@@ -149,7 +149,7 @@ def check_a_bad_call_is_answered_in_words(source: Source) -> None:
         call = OwnCall("c1", spec.name, b"[1, 2")
         answer = asyncio.run(source.answer(call, scene))
         assert answer.failed, "a call with broken arguments did not fail"
-        assert answer.text.strip(), "a call with broken arguments is not told why"
+        assert answer.text.strip(), "a call with broken arguments gets no explanation"
         assert answer.call == "c1", "an answer is to another call"
 
 

@@ -1,4 +1,4 @@
-"""The contract of a store: any adapter that passes `check_store` can stand behind hotset."""
+"""The contract of a store: hotset can use any adapter that passes `check_store`."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from hotset.testing.store_talk import (
     message,
     only_turn,
     request,
-    said,
     shows,
+    text_message,
     turn_of,
 )
 from hotset.testing.store_window_contract import WINDOW_CHECKS
 
 
 def check_store(open_store: Callable[[], Store]) -> None:
-    """Raises an AssertionError with a sentence where the store breaks its contract. `open_store`
-    gives a new, empty store at each call."""
+    """Raises an AssertionError with a sentence if the store breaks its contract. `open_store` opens
+    a new, empty store."""
     for check in CHECKS:
         check(open_store)
 
@@ -109,7 +109,7 @@ def check_every_kind_is_kept_with_where_it_came_from(store: Store) -> None:
 
 
 @on_fresh
-def check_what_is_not_there_is_told(store: Store) -> None:
+def check_missing_rows_are_reported(store: Store) -> None:
     asks: tuple[Callable[[], object], ...] = (
         lambda: store.content(digest(b"nothing")),
         lambda: store.page(PageId("p000000000000000")),
@@ -128,7 +128,7 @@ def check_the_same_text_twice_is_two_pages_of_one_blob(store: Store) -> None:
     talk.turn("say it", "it")
     talk.turn("say it", "it")
     pages = [page for page in store.pages(Where()) if page.kind is Kind.PROMPT]
-    assert len(pages) == 2, "a text that was said twice is not two pages"
+    assert len(pages) == 2, "a repeated text is not two pages"
     assert len({page.id for page in pages}) == 2, "two occurrences share an id"
     assert pages[0].digest == pages[1].digest, "equal content has two addresses"
     contents = [
@@ -196,11 +196,11 @@ def check_a_kind_finds_its_special_cases(store: Store) -> None:
 def check_parents_lead_through_the_whole_conversation(store: Store) -> None:
     talk = StoreTalk(store)
     talk.turn("first", "answer")
-    talk.hears(talk.asks("second").turn, said(Role.ASSISTANT))
+    talk.hears(talk.asks("second").turn, text_message(Role.ASSISTANT))
     talk.turn("third", "last")
     pages = list(store.pages(Where()))
     assert [page.parent for page in pages] == [None, *(page.id for page in pages[:-1])], (
-        "pages are not linked to the page before them (a message without parts stands in between)"
+        "pages are not linked to the page before them (a message without parts is in between)"
     )
     for page, child in pairwise(pages):
         assert list(store.pages(Where(parent=page.id))) == [child], (
@@ -247,7 +247,7 @@ def check_deposits_see_those_before_them(store: Store) -> None:
     futures = []
     history: list[Message] = []
     for number in range(50):
-        history.append(said(Role.USER, f"message {number}"))
+        history.append(text_message(Role.USER, f"message {number}"))
         futures.append(
             store.keep(RequestReceived(request(*history), float(number), "agent", key="k"))
         )
@@ -261,9 +261,9 @@ def check_deposits_see_those_before_them(store: Store) -> None:
 def check_a_reply_may_follow_before_its_request_is_on_disk(store: Store) -> None:
     id = TurnId("made-by-the-caller")
     question, answer, more = (
-        said(Role.USER, "question"),
-        said(Role.ASSISTANT, "answer"),
-        said(Role.USER, "more"),
+        text_message(Role.USER, "question"),
+        text_message(Role.ASSISTANT, "answer"),
+        text_message(Role.USER, "more"),
     )
     together = [
         store.keep(RequestReceived(request(question), 1.0, "agent", id=id)),
@@ -288,7 +288,9 @@ def check_a_failed_deposit_changes_nothing(store: Store) -> None:
     before = list(store.dump())
     nowhere = TurnRef(session, 99)
     bad: tuple[Deposit, ...] = (
-        ReplyReceived(nowhere, 1.0, Outcome.DONE, 200, b"raw", Reply((said(Role.ASSISTANT, "x"),))),
+        ReplyReceived(
+            nowhere, 1.0, Outcome.DONE, 200, b"raw", Reply((text_message(Role.ASSISTANT, "x"),))
+        ),
         PageAdded(SessionId("s00000000000"), "agent", Kind.FINDING, b"x", 1.0),
         PageAdded(session, "agent", Kind.FINDING, b"x", 1.0, parent=PageId("p000000000000000")),
         PageAdded(None, "agent", Kind.FINDING, b"x", 1.0),
@@ -330,18 +332,16 @@ def check_notes_are_pages_of_their_own(store: Store) -> None:
     assert [page.id for page in store.pages(Where(parent=first.id))][1:] == notes, (
         "a note is not its parent's child"
     )
-    talk.history = [said(Role.USER, "plan it anew")]
+    talk.history = [text_message(Role.USER, "plan it anew")]
     assert store.page(talk.asks().pages[0]).parent is None, (
         "a first message became the child of a note"
     )
-    told = PageAdded(
+    added = PageAdded(
         turn.session, "agent", Kind.TOOL_RESULT, b"said", 8.0, tool="git__log", call="call-1"
     )
-    [said_by] = [store.page(id) for id in kept(store, told).pages]
-    assert (said_by.tool, said_by.call) == ("git__log", "call-1"), (
-        "a note does not know which tool said it"
-    )
-    assert [page.id for page in store.pages(Where(call="call-1"))] == [said_by.id], (
+    [note] = [store.page(id) for id in kept(store, added).pages]
+    assert (note.tool, note.call) == ("git__log", "call-1"), "a note does not know its tool"
+    assert [page.id for page in store.pages(Where(call="call-1"))] == [note.id], (
         "a note is not found by its call"
     )
     opened_by = [
@@ -405,7 +405,7 @@ def check_events_references_and_gists_are_kept(store: Store) -> None:
     assert store.reference("r1") == reference, "a reference came back changed"
     assert list(store.references(session)) == [reference], "references of a session are not found"
     assert [page.id for page in store.ungisted(10)] == [page.id for page in pages], (
-        "pages without a gist are not told"
+        "pages without a gist are not listed"
     )
     gist = Gist(pages[1].id, 3, ("k",), ("e",), ("f.py",))
     kept(store, Gisted((gist,)))
@@ -443,7 +443,7 @@ def check_a_census_counts(store: Store) -> None:
 @on_fresh
 def check_a_whole_store_verifies(store: Store) -> None:
     _busy_life(store)
-    assert not list(store.verify()), "a store that nobody touched is said to be damaged"
+    assert not list(store.verify()), "an intact store is reported as damaged"
 
 
 @on_fresh

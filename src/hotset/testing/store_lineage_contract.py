@@ -1,5 +1,5 @@
-"""The part of a store's contract that is about conversations: what is resent, edited, retried and
-told apart."""
+"""The part of a store's contract about conversations: resending, editing, retrying, and keeping
+them separate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hotset.nouns.page import ROOT, Digest, Kind, Role
 from hotset.nouns.turn import Event, Outcome, Turn, TurnRef
 from hotset.store.port import Store, Where
 from hotset.testing.contract import checks_in, on_fresh
-from hotset.testing.store_talk import StoreTalk, kept, message, only_turn, said, turn_of
+from hotset.testing.store_talk import StoreTalk, kept, message, only_turn, text_message, turn_of
 
 
 @on_fresh
@@ -142,7 +142,7 @@ def check_sessions_come_by_their_last_use(store: Store) -> None:
     one.turn("more", "well")
     kept(store, PageAdded(None, "agent", Kind.FINDING, b"a note", 9000.0, key="three"))
     assert [each.key for each in store.recent_sessions()] == ["one", "two", "three"], (
-        "last use is told by the clock"
+        "last use is taken from the clock"
     )
     assert [each.key for each in store.sessions()] == ["one", "two", "three"], (
         "sessions are not in their order"
@@ -191,7 +191,7 @@ def check_a_retry_stays_in_its_session(store: Store) -> None:
 
 
 @on_fresh
-def check_a_greeting_said_afresh_is_a_new_session(store: Store) -> None:
+def check_a_repeated_greeting_is_a_new_session(store: Store) -> None:
     one, two = StoreTalk(store), StoreTalk(store)
     first = one.turn("hi", "hello")
     second = two.turn("hi", "hello, again")
@@ -208,7 +208,7 @@ def check_a_key_wins_over_everything(store: Store) -> None:
     first, second = one.turn("hi", "hello"), two.turn("hi", "hello")
     assert first.session != second.session, "two keys share a session"
     assert one.turn("more", "fine").session == first.session, "a key did not lead to its session"
-    one.history = [said(Role.USER, "something else altogether")]
+    one.history = [text_message(Role.USER, "something else altogether")]
     assert turn_of(one.asks()).session == first.session, (
         "a key with another history left its session"
     )
@@ -285,9 +285,9 @@ def check_agents_that_begin_alike_do_not_mix(open_store: Callable[[], Store]) ->
 @on_fresh
 def check_asides_are_kept_and_change_nobodys_identity(store: Store) -> None:
     talk = StoreTalk(store)
-    talk.history = [said(Role.SYSTEM, "today is Monday", aside=True)]
+    talk.history = [text_message(Role.SYSTEM, "today is Monday", aside=True)]
     first = talk.turn("hi", "hello")
-    talk.history[0] = said(Role.SYSTEM, "today is Tuesday", aside=True)
+    talk.history[0] = text_message(Role.SYSTEM, "today is Tuesday", aside=True)
     thought = message(Role.ASSISTANT, Part(Kind.THINKING, b"hm"), aside=True)
     talk.history.insert(2, thought)
     asked = talk.asks("more")
@@ -297,7 +297,7 @@ def check_asides_are_kept_and_change_nobodys_identity(store: Store) -> None:
         [b"today is Monday", b"hi", b"hello", b"today is Tuesday", b"hm", b"more"]
     ), "an aside was lost, or something was kept twice"
     assert {node.branch for node in store.nodes(first.session)} == {0}, "an aside opened a branch"
-    assert len(asked.pages) == 3, "asides that are new are not told"
+    assert len(asked.pages) == 3, "new asides are not reported"
 
 
 LINEAGE_CHECKS = checks_in(globals())

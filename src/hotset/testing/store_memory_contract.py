@@ -1,5 +1,4 @@
-"""The part of a store's contract that is about memories: versions, links, uses, and what leaves for
-good."""
+"""The part of a store's contract about memories: versions, links, uses, and erasure."""
 
 from __future__ import annotations
 
@@ -143,7 +142,7 @@ def check_versions_follow_each_other_and_the_latest_holds(store: Store) -> None:
         "a memory that is not there has versions"
     )
     assert raises(NotFound, lambda: store.memory(MemoryId("sem-none"))), (
-        "a memory that is not there is not told as such"
+        "a missing memory is not reported as missing"
     )
 
 
@@ -164,17 +163,19 @@ def check_memories_are_found_by_kind_standing_and_prefix(store: Store) -> None:
         assert list(store.memories(frozenset({kind}))) == wanted, (
             f"those of kind {kind} are not found in their order"
         )
-    some, stands = (
+    some, standings = (
         frozenset({MemoryKind.FACT, MemoryKind.PITFALL}),
         frozenset({Standing.ACTIVE, Standing.MERGED}),
     )
-    wanted = [memory for memory in every if memory.kind in some and memory.standing in stands]
-    assert list(store.memories(some, stands)) == wanted, "kinds and standings together find others"
+    wanted = [memory for memory in every if memory.kind in some and memory.standing in standings]
+    assert list(store.memories(some, standings)) == wanted, (
+        "kinds and standings together find others"
+    )
     newest = sorted(every, key=lambda memory: (memory.created, memory.id), reverse=True)
     assert list(store.newest_memories()) == newest, "the newest do not come first"
     since, until = 10.0, 40.0
     between = [memory for memory in newest if since <= memory.created < until and memory in wanted]
-    assert list(store.newest_memories(some, stands, since=since, until=until)) == between, (
+    assert list(store.newest_memories(some, standings, since=since, until=until)) == between, (
         "a span finds others"
     )
     assert list(store.memory_match("sem-00")) == [
@@ -283,7 +284,7 @@ def check_versions_can_be_followed_in_the_order_in_which_they_were_kept(store: S
     )
     kept(store, Remembered((fact("d"),)))
     assert [memory.title for _, memory in store.memories_after(every[-1][0], 9)] == ["d"], (
-        "whoever follows the store misses what came after something was erased"
+        "a follower of the store misses what came after an erasure"
     )
 
 
@@ -357,7 +358,7 @@ def check_pieces_of_work_are_listed_with_the_latest_first(store: Store) -> None:
     )
     kept(store, Remembered((fact("b", run="one", version=2, time=4.0),)))
     assert list(store.memory_runs()) == [("one", 2, 9.0), ("two", 1, 3.0)], (
-        "the pieces of work are told wrongly"
+        "the pieces of work are listed wrongly"
     )
 
 

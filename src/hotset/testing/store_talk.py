@@ -1,4 +1,4 @@
-"""Conversations for tests of a store, in nouns alone: no dialect, no wire."""
+"""Conversations for tests of a store, without a dialect or a wire format."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hotset.nouns.window import Cause, Form, Shown, Spot
 from hotset.store.port import Store
 
 
-def said(role: Role, *texts: str, aside: bool = False) -> Message:
-    """A message of plain text; with no text, a message without parts."""
+def text_message(role: Role, *texts: str, aside: bool = False) -> Message:
+    """A message of plain text; without a text, a message without parts."""
     kind = {
         Role.USER: Kind.PROMPT,
         Role.ASSISTANT: Kind.RESPONSE,
@@ -50,7 +50,7 @@ def request(*messages: Message, **traits: Any) -> Request:
 
 @dataclass(slots=True)
 class StoreTalk:
-    """A conversation as a client leads it: the whole history goes out again with every turn."""
+    """A conversation as a client has it: the whole history is sent with every turn."""
 
     store: Store
     agent: str = "agent"
@@ -63,7 +63,7 @@ class StoreTalk:
 
     def asks(self, *messages: Message | str) -> CommitReceipt:
         self.history += [
-            said(Role.USER, each) if isinstance(each, str) else each for each in messages
+            text_message(Role.USER, each) if isinstance(each, str) else each for each in messages
         ]
         self.time += 1
         asked = RequestReceived(
@@ -84,7 +84,8 @@ class StoreTalk:
         id: str = "",
     ) -> CommitReceipt:
         replies = tuple(
-            said(Role.ASSISTANT, each) if isinstance(each, str) else each for each in messages
+            text_message(Role.ASSISTANT, each) if isinstance(each, str) else each
+            for each in messages
         )
         assert turn is not None
         self.time += 1
@@ -104,7 +105,7 @@ class StoreTalk:
 
     @property
     def line(self) -> list[Chain]:
-        """The chains of everything said so far."""
+        """The chains of all messages so far."""
         return [each.chain for each in link(ROOT, self.history)]
 
 

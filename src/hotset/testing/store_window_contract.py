@@ -1,5 +1,5 @@
-"""The part of a store's contract that is about what was decided: the page table, bills, summaries,
-notes, and groups of deposits."""
+"""The part of a store's contract about decisions: the page table, bills, summaries, notes, and
+groups of deposits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_the_latest_form_of_each_place_comes_back_byte_for_byte(store: Store) -
     talk = StoreTalk(store)
     turn = talk.turn("question", "answer")
     first, second = talk.line
-    assert store.table(talk.line) == PageTable(), "there is a form that nobody decided"
+    assert store.table(talk.line) == PageTable(), "there is a form without a decision"
     born = shows(first, "zażółć \0 " * 500, tokens=3, whole=9)
     binary = replace(shows(first, position=2), text=b"\xff\x00", form=Form.CHANGE)
     gone = shows(second, "", WHOLE, Form.GONE, cause=Cause.COLD)
@@ -95,7 +95,7 @@ def check_a_table_as_of_a_turn_is_how_that_turn_was_sent(store: Store) -> None:
         kept(store, HiddenKept(id_of(store, asked), Hidden(talk.line[-1], (b"%d" % number,))))
     for number, (turn, table) in enumerate(zip(turns, tables, strict=True)):
         assert store.table(talk.line, turn) == table, "a turn does not come back as it was sent"
-        assert len(table.hidden) == number, "what was hidden later stands in an earlier turn"
+        assert len(table.hidden) == number, "what was hidden later is in an earlier turn"
     _plan(store, turns[1], talk.line[2], shows(talk.line[0], "planned again"))
     assert _texts(store, talk.line[:1], turns[1]) == ["planned again"], (
         "a turn that was planned twice is not as planned last"
@@ -119,7 +119,7 @@ def check_the_latest_request_of_a_line_is_known(store: Store) -> None:
     talk = StoreTalk(store)
     turns = [talk.turn(f"question {number}", f"answer {number}") for number in range(3)]
     line = talk.line
-    assert store.table(line).sent is None, "a request was sent that nobody planned"
+    assert store.table(line).sent is None, "a request was sent without a plan"
     for turn, head, time in ((turns[1], line[2], 50.0), (turns[0], line[0], 90.0)):
         kept(store, PlanMade(id_of(store, turn), SentRequest(head, time, 7)))
     assert store.table(line).sent == SentRequest(line[2], 50.0, 7), (
@@ -161,10 +161,14 @@ def check_hidden_turns_come_back_byte_for_byte(store: Store) -> None:
 
 
 @on_fresh
-def check_conversations_that_open_alike_are_told_apart_by_their_replies(store: Store) -> None:
-    told = [None, Hidden(Chain(""), after=(b"first",)), Hidden(Chain(""), after=(b"second",))]
+def check_conversations_that_open_alike_are_separated_by_their_replies(store: Store) -> None:
+    hidden_turns = [
+        None,
+        Hidden(Chain(""), after=(b"first",)),
+        Hidden(Chain(""), after=(b"second",)),
+    ]
     talks = []
-    for number, hidden in enumerate(told):
+    for number, hidden in enumerate(hidden_turns):
         talk = StoreTalk(store, key=f"session {number}", time=1000.0 * (number + 1))
         asked = turn_of(talk.asks("nightly triage"))
         kept(store, PlanMade(id_of(store, asked), SentRequest(talk.line[0], talk.time)))
@@ -172,10 +176,10 @@ def check_conversations_that_open_alike_are_told_apart_by_their_replies(store: S
             kept(store, HiddenKept(id_of(store, asked), replace(hidden, chain=talk.line[0])))
         talk.hears(asked, f"answer {number}")
         talks.append(talk)
-    for talk, hidden in zip(talks, told, strict=True):
+    for talk, hidden in zip(talks, hidden_turns, strict=True):
         found = [each.after for each in store.table(talk.line).hidden.values()]
         assert found == ([hidden.after] if hidden else []), (
-            "a conversation is told what another one with the same opening was"
+            "a conversation gets the hidden turns of another one with the same opening"
         )
     assert store.table(talks[0].line[:1]).hidden[talks[0].line[0]].after == (b"second",), (
         "the latest does not hold"
@@ -404,17 +408,15 @@ def _plan(store: Store, turn: TurnRef, head: Chain, *rows: Shown) -> None:
 
 
 def _shown(store: Store, line: list[Chain]) -> list[Shown]:
-    """The forms of a line in its order."""
+    """The forms of a branch, in order."""
     table = store.table(line)
-    assert all(spot == row.spot for spot, row in table.shown.items()), (
-        "a row stands at another's place"
-    )
+    assert all(spot == row.spot for spot, row in table.shown.items()), "a row is at another's place"
     order = {chain: number for number, chain in enumerate(line)}
     return sorted(table.shown.values(), key=lambda row: (order[row.spot.chain], row.spot.position))
 
 
 def _apart(rows: Iterable[Row]) -> tuple[list[Row], set[Row]]:
-    """Rows, and content, which has no order of its own."""
+    """Rows, and content, which is unordered."""
     every = list(rows)
     return [row for row in every if not isinstance(row, Blob)], {
         row for row in every if isinstance(row, Blob)

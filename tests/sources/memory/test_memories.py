@@ -31,7 +31,7 @@ from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Clock
 from hotset.testing.secrets import planted
-from hotset.testing.store_talk import StoreTalk, message, said
+from hotset.testing.store_talk import StoreTalk, message, text_message
 
 DAY = 86_400.0
 ERROR = "E   ModuleNotFoundError: No module named 'dateutil'\n1 failed in 0.2s\n[exit code: 1]"
@@ -499,7 +499,8 @@ def test_what_was_said_is_recalled_beside_memories(
 
     talk = StoreTalk(store, time=clock() - 5 * DAY)
     talk.hears(
-        talk.asks(said(Role.USER, "My aunt's heron is called Quentin.")).turn, "A fine name."
+        talk.asks(text_message(Role.USER, "My aunt's heron is called Quentin.")).turn,
+        "A fine name.",
     )
     index = memories._index()
     assert index is not None

@@ -113,7 +113,9 @@ def test_what_was_found_is_told_in_words_where_its_definition_was_lost_or_the_up
     assert never.tools == ()
     assert list(never.spelled) == [line[1].chain, line[3].chain]
     assert b"Does github__create_issue. Arguments: " in never.spelled[line[1].chain].before[1]
-    assert not any(DIALECT.referred(raw) for row in never.spelled.values() for raw in row.before)
+    assert not any(
+        DIALECT.loaded_tools(raw) for row in never.spelled.values() for raw in row.before
+    )
 
 
 def test_a_row_that_cannot_be_read_is_a_definition_that_was_lost(tmp_path, store, line):

@@ -12,12 +12,12 @@ from hotset.dialects.anthropic.change import (
     can_defer,
     declared,
     injectable,
+    loaded_tools,
     offer,
-    referred,
     reveal,
     reword,
     say,
-    spelled_out,
+    spell_out,
     withhold,
 )
 from hotset.dialects.anthropic.parse import CACHE, parse, understand
@@ -36,7 +36,7 @@ path = "/messages"
 endpoint = "/v1/messages"
 models: tuple[str, ...] = ("claude",)
 reply_field = "content"
-# Anthropic wants to be told how long a reply may be, and caches only what it is asked to.
+# Anthropic requires a limit on the reply's length, and caches only on request.
 defaults: Mapping[str, Any] = {"max_tokens": 8192, "cache_control": {"type": "ephemeral"}}
 deferral: Deferral | None = Deferral(
     "api.anthropic.com",
@@ -83,7 +83,7 @@ def claims(message: Mapping[str, Any]) -> bool:
     return parts.has_block(message, _BLOCKS, "cache_control")
 
 
-def said_in(document: Mapping[str, Any]) -> list[Any] | None:
+def reply_messages(document: Mapping[str, Any]) -> list[Any] | None:
     match document:
         case {"type": "message", "stop_reason": _, "role": role, "content": content}:
             return [{"role": role, "content": content}]

@@ -1,4 +1,4 @@
-"""What can be changed in an Anthropic request, in Anthropic's own forms."""
+"""Changes to an Anthropic request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hotset.nouns.window import Hidden
 
 _REFERENCE = "tool_reference"
 _SEARCHES = "tool_search_tool_"
-"""How the types of the provider's own searches begin."""
+"""Prefix of the types of the provider's own tool searches."""
 
 
 def reword(message: Message, words: Mapping[int, bytes]) -> Message:
@@ -48,7 +48,7 @@ def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
     outer = envelope.open_envelope(body, "messages")
 
     def with_mark(kept: list[bytes]) -> list[bytes]:
-        """The client's cache mark on its last tool stays on the last one that is left."""
+        """Keep the client's cache mark on the last tool that is left."""
         last = outer.tools("tools", envelope.tool_name)[-1]
         mark = json_bytes.node(last.raw).members().get("cache_control")
         if not kept or mark is None or "cache_control" in json_bytes.node(kept[-1]).members():
@@ -63,7 +63,7 @@ def declared(tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
 
 
 def can_defer(request: Request) -> bool:
-    """Not where the provider searches the client's tools: it would find ours, and the client's
+    """False if the provider searches the client's tools: it would find ours, and the client's
     history would name them."""
     return not any(
         json_bytes.as_text(json_bytes.lenient_object(tool.raw).get("type")).startswith(_SEARCHES)
@@ -79,11 +79,11 @@ def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
     )
 
 
-def referred(raw: bytes) -> tuple[str, ...]:
+def loaded_tools(raw: bytes) -> tuple[str, ...]:
     return tuple(name for _, names in _referring(raw) for name in names)
 
 
-def spelled_out(raw: bytes, words: Mapping[str, str]) -> bytes:
+def spell_out(raw: bytes, words: Mapping[str, str]) -> bytes:
     edits = [
         (content.span, json_bytes.encode("\n".join(words.get(name, name) for name in names)))
         for content, names in _referring(raw)
@@ -96,17 +96,17 @@ def say(text: str) -> Message:
 
 
 def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> Request:
-    """As in every dialect, but results join the user's message behind the calls: the provider wants
+    """As in every dialect, but results join the user's message after the calls: the provider wants
     them all in one.
 
-    What was only said, as `say` writes it, answers nothing and stays a message of its own.
+    A message that `say` wrote answers nothing and stays separate.
     """
     messages, still = list(request.messages), dict(hidden)
     for index, link in enumerate(links):
-        told = hidden.get(link.chain)
-        if told is None or all(map(_is_said, told.after)):
+        row = hidden.get(link.chain)
+        if row is None or all(map(_is_text_message, row.after)):
             continue
-        blocks = [block for raw in told.after for block in _blocks(raw)]
+        blocks = [block for raw in row.after for block in _blocks(raw)]
         behind = next(
             (
                 here
@@ -117,9 +117,9 @@ def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidde
         )
         if behind is not None and messages[behind].role is Role.USER:
             messages[behind] = _answered(messages[behind], blocks)
-            still[link.chain] = replace(told, after=())
+            still[link.chain] = replace(row, after=())
         else:
-            still[link.chain] = replace(told, after=(_message_of(blocks),))
+            still[link.chain] = replace(row, after=(_message_of(blocks),))
     answered = replace(request, messages=tuple(messages)) if still != hidden else request
     return change.reveal(answered, links, still, understand, slots)
 
@@ -165,7 +165,8 @@ def _result_slots(block: JsonNode, content: JsonNode | None) -> Iterator[Slot | 
 
 
 def _referring(raw: bytes) -> Iterator[tuple[JsonNode, list[str]]]:
-    """What the results in a message or block refer to tools with, and to which."""
+    """The contents of the results in a message or block that refer to tools, and the tools'
+    names."""
     if _REFERENCE.encode() not in raw:
         return
     for block in _block_nodes(json_bytes.node(raw)):
@@ -180,10 +181,12 @@ def _referring(raw: bytes) -> Iterator[tuple[JsonNode, list[str]]]:
             yield content, names
 
 
-def _block_nodes(said: JsonNode) -> Sequence[JsonNode]:
-    """A block, or the blocks of a message, at their places."""
-    members = said.members()
-    return members["content"].elements() if "role" in members and "content" in members else (said,)
+def _block_nodes(message: JsonNode) -> Sequence[JsonNode]:
+    """The blocks of a message at their places, or the block itself."""
+    members = message.members()
+    return (
+        members["content"].elements() if "role" in members and "content" in members else (message,)
+    )
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
@@ -197,11 +200,9 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 def _result(given: Answer) -> dict[str, Any]:
     block = {"type": "tool_result", "tool_use_id": given.call, "content": change.plain(given.text)}
-    if given.failed:  # then it may say nothing but text
+    if given.failed:  # then only text is allowed
         return block | {"is_error": True}
-    if (
-        given.tools
-    ):  # the provider shows each definition here; beside references nothing else may stand
+    if given.tools:  # the provider inserts each definition here; only references are allowed
         return block | {
             "content": [{"type": _REFERENCE, "tool_name": each.name} for each in given.tools]
         }
@@ -210,17 +211,17 @@ def _result(given: Answer) -> dict[str, Any]:
     sources = [
         {"type": "base64", "media_type": each.media, "data": each.data} for each in given.images
     ]
-    said = {"type": "text", "text": change.plain(given.text)}
-    return block | {"content": [said, *({"type": "image", "source": source} for source in sources)]}
+    text = {"type": "text", "text": change.plain(given.text)}
+    return block | {"content": [text, *({"type": "image", "source": source} for source in sources)]}
 
 
-def _is_said(raw: bytes) -> bool:
+def _is_text_message(raw: bytes) -> bool:
     members = json_bytes.node(raw).members()
     return "role" in members and json_bytes.are_texts(members, "content")
 
 
 def _blocks(raw: bytes) -> list[bytes]:
-    """A block, or the blocks of a message that holds some, as `answer` makes it."""
+    """The raw blocks of a message as `answer` makes it, or the block itself."""
     members = json_bytes.node(raw).members()
     return [block.raw for block in members["content"].elements()] if "role" in members else [raw]
 
@@ -230,18 +231,17 @@ def _message_of(blocks: Sequence[bytes]) -> bytes:
 
 
 def _answered(message: Message, blocks: Sequence[bytes]) -> Message:
-    said = (
-        part for part in message.parts if part.content or part.call
-    )  # an empty text makes way for the results
+    # An empty text is dropped in favor of the results.
+    parts = (part for part in message.parts if part.content or part.call)
     return replace(
         message,
         raw=_joined(message.raw, blocks),
-        parts=(*understand(_message_of(blocks)).parts, *said),
+        parts=(*understand(_message_of(blocks)).parts, *parts),
     )
 
 
 def _joined(raw: bytes, blocks: Sequence[bytes]) -> bytes:
-    """The message with these blocks in front of what it says."""
+    """The message with these blocks before its own content."""
     message = json_bytes.node(raw)
     content = message.members().get("content")
     front = b",".join(blocks)
@@ -251,7 +251,7 @@ def _joined(raw: bytes, blocks: Sequence[bytes]) -> bytes:
     if content.elements():
         here = content.span.start + 1
         return json_bytes.splice(raw, [(Span(here, here), front + b",")])
-    said = (
+    text = (
         b',{"type":"text","text":%s}' % content.raw if content.is_text and content.value() else b""
     )
-    return json_bytes.splice(raw, [(content.span, b"[" + front + said + b"]")])
+    return json_bytes.splice(raw, [(content.span, b"[" + front + text + b"]")])

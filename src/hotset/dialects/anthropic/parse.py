@@ -1,4 +1,4 @@
-"""Bytes of an Anthropic request to nouns."""
+"""Parses an Anthropic request."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
 
 
 def understand(raw: bytes) -> Message:
-    """A message of a reply, read as if its client had sent it back."""
+    """Parse a message of a reply as if its client had sent it back."""
     return _message(raw, json_bytes.lenient_object(raw), None, "reply", {})
 
 
@@ -54,13 +54,13 @@ def _system(outer: envelope.Envelope) -> Iterator[Part]:
     elif isinstance(tree, list):
         raws = json_bytes.elements(outer.raw("system"), "system")
         for block, raw in zip(tree, raws, strict=True):
-            said = (
+            text = (
                 block.get("text")
                 if isinstance(block, dict) and block.get("type") == "text"
                 else None
             )
             yield (
-                parts.text(Role.SYSTEM, said) if isinstance(said, str) else parts.opaque(bytes(raw))
+                parts.text(Role.SYSTEM, text) if isinstance(text, str) else parts.opaque(bytes(raw))
             )
 
 
@@ -86,10 +86,10 @@ def _message(
 
 def _block(role: Role, block: Any, index: int, raws: Elements, calls: Calls) -> Iterator[Part]:
     match block:
-        case {"type": "text", "text": str(said)}:
-            yield parts.text(role, said)
-        case {"type": "thinking", "thinking": str(said)}:
-            yield parts.thinking(said)
+        case {"type": "text", "text": str(text)}:
+            yield parts.text(role, text)
+        case {"type": "thinking", "thinking": str(text)}:
+            yield parts.thinking(text)
         case {"type": "thinking" | "redacted_thinking"}:
             yield Part(Kind.THINKING, raws[index], parts.JSON)
         case {"type": "tool_use", "name": str(name), "id": str(id), "input": _}:
@@ -111,8 +111,8 @@ def _result(content: Any, id: str, index: int, raws: Elements, calls: Calls) -> 
         inner = Elements(raws[index], "content")
         for number, block in enumerate(content):
             match block:
-                case {"type": "text", "text": str(said)}:
-                    yield parts.result(said, id, calls)
+                case {"type": "text", "text": str(text)}:
+                    yield parts.result(text, id, calls)
                 case {"type": "image", "source": dict(source)} if found := image(source):
                     yield parts.of_call(found, id, calls)
                 case _:
@@ -122,7 +122,7 @@ def _result(content: Any, id: str, index: int, raws: Elements, calls: Calls) -> 
 
 
 def image(source: dict[str, Any]) -> Part | None:
-    """The image of a block's `source`; None where it is none."""
+    """The image of a block's `source`; None if it is not one."""
     if source.get("type") == "url":
         return parts.image_at(source.get("url"))
     return (

@@ -1,4 +1,4 @@
-"""An Anthropic reply, whole or as events, as far as it came."""
+"""Reads an Anthropic reply, whole or as events, even if incomplete."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def _document(body: bytes) -> Reply:
     error = error_of(tree)
     stop = json_bytes.as_text(tree.get("stop_reason"))
     has_content = isinstance(tree.get("content"), list) and tree["content"]
-    said = (
+    message = (
         b'{"role":"assistant","content":%s}' % json_bytes.member_of(body, "content")
         if has_content
         else b""
     )
     return Reply(
-        messages=(understand(said),) if said else (),
+        messages=(understand(message),) if message else (),
         usage=_usage(tree.get("usage"), Usage()),
         stop=stop,
         response_id=json_bytes.as_text(tree.get("id")),
@@ -79,7 +79,7 @@ class _Block:
                 block[name] = json_bytes.as_text(block.get(name)) + "".join(pieces)
         if given := "".join(self.texts.get("input", ())):
             raw = json_bytes.encode_text(given)
-            # Half of an input is no JSON: it stays readable as a string.
+            # Half of an input is not JSON: it is kept as a string.
             block["input"] = msgspec.Raw(raw) if json_bytes.lenient(raw) is not None else given
         if self.citations:
             block["citations"] = [*json_bytes.as_list(block.get("citations")), *self.citations]
@@ -93,7 +93,7 @@ _DELTAS = {
     "input_json_delta": ("partial_json", "input"),
     "compaction_delta": ("content", "content"),
 }
-"""Each kind of delta: where its text stands, and which field of the block it continues."""
+"""For each type of delta: its text field, and the field of the block that it continues."""
 
 _ORPHANS = {
     "text": "text",
@@ -102,7 +102,7 @@ _ORPHANS = {
     "input": "tool_use",
     "content": "compaction",
 }
-"""The type of a block whose start never came, by the field that its first delta continues."""
+"""The type of a block whose start is missing, by the field that its first delta continues."""
 
 
 @dataclass(slots=True)
@@ -167,14 +167,12 @@ class _Assembly:
 def _stream(body: bytes) -> Reply:
     found = _Assembly()
     for event in sse.events(body):
-        if tree := json_bytes.lenient_object(
-            event.data
-        ):  # the name alone says nothing: its data may be cut
+        if tree := json_bytes.lenient_object(event.data):  # without data the event may be cut
             found.take(event.name, tree)
     blocks = [block.finished() for block in sorted(found.blocks, key=lambda block: block.index)]
-    said = json_bytes.encode({"role": "assistant", "content": blocks}) if blocks else b""
+    message = json_bytes.encode({"role": "assistant", "content": blocks}) if blocks else b""
     return Reply(
-        messages=(understand(said),) if said else (),
+        messages=(understand(message),) if message else (),
         usage=found.usage,
         stop=found.stop,
         response_id=found.id,
@@ -184,13 +182,12 @@ def _stream(body: bytes) -> Reply:
     )
 
 
-_TELLING = re.compile(rb"message_delta|message_stop|error")
-"""Stands in every event that says something about the end; whether it does, only reading it
-tells."""
+_END_WORDS = re.compile(rb"message_delta|message_stop|error")
+"""Matches every event that may be about the end; decoding it decides."""
 
 
 def mark(name: str, data: bytes) -> Mark:
-    if not _TELLING.search(data) and not _TELLING.match(name.encode()):
+    if not _END_WORDS.search(data) and not _END_WORDS.match(name.encode()):
         return Mark.MORE if b"content_block" in data else Mark.NONE
     tree = json_bytes.lenient_object(data)
     match json_bytes.as_text(tree.get("type")) or name:
@@ -203,7 +200,7 @@ def mark(name: str, data: bytes) -> Mark:
 
 
 def _usage(tree: Any, known: Usage) -> Usage:
-    """Counts are cumulative: a later event replaces what it names."""
+    """Counts are cumulative: a later event replaces the counts it has."""
     usage = json_bytes.as_object(tree)
 
     def count(name: str, before: int) -> int:

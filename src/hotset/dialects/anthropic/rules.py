@@ -1,8 +1,7 @@
-"""Anthropic's rules, applied to a request and to what was changed in it.
+"""Anthropic's rules, applied to a request and to the changes in it.
 
-What the rules ask of a message is worked out once for its bytes (`_MessageFacts`). The rules
-themselves are applied to a conversation every time; most look only at the few messages that hold
-something for them.
+Facts about a message are computed once for its bytes (`_MessageFacts`). The rules are applied to
+the conversation every time; most look only at the few messages that concern them.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ INVARIANTS = (
     Invariant(
         3,
         "anthropic",
-        "The results of parallel calls stand together in one turn, before any other block.",
+        "The results of parallel calls come together in one turn, before any other block.",
         "{where}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}."
         " Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
     ),
@@ -120,7 +119,7 @@ INVARIANTS = (
     Invariant(
         10,
         "anthropic",
-        "Tool names are unique, every tool that is referred to is declared in this request, "
+        "Tool names are unique, every tool that is loaded_tools to is declared in this request, "
         "and of those that are deferred"
         " none is marked for the cache, none is a search, and not all are.",
         "{problem}",
@@ -141,7 +140,7 @@ INVARIANTS = (
     Invariant(
         12,
         "anthropic",
-        "The system prompt stands at the top level; a system message never opens the conversation.",
+        "The system prompt is at the top level; a system message never opens the conversation.",
         "{where}: use the top-level 'system' parameter for the initial system prompt",
         pattern=r"use the top-level '?`?system",
     ),
@@ -204,18 +203,18 @@ broken = broken_rule(INVARIANTS)
 @dataclass(frozen=True, slots=True)
 class _Block:
     place: str
-    """Behind the message's own: `.content.0`."""
+    """Relative to the message: `.content.0`."""
     type: str
     id: str
     answers: str
-    """The id of the call whose result it is."""
+    """Id of the call whose result it is."""
     name: str
     tree: dict[str, Any]
-    """Empty but for what may not be altered: content is not kept here."""
+    """Empty except for blocks that may not be altered: content is not kept here."""
 
     @property
     def is_server(self) -> bool:
-        """Is it a call of a tool that the provider runs itself, or what came of one?"""
+        """True for a call of a tool that the provider runs itself, or its result."""
         return self.type == "server_tool_use" or self.type.endswith("_tool_result")
 
     @property
@@ -229,64 +228,64 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _MessageFacts:
-    """What the rules ask of one message. Places are told from the message on."""
+    """Facts about one message that the rules need. Places are relative to the message."""
 
     role: str
     blocks: tuple[_Block, ...]
-    """None but for the user's and the assistant's."""
+    """Only of user and assistant messages."""
     uses: tuple[str, ...]
     """Ids of the calls that the client answers."""
     names: tuple[str, ...]
-    """Of the tools that these call."""
+    """Names of the tools that these call."""
     results: tuple[str, ...]
     """Ids of the calls that it answers."""
     results_first: bool
-    """Nothing else stands before a result."""
+    """True if nothing precedes the results."""
     marks: int
     references: tuple[tuple[str, str], ...]
-    """Tools that it refers to, each with the place."""
+    """Places and names of the tools that it refers to."""
     images: tuple[tuple[str, int], ...]
-    """Each image's place and its longer side; 0 where that is not known."""
+    """Each image's place and its longer side; 0 if unknown."""
     empty: tuple[tuple[str, str], ...]
-    """Where something is missing, and what the provider says of that, unless it is a reply that has
-    just begun."""
+    """Places where something is missing, with the provider's error text; allowed in a reply that
+    has just begun."""
     extra: tuple[str, ...]
-    """Places of what only replies carry."""
+    """Places of fields that only replies have."""
     is_usual: bool
-    """It is texts, calls and results, with nothing to be said of them."""
+    """True if it has only texts, calls and results, and nothing to report."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """Messages of one role that follow each other: the provider reads them as one."""
+    """Consecutive messages of one role: the provider reads them as one."""
 
     role: str
-    said: list[tuple[int, _MessageFacts]]
+    messages: list[tuple[int, _MessageFacts]]
     """Each with its number."""
 
     @property
     def where(self) -> str:
-        return f"messages.{self.said[0][0]}"
+        return f"messages.{self.messages[0][0]}"
 
     @property
     def uses(self) -> Sequence[str]:
         return (
-            self.said[0][1].uses
-            if len(self.said) == 1
-            else [id for _, said in self.said for id in said.uses]
+            self.messages[0][1].uses
+            if len(self.messages) == 1
+            else [id for _, facts in self.messages for id in facts.uses]
         )
 
     @property
     def results(self) -> Sequence[str]:
         return (
-            self.said[0][1].results
-            if len(self.said) == 1
-            else [id for _, said in self.said for id in said.results]
+            self.messages[0][1].results
+            if len(self.messages) == 1
+            else [id for _, facts in self.messages for id in facts.results]
         )
 
     @property
     def blocks(self) -> Iterator[tuple[str, _Block]]:
-        return _placed(self.said)
+        return _placed(self.messages)
 
     @property
     def thinking(self) -> list[dict[str, Any]]:
@@ -304,9 +303,9 @@ class _Conversation:
 
     @cached_property
     def turns(self) -> list[_Turn]:
-        # A system message does not part a call from its result.
+        # A system message does not separate a call from its result.
         speaking = (
-            (index, said) for index, said in enumerate(self.messages) if said.role in _SPEAKING
+            (index, facts) for index, facts in enumerate(self.messages) if facts.role in _SPEAKING
         )
         return [
             _Turn(role, list(run)) for role, run in groupby(speaking, lambda each: each[1].role)
@@ -318,19 +317,19 @@ class _Conversation:
 
     @cached_property
     def latest_answer(self) -> _Turn | None:
-        """The last of `answers`, without a look at the others."""
-        said: list[tuple[int, _MessageFacts]] = []
+        """The last of `answers`, found without the others."""
+        messages: list[tuple[int, _MessageFacts]] = []
         for index in range(len(self.messages) - 1, -1, -1):
             role = self.messages[index].role
             if role == "assistant":
-                said.append((index, self.messages[index]))
-            elif role == "user" and said:
+                messages.append((index, self.messages[index]))
+            elif role == "user" and messages:
                 break
-        return _Turn("assistant", said[::-1]) if said else None
+        return _Turn("assistant", messages[::-1]) if messages else None
 
     @cached_property
     def unusual(self) -> list[tuple[int, _MessageFacts]]:
-        return [(index, said) for index, said in enumerate(self.messages) if not said.is_usual]
+        return [(index, facts) for index, facts in enumerate(self.messages) if not facts.is_usual]
 
     @property
     def blocks(self) -> Iterator[tuple[str, _Block]]:
@@ -348,17 +347,17 @@ class _Conversation:
 
     @cached_property
     def roles(self) -> list[str]:
-        return [said.role for said in self.messages]
+        return [facts.role for facts in self.messages]
 
     @property
     def names(self) -> set[str]:
-        return {name for said in self.messages for name in said.names}
+        return {name for facts in self.messages for name in facts.names}
 
 
 def _placed(messages: Iterable[tuple[int, _MessageFacts]]) -> Iterator[tuple[str, _Block]]:
     """Every block with its place in the body."""
-    for index, said in messages:
-        for block in said.blocks:
+    for index, facts in messages:
+        for block in facts.blocks:
             yield f"messages.{index}{block.place}", block
 
 
@@ -395,7 +394,7 @@ FACTS = FactCache(_facts)
 def check(
     request: Request, original: Request | None = None, facts: FactCache[_MessageFacts] = FACTS
 ) -> tuple[Violation, ...]:
-    """`facts` remembers what is known of messages."""
+    """`facts` caches the facts of messages."""
     now = _Conversation(request, facts.of(request.messages))
     found = [
         *_pairs(now),
@@ -450,7 +449,7 @@ def _references(block: dict[str, Any]) -> Iterator[str]:
 
 
 def _with_inner(blocks: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """Each block, and those that a tool result holds."""
+    """Each block, and the blocks inside tool results."""
     for tree in map(json_bytes.as_object, blocks):
         yield tree
         if tree.get("type") == "tool_result":
@@ -509,20 +508,20 @@ def _pairs(now: _Conversation) -> Iterator[Violation]:
 
 
 def _is_paired(messages: Sequence[_MessageFacts]) -> bool:
-    """Do roles alternate, and does each message answer the very calls of the one before? Nearly
-    every conversation is so."""
+    """True if roles alternate and each message answers exactly the calls of the one before, as in
+    nearly every conversation."""
     role = ""
     asked: tuple[str, ...] = ()
-    for said in messages:
-        if said.role not in _SPEAKING:
+    for facts in messages:
+        if facts.role not in _SPEAKING:
             continue
         if (
-            said.role == role
-            or not said.results_first
-            or (said.results != asked and {*said.results} != {*asked})
+            facts.role == role
+            or not facts.results_first
+            or (facts.results != asked and {*facts.results} != {*asked})
         ):
             return False
-        role, asked = said.role, said.uses
+        role, asked = facts.role, facts.uses
     return not asked
 
 
@@ -550,7 +549,7 @@ def _results_called(turn: _Turn, called: set[str]) -> Iterator[Violation]:
 
 
 def _unique_ids(now: _Conversation) -> Iterator[Violation]:
-    ids = [id for said in now.messages for id in said.uses]
+    ids = [id for facts in now.messages for id in facts.uses]
     seen: set[str] = set()
     for where, block in now.blocks if len(set(ids)) < len(ids) else ():
         if block.type == "tool_use":
@@ -576,15 +575,15 @@ def _server_results(now: _Conversation) -> Iterator[Violation]:
 
 
 def _carried(earlier: Sequence[_Turn]) -> set[str]:
-    """Server tools that ran on while the client answered a call of its own: their results come in a
-    later turn."""
+    """Ids of server tools that ran on while the client answered a call of its own: their results
+    are in a later turn."""
     blocks = [block for turn in earlier for _, block in turn.blocks if block.is_server]
     called = {block.id for block in blocks if block.type == "server_tool_use"}
     return called - {block.answers for block in blocks if block.type != "server_tool_use"}
 
 
 def _thinking_on(now: _Conversation) -> Iterator[Violation]:
-    """Rule 7. Adaptive thinking asks for nothing; a turn of several calls may have thought only at
+    """Rule 7. Adaptive thinking requires nothing; a turn of several calls may have thought only at
     its start."""
     if json_bytes.as_object(now.outer.tree("thinking")).get("type") != "enabled":
         return
@@ -594,10 +593,10 @@ def _thinking_on(now: _Conversation) -> Iterator[Violation]:
     first = len(turns) - 2
     while first >= 2 and turns[first - 1].results:
         first -= 2
-    spoken = [
+    first_blocks = [
         next(turn.blocks, None) for turn in (turns[first], turns[-2]) if turn.role == "assistant"
     ]
-    openings = [opening[1].type for opening in spoken if opening]
+    openings = [opening[1].type for opening in first_blocks if opening]
     if openings and not any(type in _THINKING for type in openings):
         yield broken(7, turns[-2].where, type=openings[-1])
 
@@ -612,7 +611,7 @@ def _thinking_off(now: _Conversation) -> Iterator[Violation]:
 def _marks(now: _Conversation) -> Iterator[Violation]:
     tools = json_bytes.as_list(now.outer.tree("tools"))
     system = json_bytes.as_list(now.outer.tree("system"))
-    count = _marked(tools) + _marked(system) + sum(said.marks for said in now.messages)
+    count = _marked(tools) + _marked(system) + sum(facts.marks for facts in now.messages)
     if count > _MAX_MARKS:
         yield broken(9, "cache_control", count=count)
 
@@ -624,15 +623,15 @@ def _tools(now: _Conversation) -> Iterator[Violation]:
     if not names:
         return
     yield from _deferred(now.request.tools)
-    for index, said in now.unusual:
-        for place, name in said.references:
+    for index, facts in now.unusual:
+        for place, name in facts.references:
             if name not in names:
                 problem = f"Tool reference '{name}' not found in available tools"
                 yield broken(10, f"messages.{index}{place}", name, problem=problem)
 
 
 def _deferred(tools: Sequence[ClientTool]) -> Iterator[Violation]:
-    """Some tool is there from the start, and none that is not stands where a cached prefix ends."""
+    """At least one tool is not deferred, and no deferred tool marks the end of a cached prefix."""
     deferred = [
         (index, tree) for index, tool in enumerate(tools) if (tree := _if_deferred(tool.raw))
     ]
@@ -659,20 +658,20 @@ def _deferred(tools: Sequence[ClientTool]) -> Iterator[Violation]:
 
 
 def _if_deferred(raw: bytes) -> dict[str, Any]:
-    """The tool's fields, where it is deferred."""
+    """The tool's fields if it is deferred, else empty."""
     tree = json_bytes.lenient_object(raw) if b"defer_loading" in raw else {}
     return tree if tree.get("defer_loading") is True else {}
 
 
 def _empty(now: _Conversation) -> Iterator[Violation]:
     last = len(now.messages) - 1
-    for index, said in now.unusual:
-        if said.role == "assistant" and index == last:
+    for index, facts in now.unusual:
+        if facts.role == "assistant" and index == last:
             continue
-        for place, problem in said.empty:
+        for place, problem in facts.empty:
             yield broken(11, f"messages.{index}{place}", problem=problem)
-    for index, said in now.unusual:
-        for place in said.extra:
+    for index, facts in now.unusual:
+        for place in facts.extra:
             yield broken(11, f"messages.{index}{place}", problem="Extra inputs are not permitted")
 
 
@@ -691,8 +690,8 @@ def _counts(now: _Conversation) -> Iterator[Violation]:
 def _images(now: _Conversation) -> Iterator[Violation]:
     images = [
         (f"messages.{index}{place}", side)
-        for index, said in now.unusual
-        for place, side in said.images
+        for index, facts in now.unusual
+        for place, side in facts.images
     ]
     if len(images) > _MAX_IMAGES:
         yield broken(
@@ -715,8 +714,7 @@ def _images(now: _Conversation) -> Iterator[Violation]:
 
 
 def _size(request: Request) -> Iterator[Violation]:
-    # What was sent, all messages once more, a comma for each: no body is longer. Most need not be
-    # rendered to know.
+    # Upper bound: the sent body, all messages again, a comma for each. Most need no rendering.
     if len(request.raw) + sum(len(each.raw) + 1 for each in request.messages) + 2 <= _MAX_BODY:
         return
     size = len(envelope.render(request))
@@ -759,7 +757,7 @@ def _thinking_kept(now: _Conversation, before: _Conversation) -> Iterator[Violat
 
 
 def _injected_declared(now: _Conversation, before: _Conversation) -> Iterator[Violation]:
-    """A client may speak of tools it no longer declares; we may not."""
+    """A client may refer to tools it no longer declares; we may not."""
     unknown = now.names - before.names - {tool.name for tool in now.request.tools}
     for where, block in now.blocks if unknown else ():
         if block.type == "tool_use" and block.name in unknown:

@@ -12,10 +12,10 @@ from hotset.dialects.port import Round, TurnView
 from hotset.dialects.sse import SseFrame, event
 from hotset.dialects.view import (
     Editor,
-    exchanged,
     in_one_message,
+    make_round,
     merge_lists,
-    observed,
+    replace_members,
     view_turn,
     with_sum,
 )
@@ -33,8 +33,8 @@ _COUNTS = (
     "cache_creation",
     "output_tokens",
 )
-"""What the end of a turn of several rounds must tell anew: its beginning told of the first round
-alone."""
+"""Counts to repeat at the end of a turn of several rounds: its beginning had only the first
+round's."""
 
 
 def view(ours: Container[str], *, streamed: bool) -> TurnView:
@@ -43,7 +43,7 @@ def view(ours: Container[str], *, streamed: bool) -> TurnView:
 
 @dataclass(slots=True)
 class _Editor(Editor):
-    """What is held back is bytes, or a frame that is still to be worded."""
+    """Holds back bytes, or frames that are still to be edited."""
 
     pulse: bytes = event(b'{"type": "ping"}', "ping")
 
@@ -63,7 +63,7 @@ class _Editor(Editor):
 
     def end(self, last: Round) -> bytes:
         if last.calls and not last.complete:
-            # It broke off before its last event: how the turn would have ended is not known.
+            # It broke off before its last event: the stop reason is unknown.
             return b"".join(each for each in self.held if isinstance(each, bytes))
         return b"".join(
             each if isinstance(each, bytes) else self._ending(each, last) for each in self.held
@@ -83,10 +83,10 @@ class _Editor(Editor):
         raws = tuple(
             raw for message in reply.messages if (raw := _with_blocks(_sendable(message.raw)))
         )
-        return observed(reply, self.ours, raws)
+        return make_round(reply, self.ours, raws)
 
     def merge(self, bodies: Sequence[bytes], last: Round) -> bytes:
-        """The last document under the first one's name, with the blocks of all of them but our
+        """The last document under the first one's id, with the blocks of all of them without our
         calls."""
         values = merge_lists(bodies, "content", lambda block: _is_own(block, self.ours))
         if (
@@ -95,14 +95,13 @@ class _Editor(Editor):
             values["stop_reason"] = json_bytes.encode(stop)
         if len(bodies) > 1:
             values["id"] = json_bytes.encode(json_bytes.lenient_object(bodies[0]).get("id"))
-        return exchanged(bodies[-1], values)
+        return replace_members(bodies[-1], values)
 
     def conceal(
         self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]
     ) -> tuple[Hidden, ...]:
-        """The client's one message stands for the last round; what came before it stands before it.
-        Answers to calls of ours beside the client's are blocks: they must stand in the one message
-        that answers all of them."""
+        """The client's one message represents the last round, and the earlier rounds precede it.
+        Answers to our calls beside the client's are blocks: one message must answer all calls."""
         blocks = [
             [
                 block
@@ -115,7 +114,7 @@ class _Editor(Editor):
         return in_one_message(rounds, whole, links, _without_calls)
 
     def _count(self, kind: str, tree: dict[str, Any]) -> None:
-        """Counts are cumulative: a later event replaces what it names."""
+        """Counts are cumulative: a later event replaces the counts it has."""
         usage = (
             tree.get("usage")
             if kind == "message_delta"
@@ -147,36 +146,35 @@ class _Editor(Editor):
             stop := _stop(json_bytes.as_object(tree.get("delta")).get("stop_reason"), last)
         ) is not None:
             delta = json_bytes.member_of(json_bytes.salvaged(frame.data)[0], "delta")
-            values["delta"] = exchanged(delta, {"stop_reason": json_bytes.encode(stop)})
+            values["delta"] = replace_members(delta, {"stop_reason": json_bytes.encode(stop)})
         if not self.is_first and any((*self.earlier, self.usage)):
             values["usage"] = with_sum(self._last_usage(frame, tree), [*self.earlier, self.usage])
         return _reworded(frame, **values) if values else frame.raw
 
     def _last_usage(self, frame: SseFrame, tree: dict[str, Any]) -> bytes:
-        """The last round's usage, with the counts that only its beginning told: the client saw
+        """The last round's usage, with the counts that only its beginning had: the client saw
         another beginning."""
-        told = json_bytes.as_object(tree.get("usage"))
+        given = json_bytes.as_object(tree.get("usage"))
         known = {name: 0 for name in _COUNTS if isinstance(self.earlier[0].get(name), int)}
         known |= {name: self.usage[name] for name in _COUNTS if name in self.usage}
-        unsaid = {
+        missing = {
             name: json_bytes.encode(count)
             for name, count in known.items()
-            if told.get(name) is None
+            if given.get(name) is None
         }
-        return exchanged(
-            json_bytes.member_of(json_bytes.salvaged(frame.data)[0], "usage") if told else b"{}",
-            unsaid,
+        return replace_members(
+            json_bytes.member_of(json_bytes.salvaged(frame.data)[0], "usage") if given else b"{}",
+            missing,
         )
 
 
 def _stop(reason: Any, last: Round) -> str | None:
-    """Another reason to stop, where the one that was given is a call that the client does not
-    see."""
+    """Another stop reason, if the given one is a call that the client does not see."""
     return "end_turn" if reason == "tool_use" and last.calls and not last.foreign else None
 
 
 def _reworded(frame: SseFrame, **values: bytes) -> bytes:
-    return frame.saying(exchanged(json_bytes.salvaged(frame.data)[0], values))
+    return frame.with_data(replace_members(json_bytes.salvaged(frame.data)[0], values))
 
 
 def _is_own(block: dict[str, Any], ours: Container[str]) -> bool:
@@ -184,7 +182,7 @@ def _is_own(block: dict[str, Any], ours: Container[str]) -> bool:
 
 
 def _sendable(raw: bytes) -> list[tuple[bytes, dict[str, Any]]]:
-    """The blocks of a message. Models say empty texts, and the provider takes none back."""
+    """The blocks of a message. Models write empty texts, and the provider rejects them."""
     blocks = [
         (each, json_bytes.lenient_object(each))
         for each in json_bytes.elements_of(json_bytes.member_of(raw, "content"))
@@ -196,11 +194,11 @@ def _sendable(raw: bytes) -> list[tuple[bytes, dict[str, Any]]]:
     ]
 
 
-def _without_calls(said: Round) -> bytes:
-    """A round's message without our calls, and without the thinking that led to nothing else: none
-    may end a message."""
-    ids = {call.id for call in said.calls}
-    blocks = [each for raw in said.raws for each in _sendable(raw) if each[1].get("id") not in ids]
+def _without_calls(round: Round) -> bytes:
+    """A round's message without our calls and without trailing thinking: no message may end with
+    it."""
+    ids = {call.id for call in round.calls}
+    blocks = [each for raw in round.raws for each in _sendable(raw) if each[1].get("id") not in ids]
     while blocks and blocks[-1][1].get("type") in _THINKING:
         blocks.pop()
     return _with_blocks(blocks)

@@ -11,12 +11,12 @@ from hotset.dialects.chat.change import (
     can_defer,
     declared,
     injectable,
+    loaded_tools,
     offer,
-    referred,
     reveal,
     reword,
     say,
-    spelled_out,
+    spell_out,
     withhold,
 )
 from hotset.dialects.chat.parse import CACHE, parse, understand
@@ -52,7 +52,7 @@ def compose(system: Any, messages: Sequence[Any]) -> dict[str, Any]:
 
 
 def length_field(upstream: str) -> str:
-    """OpenAI's newer models refuse the field's old name, and most other servers know no other."""
+    """OpenAI's newer models reject the field's old name, and most other servers know only that."""
     return "max_completion_tokens" if upstream == provider else "max_tokens"
 
 
@@ -61,11 +61,11 @@ def headers(key: str) -> Headers:
 
 
 def claims(message: Mapping[str, Any]) -> bool:
-    is_told = message.get("role") in _ROLES or bool(_FIELDS & message.keys())
-    return is_told or parts.has_block(message, _BLOCKS)
+    is_ours = message.get("role") in _ROLES or bool(_FIELDS & message.keys())
+    return is_ours or parts.has_block(message, _BLOCKS)
 
 
-def said_in(document: Mapping[str, Any]) -> list[Any] | None:
+def reply_messages(document: Mapping[str, Any]) -> list[Any] | None:
     match document:
         case {"choices": [{"message": dict(message)}, *_]}:
             return [message]

@@ -1,4 +1,4 @@
-"""What can be changed in a Chat Completions request, in the forms of that dialect."""
+"""Changes to a Chat Completions request."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def can_defer(_request: Request) -> bool:
     return False
 
 
-def referred(_raw: bytes) -> tuple[str, ...]:
+def loaded_tools(_raw: bytes) -> tuple[str, ...]:
     """None: without deferred tools no message makes one callable."""
     return ()
 
 
-def spelled_out(raw: bytes, _words: Mapping[str, str]) -> bytes:
+def spell_out(raw: bytes, _words: Mapping[str, str]) -> bytes:
     """Unchanged, as no message makes a tool callable."""
     return raw
 
@@ -86,10 +86,8 @@ def spelled_out(raw: bytes, _words: Mapping[str, str]) -> bytes:
 def injectable(request: Request, names: Collection[str]) -> bool:
     fields = change.params(request)
     has_tools = bool(request.tools) and "type" in json_bytes.lenient_object(request.tools[0].raw)
-    if not has_tools or fields.get("n") not in (
-        None,
-        1,
-    ):  # `functions` alone are no tools; several replies cannot go on as one
+    # `functions` alone are not tools; several replies cannot continue as one.
+    if not has_tools or fields.get("n") not in (None, 1):
         return False
     if change.is_structured(fields.get("response_format")):
         return False
@@ -97,11 +95,10 @@ def injectable(request: Request, names: Collection[str]) -> bool:
 
 
 def is_open(request: Request, names: Collection[str], limits: Sequence[str]) -> bool:
-    """`change.is_open` with what OpenAI asks for besides."""
+    """`change.is_open` plus OpenAI's own conditions."""
     choice = change.params(request).get("tool_choice")
-    if choice == "none" or isinstance(
-        choice, dict
-    ):  # an object names the tools that may be called, and ours are not among them
+    # An object names the tools that may be called, and ours are not among them.
+    if choice == "none" or isinstance(choice, dict):
         return False
     return len(request.tools) + len(names) <= _MOST_TOOLS and change.is_open(request, names, limits)
 
@@ -126,7 +123,7 @@ def _content_slots(members: dict[str, JsonNode]) -> Iterator[Slot | None]:
 
 
 def _text_slot(block: JsonNode) -> Slot | None:
-    """Where a block says its text; None where it is another kind of block."""
+    """Slot for a block's text; None for another kind of block."""
     if block.is_text:
         return change.text(block)
     members = block.members()

@@ -1,4 +1,4 @@
-"""Bytes of a Chat Completions request to nouns."""
+"""Parses a Chat Completions request."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from hotset.nouns.page import Kind, Role
 CACHE = MessageCache()
 
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
-"""Where providers that speak this dialect put what a model thought; the first that is there is
-read."""
+"""Fields in which providers put a model's thinking; the first one present is read."""
 
 _ROLES = {
     "system": Role.SYSTEM,
@@ -44,7 +43,7 @@ def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
 
 
 def understand(raw: bytes) -> Message:
-    """A message of a reply, read as if its client had sent it back."""
+    """Parse a message of a reply as if its client had sent it back."""
     return _message(raw, json_bytes.lenient_object(raw), None, "reply", {})
 
 
@@ -87,13 +86,13 @@ def _content(role: Role, raw: bytes, tree: dict[str, Any]) -> Iterator[Part]:
 def _block(role: Role, block: Any, index: int, raws: json_bytes.Elements) -> Part:
     match block:
         case (
-            str(said)
-            | {"type": "text", "text": str(said)}
-            | {"type": "refusal", "refusal": str(said)}
+            str(text)
+            | {"type": "text", "text": str(text)}
+            | {"type": "refusal", "refusal": str(text)}
         ):
-            return parts.text(role, said)
-        case {"type": "thinking", "thinking": str(said)}:
-            return parts.thinking(said)
+            return parts.text(role, text)
+        case {"type": "thinking", "thinking": str(text)}:
+            return parts.thinking(text)
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} if (
             found := parts.image_at(url)
         ):
@@ -106,10 +105,10 @@ def _thoughts(raw: bytes, tree: dict[str, Any]) -> Iterator[Part]:
     name = next((name for name in THOUGHTS if tree.get(name)), "")
     if not name:
         return
-    said = tree[name]
+    thinking = tree[name]
     yield (
-        parts.thinking(said)
-        if isinstance(said, str)
+        parts.thinking(thinking)
+        if isinstance(thinking, str)
         else Part(Kind.THINKING, json_bytes.member(raw, name), parts.JSON)
     )
 

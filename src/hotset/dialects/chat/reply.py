@@ -1,4 +1,4 @@
-"""A Chat Completions reply, whole or as chunks, as far as it came."""
+"""Reads a Chat Completions reply, whole or as chunks, even if incomplete."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def read(body: bytes, *, streamed: bool) -> Reply:
 
 def refuse(status: int, message: str) -> bytes:
     kind = _ERRORS.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    said = json_bytes.encode_text(message).decode()
+    text = json_bytes.encode_text(message).decode()
     return json_bytes.encode(
-        {"error": {"message": said, "type": kind, "param": None, "code": None}}
+        {"error": {"message": text, "type": kind, "param": None, "code": None}}
     )
 
 
 def openai_usage(tree: Any, total: str, details: str, output: str) -> Usage:
-    """OpenAI counts cached tokens into its total; Anthropic and we do not."""
+    """OpenAI includes cached tokens in its total; Anthropic and hotset do not."""
     usage = json_bytes.as_object(tree)
     inside = json_bytes.as_object(usage.get(details))
     read = json_bytes.as_count(inside.get("cached_tokens"))
@@ -41,18 +41,18 @@ def _document(body: bytes) -> Reply:
     body, value = json_bytes.salvaged(body)
     tree = json_bytes.as_object(value)
     raws = json_bytes.elements_of(json_bytes.member_of(body, "choices"))
-    said: list[tuple[int, bytes]] = []
+    messages: list[tuple[int, bytes]] = []
     stops: list[str] = []
     for choice, raw in zip(json_bytes.as_list(tree.get("choices")), raws, strict=False):
         fields = json_bytes.as_object(choice)
         stops.append(json_bytes.as_text(fields.get("finish_reason")))
         if isinstance(json_bytes.as_object(fields.get("message")).get("role"), str):
-            said.append(
+            messages.append(
                 (json_bytes.as_count(fields.get("index")), json_bytes.member_of(raw, "message"))
             )
     error = error_of(tree)
     return Reply(
-        messages=_choices(said),
+        messages=_choices(messages),
         usage=_usage(tree.get("usage")),
         stop=stops[0] if stops else "",
         response_id=json_bytes.as_text(tree.get("id")),
@@ -62,9 +62,9 @@ def _document(body: bytes) -> Reply:
     )
 
 
-def _choices(said: Iterable[tuple[int, bytes]]) -> tuple[Message, ...]:
-    """The first choice carries the conversation on; the others are kept beside it."""
-    ordered = [understand(raw) for _, raw in sorted(said, key=lambda choice: choice[0])]
+def _choices(messages: Iterable[tuple[int, bytes]]) -> tuple[Message, ...]:
+    """The first choice continues the conversation; the others are asides."""
+    ordered = [understand(raw) for _, raw in sorted(messages, key=lambda choice: choice[0])]
     return tuple(replace(each, aside=True) if index else each for index, each in enumerate(ordered))
 
 
@@ -124,7 +124,7 @@ class _Choice:
         self.stop = json_bytes.as_text(choice.get("finish_reason")) or self.stop
 
     def _take_call(self, delta: dict[str, Any]) -> None:
-        """Some providers number every call 0 and tell them apart by id; some give no number at
+        """Some providers number every call 0 and distinguish them by id; some give no number at
         all."""
         id = json_bytes.as_text(delta.get("id"))
         number = delta.get("index")
@@ -170,13 +170,13 @@ def _stream(body: bytes) -> Reply:
             choice = json_bytes.as_object(each)
             choices.setdefault(json_bytes.as_count(choice.get("index")), _Choice()).take(choice)
     stops = [choices[index].stop for index in sorted(choices)]
-    said = [
+    messages = [
         (index, choice.finished())
         for index, choice in choices.items()
         if choice.texts or choice.calls or choice.legacy
     ]
     return Reply(
-        messages=_choices(said),
+        messages=_choices(messages),
         usage=usage,
         stop=stops[0] if stops else "",
         response_id=id,
@@ -187,8 +187,7 @@ def _stream(body: bytes) -> Reply:
 
 
 def mark(name: str, data: bytes) -> Mark:
-    """Some providers give a reason to stop with every chunk: text behind it says that it was
-    none."""
+    """Some providers send a stop reason with every chunk: text after it disproves it."""
     if data.strip() == b"[DONE]":
         return Mark.LAST
     tree = json_bytes.lenient_object(data)

@@ -1,7 +1,7 @@
-"""The rules of OpenAI's Chat Completions, and of providers that speak its dialect.
+"""The rules of OpenAI's Chat Completions, and of other providers of its dialect.
 
-The rules look at few fields of a message, and never at what it says: these fields are cut out once
-for its bytes.
+The rules need few fields of a message, and never its text: these fields are extracted once for its
+bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GEMINI_3 = re.compile(r"gemini-(?:[3-9]|\d\d)", re.IGNORECASE)
 _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?![\d.])")
 _DEFERS_FROM = (5, 4)
 _SIGNATURES = (b"thought_signature", b"__thought__", b"reasoning_details")
-"""How gateways write a thought signature: Gemini's own field, inside the call's id, among
+"""How gateways write a thought signature: Gemini's own field, inside the call's id, or in the
 reasoning."""
 
 INVARIANTS = (
@@ -103,7 +103,7 @@ FACTS = FactCache(_facts)
 def check(
     request: Request, original: Request | None = None, facts: FactCache[dict[str, Any]] = FACTS
 ) -> tuple[Violation, ...]:
-    """`facts` remembers what is known of messages."""
+    """`facts` caches the facts of messages."""
     messages = facts.of(request.messages)
     found = [
         *_calls_answered(messages),
@@ -119,7 +119,7 @@ def check(
 
 
 def names_checked(request: Request, used: Iterable[tuple[str, str]]) -> Iterator[Violation]:
-    """Rule 22, of the tools that are declared and of those that are `used`, each with its place."""
+    """Rule 22, for declared tools and for those `used`, each with its place."""
     declared = [(f"tools.{index}.name", tool.name) for index, tool in enumerate(request.tools)]
     for where, name in (*declared, *used):
         if not _NAME.fullmatch(name):
@@ -131,7 +131,7 @@ def names_checked(request: Request, used: Iterable[tuple[str, str]]) -> Iterator
 
 
 def deferral_checked(request: Request) -> Iterator[Violation]:
-    """Rule 22: tools are deferred only for models that know it."""
+    """Rule 22: tools are deferred only for models that support it."""
     version = _GPT.search(request.model)
     if version is None or (int(version[1]), int(version[2] or 0)) >= _DEFERS_FROM:
         return

@@ -1,7 +1,7 @@
 """What a client sees of a Chat Completions turn in which the model called tools of ours.
 
-Several choices cannot go on as one turn. Where a reply has more than one, it is shown as it came,
-and no call in it is ours.
+Several choices cannot continue as one turn. A reply with more than one is shown unchanged, and no
+call in it is ours.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from hotset.dialects.port import Round, TurnView
 from hotset.dialects.sse import SseFrame, event
 from hotset.dialects.view import (
     Editor,
-    exchanged,
     in_one_message,
+    make_round,
     merge_usage,
-    observed,
+    replace_members,
     view_turn,
     with_sum,
 )
@@ -30,13 +30,13 @@ from hotset.nouns.message import Reply
 from hotset.nouns.window import Hidden
 
 _FRAME = ("id", "created", "model")
-"""By these a client tells that chunks belong together: those of the first round stay."""
+"""A client groups chunks by these fields: those of the first round stay."""
 
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
-"""What one round says after the other is one text for the client."""
+"""Text fields; the texts of several rounds are one text for the client."""
 
 _BETWEEN = "\n\n"
-"""Stands between the texts of two rounds."""
+"""Separates the texts of two rounds."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class _Chunk:
     frame: SseFrame
     tree: dict[str, Any]
     calls: tuple[_Call, ...] = ()
-    """Whose deltas it carries, in their order."""
+    """The calls whose deltas it carries, in order."""
 
     @property
     def choice(self) -> dict[str, Any]:
@@ -69,13 +69,13 @@ class _Chunk:
         return self.frame.data.strip() == b"[DONE]"
 
     @property
-    def says_more(self) -> bool:
+    def has_more(self) -> bool:
         delta = json_bytes.as_object(self.choice.get("delta"))
         return any(delta.get(name) for name in (*_TEXTS, "tool_calls"))
 
     @property
     def texts(self) -> set[str]:
-        """The kinds of text that it says something of."""
+        """The text fields that it has text for."""
         delta = json_bytes.as_object(self.choice.get("delta"))
         return {name for name in _TEXTS if isinstance(delta.get(name), str) and delta[name]}
 
@@ -86,23 +86,23 @@ def view(ours: Container[str], *, streamed: bool) -> TurnView:
 
 @dataclass(slots=True)
 class _Editor(Editor):
-    """What is held back is chunks, each with what is shown of it."""
+    """Holds back chunks, each with the data shown of it."""
 
     _is_opaque: bool = False
     _name: dict[str, bytes] = field(default_factory=dict)
-    """How the first round's chunks name themselves."""
+    """Identifying fields of the first round's chunks."""
     _calls: dict[int, _Call] = field(default_factory=dict)
     """The latest call of this round under each number."""
     _hides: bool = False
-    """This round calls tools of ours."""
+    """True if this round calls tools of ours."""
     _texts: set[str] = field(default_factory=set)
-    """The kinds of text that this round has begun."""
+    """Text fields that this round has begun."""
     _shown_texts: set[str] = field(default_factory=set)
-    """The kinds of text that the client got something of."""
-    _spoken: set[str] = field(default_factory=set)
-    """Those that it got of earlier rounds."""
+    """Text fields that the client has received."""
+    _earlier_texts: set[str] = field(default_factory=set)
+    """Text fields that the client received in earlier rounds."""
     _waiting: list[_Chunk] = field(default_factory=list)
-    """Chunks from one on that begins a call and does not yet name its tool."""
+    """Chunks from the first that begins a call without naming its tool."""
 
     @property
     def holds(self) -> bool:
@@ -111,7 +111,7 @@ class _Editor(Editor):
     def begin(self) -> None:
         Editor.begin(self)
         self._hides = False
-        self._spoken |= self._shown_texts
+        self._earlier_texts |= self._shown_texts
         for each in (self._texts, self._calls, self._waiting):
             each.clear()
 
@@ -125,12 +125,12 @@ class _Editor(Editor):
     def end(self, last: Round) -> bytes:
         shown = self._released()
         if last.calls and not last.complete:
-            # It broke off before its last event: how the turn would have ended is not known.
+            # It broke off before its last event: the stop reason is unknown.
             return shown + b"".join(
-                chunk.frame.saying(data) for chunk, data in self.held if not chunk.is_end
+                chunk.frame.with_data(data) for chunk, data in self.held if not chunk.is_end
             )
         return shown + b"".join(
-            chunk.frame.saying(self._ending(chunk, data, last)) for chunk, data in self.held
+            chunk.frame.with_data(self._ending(chunk, data, last)) for chunk, data in self.held
         )
 
     def error(self, status: int, body: bytes) -> bytes:
@@ -144,19 +144,19 @@ class _Editor(Editor):
 
     def observe(self, reply: Reply, _body: bytes) -> Round:
         mine = self.ours if len(reply.messages) == 1 else frozenset[str]()
-        return observed(
+        return make_round(
             reply, mine, tuple(message.raw for message in reply.messages if not message.aside)
         )
 
     def merge(self, bodies: Sequence[bytes], last: Round) -> bytes:
-        """The last document under the first one's name, with the texts of all of them and none of
-        our calls."""
+        """The last document under the first one's id, with the texts of all of them and none of our
+        calls."""
         choices = [
             raw
             for body in bodies
             for raw in json_bytes.elements_of(json_bytes.member_of(body, "choices"))[:1]
         ]
-        said = exchanged(
+        choice = replace_members(
             choices[-1],
             {
                 "message": _merged(
@@ -164,21 +164,23 @@ class _Editor(Editor):
                 )
             },
         )
-        if (stop := _stop(json_bytes.lenient_object(said).get("finish_reason"), last)) is not None:
-            said = exchanged(said, {"finish_reason": json_bytes.encode(stop)})
-        values = {"choices": b"[" + said + b"]"}
+        if (
+            stop := _stop(json_bytes.lenient_object(choice).get("finish_reason"), last)
+        ) is not None:
+            choice = replace_members(choice, {"finish_reason": json_bytes.encode(stop)})
+        values = {"choices": b"[" + choice + b"]"}
         if len(bodies) > 1:
             first = json_bytes.lenient_object(bodies[0])
             values |= {
                 name: json_bytes.encode(first[name]) for name in _FRAME if name in first
             } | merge_usage(bodies)
-        return exchanged(bodies[-1], values)
+        return replace_members(bodies[-1], values)
 
     def conceal(
         self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]
     ) -> tuple[Hidden, ...]:
-        """The client's one message stands for the last round; what came before it stands before it.
-        Answers to calls of ours beside the client's are messages right behind it."""
+        """The client's one message represents the last round, and the earlier rounds precede it.
+        Answers to our calls beside the client's are messages right after it."""
         return in_one_message(rounds, answers, links, _without_calls)
 
     def _read(self, frame: SseFrame) -> _Chunk:
@@ -203,7 +205,7 @@ class _Editor(Editor):
         )
 
     def _meet(self, delta: dict[str, Any]) -> _Call:
-        """Some providers number every call 0 and tell them apart by id; some give no number at
+        """Some providers number every call 0 and distinguish them by id; some give no number at
         all."""
         id = json_bytes.as_text(delta.get("id"))
         number = delta.get("index")
@@ -225,9 +227,8 @@ class _Editor(Editor):
         if data is None:
             return b""
         released = b""
-        if (
-            self.held and chunk.says_more and not self._hides
-        ):  # some providers call every chunk the last
+        # Some providers mark every chunk as the last.
+        if self.held and chunk.has_more and not self._hides:
             released = b"".join(self._sent(each, known) for each, known in self.held)
             self.held.clear()
         if self.held or chunk.is_end:
@@ -237,19 +238,19 @@ class _Editor(Editor):
 
     def _sent(self, chunk: _Chunk, data: bytes) -> bytes:
         self._shown_texts |= chunk.texts
-        return chunk.frame.saying(data)
+        return chunk.frame.with_data(data)
 
     def _edited(self, chunk: _Chunk) -> bytes | None:
-        """The chunk as the client sees it; None where there is nothing for it to see."""
-        is_said_as_it_is = self.is_first and not chunk.calls
-        if is_said_as_it_is or self._is_opaque or not isinstance(chunk.tree.get("choices"), list):
+        """The chunk as the client sees it; None if nothing of it is shown."""
+        is_unchanged = self.is_first and not chunk.calls
+        if is_unchanged or self._is_opaque or not isinstance(chunk.tree.get("choices"), list):
             return chunk.frame.data
         is_counted = isinstance(chunk.tree.get("usage"), dict)
         if not chunk.choice:
             return self._named(chunk.frame.data) if is_counted else None
         text = json_bytes.salvaged(chunk.frame.data)[0]
-        said = json_bytes.elements_of(json_bytes.member_of(text, "choices"))[0]
-        delta = json_bytes.member_of(said, "delta")
+        choice = json_bytes.elements_of(json_bytes.member_of(text, "choices"))[0]
+        delta = json_bytes.member_of(choice, "delta")
         edited = self._apart(self._delta(delta, chunk.calls), chunk)
         if edited == delta:
             return self._named(chunk.frame.data)
@@ -257,20 +258,22 @@ class _Editor(Editor):
         if not any(left.values()) and not chunk.choice.get("finish_reason") and not is_counted:
             return None
         return self._named(
-            exchanged(text, {"choices": b"[" + exchanged(said, {"delta": edited}) + b"]"})
+            replace_members(
+                text, {"choices": b"[" + replace_members(choice, {"delta": edited}) + b"]"}
+            )
         )
 
     def _delta(self, raw: bytes, calls: Sequence[_Call]) -> bytes:
         if not raw.startswith(b"{"):
             return raw
-        said = {name: bytes(value) for name, value in json_bytes.members(raw, "a delta").items()}
-        left = {name: value for name, value in said.items() if self.is_first or name != "role"}
+        values = {name: bytes(value) for name, value in json_bytes.members(raw, "a delta").items()}
+        left = {name: value for name, value in values.items() if self.is_first or name != "role"}
         if calls:
             deltas = json_bytes.elements_of(left.pop("tool_calls"))
             shown = list(self._shown(deltas, calls))
             left |= (
                 {
-                    "tool_calls": said["tool_calls"]
+                    "tool_calls": values["tool_calls"]
                     if shown == deltas
                     else b"[%s]" % b",".join(shown)
                 }
@@ -279,17 +282,17 @@ class _Editor(Editor):
             )
         return (
             raw
-            if left == said
+            if left == values
             else json_bytes.encode({name: msgspec.Raw(value) for name, value in left.items()})
         )
 
     def _apart(self, delta: bytes, chunk: _Chunk) -> bytes:
-        """The first words of a round's text, apart from those of earlier rounds."""
-        new = (chunk.texts & self._spoken) - self._texts
+        """The delta, separated from earlier rounds' text if it begins this round's."""
+        new = (chunk.texts & self._earlier_texts) - self._texts
         self._texts |= chunk.texts
         mark = json_bytes.encode(_BETWEEN)[:-1]
         return (
-            exchanged(
+            replace_members(
                 delta,
                 {
                     name: mark + json_bytes.member_of(delta, name)[1:]
@@ -302,7 +305,7 @@ class _Editor(Editor):
         )
 
     def _shown(self, deltas: Sequence[bytes], calls: Sequence[_Call]) -> Iterator[bytes]:
-        """The deltas of calls that are not ours, counted on."""
+        """The deltas of calls that are not ours, renumbered."""
         for raw, call in zip(deltas, calls, strict=True):
             tree = json_bytes.lenient_object(raw)
             is_own = call.name in self.ours and "custom" not in tree
@@ -312,7 +315,7 @@ class _Editor(Editor):
             place = self.places.of(call.index)
             if place is not None:
                 yield (
-                    exchanged(raw, {"index": json_bytes.encode(place)})
+                    replace_members(raw, {"index": json_bytes.encode(place)})
                     if place != call.index and "index" in tree
                     else raw
                 )
@@ -321,7 +324,7 @@ class _Editor(Editor):
         if self.is_first or not self._name:
             return data
         text = json_bytes.salvaged(data)[0]
-        return exchanged(
+        return replace_members(
             text,
             {
                 name: value
@@ -338,20 +341,19 @@ class _Editor(Editor):
             and (stop := _stop(chunk.choice.get("finish_reason"), last)) is not None
             and not self._is_opaque
         ):
-            said = json_bytes.elements_of(json_bytes.member_of(text, "choices"))[0]
+            choice = json_bytes.elements_of(json_bytes.member_of(text, "choices"))[0]
             values["choices"] = (
-                b"[" + exchanged(said, {"finish_reason": json_bytes.encode(stop)}) + b"]"
+                b"[" + replace_members(choice, {"finish_reason": json_bytes.encode(stop)}) + b"]"
             )
         if not self.is_first and isinstance(chunk.tree.get("usage"), dict):
             values["usage"] = with_sum(
                 json_bytes.member_of(text, "usage"), [*self.earlier, self.usage]
             )
-        return exchanged(text, values) if values else data
+        return replace_members(text, values) if values else data
 
 
 def _stop(reason: Any, last: Round) -> str | None:
-    """Another reason to stop, where the one that was given is a call that the client does not
-    see."""
+    """Another stop reason, if the given one is a call that the client does not see."""
     return "stop" if reason == "tool_calls" and last.calls and not last.foreign else None
 
 
@@ -385,10 +387,10 @@ def _name(call: dict[str, Any]) -> str:
     return json_bytes.as_text(json_bytes.as_object(call.get("function")).get("name"))
 
 
-def _without_calls(said: Round) -> bytes:
-    """A round's message without our calls; nothing where it says nothing else."""
-    ids = {call.id for call in said.calls}
-    for raw in said.raws:
+def _without_calls(round: Round) -> bytes:
+    """A round's message without our calls; empty if nothing else is in it."""
+    ids = {call.id for call in round.calls}
+    for raw in round.raws:
         left = _without(raw, lambda call: call.get("id") in ids)
         tree = json_bytes.lenient_object(left)
         if any(

@@ -15,12 +15,12 @@ from hotset.dialects.responses.change import (
     can_defer,
     declared,
     injectable,
+    loaded_tools,
     offer,
-    referred,
     reveal,
     reword,
     say,
-    spelled_out,
+    spell_out,
     withhold,
 )
 from hotset.dialects.responses.parse import CACHE, parse, render, understand
@@ -65,7 +65,7 @@ def claims(message: Mapping[str, Any]) -> bool:
     return "type" in message or parts.has_block(message, _BLOCKS)
 
 
-def said_in(document: Mapping[str, Any]) -> list[Any] | None:
+def reply_messages(document: Mapping[str, Any]) -> list[Any] | None:
     match document:
         case {"object": "response", "output": list(items)}:
             return items

@@ -1,4 +1,4 @@
-"""What can be changed in a Responses request, in the forms of that dialect."""
+"""Changes to a Responses request."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hotset.nouns.tool import FIND_TOOLS
 from hotset.nouns.window import Hidden
 
 SEARCH, SEARCH_CALL, SEARCH_OUTPUT = "tool_search", "tool_search_call", "tool_search_output"
-"""The provider's own search for tools, a call of it, and what answers that."""
+"""The provider's own tool search, a call of it, and the answer."""
 
 _OF_CLIENTS_TOOLS = ("function_call_output", "custom_tool_call_output")
 """Outputs that may be a text or a list of any blocks; the others have the shape that their tool
-demands."""
+requires."""
 
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
-"""Blocks that say a text, and the member that holds it."""
+"""Text blocks, and the member that holds the text."""
 
 
 def reword(message: Message, words: Mapping[int, bytes]) -> Message:
@@ -60,17 +60,16 @@ def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
 
 
 def declared(tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
-    """Those that load when they are found stand in the answer to the search that found them, and
-    nowhere else."""
+    """Tools that load when found are only in the answer to the search that found them."""
     return change.declared(
         (tool for tool in tools if tool.loading is not Loading.WHEN_FOUND), _tool
     )
 
 
 def can_defer(request: Request) -> bool:
-    """Not where the client has a search of its own, of which there can be only one; nor where the
-    provider keeps the reply: a client that goes on from it by its id would be answered with calls
-    of tools that it never heard of."""
+    """False if the client has a search of its own, since only one is allowed, or if the provider
+    stores the reply: a client that continues it by its id would get calls of tools it does not
+    know."""
     return change.params(request).get("store") is False and not any(
         tool.name == SEARCH for tool in request.tools
     )
@@ -83,7 +82,7 @@ def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
     )
 
 
-def referred(raw: bytes) -> tuple[str, ...]:
+def loaded_tools(raw: bytes) -> tuple[str, ...]:
     if SEARCH_OUTPUT.encode() not in raw:
         return ()
     match json_bytes.lenient(raw):
@@ -95,10 +94,10 @@ def referred(raw: bytes) -> tuple[str, ...]:
             return ()
 
 
-def spelled_out(raw: bytes, words: Mapping[str, str]) -> bytes:
+def spell_out(raw: bytes, words: Mapping[str, str]) -> bytes:
     item = json_bytes.lenient_object(raw)
     call = json_bytes.as_text(item.get("call_id"))
-    match item:  # what the provider searched for and loaded itself is no business of ours
+    match item:  # the provider's own searches are left alone
         case {"type": "tool_search_call", "execution": "client"}:
             given = json_bytes.encode(item.get("arguments")).decode()
             return json_bytes.encode(
@@ -107,7 +106,8 @@ def spelled_out(raw: bytes, words: Mapping[str, str]) -> bytes:
         case {"type": "tool_search_output", "execution": "client"}:
             return json_bytes.encode(
                 _answered(
-                    call, "\n".join(words.get(name, name) for name in referred(raw)) or "(nothing)"
+                    call,
+                    "\n".join(words.get(name, name) for name in loaded_tools(raw)) or "(nothing)",
                 )
             )
         case {"type": "function_call", "name": str(name), "namespace": str(space)} if (
@@ -127,7 +127,7 @@ def say(text: str) -> Message:
 def injectable(request: Request, names: Collection[str]) -> bool:
     fields = change.params(request)
     if fields.get("conversation") or fields.get("background"):
-        return False  # what the provider holds or goes on with alone, we cannot splice into
+        return False  # we cannot splice into what the provider stores or runs alone
     if change.is_structured(json_bytes.as_object(fields.get("text")).get("format")):
         return False
     return is_open(request, names, ("max_output_tokens",))
@@ -143,7 +143,7 @@ def _message_slots(members: dict[str, JsonNode]) -> Iterator[Slot | None]:
 
 
 def _text_slot(block: JsonNode) -> Slot | None:
-    """Where a block says its text; None where it is another kind of block."""
+    """Slot for a block's text; None for another kind of block."""
     members = block.members()
     name = _TEXTS.get(json_bytes.text_of(members, "type"), "")
     return change.text(members[name]) if json_bytes.are_texts(members, name) else None
@@ -160,15 +160,14 @@ def _output_slots(kind: str, item: JsonNode, output: JsonNode | None) -> Iterato
     is_free = kind in _OF_CLIENTS_TOOLS
     blocks = output.elements() if output else ()
     if not blocks:
-        is_said = output is not None and output.is_text
-        yield change.text_member(item, "output", output) if is_free or is_said else None
+        is_text = output is not None and output.is_text
+        yield change.text_member(item, "output", output) if is_free or is_text else None
     for block in blocks:
         yield _text_slot(block) or (change.text_block(block, "input_text") if is_free else None)
 
 
 def _found(given: Answer) -> dict[str, Any]:
-    """The tools that a search found. There is no place for words: where it failed, it found
-    nothing."""
+    """The tools that a search found. It has no room for text: a failed search found nothing."""
     tools = [_function(each) | {"defer_loading": True} for each in given.tools]
     return {
         "type": SEARCH_OUTPUT,

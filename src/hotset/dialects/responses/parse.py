@@ -1,4 +1,4 @@
-"""Bytes of a Responses request to nouns, and back: the conversation is a list of items."""
+"""Parses and renders a Responses request: the conversation is a list of items."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CALLS = {
     "shell_call": "action",
     "apply_patch_call": "operation",
 }
-"""Items by which the model calls a tool of the client's, and the field that says with what."""
+"""Item types of calls of the client's tools, and the field that holds the arguments."""
 
 _ROLES = {
     "system": Role.SYSTEM,
@@ -30,7 +30,7 @@ _ROLES = {
     "assistant": Role.ASSISTANT,
 }
 _CONTINUES = ("previous_response_id", "conversation", "prompt")
-"""A request may leave `input` out where one of these says what to go on from."""
+"""A request may omit `input` if one of these names what to continue."""
 
 
 def parse(body: bytes, cache: MessageCache = CACHE) -> Request:
@@ -64,7 +64,7 @@ def render(request: Request) -> bytes:
 
 
 def understand(raw: bytes) -> Message:
-    """A message of a reply, read as if its client had sent it back."""
+    """Parse a message of a reply as if its client had sent it back."""
     return _item(raw, json_bytes.lenient_object(raw), None, "reply", {})
 
 
@@ -77,13 +77,13 @@ def _input(outer: envelope.Envelope, cache: MessageCache) -> tuple[Span, tuple[M
         return Span(start, start), ()
     if outer.body.startswith(b'"', field.value.start):
         raw = outer.raw("input")
-        said = parts.text(Role.USER, json_bytes.as_text(json_bytes.decode(raw, "input")))
-        return field.value, (parts.message(Role.USER, raw, [said], field.value),)
+        text = parts.text(Role.USER, json_bytes.as_text(json_bytes.decode(raw, "input")))
+        return field.value, (parts.message(Role.USER, raw, [text], field.value),)
     return envelope.messages_of(outer, "input", _item, cache)
 
 
 def _element(raw: bytes) -> bytes:
-    """A whole input that is one string, as an element of a list."""
+    """An array element; an input that is only a string becomes a message."""
     return b'{"role":"user","content":' + raw + b"}" if raw.startswith(b'"') else raw
 
 
@@ -137,11 +137,11 @@ def _message(raw: bytes, tree: dict[str, Any], span: Span | None, where: str) ->
 
 def _block(role: Role, block: Any, index: int, raws: json_bytes.Elements) -> Part:
     match block:
-        case {"type": "input_text" | "output_text" | "text", "text": str(said)} | {
+        case {"type": "input_text" | "output_text" | "text", "text": str(text)} | {
             "type": "refusal",
-            "refusal": str(said),
+            "refusal": str(text),
         }:
-            return parts.text(role, said)
+            return parts.text(role, text)
         case {"type": "input_image", "image_url": str(url)} if found := parts.image_at(url):
             return found
         case _:
@@ -149,15 +149,15 @@ def _block(role: Role, block: Any, index: int, raws: json_bytes.Elements) -> Par
 
 
 def _reasoning(raw: bytes, tree: dict[str, Any]) -> Iterator[Part]:
-    """Its summary and text; where there are none, the item as it is: encrypted."""
-    said = [
+    """Its summary and text; if there are none, the encrypted item unchanged."""
+    texts = [
         text
         for name in ("summary", "content")
         for each in json_bytes.as_list(tree.get(name))
         if (text := json_bytes.as_text(json_bytes.as_object(each).get("text")))
     ]
-    if said:
-        yield from map(parts.thinking, said)
+    if texts:
+        yield from map(parts.thinking, texts)
     else:
         yield Part(Kind.THINKING, raw, parts.JSON)
 

@@ -1,4 +1,4 @@
-"""A Responses reply, whole or as events, as far as it came."""
+"""Reads a Responses reply, whole or as events, even if incomplete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hotset.dialects.view import error_of, read_reply
 from hotset.nouns.message import Reply, Usage
 
 _WHOLE = frozenset({"completed", "incomplete"})
-"""The provider's own word that it has said everything it will say."""
+"""Statuses of a finished response."""
 
 
 def read(body: bytes, *, streamed: bool) -> Reply:
@@ -24,7 +24,7 @@ def read(body: bytes, *, streamed: bool) -> Reply:
 def _document(body: bytes) -> Reply:
     body, value = json_bytes.salvaged(body)
     tree = json_bytes.as_object(value)
-    return _Outline().heard(tree).reply(_items(body, tree))
+    return _Outline().update(tree).reply(_items(body, tree))
 
 
 def _stream(body: bytes) -> Reply:
@@ -51,7 +51,7 @@ def _is_item(tree: Any) -> bool:
 
 @dataclass(slots=True)
 class _Outline:
-    """What is known of a response beside its items."""
+    """Fields of a response apart from its items."""
 
     id: str = ""
     model: str = ""
@@ -60,7 +60,7 @@ class _Outline:
     error: str = ""
     usage: Usage = field(default_factory=Usage)
 
-    def heard(self, tree: dict[str, Any]) -> _Outline:
+    def update(self, tree: dict[str, Any]) -> _Outline:
         self.id = json_bytes.as_text(tree.get("id")) or self.id
         self.model = json_bytes.as_text(tree.get("model")) or self.model
         self.status = json_bytes.as_text(tree.get("status")) or self.status
@@ -113,13 +113,13 @@ class _Item:
         item = dict(self.start)
         blocks: dict[str, list[dict[str, Any]]] = {}
         for (target, _), texts in sorted(self.pieces.items(), key=lambda piece: piece[0][1]):
-            said = "".join(texts)
+            text = "".join(texts)
             if target in ("arguments", "input"):
-                item[target] = said
+                item[target] = text
             else:
                 place = "summary" if target == "summary_text" else "content"
                 name = "refusal" if target == "refusal" else "text"
-                blocks.setdefault(place, []).append({"type": target, name: said})
+                blocks.setdefault(place, []).append({"type": target, name: text})
         return json_bytes.encode(item | blocks) if self.pieces else b""
 
 
@@ -134,7 +134,7 @@ class _Assembly:
         raw, value = json_bytes.salvaged(raw)
         event = json_bytes.as_object(value)
         if not event:
-            return  # the name alone says nothing: its data may be cut
+            return  # without data the event may be cut
         kind = json_bytes.as_text(event.get("type")) or name
         index = json_bytes.as_count(event.get("output_index"))
         match kind:
@@ -146,10 +146,10 @@ class _Assembly:
                 )
             case "response.created" | "response.in_progress" | "response.queued":
                 response = json_bytes.as_object(event.get("response"))
-                self.outline.heard({**response, "status": ""})
+                self.outline.update({**response, "status": ""})
             case "response.completed" | "response.incomplete" | "response.failed":
                 response = json_bytes.as_object(event.get("response"))
-                self.outline.heard({**response, "status": kind.removeprefix("response.")})
+                self.outline.update({**response, "status": kind.removeprefix("response.")})
                 self.whole = _items(json_bytes.member_of(raw, "response"), response)
             case "error":
                 self.outline.error = error_of(event) or error_of(
@@ -173,13 +173,13 @@ class _Assembly:
 
 
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
-_TELLING = re.compile(rb'"(?:response\.(?:completed|incomplete|failed)|error)"')
-"""Stands in every event that ends a reply; whether it does, only reading it tells."""
+_END_WORDS = re.compile(rb'"(?:response\.(?:completed|incomplete|failed)|error)"')
+"""Matches every event that may end a reply; decoding it decides."""
 
 
 def mark(name: str, data: bytes) -> Mark:
-    """The last event repeats the whole reply: it is read only where its name does not tell."""
+    """The last event repeats the whole reply: it is decoded only if its name is not conclusive."""
     is_last = name in _ENDS or data.strip() == b"[DONE]"
-    if not is_last and _TELLING.search(data):
+    if not is_last and _END_WORDS.search(data):
         is_last = json_bytes.lenient_object(data).get("type") in _ENDS
     return Mark.LAST if is_last else Mark.NONE

@@ -1,7 +1,7 @@
 """The rules of OpenAI's Responses API.
 
-The rules look at few fields of an item, and never at what it says: these fields are cut out once
-for its bytes.
+The rules need few fields of an item, and never its text: these fields are extracted once for its
+bytes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ FACTS = FactCache(_facts)
 def check(
     request: Request, original: Request | None = None, facts: FactCache[dict[str, Any]] = FACTS
 ) -> tuple[Violation, ...]:
-    """`facts` remembers what is known of items."""
+    """`facts` caches the facts of items."""
     items = facts.of(request.messages)
     before = facts.of(original.messages) if original is not None else []
     names = [
@@ -85,14 +85,14 @@ def check(
 
 
 def _searched(request: Request) -> Iterator[Violation]:
-    """Deferred tools and the search for them come together, unless the client runs the search and
-    brings the tools itself."""
-    telling = [
+    """Deferred tools require the search for them, unless the client runs the search and adds the
+    tools itself."""
+    raws = [
         tool.raw
         for tool in request.tools
         if b"defer_loading" in tool.raw or tool.name == "tool_search"
     ]
-    trees = [json_bytes.lenient_object(raw) for raw in telling]
+    trees = [json_bytes.lenient_object(raw) for raw in raws]
     searches = [tree for tree in trees if tree.get("type") == "tool_search"]
     deferred = any(_has_deferred(tree) for tree in trees)
     if deferred and not searches:
@@ -108,7 +108,7 @@ def _searched(request: Request) -> Iterator[Violation]:
 
 
 def _has_deferred(tool: dict[str, Any]) -> bool:
-    """Is it deferred, or one of a namespace's?"""
+    """True if the tool, or one in the namespace, is deferred."""
     inner = map(json_bytes.as_object, json_bytes.as_list(tool.get("tools")))
     return any(each.get("defer_loading") is True for each in (tool, *inner))
 
@@ -116,8 +116,8 @@ def _has_deferred(tool: dict[str, Any]) -> bool:
 def _items_paired(
     request: Request, items: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]] = ()
 ) -> Iterator[Violation]:
-    """Rule 20. What the provider holds itself (a previous response, a reference) can hold the other
-    half, but not a call that stood in the client's own request, which was `before`."""
+    """Rule 20. What the provider stores (a previous response, a reference) can have the other half,
+    but not of a call in the client's own request, `before`."""
     theirs = {(json_bytes.as_text(item.get("type")), _call_id(item)) for item in before}
     held = bool(request.previous or any(hint.startswith("conversation=") for hint in request.hints))
     held = held or any(item.get("type") == "item_reference" for item in items)
@@ -140,14 +140,16 @@ def _items_paired(
                     20,
                     f"input.{index}",
                     id,
-                    problem=f"No tool output found for {_spoken(kind)} {id}.",
+                    problem=f"No tool output found for {_type_words(kind)} {id}.",
                 )
         elif (
             kind in _OUTPUTS
             and (call := (_OUTPUTS[kind], id)) not in called
             and (not held or call in theirs)
         ):
-            problem = f"No tool call found for {_spoken(_OUTPUTS[kind])} output with call_id {id}."
+            problem = (
+                f"No tool call found for {_type_words(_OUTPUTS[kind])} output with call_id {id}."
+            )
             yield broken(20, f"input.{index}", id, problem=problem)
 
 
@@ -155,12 +157,12 @@ def _call_id(item: dict[str, Any]) -> str:
     return json_bytes.as_text(item.get("call_id"))
 
 
-def _spoken(kind: str) -> str:
+def _type_words(kind: str) -> str:
     return kind.replace("_", " ")
 
 
 def _reasoning_followed(items: Sequence[dict[str, Any]]) -> Iterator[Violation]:
-    """Rule 21, first half. Items without an id are not held together by the provider."""
+    """Rule 21, first half. The provider does not link items without an id."""
     for index, item in enumerate(items):
         if item.get("type") != "reasoning" or not item.get("id"):
             continue
@@ -187,7 +189,7 @@ def _made_by_model(item: dict[str, Any]) -> bool:
 def _reasoning_kept(
     items: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]]
 ) -> Iterator[Violation]:
-    """Rule 21, second half: an item that came with reasoning keeps it, as it was."""
+    """Rule 21, second half: an item that came with reasoning keeps it unchanged."""
     led_by = dict(_led(before))
     leads_now = dict(_led(items))
     for index, item in enumerate(items):

@@ -1,9 +1,9 @@
 """What a client sees of a Responses turn in which the model called tools of ours.
 
-Which id a client sees. A stream says it first and last, and the official library raises where the
-two differ: every event carries the first round's. What the provider remembers under that id breaks
-off at our call, so a client that goes on from it by `previous_response_id` means the last round's
-id (`Round.id`). A document says its id once: it is the last round's.
+Which id a client sees: a stream has it first and last, and the official library raises if the two
+differ, so every event carries the first round's. What the provider stored under that id ends at our
+call, so a client that continues it by `previous_response_id` means the last round's id
+(`Round.id`). A document has its id once: the last round's.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from hotset.dialects.sse import SseFrame, event
 from hotset.dialects.view import (
     Editor,
     error_of,
-    exchanged,
+    make_round,
     merge_lists,
-    observed,
+    replace_members,
     view_turn,
     with_sum,
 )
@@ -54,22 +54,22 @@ def view(ours: Container[str], *, streamed: bool) -> TurnView:
 
 @dataclass(slots=True)
 class _Editor(Editor):
-    """What is held back is frames, each with what is shown of it."""
+    """Holds back frames, each with the data shown of it."""
 
     _id: bytes = b""
-    """The first round's, as JSON."""
+    """The first round's id, as JSON."""
     _response: bytes = b""
-    """The response as the first round's first event tells it."""
+    """The response in the first round's first event."""
     _number: int = -1
-    """The number of the latest event that the client got, or will get where it is held."""
+    """Number of the latest event that the client got, or will get if it is held."""
     _shown: int = -1
-    """The number of the latest event that the client got."""
+    """Number of the latest event that the client got."""
     _shift: int | None = 0
-    """What to add to the upstream's number of an event; None until a round's first is known."""
+    """Difference to the upstream's event numbers; None until a round's first is known."""
     _items: dict[int, bytes] = field(default_factory=dict)
     """This round's items that the client got, whole."""
     _before: list[bytes] = field(default_factory=list)
-    """Those of earlier rounds."""
+    """Items of earlier rounds that the client got."""
     _is_stored: bool = True
 
     def begin(self) -> None:
@@ -91,24 +91,24 @@ class _Editor(Editor):
             self.held.append((frame, data))
             return b""
         self._shown = self._number
-        return frame.saying(data)
+        return frame.with_data(data)
 
     def end(self, _last: Round) -> bytes:
-        """An event that ends a response says how it ended, not why."""
-        return b"".join(frame.saying(self._ending(data)) for frame, data in self.held)
+        """An event that ends a response has no stop reason to change."""
+        return b"".join(frame.with_data(self._ending(data)) for frame, data in self.held)
 
     def error(self, status: int, body: bytes) -> bytes:
         given = json_bytes.lenient_object(body)
         tree = (
             given
             if given.get("error")
-            else json_bytes.as_object(json_bytes.lenient(refuse(status, _said(status))))
+            else json_bytes.as_object(json_bytes.lenient(refuse(status, _status_text(status))))
         )
         message = json_bytes.as_text(
             json_bytes.as_object(tree.get("error")).get("message")
-        ) or _said(status)
+        ) or _status_text(status)
         code = error_of(tree)
-        said = {
+        failure = {
             "type": "error",
             "code": code,
             "message": message,
@@ -116,10 +116,10 @@ class _Editor(Editor):
             "sequence_number": self._shown + 1,
         }
         if not self._response:
-            return event(json_bytes.encode(said), "error")
-        # Some clients only know the one, some only the other; the provider sends both.
+            return event(json_bytes.encode(failure), "error")
+        # Some clients know only one of the two events; the provider sends both.
         items = [*self._before, *(self._items[index] for index in sorted(self._items))]
-        failed = exchanged(
+        failed = replace_members(
             self._response,
             {
                 "status": b'"failed"',
@@ -132,7 +132,7 @@ class _Editor(Editor):
             "sequence_number": self._shown + 2,
             "response": msgspec.Raw(failed),
         }
-        return event(json_bytes.encode(said), "error") + event(
+        return event(json_bytes.encode(failure), "error") + event(
             json_bytes.encode(last), "response.failed"
         )
 
@@ -151,24 +151,23 @@ class _Editor(Editor):
             for _, item in items
             if item.get("type") == SEARCH_CALL and _is_own(item, self.ours)
         )
-        said = observed(reply, self.ours, raws)
-        return replace(said, calls=(*searches, *said.calls), foreign=foreign)
+        round = make_round(reply, self.ours, raws)
+        return replace(round, calls=(*searches, *round.calls), foreign=foreign)
 
     def merge(self, bodies: Sequence[bytes], _last: Round) -> bytes:
-        """The last document, with the items of all of them but our calls."""
-        return exchanged(
+        """The last document, with the items of all of them without our calls."""
+        return replace_members(
             bodies[-1], merge_lists(bodies, "output", lambda item: _is_own(item, self.ours))
         )
 
     def conceal(
         self, rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]
     ) -> tuple[Hidden, ...]:
-        """Our calls and their answers stand again where they stood: before the item that the client
-        saw next.
+        """Our calls and their answers are restored before the item that the client saw next.
 
-        That is an item to build upon, with the reasoning that led to it behind ours. Only between
-        two rounds of ours of which the client saw nothing but reasoning, it is the second one's
-        reasoning, if it can be told from others.
+        That is an item to build upon, with the reasoning that led to it after ours. If the client
+        saw only reasoning between two of our rounds, it is the second one's reasoning, if that is
+        unique.
         """
         often = Counter(link.chain for link in links)
         rows: list[Hidden] = []
@@ -210,7 +209,7 @@ class _Editor(Editor):
                 self._response = json_bytes.member_of(text, "response")
 
     def _edited(self, kind: str, tree: dict[str, Any], data: bytes, text: bytes) -> bytes | None:
-        """The event as the client sees it; None where there is nothing for it to see."""
+        """The event as the client sees it; None if nothing of it is shown."""
         values: dict[str, bytes] = {}
         index = tree.get("output_index")
         if isinstance(index, int):
@@ -230,7 +229,7 @@ class _Editor(Editor):
                 if self._number != number
                 else {}
             )
-        return exchanged(text, values) if values else data
+        return replace_members(text, values) if values else data
 
     def _leave_out(self, tree: dict[str, Any]) -> None:
         number = tree.get("sequence_number")
@@ -250,9 +249,11 @@ class _Editor(Editor):
         if not response.startswith(b"{"):
             return data
         values: dict[str, bytes] = {}
-        told = json_bytes.elements_of(json_bytes.member_of(response, "output"))
-        if told or not self._items:  # some providers never repeat the items: then they do not here
-            items = [raw for raw in told if not _is_own(json_bytes.lenient_object(raw), self.ours)]
+        listed = json_bytes.elements_of(json_bytes.member_of(response, "output"))
+        if listed or not self._items:  # some providers never repeat the items
+            items = [
+                raw for raw in listed if not _is_own(json_bytes.lenient_object(raw), self.ours)
+            ]
             values["output"] = json_bytes.array_of([*self._before, *items])
         if not self.is_first:
             values |= {"id": self._id} if self._id else {}
@@ -260,25 +261,25 @@ class _Editor(Editor):
                 values["usage"] = with_sum(
                     json_bytes.member_of(response, "usage"), [*self.earlier, self.usage]
                 )
-        return exchanged(text, {"response": exchanged(response, values)})
+        return replace_members(text, {"response": replace_members(response, values)})
 
 
 def _in_order(
     rounds: Sequence[Round], answers: Sequence[Sequence[bytes]], links: Sequence[Link]
 ) -> Iterator[bytes | Link]:
-    """The turn as the model saw it: the client's items, and what was hidden from it, as bytes."""
+    """The turn as the model saw it: the client's items as links, and the hidden items as bytes."""
     unseen = list(links)
-    for number, said in enumerate(rounds):
+    for number, round in enumerate(rounds):
         answered = answers[number] if number < len(answers) else ()
-        ids = {call.id for call in said.calls}
-        trees = [json_bytes.lenient_object(raw) for raw in said.raws]
+        ids = {call.id for call in round.calls}
+        trees = [json_bytes.lenient_object(raw) for raw in round.raws]
         own = (
-            [raw for raw, tree in zip(said.raws, trees, strict=True) if _call_id(tree) in ids]
+            [raw for raw, tree in zip(round.raws, trees, strict=True) if _call_id(tree) in ids]
             if answered
             else []
         )
         first = next((tree for tree in _for_the_client(trees) if _call_id(tree) not in ids), None)
-        for raw, tree in zip(said.raws, trees, strict=True):
+        for raw, tree in zip(round.raws, trees, strict=True):
             if tree is first:  # ours are answered by now, the client's not yet
                 yield from (*own, *answered)
             if _call_id(tree) not in ids:
@@ -290,7 +291,7 @@ def _in_order(
 
 
 def _up_to(raw: bytes, unseen: list[Link]) -> Iterator[Link]:
-    """The client's items up to the one with these bytes: reasoning that is not sent back stands
+    """The client's items up to the one with these bytes: reasoning that is not sent back lies
     between them."""
     place = next((index for index, link in enumerate(unseen) if link.message.raw == raw), -1)
     yield from unseen[: place + 1]
@@ -326,13 +327,13 @@ def _search(item: dict[str, Any]) -> OwnCall:
 
 
 def _is_own(item: dict[str, Any], ours: Container[str]) -> bool:
-    if item.get("type") == SEARCH_CALL:  # where a client searches itself, ours is a function
+    if item.get("type") == SEARCH_CALL:  # if the client has a search, ours is a function
         return item.get("execution") == "client" and OWN_SEARCH in ours
     return item.get("type") == "function_call" and item.get("name") in ours
 
 
 def _is_bare(item: dict[str, Any]) -> bool:
-    """Reasoning that is only a name for what the provider did not store: sent back, it would not be
+    """True for reasoning that is only an id the provider did not store: sent back, it would not be
     found."""
     return (
         item.get("type") == "reasoning"
@@ -341,5 +342,5 @@ def _is_bare(item: dict[str, Any]) -> bool:
     )
 
 
-def _said(status: int) -> str:
+def _status_text(status: int) -> str:
     return f"The upstream answered with status {status}."

@@ -1,5 +1,5 @@
-"""Keeps numpy's matrix products on one thread for a while: for small ones, further threads burn
-more time than they save."""
+"""Runs numpy's matrix products on one thread: for small ones, more threads cost more time than they
+save."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _before = 1
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Of this process; as before when the last one leaves. Does nothing where numpy has another
-    BLAS than its wheels bring."""
+    """Applies to this process, until the last user leaves. Does nothing if numpy has another BLAS
+    than its wheels have."""
     global _inside, _before  # noqa: PLW0603 - the number of threads is the process's own
     openblas = _openblas()
     if openblas is None:
@@ -43,8 +43,7 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _openblas() -> tuple[Any, Any] | None:
-    """What reads and what sets the number of threads of the OpenBLAS that numpy itself has
-    loaded."""
+    """The getter and the setter of the number of threads in the OpenBLAS that numpy loaded."""
     library = ctypes.CDLL(
         _multiarray_umath.__file__
     )  # it links to it, so that its names are found through it

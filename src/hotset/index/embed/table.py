@@ -71,7 +71,7 @@ class WordVectors:
         return normalise(vectors)
 
     def directions(self, tokens: NDArray[np.intp]) -> tuple[Vectors, Vectors]:
-        """Of each token the vector at length 1, and how much of it goes into a text's sum."""
+        """Each token's unit vector, and its weight in a text's sum."""
         rows = self._rows.take(tokens, 0, mode="clip").astype(np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         return normalise(rows), self._weights.take(tokens) * lengths

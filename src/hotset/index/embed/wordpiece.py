@@ -1,5 +1,4 @@
-"""BERT's lower-case words: any text to the numbers of its tokens, quickly and within bounds. Wraps
-tokie."""
+"""BERT's lower-case WordPiece tokenizer, fast and bounded. Wraps tokie."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 VOCABULARY = Path(__file__).with_name("data") / "wordpiece.tkz"
 UNKNOWN, BEGIN, END = 100, 101, 102
 SPECIAL = (0, UNKNOWN, BEGIN, END, 103)
-"""Padding, unknown, begin, end, mask: what says nothing of its own."""
+"""Padding, unknown, begin, end, mask: tokens without meaning."""
 
 _TOKENS = 30522  # of the vocabulary
 # of a text; a minified line gave 60,000 tokens, and what is embedded is a stretch of some hundred
@@ -26,7 +25,7 @@ Tokens = NDArray[np.intp]
 
 
 def tokens_of(texts: Sequence[str], most: int) -> list[Tokens]:
-    """The tokens of each text, at most so many of each, without begin and end."""
+    """The tokens of each text, up to a limit, without begin and end."""
     flat, lengths = _flat(texts, most)
     ends = lengths.cumsum().tolist()
     return [flat[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
@@ -72,8 +71,7 @@ def _tokenizer() -> Any:
 
 
 def _readable(text: str) -> str:
-    """The begin of the text, without halves of surrogate pairs, which the tokenizer does not
-    take."""
+    """The beginning of the text, without half surrogate pairs, which the tokenizer rejects."""
     text = text[:_MOST_CHARACTERS]
     try:
         text.encode()

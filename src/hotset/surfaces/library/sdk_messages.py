@@ -39,7 +39,9 @@ def messages_of(given: Any) -> Iterator[dict[str, Any]]:
             yield from messages_of(each)
         return
     said = as_json(given)
-    replies = (each.said_in(said) for each in DIALECTS.values()) if isinstance(said, dict) else ()
+    replies = (
+        (each.reply_messages(said) for each in DIALECTS.values()) if isinstance(said, dict) else ()
+    )
     replied = next((reply for reply in replies if reply is not None), None)
     if replied is not None:
         yield from replied

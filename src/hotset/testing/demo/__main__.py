@@ -41,7 +41,7 @@ def demo(chosen: ProjectOptions, once: bool, fast: bool) -> None:
 
 
 def _demo_folder(config: Config) -> Path:
-    """A folder of its own: a demonstration does not mix with what is real."""
+    """A separate folder: a demonstration does not mix with real data."""
     return (
         config.folder.parent / _FOLDER
         if config.origins["data"] == "default"
@@ -50,13 +50,13 @@ def _demo_folder(config: Config) -> Path:
 
 
 def _next_reminder(config: Config) -> Reminder | None:
-    """What a session would be told that begins now, after what was made of this one."""
+    """The reminder that a new session would get, from the memories of this one."""
     with open_memories(config) as memories:
         memories.encode()
         return memories.remind(_NEXT, opens=True, max_tokens=config.memory.offer_tokens, how=HOW)
 
 
-def _conclude(out: Screen, shown: DemoResult, folder: Path, told: Reminder | None) -> None:
+def _conclude(out: Screen, shown: DemoResult, folder: Path, reminder: Reminder | None) -> None:
     census = shown.held.census
     out.say(
         "\nWhat the window saved, charged by the scripted provider under the rules of a real "
@@ -98,12 +98,12 @@ def _conclude(out: Screen, shown: DemoResult, folder: Path, told: Reminder | Non
         f"  The proxy added {1000 * statistics.median(added):.1f} ms to a call in the middle, "
         f"{1000 * added[int(0.95 * len(added))]:.1f} ms at the 95th percentile."
     )
-    if told is not None:
+    if reminder is not None:
         out.say(
             f'\nTomorrow\'s session begins with "{_NEXT}" and is told, behind that, in '
-            f"{told.tokens} tokens:"
+            f"{reminder.tokens} tokens:"
         )
-        for line in told.text.splitlines():
+        for line in reminder.text.splitlines():
             out.say(f"  {line}")
     out.say("\nLook at it:")
     first = shown.sessions[0]

@@ -1,6 +1,9 @@
-"""The show: the recorded session goes through the real proxy, which is killed on the way; then we
-look at what is left. On stage are the agent's client, a provider that answers as recorded, and
-the proxy as a process that can be killed."""
+"""The show: a recorded session goes through the real proxy, which is killed on the way; then we
+check what is left.
+
+It has three parts: the agent's client, a provider that answers as recorded, and the proxy as a
+process that can be killed.
+"""
 
 from __future__ import annotations
 
@@ -46,41 +49,41 @@ _ANTHROPIC, _RESPONSES = "/v1/messages", "/v1/responses"
 _WATCHING_SECONDS = 9.0  # of pauses; the calls themselves and the restart take about six more
 _SECOND_CALLS = 6
 _HELD_SECONDS = 1.0
-"""How long the provider takes over the call during which the proxy is killed."""
+"""Duration of the call during which the proxy is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """What came of it: measured, all of it."""
+    """Measured results of the demonstration."""
 
     calls: int
     sent: int
     added: tuple[float, ...]
     """Seconds that the proxy added, call by call."""
     heard: int
-    """Replies that the agent had heard out when the proxy was killed."""
+    """Complete replies that the agent had when the proxy was killed."""
     found: int
-    """How many of those were on disk when it was back."""
+    """How many of those were on disk after the restart."""
     down: float
     """Seconds from the kill until it served again."""
     sessions: tuple[str, ...]
-    """The sessions into which the proxy put the calls of the recording: one, if it recognised the
-    agent again."""
+    """Sessions that the proxy put the recording's calls into: one, if it recognised the agent
+    again."""
     held: Holdings
     byte_equal: bool
-    """The largest tool result came back from `hotset recall` as the agent had sent it."""
+    """True if `hotset recall` returned the largest tool result exactly as the agent had sent it."""
     through: DemoBill
     direct: DemoBill
-    """What the provider would have charged for the recording, with hotset and without."""
+    """Cost of the recording at the provider without hotset."""
     looks: int
-    """How often the model asked to have something back that it had been shown only in part."""
+    """How often the model asked for something that it had been shown only in part."""
     missed: int
     """How often it did not get it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoBill:
-    """What a provider with a prompt cache would have charged."""
+    """Charges of a provider with a prompt cache."""
 
     prompt: int
     """Tokens of all prompts."""
@@ -153,7 +156,7 @@ def play(folder: Path, screen: Screen, *, slowly: bool) -> DemoResult:
 
 @dataclass(frozen=True, slots=True)
 class DemoSide:
-    """One way to the provider, with a provider of its own at its end."""
+    """One route to the provider, with its own provider at the end."""
 
     caller: DemoClient
     upstream: ScriptedUpstream
@@ -165,7 +168,7 @@ class DemoSide:
 
 
 class DemoAgent:
-    """Plays the agent's side, and keeps count of what it sees."""
+    """Plays the agent's side and counts what it sees."""
 
     def __init__(
         self, folder: Path, screen: Screen, through: DemoSide, bare: DemoSide, recording: Recording
@@ -190,8 +193,7 @@ class DemoAgent:
             time.sleep(pause)
 
     def call(self, path: str, body: bytes, doing: str) -> str:
-        """Makes a call through the proxy, and the same past it, so that the difference can be
-        told."""
+        """Make a call through the proxy, and the same directly, to measure the difference."""
         heard = self._through.call(path, body)
         alone = self._bare.call(path, body)
         if heard.status != 200 or alone.status != 200:
@@ -218,7 +220,7 @@ class DemoAgent:
         return heard.session
 
     def give_up_on(self, path: str, body: bytes) -> None:
-        """A call that will break off."""
+        """Make a call that will break off."""
         try:
             self._through.call(path, body)
         except (OSError, http.client.HTTPException):
@@ -250,8 +252,8 @@ def _kill_in_mid_call(
 
 
 def _edit_last_message(body: bytes) -> bytes:
-    """The same request with something else said at its end; a tool's result stays where the
-    provider wants it."""
+    """The same request with another text at its end; a tool's result stays where the provider wants
+    it."""
     request: dict[str, Any] = msgspec.json.decode(body)
     *before, last = request["messages"]
     content = (
@@ -290,7 +292,7 @@ _LOOKS = frozenset(
 )  # often enough to be seen, rare enough to be true: in recorded sessions it is 5 of 100
 _SHORTENED = re.compile(r'retrieve_context\(id=\\"(c[0-9a-f]{12})\\"')
 _MARK = ".demo"
-"""Says that a folder is the demonstration's own, and may be emptied for the next one."""
+"""Marks a folder as the demonstration's own, which may be emptied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +302,7 @@ class CallTiming:
     status: int
     seconds: float
     session: str
-    """What the proxy says it was; empty without one."""
+    """The proxy's session id; empty without a proxy."""
 
 
 class DemoClient:
@@ -315,7 +317,7 @@ class DemoClient:
         )
 
     def call(self, path: str, body: bytes) -> CallTiming:
-        """Raises OSError or HTTPException where the connection breaks; the next call makes a new
+        """Raises OSError or HTTPException if the connection breaks; the next call opens a new
         one."""
         headers = {
             "content-type": "application/json",
@@ -342,11 +344,9 @@ class DemoClient:
 
 
 class RecordedProvider:
-    """Answers each request with what was said at that point of the recording, however often it is
-    asked.
+    """Answers each request with the recorded reply at that point, however often it is asked.
 
-    At a few points the model first wants a look at something that was shortened: what it asks for
-    is its hotset's to answer.
+    At a few points the model first asks for something that was shortened; hotset answers that.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -377,8 +377,7 @@ class RecordedProvider:
 
 
 def replies_in(body: dict[str, Any]) -> int:
-    """How many replies a history holds: all that the assistant says between two other messages is
-    one."""
+    """Number of replies in a history: consecutive assistant messages are one reply."""
     items = body.get("messages") or body.get("input") or []
     ours = [
         item.get("role") == "assistant" or item.get("type") in _ASSISTANT_ITEMS
@@ -389,7 +388,7 @@ def replies_in(body: dict[str, Any]) -> int:
 
 
 class ProxyProcess:
-    """`hotset up` in a process of its own. It ends with us, in whatever way we end: we hold its
+    """`hotset up` as a child process. It ends when this process does, in any way: we hold its
     stdin."""
 
     root: str
@@ -420,8 +419,7 @@ class ProxyProcess:
         return self._process.pid
 
     def start(self) -> None:
-        """Returns when it serves; after a kill on the same port, so that no client has to be
-        told."""
+        """Returns when it serves; after a kill on the same port, so that clients need no change."""
         ready = self._folder / "ready.json"
         ready.unlink(missing_ok=True)
         log = os.open(self._folder / "proxy.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -441,7 +439,7 @@ class ProxyProcess:
         self._port = urlsplit(self.root).port or 0
 
     def kill(self) -> None:
-        """kill -9: no chance to write anything more."""
+        """kill -9: it cannot write anything more."""
         os.kill(self.pid, signal.SIGKILL)
         self._wait()
 
@@ -466,7 +464,7 @@ class ProxyProcess:
 
 
 def empty_folder(folder: Path) -> Path:
-    """The demonstration's own folder, empty. What is not marked as ours is never touched."""
+    """The demonstration's own folder, emptied. A folder without our mark is never touched."""
     if folder.exists() and not (folder / _MARK).exists() and any(folder.iterdir()):
         raise HotsetError(
             f"{folder} holds something that is not a demonstration's; choose another folder "

@@ -1,5 +1,4 @@
-"""What the audience sees: a live board where someone watches a terminal, plain lines everywhere
-else."""
+"""The demonstration's output: a live board on a terminal, plain lines everywhere else."""
 
 from __future__ import annotations
 
@@ -24,18 +23,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The state of play after one call. Every number was measured."""
+    """The state after one call. Every number was measured."""
 
     call: int
     of: int
     doing: str
-    """What the agent does with the reply: the tool it calls, or that it speaks."""
+    """What the agent does with the reply: the tool it calls, or that it answers."""
     sent: int
     """Bytes of all requests so far: a client sends its whole history each time."""
     added: float
     """Seconds that the proxy added to this call."""
     median: float
-    """Seconds that it adds in the middle."""
+    """Median of the seconds that it adds."""
     held: Holdings
     through: float
     """Dollars that the provider would have charged so far."""
@@ -51,7 +50,7 @@ class Screen(Protocol):
 
 @contextmanager
 def screen() -> Iterator[Screen]:
-    """A live board where someone watches a terminal, plain lines everywhere else."""
+    """A live board on a terminal, plain lines everywhere else."""
     if not sys.stdout.isatty():
         yield PlainScreen()
         return
@@ -80,7 +79,7 @@ class PlainScreen:
 
 
 class LiveScreen:
-    """For a terminal: a board that stays in its place, with what is said above it."""
+    """For a terminal: a board that stays in its place, with messages above it."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -149,9 +148,9 @@ def _render_board(board: Board) -> RenderableType:
 class Holdings:
     census: Census
     done: int
-    """Turns whose reply is there whole."""
+    """Turns with a complete reply."""
     unfinished: int
-    """Turns whose reply never came to its end."""
+    """Turns whose reply broke off."""
     branches: Mapping[str, int]
     """Turns by session and branch, as `session/branch`."""
     kinds: Mapping[str, tuple[int, int]]

@@ -85,7 +85,7 @@ class Recording:
 
 
 class _Line(msgspec.Struct):
-    """A line of `session.jsonl`; which of the first three fields is set says what it is."""
+    """A line of `session.jsonl`; the one of the first three fields that is set is its type."""
 
     prompt: str | None = None
     reply: str | None = None
@@ -127,7 +127,7 @@ def _output(line: _Line) -> str:
 
 
 def _read(name: str) -> bytes:
-    """The bytes of a file beside this module, unpacked where its name ends in `.gz`."""
+    """The bytes of a file beside this module, unpacked if its name ends in `.gz`."""
     content = (_FOLDER / name).read_bytes()
     return gzip.decompress(content) if name.endswith(".gz") else content
 
@@ -144,8 +144,8 @@ _MARK = {"cache_control": {"type": "ephemeral"}}
 
 
 def requests(recording: Recording, dialect: DialectName, *, stream: bool = True) -> Iterator[bytes]:
-    """The exact body of every model call, in order. Clients are forgetful: each body holds the
-    whole history."""
+    """The exact body of every model call, in order. Clients keep no state: each body has the whole
+    history."""
     write = {
         DialectName.ANTHROPIC: _anthropic_body,
         DialectName.OPENAI_CHAT: _chat_body,
@@ -165,8 +165,8 @@ def script(recording: Recording) -> tuple[Say, ...]:
 
 
 def _anthropic_body(recording: Recording, history: tuple[RecordedStep, ...]) -> dict[str, Any]:
-    """Marked as Claude Code does it: the system prompt, and the newest block of the user, which
-    moves with every call."""
+    """Marked as Claude Code does it: the system prompt, and the user's newest block, which moves
+    with every call."""
     messages: list[dict[str, Any]] = []
     for step in history:
         role = "assistant" if isinstance(step, RecordedReply) else "user"
@@ -199,8 +199,8 @@ def _anthropic_blocks(step: RecordedStep) -> list[dict[str, Any]]:
                 "content": step.output,
             }
         ]
-    said = [{"type": "text", "text": step.text}] if step.text else []
-    return said + [
+    blocks = [{"type": "text", "text": step.text}] if step.text else []
+    return blocks + [
         {
             "type": "tool_use",
             "id": _TOOL_USE + call.id,
@@ -255,7 +255,7 @@ def _chat_message(step: RecordedStep) -> dict[str, Any]:
 
 
 def _responses_body(recording: Recording, history: tuple[RecordedStep, ...]) -> dict[str, Any]:
-    """As Codex does it: nothing is stored at the provider, every item is sent again."""
+    """As Codex does it: the provider stores nothing, every item is sent again."""
     return {
         "model": MODELS[DialectName.OPENAI_RESPONSES],
         "instructions": recording.system,
@@ -294,7 +294,7 @@ def _responses_items(step: RecordedStep) -> list[dict[str, Any]]:
                 "output": step.output,
             }
         ]
-    said = (
+    blocks = (
         [
             {
                 "type": "message",
@@ -305,7 +305,7 @@ def _responses_items(step: RecordedStep) -> list[dict[str, Any]]:
         if step.text
         else []
     )
-    return said + [
+    return blocks + [
         {
             "type": "function_call",
             "call_id": _CALL + call.id,

@@ -1,5 +1,4 @@
-"""A provider that says what a script tells it: replies and faults as nouns, over real HTTP, in all
-three dialects."""
+"""A scripted provider: replies and faults as objects, over real HTTP, in all three dialects."""
 
 from hotset.testing.upstream.faults import (
     CloseDelimited,

@@ -1,9 +1,8 @@
-"""What the providers' prompt caches would have charged: exact prefixes, pure, with the clock passed
-in.
+"""Simulates the providers' prompt caches: exact prefixes, pure, with the clock passed in.
 
-Anthropic caches where a request marks it; OpenAI caches by itself. Both only ever give back an
-exact prefix, so both are a set of prefix hashes with a time to live, and differ in where they write
-and where they look.
+Anthropic caches where a request marks it; OpenAI caches by itself. Both only return an exact
+prefix, so both are a set of prefix hashes with a time to live, and differ in where they write and
+where they look.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ MINIMUM_PREFIX: Mapping[str, int] = {
     "claude-opus-4-5": 4096,
     "claude-haiku-4-5": 4096,
 }
-"""Tokens below which Anthropic silently does not cache, by the beginning of the model's name."""
+"""Tokens below which Anthropic silently does not cache, by prefix of the model's name."""
 DEFAULT_MINIMUM = 1024
 
 OPENAI_MINIMUM = 1024
@@ -40,7 +39,7 @@ OPENAI_STEP = 128
 
 
 class BreakpointsRefused(ValueError):
-    """Cache marks that the provider answers with a 400; the message is the provider's own."""
+    """Cache marks that the provider rejects with a 400; the message is the provider's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +49,9 @@ class Charge:
     fresh: int = 0
     read: int = 0
     written: int = 0
-    """Written to the cache, for whatever time."""
+    """Written to the cache, for any time."""
     written_long: int = 0
-    """The part of `written` that was asked to stay for an hour."""
+    """The part of `written` with a time to live of an hour."""
 
     @property
     def total(self) -> int:
@@ -65,19 +64,19 @@ class CachedBlock:
 
     raw: bytes
     ttl: float | None = None
-    """Seconds, where a breakpoint stands on this block."""
+    """Seconds, if the block has a breakpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkedPrompt:
-    """A prompt that says where to cache (Anthropic), in the order in which its prefix is built."""
+    """A prompt with cache marks (Anthropic), in the order in which its prefix is built."""
 
     model: str
     tools: tuple[CachedBlock, ...]
     system: tuple[CachedBlock, ...]
     messages: tuple[CachedBlock, ...]
     settings: bytes = b""
-    """What only the messages depend on: tool choice and thinking."""
+    """Settings that only invalidate the messages: tool choice and thinking."""
 
     @property
     def blocks(self) -> tuple[CachedBlock, ...]:
@@ -86,7 +85,7 @@ class MarkedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class PlainPrompt:
-    """A prompt that is cached without asking (OpenAI)."""
+    """A prompt that is cached automatically (OpenAI)."""
 
     model: str
     content: bytes
@@ -95,7 +94,7 @@ class PlainPrompt:
     """`prompt_cache_key`: requests with another key reach another machine, with another cache."""
     ttl: float = SHORT
     pays_writes: bool = False
-    """Models from gpt-5.6 on charge for what they write and say how much it was."""
+    """Models from gpt-5.6 on charge for cache writes and report them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +186,7 @@ def _check_marks(ttls: Sequence[float]) -> None:
 
 
 def _prefixes(prompt: MarkedPrompt) -> list[bytes]:
-    """For each block the hash of everything up to its end."""
+    """For each block, the hash of everything up to its end."""
     head = _chain(hashlib.sha256(prompt.model.encode()).digest(), prompt.tools + prompt.system)
     messages_start = hashlib.sha256(head[-1] + prompt.settings).digest()
     return head[1:] + _chain(messages_start, prompt.messages)[1:]
@@ -202,14 +201,13 @@ def _chain(start: bytes, blocks: Iterable[CachedBlock]) -> list[bytes]:
 
 
 def _hit(cache: PromptCache, prefixes: Sequence[bytes], mark: int, now: float) -> int:
-    """The last position within reach of the breakpoint whose prefix is held; -1 where there is
-    none."""
+    """The last cached position within reach of the breakpoint; -1 if there is none."""
     reach = range(mark, max(-1, mark - LOOK_BACK), -1)
     return next((place for place in reach if cache.holds(prefixes[place], now)), -1)
 
 
 def _steps(prompt: PlainPrompt) -> list[bytes]:
-    """The hashes of the prompt's beginnings, from the minimum on, step by step."""
+    """The hashes of the prompt's prefixes, from the minimum on, step by step."""
     running = hashlib.sha256(f"{prompt.model}\0{prompt.route}\0".encode())
     prefixes, done = [], 0
     whole_tokens = (
@@ -226,7 +224,7 @@ def _steps(prompt: PlainPrompt) -> list[bytes]:
 _WRITES_COST_FROM = (5, 6)  # gpt-5.6
 
 _DEFERRING = CachedBlock(b"Some tools are shown when they are found.")
-"""What the first deferred tool puts in front of a conversation: clients that live on the cache
+"""What the first deferred tool adds in front of a conversation: clients that depend on the cache
 declare one from the start."""
 
 
@@ -255,7 +253,7 @@ def chat_prompt(body: Mapping[str, Any]) -> PlainPrompt:
 
 
 def responses_prompt(body: Mapping[str, Any], items: Iterable[Any]) -> PlainPrompt:
-    """`items` is the whole input, with what the provider remembers of it."""
+    """`items` is the whole input, including what the provider stored."""
     shape = [body.get("text"), body.get("reasoning")]
     return _plain_prompt(
         body, [body.get("tools"), shape, body.get("instructions"), *map(_anonymous, items)]
@@ -283,7 +281,7 @@ def _plain_ttl(body: Mapping[str, Any], *, modern: bool) -> float:
 
 
 def _anonymous(item: Any) -> Any:
-    """An item without what the model never reads: clients resend their items with or without
+    """An item without fields that the model never reads: clients resend items with or without
     these."""
     if not isinstance(item, Mapping):
         return item
@@ -300,7 +298,7 @@ def _block(role: str, block: Any) -> CachedBlock:
 
 
 def _expand_references(block: Any, deferred: Mapping[str, Any]) -> Any:
-    """A block as the model reads it: where it refers to a deferred tool, the tool stands."""
+    """A block as the model reads it, with deferred tools in place of references."""
     if (
         not isinstance(block, Mapping)
         or block.get("type") != "tool_result"
@@ -335,7 +333,7 @@ def _unmarked(block: Any) -> Any:
 
 
 def _with_automatic_mark(prompt: MarkedPrompt, mark: Any) -> MarkedPrompt:
-    """A `cache_control` at the top of the request stands for one on its last block."""
+    """A `cache_control` at the top of the request is moved to its last block."""
     if not isinstance(mark, Mapping) or not prompt.messages:
         return prompt
     *before, last = prompt.messages
@@ -344,8 +342,7 @@ def _with_automatic_mark(prompt: MarkedPrompt, mark: Any) -> MarkedPrompt:
 
 
 def _blocks(content: Any) -> list[Any]:
-    """A string is short for one text block: clients switch between the two, and providers see no
-    difference."""
+    """A string is short for one text block: clients use both, and providers see no difference."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else _as_list(content)
 
 
@@ -359,5 +356,5 @@ BYTES_A_TOKEN = (
 
 
 def estimate_tokens(content: bytes) -> int:
-    """Deterministic, offline, and never zero for content that is there."""
+    """Deterministic, offline, and never zero for non-empty content."""
     return -(-len(content) // BYTES_A_TOKEN)

@@ -1,5 +1,4 @@
-"""Everything that can go wrong between a provider and its client, as nouns that a reply may
-carry."""
+"""Faults between a provider and its client, as objects that a reply may carry."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ class Edge(StrEnum):
 
 
 class Gate:
-    """Holds replies back until a test opens it: an order of events without sleeping."""
+    """Holds replies back until a test opens it: orders events without sleeping."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -54,7 +53,7 @@ class Status:
 
     code: int
     message: str = ""
-    """Empty: what the provider says with this status."""
+    """Empty for the provider's usual message with this status."""
     retry_after: float | None = None
     headers: tuple[tuple[str, str], ...] = ()
 
@@ -135,7 +134,7 @@ class Crlf:
 
 @dataclass(frozen=True, slots=True)
 class Comments:
-    """A comment line stands before every event."""
+    """A comment line precedes every event."""
 
     text: str = "keep-alive"
 
@@ -192,7 +191,7 @@ class CloseDelimited:
 
 @dataclass(frozen=True, slots=True)
 class InvalidUtf8:
-    """Two bytes that are not UTF-8 stand in the reply's text."""
+    """The reply's text contains two bytes that are not UTF-8."""
 
 
 Fault = (

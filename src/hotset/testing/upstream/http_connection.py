@@ -1,5 +1,5 @@
-"""From a reply and its faults to bytes on a socket: what to do, act by act, and the HTTP/1.1
-connection that does it. Faults below HTTP need the socket itself."""
+"""From a reply and its faults to bytes on a socket: the sequence of acts, and the HTTP/1.1
+connection that performs it. Faults below HTTP need the socket itself."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from hotset.testing.upstream.wires import DialectWire, WireEvent
 
 @dataclass(frozen=True, slots=True)
 class ScriptedAnswer:
-    """An HTTP answer before the transport has its way with it."""
+    """An HTTP answer before transport faults are applied."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -74,14 +74,12 @@ class ScriptedEnd:
 Act = Write | Wait | ScriptedEnd
 
 _F = TypeVar("_F")
-_NO_CHARACTER = (
-    "\ue000"  # private use: stands for the bytes of `InvalidUtf8` until the reply is bytes
-)
+_NO_CHARACTER = "\ue000"  # private use: placeholder for the bytes of `InvalidUtf8`
 _NOT_UTF8 = b"\xff\xc3"
 
 
 def put_faults_into_text(say: Say) -> Say:
-    """The reply with what its faults put into its text."""
+    """The reply with the faults that change its text."""
     text, chunks = say.text, say.chunks
     if huge := _find_fault(say.faults, HugeEvent):
         text, chunks = text + "x" * huge.size, 1
@@ -99,8 +97,7 @@ def event_frames(
 
 
 def socket_acts(answer: ScriptedAnswer, faults: Sequence[Fault], delay: float) -> Iterator[Act]:
-    """What to do on the socket, in order. A connection that no `ScriptedEnd` closes can be used
-    again."""
+    """The acts on the socket, in order. A connection without a `ScriptedEnd` can be reused."""
     if delay:
         yield Wait(delay)
     yield from _pauses(faults, None)
@@ -270,7 +267,7 @@ class Performed:
     """How an answer ended."""
 
     cancelled_after: float | None
-    """Seconds until the client went away before the end; None where it stayed."""
+    """Seconds until the client left before the end; None if it stayed."""
     closed: bool
 
 
@@ -279,11 +276,11 @@ class ClientGone(Exception):
 
 
 class Unreadable(Exception):
-    """What the client sent is no HTTP."""
+    """The client's bytes are not HTTP."""
 
 
 Answering = Callable[[Received], Awaitable[tuple[Iterable[Act], Callable[[Performed], None]]]]
-"""Gives what to do for a request, and whom to tell how it ended."""
+"""Returns the acts for a request, and a callback for how it ended."""
 
 
 class ScriptedConnection(asyncio.Protocol):
@@ -329,7 +326,7 @@ class ScriptedConnection(asyncio.Protocol):
         self._writable.set()
 
     async def close(self) -> None:
-        """Ends the connection and waits until nothing of it runs any more."""
+        """End the connection and wait until all its tasks are done."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

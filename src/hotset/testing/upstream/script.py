@@ -1,5 +1,5 @@
-"""What the scripted provider says: replies as nouns, scripts that pick the next one, and the
-requests that they answer."""
+"""Scripts of the provider: replies as objects, scripts that pick the next one, and the requests
+that they answer."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class Received:
     index: int
     method: str
     path: str
-    """With the query, as it stood in the request line."""
+    """With the query, as in the request line."""
     headers: tuple[tuple[str, str], ...]
     """In their order, spelling and number."""
     body: bytes
     """Without transfer framing, but still compressed where the client compressed it."""
     arrived: float
     dialect: DialectName | None = None
-    """None where the path belongs to no dialect."""
+    """None if the path belongs to no dialect."""
     ended: bool = False
-    """The reply, or the fault that stood for it, was written to its end."""
+    """True if the reply, or the fault in its place, was written to its end."""
     cancelled_after: float | None = None
     """Seconds after arrival at which the client went away before the reply had ended."""
 
     def header(self, name: str) -> str:
-        """The first header of that name, whatever its case; empty where there is none."""
+        """The first header with this name, in any case; empty if there is none."""
         return next((value for key, value in self.headers if key.lower() == name.lower()), "")
 
     @property
@@ -131,7 +131,7 @@ class Call:
 
     name: str
     arguments: Mapping[str, Any] | str
-    """A string is sent as it is, so that a script can also say broken JSON."""
+    """A string is sent unchanged, so that a script can also send broken JSON."""
     id: str = ""
     """Without the dialect's own prefix (`toolu_`, `call_`); empty: made from the seed and the
     reply's number."""
@@ -139,7 +139,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """One reply, in words that every dialect can render, streamed or not."""
+    """One reply in a form that every dialect can render, streamed or not."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -149,7 +149,7 @@ class Say:
     chunks: int = 0
     """Into how many deltas each text is cut; 0 cuts as providers do, every few words."""
     truncated: bool = False
-    """The reply ended because the token limit was reached."""
+    """True if the reply ended because the token limit was reached."""
     fault: Fault | tuple[Fault, ...] | None = None
     """What goes wrong; several faults may come together (`(Gzipped(), Split(1))`)."""
 
@@ -166,8 +166,8 @@ Script = Sequence[Say] | Callable[[Received], Say]
 
 
 def player(script: Script | None) -> Callable[[Received], Say]:
-    """The function that gives each request its reply. A sequence that has run out answers 500: a
-    test must notice."""
+    """A function that returns each request's reply. A sequence that has run out answers 500: a test
+    must notice."""
     if script is None:
         return echo
     if callable(script):
@@ -177,8 +177,8 @@ def player(script: Script | None) -> Callable[[Received], Say]:
 
     def play(request: Received) -> Say:
         with lock:
-            said = next(replies, None)
-        return said or Say(
+            reply = next(replies, None)
+        return reply or Say(
             fault=Status(500, f"The script has no reply left for request {request.index}.")
         )
 
@@ -190,15 +190,14 @@ def _report_failures(script: Callable[[Received], Say]) -> Callable[[Received], 
         try:
             return script(request)
         except Exception as error:
-            # a test's own mistake: said to the client, where the test will see it
+            # a test's own mistake: sent to the client, where the test will see it
             return Say(fault=Status(500, f"The script failed: {error!r}"))
 
     return play
 
 
 def echo(request: Received) -> Say:
-    """The script of an upstream without one: says back the last text it was sent, so that replies
-    tell requests apart."""
+    """The default script: returns the last text it was sent, so that replies identify requests."""
     body = request.json()
     messages = body.get("messages", body.get("input", []))
     if isinstance(messages, str):

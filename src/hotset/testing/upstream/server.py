@@ -1,4 +1,4 @@
-"""A provider that says what a script tells it, over real HTTP, in all three dialects."""
+"""A scripted provider over real HTTP, in all three dialects."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from hotset.testing.upstream.wires import (
 )
 
 _HOST = "127.0.0.1"
-_PATIENCE = 120.0  # seconds a test waits before it is told what did not happen
+_PATIENCE = 120.0  # seconds until a test's wait fails
 
 
 class ScriptedUpstream:
@@ -84,23 +84,23 @@ class ScriptedUpstream:
 
     @property
     def openai_url(self) -> str:
-        """What an OpenAI client takes as its `base_url`."""
+        """The `base_url` for an OpenAI client."""
         return f"{self.url}/v1"
 
     @property
     def anthropic_url(self) -> str:
-        """What an Anthropic client takes as its `base_url`."""
+        """The `base_url` for an Anthropic client."""
         return self.url
 
     @property
     def requests(self) -> tuple[Received, ...]:
-        """Every request so far, as it stands now; read it again to see what became of one."""
+        """Every request so far, in its current state; read it again to see updates."""
         return self._log.requests
 
     @property
     def bill(self) -> Usage:
-        """The tokens of all replies so far, added up; also of those that broke off, which providers
-        charge for too."""
+        """The total tokens of all replies so far, including broken ones, which providers charge for
+        too."""
         return self._provider.bill
 
     def wait_for_requests(self, count: int, timeout: float = _PATIENCE) -> tuple[Received, ...]:
@@ -121,7 +121,7 @@ class ScriptedUpstream:
         return self.requests[index]
 
     def wait_for_cancel(self, index: int = 0, timeout: float = _PATIENCE) -> Received:
-        """Blocks until the client has gone away before the end of that request's reply."""
+        """Blocks until the client has left before the end of that request's reply."""
         self._log.wait(
             f"request {index} to be cancelled",
             timeout,
@@ -226,7 +226,7 @@ class Refused(Exception):
 
 
 class Provider:
-    """Answers one request after the other; remembers what a provider remembers."""
+    """Answers one request after the other and stores what a provider stores."""
 
     def __init__(
         self, script: Script | None, *, seed: int, strict: bool, now: Callable[[], float]
@@ -283,8 +283,8 @@ class Provider:
         return body
 
     def _continued(self, body: Mapping[str, Any]) -> list[Any]:
-        """The whole input of a Responses request: what the provider remembers of the conversation,
-        and what is new."""
+        """The whole input of a Responses request: what the provider stored of the conversation, and
+        what is new."""
         given = body.get("input", [])
         new = (
             [{"type": "message", "role": "user", "content": given}]
@@ -301,7 +301,7 @@ class Provider:
     def _charged(
         self, dialect: DialectName | None, body: Mapping[str, Any], items: list[Any]
     ) -> tuple[Charge, PromptCache]:
-        """What the input costs, and the cache as it is once the request was served."""
+        """The cost of the input, and the cache after the request."""
         now = self._now()
         try:
             if dialect is DialectName.ANTHROPIC:
@@ -336,17 +336,17 @@ def _route(path: str) -> str:
 
 
 def _check_shape(dialect: DialectName | None, body: Mapping[str, Any]) -> None:
-    """The least that any provider asks of a body: that it holds a conversation."""
+    """The minimum that any provider requires of a body: a conversation."""
     name = "input" if dialect is DialectName.OPENAI_RESPONSES else "messages"
-    said = body.get(name)
-    if isinstance(said, str) and name == "input":
+    messages = body.get(name)
+    if isinstance(messages, str) and name == "input":
         return
-    if not isinstance(said, list) or not all(isinstance(each, dict) for each in said):
+    if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
         raise Refused(400, f"Invalid type for '{name}': expected an array of objects.")
 
 
 def _check_rules(dialect: DialectName, body: bytes) -> None:
-    """Refuses what the provider itself would refuse, in its words."""
+    """Refuse what the provider would refuse, with its error text."""
     from hotset.dialects import DIALECTS  # noqa: PLC0415 - only a strict upstream needs them
     from hotset.errors import Malformed  # noqa: PLC0415
 
@@ -405,8 +405,8 @@ def _json_acts(value: Any) -> Iterator[Act]:
 
 
 def _models(*, anthropic_style: bool) -> dict[str, Any]:
-    """The two providers list models at the same path; Anthropic's clients give themselves away by
-    their version header."""
+    """The two providers list models at the same path; Anthropic's clients are recognised by their
+    version header."""
     since = datetime(2026, 1, 1, tzinfo=UTC)
     if anthropic_style:
         listed = [

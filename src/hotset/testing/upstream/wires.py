@@ -1,5 +1,5 @@
-"""How each dialect says a reply: as a document, as the events that its official SDK reads, and as a
-refusal."""
+"""Renders a reply in each dialect: as a document, as the events that its official SDK reads, and as
+a refusal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DELTA_CHARACTERS = 24  # a few words, as providers send them
 
 @dataclass(frozen=True, slots=True)
 class WireTurn:
-    """One reply in the making: everything that its bytes depend on."""
+    """One reply being rendered: everything that its bytes depend on."""
 
     say: Say
     body: Mapping[str, Any]
@@ -60,7 +60,7 @@ class WireEvent:
     """One server-sent event."""
 
     name: str
-    """Empty where the dialect sends none."""
+    """Empty if the dialect sends none."""
     data: bytes
     edge: Edge | None = None
     block: int | None = None
@@ -69,7 +69,7 @@ class WireEvent:
 
 @dataclass(frozen=True, slots=True)
 class DialectWire:
-    """How one dialect says things. The functions are pure."""
+    """Renders one dialect. The functions are pure."""
 
     document: Callable[[WireTurn], dict[str, Any]]
     events: Callable[[WireTurn], Iterable[WireEvent]]
@@ -79,7 +79,7 @@ class DialectWire:
     """An error in the middle of a stream: type, message, how many events came before."""
     request_id_header: str
     call_prefix: str
-    """What the provider's ids of tool calls begin with."""
+    """Prefix of the provider's ids of tool calls."""
 
 
 def to_json(value: Any) -> bytes:
@@ -91,15 +91,15 @@ def arguments(call: Call) -> str:
 
 
 def pieces(text: str, chunks: int) -> Iterator[str]:
-    """The text in deltas: `chunks` of about the same length, or of a few words each where `chunks`
-    is 0."""
+    """The text in deltas: `chunks` of about the same length, or of a few words each if `chunks` is
+    0."""
     size = -(-len(text) // chunks) if chunks else _DELTA_CHARACTERS
     for start in range(0, len(text), max(1, size)):
         yield text[start : start + size]
 
 
 def status_text(status: int) -> str:
-    """What providers commonly say with a status."""
+    """The providers' usual message for a status."""
     return _TEXTS.get(status, "The server had an error while processing your request")
 
 
@@ -149,13 +149,13 @@ def _anthropic_error(type: str, message: str, before: int) -> WireEvent:
 def _anthropic_events(turn: WireTurn) -> Iterator[WireEvent]:
     start = _anthropic_message(turn) | {"usage": _anthropic_usage(turn) | {"output_tokens": 1}}
     yield _anthropic_event("message_start", Edge.START, message=start)
-    for index, (block, said) in enumerate(_anthropic_blocks(turn)):
+    for index, (block, text) in enumerate(_anthropic_blocks(turn)):
         yield _anthropic_event(
             "content_block_start", block=index, index=index, content_block=_empty_block(block)
         )
         if index == 0:
             yield _anthropic_event("ping")
-        for delta in _block_deltas(block, said, turn.say.chunks):
+        for delta in _block_deltas(block, text, turn.say.chunks):
             yield _anthropic_event("content_block_delta", block=index, index=index, delta=delta)
         yield _anthropic_event("content_block_stop", block=index, index=index)
     delta = {"stop_reason": _anthropic_stop(turn), "stop_sequence": None}
@@ -196,15 +196,15 @@ def _anthropic_blocks(turn: WireTurn) -> Iterator[tuple[dict[str, Any], str]]:
     if say.text:
         yield {"type": "text", "text": say.text}, say.text
     for place, call in enumerate(say.calls):
-        said = arguments(call)
+        text = arguments(call)
         yield (
             {
                 "type": "tool_use",
                 "id": turn.call_id(_TOOL_USE, place),
                 "name": call.name,
-                "input": _parsed_arguments(said),
+                "input": _parsed_arguments(text),
             },
-            said,
+            text,
         )
 
 
@@ -218,26 +218,26 @@ def _empty_block(block: dict[str, Any]) -> dict[str, Any]:
     return block | empty[block["type"]]
 
 
-def _block_deltas(block: dict[str, Any], said: str, chunks: int) -> Iterator[dict[str, Any]]:
-    """What fills an empty block."""
+def _block_deltas(block: dict[str, Any], text: str, chunks: int) -> Iterator[dict[str, Any]]:
+    """The deltas that fill an empty block."""
     if block["type"] == "text":
-        yield from ({"type": "text_delta", "text": piece} for piece in pieces(said, chunks))
+        yield from ({"type": "text_delta", "text": piece} for piece in pieces(text, chunks))
     elif block["type"] == "thinking":
-        yield from ({"type": "thinking_delta", "thinking": piece} for piece in pieces(said, chunks))
+        yield from ({"type": "thinking_delta", "thinking": piece} for piece in pieces(text, chunks))
         yield {"type": "signature_delta", "signature": block["signature"]}
     else:
         yield {"type": "input_json_delta", "partial_json": ""}
         yield from (
-            {"type": "input_json_delta", "partial_json": piece} for piece in pieces(said, chunks)
+            {"type": "input_json_delta", "partial_json": piece} for piece in pieces(text, chunks)
         )
 
 
-def _parsed_arguments(said: str) -> Any:
-    """A document holds arguments as JSON; what is no JSON can only stand in it as a string."""
+def _parsed_arguments(text: str) -> Any:
+    """A document holds arguments as JSON; anything that is not JSON becomes a string."""
     try:
-        return msgspec.json.decode(said)
+        return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return said
+        return text
 
 
 def _anthropic_stop(turn: WireTurn) -> str:
@@ -392,7 +392,7 @@ _OPENAI_ERRORS: dict[int, tuple[str, str | None]] = {
 
 
 _SEARCH = "tool_search"
-"""A script's call of this name is one of the provider's own search, where the request lets its
+"""A script's call of this name is a call of the provider's own search, if the request lets its
 client run that."""
 
 
@@ -441,21 +441,21 @@ def responses_output(turn: WireTurn) -> list[dict[str, Any]]:
 def _responses_call(turn: WireTurn, place: int) -> dict[str, Any]:
     call, call_id = turn.say.calls[place], turn.call_id(_CALL, place)
     if call.name == _SEARCH and _is_searched_by_client(turn.body):
-        said = {
+        item = {
             "type": "tool_search_call",
             "execution": "client",
             "call_id": call_id,
             "arguments": call.arguments,
         }
-        return {"id": turn.id("tsc_", place), **said, "status": "completed"}
-    said = {
+        return {"id": turn.id("tsc_", place), **item, "status": "completed"}
+    item = {
         "type": "function_call",
         "call_id": call_id,
         "name": call.name,
         "arguments": arguments(call),
     }
     loaded = {"namespace": call.name} if call.name in _loaded_tools(turn.body) else {}
-    return {"id": turn.id("fc_", place), **said, **loaded, "status": "completed"}
+    return {"id": turn.id("fc_", place), **item, **loaded, "status": "completed"}
 
 
 def _is_searched_by_client(body: Mapping[str, Any]) -> bool:
@@ -466,9 +466,9 @@ def _is_searched_by_client(body: Mapping[str, Any]) -> bool:
 
 
 def _loaded_tools(body: Mapping[str, Any]) -> set[str]:
-    """The functions that answers to a search brought."""
-    said = body.get("input")
-    items = [item for item in said if isinstance(item, Mapping)] if isinstance(said, list) else []
+    """The functions that search answers loaded."""
+    given = body.get("input")
+    items = [item for item in given if isinstance(item, Mapping)] if isinstance(given, list) else []
     found = [
         tool
         for item in items
@@ -566,7 +566,7 @@ def _item_events(item: dict[str, Any], index: int, chunks: int) -> Iterator[dict
 
 
 def _response_frame(turn: WireTurn) -> dict[str, Any]:
-    """The response as it is before anything was said."""
+    """The response before any output."""
     body = turn.body
     return {
         "id": turn.id("resp_"),
