@@ -12,19 +12,19 @@ from hotset.store.port import Store
 
 CHECKPOINT = "Checkpoint"
 MARKS = (25, 50)
-"""Percent of the window: early enough for what will leave to be summarised before it has to."""
+"""Percent of the window: early enough to summarise pages before they have to leave."""
 
 _PLACE_SECONDS = 10.0
-"""How long a checkpoint waits for its turn to be on disk."""
+"""How long a checkpoint waits until its turn is on disk."""
 
 
 def passed(before: int, now: int, window: int) -> tuple[int, ...]:
-    """The marks between one prompt's tokens and the next one's."""
+    """The marks between the tokens of one prompt and the next."""
     return tuple(mark for mark in MARKS if 100 * before < mark * window <= 100 * now)
 
 
 def note_checkpoints(planned: PlannedTurn, record: Record, machine: Machine) -> None:
-    """Tells the store, while nobody waits for it, of the marks that this prompt passed."""
+    """Write the marks that this prompt passed to the store, in the background."""
     now = planned.bill.sent.prompt
     scale = now / planned.estimated if planned.estimated else 1.0
     before = round(planned.facts.table.sent.tokens * scale) if planned.facts.table.sent else 0
