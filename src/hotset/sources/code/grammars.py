@@ -135,7 +135,7 @@ def _load_capsule(path: Path, symbol: str) -> object:
 
 
 def _defined(field: str = "name", **kinds: str) -> str:
-    """Patterns of nodes whose name and inside stand in fields of their own."""
+    """Patterns of nodes whose name and body are in fields of their own."""
     return "".join(
         f"({node} {field}: (_) @name body: (_)? @body) @{kind.rstrip('_')}\n"
         for kind, nodes in kinds.items()
@@ -341,5 +341,5 @@ DEEPER: Mapping[str, str] = {
     "c": _VALUES,
     "cpp": _VALUES,
 }
-"""What is told beside it as long as it is not too much: the header of a chip has thousands of
+"""What is listed beside it as long as it is not too much: the header of a chip has thousands of
 values, and a few structures."""
