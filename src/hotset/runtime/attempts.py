@@ -18,7 +18,7 @@ from hotset.errors import UpstreamFailed
 from hotset.nouns.call import Headers, Response, header
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import Record
-from hotset.runtime.reply_bytes import plain
+from hotset.runtime.reply_bytes import decompress_reply
 from hotset.runtime.steps import deferring_refused, log_retry, spell_out_tools
 from hotset.runtime.turn import SentRounds
 from hotset.window.deferred_tools import is_refusal
@@ -42,7 +42,7 @@ async def ask_upstream(record: Record, machine: Machine) -> AsyncIterator[Respon
         if not defers or response.status < 400:
             yield response
             return
-        refusal = await plain(response)
+        refusal = await decompress_reply(response)
         body = b"".join([chunk async for chunk in refusal.chunks])
         is_ours = is_refusal(response.status, body)
         again = await spell_out_tools(record, machine) if is_ours else None

@@ -18,7 +18,7 @@ _PLACE_SECONDS = 10.0
 """How long a checkpoint waits until its turn is on disk."""
 
 
-def passed(before: int, now: int, window: int) -> tuple[int, ...]:
+def passed_marks(before: int, now: int, window: int) -> tuple[int, ...]:
     """The marks between the tokens of one prompt and the next."""
     return tuple(mark for mark in MARKS if 100 * before < mark * window <= 100 * now)
 
@@ -28,7 +28,7 @@ def note_checkpoints(planned: PlannedTurn, record: Record, machine: Machine) -> 
     now = planned.bill.sent.prompt
     scale = now / planned.estimated if planned.estimated else 1.0
     before = round(planned.facts.table.sent.tokens * scale) if planned.facts.table.sent else 0
-    marks = passed(before, now, planned.knobs.window)
+    marks = passed_marks(before, now, planned.knobs.window)
     if marks:
         machine.background.spawn(
             _keep(marks, now, planned.knobs.window, record, machine), "keep a checkpoint"
@@ -42,7 +42,7 @@ async def _keep(
     store = machine.keeper.store
     if ref is None or store is None:
         return
-    known = await asyncio.to_thread(_known, store, ref)
+    known = await asyncio.to_thread(_known_marks, store, ref)
     for mark in marks:
         if mark not in known:
             detail: dict[str, str | int | float] = {
@@ -55,7 +55,7 @@ async def _keep(
             )
 
 
-def _known(store: Store, ref: TurnRef) -> frozenset[object]:
+def _known_marks(store: Store, ref: TurnRef) -> frozenset[object]:
     """Marks that the session passed before: after pages left, its prompt may pass them again."""
     return frozenset(
         event.detail.get("mark") for event in store.events(ref.session) if event.name == CHECKPOINT

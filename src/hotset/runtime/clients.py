@@ -43,7 +43,7 @@ def session_key(headers: Headers) -> str:
     Subagents of Claude Code and Codex carry the session of the agent that started them, and a name
     of their own.
     """
-    given = _given(headers)
+    given = _header_values(headers)
     if _OURS not in given:
         if _CLAUDE_SESSION in given and _CLAUDE_AGENT in given:
             return _key(_CLAUDE_AGENT, given[_CLAUDE_SESSION] + b"/" + given[_CLAUDE_AGENT])
@@ -54,7 +54,7 @@ def session_key(headers: Headers) -> str:
 
 def parent_keys(headers: Headers) -> tuple[str, ...]:
     """The keys that the parent session may have; none if no header names one."""
-    given = _given(headers)
+    given = _header_values(headers)
     keys: list[str] = []
     if _CLAUDE_SESSION in given and _CLAUDE_AGENT in given:
         if _CLAUDE_PARENT_AGENT in given:
@@ -69,7 +69,7 @@ def parent_keys(headers: Headers) -> tuple[str, ...]:
     return tuple(dict.fromkeys(keys))
 
 
-def _given(headers: Headers) -> dict[bytes, bytes]:
+def _header_values(headers: Headers) -> dict[bytes, bytes]:
     """The header values, the first of each name."""
     return {
         name.lower(): stripped for name, value in reversed(headers) if (stripped := value.strip())

@@ -91,11 +91,17 @@ def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) ->
     return Difference(
         turn=turn,
         planned=planned,
-        changes=tuple(_scaled(change, ratio) for change in _changes(store, turn, line, table)),
-        spliced=tuple(_spliced(line, nodes, table)) if asked is not None else (),
-        tools=tuple(_ours(store, turn, [nodes[chain] for chain in line], asked)) if asked else (),
-        retrievals=tuple(_weighed(event, ratio) for event in _happened(store, turn, "Retrieved")),
-        uses=tuple(_happened(store, turn, USED)),
+        changes=tuple(
+            _scale_change(change, ratio) for change in _changes(store, turn, line, table)
+        ),
+        spliced=tuple(_find_spliced(line, nodes, table)) if asked is not None else (),
+        tools=tuple(_our_tools(store, turn, [nodes[chain] for chain in line], asked))
+        if asked
+        else (),
+        retrievals=tuple(
+            _scale_event(event, ratio) for event in _turn_events(store, turn, "Retrieved")
+        ),
+        uses=tuple(_turn_events(store, turn, USED)),
         bill=next((bill for bill in store.bills(turn.session) if bill.turn == turn.number), None),
     )
 
@@ -127,7 +133,7 @@ def _changes(store: Store, turn: Turn, line: list[Chain], table: PageTable) -> I
         pages.setdefault(page.chain, []).append(page)
     run: list[Shown] = []
     for chain in line:
-        gone = _gone(table, chain)
+        gone = _gone_row(table, chain)
         if run and (gone is None or gone.text):
             yield _change(store, turn, run, pages)
             run = []
@@ -142,7 +148,7 @@ def _changes(store: Store, turn: Turn, line: list[Chain], table: PageTable) -> I
         yield _change(store, turn, run, pages)
 
 
-def _gone(table: PageTable, chain: Chain) -> Shown | None:
+def _gone_row(table: PageTable, chain: Chain) -> Shown | None:
     """The row that replaces a message that left and did not come back."""
     row = table.shown.get(Spot(chain, WHOLE))
     return row if row is not None and not row.is_back else None
@@ -166,11 +172,11 @@ def _change(
     )
 
 
-def _scaled(change: Change, ratio: float) -> Change:
+def _scale_change(change: Change, ratio: float) -> Change:
     return replace(change, whole=round(change.whole * ratio), tokens=round(change.tokens * ratio))
 
 
-def _weighed(event: Event, ratio: float) -> Event:
+def _scale_event(event: Event, ratio: float) -> Event:
     tokens = event.detail.get("tokens", 0)
     return replace(event, detail={**event.detail, "tokens": round(float(tokens) * ratio)})
 
@@ -183,16 +189,16 @@ def _reference(store: Store, text: bytes) -> Reference | None:
         return None
 
 
-def _spliced(
+def _find_spliced(
     line: list[Chain], nodes: Mapping[Chain, Node], table: PageTable
 ) -> Iterator[HiddenAround]:
     """The hidden messages that were sent: if a message left, what was hidden around it left too."""
     for chain in line:
-        if chain in table.hidden and _gone(table, chain) is None:
+        if chain in table.hidden and _gone_row(table, chain) is None:
             yield HiddenAround(nodes[chain].turn, table.hidden[chain])
 
 
-def _happened(store: Store, turn: Turn, name: str) -> Iterator[Event]:
+def _turn_events(store: Store, turn: Turn, name: str) -> Iterator[Event]:
     return (
         event
         for event in store.events(turn.session)
@@ -200,7 +206,7 @@ def _happened(store: Store, turn: Turn, name: str) -> Iterator[Event]:
     )
 
 
-def _ours(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Iterator[str]:
+def _our_tools(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Iterator[str]:
     """The tools that the session was offered when this turn was planned, and those it had found by
     then."""
     yield from sorted(OUR_TOOLS)
@@ -289,7 +295,7 @@ class SessionKnobs:
 
 def candidates_note(turn: str, choices: tuple[Choice, ...]) -> NoteWritten | None:
     """A note with every candidate of a plan; None if there was none."""
-    logged = [_logged(each) for each in choices if each.candidate.kind is not OfferKind.TOOL]
+    logged = [_log_candidate(each) for each in choices if each.candidate.kind is not OfferKind.TOOL]
     return NoteWritten(_CANDIDATES, turn, msgspec.json.encode(logged)) if logged else None
 
 
@@ -313,7 +319,7 @@ def read_decision(store: Store, turn: Turn) -> TurnDecision:
     )
 
 
-def _logged(choice: Choice) -> DecidedCandidate:
+def _log_candidate(choice: Choice) -> DecidedCandidate:
     each = choice.candidate
     return DecidedCandidate(
         each.source,

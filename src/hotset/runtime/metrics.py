@@ -226,7 +226,7 @@ def savings(
     uncounted = 0
     for each in [store.session(session)] if session else list(store.sessions()):
         account = ledger.of(each.id) if each.id in ledger.sessions else None
-        missing = _ended(store, each.id, since) - (account.turns if account else 0)
+        missing = _count_ended(store, each.id, since) - (account.turns if account else 0)
         uncounted += max(0, missing)
         if account is not None:
             accounts.append(SessionAccount(each, account, max(0, missing)))
@@ -276,7 +276,7 @@ def over_store(store: Store, config: Config, since: float) -> tuple[Metrics, tup
     )
 
 
-def _ended(store: Store, session: SessionId, since: float | None) -> int:
+def _count_ended(store: Store, session: SessionId, since: float | None) -> int:
     """Number of turns that ended well."""
     ends = (
         turn.finished or turn.started

@@ -254,7 +254,7 @@ class Planner:
 
     def is_quick(self, request: Request) -> bool:
         """True if planning is fast: no store, no search, no tokenizer to load, little to count."""
-        small = len(request.raw) <= _SMALL and _opens(request)
+        small = len(request.raw) <= _SMALL and _is_opening(request)
         return small and self._calibrations.knows(request.model) and self._is_quiet(request)
 
     def _is_quiet(self, request: Request) -> bool:
@@ -318,11 +318,15 @@ class Planner:
             hidden_texts=partial(_hidden_texts, facts),
             check=check,
         )
-        made = _as_it_came(lines, table) if facts.off else plan(lines, table, offers, knobs, moment)
-        made, behind = _placed(facts, made)
+        made = (
+            _unchanged_plan(lines, table)
+            if facts.off
+            else plan(lines, table, offers, knobs, moment)
+        )
+        made, behind = _place_texts(facts, made)
         if late is not None:
-            made = _together(late, made)
-        ours = _with_found(made, found) if facts.offered else found
+            made = _merge_plans(late, made)
+        ours = _list_tools(made, found) if facts.offered else found
         new = {behind.chain: behind} if behind is not None else {}
         hidden = {**facts.hidden, **new}
         spoken = {**hidden, **ours.spelled}
@@ -428,7 +432,7 @@ class Planner:
     ) -> RequestFacts:
         price = self._price(request.model, upstream)
         links = self._linked.of(request)
-        opens = _opens(request)
+        opens = _is_opening(request)
         if (
             not off
             and self._config.inject
@@ -487,12 +491,12 @@ class Planner:
         """
         if not any(has_twin(tool.raw, SPECS) for tool in request.tools):
             return request
-        sent = self._table(links, None if _opens(request) else store).sent
+        sent = self._table(links, None if _is_opening(request) else store).sent
         if brings_ours(request.tools) and (sent is None or self._brought.came_with(sent, store)):
             return request
         earlier = [spec for source in self.sources for spec in source.stands(links, store)]
         ours = (*SPECS, *(each for each in earlier if each.name in _TOOLBOX))
-        loaded = _referred(request, dialect)
+        loaded = _referred_tools(request, dialect)
         one = dialect.parse(
             dialect.withhold(
                 request.raw,
@@ -528,7 +532,7 @@ class Planner:
             defers=facts.offered and self.deferrals.allowed(request, facts.dialect, facts.upstream),
             sees=can_see(request.model),
             fixed=facts.own,
-            room=_free(facts, lines) if may_add else 0,
+            room=_free_tokens(facts, lines) if may_add else 0,
             count=_counter(request.model),
         )
 
@@ -612,7 +616,7 @@ class Planner:
         self._tables.put(table.sent.head, _HeldTable(table, now))
 
 
-def _referred(request: Request, dialect: Dialect) -> list[bytes]:
+def _referred_tools(request: Request, dialect: Dialect) -> list[bytes]:
     """The names, as JSON, of deferred tools that the conversation has loaded: the provider requires
     their declarations."""
     if b"tool_reference" not in request.raw:
@@ -624,7 +628,7 @@ def _referred(request: Request, dialect: Dialect) -> list[bytes]:
     ]
 
 
-def _opens(request: Request) -> bool:
+def _is_opening(request: Request) -> bool:
     """True if the model has not replied yet: prompts and system texts never leave and hide nothing,
     so the store has nothing to add."""
     return all(part.kind in _OPENING for message in request.messages for part in message.parts)
@@ -647,13 +651,13 @@ def _latest(links: Sequence[Link]) -> Iterator[Link]:
         yield each
 
 
-def _together(late: Plan, made: Plan) -> Plan:
+def _merge_plans(late: Plan, made: Plan) -> Plan:
     """Two plans in one, of which the first never went out."""
     fresh = {row.spot: row for row in (*late.fresh, *made.fresh) if row.spot in made.shown}
     return replace(made, fresh=tuple(fresh.values()), stubs=(*late.stubs, *made.stubs))
 
 
-def _as_it_came(lines: Sequence[Line], table: PageTable) -> Plan:
+def _unchanged_plan(lines: Sequence[Line], table: PageTable) -> Plan:
     """The plan that changes nothing, and so saves nothing."""
     whole = [line.whole for line in lines]
     return Plan(
@@ -664,7 +668,7 @@ def _as_it_came(lines: Sequence[Line], table: PageTable) -> Plan:
     )
 
 
-def _with_found(made: Plan, found: _ToolList) -> _ToolList:
+def _list_tools(made: Plan, found: _ToolList) -> _ToolList:
     """The tool list of a request: our own tools, those that the plan took, those found earlier."""
     bodies = (each.body for each in made.taken if each.slot is OfferSlot.TOOL_LIST)
     specs = (*SPECS, *(body for body in bodies if isinstance(body, ToolSpec)))
@@ -676,7 +680,7 @@ def _with_found(made: Plan, found: _ToolList) -> _ToolList:
     )
 
 
-def _placed(facts: RequestFacts, made: Plan) -> tuple[Plan, Hidden | None]:
+def _place_texts(facts: RequestFacts, made: Plan) -> tuple[Plan, Hidden | None]:
     """The texts that the plan took, placed after the last message; none if the provider accepts no
     text there."""
     texts: dict[str, list[str]] = {}
@@ -722,7 +726,7 @@ def _prompt_of(last: Link) -> str:
     return asked_in("\n".join(each.decode("utf-8", "replace") for each in parts))
 
 
-def _free(facts: RequestFacts, lines: Sequence[Line]) -> int:
+def _free_tokens(facts: RequestFacts, lines: Sequence[Line]) -> int:
     """Tokens that the plan will leave free, or a few more: the plan decides what really fits."""
     window = round(facts.knobs.window / facts.ratio)
     here = {line.chain for line in lines}

@@ -245,7 +245,7 @@ class Record:
         body, reply = await off_loop(MOST if packed else len(raw), self._read, raw)
         self.reply = reply
         status = self._response.status if self._response else 0
-        now, judged = self._machine.clock(), _judged(outcome, status, reply)
+        now, judged = self._machine.clock(), _judge_outcome(outcome, status, reply)
         ended = ReplyReceived(self.sent.opened.id, now, judged, status, body, reply)
         before, self._beside_reply = self._beside_reply, []
         group = (*before, ended, *self._closed_with(reply)) if first else (ended,)
@@ -358,7 +358,7 @@ def _header_text(reason: str) -> bytes:
     return plain[:_LONGEST_REASON].encode()
 
 
-def _judged(outcome: Outcome, status: int, reply: Reply) -> Outcome:
+def _judge_outcome(outcome: Outcome, status: int, reply: Reply) -> Outcome:
     """The outcome by the provider's word: a closed connection alone is no good end."""
     if outcome is not Outcome.DONE:
         return outcome

@@ -15,7 +15,7 @@ from hotset.nouns.message import DialectName, Message, Request, ToolSpec
 from hotset.nouns.page import Chain
 from hotset.nouns.window import WHOLE, Hidden, Shown, Spot
 
-_REPLACEMENT = Chain("stands in")
+_REPLACEMENT = Chain("replacement")
 """The chain of a message of ours: nothing is hidden around it."""
 
 _MOST_REWRITTEN = 32 << 20

@@ -92,7 +92,7 @@ def salvage(body: bytes, encoding: str) -> bytes:
     return bytes(got[:MOST]) or body
 
 
-async def plain(response: Response) -> Response:
+async def decompress_reply(response: Response) -> Response:
     """The same reply without compression, and without the headers that describe its encoding.
 
     Replies that we look into are asked for uncompressed; one that is compressed all the same is
@@ -104,10 +104,10 @@ async def plain(response: Response) -> Response:
     )
     if coding.lower() in ("", "identity"):
         return Response(response.status, headers, response.chunks)
-    return Response(response.status, headers, _decoded(response, coding))
+    return Response(response.status, headers, _decode_chunks(response, coding))
 
 
-async def _decoded(response: Response, coding: str) -> AsyncIterator[bytes]:
+async def _decode_chunks(response: Response, coding: str) -> AsyncIterator[bytes]:
     body = bytearray()
     async for chunk in response.chunks:
         body += chunk
@@ -133,14 +133,16 @@ def _join(pieces: Iterator[bytes], coding: str, stopped: Callable[[], bool]) -> 
 def _unpack(body: bytes, coding: str) -> Iterator[bytes]:
     match coding:
         case "gzip" | "x-gzip":
-            return _members(body, lambda: zlib.decompressobj(16 + zlib.MAX_WBITS), _inflated)
+            return _members(body, lambda: zlib.decompressobj(16 + zlib.MAX_WBITS), _inflate)
         case "deflate":
             # Servers disagree on whether deflate has a zlib header; the first byte tells.
             window = zlib.MAX_WBITS if body[:1] == b"\x78" else -zlib.MAX_WBITS
-            return _members(body, lambda: zlib.decompressobj(window), _inflated)
+            return _members(body, lambda: zlib.decompressobj(window), _inflate)
         case "zstd":
             options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
-            return _members(body, lambda: zstd.ZstdDecompressor(options=options), _unframed)
+            return _members(
+                body, lambda: zstd.ZstdDecompressor(options=options), _decompress_frames
+            )
         case _:
             raise Malformed(f"content coding {coding[:20]!r} is not one that hotset reads")
 
@@ -166,7 +168,7 @@ def _members(
         raise Malformed("the body is not what its content-encoding says") from error
 
 
-def _inflated(unpacker: Any, piece: bytes | memoryview) -> Iterator[bytes]:
+def _inflate(unpacker: Any, piece: bytes | memoryview) -> Iterator[bytes]:
     while True:
         yield (out := unpacker.decompress(piece, _STEP))
         piece = unpacker.unconsumed_tail
@@ -174,7 +176,7 @@ def _inflated(unpacker: Any, piece: bytes | memoryview) -> Iterator[bytes]:
             return
 
 
-def _unframed(unpacker: Any, piece: memoryview) -> Iterator[bytes]:
+def _decompress_frames(unpacker: Any, piece: memoryview) -> Iterator[bytes]:
     yield unpacker.decompress(piece, _STEP)
     while not unpacker.eof and not unpacker.needs_input:
         yield unpacker.decompress(b"", _STEP)
@@ -277,7 +279,7 @@ class StreamTail:
         return shown
 
 
-async def patiently(
+async def chunks_with_timeout(
     chunks: AsyncIterator[bytes], is_stopped: Callable[[], bool]
 ) -> AsyncGenerator[bytes]:
     """The chunks as they arrive, and an empty one if the reply has ended but the rest of its stream
@@ -314,16 +316,16 @@ def _unpacker(coding: str) -> Callable[[bytes], bytes] | None:
         case "" | "identity":
             return None
         case "gzip" | "x-gzip":
-            return partial(_unpacked, zlib.decompressobj(16 + zlib.MAX_WBITS))
+            return partial(_unpack_chunk, zlib.decompressobj(16 + zlib.MAX_WBITS))
         case "deflate":
-            return partial(_unpacked, zlib.decompressobj())
+            return partial(_unpack_chunk, zlib.decompressobj())
         case "zstd":
-            return partial(_unpacked, zstd.ZstdDecompressor())
+            return partial(_unpack_chunk, zstd.ZstdDecompressor())
         case _:
-            return partial(_unpacked, None)
+            return partial(_unpack_chunk, None)
 
 
-def _unpacked(unpacker: Any, chunk: bytes) -> bytes:
+def _unpack_chunk(unpacker: Any, chunk: bytes) -> bytes:
     if unpacker is None or unpacker.eof:
         raise ValueError("a coding that we cannot read, or something behind its end")
     text: bytes = unpacker.decompress(chunk, _MOST_AT_ONCE)

@@ -209,7 +209,7 @@ class Deferrals:
         """The tools that the hidden answers around these messages refer to; `deferred` says whether
         the upstream accepts references."""
         rows = [hidden[each.chain] for each in links if each.chain in hidden]
-        referring = {row.chain: names for row in rows if (names := _referred(row, dialect))}
+        referring = {row.chain: names for row in rows if (names := _referred_tools(row, dialect))}
         if not referring:
             return FoundTools()
         defined = self._defined(list(referring), store)
@@ -218,7 +218,7 @@ class Deferrals:
         for chain, names in referring.items():
             there = defined.get(chain, {})
             if not deferred or not names <= there.keys():
-                spelled[chain] = spelled_out(hidden[chain], dialect, there)
+                spelled[chain] = spell_out_row(hidden[chain], dialect, there)
                 continue
             for name, each in there.items():
                 tools.setdefault(name, each)  # a definition keeps its place and its bytes
@@ -228,7 +228,7 @@ class Deferrals:
         found = self._known.get_many(chains)
         missing = [chain for chain in chains if chain not in found]
         notes = store.notes(_FOUND, missing) if missing else {}
-        read = {chain: _read(notes[chain]) for chain in missing if chain in notes}
+        read = {chain: _read_definitions(notes[chain]) for chain in missing if chain in notes}
         for chain, definitions in read.items():
             self._known.put(chain, definitions)
         return found | read
@@ -245,11 +245,13 @@ def found_by(turn: TurnRef, chains: Sequence[Chain], store: Store) -> tuple[str,
     """The names of the tools that a line had found when this turn was planned, in order."""
     notes = store.notes(_FOUND, chains, turn)
     return tuple(
-        dict.fromkeys(tool for chain in chains if chain in notes for tool in _read(notes[chain]))
+        dict.fromkeys(
+            tool for chain in chains if chain in notes for tool in _read_definitions(notes[chain])
+        )
     )
 
 
-def spelled_out(row: Hidden, dialect: Dialect, definitions: Definitions) -> Hidden:
+def spell_out_row(row: Hidden, dialect: Dialect, definitions: Definitions) -> Hidden:
     """The hidden messages around a chain, with the tools described in text."""
     words = {name: words_for(each) for name, each in definitions.items()}
 
@@ -260,11 +262,11 @@ def spelled_out(row: Hidden, dialect: Dialect, definitions: Definitions) -> Hidd
     return replace(row, before=spell_out(row.before), instead=instead, after=spell_out(row.after))
 
 
-def _referred(row: Hidden, dialect: Dialect) -> frozenset[str]:
+def _referred_tools(row: Hidden, dialect: Dialect) -> frozenset[str]:
     return frozenset(name for raw in (*row.before, *row.after) for name in dialect.referred(raw))
 
 
-def _read(note: Note) -> Definitions:
+def _read_definitions(note: Note) -> Definitions:
     try:
         kept = msgspec.json.decode(note.value or b"", type=list[tuple[str, str, str]])
     except msgspec.DecodeError:

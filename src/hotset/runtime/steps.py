@@ -112,8 +112,11 @@ async def _plan(
     if off:  # a request that went out unchanged has no forms: its turn has no plan
         return
     made = planned.plan
-    events = [*(each for each in kept if isinstance(each, Event)), *_evicted(planned, opened.id)]
-    notes = _of_turn((each for each in kept if not isinstance(each, Event)), opened.id)
+    events = [
+        *(each for each in kept if isinstance(each, Event)),
+        *_eviction_events(planned, opened.id),
+    ]
+    notes = _with_turn((each for each in kept if not isinstance(each, Event)), opened.id)
     behind = [HiddenKept(opened.id, planned.behind)] if planned.behind is not None else []
     record.also(*notes, PlanMade(opened.id, planned.sent, made.fresh, made.stubs), *behind, *events)
     machine.tally.prefetches = reduce(Prefetches.after, events, machine.tally.prefetches)
@@ -191,7 +194,7 @@ def hide_rounds(record: Record, view: TurnView, machine: Machine) -> None:
         links = tuple(link(planned.head, seen.messages))
         hidden = view.hidden(sent.answers, links) if sent.answers else ()
         found = planner.deferrals.keep(hidden, tuple(sent.found.values()))
-        continued = _continued(sent, seen, machine)
+        continued = _continuation_notes(sent, seen, machine)
         record.is_heard = True
         kept = _report_end(record, seen, links, machine)
     except Exception as error:
@@ -201,13 +204,13 @@ def hide_rounds(record: Record, view: TurnView, machine: Machine) -> None:
     if hidden:
         planner.remember(planned, hidden)
     record.also(
-        *_of_turn(found, id),
+        *_with_turn(found, id),
         *(HiddenKept(id, each) for each in hidden),
-        *_of_turn((*continued, *kept), id),
+        *_with_turn((*continued, *kept), id),
     )
 
 
-def _continued(sent: SentRounds, seen: Reply, machine: Machine) -> tuple[NoteWritten, ...]:
+def _continuation_notes(sent: SentRounds, seen: Reply, machine: Machine) -> tuple[NoteWritten, ...]:
     """The note that maps the reply's id to the provider's latest one, if a client may continue by
     that id."""
     last = sent.rounds[-1].round.id if sent.rounds else ""
@@ -281,7 +284,7 @@ def bill_turn(record: Record, reply: Reply, machine: Machine) -> tuple[Deposit, 
     again = repeats(planned.links, planned.plan.fresh) if planned.knobs.echo else NO_REPEATS
     counting = _count_bill(bill, planned.knobs.window, again, record, machine)
     machine.background.spawn(counting, KEEPING)
-    notes = _of_turn([learned] if learned is not None else (), sent.opened.id)
+    notes = _with_turn([learned] if learned is not None else (), sent.opened.id)
     return (*notes, Billed(sent.opened.id, bill))
 
 
@@ -309,7 +312,7 @@ async def _keep_outcome(outcome: str, record: Record) -> None:
         record.at_once(Event(OUTCOME, time, ref.session, ref.number - 1, detail))
 
 
-def _of_turn(deposits: Iterable[Deposit], turn: TurnId) -> Iterator[Deposit]:
+def _with_turn(deposits: Iterable[Deposit], turn: TurnId) -> Iterator[Deposit]:
     """The deposits, with notes assigned to the turn they were written in."""
     for each in deposits:
         yield replace(each, turn=turn) if isinstance(each, NoteWritten) else each
@@ -334,7 +337,7 @@ def _with_body(call: ClientCall, body: bytes | None) -> ClientCall:
     return replace(call, body=body, headers=headers)
 
 
-def _evicted(planned: PlannedTurn, turn: TurnId) -> list[Event]:
+def _eviction_events(planned: PlannedTurn, turn: TurnId) -> list[Event]:
     """The event that pages left the window or that the prefix changed."""
     made = planned.plan
     if not made.stubs and made.broke is None:

@@ -27,7 +27,7 @@ from hotset.nouns.window import Line
 from hotset.runtime.background import Background
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.metrics import SUMMARISED, SUMMARY_FAILED
-from hotset.runtime.reply_bytes import plain
+from hotset.runtime.reply_bytes import decompress_reply
 from hotset.store.port import Store, Where
 from hotset.upstream.port import Wire
 from hotset.window.step_sizes import steps
@@ -67,7 +67,7 @@ async def ask_about(
     call = _call(source, chosen, dialect)
     try:
         async with asyncio.timeout(chosen.seconds), wire.send(call) as response:
-            answer = await plain(response)
+            answer = await decompress_reply(response)
             body = await _whole(answer.chunks)
     except TimeoutError:
         raise NotWritten("timeout") from None

@@ -25,7 +25,7 @@ from hotset.nouns.turn import Outcome
 from hotset.runtime.attempts import ask_upstream, follow_up
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import Record
-from hotset.runtime.reply_bytes import StreamTail, patiently, plain
+from hotset.runtime.reply_bytes import StreamTail, chunks_with_timeout, decompress_reply
 from hotset.runtime.steps import (
     answer_turn,
     bill_with_reply,
@@ -80,7 +80,9 @@ async def walk(call: ClientCall, client: Client, machine: Machine) -> None:
             record.receive()  # the request goes to the store while it goes out
         async with ask_upstream(record, machine) as response:
             if isinstance(record.sent, SentRounds) and response.status < 400:
-                await _rounds(await plain(response), record.sent.own, record, client, machine)
+                await _rounds(
+                    await decompress_reply(response), record.sent.own, record, client, machine
+                )
             else:
                 await record.answered(response)
                 await (_stream if record.streamed else _document)(response, record, client)
@@ -103,7 +105,9 @@ async def _stream(response: Response, record: Record, client: Client) -> None:
     await client.start(response.status, (*response.headers, *record.headers))
     tail = record.tail()
     try:
-        async with aclosing(patiently(response.chunks, lambda: tail.is_stopped)) as chunks:
+        async with aclosing(
+            chunks_with_timeout(response.chunks, lambda: tail.is_stopped)
+        ) as chunks:
             async for chunk in chunks:
                 record.take(chunk)
                 if shown := tail.feed(chunk) if chunk else b"":
@@ -159,20 +163,20 @@ async def _rounds(
         try:
             pulse = partial(_pulse, view, record, client)
             async with follow_up(record, machine, pulse) as later:
-                response = await plain(later)
+                response = await decompress_reply(later)
                 if response.status >= 400:
-                    await _refused(response, view, tail, record, client)
+                    await _relay_refusal(response, view, tail, record, client)
                     return
                 await _relay(response, view, tail, record, client)
         except UpstreamFailed as failure:
             if not client.begun:
                 raise
-            await _broke_off(view.fail(502, _refusal(record, str(failure))), tail, record, client)
+            await _end_broken(view.fail(502, _refusal(record, str(failure))), tail, record, client)
             return
         round = view.round()
         if client.begun and not round.complete and not view.stopped:
             reason = f"{record.sent.call.upstream} broke off in mid-reply"
-            await _broke_off(view.fail(502, _refusal(record, reason)), tail, record, client)
+            await _end_broken(view.fail(502, _refusal(record, reason)), tail, record, client)
             return
     last = view.close()
     record.take(last)
@@ -193,7 +197,7 @@ async def _relay(
     """Relay what the client may see of a round as it arrives; a document shows nothing before its
     end."""
     try:
-        async with aclosing(patiently(response.chunks, lambda: view.stopped)) as chunks:
+        async with aclosing(chunks_with_timeout(response.chunks, lambda: view.stopped)) as chunks:
             async for chunk in chunks:
                 if not chunk:  # the end event has come, but the stream stays open
                     return
@@ -208,7 +212,7 @@ async def _relay(
             raise
 
 
-async def _refused(
+async def _relay_refusal(
     response: Response, view: TurnView, tail: StreamTail, record: Record, client: Client
 ) -> None:
     """Pass on the upstream's refusal of a later round, in the form that fits what the client has
@@ -225,7 +229,7 @@ async def _refused(
     await client.finish(tail.rest() + last)
 
 
-async def _broke_off(last: bytes, tail: StreamTail, record: Record, client: Client) -> None:
+async def _end_broken(last: bytes, tail: StreamTail, record: Record, client: Client) -> None:
     """End a reply whose later round broke off with an error event in the client's dialect."""
     record.take(last)
     await record.end(Outcome.BROKEN)

@@ -57,7 +57,7 @@ _FileId = tuple[int, int] | None
 
 _open_here: Counter[_FileId] = Counter()
 _sizes: dict[_FileId, int] = {}
-"""How large each open database was when we last looked: they only grow."""
+"""Last known size of each open database: they only grow."""
 _counting = threading.Lock()
 
 

@@ -1,4 +1,4 @@
-"""What leaves a store and what comes in: as rows in one snapshot, and as text, one JSON object a
+"""Export and import of a store: as rows in one snapshot, and as text, one JSON object a
 line, so that people and other programs can read what was exported."""
 
 from __future__ import annotations
@@ -352,7 +352,7 @@ class ImportCheck:
     _is_behind: bool = False
     _seen: set[int] = field(default_factory=set)
     _awaited: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """What may still come, and the row that needs it."""
+    """Keys that may still come, and the row that needs each."""
     _followed: dict[str, int] = field(default_factory=dict)
     """Pages that are not there and that a note follows: they must not come behind it."""
     _memories: dict[MemoryId, MemoryKind] = field(default_factory=dict)

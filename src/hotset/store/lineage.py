@@ -79,7 +79,7 @@ def _by_past(asked: RequestReceived, links: Sequence[Link], look: Lookup) -> Ses
         each.message.role is Role.ASSISTANT and each.chain not in scripted for each in built_upon
     ):
         return None
-    repeated = _unanswered(asked, since[0], look)
+    repeated = _find_unanswered(asked, since[0], look)
     return look.session(repeated) if repeated is not None else None
 
 
@@ -102,7 +102,7 @@ def _nearest(
     return best[2] if best is not None else None
 
 
-def _unanswered(asked: RequestReceived, head: Chain, look: Lookup) -> SessionId | None:
+def _find_unanswered(asked: RequestReceived, head: Chain, look: Lookup) -> SessionId | None:
     """The session in which this first message got no reply, so that this is a retry; otherwise it
     begins a new one."""
     print_here = fingerprint(asked)
@@ -195,10 +195,10 @@ class FirstPrompt:
     """The first message with the person's own words."""
 
     index: int
-    """Of the message; 0 if no message has words of a person. The client also wrote the assistant's
-    part before it."""
+    """Index of the message; 0 if no message has words of a person. The client also wrote the
+    assistant's part before it."""
     words: str
-    """Of its first part with own words; empty if no message has any."""
+    """The words of its first part with own words; empty if no message has any."""
 
 
 def first_prompt(messages: Sequence[Message]) -> FirstPrompt:
@@ -366,7 +366,8 @@ def parents_in(store: Store) -> Mapping[SessionId, Parent]:
 
 
 def parents(events: Iterable[Event]) -> Mapping[SessionId, Parent]:
-    """By child. The first link of a session counts; one that would close a cycle is left out."""
+    """Parents by child. The first link of a session counts; one that would close a cycle is left
+    out."""
     found: dict[SessionId, Parent] = {}
     for event in events:
         child, parent = event.session, event.detail.get("parent")
@@ -416,7 +417,7 @@ def _by_call(asked: RequestReceived, look: Lookup) -> Parent | None:
             (starts_agents and argument == words)
             or _quotes(whole, argument)
             or _quotes(argument, words)
-            for argument in map(_flat, _strings(_parsed(look.content(page.digest))))
+            for argument in map(_flat, _strings(_parse_arguments(look.content(page.digest))))
         )
         if fits and _is_same_client(asked, page, look):
             return Parent(page.session, Kinship.SUBAGENT, "call")
@@ -533,7 +534,7 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def _parsed(arguments: bytes | None) -> Any:
+def _parse_arguments(arguments: bytes | None) -> Any:
     try:
         return msgspec.json.decode(arguments or b"null")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

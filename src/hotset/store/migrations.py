@@ -162,7 +162,7 @@ MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (_first, _second, _t
 VERSION = len(MIGRATIONS)
 
 _OLD_SPACES = frozenset({"calibration", "response", "found", "offer", "brought"})
-"""Of the notes that stores up to format 3 kept as hidden rows under made-up names."""
+"""Spaces of the notes that stores up to format 3 kept as hidden rows under made-up names."""
 
 
 def migrate(connection: apsw.Connection, database: Path) -> None:
@@ -252,8 +252,8 @@ def note_of(connection: apsw.Connection, row: HiddenRow) -> Note | None:
 
 
 def move_hidden_to_notes(connection: apsw.Connection) -> None:
-    """For stores up to format 3, inside a transaction. The rows that stay are numbered without gaps
-    again (see `repair`)."""
+    """Move the notes of a store up to format 3, inside a transaction. The rows that stay are
+    numbered without gaps again (see `repair`)."""
     every = connection.execute(f"SELECT {HIDDEN.names} FROM hidden ORDER BY step, seq").fetchall()
     stay: list[Any] = []
     for values in every:

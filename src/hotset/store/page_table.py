@@ -178,19 +178,19 @@ def _read_shown(values: Sequence[Any]) -> Shown:
     *fields, codec, size, body = values
     row = SHOWN.unpack(fields)
     return read_shown(
-        row, lambda address: _unpressed(address, (codec, size, body) if body is not None else None)
+        row, lambda address: _read_blob(address, (codec, size, body) if body is not None else None)
     )
 
 
 def _read_hidden(connection: apsw.Connection, place: _Place) -> Hidden | None:
     def read(address: Digest) -> bytes:
-        return _unpressed(address, connection.execute(_BLOB, (pack_hex(address),)).fetchone())
+        return _read_blob(address, connection.execute(_BLOB, (pack_hex(address),)).fetchone())
 
     row = read_one(connection, HIDDEN, "chain = ? AND seq = ?", *place)
     return read_hidden(row, read) if row is not None else None
 
 
-def _unpressed(address: Digest, form: Sequence[Any] | None) -> bytes:
+def _read_blob(address: Digest, form: Sequence[Any] | None) -> bytes:
     if form is None:
         raise PageDamaged(
             f"content {address} is not there; `hotset repair` lets go of the forms that need it"

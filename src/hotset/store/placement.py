@@ -100,7 +100,7 @@ def _place_request(asked: RequestReceived, look: Lookup) -> tuple[Writing, Commi
         tools=tools,
         events=(parent.event(session.id, turn.number, asked.time),) if parent is not None else (),
     )
-    return writing, _kept(writing, turn)
+    return writing, _receipt(writing, turn)
 
 
 def _place_reply(answered: ReplyReceived, look: Lookup) -> tuple[Writing, CommitReceipt]:
@@ -131,7 +131,7 @@ def _place_reply(answered: ReplyReceived, look: Lookup) -> tuple[Writing, Commit
         pages=tuple(pages),
         turns=(ended,),
     )
-    return writing, _kept(writing, ended)
+    return writing, _receipt(writing, ended)
 
 
 def whole_system(request: Request) -> bytes:
@@ -532,7 +532,7 @@ def _unused_id(seed: str, look: Lookup) -> SessionId:
     return id
 
 
-def _kept(writing: Writing, turn: Turn) -> CommitReceipt:
+def _receipt(writing: Writing, turn: Turn) -> CommitReceipt:
     return CommitReceipt(turn.ref, tuple(page.id for page in writing.pages))
 
 

@@ -198,7 +198,7 @@ LATEST = 256
 
 FEW = 8
 """How many replies are compared with the beginning of a session, and how many pages of equal
-content are looked at."""
+content are read."""
 
 MATCHES = 8
 """How many ids `match` and `contents` return: enough to tell a person that a prefix is not
@@ -242,8 +242,8 @@ class Lookup(Protocol):
     def turn_by_response(self, response_id: str) -> Turn | None: ...
 
     def first_with_hint(self, hint: str) -> SessionId | None:
-        """Of the sessions whose fingerprint begins with this hint, and that offered tools: the
-        first among `LATEST` turns."""
+        """The first session among `LATEST` turns whose fingerprint begins with this hint and that
+        offered tools."""
         ...
 
     def waiting_calls(self) -> Sequence[Page]:

@@ -45,15 +45,15 @@ _MOST_STEPS = 32  # messages of one reply
 _LATEST_TURNS = f"SELECT * FROM turn ORDER BY seq DESC LIMIT {LATEST}"
 _PAGE_NAMES = PAGE.qualified("page.")
 _WAITING_CALLS = f"""
-    WITH RECURSIVE said(turn_seq, session, number, head, chain, depth) AS (
+    WITH RECURSIVE line(turn_seq, session, number, head, chain, depth) AS (
         SELECT seq, session, number, head, tail, 0 FROM ({_LATEST_TURNS}) AS latest
             WHERE tail <> head AND tools IS NOT NULL AND NOT EXISTS (
                 SELECT 1 FROM node WHERE node.session = latest.session AND node.parent = latest.tail AND NOT node.aside)
         UNION ALL
-        SELECT turn_seq, said.session, number, head, node.parent, depth + 1
-            FROM said JOIN node ON node.chain = said.chain AND node.session = said.session
+        SELECT turn_seq, line.session, number, head, node.parent, depth + 1
+            FROM line JOIN node ON node.chain = line.chain AND node.session = line.session
             WHERE node.parent <> head AND depth < ?)
-    SELECT {_PAGE_NAMES} FROM said JOIN page ON page.chain = said.chain AND page.chain <> '' AND page.session = said.session
+    SELECT {_PAGE_NAMES} FROM line JOIN page ON page.chain = line.chain AND page.chain <> '' AND page.session = line.session
         WHERE page.kind = 'tool_call' ORDER BY turn_seq DESC, page.seq LIMIT ?
 """  # noqa: E501
 _LATEST_REPLIES = f"""

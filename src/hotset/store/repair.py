@@ -559,16 +559,16 @@ def read_cells(database: Path, wal: Path) -> Iterator[Cell]:
     """
     with database.open("rb") as file:
         count = -(-database.stat().st_size // _PAGE_BYTES)
-        committed = _committed(frames(wal))
+        committed = _committed_pages(frames(wal))
         yield from _Pages(file, committed).cells({*range(1, count + 1), *committed})
         known = set(committed.values())
-        unchecked = _committed(unchecked_frames(wal, _PAGE_BYTES))
+        unchecked = _committed_pages(unchecked_frames(wal, _PAGE_BYTES))
         behind = {number: page for number, page in unchecked.items() if page not in known}
         if behind:
             yield from _Pages(file, {**committed, **behind}).cells(set(behind))
 
 
-def _committed(every: Iterable[Frame]) -> dict[int, bytes]:
+def _committed_pages(every: Iterable[Frame]) -> dict[int, bytes]:
     """The last version of each page, without transactions that did not end."""
     latest: dict[int, bytes] = {}
     transaction: dict[int, bytes] = {}
@@ -608,7 +608,7 @@ class _Pages:
     def _cell(self, page: bytes, at: int) -> Cell:
         size, at = _varint(page, at)
         seq, at = _varint(page, at)
-        return Cell(_signed(seq), _record(self._payload(page, at, size)))
+        return Cell(_to_signed(seq), _record(self._payload(page, at, size)))
 
     def _payload(self, page: bytes, at: int, size: int) -> bytes:
         """A row that is too long for its page goes on in a chain of others."""
@@ -686,5 +686,5 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
     return value << 8 | content[at + 8], at + 9
 
 
-def _signed(value: int) -> int:
+def _to_signed(value: int) -> int:
     return value - 2**64 if value >= 2**63 else value

@@ -62,7 +62,7 @@ class SealedRows:
         sealed = seal(_text(blob.content), self._known)
         content = sealed.text.encode("utf-8", "surrogateescape") if sealed.found else blob.content
         secrets = len(sealed.found)
-        if cut := sum(len(seal(text, self._known).found) for text in _streamed(content)):
+        if cut := sum(len(seal(text, self._known).found) for text in _join_stream(content)):
             content, secrets = _CUT_STREAM, secrets + cut
         if not secrets:
             return blob
@@ -140,7 +140,7 @@ def _texts(rows: Iterable[Row]) -> Iterator[str]:
         match row:
             case Blob():
                 yield _text(row.content)
-                yield from _streamed(row.content)
+                yield from _join_stream(row.content)
             case MemoryRecord():
                 yield from (row.title, row.text)
 
@@ -150,7 +150,7 @@ def _text(content: bytes) -> str:
     return content.decode("utf-8", "surrogateescape")
 
 
-def _streamed(content: bytes) -> Iterator[str]:
+def _join_stream(content: bytes) -> Iterator[str]:
     """The joined texts of an event stream: a secret may be split over several events."""
     if not content.lstrip()[:6].startswith((b"data:", b"event:")):
         return

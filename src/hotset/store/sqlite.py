@@ -275,7 +275,9 @@ class SqliteStore:
         return self._stream(TOOL)
 
     def events(self, session: SessionId | None = None, name: str | None = None) -> Iterator[Event]:
-        which = _set_conditions(("session = ?", _given(session)), ("name = ?", _given(name)))
+        which = _set_conditions(
+            ("session = ?", _one_tuple(session)), ("name = ?", _one_tuple(name))
+        )
         for event in self._stream(EVENT, *which):
             yield _as_asked(event, session in (None, event.session) and name in (None, event.name))
 
@@ -314,7 +316,9 @@ class SqliteStore:
         return table  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
     def bills(self, session: SessionId | None = None, since: float | None = None) -> Iterator[Bill]:
-        which = _set_conditions(("session = ?", _given(session)), ("time >= ?", _given(since)))
+        which = _set_conditions(
+            ("session = ?", _one_tuple(session)), ("time >= ?", _one_tuple(since))
+        )
         for bill in self._stream(BILL, *which):
             yield _as_asked(bill, session in (None, bill.session))
 
@@ -425,8 +429,8 @@ class SqliteStore:
         return exchange.dump(self._reading, session)
 
     def load(self, rows: Iterable[Row], *, gaps: bool = False) -> int:
-        """With `gaps`, messages and pages may follow others that are missing, as in an export of a
-        store that was repaired."""
+        """Import rows. With `gaps`, messages and pages may follow others that are missing, as in an
+        export of a repaired store."""
         self._writable()
         with translate_errors(self.database):
             connection = self._open_one()
@@ -562,20 +566,20 @@ def _conditions(where: Where) -> tuple[list[str], list[Any]]:
     that index."""
     kinds = sorted(where.every_kind)
     return _set_conditions(
-        ("session = ?", _given(where.session)),
-        ("agent = ?", _given(where.agent)),
+        ("session = ?", _one_tuple(where.session)),
+        ("agent = ?", _one_tuple(where.agent)),
         (f"kind IN ({', '.join('?' * len(kinds))})", tuple(str(kind) for kind in kinds) or None),
         ("turn BETWEEN ? AND ?", where.turns),
-        ("time >= ?", _given(where.since)),
-        ("time < ?", _given(where.until)),
-        ("branch = ?", _given(where.branch)),
-        ("parent = ? AND parent IS NOT NULL", _given(where.parent)),
-        ("call = ? AND call <> ''" if where.call else "call = ?", _given(where.call)),
+        ("time >= ?", _one_tuple(where.since)),
+        ("time < ?", _one_tuple(where.until)),
+        ("branch = ?", _one_tuple(where.branch)),
+        ("parent = ? AND parent IS NOT NULL", _one_tuple(where.parent)),
+        ("call = ? AND call <> ''" if where.call else "call = ?", _one_tuple(where.call)),
         (
             "chain = ? AND chain <> ''" if where.chain else "chain = ?",
-            _given(where.chain and pack_hex(where.chain)),
+            _one_tuple(where.chain and pack_hex(where.chain)),
         ),
-        ("digest = ?", _given(where.digest and pack_hex(where.digest))),
+        ("digest = ?", _one_tuple(where.digest and pack_hex(where.digest))),
     )
 
 
@@ -585,7 +589,7 @@ def _set_conditions(*every: tuple[str, tuple[Any, ...] | None]) -> tuple[list[st
     return [condition for condition, _ in given], [value for _, some in given for value in some]
 
 
-def _given(value: Any) -> tuple[Any, ...] | None:
+def _one_tuple(value: Any) -> tuple[Any, ...] | None:
     return None if value is None else (value,)
 
 

@@ -314,7 +314,7 @@ def _optional(codec: ColumnCodec) -> ColumnCodec:
     )
 
 
-def _typed(kind: Any) -> ColumnCodec:
+def _typed_codec(kind: Any) -> ColumnCodec:
     """Codec for a value that its JSON describes completely."""
     return ColumnCodec(_json, lambda text: msgspec.json.decode(text, type=kind))
 
@@ -334,8 +334,8 @@ _INT = ColumnCodec(_number, int)
 _FLAG = ColumnCodec(int, bool)
 _TIME = ColumnCodec(_moment, float)
 _HEX = ColumnCodec(pack_hex, unpack_hex)
-_WORDS = _typed(tuple[str, ...])
-_USAGE = ColumnCodec(_counts, _typed(Usage).unpack)
+_WORDS = _typed_codec(tuple[str, ...])
+_USAGE = ColumnCodec(_counts, _typed_codec(Usage).unpack)
 
 # Forms belong to messages: those of a session's messages go with it, whichever session decided
 # them. What two stores hold of one page table is in the same order (by step), whichever of them it
@@ -467,7 +467,7 @@ REFERENCE: RowTable[Reference] = RowTable(
         ("session", _TEXT),
         ("kind", _TEXT),
         ("pages", _WORDS),
-        ("turns", _typed(tuple[int, int])),
+        ("turns", _typed_codec(tuple[int, int])),
         ("tokens", _INT),
         ("time", _TIME),
         ("topics", _WORDS),
@@ -576,7 +576,7 @@ SUMMARY: RowTable[Summary] = RowTable(
     (
         ("session", _TEXT),
         ("branch", _INT),
-        ("turns", _typed(tuple[int, int])),
+        ("turns", _typed_codec(tuple[int, int])),
         ("version", _INT),
         ("text", _TEXT),
         ("by", _TEXT),

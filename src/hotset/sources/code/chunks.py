@@ -88,7 +88,7 @@ def chunks(text: str, symbols: Sequence[CodeSymbol]) -> tuple[Chunk, ...]:
         for each in symbols
         if 1 <= each.first <= min(each.last, last_line)
     ]
-    pieces = _cut_span(_Span(0, len(every), None), _nested(spans), every)
+    pieces = _cut_span(_Span(0, len(every), None), _nest(spans), every)
     return tuple(
         Chunk(piece.first, piece.end, piece.title) for piece in _with_content(pieces, every)
     )
@@ -119,7 +119,7 @@ class _Piece:
         )
 
 
-def _nested(spans: Sequence[_Span]) -> tuple[_Span, ...]:
+def _nest(spans: Sequence[_Span]) -> tuple[_Span, ...]:
     """The spans as a forest: one that overlaps its predecessor without being inside it is cut off
     at that one's end."""
     open_: list[tuple[_Span, list[_Span]]] = []
@@ -164,7 +164,7 @@ def _cut_span(span: _Span, children: Sequence[_Span], every: TextRows) -> list[_
             pieces += _cut(at, span.end, inner_scope, names if not pieces else (), every)
         else:
             pieces += _cut(at, span.end, scope, names, every, all_named=True)
-    return _joined(pieces, every)
+    return _join_short(pieces, every)
 
 
 def _scope_and_names(symbol: CodeSymbol | None) -> tuple[str, tuple[str, ...]]:
@@ -216,7 +216,7 @@ def _indent(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 
-def _joined(pieces: Sequence[_Piece], every: TextRows) -> list[_Piece]:
+def _join_short(pieces: Sequence[_Piece], every: TextRows) -> list[_Piece]:
     """The pieces, with neighbours joined that are too short alone."""
     joined: list[_Piece] = []
     for piece in pieces:

@@ -263,7 +263,7 @@ class Manifest:
     # What is known
 
     def rows(self, folder: str) -> dict[str, FileRow]:
-        """By name."""
+        """Rows of a folder, by name."""
         found = self._select((f"SELECT name, {_ROW} FROM file WHERE folder = ?"), folder)
         return {name: FileRow(Stat(*rest[:4]), *rest[4:]) for name, *rest in found}
 

@@ -127,7 +127,7 @@ class Parsers:
         return self._pool().submit(self._ask, ParseRequest(language.name, text))
 
     def symbols(self, text: str, language: Language) -> ParseResult:
-        """What a text defines; waits for it."""
+        """The symbols of a text; blocks until they are found."""
         if not language.grammar:
             found = structure(text, language)
             return ParseResult(symbols=found, count=len(found))

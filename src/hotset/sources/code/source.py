@@ -166,7 +166,7 @@ class CodeSource(Source):
                 for part in each.message.parts
                 if part.kind.family is Kind.TOOL_CALL
             ]
-            retrieved = _retrieved(
+            retrieved = _find_retrieved(
                 every, [hidden[each.chain] for each in links[at:] if each.chain in hidden]
             )
             verdicts = [(each, judge(each, actions, retrieved)) for each in every]
@@ -263,7 +263,7 @@ def _name(offered: Candidate) -> str:
     return blake2b(id.encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
-def _retrieved(every: Collection[Candidate], hidden: Collection[Hidden]) -> frozenset[str]:
+def _find_retrieved(every: Collection[Candidate], hidden: Collection[Hidden]) -> frozenset[str]:
     """The offered files that the model asked for: its calls of our tools are among the hidden
     messages."""
     raws = [raw for row in hidden for raw in (*row.before, row.instead)]

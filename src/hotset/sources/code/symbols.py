@@ -1,4 +1,4 @@
-"""What a file defines: symbols with their scopes, signatures, lines and comments, as far as its
+"""Finds the symbols of a file with their scopes, signatures, lines and comments, as far as its
 text can be parsed.
 
 A grammar is foreign machine code over foreign text: it can take very long (a megabyte of brackets:
@@ -131,7 +131,7 @@ def symbols(text: str, language: Language, grammars: Path | None = None) -> Defi
 
 
 def _match_query(root: Node, query: Query) -> dict[int, _SymbolMatch]:
-    """By where their names begin; no more than one beyond the most."""
+    """Matches, by where their names begin; at most one more than the limit."""
     from tree_sitter import QueryCursor  # noqa: PLC0415 - as above
 
     found: dict[int, _SymbolMatch] = {}
@@ -204,7 +204,7 @@ _Bytes = tuple[int, int]
 
 @dataclass(slots=True)
 class _SymbolMatch:
-    """What the patterns say of one symbol.
+    """What the patterns found for one symbol.
 
     Only places are kept, never nodes: going from a node to its parent costs a walk from the root
     each time.
@@ -213,22 +213,22 @@ class _SymbolMatch:
     kind: str = ""
     node: str = ""
     start: int = 0
-    """With all that belongs to it; so are `end`, `first` and `last`."""
+    """First byte of all that belongs to it; `end`, `first` and `last` also include all of it."""
     end: int = 0
     first: int = 0
     last: int = 0
     begin: int = 0
-    """Of the definition itself."""
+    """First byte of the definition itself."""
     stop: int = 0
     spans: dict[str, _Bytes] = field(default_factory=dict)
-    """Of its name, its body, its docstring, its receiver."""
+    """Ranges of its name, its body, its docstring, its receiver."""
     owners: tuple[_Bytes, ...] = ()
-    """Of the names in front of its own: `Api` in `Api::open`."""
+    """Ranges of the names before its own: `Api` in `Api::open`."""
 
     def add(self, captured: Mapping[str, Sequence[Node]]) -> None:
         for what, (node, *_) in captured.items():
             if what == "name":
-                self.owners, self.spans[what] = _declared(node)
+                self.owners, self.spans[what] = _find_declarator(node)
                 continue
             if what in ("body", "doc", "receiver"):
                 self.spans[what] = (node.start_byte, node.end_byte)
@@ -247,8 +247,8 @@ class _SymbolMatch:
                 self.last = max(self.first, end.row + 1 if end.column else end.row)
 
     def _is_better(self, kind: str, node: Node) -> bool:
-        """What is a variable and a function is a function; of two nodes that make it a variable the
-        outer one is all of it."""
+        """True if `other` describes it better: a function beats a variable, and of two variable
+        nodes the outer one wins."""
         if kind == self.kind == "variable":
             return node.end_byte - node.start_byte > self.stop - self.begin
         return self.kind in ("", "variable")
@@ -258,8 +258,9 @@ class _SymbolMatch:
         return source[start : min(end, start + 4 * most)].decode("utf-8", "replace")
 
 
-def _declared(node: Node) -> tuple[tuple[_Bytes, ...], _Bytes]:
-    """In C a name is inside of declarators, after the names of its scopes."""
+def _find_declarator(node: Node) -> tuple[tuple[_Bytes, ...], _Bytes]:
+    """The ranges of the owners and of the name: in C a name is inside of declarators, after its
+    scopes."""
     owners: list[_Bytes] = []
     inner: Node | None = node
     while inner is not None:
@@ -496,7 +497,7 @@ def _front_matter(lines: Sequence[str]) -> int:
     )
 
 
-def _underlined(lines: Sequence[str]) -> Iterator[_Mark]:
+def _underlined_headings(lines: Sequence[str]) -> Iterator[_Mark]:
     """reStructuredText: the first kind of underline is the outermost."""
     depths: dict[str, int] = {}
     for number, (title, line) in enumerate(pairwise(lines), 1):
@@ -554,7 +555,7 @@ def _tables(lines: Sequence[str]) -> Iterator[_Mark]:
 
 _FINDERS: Mapping[str, Callable[[Sequence[str]], Iterator[_Mark]]] = {
     "markdown": _headings,
-    "rst": _underlined,
+    "rst": _underlined_headings,
     "yaml": _yaml_keys,
     "toml": _tables,
     "ini": _tables,

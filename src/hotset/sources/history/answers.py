@@ -297,7 +297,7 @@ def _through_the_store(
     """The hits, and what was not searched."""
     sessions = _sessions(call.session, store, here)
     prompt = current_prompt(store, here)
-    listed = _searched(call.kind, sessions, store, deadline.share(_LISTING_SHARE))
+    listed = _pages_to_search(call.kind, sessions, store, deadline.share(_LISTING_SHARE))
     pages = [page for page in listed if page.id not in prompt]
     found: PageHits = look_through(call.query, pages, store, deadline)
     note = f"timeout: {found.missed:,} of {len(pages):,} pages not searched" if found.missed else ""
@@ -338,7 +338,7 @@ def _sessions(asked: str, store: Store, here: Place) -> Sequence[SessionId]:
     return found
 
 
-def _searched(
+def _pages_to_search(
     kind: Kind | None, sessions: Sequence[SessionId], store: Store, deadline: Deadline
 ) -> Iterator[Page]:
     kinds = frozenset({kind} if kind else ())
@@ -419,7 +419,7 @@ def show_turns(call: Range, store: Store, here: Place, count: Count, *, sees: bo
         f"conversation; {_DATA}]"
     )
     room = _room(call.max_tokens, head, count)
-    written = list(_written(messages, store, room * MOST_CHARS, sees=sees))
+    written = list(_write_messages(messages, store, room * MOST_CHARS, sees=sees))
     kept = fitting(written, room, count)
     if kept == 0:
         made = cut(written[0], Whole(), room, count)
@@ -451,7 +451,7 @@ def _messages(call: Range, store: Store, here: Place) -> list[list[Page]]:
     return [list(message) for _, message in groupby(pages, lambda page: page.chain)]
 
 
-def _written(
+def _write_messages(
     messages: Sequence[Sequence[Page]], store: Store, most: int, *, sees: bool
 ) -> Iterator[str]:
     """Each message whole; `most` characters and no more could fit."""

@@ -59,7 +59,7 @@ class Deadline:
     clock: Callable[[], float]
     at: float
     patience: float = 1.0
-    """How many times as long as usual it is."""
+    """Factor on the usual time."""
 
     @property
     def passed(self) -> bool:
@@ -154,7 +154,8 @@ def find_latest(
     ]
     looked = look_through(query.words, new[::-1], store, deadline)
     hits = sorted(
-        (*_scaled(looked.best), *_read(_scaled(found.best), store)), key=lambda each: -each.score
+        (*_scale_scores(looked.best), *_read_texts(_scale_scores(found.best), store)),
+        key=lambda each: -each.score,
     )
     once = list({each.page.digest: each for each in reversed(hits)}.values())[::-1]
     return PageHits(once[: query.most], missed=looked.missed + (len(behind) > _MOST_BEHIND))
@@ -251,14 +252,14 @@ def _follow_and_find(
     return reached, find(timed, store, index, fits, deadline.clock)
 
 
-def _read(best: Iterable[PageHit], store: Store) -> Iterator[PageHit]:
+def _read_texts(best: Iterable[PageHit], store: Store) -> Iterator[PageHit]:
     for each in best:
         content = page_text(store, each.page)
         if content.own:
             yield replace(each, text=content.text)
 
 
-def _scaled(found: Iterable[PageHit]) -> list[PageHit]:
+def _scale_scores(found: Iterable[PageHit]) -> list[PageHit]:
     """Scores relative to the best one."""
     every = list(found)
     best = max((each.score for each in every), default=0.0) or 1.0
@@ -327,7 +328,7 @@ def _scores(looked: Sequence[_ScannedPage], wanted: Sequence[Term]) -> Iterator[
 
 
 INDEX_SHARE = 0.6
-"""Of the time, where there is an index; what it leaves is enough for a look through the store."""
+"""Share of the time for the index, if there is one; the rest is enough to scan the store."""
 
 NOT_KEPT_YET = "nothing stored of this conversation yet; all of it is still in it"
 
@@ -352,7 +353,7 @@ class PageChoice:
 
     pages: Sequence[Page]
     more: str = ""
-    """What else there was to choose from."""
+    """A note on other candidates."""
     how: Slice | None = None
     """The part of it that was found, if it does not contain the requested words."""
 
@@ -517,7 +518,7 @@ def _by_tool(call: Retrieve, store: Store, here: Place, deadline: Deadline) -> P
     if call.topic:
         return _by_topic(call.topic, pages, store, here, deadline)
     last = [page for page in pages if page.chain == pages[-1].chain and page.call == pages[-1].call]
-    earlier = _named([page for page in pages if page not in last][: -_NAMED - 1 : -1])
+    earlier = _name_pages([page for page in pages if page not in last][: -_NAMED - 1 : -1])
     return PageChoice(
         last, earlier and f"latest of {len(pages)} results of this tool; earlier: {earlier}"
     )
@@ -576,11 +577,11 @@ def _choose(
 
 
 def _also(rest: Sequence[PageHit]) -> str:
-    named = _named([each.page for each in rest[:_NAMED]])
+    named = _name_pages([each.page for each in rest[:_NAMED]])
     return named and f"also about it: {named[:300]}"
 
 
-def _named(pages: Sequence[Page]) -> str:
+def _name_pages(pages: Sequence[Page]) -> str:
     return ", ".join(f"{page.id} (turn {page.turn})" for page in pages)
 
 

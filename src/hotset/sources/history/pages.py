@@ -170,15 +170,15 @@ def followed(store: Store, index: Index) -> int:
 
     A store that replaced another one, or was repaired and continued, is indexed anew.
     """
-    return _reached(store, index.watermark(WATERMARK))
+    return _reached_number(store, index.watermark(WATERMARK))
 
 
 def behind(store: Store, watermarks: Mapping[str, int], most: int) -> int:
     """Number of pages, at most `most`, that an index with these watermarks does not have yet."""
-    return len(store.pages_after(_reached(store, watermarks.get(WATERMARK, 0)), most))
+    return len(store.pages_after(_reached_number(store, watermarks.get(WATERMARK, 0)), most))
 
 
-def _reached(store: Store, mark: int) -> int:
+def _reached_number(store: Store, mark: int) -> int:
     number = mark >> _TAG_BITS
     there = store.pages_after(number - 1, 1) if number else ()
     return number if there and _mark(*there[0]).number == mark else 0
@@ -211,10 +211,10 @@ def _entries(batch: Sequence[tuple[int, Page]], store: Store, paths: _Paths) -> 
         which = page.digest, page.kind, page.tool
         if which not in known:
             known[which] = list(page_stretches(page, content))
-        yield from _of_page(page, known[which], path)
+        yield from _page_entries(page, known[which], path)
 
 
-def _of_page(page: Page, stretches: Sequence[TextStretch], path: str) -> Iterator[Entry]:
+def _page_entries(page: Page, stretches: Sequence[TextStretch], path: str) -> Iterator[Entry]:
     """Entries of one page. The same content from the same place is one set of entries, with its
     latest turn and time.
 
